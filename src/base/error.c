@@ -1,0 +1,48 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool error_fail_at(Error *error, ErrorCode code, const char *file, int line, const char *format,
+                   ...) {
+    if (!error)
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    char text[ERROR_TEXT_SIZE]; // the arguments may point into error->text
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(error->text, text, sizeof text);
+    error->code = code;
+    error->file = file;
+    error->line = line;
+    return false;
+}
+
+bool error_prefix(Error *error, const char *format, ...) {
+    if (!error)
+        return false;
+    char text[ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    int used = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (used >= 0 && (size_t)used < sizeof text)
+        snprintf(text + used, sizeof text - (size_t)used, ": %s", error->text);
+    memcpy(error->text, text, sizeof text);
+    return false;
+}
+
+int error_exit_status(ErrorCode code) {
+    switch (code) {
+    case ERROR_NONE: return 0;
+    case ERROR_USAGE: return 2;
+    case ERROR_UNAVAILABLE: return 3;
+    case ERROR_HISTORY: return 4;
+    case ERROR_FAILED:
+    case ERROR_MEMORY:
+    case ERROR_STOPPED: break;
+    }
+    return 1;
+}

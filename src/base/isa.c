@@ -1,0 +1,70 @@
+#define _GNU_SOURCE // syscall
+#include "base/isa.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+static const char *const level_names[ISA_COUNT] = {"base", "avx2", "avx512", "spr"};
+
+static IsaLevel level_of_processor(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                __builtin_cpu_supports("bmi2");
+    unsigned a, b, c, d;
+    bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    if (!avx2 || !f16c)
+        return ISA_BASE;
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512cd");
+    if (!avx512)
+        return ISA_AVX2;
+    enum { LEAF7_EDX_AVX512_FP16 = 1 << 23, LEAF71_EAX_AVX512_BF16 = 1 << 5 };
+    bool fp16 = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & LEAF7_EDX_AVX512_FP16);
+    bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF71_EAX_AVX512_BF16);
+    return fp16 && bf16 ? ISA_SPR : ISA_AVX512;
+#else
+    return ISA_BASE;
+#endif
+}
+
+IsaLevel isa_level(void) {
+    static int found = -1; // the same value whoever writes it
+    if (found < 0) {
+        IsaLevel level = level_of_processor();
+        const char *wanted = getenv("MPBENCH_ISA");
+        for (int i = 0; wanted && i < (int)level; i++)
+            if (strcmp(wanted, level_names[i]) == 0)
+                level = (IsaLevel)i;
+        found = (int)level;
+    }
+    return (IsaLevel)found;
+}
+
+const char *isa_level_name(IsaLevel level) {
+    return level < ISA_COUNT ? level_names[level] : "?";
+}
+
+bool isa_has_amx(void) {
+#if defined(__x86_64__)
+    static int granted = -1;
+    if (granted < 0) {
+        enum { LEAF7_EDX_AMX_BF16 = 1 << 22, LEAF7_EDX_AMX_TILE = 1 << 24 };
+        enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+        unsigned a, b, c, d;
+        bool has = isa_level() >= ISA_SPR && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+                   (d & LEAF7_EDX_AMX_BF16) && (d & LEAF7_EDX_AMX_TILE);
+        granted = has && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    }
+    return granted == 1;
+#else
+    return false;
+#endif
+}

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Runs the given test programs and every tests/*/*_test.sh, shows what failed, and ends with the sum.
+# Each prints "ok NAME", "not ok NAME: why" or "skip NAME: why". A program that dies counts as failed.
+set -u
+log=$(mktemp)
+trap 'rm -f "$log" "$log.one"' EXIT
+run() {
+    started=$(date +%s)
+    "$@" >"$log.one" 2>&1
+    status=$?
+    grep -E '^(ok|not ok|skip) ' "$log.one" >>"$log"
+    if [ "$status" -ne 0 ] && ! grep -q '^not ok ' "$log.one"; then
+        echo "not ok $1: exit status $status: $(tail -n 3 "$log.one" | tr '\n' ' ')" >>"$log"
+    fi
+    printf '%s: %s ok, %s failed, %s s\n' "${1#build/}" "$(grep -c '^ok ' "$log.one")" \
+        "$(grep -c '^not ok ' "$log.one")" "$(($(date +%s) - started))"
+    grep -E '^not ok ' "$log.one"
+}
+for program in "$@"; do run "$program"; done
+for script in tests/*/*_test.sh; do [ -e "$script" ] && run sh "$script"; done
+echo
+grep -E '^(not ok|skip) ' "$log"
+passed=$(grep -c '^ok ' "$log")
+failed=$(grep -c '^not ok ' "$log")
+skipped=$(grep -c '^skip ' "$log")
+if [ "$skipped" -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

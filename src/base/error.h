@@ -33,9 +33,8 @@ typedef struct Error {
 //     return error_fail(error, ERROR_USAGE, "%s: no such experiment", name);
 #define error_fail(error, code, ...) error_fail_at(error, code, __FILE__, __LINE__, __VA_ARGS__)
 
-__attribute__((format(printf, 5, 6))) bool error_fail_at(Error *error, ErrorCode code,
-                                                         const char *file, int line,
-                                                         const char *format, ...);
+__attribute__((format(printf, 5, 6))) bool
+error_fail_at(Error *error, ErrorCode code, const char *file, int line, const char *format, ...);
 
 // Puts "prefix: " before the text of an error that is on its way up; always false, as above.
 __attribute__((format(printf, 2, 3))) bool error_prefix(Error *error, const char *format, ...);

@@ -23,6 +23,6 @@ const char *isa_level_name(IsaLevel level);
 bool isa_has_amx(void);
 
 #define ISA_PASTE_(name, isa) name##_##isa
-#define ISA_PASTE(name, isa) ISA_PASTE_(name, isa)
+#define ISA_PASTE(name, isa)  ISA_PASTE_(name, isa)
 // In a file under simd/: the name of the thing at the level being compiled.
 #define ISA_NAME(name) ISA_PASTE(name, MPBENCH_ISA)

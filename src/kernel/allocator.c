@@ -1,0 +1,224 @@
+#include "kernel/allocator.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Size classes: four to each power of two, so that at most a quarter of a block is unused.
+enum { SMALLEST_LOG2 = 8, STEPS = 4, CLASSES = (48 - SMALLEST_LOG2) * STEPS };
+
+// A block's record lies in host memory, since the block itself may be on another device; the
+// records are found again by address through a hash table with open addressing.
+typedef struct Block {
+    struct Block *next; // on a free list
+    void *memory;
+    size_t bytes; // of its class
+    int class;
+    MemoryPurpose purpose;
+} Block;
+
+struct Allocator {
+    Device *device;
+    Block *free_list[CLASSES];
+    Block **table; // in use and cached, by address
+    size_t table_size, table_used;
+    MemoryUse use;
+    size_t limit;
+    void *workspace;
+    size_t workspace_bytes;
+};
+
+static int class_of(size_t bytes, size_t *rounded) {
+    size_t smallest = (size_t)1 << SMALLEST_LOG2;
+    if (bytes <= smallest) {
+        *rounded = smallest;
+        return 0;
+    }
+    int log2 = 63 - __builtin_clzll((unsigned long long)(bytes - 1));
+    size_t base = (size_t)1 << log2, step = base / STEPS;
+    size_t part = (bytes - base + step - 1) / step; // 1..STEPS
+    *rounded = base + part * step;
+    return (log2 - SMALLEST_LOG2) * STEPS + (int)part;
+}
+
+static size_t slot_of(const Allocator *allocator, const void *memory) {
+    uint64_t key = (uint64_t)(uintptr_t)memory >> 6;
+    return (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (allocator->table_size - 1);
+}
+
+static Block *block_find(const Allocator *allocator, const void *memory) {
+    for (size_t i = slot_of(allocator, memory);; i = (i + 1) & (allocator->table_size - 1)) {
+        assert(allocator->table[i] && "memory that this allocator did not give");
+        if (allocator->table[i]->memory == memory)
+            return allocator->table[i];
+    }
+}
+
+static void table_put(Allocator *allocator, Block *block) {
+    size_t i = slot_of(allocator, block->memory);
+    while (allocator->table[i])
+        i = (i + 1) & (allocator->table_size - 1);
+    allocator->table[i] = block;
+}
+
+static bool table_grow(Allocator *allocator) {
+    size_t old_size = allocator->table_size, new_size = old_size ? old_size * 2 : 256;
+    Block **old = allocator->table, **table = calloc(new_size, sizeof *table);
+    if (!table)
+        return false;
+    allocator->table = table;
+    allocator->table_size = new_size;
+    for (size_t i = 0; i < old_size; i++)
+        if (old[i])
+            table_put(allocator, old[i]);
+    free(old);
+    return true;
+}
+
+Allocator *allocator_new(Device *device) {
+    Allocator *allocator = calloc(1, sizeof *allocator);
+    if (!allocator)
+        return NULL;
+    allocator->device = device;
+    if (!table_grow(allocator)) {
+        free(allocator);
+        return NULL;
+    }
+    return allocator;
+}
+
+void allocator_trim(Allocator *allocator) {
+    const Backend *backend = allocator->device->backend;
+    for (int class = 0; class < CLASSES; class ++) {
+        for (Block *block = allocator->free_list[class], *next; block; block = next) {
+            next = block->next;
+            backend->memory_free(allocator->device, block->memory, block->bytes);
+            allocator->use.reserved -= block->bytes;
+            block->memory = NULL; // dropped from the table below
+        }
+        allocator->free_list[class] = NULL;
+    }
+    Block **old = allocator->table;
+    size_t size = allocator->table_size;
+    Block **table = calloc(size, sizeof *table);
+    if (!table)
+        abort(); // a few hundred bytes at the end of a run: nothing sensible is left to do
+    allocator->table = table;
+    allocator->table_used = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!old[i])
+            continue;
+        if (old[i]->memory) {
+            table_put(allocator, old[i]);
+            allocator->table_used++;
+        } else {
+            free(old[i]);
+        }
+    }
+    free(old);
+}
+
+void allocator_free(Allocator *allocator) {
+    if (!allocator)
+        return;
+    if (allocator->workspace)
+        allocator_give(allocator, allocator->workspace);
+    assert(allocator->use.total_now == 0 && "memory of the device is still in use");
+    allocator_trim(allocator);
+    free(allocator->table);
+    free(allocator);
+}
+
+static Block *block_new(Allocator *allocator, int class, size_t bytes) {
+    if (allocator->limit && allocator->use.reserved + bytes > allocator->limit)
+        return NULL;
+    if (allocator->table_used * 2 >= allocator->table_size && !table_grow(allocator))
+        return NULL;
+    Block *block = calloc(1, sizeof *block);
+    if (!block)
+        return NULL;
+    block->memory = allocator->device->backend->memory_new(allocator->device, bytes);
+    if (!block->memory) {
+        free(block);
+        return NULL;
+    }
+    block->bytes = bytes;
+    block->class = class;
+    allocator->use.reserved += bytes;
+    allocator->use.system_calls++;
+    table_put(allocator, block);
+    allocator->table_used++;
+    return block;
+}
+
+void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error) {
+    size_t rounded;
+    if (bytes >> 47) {
+        error_fail(error, ERROR_MEMORY, "%zu bytes of memory cannot be had", bytes);
+        return NULL;
+    }
+    int class = class_of(bytes, &rounded);
+    Block *block = allocator->free_list[class];
+    if (block) {
+        allocator->free_list[class] = block->next;
+    } else {
+        block = block_new(allocator, class, rounded);
+        if (!block) {
+            allocator_trim(allocator);
+            block = block_new(allocator, class, rounded);
+        }
+        if (!block) {
+            error_fail(
+                error, ERROR_MEMORY,
+                "device %s is out of memory: %zu MiB asked, %zu MiB in use; a smaller batch or "
+                "a lower precision needs less",
+                allocator->device->backend->name, rounded >> 20, allocator->use.total_now >> 20);
+            return NULL;
+        }
+    }
+    block->purpose = purpose;
+    MemoryUse *use = &allocator->use;
+    use->now[purpose] += block->bytes;
+    use->total_now += block->bytes;
+    if (use->now[purpose] > use->peak[purpose])
+        use->peak[purpose] = use->now[purpose];
+    if (use->total_now > use->total_peak)
+        use->total_peak = use->total_now;
+    return block->memory;
+}
+
+void allocator_give(Allocator *allocator, void *memory) {
+    if (!memory)
+        return;
+    Block *block = block_find(allocator, memory);
+    allocator->use.now[block->purpose] -= block->bytes;
+    allocator->use.total_now -= block->bytes;
+    block->next = allocator->free_list[block->class];
+    allocator->free_list[block->class] = block;
+}
+
+MemoryUse allocator_use(const Allocator *allocator) {
+    return allocator->use;
+}
+
+void allocator_reset_peak(Allocator *allocator) {
+    memcpy(allocator->use.peak, allocator->use.now, sizeof allocator->use.peak);
+    allocator->use.total_peak = allocator->use.total_now;
+}
+
+void allocator_set_limit(Allocator *allocator, size_t bytes) {
+    allocator->limit = bytes;
+}
+
+void *device_workspace(Device *device, size_t bytes, Error *error) {
+    Allocator *allocator = device->allocator;
+    if (bytes <= allocator->workspace_bytes)
+        return allocator->workspace;
+    allocator_give(allocator, allocator->workspace);
+    allocator->workspace = NULL;
+    allocator->workspace_bytes = 0;
+    allocator->workspace = allocator_take(allocator, bytes, MEMORY_WORKSPACE, error);
+    if (allocator->workspace)
+        allocator->workspace_bytes = bytes;
+    return allocator->workspace;
+}

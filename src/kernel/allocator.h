@@ -1,0 +1,29 @@
+// kernel/allocator.h: one caching allocator a device, which accounts by purpose.
+//
+// Blocks are rounded to size classes and kept on free lists when given back, so that after the
+// first step of a training nothing is asked of the system. It belongs to its device and is used
+// from the thread that drives it.
+#pragma once
+
+#include "kernel/kernel.h"
+
+typedef struct MemoryUse {
+    size_t now[MEMORY_PURPOSES], peak[MEMORY_PURPOSES];
+    size_t total_now, total_peak; // in use; the peak of the sum, not the sum of the peaks
+    size_t reserved;              // from the system, the cached blocks included
+    uint64_t system_calls;        // how often the system was asked
+} MemoryUse;
+
+Allocator *allocator_new(Device *device);
+void allocator_free(Allocator *allocator); // frees the cache; asserts that nothing is in use
+
+// 64-byte aligned; contents undefined. bytes 0 gives a valid pointer.
+void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error);
+void allocator_give(Allocator *allocator, void *memory);
+
+MemoryUse allocator_use(const Allocator *allocator);
+void allocator_reset_peak(Allocator *allocator);
+// Gives cached blocks back to the system.
+void allocator_trim(Allocator *allocator);
+// A limit on what may be reserved, 0: none. Past it, allocator_take fails with advice.
+void allocator_set_limit(Allocator *allocator, size_t bytes);

@@ -1,0 +1,101 @@
+// kernel/attr.h: what an operation is told besides its inputs.
+//
+// One struct a family of operations; ops.def says which operation reads which member. Attributes
+// are plain values, copied into the tape; fields that a caller leaves out are zero.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/view.h"
+#include "number/format.h"
+
+// What may be fused behind a product: only functions whose derivative follows from their result.
+typedef enum Activation {
+    ACTIVATION_NONE,
+    ACTIVATION_RELU,
+    ACTIVATION_TANH,
+    ACTIVATION_SIGMOID,
+    ACTIVATION_COUNT
+} Activation;
+
+typedef struct ScalarAttr { // point-wise functions with constants: slope, bounds, exponent
+    double a, b;
+} ScalarAttr;
+
+typedef struct LinearAttr {
+    Activation activation;
+} LinearAttr;
+
+typedef struct ConvAttr {
+    int64_t stride[2], padding[2], dilation[2]; // height, width
+    int64_t groups;
+    Activation activation;
+    int64_t input[2]; // height and width of the input, for the gradients: a stride hides them
+} ConvAttr;
+
+typedef struct PoolAttr {
+    int64_t kernel[2], stride[2], padding[2];
+    int64_t input[2]; // as in ConvAttr
+} PoolAttr;
+
+typedef struct NormAttr {
+    double epsilon;
+    int64_t groups;  // group norm
+    double momentum; // batch_norm_track: share of the new batch
+    int64_t count;   // batch_norm_track: elements a channel's statistics were taken over
+} NormAttr;
+
+typedef struct ReduceAttr {
+    uint32_t dims; // bit i: dimension i is reduced; 0: all of them
+    bool keep;     // reduced dimensions stay, with size 1
+} ReduceAttr;
+
+typedef struct AttentionAttr {
+    double scale; // of the products q·k
+    bool causal;
+} AttentionAttr;
+
+typedef struct IndexAttr { // cat, gather, softmax: the dimension; topk: how many; embedding: rows
+    int dim;
+    int64_t count;
+} IndexAttr;
+
+typedef struct PadAttr {
+    int64_t before[VIEW_MAX_DIMS], after[VIEW_MAX_DIMS];
+    double value;
+} PadAttr;
+
+typedef struct CreateAttr { // operations without inputs
+    int ndim;
+    int64_t shape[VIEW_MAX_DIMS];
+    double a, b; // fill: value; arange: first, step; uniform: low, high; normal: mean, deviation
+} CreateAttr;
+
+typedef struct RandomAttr { // where in the stream of random numbers this use begins
+    uint64_t seed, offset;
+} RandomAttr;
+
+typedef struct OpAttr {
+    Format out_format; // only where the caller decides: cast, creation, products of gradients
+    bool has_out_format;
+    union {
+        ScalarAttr scalar;
+        LinearAttr linear;
+        ConvAttr conv;
+        PoolAttr pool;
+        NormAttr norm;
+        ReduceAttr reduce;
+        AttentionAttr attention;
+        IndexAttr index;
+        PadAttr pad;
+        struct {
+            CreateAttr create;
+            RandomAttr random;
+        };
+        struct {
+            double probability; // dropout
+            RandomAttr stream;
+        } dropout;
+    };
+} OpAttr;

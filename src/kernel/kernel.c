@@ -1,0 +1,91 @@
+#include "kernel/kernel.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/allocator.h"
+
+const OpInfo op_table[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, gradient, layout, text) \
+    [OP_##name] = {#name, inputs, outputs, CLASS_##class, LAYOUT_##layout, text},
+#include "kernel/ops.def"
+};
+
+extern const Backend cpu_backend, ref_backend;
+
+const Backend *const backend_list[] = {&cpu_backend, &ref_backend, NULL};
+
+static const Backend *backend_named(const char *name, size_t length) {
+    for (const Backend *const *backend = backend_list; *backend; backend++)
+        if (strlen((*backend)->name) == length && memcmp((*backend)->name, name, length) == 0)
+            return *backend;
+    return NULL;
+}
+
+bool device_open(const char *name, int threads, Device **out, Error *error) {
+    const char *colon = strchr(name, ':');
+    size_t length = colon ? (size_t)(colon - name) : strlen(name);
+    int index = 0;
+    if (colon) {
+        char *end;
+        long parsed = strtol(colon + 1, &end, 10);
+        if (!isdigit((unsigned char)colon[1]) || *end || parsed > 255)
+            return error_fail(error, ERROR_USAGE,
+                              "device %s: a number from 0 to 255 follows the colon", name);
+        index = (int)parsed;
+    }
+    const Backend *backend = backend_named(name, length);
+    if (!backend)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "device %s: this build has no such device; `mpbench doctor` lists them",
+                          name);
+    Device *device = calloc(1, sizeof *device);
+    if (!device)
+        return error_fail(error, ERROR_MEMORY, "device %s: no memory", name);
+    device->backend = backend;
+    if (!backend->open(device, index, threads, error)) {
+        free(device);
+        return false;
+    }
+    device->allocator = allocator_new(device);
+    if (!device->allocator) {
+        backend->close(device);
+        free(device);
+        return error_fail(error, ERROR_MEMORY, "device %s: no memory", name);
+    }
+    *out = device;
+    return true;
+}
+
+void device_close(Device *device) {
+    if (!device)
+        return;
+    device_synchronize(device);
+    allocator_free(device->allocator);
+    device->backend->close(device);
+    free(device);
+}
+
+void device_write(Device *device, void *target, const void *host, size_t bytes) {
+    device->backend->write(device, target, host, bytes);
+}
+
+void device_read(Device *device, void *host, const void *source, size_t bytes) {
+    device->backend->read(device, host, source, bytes);
+}
+
+void device_synchronize(Device *device) {
+    device->backend->synchronize(device);
+}
+
+bool device_run(Device *device, const KernelCall *call, Error *error) {
+    const Backend *backend = device->backend;
+    Kernel kernel = backend->kernels[call->op];
+    if (kernel)
+        return kernel(device, call, error);
+    const char *why = backend->absences[call->op];
+    return error_fail(error, ERROR_UNAVAILABLE, "%s: not on device %s: %s", op_table[call->op].name,
+                      backend->name, why ? why : "absent");
+}

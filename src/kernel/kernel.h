@@ -1,0 +1,134 @@
+// kernel/kernel.h: the contract that every backend fills.
+//
+// A backend is a const table: how to open a device, move bytes, and one kernel an operation of
+// ops.def, beside the few functions that run over all tensors of a model at once (kernel/multi.h).
+//
+// Kernels are asynchronous: a call may return before its work is done, work of one device happens
+// in the order of the calls, and only device_read and device_synchronize wait. Numbers that a step
+// decides by (the loss scale, whether anything overflowed, the step count) stay in device memory.
+// A kernel never allocates from the system: outputs are the caller's, scratch is the device's
+// workspace. It reads inputs in any floating format (see ops.def), and it may assume shapes and
+// formats that the shape rule has checked; values it must check itself (a class past the end) it
+// reports through Error, naming the index.
+//
+// One thread drives a device; kernels use the device's threads inside.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "kernel/attr.h"
+#include "kernel/view.h"
+
+typedef enum OpId {
+#define OP(name, ...) OP_##name,
+#include "kernel/ops.def"
+    OP_COUNT
+} OpId;
+
+enum { VARIADIC = -1, OP_MAX_INPUTS = 16, OP_MAX_OUTPUTS = 3 };
+
+typedef enum PrecisionClass {
+    CLASS_LOW,
+    CLASS_FULL,
+    CLASS_WIDEST,
+    CLASS_KEEP,
+    CLASS_BANNED,
+    CLASS_INNER
+} PrecisionClass;
+
+typedef enum OpLayout { LAYOUT_STRIDED, LAYOUT_MATRIX, LAYOUT_ROWS, LAYOUT_DENSE } OpLayout;
+
+typedef struct OpInfo {
+    const char *name;
+    int inputs, outputs; // inputs: VARIADIC for any number up to OP_MAX_INPUTS
+    PrecisionClass class;
+    OpLayout layout;
+    const char *text;
+} OpInfo;
+
+extern const OpInfo op_table[OP_COUNT];
+
+// What memory is for; each device accounts for these apart.
+typedef enum MemoryPurpose {
+    MEMORY_WEIGHTS,
+    MEMORY_MASTERS, // low copies of weights count as weights, the fp32 beside them as masters
+    MEMORY_OPTIMIZER,
+    MEMORY_ACTIVATIONS,
+    MEMORY_GRADIENTS,
+    MEMORY_WORKSPACE,
+    MEMORY_DATA,
+    MEMORY_PURPOSES
+} MemoryPurpose;
+
+typedef struct Backend Backend;
+typedef struct Allocator Allocator;       // kernel/allocator.h
+typedef struct MultiKernels MultiKernels; // kernel/multi.h
+
+typedef struct Device {
+    const Backend *backend;
+    void *state; // the backend's own
+    Allocator *allocator;
+    int threads;
+    char name[96]; // of the hardware
+} Device;
+
+typedef struct KernelCall {
+    OpId op;
+    int input_count, output_count;
+    View input[OP_MAX_INPUTS]; // data is NULL for an input that is absent
+    View output[OP_MAX_OUTPUTS];
+    const OpAttr *attr;
+} KernelCall;
+
+typedef bool (*Kernel)(Device *device, const KernelCall *call, Error *error);
+
+struct Backend {
+    const char *name; // as --device names it
+    // Fills a fresh device (allocator excepted); `index` counts devices of this kind.
+    bool (*open)(Device *device, int index, int threads, Error *error);
+    void (*close)(Device *device);
+    // Memory from the system, 64-byte aligned; NULL when there is none. Called by the allocator.
+    void *(*memory_new)(Device *device, size_t bytes);
+    void (*memory_free)(Device *device, void *memory, size_t bytes);
+    void (*write)(Device *device, void *target, const void *host,
+                  size_t bytes); // host may be reused
+    void (*read)(Device *device, void *host, const void *source, size_t bytes); // waits
+    void (*synchronize)(Device *device);
+    const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
+    const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
+    // Whether this backend runs an operation in a storage format, and whether a matrix product in
+    // it is faster than in fp32 (what `auto` asks).
+    bool (*supports)(const Device *device, OpId op, Format format);
+    bool (*gains)(const Device *device, Format format);
+    const MultiKernels *multi;
+};
+
+// A backend declares its kernels by expanding ops.def with KERNEL_SIGNATURE and lists them by
+// expanding it again, so that a missing kernel is a link error:
+//     #define OP(name, ...) KERNEL_SIGNATURE(cpu, name);
+//     #define OP(name, ...) [OP_##name] = cpu_##name,
+// What it leaves out on purpose it defines as NULL between the two, beside a row in `absences`.
+#define KERNEL_SIGNATURE(prefix, name) \
+    bool prefix##_##name(Device *device, const KernelCall *call, Error *error)
+
+// ---- the list of devices ------------------------------------------------------------------------
+
+extern const Backend *const backend_list[]; // ended by NULL
+
+// Opens "cpu", "ref", "gpu", "gpu:1". `threads` 0: as many as there are processors.
+bool device_open(const char *name, int threads, Device **device, Error *error) MUST_CHECK;
+void device_close(Device *device); // NULL is fine; every memory must have been given back
+
+void device_write(Device *device, void *target, const void *host, size_t bytes);
+void device_read(Device *device, void *host, const void *source, size_t bytes);
+void device_synchronize(Device *device);
+
+// Scratch for one kernel call, 64-byte aligned, valid until the next call of device_workspace on
+// this device. NULL when there is no memory (then `error` is filled).
+void *device_workspace(Device *device, size_t bytes, Error *error);
+
+// Runs one kernel: checks that the backend has it, and nothing else.
+bool device_run(Device *device, const KernelCall *call, Error *error) MUST_CHECK;

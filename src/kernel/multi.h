@@ -1,0 +1,98 @@
+// kernel/multi.h: what runs over all tensors of a model in one call: the one pass over the
+// gradients, the optimizers' updates, the scale. Part of the backend contract.
+//
+// Everything a step decides by is in device memory: StepFlags, ScaleState, Progress. No function
+// here waits. Arrays of items are the host's and are read before the call returns.
+#pragma once
+
+#include "kernel/kernel.h"
+#include "kernel/scale_rule.h"
+#include "kernel/schedule.h"
+
+// ---- the one pass over the gradients (precision.md §6) ------------------------------------------
+
+enum { EXPONENT_BINS = 128, EXPONENT_LOWEST = -64 }; // bin i holds |g| in [2^(i-64), 2^(i-63))
+
+// What one gradient is made of, true (unscaled) values, before the rounding to the layer's format.
+// What lies below the lowest bin or above the highest is counted in these.
+typedef struct GradStats {
+    uint64_t count, zeros, nans, infinities;
+    uint64_t flushed, subnormal, overflowed; // by rounding to the layer's format at this scale
+    uint64_t exponents[EXPONENT_BINS];
+    double sum, sum_squares; // of |g| and g² over finite values
+    float largest;           // |g|, finite
+} GradStats;
+
+typedef struct ScanItem {
+    View gradient;    // fp32, dense; rounded and unscaled in place
+    Format round_to;  // the layer's format: FP32 leaves the rounding out
+    GradStats *stats; // device memory, overwritten; may be NULL
+} ScanItem;
+
+typedef struct StepFlags { // device memory
+    uint32_t found_inf;    // the scan saw a gradient that is not finite
+    float clip;            // factor that clipping by norm asks for; 1 without
+    double norm_squared;   // of all unscaled gradients of the last scan
+    double sum;            // of |g|, for the scalers that look at it
+    uint64_t count;
+    float largest;
+} StepFlags;
+
+// ---- updates ------------------------------------------------------------------------------------
+
+typedef enum OptimizerKind {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAM,
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_LAMB,
+    OPTIMIZER_COUNT
+} OptimizerKind;
+
+typedef struct UpdateItem {
+    View parameter;  // fp32; or low, when a run keeps no masters
+    View gradient;   // fp32, unscaled
+    View moment[2];  // SGD: momentum; the others: both. data NULL where the rule has none
+    View low;        // the low copy, rewritten in the same pass; data NULL: none
+    float lr_factor; // of its group, times the schedule's rate
+    float weight_decay;
+} UpdateItem;
+
+typedef struct UpdateRule {
+    OptimizerKind kind;
+    Schedule schedule; // the rate at an applied step, kernel/schedule.h
+    float momentum;    // SGD
+    bool nesterov;
+    float beta1, beta2, epsilon;
+    bool bias_correction;
+    float max_grad_norm; // LAMB: 0 for none
+    bool stochastic;     // round low parameters stochastically (no masters, bf16)
+    RandomAttr random;
+} UpdateRule;
+
+typedef struct Progress { // device memory, one an optimizer
+    uint64_t applied;     // updates done; the schedule and the bias correction follow it
+    uint64_t skipped;
+} Progress;
+
+struct MultiKernels {
+    // Rounds, counts, checks and unscales (gradient = rounded * inverse of scale->scale) in one
+    // pass; overwrites *flags. scale NULL: 1.
+    bool (*scan)(Device *device, const ScanItem *items, int count, const ScaleState *scale,
+                 StepFlags *flags, Error *error);
+    // flags->clip = min(1, limit / norm); applied by the update, or by clip_apply.
+    bool (*clip_norm)(Device *device, double limit, StepFlags *flags, Error *error);
+    bool (*clip_value)(Device *device, const View *gradients, int count, float limit, Error *error);
+    // p, moments and low copies, unless flags->found_inf; counts in *progress. The gradient is
+    // multiplied by flags->clip as it is read. flags NULL: always, unclipped.
+    bool (*update)(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
+                   const StepFlags *flags, Progress *progress, Error *error);
+    // The scaler's transition (kernel/scale_rule.h) for one iteration of `count` optimizers.
+    bool (*scale_update)(Device *device, const ScaleRule *rule, ScaleState *state,
+                         const StepFlags *const *flags, int count, Error *error);
+    // target[i] = source[i] where flags->found_inf: takes running statistics back.
+    bool (*restore)(Device *device, const View *target, const View *source, int count,
+                    const StepFlags *flags, Error *error);
+    // average = decay * average + (1 - decay) * parameter, unless flags->found_inf (may be NULL).
+    bool (*average)(Device *device, const View *average, const View *parameter, int count,
+                    double decay, const StepFlags *flags, Error *error);
+};

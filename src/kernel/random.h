@@ -1,0 +1,38 @@
+// kernel/random.h: random numbers as a function of (seed, position), the same on every device and
+// for any number of threads: Philox 4x32 with 10 rounds (Salmon et al., 2011).
+//
+// Element i of an operation that begins at `offset` uses word (i % 4) of block (offset + i / 4).
+// Everything is inline and portable, so that each backend compiles the same function.
+#pragma once
+
+#include <stdint.h>
+
+typedef struct RandomBlock {
+    uint32_t word[4];
+} RandomBlock;
+
+static inline RandomBlock random_block(uint64_t seed, uint64_t position) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)position, c1 = (uint32_t)(position >> 32), c2 = 0, c3 = 0;
+    for (int round = 0; round < 10; round++) {
+        uint64_t product0 = (uint64_t)0xD2511F53u * c0, product1 = (uint64_t)0xCD9E8D57u * c2;
+        uint32_t high0 = (uint32_t)(product0 >> 32), high1 = (uint32_t)(product1 >> 32);
+        c0 = high1 ^ c1 ^ key0;
+        c1 = (uint32_t)product1;
+        c2 = high0 ^ c3 ^ key1;
+        c3 = (uint32_t)product0;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+    return (RandomBlock){{c0, c1, c2, c3}};
+}
+
+// How many blocks `count` elements take: what the offset of the next use moves by.
+static inline uint64_t random_blocks(int64_t count) {
+    return (uint64_t)((count + 3) / 4);
+}
+
+// In [0, 1), with 24 bits: exact in fp32, so equal on every device.
+static inline float random_uniform(uint32_t word) {
+    return (float)(word >> 8) * 0x1p-24f;
+}

@@ -1,0 +1,21 @@
+// base/nearest.h: "did you mean": the known name nearest to one that was mistyped.
+//
+// A Nearest is the caller's and lives on its stack; it borrows the names offered to it, which must
+// outlive it. Letters that differ only in case, neighbours swapped, and a missing or doubled '_'
+// count little. Nothing here allocates or fails. Any thread.
+#pragma once
+
+#include <stddef.h>
+
+typedef struct Nearest {
+    const char *wanted;
+    const char *best; // NULL while nothing near enough has been offered
+    unsigned cost;    // of best
+} Nearest;
+
+void nearest_begin(Nearest *nearest, const char *wanted);
+void nearest_offer(Nearest *nearest, const char *candidate);
+
+// The same over a table: the nearest of `count` names, or NULL when none is near enough. Of equals
+// the first wins.
+const char *nearest_name(const char *wanted, const char *const *names, size_t count);

@@ -197,6 +197,16 @@ void allocator_give(Allocator *allocator, void *memory) {
     allocator->free_list[block->class] = block;
 }
 
+void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose) {
+    Block *block = block_find(allocator, memory);
+    MemoryUse *use = &allocator->use;
+    use->now[block->purpose] -= block->bytes;
+    block->purpose = purpose;
+    use->now[purpose] += block->bytes;
+    if (use->now[purpose] > use->peak[purpose])
+        use->peak[purpose] = use->now[purpose];
+}
+
 MemoryUse allocator_use(const Allocator *allocator) {
     return allocator->use;
 }

@@ -20,6 +20,8 @@ void allocator_free(Allocator *allocator); // frees the cache; asserts that noth
 // 64-byte aligned; contents undefined. bytes 0 gives a valid pointer.
 void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error);
 void allocator_give(Allocator *allocator, void *memory);
+// Accounts memory under another purpose from now on.
+void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
 
 MemoryUse allocator_use(const Allocator *allocator);
 void allocator_reset_peak(Allocator *allocator);

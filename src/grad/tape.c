@@ -1,0 +1,440 @@
+#include "grad/tape.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct Tape {
+    void *context;
+    TapeHooks hooks;
+    bool enabled;
+    uint64_t next_number;
+    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
+    int heap_count, heap_size;
+};
+
+Tape *tape_new(void *context, const TapeHooks *hooks) {
+    Tape *tape = calloc(1, sizeof *tape);
+    if (tape)
+        *tape = (Tape){.context = context, .hooks = *hooks, .enabled = true};
+    return tape;
+}
+
+void tape_free(Tape *tape) {
+    if (!tape)
+        return;
+    free(tape->heap);
+    free(tape);
+}
+
+bool tape_set_enabled(Tape *tape, bool enabled) {
+    bool previous = tape->enabled;
+    tape->enabled = enabled;
+    return previous;
+}
+
+bool tape_is_enabled(const Tape *tape) {
+    return tape->enabled;
+}
+
+// ---- a node's life ------------------------------------------------------------------------------
+
+static void node_drop_saved(GradNode *node) {
+    for (int i = 0; i < node->saved_count; i++) {
+        Tensor *saved = node->saved[i];
+        node->saved[i] = NULL;
+        tensor_release(saved);
+    }
+}
+
+// Releasing what a node holds may release further nodes, whose chain can be as long as a training
+// step: they wait on a list of their own instead of on the call stack.
+static void node_release(TensorOrigin *origin) {
+    static _Thread_local GradNode *waiting;
+    static _Thread_local bool draining;
+    GradNode *dead = (GradNode *)origin;
+    dead->next = waiting;
+    waiting = dead;
+    if (draining)
+        return;
+    draining = true;
+    while (waiting) {
+        GradNode *node = waiting;
+        waiting = node->next;
+        node_drop_saved(node);
+        for (int i = 0; i < node->output_count; i++)
+            tensor_release(node->arrived[i]);
+        for (int i = 0; i < node->input_count; i++) {
+            GradEdge *edge = &node->edges[i];
+            tensor_release(edge->leaf);
+            if (edge->node && --edge->node->origin.references == 0)
+                node_release(&edge->node->origin);
+        }
+        free(node);
+    }
+    draining = false;
+}
+
+static GradShape shape_of(const Tensor *tensor) {
+    GradShape shape = {.format = tensor->view.format, .ndim = tensor->view.ndim};
+    memcpy(shape.shape, tensor->view.shape, sizeof shape.shape);
+    return shape;
+}
+
+static GradEdge edge_to(Tensor *input) {
+    GradEdge edge = {0};
+    if (input->origin) {
+        edge.node = (GradNode *)input->origin;
+        edge.output = input->output;
+        edge.node->origin.references++;
+    } else {
+        edge.leaf = tensor_hold(input);
+    }
+    return edge;
+}
+
+static int output_index(const TapeRecord *record, const Tensor *tensor) {
+    for (int i = 0; i < record->output_count; i++)
+        if (record->outputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
+    uint32_t wants = 0;
+    if (tape->enabled && record->rule)
+        for (int i = 0; i < record->input_count; i++)
+            if (tensor_wants_grad(record->inputs[i]))
+                wants |= 1u << i;
+    if (!wants)
+        return true;
+    assert(record->saved_count <= GRAD_MAX_SAVED);
+    size_t count = (size_t)record->input_count;
+    GradNode *node = calloc(1, sizeof *node + count * (sizeof(GradEdge) + sizeof(GradShape)));
+    if (!node)
+        return error_fail(error, ERROR_MEMORY, "no memory for the tape");
+    node->edges = (GradEdge *)(node + 1);
+    node->inputs = (GradShape *)(node->edges + count);
+    node->origin.release = node_release;
+    node->tape = tape;
+    node->number = tape->next_number++;
+    node->rule = record->rule;
+    node->op = record->op;
+    if (record->attr)
+        node->attr = *record->attr;
+    node->layer = record->layer;
+    node->input_count = record->input_count;
+    node->output_count = record->output_count;
+    node->saved_count = record->saved_count;
+    node->wants = wants;
+    for (int i = 0; i < record->input_count; i++) {
+        if (record->used[i])
+            node->inputs[i] = shape_of(record->used[i]);
+        if (wants & (1u << i))
+            node->edges[i] = edge_to(record->inputs[i]);
+    }
+    for (int i = 0; i < record->output_count; i++)
+        node->output[i] = shape_of(record->outputs[i]);
+    for (int i = 0; i < record->saved_count; i++) {
+        Tensor *saved = record->saved[i];
+        // An output that its own node held would never be freed: the node keeps a second tensor
+        // on the same memory.
+        node->saved_output[i] = (int8_t)(saved ? output_index(record, saved) : -1);
+        if (node->saved_output[i] >= 0) {
+            node->saved[i] = tensor_view(saved, &saved->view, error);
+            if (!node->saved[i]) {
+                node_release(&node->origin);
+                return false;
+            }
+        } else {
+            node->saved[i] = tensor_hold(saved);
+        }
+    }
+    for (int i = 0; i < record->output_count; i++) {
+        Tensor *output = record->outputs[i];
+        if (!format_is_floating(output->view.format))
+            continue;
+        output->origin = &node->origin;
+        output->output = (uint8_t)i;
+        node->origin.references++;
+    }
+    if (node->origin.references == 0)
+        node_release(&node->origin);
+    return true;
+}
+
+// ---- the heap of nodes to visit -----------------------------------------------------------------
+
+static bool heap_push(Tape *tape, GradNode *node, Error *error) {
+    if (tape->heap_count == tape->heap_size) {
+        int size = tape->heap_size ? tape->heap_size * 2 : 64;
+        GradNode **heap = realloc(tape->heap, (size_t)size * sizeof *heap);
+        if (!heap)
+            return error_fail(error, ERROR_MEMORY, "no memory for the walk back");
+        tape->heap = heap;
+        tape->heap_size = size;
+    }
+    node->queued = true;
+    node->origin.references++; // the heap's own
+    int i = tape->heap_count++;
+    while (i > 0 && tape->heap[(i - 1) / 2]->number < node->number) {
+        tape->heap[i] = tape->heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    tape->heap[i] = node;
+    return true;
+}
+
+static GradNode *heap_pop(Tape *tape) {
+    GradNode *top = tape->heap[0], *last = tape->heap[--tape->heap_count];
+    int i = 0;
+    for (;;) {
+        int child = 2 * i + 1;
+        if (child >= tape->heap_count)
+            break;
+        if (child + 1 < tape->heap_count &&
+            tape->heap[child + 1]->number > tape->heap[child]->number)
+            child++;
+        if (tape->heap[child]->number <= last->number)
+            break;
+        tape->heap[i] = tape->heap[child];
+        i = child;
+    }
+    tape->heap[i] = last;
+    top->queued = false;
+    return top;
+}
+
+static void node_let_go(GradNode *node) {
+    if (--node->origin.references == 0)
+        node->origin.release(&node->origin);
+}
+
+// ---- the walk back ------------------------------------------------------------------------------
+
+static bool is_ours_alone(const Tensor *tensor) {
+    return tensor->references == 1 && tensor->storage->references == 1 &&
+           view_is_dense(&tensor->view);
+}
+
+static bool add_in_place(Tensor *target, const Tensor *addend, Error *error) {
+    OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
+    KernelCall call;
+    call.op = OP_add;
+    call.input_count = 2;
+    call.output_count = 1;
+    call.attr = &attr;
+    call.input[0] = target->view;
+    call.input[1] = addend->view;
+    call.output[0] = target->view;
+    return device_run(tensor_device(target), &call, error);
+}
+
+// *slot += gradient. Takes over the reference to `gradient`.
+static bool accumulate(Tape *tape, Tensor **slot, Tensor *gradient, bool recorded, Error *error) {
+    if (!*slot) {
+        *slot = gradient;
+        return true;
+    }
+    bool done;
+    if (!recorded && is_ours_alone(*slot)) {
+        done = add_in_place(*slot, gradient, error);
+    } else if (!recorded && is_ours_alone(gradient) &&
+               gradient->view.format == (*slot)->view.format) {
+        done = add_in_place(gradient, *slot, error);
+        Tensor *old = *slot;
+        *slot = tensor_hold(gradient);
+        tensor_release(old);
+    } else {
+        Tensor *sum = tape->hooks.add(tape->context, *slot, gradient, error);
+        done = sum != NULL;
+        if (done) {
+            tensor_release(*slot);
+            *slot = sum;
+        }
+    }
+    tensor_release(gradient);
+    return done;
+}
+
+// The gradient of a leaf stays after the walk and is changed in place later (scaled back, added
+// to), so that it may not share memory with anything.
+static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool recorded,
+                            Error *error) {
+    if (!leaf->grad && !recorded && !is_ours_alone(gradient)) {
+        Tensor *copy = tape->hooks.cast(tape->context, gradient, gradient->view.format, error);
+        tensor_release(gradient);
+        if (!copy)
+            return false;
+        gradient = copy;
+    }
+    return accumulate(tape, &leaf->grad, gradient, recorded, error);
+}
+
+static int wanted_index(const BackwardOptions *options, const Tensor *leaf) {
+    for (int i = 0; i < options->input_count; i++)
+        if (options->inputs[i] == leaf)
+            return i;
+    return -1;
+}
+
+static bool deliver(Tape *tape, const GradEdge *edge, Tensor *gradient,
+                    const BackwardOptions *options, Error *error) {
+    bool recorded = options->create_graph;
+    if (edge->leaf) {
+        if (!options->inputs)
+            return leaf_accumulate(tape, edge->leaf, gradient, recorded, error);
+        int wanted = wanted_index(options, edge->leaf);
+        if (wanted >= 0)
+            return accumulate(tape, &options->results[wanted], gradient, recorded, error);
+        tensor_release(gradient);
+        return true;
+    }
+    GradNode *node = edge->node;
+    Format format = node->output[edge->output].format;
+    if (gradient->view.format != format) {
+        Tensor *cast = tape->hooks.cast(tape->context, gradient, format, error);
+        tensor_release(gradient);
+        if (!cast)
+            return false;
+        gradient = cast;
+    }
+    if (!accumulate(tape, &node->arrived[edge->output], gradient, recorded, error))
+        return false;
+    return node->queued || heap_push(tape, node, error);
+}
+
+// While the walk back is recorded, an output that the node saved must lead back to the node.
+static void saved_outputs_attach(GradNode *node) {
+    for (int i = 0; i < node->saved_count; i++) {
+        if (node->saved_output[i] < 0)
+            continue;
+        node->saved[i]->origin = &node->origin;
+        node->saved[i]->output = (uint8_t)node->saved_output[i];
+        node->origin.references++;
+    }
+}
+
+static void saved_outputs_detach(GradNode *node) {
+    for (int i = 0; i < node->saved_count; i++) {
+        if (node->saved_output[i] < 0)
+            continue;
+        node->saved[i]->origin = NULL;
+        node->origin.references--; // the walk holds one more
+    }
+}
+
+static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
+    Tensor *input_grad[OP_MAX_INPUTS] = {0};
+    bool done = false;
+    for (int i = 0; i < options->input_count; i++) {
+        Tensor *input = options->inputs[i];
+        if (input->origin == &node->origin && node->arrived[input->output]) {
+            Tensor *gradient = tensor_hold(node->arrived[input->output]);
+            if (!accumulate(tape, &options->results[i], gradient, options->create_graph, error))
+                goto cleanup;
+        }
+    }
+    if (node->spent) {
+        error_fail(error, ERROR_USAGE,
+                   "backward: this graph was walked before and its tensors are freed; run the "
+                   "forward pass again, or ask to keep the graph");
+        goto cleanup;
+    }
+    if (options->create_graph)
+        saved_outputs_attach(node);
+    done = node->rule(tape->context, node, node->arrived, input_grad, error);
+    if (options->create_graph)
+        saved_outputs_detach(node);
+    if (!done)
+        goto cleanup;
+    if (!options->keep_graph && !options->create_graph) {
+        node_drop_saved(node);
+        node->spent = true;
+    }
+    for (int i = 0; i < node->input_count && done; i++) {
+        Tensor *gradient = input_grad[i];
+        input_grad[i] = NULL;
+        if (gradient && (node->wants & (1u << i)))
+            done = deliver(tape, &node->edges[i], gradient, options, error);
+        else
+            tensor_release(gradient);
+    }
+cleanup:
+    for (int i = 0; i < node->input_count; i++)
+        tensor_release(input_grad[i]);
+    for (int i = 0; i < node->output_count; i++) {
+        tensor_release(node->arrived[i]);
+        node->arrived[i] = NULL;
+    }
+    return done;
+}
+
+static Tensor *seed_of_one(Tensor *root, Error *error) {
+    if (tensor_count(root) != 1) {
+        char text[96];
+        tensor_describe(root, text, sizeof text);
+        error_fail(error, ERROR_USAGE,
+                   "backward: a loss of one element wanted, this is %s; reduce it, or hand the "
+                   "gradient to start with",
+                   text);
+        return NULL;
+    }
+    Device *device = tensor_device(root);
+    Tensor *seed = tensor_new(device, root->view.format, root->view.ndim, root->view.shape,
+                              MEMORY_GRADIENTS, error);
+    if (!seed)
+        return NULL;
+    OpAttr attr = {.out_format = root->view.format, .has_out_format = true};
+    attr.create.a = 1;
+    KernelCall call;
+    call.op = OP_fill;
+    call.input_count = 0;
+    call.output_count = 1;
+    call.attr = &attr;
+    call.output[0] = seed->view;
+    if (!device_run(device, &call, error)) {
+        tensor_release(seed);
+        return NULL;
+    }
+    return seed;
+}
+
+bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
+                   Error *error) {
+    const BackwardOptions defaults = {0};
+    if (!options)
+        options = &defaults;
+    if (!tensor_wants_grad(root))
+        return error_fail(error, ERROR_USAGE,
+                          "backward: nothing that led to this tensor asks for a gradient; was it "
+                          "computed inside no_grad, or detached?");
+    Tensor *gradient = seed ? tensor_hold(seed) : seed_of_one(root, error);
+    if (!gradient)
+        return false;
+    if (view_count(&gradient->view) != view_count(&root->view)) {
+        tensor_release(gradient);
+        return error_fail(error, ERROR_USAGE,
+                          "backward: the gradient to start with has %lld elements, the tensor %lld",
+                          (long long)view_count(&gradient->view),
+                          (long long)view_count(&root->view));
+    }
+    bool previous = tape_set_enabled(tape, options->create_graph);
+    GradEdge edge = edge_to(root);
+    bool done = deliver(tape, &edge, gradient, options, error);
+    if (edge.node)
+        node_let_go(edge.node);
+    tensor_release(edge.leaf);
+    while (tape->heap_count > 0) {
+        GradNode *node = heap_pop(tape);
+        if (done)
+            done = node_visit(tape, node, options, error);
+        for (int i = 0; i < node->output_count; i++) { // what a failed walk left behind
+            tensor_release(node->arrived[i]);
+            node->arrived[i] = NULL;
+        }
+        node_let_go(node);
+    }
+    tape_set_enabled(tape, previous);
+    return done;
+}

@@ -1,0 +1,111 @@
+// grad/tape.h: what was computed from what, and the walk back.
+//
+// Each recorded operation is a node; a tensor that it made holds the node, the node holds edges to
+// the nodes and leaves of its inputs and the tensors its rule will need. A graph so lives as long
+// as somebody holds its result, and is freed without recursion, however deep. The walk back visits
+// nodes in falling order of their number, so that each has all its gradients when its turn comes;
+// it frees what a node saved as soon as the node is done, unless told to keep it.
+//
+// The tape knows no operation: a rule and its context come from the room above. It is used from the
+// thread that drives the device.
+#pragma once
+
+#include "tensor/tensor.h"
+
+typedef struct GradNode GradNode;
+typedef struct Tape Tape;
+
+// Computes the gradients of a node's inputs from those of its outputs. output_grad[i] is NULL where
+// no gradient arrived; it has the format of the output. Only inputs with node->wants bit set are
+// asked for; the rule leaves NULL or a new reference in input_grad[i]. For a leaf that is a
+// parameter, the gradient is wanted in fp32 (grad_leaf_wants_full).
+typedef bool (*GradRule)(void *context, const GradNode *node, Tensor *const *output_grad,
+                         Tensor **input_grad, Error *error);
+
+enum { GRAD_MAX_SAVED = 6 };
+
+typedef struct GradEdge {
+    GradNode *node; // where the input came from, or
+    Tensor *leaf;   // the leaf itself; both NULL: no gradient wanted
+    uint8_t output; // of node
+} GradEdge;
+
+typedef struct GradShape { // of an input or output, all that a rule may ask without saving it
+    Format format;
+    int ndim;
+    int64_t shape[VIEW_MAX_DIMS];
+} GradShape;
+
+struct GradNode {
+    TensorOrigin origin;
+    Tape *tape;
+    uint64_t number;
+    GradRule rule;
+    OpId op; // OP_COUNT for what is no operation of ops.def: views
+    OpAttr attr;
+    int layer; // in force when it was recorded; what went wrong names it
+    int input_count, output_count, saved_count;
+    uint32_t wants;    // bit i: input i needs a gradient
+    GradEdge *edges;   // [input_count]
+    GradShape *inputs; // [input_count]
+    GradShape output[OP_MAX_OUTPUTS];
+    Tensor *saved[GRAD_MAX_SAVED];       // in the order of the record
+    int8_t saved_output[GRAD_MAX_SAVED]; // which output that is, -1: none
+    Tensor *arrived[OP_MAX_OUTPUTS];     // during the walk back
+    bool queued, spent;
+    GradNode *next; // on lists of the tape
+};
+
+// What the tape needs of the room above to keep its own arithmetic on the record: used where
+// gradients are added, or brought to a format, while the walk back is itself recorded.
+typedef struct TapeHooks {
+    Tensor *(*add)(void *context, Tensor *x, Tensor *y, Error *error);
+    Tensor *(*cast)(void *context, Tensor *x, Format format, Error *error);
+} TapeHooks;
+
+Tape *tape_new(void *context, const TapeHooks *hooks); // the context is handed to every rule too
+void tape_free(Tape *tape);                            // graphs may outlive it
+
+// Recording is on from the start; the previous state is returned, to be put back.
+bool tape_set_enabled(Tape *tape, bool enabled);
+bool tape_is_enabled(const Tape *tape);
+
+// Whether a gradient can flow into this tensor.
+static inline bool tensor_wants_grad(const Tensor *tensor) {
+    return tensor && (tensor->requires_grad || tensor->origin);
+}
+
+typedef struct TapeRecord {
+    GradRule rule;
+    OpId op;
+    const OpAttr *attr; // may be NULL
+    int layer;
+    int input_count, output_count, saved_count;
+    Tensor *const *inputs; // gradients flow to these; NULL for absent ones
+    Tensor *const *used;   // what the kernel was given in their place (format); may equal inputs
+    Tensor **outputs;      // get the node as their origin
+    Tensor *const *saved;  // inputs as used, or outputs; NULL for absent ones
+} TapeRecord;
+
+// Links outputs to inputs, when recording is on and any input wants a gradient. Integer outputs
+// get no origin.
+bool tape_record(Tape *tape, const TapeRecord *record, Error *error) MUST_CHECK;
+
+typedef struct BackwardOptions {
+    bool keep_graph;   // it can be walked again
+    bool create_graph; // the walk itself is recorded, for second derivatives; implies keep_graph
+    // When set, gradients go to results[i] (new references, or NULL) instead of the leaves' grad.
+    Tensor *const *inputs;
+    Tensor **results;
+    int input_count;
+} BackwardOptions;
+
+// From `root` with gradient `seed` (NULL: 1, and root must have one element) to the leaves, whose
+// `grad` grows by it.
+bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
+                   Error *error) MUST_CHECK;
+
+// True when the gradient of input i goes straight to a parameter, which keeps it in fp32.
+static inline bool grad_leaf_wants_full(const GradNode *node, int i) {
+    return node->edges[i].leaf && node->edges[i].leaf->parameter;
+}

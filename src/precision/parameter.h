@@ -1,0 +1,34 @@
+// precision/parameter.h: what a trained weight has beside its value: its name and layer, the low
+// copy that products read, the format its gradients are rounded to.
+//
+// The value is the fp32 master. The low copy is an alias of it in another format, never a node of
+// the graph: gradients of operations that read the copy go to the master directly, so that a copy
+// made while gradients were off cannot cut anything. It is made when a product first asks for it,
+// rewritten by the optimizer in the pass that updates the master, and dropped when the value is
+// changed in any other way.
+#pragma once
+
+#include "tensor/tensor.h"
+
+typedef struct Parameter {
+    TensorCompanion companion;
+    char *name;        // "fc1.weight"
+    int layer;         // of the policy
+    bool norm_or_bias; // what no_decay groups mean
+    Tensor *low;       // NULL until asked for
+    Format round_to;   // what the last use computed in: its gradients are rounded to it
+    bool used;         // since the last step
+} Parameter;
+
+// Makes a leaf tensor a parameter; it owns the record from then on.
+bool parameter_attach(Tensor *tensor, const char *name, int layer, bool norm_or_bias,
+                      Error *error) MUST_CHECK;
+// NULL for a tensor that is none.
+static inline Parameter *parameter_of(const Tensor *tensor) {
+    return (Parameter *)tensor->parameter;
+}
+
+// The value in `format`: the tensor itself or its low copy. Borrowed.
+Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) MUST_CHECK;
+// The value was written by something that did not rewrite the copy.
+void parameter_touch(Tensor *tensor);

@@ -1,0 +1,318 @@
+#include "precision/policy.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- presets ------------------------------------------------------------------------------------
+
+const Preset preset_table[] = {
+    {"fp32", POLICY_FULL, FORMAT_FP32, false, "none", "everything in fp32"},
+    {"bf16", POLICY_CLASSES, FORMAT_BF16, true, "none", "products in bf16, fp32 masters"},
+    {"fp16", POLICY_CLASSES, FORMAT_FP16, true, "dynamic", "products in fp16, fp32 masters"},
+    {"O0", POLICY_FULL, FORMAT_FP32, false, "none", "Apex: fp32"},
+    {"O1", POLICY_CLASSES, FORMAT_FP16, true, "dynamic", "Apex: the class table in fp16"},
+    {"O2", POLICY_ALL_LOW, FORMAT_FP16, true, "dynamic", "Apex: fp16 but batch norm, masters"},
+    {"O3", POLICY_ALL_LOW, FORMAT_FP16, false, "1", "Apex: fp16 without masters, scale 1"},
+    {"mixed_float16", POLICY_ALL_LOW, FORMAT_FP16, true, "keras", "Keras: compute fp16, keep fp32"},
+    {"mixed_bfloat16", POLICY_ALL_LOW, FORMAT_BF16, true, "none", "Keras: compute bf16, keep fp32"},
+    {NULL, POLICY_FULL, FORMAT_FP32, false, NULL, NULL},
+};
+
+static const Preset *preset_named(const char *name) {
+    for (const Preset *preset = preset_table; preset->name; preset++)
+        if (strcmp(preset->name, name) == 0)
+            return preset;
+    return NULL;
+}
+
+// `auto`: fp16 where the device gains from it, else bf16, else fp32, and says why.
+static const char *preset_chosen(const Device *device, const char **reason) {
+    const struct {
+        Format format;
+        const char *preset, *reason;
+    } choices[] = {
+        {FORMAT_FP16, "fp16", "products in fp16 are faster on this device"},
+        {FORMAT_BF16, "bf16", "products in bf16 are faster on this device, those in fp16 are not"},
+    };
+    for (size_t i = 0; device && i < sizeof choices / sizeof *choices; i++)
+        if (device->backend->gains(device, choices[i].format)) {
+            *reason = choices[i].reason;
+            return choices[i].preset;
+        }
+    *reason = "no lower format is faster on this device; ask for bf16 or fp16 by name to see what "
+              "they do to accuracy and memory";
+    return "fp32";
+}
+
+static bool untrained_format(const char *text, Error *error) {
+    if (strcmp(text, "tf32") == 0)
+        return error_fail(
+            error, ERROR_UNAVAILABLE,
+            "tf32: a way of tensor cores to multiply; this device has none, use fp32 or "
+            "bf16");
+    return error_fail(
+        error, ERROR_UNAVAILABLE,
+        "fp8: no device of this build trains in it; `mpbench formats` shows its numbers, "
+        "use bf16 or fp16");
+}
+
+static bool is_untrained(const char *text) {
+    return strcmp(text, "tf32") == 0 || strcmp(text, "fp8") == 0;
+}
+
+bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
+                    size_t why_size, Error *error) {
+    const char *reason = "";
+    const char *chosen = name;
+    if (strcmp(name, "auto") == 0)
+        chosen = preset_chosen(device, &reason);
+    else if (strcmp(name, "amp") == 0)
+        chosen = device && device->backend->gains(device, FORMAT_BF16) &&
+                         !device->backend->gains(device, FORMAT_FP16)
+                     ? "bf16"
+                     : "fp16";
+    if (is_untrained(chosen))
+        return untrained_format(chosen, error);
+    const Preset *found = preset_named(chosen);
+    if (!found)
+        return error_fail(error, ERROR_USAGE,
+                          "precision %s: not known; one of auto amp fp32 bf16 fp16 O0 O1 O2 O3 "
+                          "mixed_float16 mixed_bfloat16",
+                          name);
+    *preset = *found;
+    if (why_size)
+        snprintf(why, why_size, "%s", reason);
+    return true;
+}
+
+// ---- layers -------------------------------------------------------------------------------------
+
+static const char *const layer_precision_names[LAYER_PRECISIONS] = {"auto", "fp32", "bf16", "fp16"};
+
+static const Format layer_formats[LAYER_PRECISIONS] = {
+    [LAYER_AUTO] = FORMAT_COUNT,
+    [LAYER_FP32] = FORMAT_FP32,
+    [LAYER_BF16] = FORMAT_BF16,
+    [LAYER_FP16] = FORMAT_FP16,
+};
+
+const char *layer_precision_name(LayerPrecision precision) {
+    return layer_precision_names[precision];
+}
+
+bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) {
+    for (int i = 0; i < LAYER_PRECISIONS; i++)
+        if (strcmp(text, layer_precision_names[i]) == 0) {
+            *precision = (LayerPrecision)i;
+            return true;
+        }
+    if (is_untrained(text))
+        return untrained_format(text, error);
+    return error_fail(error, ERROR_USAGE, "layer precision %s: one of auto fp32 bf16 fp16", text);
+}
+
+typedef struct Rule {
+    char *pattern;
+    LayerPrecision precision;
+} Rule;
+
+typedef struct RuleList {
+    Rule *rules;
+    int count, size;
+} RuleList;
+
+struct Policy {
+    Preset preset;
+    PolicyLayer *layers; // [0] stands for "no layer"
+    int layer_count, layer_size;
+    RuleList rules, queued;
+};
+
+static bool rules_add(RuleList *list, const char *pattern, LayerPrecision precision, Error *error) {
+    if (list->count == list->size) {
+        int size = list->size ? list->size * 2 : 8;
+        Rule *rules = realloc(list->rules, (size_t)size * sizeof *rules);
+        if (!rules)
+            return error_fail(error, ERROR_MEMORY, "no memory for a precision rule");
+        list->rules = rules;
+        list->size = size;
+    }
+    char *copy = strdup(pattern);
+    if (!copy)
+        return error_fail(error, ERROR_MEMORY, "no memory for a precision rule");
+    list->rules[list->count++] = (Rule){copy, precision};
+    return true;
+}
+
+static void rules_clear(RuleList *list) {
+    for (int i = 0; i < list->count; i++)
+        free(list->rules[i].pattern);
+    free(list->rules);
+    *list = (RuleList){0};
+}
+
+Policy *policy_new(const Preset *preset, Error *error) {
+    Policy *policy = calloc(1, sizeof *policy);
+    if (!policy) {
+        error_fail(error, ERROR_MEMORY, "no memory for the precision policy");
+        return NULL;
+    }
+    policy->preset = *preset;
+    if (policy_add_layer(policy, "", 0, error) < 0) {
+        policy_free(policy);
+        return NULL;
+    }
+    return policy;
+}
+
+void policy_free(Policy *policy) {
+    if (!policy)
+        return;
+    for (int i = 0; i < policy->layer_count; i++)
+        free(policy->layers[i].name);
+    free(policy->layers);
+    rules_clear(&policy->rules);
+    rules_clear(&policy->queued);
+    free(policy);
+}
+
+const Preset *policy_preset(const Policy *policy) {
+    return &policy->preset;
+}
+
+int policy_layer_count(const Policy *policy) {
+    return policy->layer_count;
+}
+
+const PolicyLayer *policy_layer(const Policy *policy, int layer) {
+    return &policy->layers[layer];
+}
+
+// Parents are registered before what lies below them, so that one pass in order settles all.
+static void policy_inherit(Policy *policy) {
+    for (int i = 1; i < policy->layer_count; i++) {
+        PolicyLayer *layer = &policy->layers[i];
+        layer->in_force =
+            layer->own != LAYER_AUTO ? layer->own : policy->layers[layer->parent].in_force;
+    }
+}
+
+static bool rule_matches(const Rule *rule, const char *name) {
+    return name[0] && fnmatch(rule->pattern, name, 0) == 0;
+}
+
+int policy_add_layer(Policy *policy, const char *name, int parent, Error *error) {
+    if (policy->layer_count == policy->layer_size) {
+        int size = policy->layer_size ? policy->layer_size * 2 : 16;
+        PolicyLayer *layers = realloc(policy->layers, (size_t)size * sizeof *layers);
+        if (!layers) {
+            error_fail(error, ERROR_MEMORY, "no memory for the layer %s", name);
+            return -1;
+        }
+        policy->layers = layers;
+        policy->layer_size = size;
+    }
+    char *copy = strdup(name);
+    if (!copy) {
+        error_fail(error, ERROR_MEMORY, "no memory for the layer %s", name);
+        return -1;
+    }
+    int layer = policy->layer_count++;
+    policy->layers[layer] = (PolicyLayer){.name = copy, .parent = parent};
+    for (int i = 0; i < policy->rules.count; i++)
+        if (rule_matches(&policy->rules.rules[i], name))
+            policy->layers[layer].own = policy->rules.rules[i].precision;
+    policy_inherit(policy);
+    return layer;
+}
+
+static int policy_set_now(Policy *policy, const Rule *rule) {
+    int matched = 0;
+    for (int i = 1; i < policy->layer_count; i++)
+        if (rule_matches(rule, policy->layers[i].name)) {
+            policy->layers[i].own = rule->precision;
+            matched++;
+        }
+    policy_inherit(policy);
+    return matched;
+}
+
+bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, int *matched,
+                Error *error) {
+    if (!rules_add(&policy->rules, pattern, precision, error))
+        return false;
+    int count = policy_set_now(policy, &policy->rules.rules[policy->rules.count - 1]);
+    if (matched)
+        *matched = count;
+    return true;
+}
+
+bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision, Error *error) {
+    return rules_add(&policy->queued, pattern, precision, error);
+}
+
+int policy_apply_queued(Policy *policy) {
+    int count = policy->queued.count;
+    for (int i = 0; i < count; i++) {
+        // A rule that cannot be kept for layers to come still holds for those that are here.
+        Rule *rule = &policy->queued.rules[i];
+        if (!policy_set(policy, rule->pattern, rule->precision, NULL, NULL))
+            policy_set_now(policy, rule);
+    }
+    rules_clear(&policy->queued);
+    return count;
+}
+
+// ---- the question -------------------------------------------------------------------------------
+
+Format policy_low_format(const Policy *policy, int layer, AutocastRegion region) {
+    LayerPrecision set = policy->layers[layer].in_force;
+    if (set != LAYER_AUTO)
+        return layer_formats[set];
+    return region.given ? region.format : policy->preset.low;
+}
+
+// Losses and what only batch norm does stay as they are under POLICY_ALL_LOW.
+static const bool keeps_class[OP_COUNT] = {
+    [OP_cross_entropy] = true,
+    [OP_batch_norm] = true,
+    [OP_batch_norm_infer] = true,
+#define LOSS(name, ...) [OP_##name] = true,
+#include "kernel/pointwise.def"
+};
+
+bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
+                   Format widest, OpFormats *formats, Error *error) {
+    PrecisionClass class = op_table[op].class;
+    if (class == CLASS_INNER || !region.enabled || widest == FORMAT_FP64) {
+        *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
+                               .compute = widest,
+                               .output = class == CLASS_KEEP ? first : widest};
+        return true;
+    }
+    Format low = policy_low_format(policy, layer, region);
+    bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
+    *formats = (OpFormats){.cast_inputs = class == CLASS_LOW, .compute = low};
+    switch (class) {
+    case CLASS_BANNED:
+        if (low != FORMAT_FP32)
+            return error_fail(
+                error, ERROR_USAGE,
+                "%s: its logarithms of probabilities are lost in %s; hand the logits to "
+                "%s_with_logits instead, or run it inside autocast(false, ..)",
+                op_table[op].name, format_name(low), op_table[op].name);
+        formats->output = FORMAT_FP32;
+        break;
+    case CLASS_LOW: formats->output = low; break;
+    case CLASS_FULL: formats->output = all_low ? low : FORMAT_FP32; break;
+    case CLASS_WIDEST: formats->output = all_low ? low : widest; break;
+    case CLASS_KEEP: formats->output = all_low ? low : first; break;
+    case CLASS_INNER: break;
+    }
+    // A layer set to fp32 casts what comes in low up.
+    if (policy->layers[layer].in_force == LAYER_FP32)
+        formats->output = FORMAT_FP32;
+    return true;
+}

@@ -1,0 +1,96 @@
+// precision/policy.h: which format, for this operation, in this layer, now. Nothing else decides
+// it.
+//
+// A policy is a preset (what autocast does with each class of operation), the layers of the models
+// with their overrides, and the rules that set overrides by pattern. Layers are numbered as they
+// are registered; layer 0 is "no layer". Changes from outside are queued and applied at a step
+// boundary, in order. One thread uses a policy.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "kernel/kernel.h"
+
+typedef enum PolicyMode {
+    POLICY_FULL,    // fp32 everywhere
+    POLICY_CLASSES, // the class table: amp, O1
+    POLICY_ALL_LOW, // everything low but batch norm and the losses: O2, O3, Keras
+} PolicyMode;
+
+typedef struct Preset {
+    const char *name; // what users type
+    PolicyMode mode;
+    Format low;
+    bool masters;           // fp32 beside low weights
+    const char *loss_scale; // what --loss-scale defaults to: "dynamic", "none", "keras"
+    const char *text;
+} Preset;
+
+extern const Preset preset_table[]; // ended by a NULL name
+// Finds a preset by name; "auto" and "amp" follow the device (NULL device: as if nothing gained).
+// `why` gets a sentence where the name left the choice to us, else an empty one.
+bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
+                    size_t why_size, Error *error) MUST_CHECK;
+
+typedef enum LayerPrecision { // what a layer can be set to
+    LAYER_AUTO,
+    LAYER_FP32,
+    LAYER_BF16,
+    LAYER_FP16,
+    LAYER_PRECISIONS
+} LayerPrecision;
+
+const char *layer_precision_name(LayerPrecision precision);
+// Formats that exist but that no device of this build trains in (tf32, fp8) are refused by name.
+bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) MUST_CHECK;
+
+typedef struct PolicyLayer {
+    char *name;                   // "G.up1.conv"; unique
+    int parent;                   // 0: none
+    LayerPrecision own, in_force; // set on the layer; and as inherited from the layers above it
+} PolicyLayer;
+
+typedef struct Policy Policy;
+
+Policy *policy_new(const Preset *preset, Error *error);
+void policy_free(Policy *policy);
+const Preset *policy_preset(const Policy *policy);
+
+// Registers a layer and applies the rules so far to it; its number, or -1.
+int policy_add_layer(Policy *policy, const char *name, int parent, Error *error);
+int policy_layer_count(const Policy *policy); // layer 0 included
+const PolicyLayer *policy_layer(const Policy *policy, int layer);
+
+// A rule: every layer whose name matches `pattern` ('*' and '?'; a name matches what lies below it
+// through inheritance) is set; it holds for layers registered later too; the last match wins.
+// Returns how many layers matched now through *matched (may be NULL).
+bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, int *matched,
+                Error *error) MUST_CHECK;
+// The same, at the next step boundary. policy_apply_queued says how many changes it applied.
+bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision,
+                  Error *error) MUST_CHECK;
+int policy_apply_queued(Policy *policy);
+
+// ---- the question -------------------------------------------------------------------------------
+
+typedef struct AutocastRegion { // what mp.autocast set for the code that runs now
+    bool enabled;
+    bool given;    // a format was given to it: it beats the preset's
+    Format format; // when given
+} AutocastRegion;
+
+typedef struct OpFormats {
+    bool cast_inputs; // LOW operations: bring floating inputs to `compute` first
+    Format compute;
+    Format output; // of the outputs that precision decides
+} OpFormats;
+
+// `widest` is the widest floating format among the inputs, `first` that of the first input.
+// Outside autocast operations run in the widest format they are given.
+bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
+                   Format widest, OpFormats *formats, Error *error) MUST_CHECK;
+
+// The format that LOW operations of this layer run in inside autocast.
+Format policy_low_format(const Policy *policy, int layer, AutocastRegion region);

@@ -1,0 +1,187 @@
+#include "tensor/tensor.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Storage *storage_new(Device *device, size_t bytes, MemoryPurpose purpose, Error *error) {
+    Storage *storage = malloc(sizeof *storage);
+    if (!storage) {
+        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+        return NULL;
+    }
+    void *data = allocator_take(device->allocator, bytes, purpose, error);
+    if (!data) {
+        free(storage);
+        return NULL;
+    }
+    *storage = (Storage){.references = 1, .device = device, .data = data, .bytes = bytes};
+    return storage;
+}
+
+static void storage_release(Storage *storage) {
+    if (--storage->references > 0)
+        return;
+    allocator_give(storage->device->allocator, storage->data);
+    free(storage);
+}
+
+// The bytes of a dense tensor; false where the product does not fit.
+static bool dense_bytes(Format format, int ndim, const int64_t *shape, size_t *bytes) {
+    size_t total = format_table[format].bytes;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(total, (size_t)shape[i], &total))
+            return false;
+    *bytes = total;
+    return true;
+}
+
+Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape,
+                   MemoryPurpose purpose, Error *error) {
+    assert(ndim >= 0 && ndim <= VIEW_MAX_DIMS);
+    size_t bytes;
+    if (!dense_bytes(format, ndim, shape, &bytes)) {
+        error_fail(error, ERROR_MEMORY, "a tensor of this shape is larger than any memory");
+        return NULL;
+    }
+    Tensor *tensor = calloc(1, sizeof *tensor);
+    if (!tensor) {
+        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+        return NULL;
+    }
+    tensor->storage = storage_new(device, bytes, purpose, error);
+    if (!tensor->storage) {
+        free(tensor);
+        return NULL;
+    }
+    tensor->references = 1;
+    tensor->view = view_dense(tensor->storage->data, format, ndim, shape);
+    return tensor;
+}
+
+Tensor *tensor_view(Tensor *base, const View *view, Error *error) {
+    Tensor *tensor = calloc(1, sizeof *tensor);
+    if (!tensor) {
+        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+        return NULL;
+    }
+    tensor->references = 1;
+    tensor->view = *view;
+    tensor->storage = base->storage;
+    tensor->storage->references++;
+    return tensor;
+}
+
+Tensor *tensor_from_host(Device *device, Format format, int ndim, const int64_t *shape,
+                         const void *host, MemoryPurpose purpose, Error *error) {
+    Tensor *tensor = tensor_new(device, format, ndim, shape, purpose, error);
+    if (tensor)
+        device_write(device, tensor->view.data, host,
+                     (size_t)tensor_count(tensor) * format_table[format].bytes);
+    return tensor;
+}
+
+// A dense copy made by the device itself, so that any layout can be read back.
+static Tensor *dense_copy(const Tensor *tensor, Error *error) {
+    Device *device = tensor_device(tensor);
+    Tensor *copy = tensor_new(device, tensor->view.format, tensor->view.ndim, tensor->view.shape,
+                              MEMORY_WORKSPACE, error);
+    if (!copy)
+        return NULL;
+    OpAttr attr = {.out_format = tensor->view.format, .has_out_format = true};
+    KernelCall call = {.op = OP_cast, .input_count = 1, .output_count = 1, .attr = &attr};
+    call.input[0] = tensor->view;
+    call.output[0] = copy->view;
+    if (!device_run(device, &call, error)) {
+        tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+bool tensor_read(const Tensor *tensor, void *host, Error *error) {
+    Device *device = tensor_device(tensor);
+    size_t bytes = (size_t)tensor_count(tensor) * format_table[tensor->view.format].bytes;
+    if (view_is_dense(&tensor->view)) {
+        device_read(device, host, tensor->view.data, bytes);
+        return true;
+    }
+    Tensor *copy = dense_copy(tensor, error);
+    if (!copy)
+        return false;
+    device_read(device, host, copy->view.data, bytes);
+    tensor_release(copy);
+    return true;
+}
+
+bool tensor_item(const Tensor *tensor, double *value, Error *error) {
+    if (tensor_count(tensor) != 1) {
+        char text[96];
+        tensor_describe(tensor, text, sizeof text);
+        return error_fail(
+            error, ERROR_USAGE,
+            "item: one element wanted, the tensor is %s; use :table() or reduce it first", text);
+    }
+    union {
+        double f64;
+        float f32;
+        int32_t i32;
+        uint8_t u8;
+        uint32_t bits;
+    } raw = {.bits = 0};
+    Format format = tensor->view.format;
+    device_read(tensor_device(tensor), &raw, tensor->view.data, format_table[format].bytes);
+    switch (format) {
+    case FORMAT_FP64: *value = raw.f64; break;
+    case FORMAT_FP32: *value = (double)raw.f32; break;
+    case FORMAT_INT32: *value = raw.i32; break;
+    case FORMAT_UINT8: *value = raw.u8; break;
+    default: *value = format_decode(format, raw.bits); break;
+    }
+    return true;
+}
+
+Tensor *tensor_hold(Tensor *tensor) {
+    if (tensor)
+        tensor->references++;
+    return tensor;
+}
+
+void tensor_release(Tensor *tensor) {
+    if (!tensor || --tensor->references > 0)
+        return;
+    TensorOrigin *origin = tensor->origin;
+    if (tensor->parameter)
+        tensor->parameter->release(tensor->parameter);
+    tensor_release(tensor->grad); // one level deep: a gradient of a gradient is not kept here
+    storage_release(tensor->storage);
+    free(tensor);
+    if (origin && --origin->references == 0)
+        origin->release(origin);
+}
+
+void tensor_adopt(Tensor *tensor, const Tensor *other) {
+    assert(tensor->view.format == other->view.format);
+    Storage *old = tensor->storage;
+    tensor->storage = other->storage;
+    tensor->storage->references++;
+    tensor->view = other->view;
+    storage_release(old);
+}
+
+void shape_describe(const View *view, char *text, size_t size) {
+    int used = snprintf(text, size, "[");
+    for (int i = 0; i < view->ndim && used >= 0 && (size_t)used < size; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s%lld", i ? ", " : "",
+                         (long long)view->shape[i]);
+    if (used >= 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, "]");
+}
+
+void tensor_describe(const Tensor *tensor, char *text, size_t size) {
+    shape_describe(&tensor->view, text, size);
+    size_t used = strlen(text);
+    if (used < size)
+        snprintf(text + used, size - used, " %s", format_name(tensor->view.format));
+}

@@ -1,0 +1,79 @@
+// tensor/tensor.h: what data is: a view, the memory below it, and who counts on it. No arithmetic.
+//
+// Tensors and storages are reference counted; tensor_new returns one reference, the caller's.
+// Several tensors may lie on one storage (views). The fields under "grad" are kept for grad/, which
+// fills and clears them; here they only ride along, and an origin that dies with its tensor is
+// released through the function it carries. Everything happens on the thread that drives the
+// device; the counters are not atomic.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "kernel/allocator.h"
+#include "kernel/kernel.h"
+
+typedef struct Storage {
+    int references;
+    Device *device;
+    void *data;
+    size_t bytes;
+} Storage;
+
+typedef struct Tensor Tensor;
+// What made a tensor, as far as tensor/ must know: the first member of grad/'s node.
+typedef struct TensorOrigin TensorOrigin;
+struct TensorOrigin {
+    int references;
+    void (*release)(TensorOrigin *origin); // called when the last reference goes
+};
+
+// What a tensor carries for a room above, released with it: precision/'s Parameter.
+typedef struct TensorCompanion TensorCompanion;
+struct TensorCompanion {
+    void (*release)(TensorCompanion *companion);
+};
+
+struct Tensor {
+    int references;
+    View view; // view.data points into the storage
+    Storage *storage;
+    // grad
+    bool requires_grad;         // a leaf that asks for its gradient
+    uint8_t output;             // which output of `origin` this is
+    TensorOrigin *origin;       // NULL for leaves and constants
+    Tensor *grad;               // accumulated gradient of a leaf
+    TensorCompanion *parameter; // what a trained weight has beside its value; NULL for all else
+};
+
+// A dense tensor with undefined contents.
+Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape,
+                   MemoryPurpose purpose, Error *error) MUST_CHECK;
+// A tensor on the storage of `base`, laid out as `view` (whose data lies within it). It has no
+// gradient history: grad/ links views itself.
+Tensor *tensor_view(Tensor *base, const View *view, Error *error) MUST_CHECK;
+// From and to host memory of the same format, dense. tensor_read waits for the device and copes
+// with any strides.
+Tensor *tensor_from_host(Device *device, Format format, int ndim, const int64_t *shape,
+                         const void *host, MemoryPurpose purpose, Error *error) MUST_CHECK;
+bool tensor_read(const Tensor *tensor, void *host, Error *error) MUST_CHECK;
+// The value of a tensor of one element, of any format; waits.
+bool tensor_item(const Tensor *tensor, double *value, Error *error) MUST_CHECK;
+
+Tensor *tensor_hold(Tensor *tensor); // one more reference; NULL stays NULL
+void tensor_release(Tensor *tensor); // one less; NULL is fine
+// Makes `tensor` lie on the storage of `other` (same format and shape): how a buffer is replaced
+// without its holders noticing.
+void tensor_adopt(Tensor *tensor, const Tensor *other);
+
+static inline int64_t tensor_count(const Tensor *tensor) {
+    return view_count(&tensor->view);
+}
+static inline Device *tensor_device(const Tensor *tensor) {
+    return tensor->storage->device;
+}
+// "[32, 128] fp32" into `text`, for messages.
+void tensor_describe(const Tensor *tensor, char *text, size_t size);
+// The same of a shape alone: "[32, 128]".
+void shape_describe(const View *view, char *text, size_t size);

@@ -1,8 +1,14 @@
 // number/format.h: the formats in which numbers are kept and computed.
 //
 // One enumeration names them all; `format_table` says what each is made of. Everything is rounded
-// to nearest, ties to even. The scalar routes here are the reference: slow, through double, obvious.
-// number/convert.h has the fast routes over arrays, bit-identical to these. Any thread.
+// to nearest, ties to even. The scalar routes here are the reference: slow, through double,
+// obvious. number/convert.h has the fast routes over arrays, bit-identical to these. Any thread,
+// also one that flushes denormals: but take care there that the double comes from format_decode or
+// from a widening in number/inline.h, since the processor's own fp32-to-double conversion then
+// loses subnormals.
+//
+// Integers clamp to their range and turn NaN into 0; int8 uses -127..127 and its scale is the
+// caller's affair. tf32 has no subnormals: magnitudes below 2^-126 become 0.
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +23,7 @@ typedef enum Format {
     FORMAT_FP16,
     FORMAT_E4M3,
     FORMAT_E5M2,
-    FORMAT_INT8, // with a scale
+    FORMAT_INT8,  // with a scale
     FORMAT_INT32, // classes and tokens
     FORMAT_UINT8, // images as they come, masks
     FORMAT_COUNT
@@ -28,7 +34,8 @@ typedef struct FormatInfo {
     size_t bytes;                                // of one stored element
     int sign_bits, exponent_bits, mantissa_bits; // 0/0/0: not a floating format
     int bias;
-    double largest;          // largest finite
+    double largest; // largest finite
+    double lowest;  // -largest, but for the integers
     double smallest_normal;
     double smallest_subnormal; // 0: it has none
     bool has_infinity, has_nan;
@@ -45,7 +52,11 @@ const char *format_name(Format format);
 Format format_named(const char *name);
 bool format_is_floating(Format format);
 
-// The bit pattern of `value` in a floating format, and the value of a pattern.
+// How many bits a pattern has: 19 in tf32, though it is stored in the upper part of an fp32.
+int format_bits(Format format);
+
+// The bit pattern of `value` (integers: two's complement), and the value of a pattern. Not for
+// FP64.
 uint32_t format_encode(Format format, double value, Overflow overflow);
 double format_decode(Format format, uint32_t bits);
 // decode(encode(value)); FP64 gives the value back.

@@ -1,0 +1,47 @@
+#include "number/convert.h"
+
+#include <assert.h>
+
+extern const ConvertTable convert_table_base;
+#if defined(__x86_64__)
+extern const ConvertTable convert_table_avx2, convert_table_avx512, convert_table_spr;
+#endif
+
+static const ConvertTable *const tables[ISA_COUNT] = {
+    [ISA_BASE] = &convert_table_base,
+#if defined(__x86_64__)
+    [ISA_AVX2] = &convert_table_avx2,
+    [ISA_AVX512] = &convert_table_avx512,
+    [ISA_SPR] = &convert_table_spr,
+#endif
+};
+
+const ConvertTable *convert_table_at(IsaLevel level) {
+    return level < ISA_COUNT ? tables[level] : NULL;
+}
+
+void convert_to_fp32(Format from, const void *source, float *target, size_t count) {
+    assert(from < FORMAT_COUNT);
+    tables[isa_level()]->to_fp32[from](source, target, count);
+}
+
+void convert_from_fp32(Format to, const float *source, void *target, size_t count,
+                       Overflow overflow) {
+    assert(to < FORMAT_COUNT);
+    tables[isa_level()]->from_fp32[to][overflow](source, target, count);
+}
+
+void convert_round(Format format, float *values, size_t count, Overflow overflow) {
+    assert(format < FORMAT_COUNT);
+    tables[isa_level()]->round[format][overflow](values, count);
+}
+
+void convert_int8_quantise(const float *source, int8_t *target, size_t count, float scale) {
+    assert(scale >= 0x1p-124f);
+    tables[isa_level()]->quantise(source, target, count, scale);
+}
+
+void convert_int8_dequantise(const int8_t *source, float *target, size_t count, float scale) {
+    assert(scale >= 0x1p-124f);
+    tables[isa_level()]->dequantise(source, target, count, scale);
+}

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""The training steps that mpbench is measured against, in PyTorch.
+
+Four of the workloads of the speed tests, each built as a PyTorch user would and then given every
+help that PyTorch offers on a CPU: fused optimizers, fused attention, channels-last images,
+torch.compile, denormals flushed. One configuration is one process, so that threads, peak memory
+and compiled code of one never colour another. A step is all of zero_grad, forward, loss, backward
+and update, on data in memory.
+
+    peer_torch.py --workloads a,b,c,e --precision fp32,bf16 --threads 1,2 --seconds 3 --json
+
+Prints one line a configuration, then the fastest for each workload and precision. With --python
+A,B several installations of PyTorch are compared and the best line is over all of them.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+MODES = ("eager", "compile")
+VARIANTS = {  # what else a workload can be built with; the first listed needs no recent PyTorch
+    "a": ("plain",),
+    "b": ("plain",),
+    "c": ("channels-first", "channels-last"),
+    "e": ("plain", "fused-attention"),
+}
+WARM_UP_STEPS = 3
+FEWEST_STEPS = 5  # timed, however long they take
+SLOWEST_RUN_S = 300  # a compiler included
+NO_RESULT = 75  # exit status: this installation cannot build the configuration
+
+
+# ---- models: run in the measuring process, where PyTorch is loaded -------------------------------
+
+
+def build_mlp_small(torch, _variant):
+    nn = torch.nn
+    model = nn.Sequential(nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
+    inputs, classes = torch.randn(32, 128), torch.randint(0, 10, (32,))
+    return model, inputs, classes, (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9})
+
+
+def build_mlp_large(torch, _variant):
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
+    )
+    inputs, classes = torch.rand(256, 784), torch.randint(0, 10, (256,))
+    return model, inputs, classes, (torch.optim.Adam, {"lr": 1e-3})
+
+
+def build_cnn(torch, variant):
+    nn = torch.nn
+    model = nn.Sequential(
+        *(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10)),
+    )
+    inputs, classes = torch.rand(128, 1, 28, 28), torch.randint(0, 10, (128,))
+    if variant == "channels-last":
+        model = model.to(memory_format=torch.channels_last)
+        inputs = inputs.to(memory_format=torch.channels_last)
+    return model, inputs, classes, (torch.optim.Adam, {"lr": 1e-3})
+
+
+def build_gpt(torch, variant):
+    """Six blocks with the norm before each half, no biases in products, input and output tied."""
+    nn, functional = torch.nn, torch.nn.functional
+    vocabulary, width, heads, context, batch = 65, 384, 6, 256, 8
+    fused = variant == "fused-attention"
+    if fused and not hasattr(functional, "scaled_dot_product_attention"):
+        sys.exit(NO_RESULT)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+            self.project = nn.Linear(width, width, bias=False)
+            self.widen = nn.Linear(width, 4 * width, bias=False)
+            self.narrow = nn.Linear(4 * width, width, bias=False)
+            future = torch.ones(context, context, dtype=torch.bool).triu(1)
+            self.register_buffer("future", future, persistent=False)
+
+        def attend(self, x):
+            rows, length, _ = x.shape
+            parts = self.query_key_value(x).view(rows, length, 3, heads, width // heads)
+            query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
+            if fused:
+                mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+            else:
+                scores = (query @ key.transpose(-2, -1)) * (width // heads) ** -0.5
+                scores = scores.masked_fill(self.future, float("-inf"))
+                mixed = functional.softmax(scores, dim=-1) @ value
+            return self.project(mixed.transpose(1, 2).reshape(rows, length, width))
+
+        def forward(self, x):
+            x = x + self.attend(self.norm_attention(x))
+            return x + self.narrow(functional.gelu(self.widen(self.norm_feed(x))))
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token, self.place = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+            self.blocks = nn.Sequential(*(Block() for _ in range(6)))
+            self.norm = nn.LayerNorm(width)
+            self.head = nn.Linear(width, vocabulary, bias=False)
+            self.head.weight = self.token.weight
+            self.register_buffer("places", torch.arange(context), persistent=False)
+
+        def forward(self, tokens):
+            x = self.token(tokens) + self.place(self.places)
+            return self.head(self.norm(self.blocks(x))).flatten(0, 1)
+
+    tokens = torch.randint(0, vocabulary, (batch, context))
+    following = torch.randint(0, vocabulary, (batch * context,))
+    return Gpt(), tokens, following, (torch.optim.AdamW, {"lr": 1e-3})
+
+
+BUILDERS = {"a": build_mlp_small, "b": build_mlp_large, "c": build_cnn, "e": build_gpt}
+
+
+# ---- one configuration, in a process of its own --------------------------------------------------
+
+
+def make_optimizer(kind, parameters, settings):
+    """The fused form where this PyTorch has it for the CPU, else the ordinary one."""
+    parameters = list(parameters)
+    try:
+        return kind(parameters, fused=True, **settings), "fused"
+    except (TypeError, RuntimeError, ValueError):
+        return kind(parameters, **settings), "plain"
+
+
+def peak_memory_mib():
+    """Of this process alone: what getrusage says may still be its parent's."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def measure(config, seconds):
+    import torch
+
+    # Before the first parallel region: the pool's threads inherit the setting.
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(config["threads"])
+    torch.manual_seed(0)
+    if config["mode"] == "compile" and not hasattr(torch, "compile"):
+        sys.exit(NO_RESULT)
+    model, inputs, classes, (kind, settings) = BUILDERS[config["workload"]](
+        torch, config["variant"]
+    )
+    optimizer, optimizer_form = make_optimizer(kind, model.parameters(), settings)
+    low = config["precision"] == "bf16"
+
+    def loss_of(inputs, classes):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+            return torch.nn.functional.cross_entropy(model(inputs), classes)
+
+    if config["mode"] == "compile":
+        loss_of = torch.compile(loss_of)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(inputs, classes)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    started = time.perf_counter()
+    step()
+    first = time.perf_counter() - started
+    for _ in range(WARM_UP_STEPS):
+        loss = step()
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < FEWEST_STEPS:
+        started = time.perf_counter()
+        loss = step()
+        times.append(time.perf_counter() - started)
+    times.sort()
+    return {
+        **config,
+        "torch": torch.__version__,
+        "optimizer": optimizer_form,
+        "median_ms": round(1e3 * statistics.median(times), 4),
+        "p10_ms": round(1e3 * times[len(times) // 10], 4),
+        "p90_ms": round(1e3 * times[len(times) * 9 // 10], 4),
+        "steps": len(times),
+        "first_ms": round(1e3 * first, 1),
+        "peak_mib": round(peak_memory_mib(), 1),
+        "loss": round(float(loss.detach()), 6),
+    }
+
+
+# ---- all configurations --------------------------------------------------------------------------
+
+
+def run_apart(python, config, seconds):
+    """The result of one configuration, None where PyTorch lacks it, or what went wrong."""
+    command = [python, os.path.abspath(__file__), "--one", json.dumps(config)]
+    command += ["--seconds", str(seconds)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(config["threads"])}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=SLOWEST_RUN_S
+        )
+    except subprocess.TimeoutExpired:
+        return {**config, "error": f"no result within {SLOWEST_RUN_S} s"}
+    except OSError as error:
+        return {**config, "error": str(error)}
+    if done.returncode == NO_RESULT:
+        return None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        return {**config, "error": said[-1]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def describe(result):
+    name = " ".join(str(result[key]) for key in ("workload", "precision", "mode", "variant"))
+    name += f", {result['threads']} threads"
+    if "error" in result:
+        return f"{name}: {result['error']}"
+    spread = f"{result['p10_ms']:.3f}..{result['p90_ms']:.3f}"
+    return (
+        f"{name}, torch {result['torch']}: {result['median_ms']:.3f} ms ({spread}), "
+        f"{result['peak_mib']:.0f} MiB"
+    )
+
+
+def choices(allowed):
+    def parse(text):
+        chosen = text.split(",")
+        for one in chosen:
+            if one not in allowed:
+                raise argparse.ArgumentTypeError(f"{one!r} is none of {', '.join(allowed)}")
+        return chosen
+
+    return parse
+
+
+def thread_counts(text):
+    try:
+        counts = [int(one) for one in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers") from None
+    if min(counts) < 1:
+        raise argparse.ArgumentTypeError("a thread count is at least 1")
+    return counts
+
+
+def parse_arguments():
+    summary = __doc__.split("\n", maxsplit=1)[0]
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--workloads", type=choices(tuple(BUILDERS)), default=list(BUILDERS))
+    parser.add_argument(
+        "--precision", type=choices(("fp32", "bf16")), default=["fp32", "bf16"]
+    )
+    parser.add_argument("--threads", type=thread_counts, default=[1, 2])
+    parser.add_argument("--modes", type=choices(MODES), default=list(MODES))
+    parser.add_argument("--seconds", type=float, default=3.0, help="timed, each configuration")
+    parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.seconds)))
+        return 0
+    configs = [
+        {"workload": workload, "precision": precision, "threads": threads}
+        | {"mode": mode, "variant": variant}
+        for workload in arguments.workloads
+        for precision in arguments.precision
+        for threads in arguments.threads
+        for mode in arguments.modes
+        for variant in VARIANTS[workload]
+    ]
+    best = {}
+    for config in configs:
+        for python in arguments.python.split(","):
+            result = run_apart(python, config, arguments.seconds)
+            if result is None:
+                continue
+            print(json.dumps(result) if arguments.json else describe(result), flush=True)
+            key = f"{config['workload']} {config['precision']}"
+            if "error" in result:
+                continue
+            if key not in best or result["median_ms"] < best[key]["median_ms"]:
+                best[key] = result
+    if arguments.json:
+        print(json.dumps({"best": best}))
+    else:
+        for result in best.values():
+            print("best:", describe(result))
+    return 0 if best else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -31,7 +31,9 @@ typedef struct ConvAttr {
     int64_t stride[2], padding[2], dilation[2]; // height, width
     int64_t groups;
     Activation activation;
-    int64_t input[2]; // height and width of the input, for the gradients: a stride hides them
+    // Height and width that a stride hides from a gradient: of the input, for
+    // conv2d_backward_input; of the weight, for conv2d_backward_weight.
+    int64_t input[2], kernel[2];
 } ConvAttr;
 
 typedef struct PoolAttr {

@@ -1,0 +1,290 @@
+// cpu/gemm.c: cuts a matrix product into panels and shares them out among threads.
+#include "cpu/gemm.h"
+
+#include <assert.h>
+#include <omp.h>
+
+#include "cpu/gemm_kernels.h"
+
+enum {
+    CACHE_LINE = 64,
+    // The depth is cut so that one panel of B stays in the first-level cache while all rows of A
+    // pass by, and the rows so that a block of A stays in the second level beside it.
+    DEPTH_BLOCK = 384,
+    BLOCK_BYTES = 640 << 10,
+    // Packed B that several blocks of rows share; it comes from the third level.
+    COLUMN_BLOCK = 1024,
+    // An operand of so many bytes is read where it lies.
+    DIRECT_BYTES = 32 << 10,
+    PAGE = 4096,
+};
+// Waking a second thread costs about as much as this many multiplications on a fast core.
+static const double WORK_PER_THREAD = 3e5;
+
+// How one product is cut. The same for gemm_run and gemm_workspace_size.
+typedef struct Plan {
+    int threads;
+    int64_t row_parts, column_parts; // of each product of the batch
+    int64_t rows, columns;           // of one part, at most
+    int64_t depth_block, row_block, column_block;
+    bool a_direct, b_direct;
+    size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread
+} Plan;
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static size_t whole_lines(int64_t floats) {
+    return ((size_t)floats * sizeof(float) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+static bool is_gemm_format(Format format) {
+    return format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16;
+}
+
+// Rows a page or more apart fall on the same few lines of the cache; those are better copied.
+static bool is_read_in_place(const GemmOperand *operand, int64_t rows, int64_t columns) {
+    int64_t row = operand->row_stride * (int64_t)sizeof(float);
+    int64_t column = operand->column_stride * (int64_t)sizeof(float);
+    return operand->format == FORMAT_FP32 &&
+           rows * columns * (int64_t)sizeof(float) <= DIRECT_BYTES && row < PAGE && column < PAGE &&
+           row > -PAGE && column > -PAGE;
+}
+
+// Each part packs what it needs for itself, so that no thread waits for another. Takes the cut
+// that leaves the longest part shortest: multiplications and copies, in units of about a cycle.
+static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gemm) {
+    int64_t panel = kernels->panel_columns;
+    double best = 0;
+    for (int64_t row_parts = 1; row_parts <= plan->threads; row_parts++) {
+        if (plan->threads % row_parts)
+            continue;
+        int64_t rows = divide_up(gemm->rows, row_parts);
+        int64_t columns =
+            divide_up(divide_up(gemm->columns, panel), plan->threads / row_parts) * panel;
+        double cost = (double)rows * (double)columns / 32 + 0.3 * (double)(rows + columns);
+        if (row_parts > 1 && cost >= best)
+            continue;
+        best = cost;
+        plan->row_parts = row_parts;
+        plan->column_parts = plan->threads / row_parts;
+        plan->rows = rows;
+        plan->columns = smaller(columns, gemm->columns);
+    }
+}
+
+static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
+    assert(gemm->rows >= 0 && gemm->columns >= 0 && gemm->depth >= 0);
+    assert(gemm->batch[0] >= 0 && gemm->batch[1] >= 0);
+    assert(is_gemm_format(gemm->a.format) && is_gemm_format(gemm->b.format));
+    assert(is_gemm_format(gemm->c.format));
+    assert(!gemm->bias || is_gemm_format(gemm->bias_format));
+
+    Plan plan = {.threads = 1,
+                 .row_parts = 1,
+                 .column_parts = 1,
+                 .rows = gemm->rows,
+                 .columns = gemm->columns};
+    int64_t products = gemm->batch[0] * gemm->batch[1];
+    if (gemm->threads > 1) {
+        double work = (double)gemm->rows * (double)gemm->columns *
+                      (double)(gemm->depth > 8 ? gemm->depth : 8) * (double)products;
+        double useful = work / WORK_PER_THREAD;
+        plan.threads = useful >= gemm->threads ? gemm->threads : useful < 1 ? 1 : (int)useful;
+        // Many products are shared out whole, few are cut.
+        bool whole = products % plan.threads == 0 || products >= 4 * (int64_t)plan.threads;
+        if (plan.threads > 1 && !whole)
+            choose_parts(&plan, kernels, gemm);
+    }
+
+    int64_t depth_blocks = divide_up(gemm->depth, DEPTH_BLOCK);
+    plan.depth_block = depth_blocks > 1 ? divide_up(gemm->depth, depth_blocks) : gemm->depth;
+    int64_t depth = plan.depth_block ? plan.depth_block : 1;
+    int64_t fitting = BLOCK_BYTES / (int64_t)sizeof(float) / depth;
+    int64_t row_blocks = divide_up(plan.rows, fitting);
+    plan.row_block = row_blocks > 1 ? divide_up(plan.rows, row_blocks) : plan.rows;
+    // With one block of rows each panel of B is used up as soon as it is packed.
+    plan.column_block = row_blocks > 1 ? smaller(plan.columns, COLUMN_BLOCK) : plan.columns;
+
+    plan.a_direct = is_read_in_place(&gemm->a, gemm->rows, gemm->depth);
+    // A panel that meets few tiles of rows does not repay its packing either.
+    plan.b_direct =
+        gemm->b.format == FORMAT_FP32 && gemm->b.column_stride == 1 &&
+        (plan.rows <= kernels->tile_rows || is_read_in_place(&gemm->b, gemm->depth, gemm->columns));
+    int64_t panel = kernels->panel_columns, slack = kernels->vector_columns;
+    int64_t packed_columns =
+        row_blocks > 1 && !plan.b_direct ? divide_up(plan.column_block, panel) * panel : panel;
+    plan.a_bytes = plan.a_direct ? 0 : whole_lines(plan.row_block * depth + slack);
+    bool b_packed = !plan.b_direct || plan.columns % kernels->vector_columns;
+    plan.b_bytes = b_packed ? whole_lines(packed_columns * depth + slack) : 0;
+    if (depth_blocks > 1 && gemm->c.format != FORMAT_FP32)
+        plan.partial_bytes = whole_lines(plan.rows * plan.column_block);
+    return plan;
+}
+
+static const char *element(const void *data, Format format, int64_t at) {
+    return (const char *)data + at * (format == FORMAT_FP32 ? 4 : 2);
+}
+
+// The part of a product that one thread computes at a time.
+typedef struct Part {
+    const GemmKernels *kernels;
+    const Gemm *gemm;
+    const Plan *plan;
+    const void *a, *b; // of this product of the batch
+    void *c;
+    int64_t first_row, first_column, rows, columns;
+    float *packed_a, *packed_b, *partial;
+} Part;
+
+// One block: `rows` rows of A, `depth` steps, `columns` columns of B. Panels are packed when they
+// are first met, so that they are still in the nearest cache.
+static void multiply_block(const Part *part, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns, int64_t step, int64_t depth) {
+    const GemmKernels *kernels = part->kernels;
+    const Gemm *gemm = part->gemm;
+    const Plan *plan = part->plan;
+    const GemmOperand *a = &gemm->a, *b = &gemm->b;
+    bool keep_b = plan->row_block < plan->rows;
+    int64_t c_at = (part->first_row + row) * gemm->c.row_stride;
+    GemmPanel panel = {.rows = rows,
+                       .depth = depth,
+                       .a = part->packed_a,
+                       .a_packed = !plan->a_direct,
+                       .alpha = gemm->alpha,
+                       .partial_row = plan->column_block,
+                       .first = step == 0,
+                       .last = step + depth == gemm->depth,
+                       .c_format = gemm->c.format,
+                       .c_row = gemm->c.row_stride,
+                       .accumulate = gemm->accumulate,
+                       .bias_format = gemm->bias_format,
+                       .activation = gemm->activation};
+    const void *a_first = element(
+        part->a, a->format, (part->first_row + row) * a->row_stride + step * a->column_stride);
+    if (plan->a_direct) {
+        panel.a = (const float *)a_first;
+        panel.a_row = a->row_stride;
+        panel.a_step = a->column_stride;
+    } else {
+        for (int64_t i = 0, tile; i < rows; i += tile) {
+            tile = gemm_next_rows(rows - i, kernels->tile_rows);
+            GemmSource source = {element(a_first, a->format, i * a->row_stride), a->format,
+                                 a->row_stride, a->column_stride};
+            kernels->pack(part->packed_a + i * depth, (int)tile, &source, (int)tile, depth);
+        }
+    }
+    for (int64_t j = 0; j < columns; j += panel.columns) {
+        int64_t in_c = part->first_column + column + j;
+        panel.columns = (int)smaller(columns - j, kernels->panel_columns);
+        const void *b_first =
+            element(part->b, b->format, in_c * b->column_stride + step * b->row_stride);
+        if (plan->b_direct && panel.columns % kernels->vector_columns == 0) {
+            panel.b = (const float *)b_first;
+            panel.b_step = b->row_stride;
+        } else {
+            int width =
+                (int)divide_up(panel.columns, kernels->vector_columns) * kernels->vector_columns;
+            float *to = part->packed_b + (keep_b && !plan->b_direct ? j * depth : 0);
+            GemmSource source = {b_first, b->format, b->column_stride, b->row_stride};
+            if (row == 0 || !keep_b || plan->b_direct)
+                kernels->pack(to, width, &source, panel.columns, depth);
+            panel.b = to;
+            panel.b_step = width;
+        }
+        panel.c = (void *)(uintptr_t)element(part->c, gemm->c.format, c_at + in_c);
+        panel.partial = part->partial ? part->partial + row * plan->column_block + j : NULL;
+        panel.bias = gemm->bias ? element(gemm->bias, gemm->bias_format, in_c) : NULL;
+        kernels->multiply(&panel);
+    }
+}
+
+static void multiply_part(const Part *part) {
+    const Plan *plan = part->plan;
+    int64_t all_steps = part->gemm->depth;
+    for (int64_t column = 0, columns; column < part->columns; column += columns) {
+        columns = smaller(part->columns - column, plan->column_block);
+        int64_t step = 0;
+        do { // once even without any depth: the bias and the activation remain
+            int64_t depth = smaller(all_steps - step, plan->depth_block);
+            for (int64_t row = 0, rows; row < part->rows; row += rows) {
+                rows = smaller(part->rows - row, plan->row_block);
+                multiply_block(part, row, rows, column, columns, step, depth);
+            }
+            step += depth;
+        } while (step < all_steps);
+    }
+}
+
+// The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.
+static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const Plan *plan,
+                           char *workspace, int index, int count) {
+    char *own = workspace + (plan->a_bytes + plan->b_bytes + plan->partial_bytes) * (size_t)index;
+    Part part = {.kernels = kernels, .gemm = gemm, .plan = plan};
+    part.packed_a = (float *)(void *)own;
+    part.packed_b = (float *)(void *)(own + plan->a_bytes);
+    if (plan->partial_bytes)
+        part.partial = (float *)(void *)(own + plan->a_bytes + plan->b_bytes);
+    int64_t cut = plan->row_parts * plan->column_parts;
+    int64_t parts = gemm->batch[0] * gemm->batch[1] * cut;
+    for (int64_t i = parts * index / count; i < parts * (index + 1) / count; i++) {
+        int64_t product = i / cut;
+        int64_t outer = product / gemm->batch[1], inner = product % gemm->batch[1];
+        const GemmOperand *a = &gemm->a, *b = &gemm->b;
+        const GemmResult *c = &gemm->c;
+        part.a =
+            element(a->data, a->format, outer * a->batch_stride[0] + inner * a->batch_stride[1]);
+        part.b =
+            element(b->data, b->format, outer * b->batch_stride[0] + inner * b->batch_stride[1]);
+        part.c = (void *)(uintptr_t)element(
+            c->data, c->format, outer * c->batch_stride[0] + inner * c->batch_stride[1]);
+        part.first_row = i % cut / plan->column_parts * plan->rows;
+        part.first_column = i % plan->column_parts * plan->columns;
+        part.rows = smaller(gemm->rows - part.first_row, plan->rows);
+        part.columns = smaller(gemm->columns - part.first_column, plan->columns);
+        if (part.rows > 0 && part.columns > 0)
+            multiply_part(&part);
+    }
+}
+
+size_t gemm_vector_workspace_size(const GemmKernels *kernels, const Gemm *gemm) {
+    Plan plan = make_plan(kernels, gemm);
+    size_t bytes = (plan.a_bytes + plan.b_bytes + plan.partial_bytes) * (size_t)plan.threads;
+    return bytes ? bytes + CACHE_LINE : 0; // to align it
+}
+
+void gemm_vector_run(const GemmKernels *kernels, const Gemm *gemm, void *workspace) {
+    Plan plan = make_plan(kernels, gemm);
+    char *aligned = (char *)workspace + (0 - (uintptr_t)workspace) % CACHE_LINE;
+    if (plan.threads == 1) {
+        multiply_share(kernels, gemm, &plan, aligned, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(plan.threads)
+    multiply_share(kernels, gemm, &plan, aligned, omp_get_thread_num(), omp_get_num_threads());
+}
+
+const GemmKernels *gemm_kernels_at(IsaLevel level) {
+#if defined(__x86_64__)
+    if (level >= ISA_AVX512)
+        return &gemm_kernels_avx512;
+    if (level == ISA_AVX2)
+        return &gemm_kernels_avx2;
+#else
+    (void)level;
+#endif
+    return &gemm_kernels_base;
+}
+
+size_t gemm_workspace_size(const Gemm *gemm) {
+    return gemm_vector_workspace_size(gemm_kernels_at(isa_level()), gemm);
+}
+
+void gemm_run(const Gemm *gemm, void *workspace) {
+    gemm_vector_run(gemm_kernels_at(isa_level()), gemm, workspace);
+}

@@ -1,0 +1,72 @@
+// cpu/gemm_kernels.h: what the matrix product needs from each ISA level. Private to cpu/gemm*.c,
+// its SIMD files and its tests.
+//
+// A product is cut into panels: some rows of A, at most `panel_columns` columns of B and a stretch
+// of the depth. Panels of A and B are copied ("packed") to fp32 in the order in which the kernel
+// reads them, or read in place when they are fp32 and small.
+#pragma once
+
+#include "base/isa.h"
+#include "cpu/gemm.h"
+
+typedef struct GemmPanel {
+    int64_t rows, depth;
+    int columns;    // 1 .. panel_columns
+    const float *a; // packed: tile after tile; else in place, with the strides below
+    bool a_packed;
+    int64_t a_row, a_step; // in place: from row to row and along the depth
+    const float *b;        // packed: b_step numbers for each step of the depth
+    int64_t b_step;
+    float alpha;
+    // Sums so far, when the depth is cut and C cannot hold them; NULL otherwise.
+    float *partial;
+    int64_t partial_row;
+    bool first, last; // stretch of the depth
+    void *c;
+    Format c_format;
+    int64_t c_row;
+    bool accumulate;
+    const void *bias; // of these columns, or NULL
+    Format bias_format;
+    GemmActivation activation;
+} GemmPanel;
+
+// A matrix to pack, seen as lines (rows of A, columns of B) of `depth` numbers.
+typedef struct GemmSource {
+    const void *data;
+    Format format;
+    int64_t line_stride, step_stride;
+} GemmSource;
+
+typedef struct GemmKernels {
+    int tile_rows;     // the most rows of one register tile
+    int panel_columns; // a multiple of vector_columns
+    int vector_columns;
+    // Multiplies one panel of A with one panel of B into C.
+    void (*multiply)(const GemmPanel *panel);
+    // to[step * width + line] = source(line, step) for `lines` <= width lines. What lies between
+    // lines and width is filled with anything; up to `vector_columns` numbers after the end of `to`
+    // may be overwritten.
+    void (*pack)(float *to, int width, const GemmSource *source, int lines, int64_t depth);
+} GemmKernels;
+
+extern const GemmKernels gemm_kernels_base;
+#if defined(__x86_64__)
+extern const GemmKernels gemm_kernels_avx2, gemm_kernels_avx512;
+#endif
+
+// The kernels of a level, or of the next lower level that has its own.
+const GemmKernels *gemm_kernels_at(IsaLevel level);
+
+// gemm_run and gemm_workspace_size with given kernels and without tiles: for tests, and for the
+// products that the tiles hand back.
+size_t gemm_vector_workspace_size(const GemmKernels *kernels, const Gemm *gemm);
+void gemm_vector_run(const GemmKernels *kernels, const Gemm *gemm, void *workspace);
+
+// The rows that the next register tile takes of those that remain: the last two share evenly, as a
+// tile of few rows waits for its own sums.
+static inline int64_t gemm_next_rows(int64_t remaining, int tile_rows) {
+    if (remaining <= tile_rows)
+        return remaining;
+    return remaining < 2 * tile_rows ? (remaining + 1) / 2 : tile_rows;
+}

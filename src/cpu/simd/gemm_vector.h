@@ -1,0 +1,144 @@
+// cpu/simd/gemm_vector.h: one vector of fp32 at the ISA level being compiled, and how the three
+// storage formats are read into it and written from it. For the files of this folder only.
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "number/format.h"
+#include "number/inline.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+
+typedef float Vector __attribute__((vector_size(LANES * 4)));
+typedef int32_t Words __attribute__((vector_size(LANES * 4)));
+typedef uint32_t Bits __attribute__((vector_size(LANES * 4)));
+typedef uint16_t Halves __attribute__((vector_size(LANES * 2)));
+typedef float LooseVector __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint16_t LooseHalves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+
+ALWAYS_INLINE Vector vector_load(const float *from) {
+    return *(const LooseVector *)from;
+}
+
+ALWAYS_INLINE void vector_store(float *to, Vector value) {
+    *(LooseVector *)to = value;
+}
+
+ALWAYS_INLINE Vector vector_all(float value) {
+    return value - (Vector){0};
+}
+
+// a * b + c; rounded once where the level has the instruction.
+ALWAYS_INLINE Vector vector_multiply_add(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+    return (Vector)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#elif defined(__aarch64__)
+    return (Vector)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return a * b + c;
+#endif
+}
+
+ALWAYS_INLINE Vector vector_select(Words mask, Vector yes, Vector no) {
+    return (Vector)((mask & (Words)yes) | (~mask & (Words)no));
+}
+
+// NaN stays NaN.
+ALWAYS_INLINE Vector vector_at_least(Vector value, Vector floor) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_max_ps((__m512)floor, (__m512)value);
+#elif defined(__AVX2__)
+    return (Vector)_mm256_max_ps((__m256)floor, (__m256)value);
+#else
+    return vector_select((Words)(value < floor), floor, value);
+#endif
+}
+
+// ---- the three formats --------------------------------------------------------------------------
+
+ALWAYS_INLINE float number_load(const void *from, Format format, int64_t at) {
+    if (format == FORMAT_FP32)
+        return ((const float *)from)[at];
+    uint16_t bits = ((const uint16_t *)from)[at];
+    return format == FORMAT_BF16 ? number_bf16_to_fp32(bits) : number_fp16_to_fp32(bits);
+}
+
+ALWAYS_INLINE Vector vector_of_bf16(const uint16_t *from) {
+    Halves halves = *(const LooseHalves *)from;
+    return (Vector)(__builtin_convertvector(halves, Bits) << 16);
+}
+
+ALWAYS_INLINE Vector vector_of_fp16(const uint16_t *from) {
+#if defined(__AVX512F__)
+    return (Vector)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+#elif defined(__AVX2__)
+    return (Vector)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from));
+#elif defined(__aarch64__)
+    return (Vector)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
+#else
+    Vector value;
+    for (int i = 0; i < LANES; i++)
+        value[i] = number_fp16_to_fp32(from[i]);
+    return value;
+#endif
+}
+
+ALWAYS_INLINE void bf16_of_vector(uint16_t *to, Vector value) {
+    Bits bits = (Bits)value;
+    Bits rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    Bits quiet = bits >> 16 | 0x40;
+    Bits is_nan = (Bits)(value != value);
+    rounded = (is_nan & quiet) | (~is_nan & rounded);
+    *(LooseHalves *)to = __builtin_convertvector(rounded, Halves);
+}
+
+ALWAYS_INLINE void fp16_of_vector(uint16_t *to, Vector value) {
+#if defined(__AVX512F__)
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtps_ph((__m512)value, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__AVX2__)
+    _mm_storeu_si128((__m128i *)to, _mm256_cvtps_ph((__m256)value, _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+    vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32((float32x4_t)value)));
+#else
+    for (int i = 0; i < LANES; i++)
+        to[i] = number_fp32_to_fp16(value[i]);
+#endif
+}
+
+// LANES numbers of any of the three formats, from element `at` on.
+ALWAYS_INLINE Vector vector_load_as(const void *from, Format format, int64_t at) {
+    if (format == FORMAT_FP32)
+        return vector_load((const float *)from + at);
+    const uint16_t *halves = (const uint16_t *)from + at;
+    return format == FORMAT_BF16 ? vector_of_bf16(halves) : vector_of_fp16(halves);
+}
+
+ALWAYS_INLINE void vector_store_as(void *to, Format format, int64_t at, Vector value) {
+    if (format == FORMAT_FP32)
+        vector_store((float *)to + at, value);
+    else if (format == FORMAT_BF16)
+        bf16_of_vector((uint16_t *)to + at, value);
+    else
+        fp16_of_vector((uint16_t *)to + at, value);
+}

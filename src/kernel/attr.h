@@ -38,7 +38,7 @@ typedef struct ConvAttr {
 
 typedef struct PoolAttr {
     int64_t kernel[2], stride[2], padding[2];
-    int64_t input[2]; // as in ConvAttr
+    int64_t input[2]; // height and width of the input, for the gradient
 } PoolAttr;
 
 typedef struct NormAttr {
@@ -68,6 +68,12 @@ typedef struct PadAttr {
     double value;
 } PadAttr;
 
+typedef struct ViewAttr { // views are no kernels; the tape keeps what undoes them here
+    int order[VIEW_MAX_DIMS]; // permute
+    int dim;                  // slice
+    int64_t first;
+} ViewAttr;
+
 typedef struct CreateAttr { // operations without inputs
     int ndim;
     int64_t shape[VIEW_MAX_DIMS];
@@ -91,6 +97,7 @@ typedef struct OpAttr {
         AttentionAttr attention;
         IndexAttr index;
         PadAttr pad;
+        ViewAttr view;
         struct {
             CreateAttr create;
             RandomAttr random;

@@ -343,6 +343,7 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
     }
     if (options->create_graph)
         saved_outputs_attach(node);
+    tape->hooks.enter(tape->context, node->layer);
     done = node->rule(tape->context, node, node->arrived, input_grad, error);
     if (options->create_graph)
         saved_outputs_detach(node);

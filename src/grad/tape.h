@@ -56,11 +56,12 @@ struct GradNode {
     GradNode *next; // on lists of the tape
 };
 
-// What the tape needs of the room above to keep its own arithmetic on the record: used where
-// gradients are added, or brought to a format, while the walk back is itself recorded.
+// What the tape needs of the room above: arithmetic that is itself on the record, for gradients
+// that must be added or brought to a format, and word of whose turn it is.
 typedef struct TapeHooks {
     Tensor *(*add)(void *context, Tensor *x, Tensor *y, Error *error);
     Tensor *(*cast)(void *context, Tensor *x, Format format, Error *error);
+    void (*enter)(void *context, int layer); // a node of this layer is about to be visited
 } TapeHooks;
 
 Tape *tape_new(void *context, const TapeHooks *hooks); // the context is handed to every rule too

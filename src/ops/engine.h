@@ -1,0 +1,70 @@
+// ops/engine.h: one place where operations are run: formats decided, shapes checked, kernels
+// called, the tape written.
+//
+// An Engine is a device, a tape, a policy and what is in force right now (autocast, layer, random
+// stream). op_apply is the only way from a tensor to a tensor; everything else here is a short form
+// of it. Inputs are borrowed, outputs are new references. One thread uses an engine.
+#pragma once
+
+#include "grad/tape.h"
+#include "kernel/multi.h"
+#include "precision/parameter.h"
+#include "precision/policy.h"
+
+typedef struct BufferChange {        // a running statistic that may have to be taken back
+    Tensor *buffer, *before, *owner; // owner: the parameter whose optimizer decides; may be NULL
+} BufferChange;
+
+typedef struct Engine {
+    Device *device;
+    Tape *tape;
+    Policy *policy;
+    AutocastRegion autocast;
+    int layer; // in force; 0: none
+    uint64_t seed, random_position;
+    bool walking_back;
+    BufferChange *changes; // since the last settled step
+    int change_count, change_size;
+} Engine;
+
+Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error);
+void engine_free(Engine *engine);
+
+// Restarts the stream of random numbers.
+void engine_seed(Engine *engine, uint64_t seed);
+// Reserves the positions that `count` elements use, for an operation's RandomAttr.
+RandomAttr engine_random(Engine *engine, int64_t count);
+
+// Runs an operation. inputs[i] may be NULL where the operation allows it. `attr` may be NULL: all
+// zero. attr->out_format, when has_out_format is set, beats the policy for floating outputs.
+bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
+              Tensor **outputs, Error *error) MUST_CHECK;
+
+// The first output of an operation of one, two or three inputs; further outputs are released.
+// NULL on failure.
+Tensor *op_one(Engine *engine, OpId op, Tensor *x, const OpAttr *attr, Error *error);
+Tensor *op_two(Engine *engine, OpId op, Tensor *x, Tensor *y, const OpAttr *attr, Error *error);
+Tensor *op_three(Engine *engine, OpId op, Tensor *x, Tensor *y, Tensor *z, const OpAttr *attr,
+                 Error *error);
+
+// A tensor of one value, and a copy in another format (or dense, in the same): recorded.
+Tensor *op_fill(Engine *engine, Format format, int ndim, const int64_t *shape, double value,
+                Error *error);
+Tensor *op_cast(Engine *engine, Tensor *x, Format format, Error *error);
+// Random creation: OP_uniform, OP_normal, OP_randint with CreateAttr's a and b.
+Tensor *op_random(Engine *engine, OpId op, int ndim, const int64_t *shape, double a, double b,
+                  Error *error);
+
+// From `root` back, outside any autocast region. See tape.h.
+bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardOptions *options,
+                     Error *error) MUST_CHECK;
+
+// ---- running statistics -------------------------------------------------------------------------
+
+// Replaces the contents of `buffer` by `value`, remembering the old until the step is settled.
+bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
+                          Error *error) MUST_CHECK;
+// A step of the optimizer over these parameters has been decided by `flags`: where it was skipped,
+// their buffers are taken back; the changes are forgotten either way. parameters NULL: all.
+bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
+                           const StepFlags *flags, Error *error) MUST_CHECK;

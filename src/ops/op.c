@@ -1,0 +1,294 @@
+// The dispatcher: decide, cast, lay out, check, allocate, run, record.
+#include <assert.h>
+#include <string.h>
+
+#include "ops/engine.h"
+#include "ops/gradient.h"
+#include "ops/shape.h"
+
+static Format wider(Format a, Format b) {
+    if (a == b)
+        return a;
+    if (a == FORMAT_FP64 || b == FORMAT_FP64)
+        return FORMAT_FP64;
+    return FORMAT_FP32; // fp16 and bf16 hold nothing of each other: what holds both is fp32
+}
+
+// The floating formats among the inputs; FP32 when there is none.
+static void input_formats(Tensor *const *inputs, int count, Format *first, Format *widest) {
+    *first = *widest = FORMAT_COUNT;
+    for (int i = 0; i < count; i++) {
+        if (!inputs[i] || !format_is_floating(inputs[i]->view.format))
+            continue;
+        Format format = inputs[i]->view.format;
+        if (*first == FORMAT_COUNT)
+            *first = *widest = format;
+        else
+            *widest = wider(*widest, format);
+    }
+    if (*first == FORMAT_COUNT)
+        *first = *widest = FORMAT_FP32;
+}
+
+// A vector (a bias) need not match its factors: kernels read it in its own format.
+static bool is_factor(OpId op, int input) {
+    return !((op == OP_linear || op == OP_conv2d) && input == 2);
+}
+
+// input as the kernel is to get it: low where the class says so. A new reference.
+static Tensor *input_in_format(Engine *engine, Tensor *input, Format format, Error *error) {
+    if (input->view.format == format)
+        return tensor_hold(input);
+    if (input->parameter)
+        return tensor_hold(parameter_in_format(input, format, error));
+    return op_cast(engine, input, format, error);
+}
+
+static bool layout_fits(OpLayout layout, const View *view) {
+    int n = view->ndim;
+    switch (layout) {
+    case LAYOUT_STRIDED: return true;
+    case LAYOUT_DENSE: return view_is_dense(view);
+    case LAYOUT_ROWS: return n == 0 || view->stride[n - 1] == 1 || view->shape[n - 1] == 1;
+    case LAYOUT_MATRIX: return n < 2 || view->stride[n - 1] == 1 || view->stride[n - 2] == 1;
+    }
+    return false;
+}
+
+static Tensor *dense_copy(Engine *engine, const Tensor *tensor, Error *error) {
+    Tensor *copy = tensor_new(engine->device, tensor->view.format, tensor->view.ndim,
+                              tensor->view.shape, MEMORY_ACTIVATIONS, error);
+    if (!copy)
+        return NULL;
+    OpAttr attr = {.out_format = tensor->view.format, .has_out_format = true};
+    KernelCall call;
+    call.op = OP_cast;
+    call.input_count = call.output_count = 1;
+    call.attr = &attr;
+    call.input[0] = tensor->view;
+    call.output[0] = copy->view;
+    if (!device_run(engine->device, &call, error)) {
+        tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+typedef struct Prepared {
+    Tensor *edge[OP_MAX_INPUTS]; // where gradients flow; references held
+    Tensor *used[OP_MAX_INPUTS]; // what the kernel reads; references held
+    int count;
+} Prepared;
+
+static void prepared_clear(Prepared *prepared) {
+    for (int i = 0; i < prepared->count; i++) {
+        tensor_release(prepared->edge[i]);
+        tensor_release(prepared->used[i]);
+    }
+}
+
+static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
+                    const OpFormats *formats, Prepared *prepared, Error *error) {
+    OpLayout layout = op_table[op].layout;
+    for (int i = 0; i < count; i++) {
+        Tensor *input = inputs[i];
+        prepared->edge[i] = prepared->used[i] = NULL;
+        prepared->count = i + 1;
+        if (!input)
+            continue;
+        Tensor *used;
+        if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
+            used = input_in_format(engine, input, formats->compute, error);
+            if (!used)
+                return false;
+            if (input->parameter) {
+                parameter_of(input)->round_to = formats->compute;
+                prepared->edge[i] = tensor_hold(input); // the copy is an alias of its master
+            } else {
+                prepared->edge[i] = tensor_hold(used);
+            }
+        } else {
+            used = tensor_hold(input);
+            prepared->edge[i] = tensor_hold(input);
+        }
+        if (!layout_fits(layout, &used->view)) {
+            Tensor *dense = dense_copy(engine, used, error);
+            tensor_release(used);
+            if (!dense)
+                return false;
+            used = dense;
+        }
+        prepared->used[i] = used;
+    }
+    return true;
+}
+
+static bool outputs_new(Engine *engine, const KernelCall *call, const View *shapes, Format format,
+                        Tensor **outputs, Error *error) {
+    MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
+    for (int i = 0; i < call->output_count; i++) {
+        Format out = shapes[i].format == FORMAT_COUNT ? format : shapes[i].format;
+        outputs[i] =
+            tensor_new(engine->device, out, shapes[i].ndim, shapes[i].shape, purpose, error);
+        if (!outputs[i]) {
+            while (i-- > 0)
+                tensor_release(outputs[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *prepared,
+                   Tensor **outputs, int output_count, Error *error) {
+    if (!tape_is_enabled(engine->tape))
+        return true;
+    bool wanted = false;
+    for (int i = 0; i < prepared->count && !wanted; i++)
+        wanted = tensor_wants_grad(prepared->edge[i]);
+    if (!wanted)
+        return true;
+    const GradientInfo *gradient = gradient_table[op];
+    if (!gradient->rule) {
+        if (op_table[op].class != CLASS_INNER)
+            return true; // its result is a constant to those before it
+        return error_fail(error, ERROR_USAGE,
+                          "%s has no derivative of its own: no second derivative "
+                          "through this operation",
+                          op_table[op].name);
+    }
+    uint32_t saves = gradient->saves(op, attr);
+    TapeRecord entry = {.rule = gradient->rule,
+                        .op = op,
+                        .attr = attr,
+                        .layer = engine->layer,
+                        .input_count = prepared->count,
+                        .output_count = output_count,
+                        .inputs = prepared->edge,
+                        .used = prepared->used,
+                        .outputs = outputs};
+    Tensor *saved[GRAD_MAX_SAVED];
+    for (int i = 0; i < prepared->count && i < 16; i++)
+        if (saves & SAVE_INPUT(i))
+            saved[entry.saved_count++] = prepared->used[i];
+    for (int i = 0; i < output_count; i++)
+        if (saves & SAVE_OUTPUT(i))
+            saved[entry.saved_count++] = outputs[i];
+    entry.saved = saved;
+    return tape_record(engine->tape, &entry, error);
+}
+
+static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                  const OpAttr *attr, Tensor **outputs, Error *error) {
+    Format first, widest;
+    input_formats(inputs, input_count, &first, &widest);
+    OpFormats formats;
+    if (!policy_decide(engine->policy, engine->layer, engine->autocast, op, first, widest, &formats,
+                       error))
+        return false;
+    if (attr->has_out_format)
+        formats.output = attr->out_format;
+    Prepared prepared = {.count = 0};
+    bool done = prepare(engine, op, inputs, input_count, &formats, &prepared, error);
+    if (done) {
+        KernelCall call;
+        View shapes[OP_MAX_OUTPUTS];
+        call.op = op;
+        call.attr = attr;
+        call.input_count = input_count;
+        call.output_count = op_table[op].outputs;
+        for (int i = 0; i < input_count; i++) {
+            if (prepared.used[i])
+                call.input[i] = prepared.used[i]->view;
+            else
+                call.input[i] = (View){.data = NULL};
+        }
+        done = shape_rules[op](&call, shapes, error) &&
+               outputs_new(engine, &call, shapes, formats.output, outputs, error);
+        if (done) {
+            for (int i = 0; i < call.output_count; i++)
+                call.output[i] = outputs[i]->view;
+            done = device_run(engine->device, &call, error) &&
+                   record(engine, op, attr, &prepared, outputs, call.output_count, error);
+            for (int i = 0; !done && i < call.output_count; i++)
+                tensor_release(outputs[i]);
+        }
+    }
+    prepared_clear(&prepared);
+    return done;
+}
+
+bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
+              Tensor **outputs, Error *error) {
+    static const OpAttr no_attr;
+    assert(op_table[op].inputs == VARIADIC || op_table[op].inputs == input_count);
+    if (apply(engine, op, inputs, input_count, attr ? attr : &no_attr, outputs, error))
+        return true;
+    // Casts and copies run inside other operations: the innermost says where it was.
+    if (engine->layer && op != OP_cast)
+        error_prefix(error, "%s", policy_layer(engine->policy, engine->layer)->name);
+    return false;
+}
+
+// ---- short forms --------------------------------------------------------------------------------
+
+static Tensor *first_output(Engine *engine, OpId op, Tensor *const *inputs, int count,
+                            const OpAttr *attr, Error *error) {
+    Tensor *outputs[OP_MAX_OUTPUTS];
+    if (!op_apply(engine, op, inputs, count, attr, outputs, error))
+        return NULL;
+    for (int i = 1; i < op_table[op].outputs; i++)
+        tensor_release(outputs[i]);
+    return outputs[0];
+}
+
+Tensor *op_one(Engine *engine, OpId op, Tensor *x, const OpAttr *attr, Error *error) {
+    return first_output(engine, op, &x, 1, attr, error);
+}
+
+Tensor *op_two(Engine *engine, OpId op, Tensor *x, Tensor *y, const OpAttr *attr, Error *error) {
+    Tensor *const inputs[] = {x, y};
+    return first_output(engine, op, inputs, 2, attr, error);
+}
+
+Tensor *op_three(Engine *engine, OpId op, Tensor *x, Tensor *y, Tensor *z, const OpAttr *attr,
+                 Error *error) {
+    Tensor *const inputs[] = {x, y, z};
+    return first_output(engine, op, inputs, 3, attr, error);
+}
+
+static Tensor *create(Engine *engine, OpId op, OpAttr *attr, int ndim, const int64_t *shape,
+                      Error *error) {
+    attr->create.ndim = ndim;
+    if (ndim)
+        memcpy(attr->create.shape, shape, (size_t)ndim * sizeof *shape);
+    return first_output(engine, op, NULL, 0, attr, error);
+}
+
+Tensor *op_fill(Engine *engine, Format format, int ndim, const int64_t *shape, double value,
+                Error *error) {
+    OpAttr attr = {.out_format = format, .has_out_format = true};
+    attr.create.a = value;
+    return create(engine, OP_fill, &attr, ndim, shape, error);
+}
+
+Tensor *op_random(Engine *engine, OpId op, int ndim, const int64_t *shape, double a, double b,
+                  Error *error) {
+    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = op != OP_randint};
+    attr.create.a = a;
+    attr.create.b = b;
+    int64_t count = 1;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count)) {
+            error_fail(error, ERROR_USAGE, "%s: a tensor of this shape is larger than any memory",
+                       op_table[op].name);
+            return NULL;
+        }
+    attr.random = engine_random(engine, count);
+    return create(engine, op, &attr, ndim, shape, error);
+}
+
+Tensor *op_cast(Engine *engine, Tensor *x, Format format, Error *error) {
+    OpAttr attr = {.out_format = format, .has_out_format = true};
+    return op_one(engine, OP_cast, x, &attr, error);
+}

@@ -1,0 +1,16 @@
+// ops/views.h: other ways to look at the same memory: no kernel runs unless a reshape must copy.
+// Each is recorded on the tape. New references; NULL on failure.
+#pragma once
+
+#include "ops/engine.h"
+
+// One dimension may be -1: what is left. Copies where the strides cannot express it.
+Tensor *op_reshape(Engine *engine, Tensor *x, int ndim, const int64_t *shape, Error *error);
+Tensor *op_permute(Engine *engine, Tensor *x, const int *order, Error *error);
+Tensor *op_transpose(Engine *engine, Tensor *x, int first, int second, Error *error);
+// Elements first .. last-1 along a dimension.
+Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last, Error *error);
+// Broadcasts dimensions of size 1, and adds dimensions in front.
+Tensor *op_expand(Engine *engine, Tensor *x, int ndim, const int64_t *shape, Error *error);
+// The same memory with no history.
+Tensor *op_detach(Engine *engine, Tensor *x, Error *error);

@@ -1,0 +1,95 @@
+// optim/optimizer.h: update rules over fp32 masters (precision.md §4), fused over all tensors.
+//
+// An optimizer holds references to its parameters and owns their moments, its step count (on the
+// device) and the statistics of the last pass over the gradients. Nothing here waits for the device
+// but what says so. Tensors without a gradient are left out of a step; a step with none at all is
+// an error.
+#pragma once
+
+#include "kernel/multi.h"
+#include "ops/engine.h"
+
+typedef struct OptimizerOptions {
+    OptimizerKind kind;
+    Schedule schedule; // schedule.rate is the base rate
+    double momentum;
+    bool nesterov;
+    double beta1, beta2, epsilon;
+    double weight_decay;
+    bool bias_correction;
+    double max_grad_norm; // LAMB
+    bool full_gradients;  // grads = fp32: no rounding to the layer's format before unscaling
+    bool stochastic;      // round low parameters stochastically
+} OptimizerOptions;
+
+// What each kind starts from; lr is the caller's.
+OptimizerOptions optimizer_defaults(OptimizerKind kind);
+const char *optimizer_kind_name(OptimizerKind kind);
+
+typedef struct OptimizerGroup { // parameters with settings of their own
+    Tensor *const *parameters;
+    int count;
+    double lr_factor; // times the base rate
+    double weight_decay;
+} OptimizerGroup;
+
+typedef struct Optimizer Optimizer;
+
+// Refuses what cannot work, by name: rates and decays that are negative or not finite, an epsilon
+// that rounds to 0 in the format of the state, a parameter twice, a tensor that is no leaf.
+Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
+                         const OptimizerGroup *groups, int group_count, Error *error);
+void optimizer_free(Optimizer *optimizer);
+
+void optimizer_zero_grad(Optimizer *optimizer); // drops the gradients
+
+// The one pass: rounds, counts, checks, unscales by `scale` (NULL: 1).
+bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error) MUST_CHECK;
+// Updates unless the scan found a value that is not finite; scans first (at scale 1) when no scan
+// came since the gradients did. Takes running statistics of skipped steps back.
+bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
+
+// Of the gradients of these tensors, which need not belong to an optimizer: the norm before, a
+// tensor of no dimension; clipped to `limit`.
+Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
+                            Error *error);
+bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, double limit,
+                          Error *error) MUST_CHECK;
+
+double optimizer_rate(const Optimizer *optimizer); // the base rate
+bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) MUST_CHECK;
+const OptimizerOptions *optimizer_options(const Optimizer *optimizer);
+int optimizer_parameter_count(const Optimizer *optimizer);
+Tensor *optimizer_parameter(const Optimizer *optimizer, int i); // borrowed
+
+// In device memory, for the scaler.
+const StepFlags *optimizer_flags(const Optimizer *optimizer);
+
+// ---- these wait ---------------------------------------------------------------------------------
+
+typedef struct OptimizerReport {
+    bool scanned;       // since the last step; without it the rest is of the step before
+    bool found_inf;
+    double norm;        // of the unscaled gradients
+    double sum, largest; // of |g|
+    uint64_t count;
+    uint64_t applied, skipped; // steps so far
+    const char *culprit; // the first parameter whose gradient was not finite; NULL: none
+} OptimizerReport;
+
+OptimizerReport optimizer_report(Optimizer *optimizer);
+uint64_t optimizer_applied(Optimizer *optimizer);
+// Statistics of the last scan, one a parameter in order.
+void optimizer_read_stats(Optimizer *optimizer, GradStats *stats);
+
+// ---- averages of weights ------------------------------------------------------------------------
+
+typedef struct WeightAverage WeightAverage;
+
+WeightAverage *weight_average_new(Engine *engine, Tensor *const *parameters, int count,
+                                  double decay, Error *error);
+void weight_average_free(WeightAverage *average);
+// After a step; flags as in optimizer_flags: a skipped step leaves the average alone. May be NULL.
+bool weight_average_update(WeightAverage *average, const StepFlags *flags, Error *error) MUST_CHECK;
+// Exchanges weights and averages; call it again to put them back.
+bool weight_average_swap(WeightAverage *average, Error *error) MUST_CHECK;

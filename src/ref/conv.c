@@ -1,0 +1,117 @@
+// Convolution over images [N,H,W,C] with weights [O,KH,KW,C/groups].
+#include "ref/access.h"
+#include "ref/kernels.h"
+
+// Where in the input a tap of the window of an output lies along one dimension; -1: in the padding.
+static int64_t tap(const ConvAttr *attr, int dim, int64_t output, int64_t kernel, int64_t size) {
+    int64_t at = output * attr->stride[dim] - attr->padding[dim] + kernel * attr->dilation[dim];
+    return at >= 0 && at < size ? at : -1;
+}
+
+// The product of one window of x with one filter.
+static double window_product(const ConvAttr *attr, const View *x, const View *weight, int64_t n,
+                             int64_t row, int64_t column, int64_t filter) {
+    int64_t channels = weight->shape[3], filters = weight->shape[0] / attr->groups;
+    int64_t first_channel = filter / filters * channels;
+    double sum = 0;
+    for (int64_t kh = 0; kh < weight->shape[1]; kh++) {
+        int64_t h = tap(attr, 0, row, kh, x->shape[1]);
+        for (int64_t kw = 0; h >= 0 && kw < weight->shape[2]; kw++) {
+            int64_t w = tap(attr, 1, column, kw, x->shape[2]);
+            for (int64_t c = 0; w >= 0 && c < channels; c++)
+                sum += ref_load(x, ref_offset4(x, n, h, w, first_channel + c)) *
+                       ref_load(weight, ref_offset4(weight, filter, kh, kw, c));
+        }
+    }
+    return sum;
+}
+
+REF_KERNEL(conv2d) {
+    const ConvAttr *attr = &call->attr->conv;
+    const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
+    const View *y = &call->output[0];
+    for (int64_t n = 0; n < y->shape[0]; n++)
+        for (int64_t h = 0; h < y->shape[1]; h++)
+            for (int64_t w = 0; w < y->shape[2]; w++)
+                for (int64_t filter = 0; filter < y->shape[3]; filter++) {
+                    double sum = window_product(attr, x, weight, n, h, w, filter);
+                    if (ref_is_present(bias))
+                        sum += ref_get(bias, filter);
+                    ref_store(y, ref_offset4(y, n, h, w, filter),
+                              ref_activate(attr->activation, sum));
+                }
+    return true;
+}
+
+// Every output adds its share to the inputs that it was made of.
+static void spread(const ConvAttr *attr, const View *weight, const View *dx, double dy, int64_t n,
+                   int64_t row, int64_t column, int64_t filter, double *sums) {
+    int64_t channels = weight->shape[3], filters = weight->shape[0] / attr->groups;
+    int64_t first_channel = filter / filters * channels;
+    for (int64_t kh = 0; kh < weight->shape[1]; kh++) {
+        int64_t h = tap(attr, 0, row, kh, dx->shape[1]);
+        for (int64_t kw = 0; h >= 0 && kw < weight->shape[2]; kw++) {
+            int64_t w = tap(attr, 1, column, kw, dx->shape[2]);
+            if (w < 0)
+                continue;
+            double *pixel = sums + ((n * dx->shape[1] + h) * dx->shape[2] + w) * dx->shape[3];
+            for (int64_t c = 0; c < channels; c++)
+                pixel[first_channel + c] +=
+                    dy * ref_load(weight, ref_offset4(weight, filter, kh, kw, c));
+        }
+    }
+}
+
+REF_KERNEL(conv2d_backward_input) {
+    const View *dy = &call->input[0], *weight = &call->input[1], *dx = &call->output[0];
+    double *sums = ref_scratch(device, view_count(dx), 0, error);
+    if (!sums)
+        return false;
+    for (int64_t n = 0; n < dy->shape[0]; n++)
+        for (int64_t h = 0; h < dy->shape[1]; h++)
+            for (int64_t w = 0; w < dy->shape[2]; w++)
+                for (int64_t filter = 0; filter < dy->shape[3]; filter++)
+                    spread(&call->attr->conv, weight, dx,
+                           ref_load(dy, ref_offset4(dy, n, h, w, filter)), n, h, w, filter, sums);
+    for (int64_t i = 0; i < view_count(dx); i++)
+        ref_put(dx, i, sums[i]);
+    return true;
+}
+
+// The gradient of one weight: every place of the filter, times what this tap saw there.
+static double weight_gradient(const ConvAttr *attr, const View *x, const View *dy, int64_t filter,
+                              int64_t kh, int64_t kw, int64_t channel) {
+    double sum = 0;
+    for (int64_t n = 0; n < dy->shape[0]; n++)
+        for (int64_t row = 0; row < dy->shape[1]; row++) {
+            int64_t h = tap(attr, 0, row, kh, x->shape[1]);
+            for (int64_t column = 0; h >= 0 && column < dy->shape[2]; column++) {
+                int64_t w = tap(attr, 1, column, kw, x->shape[2]);
+                if (w >= 0)
+                    sum += ref_load(dy, ref_offset4(dy, n, row, column, filter)) *
+                           ref_load(x, ref_offset4(x, n, h, w, channel));
+            }
+        }
+    return sum;
+}
+
+REF_KERNEL(conv2d_backward_weight) {
+    const ConvAttr *attr = &call->attr->conv;
+    const View *x = &call->input[0], *dy = &call->input[1];
+    const View *dweight = &call->output[0], *dbias = &call->output[1];
+    int64_t channels = dweight->shape[3], filters = dweight->shape[0] / attr->groups;
+    for (int64_t filter = 0; filter < dweight->shape[0]; filter++)
+        for (int64_t kh = 0; kh < dweight->shape[1]; kh++)
+            for (int64_t kw = 0; kw < dweight->shape[2]; kw++)
+                for (int64_t c = 0; c < channels; c++)
+                    ref_store(dweight, ref_offset4(dweight, filter, kh, kw, c),
+                              weight_gradient(attr, x, dy, filter, kh, kw,
+                                              filter / filters * channels + c));
+    for (int64_t filter = 0; ref_is_present(dbias) && filter < dy->shape[3]; filter++) {
+        double sum = 0;
+        for (int64_t i = 0; i < ref_row_count(dy); i++)
+            sum += ref_get(dy, i * dy->shape[3] + filter);
+        ref_put(dbias, filter, sum);
+    }
+    return true;
+}

@@ -1,0 +1,67 @@
+// Matrix products.
+#include <math.h>
+
+#include "ref/access.h"
+#include "ref/kernels.h"
+
+double ref_activate(Activation activation, double x) {
+    switch (activation) {
+    case ACTIVATION_RELU: return x < 0 ? 0 : x;
+    case ACTIVATION_TANH: return tanh(x);
+    case ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+    case ACTIVATION_NONE:
+    case ACTIVATION_COUNT: break;
+    }
+    return x;
+}
+
+// The same array without its last two dimensions: what matrices are counted by.
+static View batch_of(const View *view) {
+    View batch = *view;
+    batch.ndim -= 2;
+    return batch;
+}
+
+REF_KERNEL(matmul) {
+    const View *a = &call->input[0], *b = &call->input[1], *y = &call->output[0];
+    View a_batch = batch_of(a), b_batch = batch_of(b), y_batch = batch_of(y);
+    int64_t batches = view_count(&y_batch), rows = y->shape[y->ndim - 2],
+            columns = y->shape[y->ndim - 1], depth = a->shape[a->ndim - 1];
+    int64_t a_row = a->stride[a->ndim - 2], a_step = a->stride[a->ndim - 1];
+    int64_t b_step = b->stride[b->ndim - 2], b_column = b->stride[b->ndim - 1];
+    for (int64_t batch = 0; batch < batches; batch++) {
+        int64_t a_first = ref_offset_in(&a_batch, &y_batch, batch);
+        int64_t b_first = ref_offset_in(&b_batch, &y_batch, batch);
+        for (int64_t i = 0; i < rows; i++) {
+            for (int64_t j = 0; j < columns; j++) {
+                double sum = 0;
+                for (int64_t k = 0; k < depth; k++)
+                    sum += ref_load(a, a_first + i * a_row + k * a_step) *
+                           ref_load(b, b_first + k * b_step + j * b_column);
+                ref_put(y, (batch * rows + i) * columns + j, sum);
+            }
+        }
+    }
+    return true;
+}
+
+REF_KERNEL(linear) {
+    const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
+    const View *y = &call->output[0];
+    Activation activation = call->attr->linear.activation;
+    int64_t rows = ref_row_count(x), depth = ref_row_length(x), columns = weight->shape[0];
+    int64_t step = x->stride[x->ndim - 1];
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t first = ref_offset(x, i * depth);
+        for (int64_t j = 0; j < columns; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < depth; k++)
+                sum += ref_load(x, first + k * step) *
+                       ref_load(weight, j * weight->stride[0] + k * weight->stride[1]);
+            if (ref_is_present(bias))
+                sum += ref_get(bias, j);
+            ref_put(y, i * columns + j, ref_activate(activation, sum));
+        }
+    }
+    return true;
+}

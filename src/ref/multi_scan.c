@@ -1,0 +1,116 @@
+// The one pass over the gradients, clipping, and what follows from it: the scale, and taking
+// running statistics back.
+#include <math.h>
+#include <string.h>
+
+#include "ref/access.h"
+#include "ref/kernels.h"
+
+static int exponent_bin(double magnitude) {
+    int exponent = ilogb(magnitude) - EXPONENT_LOWEST;
+    return exponent < 0 ? 0 : exponent >= EXPONENT_BINS ? EXPONENT_BINS - 1 : exponent;
+}
+
+// Counts one gradient: as it came, scaled; what the rounding made of it; and its true value.
+static void count_one(GradStats *stats, Format format, double scaled, double rounded,
+                      double value) {
+    stats->count++;
+    stats->zeros += scaled == 0;
+    stats->nans += isnan(scaled) != 0;
+    stats->infinities += isinf(scaled) != 0;
+    if (!isfinite(scaled))
+        return;
+    stats->flushed += scaled != 0 && rounded == 0;
+    stats->subnormal += rounded != 0 && fabs(rounded) < format_table[format].smallest_normal;
+    stats->overflowed += isfinite(rounded) == 0;
+    double magnitude = fabs(value);
+    if (magnitude > 0)
+        stats->exponents[exponent_bin(magnitude)]++;
+    stats->sum += magnitude;
+    stats->sum_squares += magnitude * magnitude;
+    if (magnitude > (double)stats->largest)
+        stats->largest = (float)magnitude;
+}
+
+static void scan_one(const ScanItem *item, float inverse, StepFlags *flags) {
+    const View *gradient = &item->gradient;
+    GradStats stats = {0};
+    for (int64_t i = 0; i < view_count(gradient); i++) {
+        double scaled = ref_get(gradient, i);
+        double rounded = format_round(item->round_to, scaled, OVERFLOW_TO_SPECIAL);
+        // Of two fp32 numbers the product in double is exact, so this is the fp32 product.
+        ref_put(gradient, i, rounded * (double)inverse);
+        count_one(&stats, item->round_to, scaled, rounded, scaled * (double)inverse);
+        if (!isfinite(rounded))
+            flags->found_inf = 1;
+        double magnitude = fabs(ref_get(gradient, i));
+        if (!isfinite(magnitude))
+            continue;
+        flags->norm_squared += magnitude * magnitude;
+        flags->sum += magnitude;
+        flags->count++;
+        if (magnitude > (double)flags->largest)
+            flags->largest = (float)magnitude;
+    }
+    if (item->stats)
+        *item->stats = stats;
+}
+
+bool ref_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
+              StepFlags *flags, Error *error) {
+    (void)device;
+    (void)error;
+    float inverse = scale ? (float)(1.0 / (double)scale->scale) : 1;
+    *flags = (StepFlags){.clip = 1};
+    for (int k = 0; k < count; k++)
+        scan_one(&items[k], inverse, flags);
+    return true;
+}
+
+bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error) {
+    (void)device;
+    (void)error;
+    double norm = sqrt(flags->norm_squared);
+    flags->clip = norm > limit ? (float)(limit / norm) : 1;
+    return true;
+}
+
+bool ref_clip_value(Device *device, const View *gradients, int count, float limit, Error *error) {
+    (void)device;
+    (void)error;
+    double high = (double)limit;
+    for (int k = 0; k < count; k++)
+        for (int64_t i = 0; i < view_count(&gradients[k]); i++) {
+            double value = ref_get(&gradients[k], i);
+            ref_put(&gradients[k], i, value > high ? high : value < -high ? -high : value);
+        }
+    return true;
+}
+
+bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
+                      const StepFlags *const *flags, int count, Error *error) {
+    (void)device;
+    (void)error;
+    bool found_inf = false;
+    double largest = 0, sum = 0, elements = 0;
+    for (int k = 0; k < count; k++) {
+        found_inf = found_inf || flags[k]->found_inf;
+        largest = fmax(largest, (double)flags[k]->largest);
+        sum += flags[k]->sum;
+        elements += (double)flags[k]->count;
+    }
+    scale_rule_update(rule, state, found_inf, largest, elements > 0 ? sum / elements : 0);
+    return true;
+}
+
+bool ref_restore(Device *device, const View *target, const View *source, int count,
+                 const StepFlags *flags, Error *error) {
+    (void)device;
+    (void)error;
+    if (!flags->found_inf)
+        return true;
+    for (int k = 0; k < count; k++)
+        for (int64_t i = 0; i < view_count(&target[k]); i++)
+            ref_put(&target[k], i, ref_get(&source[k], i));
+    return true;
+}

@@ -25,10 +25,13 @@ static void write_bits(char *text, uint32_t bits, int count) {
 static void write_pattern(Description *description, const FormatInfo *info) {
     uint32_t bits = description->bits;
     int width = format_bits(description->format);
-    int mantissa_bits = format_is_floating(description->format) ? info->mantissa_bits : width;
-    write_bits(description->sign, bits >> (width - 1), info->sign_bits);
-    write_bits(description->exponent, bits >> mantissa_bits, info->exponent_bits);
-    write_bits(description->mantissa, bits, mantissa_bits);
+    if (format_is_floating(description->format)) {
+        write_bits(description->sign, bits >> (width - 1), info->sign_bits);
+        write_bits(description->exponent, bits >> info->mantissa_bits, info->exponent_bits);
+        write_bits(description->mantissa, bits, info->mantissa_bits);
+    } else {
+        write_bits(description->mantissa, bits, width);
+    }
     snprintf(description->hex, sizeof description->hex, "0x%0*X", (width + 3) / 4, (unsigned)bits);
 }
 

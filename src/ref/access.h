@@ -101,7 +101,8 @@ static inline int64_t ref_row_count(const View *view) {
 
 // Scratch for `count` doubles, set to `value`; NULL when there is no memory.
 static inline double *ref_scratch(Device *device, int64_t count, double value, Error *error) {
-    double *scratch = device_workspace(device, (size_t)count * sizeof *scratch, error);
+    size_t bytes = (size_t)(count > 0 ? count : 1) * sizeof(double); // of none: not NULL
+    double *scratch = device_workspace(device, bytes, error);
     for (int64_t i = 0; scratch && i < count; i++)
         scratch[i] = value;
     return scratch;

@@ -79,7 +79,8 @@ static inline bool run_op(OpId op, const OpAttr *attr, int input_count, const Vi
                        .input_count = input_count,
                        .output_count = output_count,
                        .attr = attr ? attr : &none};
-    memcpy(call.input, input, (size_t)input_count * sizeof *input);
+    if (input_count)
+        memcpy(call.input, input, (size_t)input_count * sizeof *input);
     memcpy(call.output, output, (size_t)output_count * sizeof *output);
     last_error = (Error){0};
     return ref_backend.kernels[op](&device, &call, &last_error);

@@ -1,0 +1,100 @@
+// lua/vm.h: the virtual machine that an experiment runs in: a Lua 5.4 state that cannot take the
+// program down.
+//
+// It owns the state, the sandbox, the memory cap, the interrupt, the watchdog and the texts of the
+// scripts it has read. The binding (lua/bind) adds the module `mp` through lua_vm_preload; lua/ and
+// the worker call the rest. One thread runs a machine; from any other thread or from a signal
+// handler only lua_vm_interrupt may be called. Nothing here prints or exits (but for a script that
+// no longer answers, see on_stuck), and no longjmp leaves a function that takes an Error.
+//
+// What it protects from: mistakes, endless loops, runaway memory, and scripts that would read or
+// write files or start programs. What it does not: it is one process, so a fault in Lua itself or
+// in the engine is not contained, and a trusted machine (options.trust) may do whatever the user
+// may.
+#pragma once
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "lua/script.h"
+
+typedef struct LuaVm LuaVm;
+
+typedef struct LuaVmOptions {
+    size_t memory_limit;   // bytes that the script may hold; 0: 1 GiB
+    bool trust;            // the full library: io, os, debug, package, __gc, bytecode in load
+    bool traceback;        // keep a traceback of each error for lua_vm_traceback
+    double answer_seconds; // how long an interrupt may go unanswered; 0: 5, negative: for ever
+    double stuck_seconds;  // how long one library call may take without one; 0: 60, negative: ever
+    const char *mp_folder; // read `mp.NAME` from here first; NULL: $MPBENCH_LUA, "": nowhere
+    uint64_t allocations;  // for tests: every later allocation fails; 0: no such limit
+    // A line of `print` or `warn`, as the script wrote it: not sanitised. NULL: dropped.
+    void (*print)(void *context, const char *text, size_t length);
+    // The script has not answered and cannot be stopped from inside. Called once, on the watchdog's
+    // thread, while the script's thread still runs: mark the run, then end the process. NULL: a
+    // line on standard error and _exit(1).
+    void (*on_stuck)(void *context, const char *why);
+    void *context; // of both
+} LuaVmOptions;
+
+// options may be NULL. The machine is the caller's, to lua_vm_free; the options are copied.
+LuaVm *lua_vm_new(const LuaVmOptions *options, Error *error);
+void lua_vm_free(LuaVm *vm); // NULL is allowed
+
+lua_State *lua_vm_state(LuaVm *vm);
+LuaVm *lua_vm_of(lua_State *L); // the machine that a state or coroutine belongs to
+
+// ---- running -----------------------------------------------------------------------------------
+// Errors come as one sanitised line "file:line: message"; their code is ERROR_STOPPED after an
+// interrupt, ERROR_MEMORY at the memory limit, ERROR_FAILED otherwise.
+
+// Compiles an experiment and leaves its function on the stack; its name gives the folder in which
+// `require` looks. The text form is for scripts that come from the history.
+MUST_CHECK bool lua_vm_load_file(LuaVm *vm, const char *path, Error *error);
+MUST_CHECK bool lua_vm_load_text(LuaVm *vm, const char *name, const char *text, size_t length,
+                                 Error *error);
+// Calls the function below the `arguments` topmost values, as lua_call does, and leaves `results`
+// values (or LUA_MULTRET); on failure it leaves none.
+MUST_CHECK bool lua_vm_call(LuaVm *vm, int arguments, int results, Error *error);
+// Loads an experiment, runs it, and leaves `results` values.
+MUST_CHECK bool lua_vm_run_file(LuaVm *vm, const char *path, int results, Error *error);
+// Runs C code that may raise Lua errors; it finds `argument` as a light userdata at index 1.
+MUST_CHECK bool lua_vm_protect(LuaVm *vm, lua_CFunction function, void *argument, Error *error);
+
+// The traceback of the last error, sanitised, of several lines; "" without options.traceback.
+const char *lua_vm_traceback(const LuaVm *vm);
+// The scripts read so far from files or given as text, the experiment first; borrowed.
+const Script *lua_vm_scripts(const LuaVm *vm, size_t *count);
+void lua_vm_memory(const LuaVm *vm, size_t *used, size_t *limit);
+
+// The generator behind math.random: the same seed gives the same numbers on every machine. Its
+// four words are part of a checkpoint.
+void lua_vm_seed(LuaVm *vm, uint64_t seed);
+void lua_vm_random_state(const LuaVm *vm, uint64_t state[4]);
+void lua_vm_set_random_state(LuaVm *vm, const uint64_t state[4]);
+
+// ---- stopping ----------------------------------------------------------------------------------
+
+// Makes the running script end with the error "file:line: reason", which it cannot catch. Any
+// thread, and signal handlers. reason is a constant text (NULL: "interrupted"). It stays pending,
+// for later calls too, until it is cleared.
+void lua_vm_interrupt(LuaVm *vm, const char *reason);
+void lua_vm_clear_interrupt(LuaVm *vm);
+const char *lua_vm_interrupted(const LuaVm *vm); // the reason, or NULL
+
+// ---- for C functions that a script calls -------------------------------------------------------
+
+// Raises the interrupt if one is pending; called by long loops, after engine calls, and after
+// every lua_pcall that a binding makes, so that nothing swallows it.
+void lua_vm_check(lua_State *L);
+// Between these two the watchdog waits: the engine is at work. Both may nest. No Lua may run and no
+// Lua error may be raised in between.
+void lua_vm_enter_engine(lua_State *L);
+void lua_vm_leave_engine(lua_State *L);
+// `require "name"` will call `open` (as a lua_CFunction: name and ":preload:" in, module out).
+MUST_CHECK bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, Error *error);
+// Writes "file:line: " of the innermost Lua function, or "" when there is none. Allocates nothing.
+void lua_vm_where(lua_State *L, char *out, size_t size);

@@ -1,0 +1,60 @@
+// lua/vm_private.h: what the files of the virtual machine share. Nobody else includes it.
+//
+//   vm.c          the state, its memory, loading and calling
+//   vm_error.c    what an error says
+//   vm_guard.c    the interrupt, and the library functions that must not swallow it
+//   vm_sandbox.c  the library that a script sees
+//   vm_require.c  `require`
+//   vm_random.c   math.random
+#pragma once
+
+#include "lua/vm.h"
+#include "lua/watchdog.h"
+
+enum { VM_WHERE_SIZE = 96 }; // "file:line: ", where Lua keeps 60 characters of the file
+
+struct LuaVm {
+    lua_State *L;
+    LuaVmOptions options;
+    Pulse pulse;
+    Watchdog *watchdog;
+
+    size_t memory_used;
+    uint64_t allocations;                // made so far
+    size_t refused;                      // the size last refused; 0: none since the call began
+    bool refused_by_system;              // it was not our limit, the machine has no more
+    char refused_where[VM_WHERE_SIZE];   // the line that asked for it
+    char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended
+
+    char *traceback;
+    char *folder; // of the experiment: "" or ends in '/'
+    Script *scripts;
+    size_t script_count, script_room;
+    uint64_t seed;
+    uint64_t random[4];
+};
+
+// ---- vm.c
+
+// Takes a script over (also on failure) and gives the copy that is kept, NULL for no memory.
+const Script *vm_keep_script(LuaVm *vm, Script *script);
+// Compiles a kept text and pushes the function, or raises an error. Only inside a protected call.
+void vm_compile(lua_State *L, const char *name, const char *text, size_t length);
+
+// ---- vm_error.c
+
+// Message handler of every protected call: leaves a string "file:line: message".
+int vm_error_handler(lua_State *L);
+// Fills the error from the value on top of the stack; always false.
+bool vm_error_take(LuaVm *vm, int status, Error *error);
+
+// ---- vm_guard.c
+
+void vm_guard_hook(lua_State *L); // the count hook, on a state and on coroutines made from it
+void vm_guard_library(lua_State *L);
+
+// ---- vm_sandbox.c, vm_require.c, vm_random.c: all run inside a protected call
+
+void vm_sandbox_open(lua_State *L);
+int vm_require(lua_State *L);      // upvalue 1: the library's own, or nil
+void vm_random_open(lua_State *L); // replaces two functions in the table on top of the stack

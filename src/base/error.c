@@ -26,10 +26,18 @@ bool error_prefix(Error *error, const char *format, ...) {
     char text[ERROR_TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    int used = vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (used >= 0 && (size_t)used < sizeof text)
-        snprintf(text + used, sizeof text - (size_t)used, ": %s", error->text);
+    size_t used = strlen(text), room = sizeof text - used;
+    const char *const parts[] = {": ", error->text};
+    for (int i = 0; i < 2; i++) { // what does not fit is cut
+        size_t length = strlen(parts[i]);
+        size_t taken = length < room ? length : room - 1;
+        memcpy(text + used, parts[i], taken);
+        used += taken;
+        room -= taken;
+        text[used] = 0;
+    }
     memcpy(error->text, text, sizeof text);
     return false;
 }

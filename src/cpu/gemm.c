@@ -8,9 +8,10 @@
 
 enum {
     CACHE_LINE = 64,
-    // The depth is cut so that one panel of B stays in the first-level cache while all rows of A
+    // The depth is cut so that one panel of B stays near the first-level cache while all rows of A
     // pass by, and the rows so that a block of A stays in the second level beside it.
     DEPTH_BLOCK = 384,
+    PANELS_TOGETHER = 4,
     BLOCK_BYTES = 640 << 10,
     // Packed B that several blocks of rows share; it comes from the third level.
     COLUMN_BLOCK = 1024,
@@ -27,7 +28,9 @@ typedef struct Plan {
     int64_t row_parts, column_parts; // of each product of the batch
     int64_t rows, columns;           // of one part, at most
     int64_t depth_block, row_block, column_block;
-    bool a_direct, b_direct;
+    bool a_direct, b_direct, b_kept;
+    int64_t b_group;  // columns of B that are packed together
+    int64_t a_stride; // of rows of A that are copied as they are; 0: A is packed in tiles
     size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread
 } Plan;
 
@@ -47,12 +50,15 @@ static bool is_gemm_format(Format format) {
     return format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16;
 }
 
-// Rows a page or more apart fall on the same few lines of the cache; those are better copied.
-static bool is_read_in_place(const GemmOperand *operand, int64_t rows, int64_t columns) {
+// So many rows, so far apart, would fall on the same few lines of the first-level cache.
+static bool is_crowded(int64_t stride) {
+    return stride * (int64_t)sizeof(float) % 2048 == 0;
+}
+
+static bool is_small(const GemmOperand *operand, int64_t rows, int64_t columns) {
     int64_t row = operand->row_stride * (int64_t)sizeof(float);
     int64_t column = operand->column_stride * (int64_t)sizeof(float);
-    return operand->format == FORMAT_FP32 &&
-           rows * columns * (int64_t)sizeof(float) <= DIRECT_BYTES && row < PAGE && column < PAGE &&
+    return rows * columns * (int64_t)sizeof(float) <= DIRECT_BYTES && row < PAGE && column < PAGE &&
            row > -PAGE && column > -PAGE;
 }
 
@@ -108,26 +114,38 @@ static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
     int64_t fitting = BLOCK_BYTES / (int64_t)sizeof(float) / depth;
     int64_t row_blocks = divide_up(plan.rows, fitting);
     plan.row_block = row_blocks > 1 ? divide_up(plan.rows, row_blocks) : plan.rows;
-    // With one block of rows each panel of B is used up as soon as it is packed.
     plan.column_block = row_blocks > 1 ? smaller(plan.columns, COLUMN_BLOCK) : plan.columns;
 
-    plan.a_direct = is_read_in_place(&gemm->a, gemm->rows, gemm->depth);
-    // A panel that meets few tiles of rows does not repay its packing either.
+    plan.a_direct = gemm->a.format == FORMAT_FP32 &&
+                    (is_small(&gemm->a, gemm->rows, gemm->depth) ||
+                     (gemm->a.column_stride == 1 && !is_crowded(gemm->a.row_stride)));
+    if (gemm->a.column_stride == 1 && !plan.a_direct) {
+        int64_t vector = CACHE_LINE / (int64_t)sizeof(float);
+        plan.a_stride = divide_up(depth, vector) * vector;
+        plan.a_stride += is_crowded(plan.a_stride) ? vector : 0;
+    }
+    // A panel of B that meets one tile of rows does not repay its packing.
     plan.b_direct =
         gemm->b.format == FORMAT_FP32 && gemm->b.column_stride == 1 &&
-        (plan.rows <= kernels->tile_rows || is_read_in_place(&gemm->b, gemm->depth, gemm->columns));
-    int64_t panel = kernels->panel_columns, slack = kernels->vector_columns;
-    int64_t packed_columns =
-        row_blocks > 1 && !plan.b_direct ? divide_up(plan.column_block, panel) * panel : panel;
-    plan.a_bytes = plan.a_direct ? 0 : whole_lines(plan.row_block * depth + slack);
-    bool b_packed = !plan.b_direct || plan.columns % kernels->vector_columns;
-    plan.b_bytes = b_packed ? whole_lines(packed_columns * depth + slack) : 0;
+        (plan.rows <= kernels->tile_rows || is_small(&gemm->b, gemm->depth, gemm->columns));
+    int64_t slack = kernels->vector_columns, a_line = plan.a_stride ? plan.a_stride : depth;
+    plan.a_bytes = plan.a_direct ? 0 : whole_lines(plan.row_block * a_line + slack);
+    // With one block of rows a few panels of B are used up as soon as they are packed; else the
+    // block of columns is kept for the other blocks of rows.
+    plan.b_kept = row_blocks > 1 && !plan.b_direct;
+    int64_t panels = divide_up(plan.column_block, kernels->panel_columns);
+    if (plan.b_direct)
+        panels = gemm->columns % kernels->vector_columns ? 1 : 0; // the last one
+    else if (!plan.b_kept)
+        panels = smaller(panels, PANELS_TOGETHER);
+    plan.b_group = panels * kernels->panel_columns;
+    plan.b_bytes = panels ? whole_lines(plan.b_group * depth + slack) : 0;
     if (depth_blocks > 1 && gemm->c.format != FORMAT_FP32)
         plan.partial_bytes = whole_lines(plan.rows * plan.column_block);
     return plan;
 }
 
-static const char *element(const void *data, Format format, int64_t at) {
+static const void *element(const void *data, Format format, int64_t at) {
     return (const char *)data + at * (format == FORMAT_FP32 ? 4 : 2);
 }
 
@@ -142,20 +160,57 @@ typedef struct Part {
     float *packed_a, *packed_b, *partial;
 } Part;
 
-// One block: `rows` rows of A, `depth` steps, `columns` columns of B. Panels are packed when they
-// are first met, so that they are still in the nearest cache.
+// The rows of A of a block: where they lie or, better, copied.
+static void provide_a(const Part *part, GemmPanel *panel, int64_t first_row, int64_t step) {
+    const GemmKernels *kernels = part->kernels;
+    const GemmOperand *a = &part->gemm->a;
+    const Plan *plan = part->plan;
+    GemmSource source = {
+        .format = a->format, .line_stride = a->row_stride, .step_stride = a->column_stride};
+    source.data = element(part->a, a->format, first_row * a->row_stride + step * a->column_stride);
+    panel->a = part->packed_a;
+    if (plan->a_direct) {
+        panel->a = (const float *)source.data;
+        panel->a_row = a->row_stride;
+        panel->a_step = a->column_stride;
+        return;
+    }
+    if (plan->a_stride) {
+        panel->a_row = plan->a_stride;
+        panel->a_step = 1;
+        kernels->copy(part->packed_a, plan->a_stride, &source, panel->rows, panel->depth);
+        return;
+    }
+    panel->a_packed = true;
+    for (int64_t row = 0, rows; row < panel->rows; row += rows) {
+        int64_t left = panel->rows - row, tile = gemm_next_rows(left, kernels->tile_rows);
+        rows = tile; // all whole tiles at once, then the last two
+        if (left >= 2 * kernels->tile_rows)
+            rows = (left / kernels->tile_rows - 1) * kernels->tile_rows;
+        GemmSource tiles = source;
+        tiles.data = element(source.data, a->format, row * a->row_stride);
+        kernels->pack(part->packed_a + row * panel->depth, (int)tile, &tiles, rows, panel->depth);
+    }
+}
+
+// The columns of B from `column` on, to be read by the panels of one group.
+static void pack_b(const Part *part, int64_t column, int64_t columns, int64_t step, int64_t depth) {
+    const GemmOperand *b = &part->gemm->b;
+    GemmSource source = {
+        element(part->b, b->format, column * b->column_stride + step * b->row_stride), b->format,
+        b->column_stride, b->row_stride};
+    part->kernels->pack(part->packed_b, part->kernels->panel_columns, &source, columns, depth);
+}
+
+// One block: `rows` rows of A, `depth` steps, `columns` columns of B. All positions count from the
+// first row and column of the part.
 static void multiply_block(const Part *part, int64_t row, int64_t rows, int64_t column,
                            int64_t columns, int64_t step, int64_t depth) {
     const GemmKernels *kernels = part->kernels;
     const Gemm *gemm = part->gemm;
     const Plan *plan = part->plan;
-    const GemmOperand *a = &gemm->a, *b = &gemm->b;
-    bool keep_b = plan->row_block < plan->rows;
-    int64_t c_at = (part->first_row + row) * gemm->c.row_stride;
     GemmPanel panel = {.rows = rows,
                        .depth = depth,
-                       .a = part->packed_a,
-                       .a_packed = !plan->a_direct,
                        .alpha = gemm->alpha,
                        .partial_row = plan->column_block,
                        .first = step == 0,
@@ -165,39 +220,27 @@ static void multiply_block(const Part *part, int64_t row, int64_t rows, int64_t 
                        .accumulate = gemm->accumulate,
                        .bias_format = gemm->bias_format,
                        .activation = gemm->activation};
-    const void *a_first = element(
-        part->a, a->format, (part->first_row + row) * a->row_stride + step * a->column_stride);
-    if (plan->a_direct) {
-        panel.a = (const float *)a_first;
-        panel.a_row = a->row_stride;
-        panel.a_step = a->column_stride;
-    } else {
-        for (int64_t i = 0, tile; i < rows; i += tile) {
-            tile = gemm_next_rows(rows - i, kernels->tile_rows);
-            GemmSource source = {element(a_first, a->format, i * a->row_stride), a->format,
-                                 a->row_stride, a->column_stride};
-            kernels->pack(part->packed_a + i * depth, (int)tile, &source, (int)tile, depth);
-        }
-    }
+    provide_a(part, &panel, part->first_row + row, step);
+    int64_t c_row = (part->first_row + row) * gemm->c.row_stride;
     for (int64_t j = 0; j < columns; j += panel.columns) {
         int64_t in_c = part->first_column + column + j;
         panel.columns = (int)smaller(columns - j, kernels->panel_columns);
-        const void *b_first =
-            element(part->b, b->format, in_c * b->column_stride + step * b->row_stride);
         if (plan->b_direct && panel.columns % kernels->vector_columns == 0) {
-            panel.b = (const float *)b_first;
-            panel.b_step = b->row_stride;
+            panel.b = (const float *)(const void *)element(part->b, FORMAT_FP32,
+                                                           in_c + step * gemm->b.row_stride);
+            panel.b_step = gemm->b.row_stride;
+        } else if (plan->b_direct) { // the last columns, which are no whole vector
+            pack_b(part, in_c, panel.columns, step, depth);
+            panel.b = part->packed_b;
+            panel.b_step = kernels->panel_columns;
         } else {
-            int width =
-                (int)divide_up(panel.columns, kernels->vector_columns) * kernels->vector_columns;
-            float *to = part->packed_b + (keep_b && !plan->b_direct ? j * depth : 0);
-            GemmSource source = {b_first, b->format, b->column_stride, b->row_stride};
-            if (row == 0 || !keep_b || plan->b_direct)
-                kernels->pack(to, width, &source, panel.columns, depth);
-            panel.b = to;
-            panel.b_step = width;
+            int64_t in_group = j % plan->b_group;
+            if (in_group == 0 && (row == 0 || !plan->b_kept))
+                pack_b(part, in_c, smaller(columns - j, plan->b_group), step, depth);
+            panel.b = part->packed_b + in_group * depth;
+            panel.b_step = kernels->panel_columns;
         }
-        panel.c = (void *)(uintptr_t)element(part->c, gemm->c.format, c_at + in_c);
+        panel.c = (void *)(uintptr_t)element(part->c, gemm->c.format, c_row + in_c);
         panel.partial = part->partial ? part->partial + row * plan->column_block + j : NULL;
         panel.bias = gemm->bias ? element(gemm->bias, gemm->bias_format, in_c) : NULL;
         kernels->multiply(&panel);

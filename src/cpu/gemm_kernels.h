@@ -12,9 +12,9 @@
 typedef struct GemmPanel {
     int64_t rows, depth;
     int columns;    // 1 .. panel_columns
-    const float *a; // packed: tile after tile; else in place, with the strides below
+    const float *a; // tile after tile as packed; or a matrix, with the strides below
     bool a_packed;
-    int64_t a_row, a_step; // in place: from row to row and along the depth
+    int64_t a_row, a_step; // not packed: from row to row and along the depth
     const float *b;        // packed: b_step numbers for each step of the depth
     int64_t b_step;
     float alpha;
@@ -44,10 +44,13 @@ typedef struct GemmKernels {
     int vector_columns;
     // Multiplies one panel of A with one panel of B into C.
     void (*multiply)(const GemmPanel *panel);
-    // to[step * width + line] = source(line, step) for `lines` <= width lines. What lies between
-    // lines and width is filled with anything; up to `vector_columns` numbers after the end of `to`
-    // may be overwritten.
-    void (*pack)(float *to, int width, const GemmSource *source, int lines, int64_t depth);
+    // Packs `lines` lines into panels of `width` of them, each panel contiguous:
+    //     to[(line / width * depth + step) * width + line % width] = source(line, step)
+    // A last panel that is not full is filled up with anything to whole vectors, or to `width`; up
+    // to `vector_columns` numbers after its end may be overwritten.
+    void (*pack)(float *to, int width, const GemmSource *source, int64_t lines, int64_t depth);
+    // to[line * stride + step] = source(line, step), where steps are neighbours in the source.
+    void (*copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines, int64_t depth);
 } GemmKernels;
 
 extern const GemmKernels gemm_kernels_base;

@@ -79,30 +79,49 @@ ALWAYS_INLINE void store_columns(void *to, Format format, int64_t at, int count,
 }
 
 // Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
-static void finish_in_memory(const GemmPanel *panel, int64_t first_row, int rows,
-                             const float (*sums)[PANEL_COLUMNS], const float *bias) {
-    bool c_holds_sums = !panel->partial;
+ALWAYS_INLINE void finish_format(const GemmPanel *panel, int64_t first_row, int rows,
+                                 const float (*sums)[PANEL_COLUMNS], const float *bias,
+                                 const Format format, const bool full) {
+    const Vector alpha = vector_all(panel->alpha);
+    const bool c_holds_sums = !panel->partial;
+    const bool add_partial = panel->partial && !panel->first;
+    const bool to_partial = panel->partial && !panel->last;
+    const bool add_c = !to_partial && (panel->accumulate || (c_holds_sums && !panel->first));
+    const GemmActivation activation = panel->last ? panel->activation : GEMM_ACTIVATION_NONE;
     for (int i = 0; i < rows; i++) {
         int64_t at_c = (first_row + i) * panel->c_row;
         int64_t at_partial = (first_row + i) * panel->partial_row;
         for (int j = 0; j < panel->columns; j += LANES) {
-            int count = columns_at(panel, j);
-            Vector value = vector_all(panel->alpha) * vector_load(&sums[i][j]);
-            if (panel->partial && !panel->first)
+            int count = full ? LANES : columns_at(panel, j);
+            Vector value = alpha * vector_load(&sums[i][j]);
+            if (add_partial)
                 value += load_columns(panel->partial, FORMAT_FP32, at_partial + j, count);
-            if (!panel->last && !c_holds_sums) {
+            if (to_partial) {
                 store_columns(panel->partial, FORMAT_FP32, at_partial + j, count, value);
                 continue;
             }
-            if (panel->accumulate || (c_holds_sums && !panel->first))
-                value += load_columns(panel->c, panel->c_format, at_c + j, count);
+            if (add_c)
+                value += load_columns(panel->c, format, at_c + j, count);
             if (bias)
                 value += vector_load(bias + j);
-            if (panel->last)
-                value = activate(value, panel->activation);
-            store_columns(panel->c, panel->c_format, at_c + j, count, value);
+            if (activation)
+                value = activate(value, activation);
+            store_columns(panel->c, format, at_c + j, count, value);
         }
     }
+}
+
+static void finish_in_memory(const GemmPanel *panel, int64_t first_row, int rows,
+                             const float (*sums)[PANEL_COLUMNS], const float *bias) {
+    bool full = panel->columns % LANES == 0;
+    if (!full)
+        finish_format(panel, first_row, rows, sums, bias, panel->c_format, false);
+    else if (panel->c_format == FORMAT_FP32)
+        finish_format(panel, first_row, rows, sums, bias, FORMAT_FP32, true);
+    else if (panel->c_format == FORMAT_BF16)
+        finish_format(panel, first_row, rows, sums, bias, FORMAT_BF16, true);
+    else
+        finish_format(panel, first_row, rows, sums, bias, FORMAT_FP16, true);
 }
 
 // Multiplies one tile. `rows` and `vectors` are constants where this is inlined.
@@ -111,6 +130,13 @@ ALWAYS_INLINE void multiply_tile(const GemmPanel *panel, const Tile *tile, const
     Vector sums[TILE_ROWS][TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (Vector){0};
+    }
+    // The sums end in memory that is far away as often as not: it is called for in time.
+    const int64_t c_size = panel->c_format == FORMAT_FP32 ? 4 : 2;
+    const char *c = (const char *)panel->c + tile->first_row * panel->c_row * c_size;
+    UNROLL for (int i = 0; i < rows; i++) {
+        __builtin_prefetch(c + i * panel->c_row * c_size, 1);
+        __builtin_prefetch(c + i * panel->c_row * c_size + (vectors * LANES - 1) * c_size, 1);
     }
     const float *b = panel->b;
     const int64_t b_step = panel->b_step, a_row = tile->a_row, a_step = tile->a_step;
@@ -153,7 +179,9 @@ typedef void (*TileFunction)(const GemmPanel *panel, const Tile *tile, const flo
     { tile_##rows##x1, tile_##rows##x2 }
 
 TILES(1)
-TILES(2) TILES(3) TILES(4) TILES(5)
+TILES(2)
+TILES(3)
+TILES(4) TILES(5)
 #if defined(__AVX2__) || defined(__aarch64__)
     TILES(6)
 #endif
@@ -204,4 +232,5 @@ const GemmKernels ISA_NAME(gemm_kernels) = {
     .vector_columns = LANES,
     .multiply = multiply_panel,
     .pack = ISA_NAME(gemm_pack),
+    .copy = ISA_NAME(gemm_copy),
 };

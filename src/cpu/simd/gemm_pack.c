@@ -3,26 +3,52 @@
 
 #include "cpu/simd/gemm_vector.h"
 
-// Lines lie side by side in memory: each step copies one short row. A vector that reaches beyond
-// the lines reads what follows in memory and writes what the next step overwrites; the last step
-// goes number by number, where nothing need follow.
+// Panels that are filled side by side, so that each row of the source is read in one stretch.
+enum { PANELS_AT_ONCE = 8 };
+
+static const void *source_at(const GemmSource *source, int64_t line, int64_t step) {
+    int64_t at = line * source->line_stride + step * source->step_stride;
+    return (const char *)source->data + at * (source->format == FORMAT_FP32 ? 4 : 2);
+}
+
+// `lines` neighbours in memory. A vector that reaches beyond them reads what follows there, where
+// `beyond` allows, and writes what is written later.
+ALWAYS_INLINE void pack_row(float *to, const void *from, const Format format, int lines, int width,
+                            bool beyond) {
+    int i = 0;
+    for (; i + LANES <= lines; i += LANES)
+        vector_store(to + i, vector_load_as(from, format, i));
+    if (i < lines && beyond) {
+        vector_store(to + i, vector_load_as(from, format, i));
+        return;
+    }
+    for (; i < lines; i++)
+        to[i] = number_load(from, format, i);
+    for (; i < width && i % LANES; i++)
+        to[i] = 0;
+}
+
+// Lines lie side by side in memory: each step copies a row, a piece to each panel. The last step
+// reads no further than its lines, as nothing need follow them.
 ALWAYS_INLINE void pack_rows(float *to, int width, const GemmSource *source, const Format format,
-                             int lines, int64_t depth) {
-    int64_t safe = source->step_stride >= lines + LANES - 1 ? depth - 1 : 0;
-    int whole = lines / LANES * LANES;
-    for (int64_t k = 0; k < depth; k++, to += width) {
-        int64_t at = k * source->step_stride;
-        int i = 0;
-        for (; i < whole; i += LANES)
-            vector_store(to + i, vector_load_as(source->data, format, at + i));
-        if (i < lines && k < safe) {
-            vector_store(to + i, vector_load_as(source->data, format, at + i));
-            continue;
+                             int64_t lines, int64_t depth) {
+    const int64_t sweep = (int64_t)PANELS_AT_ONCE * width;
+    for (int64_t first = 0; first < lines; first += sweep) {
+        int64_t here = lines - first < sweep ? lines - first : sweep;
+        for (int64_t k = 0; k < depth; k++) {
+            bool follows = k + 1 < depth && source->step_stride >= lines + LANES - 1;
+            float *out = to + first * depth + k * width;
+            for (int64_t i = 0; i < here; i += width, out += width * depth) {
+                const void *from = source_at(source, first + i, k);
+                int left = (int)(here - i < width ? here - i : width);
+                if (left == 2 * LANES) { // what a panel of B mostly is
+                    vector_store(out, vector_load_as(from, format, 0));
+                    vector_store(out + LANES, vector_load_as(from, format, LANES));
+                } else {
+                    pack_row(out, from, format, left, width, follows);
+                }
+            }
         }
-        for (; i < lines; i++)
-            to[i] = number_load(source->data, format, at + i);
-        for (; i < width; i++)
-            to[i] = 0;
     }
 }
 
@@ -70,6 +96,9 @@ ALWAYS_INLINE void transpose_block(float *to, int width, const float *const rows
     }
 }
 
+// How far ahead of its transposition a line is called for.
+enum { AHEAD = 128 };
+
 // The depth is contiguous in memory: blocks of LANES lines are transposed. Lines that are missing
 // at the edge repeat the last one: what their copies overwrite in the next step is written later,
 // by that step or, as the lines go downwards, by the lines before.
@@ -87,6 +116,9 @@ ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, 
         }
         int64_t k = 0;
         for (; k + LANES <= depth; k += LANES) {
+            // So many lines are more streams than the processor follows by itself.
+            for (int i = 0; i < LANES; i++)
+                __builtin_prefetch(source_at(source, 0, offset[i] + k + AHEAD));
             if (format != FORMAT_FP32)
                 UNROLL for (int i = 0; i < LANES; i++)
                     vector_store(converted[i], vector_load_as(source->data, format, offset[i] + k));
@@ -102,26 +134,54 @@ ALWAYS_INLINE void pack_any(float *to, int width, const GemmSource *source, cons
                             int lines, int64_t depth) {
     for (int64_t k = 0; k < depth; k++, to += width)
         for (int i = 0; i < width; i++)
-            to[i] = i < lines ? number_load(source->data, format,
-                                            i * source->line_stride + k * source->step_stride)
-                              : 0;
+            to[i] = i < lines ? number_load(source_at(source, i, k), format, 0) : 0;
 }
 
 ALWAYS_INLINE void pack_format(float *to, int width, const GemmSource *source, const Format format,
-                               int lines, int64_t depth) {
-    if (source->line_stride == 1)
+                               int64_t lines, int64_t depth) {
+    if (source->line_stride == 1) {
         pack_rows(to, width, source, format, lines, depth);
-    else if (source->step_stride == 1)
-        pack_columns(to, width, source, format, lines, depth);
-    else
-        pack_any(to, width, source, format, lines, depth);
+        return;
+    }
+    for (int64_t first = 0; first < lines; first += width) {
+        GemmSource panel = *source;
+        panel.data = source_at(source, first, 0);
+        int left = (int)(lines - first < width ? lines - first : width);
+        if (source->step_stride == 1)
+            pack_columns(to + first * depth, width, &panel, format, left, depth);
+        else
+            pack_any(to + first * depth, width, &panel, format, left, depth);
+    }
 }
 
-void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int lines, int64_t depth) {
+void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int64_t lines,
+                         int64_t depth) {
     if (source->format == FORMAT_FP32)
         pack_format(to, width, source, FORMAT_FP32, lines, depth);
     else if (source->format == FORMAT_BF16)
         pack_format(to, width, source, FORMAT_BF16, lines, depth);
     else
         pack_format(to, width, source, FORMAT_FP16, lines, depth);
+}
+
+ALWAYS_INLINE void copy_format(float *to, int64_t stride, const GemmSource *source,
+                               const Format format, int64_t lines, int64_t depth) {
+    for (int64_t line = 0; line < lines; line++, to += stride) {
+        const void *from = source_at(source, line, 0);
+        int64_t k = 0;
+        for (; k + LANES <= depth; k += LANES)
+            vector_store(to + k, vector_load_as(from, format, k));
+        for (; k < depth; k++)
+            to[k] = number_load(from, format, k);
+    }
+}
+
+void ISA_NAME(gemm_copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines,
+                         int64_t depth) {
+    if (source->format == FORMAT_FP32)
+        copy_format(to, stride, source, FORMAT_FP32, lines, depth);
+    else if (source->format == FORMAT_BF16)
+        copy_format(to, stride, source, FORMAT_BF16, lines, depth);
+    else
+        copy_format(to, stride, source, FORMAT_FP16, lines, depth);
 }

@@ -3,4 +3,7 @@
 
 #include "cpu/gemm_kernels.h"
 
-void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int lines, int64_t depth);
+void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int64_t lines,
+                         int64_t depth);
+void ISA_NAME(gemm_copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines,
+                         int64_t depth);

@@ -1,0 +1,218 @@
+// tests/bench/gemm_bench.c: the matrix product next to oneDNN's, in one run: GFLOP/s.
+//
+//     make build/libmpbench.a
+//     gcc -O2 -Isrc -I. -fopenmp tests/bench/gemm_bench.c build/libmpbench.a -ldnnl -lm -o
+//     gemm_bench
+//     ./gemm_bench [threads [part of a shape's name]]
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cpu/gemm.h"
+
+typedef struct Shape {
+    const char *what;
+    int64_t m, n, k;
+    char a, b; // 'N': rows contiguous; 'T': columns
+} Shape;
+
+static const Shape shapes[] = {
+    {"a forward 1", 32, 64, 128, 'N', 'T'},
+    {"a forward 2", 32, 10, 64, 'N', 'T'},
+    {"a data 2", 32, 64, 10, 'N', 'N'},
+    {"a weights 1", 64, 128, 32, 'T', 'N'},
+    {"a weights 2", 10, 64, 32, 'T', 'N'},
+    {"a NN", 32, 64, 128, 'N', 'N'},
+    {"a TN", 32, 64, 128, 'T', 'N'},
+    {"b forward 1", 256, 1024, 784, 'N', 'T'},
+    {"b forward 2", 256, 1024, 1024, 'N', 'T'},
+    {"b data 2", 256, 1024, 1024, 'N', 'N'},
+    {"b weights 1", 1024, 784, 256, 'T', 'N'},
+    {"b weights 2", 1024, 1024, 256, 'T', 'N'},
+    {"b head", 256, 10, 1024, 'N', 'T'},
+    {"e projection", 2048, 384, 384, 'N', 'T'},
+    {"e up", 2048, 1536, 384, 'N', 'T'},
+    {"e down", 2048, 384, 1536, 'N', 'T'},
+    {"e data of up", 2048, 384, 1536, 'N', 'N'},
+    {"e weights of up", 1536, 384, 2048, 'T', 'N'},
+};
+
+enum { SAMPLES = 11 };
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct Job {
+    void (*run)(void *context);
+    void *context;
+    double median, best; // seconds
+} Job;
+
+enum { JOBS = 5 };
+
+// Takes the samples of all jobs in turn, so that a busy moment of the machine hits all alike.
+static void measure(Job jobs[JOBS]) {
+    double samples[JOBS][SAMPLES];
+    int repeats[JOBS];
+    for (int j = 0; j < JOBS; j++) {
+        jobs[j].run(jobs[j].context);
+        double start = clock_seconds();
+        jobs[j].run(jobs[j].context);
+        repeats[j] = 1 + (int)(1e-3 / (clock_seconds() - start + 1e-8));
+    }
+    for (int i = 0; i < SAMPLES; i++)
+        for (int j = 0; j < JOBS; j++) {
+            double start = clock_seconds();
+            for (int k = 0; k < repeats[j]; k++)
+                jobs[j].run(jobs[j].context);
+            samples[j][i] = (clock_seconds() - start) / repeats[j];
+        }
+    for (int j = 0; j < JOBS; j++) {
+        qsort(samples[j], SAMPLES, sizeof(double), by_size);
+        jobs[j].median = samples[j][SAMPLES / 2];
+        jobs[j].best = samples[j][0];
+    }
+}
+
+typedef struct OurJob {
+    Gemm gemm;
+    void *workspace;
+} OurJob;
+
+static void run_ours(void *context) {
+    OurJob *job = context;
+    gemm_run(&job->gemm, job->workspace);
+}
+
+typedef struct SgemmJob {
+    const Shape *shape;
+    float *a, *b, *c;
+} SgemmJob;
+
+static void run_sgemm(void *context) {
+    SgemmJob *job = context;
+    const Shape *s = job->shape;
+    dnnl_sgemm(s->a, s->b, s->m, s->n, s->k, 1, job->a, s->a == 'N' ? s->k : s->m, job->b,
+               s->b == 'N' ? s->n : s->k, 0, job->c, s->n);
+}
+
+typedef struct MatmulJob {
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arguments[3];
+} MatmulJob;
+
+static void run_matmul(void *context) {
+    MatmulJob *job = context;
+    dnnl_primitive_execute(job->primitive, job->stream, 3, job->arguments);
+    dnnl_stream_wait(job->stream);
+}
+
+static MatmulJob new_matmul(const Shape *s, dnnl_engine_t engine, dnnl_stream_t stream, float *a,
+                            float *b, float *c) {
+    MatmulJob job = {.stream = stream};
+    dnnl_dims_t dims[3] = {{s->m, s->k}, {s->k, s->n}, {s->m, s->n}};
+    dnnl_format_tag_t tags[3] = {s->a == 'N' ? dnnl_ab : dnnl_ba, s->b == 'N' ? dnnl_ab : dnnl_ba,
+                                 dnnl_ab};
+    int names[3] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+    float *data[3] = {a, b, c};
+    dnnl_memory_desc_t descriptions[3];
+    for (int i = 0; i < 3; i++) {
+        dnnl_memory_desc_init_by_tag(&descriptions[i], 2, dims[i], dnnl_f32, tags[i]);
+        job.arguments[i].arg = names[i];
+        dnnl_memory_create(&job.arguments[i].memory, &descriptions[i], engine, data[i]);
+    }
+    dnnl_matmul_desc_t operation;
+    dnnl_primitive_desc_t primitive;
+    dnnl_matmul_desc_init(&operation, &descriptions[0], &descriptions[1], NULL, &descriptions[2]);
+    dnnl_primitive_desc_create(&primitive, &operation, NULL, engine, NULL);
+    dnnl_primitive_create(&job.primitive, primitive);
+    dnnl_primitive_desc_destroy(primitive);
+    return job;
+}
+
+static OurJob new_ours(const Shape *s, Format format, int threads, const void *a, const void *b,
+                       void *c) {
+    OurJob job = {.gemm = {.rows = s->m,
+                           .columns = s->n,
+                           .depth = s->k,
+                           .batch = {1, 1},
+                           .a = {.data = a, .format = format},
+                           .b = {.data = b, .format = format},
+                           .c = {.data = c, .format = format, .row_stride = s->n},
+                           .alpha = 1,
+                           .threads = threads}};
+    job.gemm.a.row_stride = s->a == 'N' ? s->k : 1;
+    job.gemm.a.column_stride = s->a == 'N' ? 1 : s->m;
+    job.gemm.b.row_stride = s->b == 'N' ? s->n : 1;
+    job.gemm.b.column_stride = s->b == 'N' ? 1 : s->k;
+    job.workspace = malloc(gemm_workspace_size(&job.gemm) + 1);
+    return job;
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 1;
+    omp_set_num_threads(threads);
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    dnnl_engine_create(&engine, dnnl_cpu, 0);
+    dnnl_stream_create(&stream, engine, dnnl_stream_in_order);
+    printf(
+        "%d thread(s): median | best %3s fp32     bf16     fp16    sgemm   matmul  |     fp32     "
+        "bf16     fp16    sgemm   matmul\n",
+        threads, "");
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const Shape *s = &shapes[i];
+        if (argc > 2 && !strstr(s->what, argv[2]))
+            continue;
+        float *data[3];
+        uint16_t *half[3];
+        int64_t counts[3] = {s->m * s->k, s->k * s->n, s->m * s->n};
+        for (int j = 0; j < 3; j++) {
+            data[j] = malloc((size_t)counts[j] * sizeof(float));
+            half[j] = malloc((size_t)counts[j] * sizeof(uint16_t));
+            for (int64_t e = 0; e < counts[j]; e++) {
+                data[j][e] = (float)(e * 7919 % 1000) / 1000;
+                half[j][e] = (uint16_t)(0x3800 + e * 7919 % 900); // ordinary in both formats
+            }
+        }
+        double work = 2.0 * (double)s->m * (double)s->n * (double)s->k * 1e-9;
+        OurJob fp32 = new_ours(s, FORMAT_FP32, threads, data[0], data[1], data[2]);
+        OurJob bf16 = new_ours(s, FORMAT_BF16, threads, half[0], half[1], half[2]);
+        OurJob fp16 = new_ours(s, FORMAT_FP16, threads, half[0], half[1], half[2]);
+        SgemmJob sgemm = {s, data[0], data[1], data[2]};
+        MatmulJob matmul = new_matmul(s, engine, stream, data[0], data[1], data[2]);
+        Job jobs[JOBS] = {{.run = run_ours, .context = &fp32},
+                          {.run = run_ours, .context = &bf16},
+                          {.run = run_ours, .context = &fp16},
+                          {.run = run_sgemm, .context = &sgemm},
+                          {.run = run_matmul, .context = &matmul}};
+        measure(jobs);
+        printf("%-16s %5ldx%4ldx%4ld %c%c", s->what, (long)s->m, (long)s->n, (long)s->k, s->a,
+               s->b);
+        for (int j = 0; j < JOBS; j++)
+            printf(" %8.1f", work / jobs[j].median);
+        printf("  |");
+        for (int j = 0; j < JOBS; j++)
+            printf(" %8.1f", work / jobs[j].best);
+        printf("\n");
+        free(fp32.workspace);
+        free(bf16.workspace);
+        free(fp16.workspace);
+        dnnl_primitive_destroy(matmul.primitive);
+        for (int j = 0; j < 3; j++) {
+            dnnl_memory_destroy(matmul.arguments[j].memory);
+            free(data[j]);
+            free(half[j]);
+        }
+    }
+    dnnl_stream_destroy(stream);
+    dnnl_engine_destroy(engine);
+    return 0;
+}

@@ -86,8 +86,7 @@ static void watch_globals(lua_State *L) {
     lua_pop(L, 1);
 }
 
-// ---- functions that are narrower than the library's
-// ----------------------------------------------
+// ---- functions that are narrower than the library's --------------------------------------------
 
 static int missing_os(lua_State *L) {
     return luaL_error(L, "'os.%s' is not there: " HINT_TRUST, luaL_tolstring(L, 2, NULL));
@@ -148,8 +147,7 @@ static int narrow_collectgarbage(lua_State *L) {
     return lua_gettop(L);
 }
 
-// ---- output
-// --------------------------------------------------------------------------------------
+// ---- output ------------------------------------------------------------------------------------
 
 static int send_line(lua_State *L, const char *prefix, const char *between) {
     LuaVm *vm = lua_vm_of(L);
@@ -181,8 +179,7 @@ static int send_warning(lua_State *L) {
     return send_line(L, "warning: ", "");
 }
 
-// ---- opening
-// -------------------------------------------------------------------------------------
+// ---- opening -----------------------------------------------------------------------------------
 
 static void open_narrow(lua_State *L) {
     static const luaL_Reg libraries[] = {

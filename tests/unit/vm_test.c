@@ -1,10 +1,7 @@
 // The machine that scripts run in: each fault of a script leads to one line, and nothing gets out.
-#include <errno.h>
-#include <fcntl.h>
 #include <lauxlib.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,8 +52,7 @@ static const char *run(const char *text) {
     return run_with((LuaVmOptions){0}, text);
 }
 
-// ---- errors
-// --------------------------------------------------------------------------------------
+// ---- errors ------------------------------------------------------------------------------------
 
 static void errors_name_file_and_line(void) {
     CHECK_TEXT(run("\nx = = 1"), "exp.lua:2: unexpected symbol near '='");
@@ -112,8 +108,7 @@ static void a_traceback_is_kept_on_request(void) {
     lua_vm_free(vm);
 }
 
-// ---- the sandbox
-// ---------------------------------------------------------------------------------
+// ---- the sandbox -------------------------------------------------------------------------------
 
 static void what_is_withheld_names_trust(void) {
     static const char *const names[] = {
@@ -239,8 +234,7 @@ static void random_numbers_repeat(void) {
     CHECK_CONTAINS(run("math.random(1.5)"), "no integer representation");
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------
+// ---- memory ------------------------------------------------------------------------------------
 
 static void the_memory_limit_holds(void) {
     LuaVmOptions small = {.memory_limit = 8 << 20};
@@ -297,8 +291,7 @@ static void every_failing_allocation_fails_cleanly(void) {
     CHECK(failures > 100);
 }
 
-// ---- interrupts
-// ----------------------------------------------------------------------------------
+// ---- interrupts --------------------------------------------------------------------------------
 
 static void *interrupt_soon(void *vm) {
     nanosleep(&(struct timespec){0, 30000000}, NULL);
@@ -410,8 +403,7 @@ static void c_functions_raise_an_interrupt_by_checking(void) {
     lua_vm_free(vm);
 }
 
-// ---- the watchdog
-// --------------------------------------------------------------------------------
+// ---- the watchdog ------------------------------------------------------------------------------
 
 #define ENDLESS "string.find(('a'):rep(60), ('.-'):rep(60) .. 'b') "
 
@@ -478,123 +470,7 @@ static void work_of_the_engine_and_of_lua_is_not_stuck(void) {
     CHECK_INT(stuck, 0);
 }
 
-// ---- files
-// ---------------------------------------------------------------------------------------
-
-static char folder[64];
-
-static const char *place(const char *name) {
-    static char path[4][160];
-    static int next;
-    next = (next + 1) % 4;
-    snprintf(path[next], sizeof path[next], "%s/%s", folder, name);
-    return path[next];
-}
-
-static void put(const char *name, const char *text) {
-    FILE *file = fopen(place(name), "w");
-    if (file) {
-        fputs(text, file);
-        fclose(file);
-    }
-}
-
-static const char *run_file(LuaVmOptions options, const char *name) {
-    LuaVm *vm = machine(options);
-    bool done = lua_vm_run_file(vm, place(name), 0, &error);
-    CHECK_INT(lua_gettop(lua_vm_state(vm)), 0);
-    lua_vm_free(vm);
-    return done ? "" : error.text;
-}
-
-static void files_that_are_no_scripts_are_refused(void) {
-    LuaVmOptions none = {0};
-    CHECK_CONTAINS(run_file(none, "missing.lua"), "missing.lua: cannot open the script: No such");
-    CHECK_INT(error.code, ERROR_USAGE);
-    CHECK_CONTAINS(run_file(none, "."), "is a folder");
-    mkfifo(place("fifo.lua"), 0600);
-    CHECK_CONTAINS(run_file(none, "fifo.lua"), "fifo.lua: is not a regular file");
-    put("secret.lua", "");
-    chmod(place("secret.lua"), 0);
-    if (geteuid() != 0)
-        CHECK_CONTAINS(run_file(none, "secret.lua"), "Permission denied");
-    put("huge.lua", "");
-    CHECK(truncate(place("huge.lua"), SCRIPT_LARGEST + 1) == 0);
-    CHECK_CONTAINS(run_file(none, "huge.lua"), "16 MiB");
-    put("esc\x1b.lua", "x x");
-    CHECK_CONTAINS(run_file(none, "esc\x1b.lua"), "esc\\x1b.lua:1: ");
-    put("empty.lua", "");
-    CHECK_TEXT(run_file(none, "empty.lua"), "");
-}
-
-static void require_reads_files_beside_the_experiment_only(void) {
-    LuaVmOptions none = {0};
-    mkdir(place("in"), 0700);
-    mkdir(place("in/models"), 0700);
-    mkdir(place("in/kit"), 0700);
-    put("outside.lua", "return 'outside'");
-    put("in/side.lua", "return {name = ..., path = select(2, ...)}");
-    put("in/models/gan.lua", "loaded = (rawget(_G, 'loaded') or 0) + 1");
-    put("in/kit/init.lua", "return 'kit'");
-    put("in/bad.lua", "\nx x");
-    CHECK(symlink("../outside.lua", place("in/link.lua")) == 0 || errno == EEXIST);
-    put("in/good.lua", "local s, p = require 'side' assert(s.name == 'side' and s.path == p) "
-                       "assert(p:match 'in/side.lua$' and require 'side' == s) "
-                       "assert(require 'models.gan' == true and require 'models.gan' == true) "
-                       "assert(loaded == 1 and require 'kit' == 'kit')");
-    CHECK_TEXT(run_file(none, "in/good.lua"), "");
-    static const struct {
-        const char *name, *why;
-    } refused[] = {
-        {"..outside", "refused"},
-        {"../outside", "refused"},
-        {"/etc/passwd", "refused"},
-        {"models..gan", "refused"},
-        {"", "refused"},
-        {"a\\0b", "refused"},
-        {"link", "leads out of the experiment's folder"},
-        {"absent", "not found"},
-        {"bad", "bad.lua:2: syntax error"},
-        {"mp.no_such_thing", "does not exist"},
-        {"mp.../outside", "does not exist"},
-    };
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        char text[128];
-        snprintf(text, sizeof text, "require '%s'", refused[i].name);
-        put("in/try.lua", text);
-        CHECK_CONTAINS(run_file(none, "in/try.lua"), refused[i].why);
-    }
-}
-
-static void the_folder_of_mp_overrides_what_is_embedded(void) {
-    mkdir(place("mp"), 0700);
-    put("mp/vm_probe.lua", "return 'overridden'");
-    put("override.lua", "assert(require 'mp.vm_probe' == 'overridden')");
-    CHECK_TEXT(run_file((LuaVmOptions){.mp_folder = place("mp")}, "override.lua"), "");
-    CHECK_CONTAINS(run_file((LuaVmOptions){.mp_folder = ""}, "override.lua"), "does not exist");
-}
-
-static void scripts_are_kept_with_their_hashes(void) {
-    put("part.lua", "abc = 1");
-    put("whole.lua", "require 'part' return 1, 2");
-    LuaVm *vm = machine((LuaVmOptions){0});
-    CHECK(lua_vm_run_file(vm, place("whole.lua"), 2, &error));
-    CHECK_INT(lua_tointeger(lua_vm_state(vm), -1), 2);
-    lua_settop(lua_vm_state(vm), 0);
-    CHECK(lua_vm_run_file(vm, place("whole.lua"), 0, &error));
-    size_t count;
-    const Script *scripts = lua_vm_scripts(vm, &count);
-    CHECK_INT(count, 2);
-    CHECK_TEXT(scripts[0].text, "require 'part' return 1, 2");
-    CHECK_TEXT(scripts[1].name, place("part.lua"));
-    CHECK_TEXT(scripts[1].hash, "61cfa85e2588a31b92d4738e77a79082db9422d7a10e2607dd2320a16b4c70b2");
-    lua_vm_free(vm);
-}
-
 int main(void) {
-    strcpy(folder, "/tmp/mpbench-vm-XXXXXX");
-    if (!mkdtemp(folder))
-        return 1;
     RUN_TEST(errors_name_file_and_line);
     RUN_TEST(error_objects_are_made_visible);
     RUN_TEST(deep_recursion_and_many_arguments_are_errors);
@@ -615,11 +491,5 @@ int main(void) {
     RUN_TEST(c_functions_raise_an_interrupt_by_checking);
     RUN_TEST(a_pattern_that_never_returns_is_ended);
     RUN_TEST(work_of_the_engine_and_of_lua_is_not_stuck);
-    RUN_TEST(files_that_are_no_scripts_are_refused);
-    RUN_TEST(require_reads_files_beside_the_experiment_only);
-    RUN_TEST(the_folder_of_mp_overrides_what_is_embedded);
-    RUN_TEST(scripts_are_kept_with_their_hashes);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    return test_end();
 }

@@ -110,7 +110,7 @@ static UpdateRule rule_of(OptimizerKind kind, double rate) {
 static double after(UpdateRule rule, int steps) {
     UpdateItem item = {.parameter = FLOATS(1),
                        .gradient = FLOATS(0.5),
-                       .moment = {FLOATS(0), FLOATS(0)},
+                       .moment = {FLOATS(rule.kind == OPTIMIZER_SGD ? 9 : 0), FLOATS(0)},
                        .lr_factor = 1,
                        .weight_decay = 0.1f};
     Progress progress = {0};
@@ -163,6 +163,11 @@ static void lamb_normalises_by_all_gradients_and_trusts_by_tensor(void) {
             multi->update(&device, &rule, items, 2, with_flags ? &flags : NULL, &progress, &error));
         CHECK_NEAR(at(&items[1].moment[0], 0), 0.05, 1e-6);
     }
+    // Clipped to an eighth, the gradients are within the limit.
+    flags.clip = 0.125f;
+    set(&items[1].moment[0], 0, 0);
+    CHECK(multi->update(&device, &rule, items, 2, &flags, &progress, &error));
+    CHECK_NEAR(at(&items[1].moment[0], 0), 0.025, 1e-6);
 }
 
 static void an_overflow_skips_the_update_bit_for_bit(void) {

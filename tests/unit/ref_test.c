@@ -43,6 +43,12 @@ static void conv2d_pads_strides_and_groups(void) {
     View one = array(FORMAT_FP64, SHAPE(1, 1, 1, 2));
     CHECK(RUN(conv2d, &attr, IN(x, w, absent), one));
     CHECK_VALUES(one, 0, 1 + 4 + 9 + 16, 100);
+    View row = array_of(FORMAT_FP32, SHAPE(1, 1, 5, 1), VALUES(1, 2, 3, 4, 5));
+    View pair = array_of(FORMAT_FP32, SHAPE(1, 1, 2, 1), VALUES(1, 10));
+    View apart = array(FORMAT_FP64, SHAPE(1, 1, 3, 1));
+    OpAttr dilated = {.conv = {.stride = {1, 1}, .dilation = {1, 2}, .groups = 1}};
+    CHECK(RUN(conv2d, &dilated, IN(row, pair, absent), apart));
+    CHECK_VALUES(apart, 0, 31, 42, 53);
 }
 
 // dot(dy, f(x)) changes with x as dot(dx, .) says, since both products are linear.
@@ -244,6 +250,9 @@ static void accuracy_takes_the_first_of_equals_and_no_nan(void) {
     View share = array(FORMAT_FP32, 0, NULL);
     CHECK(RUN(accuracy, NULL, IN(x, classes), share));
     CHECK_VALUES(share, 0, 0.5);
+    set(&classes, 1, -1); // left out: two of three
+    CHECK(RUN(accuracy, NULL, IN(x, classes), share));
+    CHECK_NEAR(at(&share, 0), 2 / 3.0, 1e-7);
 }
 
 static void order_is_falling_with_nan_first(void) {

@@ -8,13 +8,11 @@
 
 enum {
     CACHE_LINE = 64,
-    // The depth is cut so that one panel of B stays near the first-level cache while all rows of A
-    // pass by, and the rows so that a block of A stays in the second level beside it.
+    // A tile of so many steps stays in the first-level cache while panels of B stream by from the
+    // second, where a block of B of so many bytes stays while the rows of A pass.
     DEPTH_BLOCK = 384,
-    PANELS_TOGETHER = 4,
-    BLOCK_BYTES = 640 << 10,
-    // Packed B that several blocks of rows share; it comes from the third level.
-    COLUMN_BLOCK = 1024,
+    B_BLOCK_BYTES = 640 << 10,
+    TILES_TOGETHER = 8, // of A, packed in one sweep
     // An operand of so many bytes is read where it lies.
     DIRECT_BYTES = 32 << 10,
     PAGE = 4096,
@@ -25,11 +23,10 @@ static const double WORK_PER_THREAD = 3e5;
 // How one product is cut. The same for gemm_run and gemm_workspace_size.
 typedef struct Plan {
     int threads;
-    int64_t row_parts, column_parts; // of each product of the batch
-    int64_t rows, columns;           // of one part, at most
-    int64_t depth_block, row_block, column_block;
-    bool a_direct, b_direct, b_kept;
-    int64_t b_group;  // columns of B that are packed together
+    int64_t row_parts, column_parts;              // of each product of the batch
+    int64_t rows, columns;                        // of one part, at most
+    int64_t depth_block, row_block, column_block; // at most
+    bool a_direct, b_direct;
     int64_t a_stride; // of rows of A that are copied as they are; 0: A is packed in tiles
     size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread
 } Plan;
@@ -111,11 +108,6 @@ static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
     int64_t depth_blocks = divide_up(gemm->depth, DEPTH_BLOCK);
     plan.depth_block = depth_blocks > 1 ? divide_up(gemm->depth, depth_blocks) : gemm->depth;
     int64_t depth = plan.depth_block ? plan.depth_block : 1;
-    int64_t fitting = BLOCK_BYTES / (int64_t)sizeof(float) / depth;
-    int64_t row_blocks = divide_up(plan.rows, fitting);
-    plan.row_block = row_blocks > 1 ? divide_up(plan.rows, row_blocks) : plan.rows;
-    plan.column_block = row_blocks > 1 ? smaller(plan.columns, COLUMN_BLOCK) : plan.columns;
-
     plan.a_direct = gemm->a.format == FORMAT_FP32 &&
                     (is_small(&gemm->a, gemm->rows, gemm->depth) ||
                      (gemm->a.column_stride == 1 && !is_crowded(gemm->a.row_stride)));
@@ -128,18 +120,24 @@ static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
     plan.b_direct =
         gemm->b.format == FORMAT_FP32 && gemm->b.column_stride == 1 &&
         (plan.rows <= kernels->tile_rows || is_small(&gemm->b, gemm->depth, gemm->columns));
-    int64_t slack = kernels->vector_columns, a_line = plan.a_stride ? plan.a_stride : depth;
-    plan.a_bytes = plan.a_direct ? 0 : whole_lines(plan.row_block * a_line + slack);
-    // With one block of rows a few panels of B are used up as soon as they are packed; else the
-    // block of columns is kept for the other blocks of rows.
-    plan.b_kept = row_blocks > 1 && !plan.b_direct;
-    int64_t panels = divide_up(plan.column_block, kernels->panel_columns);
-    if (plan.b_direct)
-        panels = gemm->columns % kernels->vector_columns ? 1 : 0; // the last one
-    else if (!plan.b_kept)
-        panels = smaller(panels, PANELS_TOGETHER);
-    plan.b_group = panels * kernels->panel_columns;
-    plan.b_bytes = panels ? whole_lines(plan.b_group * depth + slack) : 0;
+    int64_t slack = kernels->vector_columns, panel = kernels->panel_columns;
+    plan.row_block = plan.rows;
+    if (!plan.a_direct) {
+        plan.row_block = smaller(plan.rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
+        plan.a_bytes =
+            whole_lines(plan.row_block * (plan.a_stride ? plan.a_stride : depth) + slack);
+    }
+    plan.column_block = plan.columns;
+    if (!plan.b_direct) {
+        int64_t panels = divide_up(plan.columns, panel);
+        int64_t blocks = divide_up(panels * panel * depth * (int64_t)sizeof(float), B_BLOCK_BYTES);
+        if (blocks > 1)
+            panels = divide_up(panels, blocks);
+        plan.column_block = panels * panel;
+        plan.b_bytes = whole_lines(plan.column_block * depth + slack);
+    } else if (gemm->columns % slack) {
+        plan.b_bytes = whole_lines(panel * depth + slack); // the last columns
+    }
     if (depth_blocks > 1 && gemm->c.format != FORMAT_FP32)
         plan.partial_bytes = whole_lines(plan.rows * plan.column_block);
     return plan;
@@ -161,39 +159,39 @@ typedef struct Part {
 } Part;
 
 // The rows of A of a block: where they lie or, better, copied.
-static void provide_a(const Part *part, GemmPanel *panel, int64_t first_row, int64_t step) {
+static void provide_a(const Part *part, GemmBlock *block, int64_t first_row, int64_t step) {
     const GemmKernels *kernels = part->kernels;
     const GemmOperand *a = &part->gemm->a;
     const Plan *plan = part->plan;
     GemmSource source = {
         .format = a->format, .line_stride = a->row_stride, .step_stride = a->column_stride};
     source.data = element(part->a, a->format, first_row * a->row_stride + step * a->column_stride);
-    panel->a = part->packed_a;
+    block->a = part->packed_a;
     if (plan->a_direct) {
-        panel->a = (const float *)source.data;
-        panel->a_row = a->row_stride;
-        panel->a_step = a->column_stride;
+        block->a = (const float *)source.data;
+        block->a_row = a->row_stride;
+        block->a_step = a->column_stride;
         return;
     }
     if (plan->a_stride) {
-        panel->a_row = plan->a_stride;
-        panel->a_step = 1;
-        kernels->copy(part->packed_a, plan->a_stride, &source, panel->rows, panel->depth);
+        block->a_row = plan->a_stride;
+        block->a_step = 1;
+        kernels->copy(part->packed_a, plan->a_stride, &source, block->rows, block->depth);
         return;
     }
-    panel->a_packed = true;
-    for (int64_t row = 0, rows; row < panel->rows; row += rows) {
-        int64_t left = panel->rows - row, tile = gemm_next_rows(left, kernels->tile_rows);
-        rows = tile; // all whole tiles at once, then the last two
+    block->a_packed = true;
+    for (int64_t row = 0, rows; row < block->rows; row += rows) {
+        int64_t left = block->rows - row, tile = gemm_next_rows(left, kernels->tile_rows);
+        rows = tile; // the whole tiles at once, then the last two
         if (left >= 2 * kernels->tile_rows)
             rows = (left / kernels->tile_rows - 1) * kernels->tile_rows;
         GemmSource tiles = source;
         tiles.data = element(source.data, a->format, row * a->row_stride);
-        kernels->pack(part->packed_a + row * panel->depth, (int)tile, &tiles, rows, panel->depth);
+        kernels->pack(part->packed_a + row * block->depth, (int)tile, &tiles, rows, block->depth);
     }
 }
 
-// The columns of B from `column` on, to be read by the panels of one group.
+// `columns` columns of B, of which the first is `column`.
 static void pack_b(const Part *part, int64_t column, int64_t columns, int64_t step, int64_t depth) {
     const GemmOperand *b = &part->gemm->b;
     GemmSource source = {
@@ -202,15 +200,16 @@ static void pack_b(const Part *part, int64_t column, int64_t columns, int64_t st
     part->kernels->pack(part->packed_b, part->kernels->panel_columns, &source, columns, depth);
 }
 
-// One block: `rows` rows of A, `depth` steps, `columns` columns of B. All positions count from the
-// first row and column of the part.
-static void multiply_block(const Part *part, int64_t row, int64_t rows, int64_t column,
-                           int64_t columns, int64_t step, int64_t depth) {
-    const GemmKernels *kernels = part->kernels;
+// Some columns of the part, and a stretch of the depth, for all its rows.
+static void multiply_columns(const Part *part, int64_t column, int64_t columns, int64_t step,
+                             int64_t depth) {
     const Gemm *gemm = part->gemm;
     const Plan *plan = part->plan;
-    GemmPanel panel = {.rows = rows,
-                       .depth = depth,
+    int64_t in_c = part->first_column + column, panel = part->kernels->panel_columns;
+    int64_t in_place = plan->b_direct ? columns - columns % part->kernels->vector_columns : 0;
+    if (in_place < columns)
+        pack_b(part, in_c + in_place, columns - in_place, step, depth);
+    GemmBlock block = {.depth = depth,
                        .alpha = gemm->alpha,
                        .partial_row = plan->column_block,
                        .first = step == 0,
@@ -220,45 +219,38 @@ static void multiply_block(const Part *part, int64_t row, int64_t rows, int64_t 
                        .accumulate = gemm->accumulate,
                        .bias_format = gemm->bias_format,
                        .activation = gemm->activation};
-    provide_a(part, &panel, part->first_row + row, step);
-    int64_t c_row = (part->first_row + row) * gemm->c.row_stride;
-    for (int64_t j = 0; j < columns; j += panel.columns) {
-        int64_t in_c = part->first_column + column + j;
-        panel.columns = (int)smaller(columns - j, kernels->panel_columns);
-        if (plan->b_direct && panel.columns % kernels->vector_columns == 0) {
-            panel.b = (const float *)(const void *)element(part->b, FORMAT_FP32,
-                                                           in_c + step * gemm->b.row_stride);
-            panel.b_step = gemm->b.row_stride;
-        } else if (plan->b_direct) { // the last columns, which are no whole vector
-            pack_b(part, in_c, panel.columns, step, depth);
-            panel.b = part->packed_b;
-            panel.b_step = kernels->panel_columns;
-        } else {
-            int64_t in_group = j % plan->b_group;
-            if (in_group == 0 && (row == 0 || !plan->b_kept))
-                pack_b(part, in_c, smaller(columns - j, plan->b_group), step, depth);
-            panel.b = part->packed_b + in_group * depth;
-            panel.b_step = kernels->panel_columns;
+    for (int64_t row = 0; row < part->rows; row += plan->row_block) {
+        block.rows = smaller(part->rows - row, plan->row_block);
+        provide_a(part, &block, part->first_row + row, step);
+        for (int64_t j = 0; j < columns; j += block.columns) {
+            bool direct = j < in_place;
+            block.columns = direct ? in_place : columns - j;
+            block.b = part->packed_b;
+            block.b_step = panel;
+            block.b_panel = panel * depth;
+            if (direct) {
+                block.b =
+                    (const float *)element(part->b, FORMAT_FP32, in_c + step * gemm->b.row_stride);
+                block.b_step = gemm->b.row_stride;
+                block.b_panel = panel;
+            }
+            int64_t at_c = (part->first_row + row) * gemm->c.row_stride + in_c + j;
+            block.c = (void *)(uintptr_t)element(part->c, gemm->c.format, at_c);
+            block.partial = part->partial ? part->partial + row * plan->column_block + j : NULL;
+            block.bias = gemm->bias ? element(gemm->bias, gemm->bias_format, in_c + j) : NULL;
+            part->kernels->multiply(&block);
         }
-        panel.c = (void *)(uintptr_t)element(part->c, gemm->c.format, c_row + in_c);
-        panel.partial = part->partial ? part->partial + row * plan->column_block + j : NULL;
-        panel.bias = gemm->bias ? element(gemm->bias, gemm->bias_format, in_c) : NULL;
-        kernels->multiply(&panel);
     }
 }
 
 static void multiply_part(const Part *part) {
-    const Plan *plan = part->plan;
     int64_t all_steps = part->gemm->depth;
     for (int64_t column = 0, columns; column < part->columns; column += columns) {
-        columns = smaller(part->columns - column, plan->column_block);
+        columns = smaller(part->columns - column, part->plan->column_block);
         int64_t step = 0;
         do { // once even without any depth: the bias and the activation remain
-            int64_t depth = smaller(all_steps - step, plan->depth_block);
-            for (int64_t row = 0, rows; row < part->rows; row += rows) {
-                rows = smaller(part->rows - row, plan->row_block);
-                multiply_block(part, row, rows, column, columns, step, depth);
-            }
+            int64_t depth = smaller(all_steps - step, part->plan->depth_block);
+            multiply_columns(part, column, columns, step, depth);
             step += depth;
         } while (step < all_steps);
     }

@@ -1,22 +1,22 @@
 // cpu/gemm_kernels.h: what the matrix product needs from each ISA level. Private to cpu/gemm*.c,
 // its SIMD files and its tests.
 //
-// A product is cut into panels: some rows of A, at most `panel_columns` columns of B and a stretch
-// of the depth. Panels of A and B are copied ("packed") to fp32 in the order in which the kernel
-// reads them, or read in place when they are fp32 and small.
+// A product is cut into blocks: some rows of A, some columns of B and a stretch of the depth. The
+// columns of a block are walked in panels of `panel_columns`, the rows in tiles of `tile_rows`. A
+// and B are copied ("packed") to fp32 in the order in which the kernel reads them, or read in place
+// when they are fp32 and lie well.
 #pragma once
 
 #include "base/isa.h"
 #include "cpu/gemm.h"
 
-typedef struct GemmPanel {
-    int64_t rows, depth;
-    int columns;    // 1 .. panel_columns
+typedef struct GemmBlock {
+    int64_t rows, columns, depth;
     const float *a; // tile after tile as packed; or a matrix, with the strides below
     bool a_packed;
-    int64_t a_row, a_step; // not packed: from row to row and along the depth
-    const float *b;        // packed: b_step numbers for each step of the depth
-    int64_t b_step;
+    int64_t a_row, a_step;   // not packed: from row to row and along the depth
+    const float *b;          // panel after panel as packed; or rows in place
+    int64_t b_step, b_panel; // along the depth, and from panel to panel
     float alpha;
     // Sums so far, when the depth is cut and C cannot hold them; NULL otherwise.
     float *partial;
@@ -29,7 +29,7 @@ typedef struct GemmPanel {
     const void *bias; // of these columns, or NULL
     Format bias_format;
     GemmActivation activation;
-} GemmPanel;
+} GemmBlock;
 
 // A matrix to pack, seen as lines (rows of A, columns of B) of `depth` numbers.
 typedef struct GemmSource {
@@ -42,8 +42,7 @@ typedef struct GemmKernels {
     int tile_rows;     // the most rows of one register tile
     int panel_columns; // a multiple of vector_columns
     int vector_columns;
-    // Multiplies one panel of A with one panel of B into C.
-    void (*multiply)(const GemmPanel *panel);
+    void (*multiply)(const GemmBlock *block);
     // Packs `lines` lines into panels of `width` of them, each panel contiguous:
     //     to[(line / width * depth + step) * width + line % width] = source(line, step)
     // A last panel that is not full is filled up with anything to whole vectors, or to `width`; up

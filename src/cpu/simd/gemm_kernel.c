@@ -1,7 +1,5 @@
 // cpu/simd/gemm_kernel.c: the inner loops of the matrix product: register tiles and what becomes of
 // their sums.
-#include <assert.h>
-
 #include "cpu/gemm_kernels.h"
 #include "cpu/simd/gemm_activation.h"
 #include "cpu/simd/gemm_pack.h"
@@ -21,21 +19,22 @@ enum { TILE_ROWS = 5 };
 #endif
 enum { TILE_VECTORS = 2, PANEL_COLUMNS = TILE_VECTORS * LANES };
 
-// Where the tile reads, and the row of the panel at which it begins.
+// Where a tile reads, and its place in the block.
 typedef struct Tile {
-    const float *a;
-    int64_t a_row, a_step, first_row;
+    const float *a, *b;
+    int64_t a_row, a_step, row, column;
+    int columns; // 1 .. PANEL_COLUMNS
 } Tile;
 
 // The sums' way out when nothing but fp32 additions and RELU lie on it.
-ALWAYS_INLINE void finish_in_registers(const GemmPanel *panel, const Tile *tile, const int rows,
+ALWAYS_INLINE void finish_in_registers(const GemmBlock *block, const Tile *tile, const int rows,
                                        const int vectors, Vector sums[TILE_ROWS][TILE_VECTORS],
                                        const float *bias) {
-    float *c = (float *)panel->c + tile->first_row * panel->c_row;
-    Vector alpha = vector_all(panel->alpha);
-    bool add_old = panel->accumulate || !panel->first;
-    bool relu = panel->last && panel->activation == GEMM_ACTIVATION_RELU;
-    UNROLL for (int i = 0; i < rows; i++, c += panel->c_row) {
+    float *c = (float *)block->c + tile->row * block->c_row + tile->column;
+    Vector alpha = vector_all(block->alpha);
+    bool add_old = block->accumulate || !block->first;
+    bool relu = block->last && block->activation == GEMM_ACTIVATION_RELU;
+    UNROLL for (int i = 0; i < rows; i++, c += block->c_row) {
         UNROLL for (int j = 0; j < vectors; j++) {
             Vector value = alpha * sums[i][j];
             if (add_old)
@@ -49,9 +48,9 @@ ALWAYS_INLINE void finish_in_registers(const GemmPanel *panel, const Tile *tile,
     }
 }
 
-// Columns that the panel has of the vector that begins at `column`: LANES, or fewer at the edge.
-ALWAYS_INLINE int columns_at(const GemmPanel *panel, int column) {
-    int left = panel->columns - column;
+// Columns that the tile has of the vector that begins at `column`: LANES, or fewer at the edge.
+ALWAYS_INLINE int columns_at(const Tile *tile, int column) {
+    int left = tile->columns - column;
     return left < LANES ? left : LANES;
 }
 
@@ -79,100 +78,119 @@ ALWAYS_INLINE void store_columns(void *to, Format format, int64_t at, int count,
 }
 
 // Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
-ALWAYS_INLINE void finish_format(const GemmPanel *panel, int64_t first_row, int rows,
+ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int rows,
                                  const float (*sums)[PANEL_COLUMNS], const float *bias,
                                  const Format format, const bool full) {
-    const Vector alpha = vector_all(panel->alpha);
-    const bool c_holds_sums = !panel->partial;
-    const bool add_partial = panel->partial && !panel->first;
-    const bool to_partial = panel->partial && !panel->last;
-    const bool add_c = !to_partial && (panel->accumulate || (c_holds_sums && !panel->first));
-    const GemmActivation activation = panel->last ? panel->activation : GEMM_ACTIVATION_NONE;
+    const Vector alpha = vector_all(block->alpha);
+    const bool c_holds_sums = !block->partial;
+    const bool add_partial = block->partial && !block->first;
+    const bool to_partial = block->partial && !block->last;
+    const bool add_c = !to_partial && (block->accumulate || (c_holds_sums && !block->first));
+    const GemmActivation activation = block->last ? block->activation : GEMM_ACTIVATION_NONE;
     for (int i = 0; i < rows; i++) {
-        int64_t at_c = (first_row + i) * panel->c_row;
-        int64_t at_partial = (first_row + i) * panel->partial_row;
-        for (int j = 0; j < panel->columns; j += LANES) {
-            int count = full ? LANES : columns_at(panel, j);
+        int64_t at_c = (tile->row + i) * block->c_row + tile->column;
+        int64_t at_partial = (tile->row + i) * block->partial_row + tile->column;
+        for (int j = 0; j < tile->columns; j += LANES) {
+            int count = full ? LANES : columns_at(tile, j);
             Vector value = alpha * vector_load(&sums[i][j]);
             if (add_partial)
-                value += load_columns(panel->partial, FORMAT_FP32, at_partial + j, count);
+                value += load_columns(block->partial, FORMAT_FP32, at_partial + j, count);
             if (to_partial) {
-                store_columns(panel->partial, FORMAT_FP32, at_partial + j, count, value);
+                store_columns(block->partial, FORMAT_FP32, at_partial + j, count, value);
                 continue;
             }
             if (add_c)
-                value += load_columns(panel->c, format, at_c + j, count);
+                value += load_columns(block->c, format, at_c + j, count);
             if (bias)
                 value += vector_load(bias + j);
             if (activation)
                 value = activate(value, activation);
-            store_columns(panel->c, format, at_c + j, count, value);
+            store_columns(block->c, format, at_c + j, count, value);
         }
     }
 }
 
-static void finish_in_memory(const GemmPanel *panel, int64_t first_row, int rows,
+static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows,
                              const float (*sums)[PANEL_COLUMNS], const float *bias) {
-    bool full = panel->columns % LANES == 0;
+    bool full = tile->columns % LANES == 0;
     if (!full)
-        finish_format(panel, first_row, rows, sums, bias, panel->c_format, false);
-    else if (panel->c_format == FORMAT_FP32)
-        finish_format(panel, first_row, rows, sums, bias, FORMAT_FP32, true);
-    else if (panel->c_format == FORMAT_BF16)
-        finish_format(panel, first_row, rows, sums, bias, FORMAT_BF16, true);
+        finish_format(block, tile, rows, sums, bias, block->c_format, false);
+    else if (block->c_format == FORMAT_FP32)
+        finish_format(block, tile, rows, sums, bias, FORMAT_FP32, true);
+    else if (block->c_format == FORMAT_BF16)
+        finish_format(block, tile, rows, sums, bias, FORMAT_BF16, true);
     else
-        finish_format(panel, first_row, rows, sums, bias, FORMAT_FP16, true);
+        finish_format(block, tile, rows, sums, bias, FORMAT_FP16, true);
+}
+
+typedef struct Steps {
+    const float *a[3], *b;
+    int64_t a_row;
+} Steps;
+
+ALWAYS_INLINE void multiply_step(const Steps *at, const int rows, const int vectors,
+                                 Vector sums[TILE_ROWS][TILE_VECTORS]) {
+    Vector line[TILE_VECTORS];
+    UNROLL for (int j = 0; j < vectors; j++) line[j] = vector_load(at->b + j * LANES);
+    UNROLL for (int i = 0; i < rows; i++) {
+        Vector number = vector_all(at->a[i / 5][i % 5 * at->a_row]);
+        UNROLL for (int j = 0; j < vectors; j++) sums[i][j] =
+            vector_multiply_add(number, line[j], sums[i][j]);
+    }
+}
+
+ALWAYS_INLINE void advance(Steps *at, int64_t a_step, int64_t b_step) {
+    at->a[0] += a_step;
+    at->a[1] += a_step;
+    at->a[2] += a_step;
+    at->b += b_step;
 }
 
 // Multiplies one tile. `rows` and `vectors` are constants where this is inlined.
-ALWAYS_INLINE void multiply_tile(const GemmPanel *panel, const Tile *tile, const int rows,
+ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const int rows,
                                  const int vectors, const float *bias, bool in_registers) {
     Vector sums[TILE_ROWS][TILE_VECTORS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] = (Vector){0};
     }
-    // The sums end in memory that is far away as often as not: it is called for in time.
-    const int64_t c_size = panel->c_format == FORMAT_FP32 ? 4 : 2;
-    const char *c = (const char *)panel->c + tile->first_row * panel->c_row * c_size;
-    UNROLL for (int i = 0; i < rows; i++) {
-        __builtin_prefetch(c + i * panel->c_row * c_size, 1);
-        __builtin_prefetch(c + i * panel->c_row * c_size + (vectors * LANES - 1) * c_size, 1);
-    }
-    const float *b = panel->b;
-    const int64_t b_step = panel->b_step, a_row = tile->a_row, a_step = tile->a_step;
+    Steps at = {.b = tile->b, .a_row = tile->a_row};
     // Five rows from each of three pointers are reached without further registers.
-    const float *a[3] = {tile->a, tile->a + 5 * a_row, tile->a + 10 * a_row};
-    for (int64_t k = panel->depth; k > 0; k--) {
-        Vector line[TILE_VECTORS];
-        UNROLL for (int j = 0; j < vectors; j++) line[j] = vector_load(b + j * LANES);
-        UNROLL for (int i = 0; i < rows; i++) {
-            Vector number = vector_all(a[i / 5][i % 5 * a_row]);
-            UNROLL for (int j = 0; j < vectors; j++) sums[i][j] =
-                vector_multiply_add(number, line[j], sums[i][j]);
-        }
-        a[0] += a_step;
-        a[1] += a_step;
-        a[2] += a_step;
-        b += b_step;
+    at.a[0] = tile->a;
+    at.a[1] = tile->a + 5 * tile->a_row;
+    at.a[2] = tile->a + 10 * tile->a_row;
+    // The sums end in memory that is far away as often as not. It is called for in time, a row with
+    // each of the first steps, as many calls at once would hold up the loads of A and B.
+    const int64_t c_size = block->c_format == FORMAT_FP32 ? 4 : 2, c_row = block->c_row * c_size;
+    const char *c = (const char *)block->c + tile->row * c_row + tile->column * c_size;
+    int64_t k = block->depth, calls = k < rows ? k : rows;
+    for (k -= calls; calls > 0; calls--, c += c_row) {
+        __builtin_prefetch(c, 1);
+        __builtin_prefetch(c + (vectors * LANES - 1) * c_size, 1);
+        multiply_step(&at, rows, vectors, sums);
+        advance(&at, tile->a_step, block->b_step);
+    }
+    for (; k > 0; k--) {
+        multiply_step(&at, rows, vectors, sums);
+        advance(&at, tile->a_step, block->b_step);
     }
     if (in_registers) {
-        finish_in_registers(panel, tile, rows, vectors, sums, bias);
+        finish_in_registers(block, tile, rows, vectors, sums, bias);
         return;
     }
     float spilled[TILE_ROWS][PANEL_COLUMNS];
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) vector_store(&spilled[i][j * LANES], sums[i][j]);
     }
-    finish_in_memory(panel, tile->first_row, rows, (const float(*)[PANEL_COLUMNS])spilled, bias);
+    finish_in_memory(block, tile, rows, (const float(*)[PANEL_COLUMNS])spilled, bias);
 }
 
-typedef void (*TileFunction)(const GemmPanel *panel, const Tile *tile, const float *bias,
+typedef void (*TileFunction)(const GemmBlock *block, const Tile *tile, const float *bias,
                              bool in_registers);
 
 #define TILE(rows, vectors)                                                       \
-    static void tile_##rows##x##vectors(const GemmPanel *panel, const Tile *tile, \
+    static void tile_##rows##x##vectors(const GemmBlock *block, const Tile *tile, \
                                         const float *bias, bool in_registers) {   \
-        multiply_tile(panel, tile, rows, vectors, bias, in_registers);            \
+        multiply_tile(block, tile, rows, vectors, bias, in_registers);            \
     }
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
 #define TILE_NAMES(rows) \
@@ -181,48 +199,61 @@ typedef void (*TileFunction)(const GemmPanel *panel, const Tile *tile, const flo
 TILES(1)
 TILES(2)
 TILES(3)
-TILES(4) TILES(5)
+TILES(4)
+TILES(5)
 #if defined(__AVX2__) || defined(__aarch64__)
-    TILES(6)
+TILES(6)
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
-        TILES(7) TILES(8)
+TILES(7)
+TILES(8)
 #endif
 #if defined(__AVX512F__)
-            TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+    TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
 
-                static const TileFunction tile_functions[TILE_ROWS][TILE_VECTORS] = {
-                    TILE_NAMES(1),  TILE_NAMES(2),  TILE_NAMES(3),  TILE_NAMES(4),  TILE_NAMES(5),
+        static const TileFunction tile_functions[TILE_ROWS][TILE_VECTORS] = {
+            TILE_NAMES(1),  TILE_NAMES(2),  TILE_NAMES(3),  TILE_NAMES(4),  TILE_NAMES(5),
 #if defined(__AVX2__) || defined(__aarch64__)
-                    TILE_NAMES(6),
+            TILE_NAMES(6),
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
-                    TILE_NAMES(7),  TILE_NAMES(8),
+            TILE_NAMES(7),  TILE_NAMES(8),
 #endif
 #if defined(__AVX512F__)
-                    TILE_NAMES(9),  TILE_NAMES(10), TILE_NAMES(11), TILE_NAMES(12), TILE_NAMES(13),
-                    TILE_NAMES(14),
+            TILE_NAMES(9),  TILE_NAMES(10), TILE_NAMES(11), TILE_NAMES(12), TILE_NAMES(13),
+            TILE_NAMES(14),
 #endif
 };
 
-static void multiply_panel(const GemmPanel *panel) {
-    assert(panel->columns > 0 && panel->columns <= PANEL_COLUMNS);
-    int vectors = (panel->columns + LANES - 1) / LANES;
-    float bias[PANEL_COLUMNS];
-    bool has_bias = panel->bias && panel->last;
-    if (has_bias)
-        for (int j = 0; j < panel->columns; j += LANES)
-            vector_store(bias + j,
-                         load_columns(panel->bias, panel->bias_format, j, columns_at(panel, j)));
-    bool in_registers = panel->c_format == FORMAT_FP32 && panel->columns == vectors * LANES &&
-                        (!panel->last || panel->activation <= GEMM_ACTIVATION_RELU);
-    for (int64_t row = 0, rows; row < panel->rows; row += rows) {
-        rows = gemm_next_rows(panel->rows - row, TILE_ROWS);
-        Tile tile = {panel->a + row * panel->a_row, panel->a_row, panel->a_step, row};
-        if (panel->a_packed)
-            tile = (Tile){panel->a + row * panel->depth, 1, rows, row};
-        tile_functions[rows - 1][vectors - 1](panel, &tile, has_bias ? bias : NULL, in_registers);
+// A tile of A stays in the first-level cache while the panels of B stream by, and the rows of C
+// that it fills are written from left to right.
+static void multiply_block(const GemmBlock *block) {
+    bool simple = block->c_format == FORMAT_FP32 &&
+                  (!block->last || block->activation <= GEMM_ACTIVATION_RELU);
+    bool has_bias = block->bias && block->last;
+    Tile tile = {.a_row = block->a_row, .a_step = block->a_step};
+    for (int64_t rows; tile.row < block->rows; tile.row += rows) {
+        rows = gemm_next_rows(block->rows - tile.row, TILE_ROWS);
+        tile.a = block->a + tile.row * block->a_row;
+        if (block->a_packed) {
+            tile.a = block->a + tile.row * block->depth;
+            tile.a_row = 1;
+            tile.a_step = rows;
+        }
+        tile.b = block->b;
+        for (tile.column = 0; tile.column < block->columns; tile.column += PANEL_COLUMNS) {
+            int64_t left = block->columns - tile.column;
+            tile.columns = (int)(left < PANEL_COLUMNS ? left : PANEL_COLUMNS);
+            float bias[PANEL_COLUMNS];
+            for (int j = 0; has_bias && j < tile.columns; j += LANES)
+                vector_store(bias + j, load_columns(block->bias, block->bias_format,
+                                                    tile.column + j, columns_at(&tile, j)));
+            int vectors = (tile.columns + LANES - 1) / LANES;
+            tile_functions[rows - 1][vectors - 1](block, &tile, has_bias ? bias : NULL,
+                                                  simple && tile.columns == vectors * LANES);
+            tile.b += block->b_panel;
+        }
     }
 }
 
@@ -230,7 +261,7 @@ const GemmKernels ISA_NAME(gemm_kernels) = {
     .tile_rows = TILE_ROWS,
     .panel_columns = PANEL_COLUMNS,
     .vector_columns = LANES,
-    .multiply = multiply_panel,
+    .multiply = multiply_block,
     .pack = ISA_NAME(gemm_pack),
     .copy = ISA_NAME(gemm_copy),
 };

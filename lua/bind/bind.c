@@ -1,0 +1,225 @@
+#include "lua/bind/bind.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+
+void bind_functions(lua_State *L, Session *session, const luaL_Reg *functions) {
+    lua_pushlightuserdata(L, session);
+    luaL_setfuncs(L, functions, 1);
+}
+
+void bind_metatable(lua_State *L, Session *session, const char *name, const luaL_Reg *methods,
+                    const luaL_Reg *metamethods) {
+    luaL_newmetatable(L, name);
+    if (metamethods)
+        bind_functions(L, session, metamethods);
+    lua_newtable(L);
+    bind_functions(L, session, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "__metatable");
+}
+
+// ---- errors -------------------------------------------------------------------------------------
+
+// "file:line: " of the innermost function that is the user's. The module's own Lua files are named
+// "mp.something".
+static void push_place(lua_State *L) {
+    lua_Debug at;
+    for (int level = 1; level < 64 && lua_getstack(L, level, &at); level++) {
+        lua_getinfo(L, "Sl", &at);
+        if (at.currentline > 0 && strncmp(at.short_src, "mp.", 3) != 0) {
+            lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
+            return;
+        }
+    }
+    lua_pushliteral(L, "");
+}
+
+int bind_error(lua_State *L, const char *format, ...) {
+    char text[ERROR_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    push_place(L);
+    lua_pushstring(L, text);
+    lua_concat(L, 2);
+    return lua_error(L);
+}
+
+int bind_raise(lua_State *L, const Error *error) {
+    lua_vm_check(L); // an engine call that was cut short by an interrupt ends as the interrupt
+    return bind_error(L, "%s", error->text);
+}
+
+static const char *what_is(lua_State *L, int index) {
+    return bind_test_tensor(L, index) ? "a tensor" : luaL_typename(L, index);
+}
+
+int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
+                        const char *expected) {
+    return bind_error(L, "%s: argument %d (%s): %s expected, got %s", function, argument, name,
+                      expected, what_is(L, argument));
+}
+
+double bind_number(lua_State *L, const char *function, int argument, const char *name) {
+    int is_number;
+    double value = lua_tonumberx(L, argument, &is_number);
+    if (!is_number)
+        bind_argument_error(L, function, argument, name, "a number");
+    return value;
+}
+
+int64_t bind_integer(lua_State *L, const char *function, int argument, const char *name) {
+    int is_integer;
+    lua_Integer value = lua_tointegerx(L, argument, &is_integer);
+    if (!is_integer)
+        bind_argument_error(L, function, argument, name, "a whole number");
+    return value;
+}
+
+// ---- tables of options --------------------------------------------------------------------------
+
+static int field_error(lua_State *L, const char *function, const char *field,
+                       const char *expected) {
+    return bind_error(L, "%s: %s: %s expected, got %s", function, field, expected, what_is(L, -1));
+}
+
+// Pushes the field and says whether it is there.
+static bool push_field(lua_State *L, const char *function, int index, const char *field) {
+    if (lua_isnoneornil(L, index)) {
+        lua_pushnil(L);
+        return false;
+    }
+    if (!lua_istable(L, index))
+        bind_argument_error(L, function, lua_absindex(L, index), "options", "a table");
+    return lua_getfield(L, index, field) != LUA_TNIL;
+}
+
+double bind_field_number(lua_State *L, const char *function, int index, const char *field,
+                         double missing) {
+    double value = missing;
+    if (push_field(L, function, index, field)) {
+        int is_number;
+        value = lua_tonumberx(L, -1, &is_number);
+        if (!is_number)
+            field_error(L, function, field, "a number");
+        if (isnan(value))
+            bind_error(L, "%s: %s: not a number (nan)", function, field);
+    }
+    lua_pop(L, 1);
+    return value;
+}
+
+int64_t bind_field_integer(lua_State *L, const char *function, int index, const char *field,
+                           int64_t missing) {
+    int64_t value = missing;
+    if (push_field(L, function, index, field)) {
+        int is_integer;
+        value = lua_tointegerx(L, -1, &is_integer);
+        if (!is_integer)
+            field_error(L, function, field, "a whole number");
+    }
+    lua_pop(L, 1);
+    return value;
+}
+
+bool bind_field_boolean(lua_State *L, const char *function, int index, const char *field,
+                        bool missing) {
+    bool value = missing;
+    if (push_field(L, function, index, field)) {
+        if (!lua_isboolean(L, -1))
+            field_error(L, function, field, "true or false");
+        value = lua_toboolean(L, -1);
+    }
+    lua_pop(L, 1);
+    return value;
+}
+
+const char *bind_field_text(lua_State *L, const char *function, int index, const char *field) {
+    const char *value = NULL;
+    if (push_field(L, function, index, field)) {
+        if (lua_type(L, -1) != LUA_TSTRING)
+            field_error(L, function, field, "a string");
+        value = lua_tostring(L, -1);
+    }
+    lua_pop(L, 1);
+    return value;
+}
+
+void bind_known_fields(lua_State *L, const char *function, int index, const char *const *known) {
+    if (lua_isnoneornil(L, index))
+        return;
+    if (!lua_istable(L, index))
+        bind_argument_error(L, function, lua_absindex(L, index), "options", "a table");
+    index = lua_absindex(L, index);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            continue; // the list part
+        const char *name = lua_tostring(L, -1);
+        size_t count = 0;
+        bool found = false;
+        for (; known[count]; count++)
+            found = found || strcmp(known[count], name) == 0;
+        if (found)
+            continue;
+        const char *near = nearest_name(name, known, count);
+        bind_error(L, "%s: no option %s%s%s%s", function, name, near ? "; did you mean " : "",
+                   near ? near : "", near ? "?" : "");
+    }
+}
+
+// ---- sizes and formats --------------------------------------------------------------------------
+
+int bind_dimension(lua_State *L, const char *function, int argument, int ndim) {
+    int64_t dim = bind_integer(L, function, argument, "dimension");
+    if (dim == 0 || dim > ndim || dim < -ndim)
+        bind_error(L, "%s: dimension %lld: the tensor has %d (counted from 1, or from -1 backwards)",
+                   function, (long long)dim, ndim);
+    return (int)(dim > 0 ? dim - 1 : ndim + dim);
+}
+
+static int64_t size_at(lua_State *L, const char *function, int index, int position) {
+    int is_integer;
+    lua_Integer size = lua_tointegerx(L, index, &is_integer);
+    if (!is_integer || size < -1)
+        bind_error(L, "%s: size %d: a whole number expected, got %s", function, position,
+                   luaL_tolstring(L, index, NULL));
+    return size;
+}
+
+int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape) {
+    bool table = lua_istable(L, first);
+    int64_t count = table ? (int64_t)lua_rawlen(L, first) : lua_gettop(L) - first + 1;
+    if (count > VIEW_MAX_DIMS)
+        bind_error(L, "%s: %lld dimensions: at most %d are possible", function, (long long)count,
+                   VIEW_MAX_DIMS);
+    for (int i = 0; i < (int)count; i++) {
+        if (table)
+            lua_rawgeti(L, first, i + 1);
+        shape[i] = size_at(L, function, table ? -1 : first + i, i + 1);
+        if (table)
+            lua_pop(L, 1);
+    }
+    return (int)count;
+}
+
+Format bind_format(lua_State *L, const char *function, int argument) {
+    if (lua_type(L, argument) != LUA_TSTRING)
+        bind_argument_error(L, function, argument, "format", "the name of a format");
+    const char *name = lua_tostring(L, argument);
+    Format format = format_named(name);
+    bool stored = format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16 ||
+                  format == FORMAT_FP64 || format == FORMAT_INT32 || format == FORMAT_UINT8;
+    if (!stored)
+        bind_error(L, "%s: format %s: tensors are kept in fp32, bf16, fp16, int32 or uint8", function,
+                   name);
+    return format;
+}

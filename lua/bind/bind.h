@@ -1,0 +1,87 @@
+// lua/bind/bind.h: the C half of the module `mp`: what its files share.
+//
+// A Session ties a machine (lua/vm.h) to a run (run/run.h). Every C function of the module has it as
+// its first upvalue. Errors of the engine become Lua errors that begin with the place in the user's
+// script, not in ours. Arguments are checked by name: "linear: argument 2 (weight): a tensor was
+// expected, this is a string".
+#pragma once
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "lua/vm.h"
+#include "run/run.h"
+
+typedef struct Session {
+    LuaVm *vm;
+    Run *run;
+    Engine *engine;
+    const void *tensor_metatable; // compared by address: faster than by name
+    size_t handle_bytes;          // of tensors whose handles were made since the last collection
+    Error usage;    // set when what ended the script was typed on the command line
+    bool finished;                // the run has ended: what it owned is no more
+} Session;
+
+static inline Session *session_of(lua_State *L) {
+    return lua_touserdata(L, lua_upvalueindex(1));
+}
+
+// Adds the module's functions to the table on top of the stack, with the session as upvalue.
+void bind_functions(lua_State *L, Session *session, const luaL_Reg *functions);
+// Makes the metatable `name` on top of the stack: methods in __index, protected from scripts.
+void bind_metatable(lua_State *L, Session *session, const char *name, const luaL_Reg *methods,
+                    const luaL_Reg *metamethods);
+
+// Raises an error at the place of the script's line that led here.
+int bind_error(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int bind_raise(lua_State *L, const Error *error);
+int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
+                        const char *expected);
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+// A new handle, which takes over the reference. NULL raises `error`.
+int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error);
+Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
+Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
+Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
+// A dimension, counted from 1 or from the end with -1, as an index from 0.
+int bind_dimension(lua_State *L, const char *function, int argument, int ndim);
+// Sizes from the arguments from `first` on, or from one table; returns ndim.
+int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape);
+Format bind_format(lua_State *L, const char *function, int argument);
+
+// ---- tables of options --------------------------------------------------------------------------
+
+// Fields of the table at `index` (nil: an empty one), with defaults, types and bounds checked; each
+// raises an error that names function and field.
+double bind_field_number(lua_State *L, const char *function, int index, const char *field,
+                         double missing);
+int64_t bind_field_integer(lua_State *L, const char *function, int index, const char *field,
+                           int64_t missing);
+bool bind_field_boolean(lua_State *L, const char *function, int index, const char *field,
+                        bool missing);
+// NULL when missing; the string lives as long as the table.
+const char *bind_field_text(lua_State *L, const char *function, int index, const char *field);
+// Refuses fields that are not among `known` (ended by NULL), with the nearest known name.
+void bind_known_fields(lua_State *L, const char *function, int index, const char *const *known);
+
+double bind_number(lua_State *L, const char *function, int argument, const char *name);
+int64_t bind_integer(lua_State *L, const char *function, int argument, const char *name);
+
+// ---- the run ------------------------------------------------------------------------------------
+
+// A step of the run has ended: counts, applies what was queued, and raises the end of the run.
+int bind_end_step(lua_State *L);
+// A new scaler by this rule; and the scaler at an index, NULL when it is none.
+int bind_push_scaler(lua_State *L, const ScaleRule *rule);
+Scaler *bind_scaler_at(lua_State *L, int index);
+
+// ---- the parts of the module; each adds to the table `mp` on top of the stack ---------------------
+
+void bind_open_tensor(lua_State *L, Session *session);
+void bind_open_ops(lua_State *L, Session *session);
+void bind_open_module(lua_State *L, Session *session);
+void bind_open_optim(lua_State *L, Session *session);
+void bind_open_data(lua_State *L, Session *session);
+void bind_open_run(lua_State *L, Session *session);

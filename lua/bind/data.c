@@ -1,0 +1,281 @@
+// Data sets and loaders as Lua objects. A loader is iterated: `for b in loader do b.x, b.y end`.
+#include <string.h>
+
+#include "data/cifar.h"
+#include "data/fashion.h"
+#include "data/loader.h"
+#include "data/text.h"
+#include "lua/bind/bind.h"
+
+static const char loader_type[] = "mp.loader";
+
+typedef struct LoaderHandle {
+    Loader *loader;
+} LoaderHandle;
+
+static LoaderHandle *loader_at(lua_State *L, const char *function) {
+    LoaderHandle *handle = luaL_testudata(L, 1, loader_type);
+    if (!handle)
+        bind_argument_error(L, function, 1, "self", "a loader (called with a colon)");
+    if (!handle->loader)
+        bind_error(L, "%s: this loader is closed", function);
+    return handle;
+}
+
+static Tensor *batch_tensor(Session *session, const LoaderArray *array, Error *error) {
+    return tensor_from_host(session->engine->device, array->format, array->ndim, array->shape,
+                            array->data, MEMORY_DATA, error);
+}
+
+// The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.
+static int loader_step(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    LoaderHandle *handle = loader_at(L, "loader");
+    LoaderBatch batch;
+    bool end;
+    lua_vm_check(L);
+    if (!loader_next(handle->loader, &batch, &end, &error))
+        return bind_raise(L, &error);
+    if (end)
+        return 0;
+    if (tape_is_enabled(session->engine->tape)) // what is only looked at is not trained on
+        session->run->samples += (uint64_t)batch.count;
+    lua_createtable(L, 0, 3);
+    bind_push_tensor(L, batch_tensor(session, &batch.x, &error), &error);
+    lua_setfield(L, -2, "x");
+    if (batch.y.data) {
+        bind_push_tensor(L, batch_tensor(session, &batch.y, &error), &error);
+        lua_setfield(L, -2, "y");
+    }
+    lua_pushinteger(L, batch.count);
+    lua_setfield(L, -2, "count");
+    return 1;
+}
+
+// `for b in loader do`: calling the loader with the generic for's (state, control) gives the next
+// batch; the first call of a loop, control nil, begins an epoch.
+static int loader_call(lua_State *L) {
+    if (lua_isnil(L, 3) || lua_isnone(L, 3))
+        loader_begin(loader_at(L, "loader")->loader);
+    lua_settop(L, 1);
+    return loader_step(L);
+}
+
+static int loader_length(lua_State *L) {
+    lua_pushinteger(L, loader_len(loader_at(L, "len")->loader));
+    return 1;
+}
+
+static int loader_sample_count(lua_State *L) {
+    lua_pushinteger(L, loader_samples(loader_at(L, "samples")->loader));
+    return 1;
+}
+
+// vocabulary(): how many different characters a text has; nil for other data
+static int loader_vocabulary(lua_State *L) {
+    const Dataset *dataset = loader_dataset(loader_at(L, "vocabulary")->loader);
+    if (!dataset->text)
+        return 0;
+    lua_pushinteger(L, dataset->text->vocabulary);
+    return 1;
+}
+
+// decode(tokens): the text of a list of tokens, or of a tensor of them
+static int loader_decode(lua_State *L) {
+    const Dataset *dataset = loader_dataset(loader_at(L, "decode")->loader);
+    if (!dataset->text)
+        return bind_error(L, "decode: this loader's data is no text");
+    luaL_checktype(L, 2, LUA_TTABLE);
+    int64_t count = (int64_t)lua_rawlen(L, 2);
+    int32_t *tokens = lua_newuserdatauv(L, (size_t)(count ? count : 1) * sizeof *tokens, 0);
+    for (int64_t i = 0; i < count; i++) {
+        lua_rawgeti(L, 2, i + 1);
+        lua_Integer token = lua_tointeger(L, -1);
+        lua_pop(L, 1);
+        if (token < 0 || token >= dataset->text->vocabulary)
+            return bind_error(L, "decode: token %lld: the vocabulary has 0 to %d", (long long)token,
+                              dataset->text->vocabulary - 1);
+        tokens[i] = (int32_t)token;
+    }
+    size_t size = (size_t)count * 4 + 1; // a code point takes at most four bytes
+    char *text = lua_newuserdatauv(L, size, 0);
+    lua_pushlstring(L, text, text_decode(dataset->text, tokens, count, text, size));
+    return 1;
+}
+
+static int loader_gc(lua_State *L) {
+    LoaderHandle *handle = lua_touserdata(L, 1);
+    loader_free(handle->loader);
+    handle->loader = NULL;
+    return 0;
+}
+
+// Takes over the reference to `dataset`; the loader's options come from the table at index 1.
+static int push_loader(lua_State *L, const char *function, Dataset *dataset, const Error *failed) {
+    if (!dataset)
+        return bind_raise(L, failed);
+    Error error = {0};
+    Session *session = session_of(L);
+    LoaderHandle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->loader = NULL;
+    luaL_setmetatable(L, loader_type);
+    LoaderOptions options = {
+        .batch = bind_field_integer(L, function, 1, "batch", 32),
+        .shuffle = bind_field_boolean(L, function, 1, "shuffle", false),
+        .drop_last = bind_field_boolean(L, function, 1, "drop_last", false),
+        .limit = bind_field_integer(L, function, 1, "limit", 0),
+        .seed = (uint64_t)bind_field_integer(L, function, 1, "seed",
+                                             (int64_t)session->run->options->seed),
+    };
+    handle->loader = loader_new(dataset, &options, &error);
+    dataset_release(dataset);
+    if (!handle->loader) {
+        error_prefix(&error, "%s", function);
+        return bind_raise(L, &error);
+    }
+    return 1;
+}
+
+#define LOADER_FIELDS "batch", "shuffle", "drop_last", "limit", "seed"
+
+// Whether the table asks for the training part.
+static bool wants_training(lua_State *L, const char *function) {
+    const char *split = bind_field_text(L, function, 1, "split");
+    if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
+        bind_error(L, "%s: split: \"train\" or \"test\", not \"%s\"", function, split);
+    return !split || strcmp(split, "train") == 0;
+}
+
+static int data_fashion_mnist(lua_State *L) {
+    static const char *const known[] = {"split", LOADER_FIELDS, NULL};
+    Error error = {0};
+    bind_known_fields(L, "fashion_mnist", 1, known);
+    bool training = wants_training(L, "fashion_mnist");
+    return push_loader(L, "fashion_mnist", dataset_from_fashion(training, &error), &error);
+}
+
+static int data_idx(lua_State *L) {
+    static const char *const known[] = {"images", "labels", "classes", LOADER_FIELDS, NULL};
+    Error error = {0};
+    bind_known_fields(L, "idx", 1, known);
+    const char *images = bind_field_text(L, "idx", 1, "images");
+    const char *labels = bind_field_text(L, "idx", 1, "labels");
+    if (!images || !labels)
+        return bind_error(L, "idx: images and labels: the paths of two IDX files are needed");
+    int32_t classes = (int32_t)bind_field_integer(L, "idx", 1, "classes", 0);
+    return push_loader(L, "idx", dataset_from_idx(images, labels, classes, &error), &error);
+}
+
+static int data_cifar10(lua_State *L) {
+    static const char *const known[] = {"dir", "split", LOADER_FIELDS, NULL};
+    Error error = {0};
+    bind_known_fields(L, "cifar10", 1, known);
+    const char *folder = bind_field_text(L, "cifar10", 1, "dir");
+    if (!folder)
+        return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
+    bool training = wants_training(L, "cifar10");
+    return push_loader(L, "cifar10", dataset_from_cifar10(folder, training, &error), &error);
+}
+
+// text{path =, context =, batch =, split =, share =}: without a path, the licence texts that every
+// Debian system has.
+static int data_text(lua_State *L) {
+    static const char *const known[] = {"path", "context", "split", "share", LOADER_FIELDS, NULL};
+    Error error = {0};
+    bind_known_fields(L, "text", 1, known);
+    const char *path = bind_field_text(L, "text", 1, "path");
+    int64_t context = bind_field_integer(L, "text", 1, "context", 64);
+    double share = bind_field_number(L, "text", 1, "share", 0.1);
+    bool training = wants_training(L, "text");
+    if (!(share > 0 && share < 1))
+        return bind_error(L, "text: share: the part kept for the test is %g: between 0 and 1 is "
+                             "possible",
+                          share);
+    int paths = 1;
+    const char *const *found = path ? &path : text_default_paths(&paths);
+    Text *text = text_read(found, paths, &error);
+    if (!text)
+        return bind_raise(L, &error);
+    int64_t count = text->count, cut = text_split(text, share);
+    Dataset *dataset =
+        dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
+                          path ? path : "the system's licence texts", &error);
+    text_release(text);
+    return push_loader(L, "text", dataset, &error);
+}
+
+// A tensor's elements in a userdata on top of the stack, described for the data room.
+static DatasetTensor tensor_field(lua_State *L, const char *field) {
+    Error error = {0};
+    lua_getfield(L, 1, field);
+    Tensor *tensor = bind_test_tensor(L, -1);
+    if (!tensor)
+        bind_error(L, "tensors: %s: a tensor expected, got %s", field, luaL_typename(L, -1));
+    Format format = tensor->view.format;
+    if (format != FORMAT_FP32 && format != FORMAT_INT32)
+        bind_error(L, "tensors: %s: fp32 or int32 expected, got %s", field, format_name(format));
+    size_t count = (size_t)tensor_count(tensor);
+    void *data = lua_newuserdatauv(L, (count ? count : 1) * format_table[format].bytes, 0);
+    if (!tensor_read(tensor, data, &error))
+        bind_raise(L, &error);
+    return (DatasetTensor){format, tensor->view.ndim, tensor->view.shape, data};
+}
+
+static int data_tensors(lua_State *L) {
+    static const char *const known[] = {"x", "y", "classes", LOADER_FIELDS, NULL};
+    Error error = {0};
+    bind_known_fields(L, "tensors", 1, known);
+    DatasetTensor x = tensor_field(L, "x"), y = {.data = NULL};
+    bool has_target = lua_getfield(L, 1, "y") != LUA_TNIL;
+    if (has_target)
+        y = tensor_field(L, "y");
+    int32_t classes = (int32_t)bind_field_integer(L, "tensors", 1, "classes", 0);
+    return push_loader(L, "tensors",
+                       dataset_from_tensors(&x, has_target ? &y : NULL, classes, &error), &error);
+}
+
+// synthetic{shape =, classes =, count =, first =, separation =}: clouds around one centre a class.
+static int data_synthetic(lua_State *L) {
+    static const char *const known[] = {"shape",      "classes", "count",
+                                        "first",      "separation", LOADER_FIELDS,
+                                        NULL};
+    Error error = {0};
+    bind_known_fields(L, "synthetic", 1, known);
+    int64_t shape[VIEW_MAX_DIMS];
+    lua_getfield(L, 1, "shape");
+    if (!lua_istable(L, -1))
+        return bind_error(L, "synthetic: shape: the sizes of one sample are needed, as in {128}");
+    int ndim = bind_sizes(L, "synthetic", lua_gettop(L), shape);
+    lua_pop(L, 1);
+    Dataset *dataset =
+        dataset_synthetic(bind_field_integer(L, "synthetic", 1, "first", 0),
+                          bind_field_integer(L, "synthetic", 1, "count", 1024), ndim, shape,
+                          (int32_t)bind_field_integer(L, "synthetic", 1, "classes", 10),
+                          bind_field_number(L, "synthetic", 1, "separation", 1),
+                          session_of(L)->run->options->seed, &error);
+    return push_loader(L, "synthetic", dataset, &error);
+}
+
+static const luaL_Reg methods[] = {{"len", loader_length},
+                                   {"samples", loader_sample_count},
+                                   {"vocabulary", loader_vocabulary},
+                                   {"decode", loader_decode},
+                                   {NULL, NULL}};
+
+static const luaL_Reg functions[] = {{"fashion_mnist", data_fashion_mnist},
+                                     {"idx", data_idx},
+                                     {"cifar10", data_cifar10},
+                                     {"text", data_text},
+                                     {"tensors", data_tensors},
+                                     {"synthetic", data_synthetic},
+                                     {NULL, NULL}};
+
+void bind_open_data(lua_State *L, Session *session) {
+    const luaL_Reg events[] = {{"__gc", loader_gc}, {"__call", loader_call}, {NULL, NULL}};
+    bind_metatable(L, session, loader_type, methods, events);
+    lua_pop(L, 1);
+    lua_newtable(L);
+    bind_functions(L, session, functions);
+    lua_setfield(L, -2, "data");
+}

@@ -1,0 +1,284 @@
+// What the Lua half needs to build models: parameters, layers, autocast regions, the tape's switch.
+#include <string.h>
+
+#include "lua/bind/bind.h"
+#include "ops/views.h"
+
+// ---- parameters ---------------------------------------------------------------------------------
+
+// parameter(tensor, name, layer, norm_or_bias): makes it trained, or names it anew.
+static int mp_parameter(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "parameter", 1, "tensor");
+    if (!parameter_attach(tensor, luaL_checkstring(L, 2), (int)luaL_optinteger(L, 3, 0),
+                          lua_toboolean(L, 4), &error))
+        return bind_raise(L, &error);
+    allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_WEIGHTS);
+    lua_settop(L, 1);
+    return 1;
+}
+
+// parameter_name(tensor): name, is it a norm's or a bias; nil for what is none
+static int mp_parameter_name(lua_State *L) {
+    Parameter *parameter = parameter_of(bind_tensor(L, "parameter_name", 1, "tensor"));
+    if (!parameter)
+        return 0;
+    lua_pushstring(L, parameter->name);
+    lua_pushboolean(L, parameter->norm_or_bias);
+    return 2;
+}
+
+// store_low(tensor): keeps the parameter itself in the preset's low format (O3: no masters).
+static int mp_store_low(lua_State *L) {
+    Error error = {0};
+    Engine *engine = session_of(L)->engine;
+    Tensor *tensor = bind_tensor(L, "store_low", 1, "parameter");
+    const Preset *preset = policy_preset(engine->policy);
+    if (preset->masters || preset->mode == POLICY_FULL || tensor->view.format == preset->low)
+        return 0;
+    bool previous = tape_set_enabled(engine->tape, false);
+    Tensor *low = op_cast(engine, tensor, preset->low, &error);
+    tape_set_enabled(engine->tape, previous);
+    if (!low)
+        return bind_raise(L, &error);
+    tensor->view.format = preset->low;
+    tensor_adopt(tensor, low);
+    parameter_touch(tensor);
+    allocator_assign(engine->device->allocator, tensor->storage->data, MEMORY_WEIGHTS);
+    tensor_release(low);
+    return 0;
+}
+
+// ---- layers -------------------------------------------------------------------------------------
+
+static int mp_add_layer(lua_State *L) {
+    Error error = {0};
+    int layer = policy_add_layer(session_of(L)->engine->policy, luaL_checkstring(L, 1),
+                                 (int)luaL_checkinteger(L, 2), &error);
+    if (layer < 0)
+        return bind_raise(L, &error);
+    lua_pushinteger(L, layer);
+    return 1;
+}
+
+// enter(layer) -> a guard for a to-be-closed variable, which puts the layer before back, whatever
+// ends the block. One guard serves all: the layers before are kept on a stack of our own.
+enum { LAYER_DEPTH = 256 };
+
+typedef struct LayerGuard {
+    int depth;
+    int before[LAYER_DEPTH];
+} LayerGuard;
+
+static int mp_enter(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    LayerGuard *guard = lua_touserdata(L, lua_upvalueindex(2));
+    if (guard->depth == LAYER_DEPTH)
+        return bind_error(L, "modules are nested more than %d deep", LAYER_DEPTH);
+    guard->before[guard->depth++] = engine->layer;
+    lua_Integer layer = lua_tointeger(L, 1);
+    if (layer > 0 && layer < policy_layer_count(engine->policy))
+        engine->layer = (int)layer;
+    lua_pushvalue(L, lua_upvalueindex(2));
+    return 1;
+}
+
+static int guard_close(lua_State *L) {
+    LayerGuard *guard = lua_touserdata(L, 1);
+    session_of(L)->engine->layer = guard->before[--guard->depth];
+    return 0;
+}
+
+static int mp_layers(lua_State *L) {
+    Policy *policy = session_of(L)->engine->policy;
+    int count = policy_layer_count(policy);
+    lua_createtable(L, count - 1, 0);
+    for (int i = 1; i < count; i++) {
+        const PolicyLayer *layer = policy_layer(policy, i);
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, layer->name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, layer_precision_name(layer->in_force));
+        lua_setfield(L, -2, "precision");
+        lua_rawseti(L, -2, i);
+    }
+    return 1;
+}
+
+// policy(): what is in force
+static int mp_policy(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    const Preset *preset = policy_preset(engine->policy);
+    lua_createtable(L, 0, 5);
+    lua_pushstring(L, preset->name);
+    lua_setfield(L, -2, "preset");
+    lua_pushstring(L, format_name(preset->low));
+    lua_setfield(L, -2, "low");
+    lua_pushboolean(L, engine->autocast.enabled);
+    lua_setfield(L, -2, "autocast");
+    lua_pushstring(L, preset->loss_scale);
+    lua_setfield(L, -2, "loss_scale");
+    mp_layers(L);
+    lua_setfield(L, -2, "layers");
+    return 1;
+}
+
+// set_precision(pattern, precision [, now]): queued for the next step boundary; at once before the
+// first step. Returns how many layers match.
+static int mp_set_precision(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Policy *policy = session->engine->policy;
+    const char *pattern = luaL_checkstring(L, 1);
+    LayerPrecision precision;
+    if (!layer_precision_parse(luaL_checkstring(L, 2), &precision, &error))
+        return bind_raise(L, &error);
+    int matched = 0;
+    bool done = session->run->step == 0
+                    ? policy_set(policy, pattern, precision, &matched, &error)
+                    : policy_queue(policy, pattern, precision, &error);
+    if (!done)
+        return bind_raise(L, &error);
+    lua_pushinteger(L, matched);
+    return 1;
+}
+
+// ---- regions ------------------------------------------------------------------------------------
+
+// What a protected block puts back when it ends, by an error too.
+typedef struct Before {
+    AutocastRegion region;
+    bool recording;
+    int layer;
+} Before;
+
+static Before state_now(const Engine *engine) {
+    return (Before){engine->autocast, tape_is_enabled(engine->tape), engine->layer};
+}
+
+static void state_restore(Engine *engine, const Before *before) {
+    engine->autocast = before->region;
+    engine->layer = before->layer;
+    tape_set_enabled(engine->tape, before->recording);
+}
+
+// Calls the function below the topmost `arguments` values and returns what it returns.
+static int call_restoring(lua_State *L, int function, const Before *before) {
+    int status = lua_pcall(L, lua_gettop(L) - function, LUA_MULTRET, 0);
+    state_restore(session_of(L)->engine, before);
+    if (status != LUA_OK)
+        return lua_error(L);
+    return lua_gettop(L) - function + 1;
+}
+
+// autocast(f, ..) | autocast(false, f, ..) | autocast("bf16", f, ..)
+static int mp_autocast(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    AutocastRegion region = {.enabled = policy_preset(engine->policy)->mode != POLICY_FULL};
+    int function = 1;
+    if (lua_type(L, 1) == LUA_TBOOLEAN) {
+        region.enabled = region.enabled && lua_toboolean(L, 1);
+        function = 2;
+    } else if (lua_type(L, 1) == LUA_TSTRING) {
+        LayerPrecision precision;
+        Error error = {0};
+        if (!layer_precision_parse(lua_tostring(L, 1), &precision, &error))
+            return bind_raise(L, &error);
+        if (precision != LAYER_AUTO) {
+            static const Format formats[LAYER_PRECISIONS] = {
+                [LAYER_FP32] = FORMAT_FP32, [LAYER_BF16] = FORMAT_BF16, [LAYER_FP16] = FORMAT_FP16};
+            region = (AutocastRegion){
+                .enabled = true, .given = true, .format = formats[precision]};
+        }
+        function = 2;
+    }
+    luaL_checktype(L, function, LUA_TFUNCTION);
+    Before before = state_now(engine);
+    engine->autocast = region;
+    return call_restoring(L, function, &before);
+}
+
+static int mp_no_grad(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    Before before = state_now(engine);
+    tape_set_enabled(engine->tape, false);
+    return call_restoring(L, 1, &before);
+}
+
+static int mp_seed(lua_State *L) {
+    Session *session = session_of(L);
+    uint64_t seed = (uint64_t)bind_integer(L, "seed", 1, "seed");
+    engine_seed(session->engine, seed);
+    lua_vm_seed(session->vm, seed);
+    return 0;
+}
+
+// grad(output, inputs [, create_graph]): a list of gradients, nil where none arrived
+static int mp_grad(lua_State *L) {
+    enum { MOST = 64 };
+    Error error = {0};
+    Tensor *output = bind_tensor(L, "grad", 1, "output");
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
+    if (count < 1 || count > MOST)
+        return bind_error(L, "grad: a list of 1 to %d inputs expected, got %lld", MOST,
+                          (long long)count);
+    Tensor *inputs[MOST], *results[MOST] = {0};
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, 2, i + 1);
+        inputs[i] = bind_tensor(L, "grad", lua_gettop(L), "of the list");
+        lua_pop(L, 1);
+    }
+    BackwardOptions options = {.create_graph = lua_toboolean(L, 3),
+                               .keep_graph = lua_toboolean(L, 3),
+                               .inputs = inputs,
+                               .results = results,
+                               .input_count = (int)count};
+    bool done = engine_backward(session_of(L)->engine, output, NULL, &options, &error);
+    if (!done) {
+        for (lua_Integer i = 0; i < count; i++)
+            tensor_release(results[i]);
+        return bind_raise(L, &error);
+    }
+    lua_createtable(L, (int)count, 0);
+    for (lua_Integer i = 0; i < count; i++) {
+        if (!results[i])
+            continue;
+        bind_push_tensor(L, results[i], &error);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static const luaL_Reg inner[] = {
+    {"parameter", mp_parameter}, {"parameter_name", mp_parameter_name},
+    {"store_low", mp_store_low}, {"add_layer", mp_add_layer},
+    {"layers", mp_layers},       {"set_precision", mp_set_precision},
+    {NULL, NULL},
+};
+
+static const luaL_Reg outer[] = {
+    {"autocast", mp_autocast}, {"no_grad", mp_no_grad}, {"seed", mp_seed},
+    {"grad", mp_grad},         {"policy", mp_policy},   {NULL, NULL},
+};
+
+void bind_open_module(lua_State *L, Session *session) {
+    bind_functions(L, session, outer);
+    lua_getfield(L, -1, "engine"); // what only the Lua half of the module calls
+    bind_functions(L, session, inner);
+    LayerGuard *guard;
+    lua_pushlightuserdata(L, session);
+    guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    guard->depth = 0;
+    lua_newtable(L);
+    lua_pushlightuserdata(L, session);
+    lua_pushcclosure(L, guard_close, 1);
+    lua_setfield(L, -2, "__close");
+    lua_pushliteral(L, "guard");
+    lua_setfield(L, -2, "__metatable");
+    lua_setmetatable(L, -2);
+    lua_pushcclosure(L, mp_enter, 2);
+    lua_setfield(L, -2, "enter");
+    lua_pop(L, 1);
+}

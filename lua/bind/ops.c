@@ -1,0 +1,500 @@
+// The operations as Lua functions. One function a family of ops.def reads the arguments; which
+// operation it runs is its second upvalue. An operation added to a family is a Lua function at once,
+// and a new family without a function here does not compile.
+#include <math.h>
+#include <string.h>
+
+#include "lua/bind/bind.h"
+#include "ops/views.h"
+
+static OpId op_of(lua_State *L) {
+    return (OpId)lua_tointeger(L, lua_upvalueindex(2));
+}
+
+static const char *name_of(lua_State *L) {
+    return op_table[op_of(L)].name;
+}
+
+// Runs the operation and pushes its first `results` outputs.
+static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *attr, int results) {
+    Error error = {0};
+    OpId op = op_of(L);
+    Tensor *outputs[OP_MAX_OUTPUTS];
+    if (!op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error))
+        return bind_raise(L, &error);
+    for (int i = results; i < op_table[op].outputs; i++)
+        tensor_release(outputs[i]);
+    for (int i = 0; i < results; i++)
+        bind_push_tensor(L, outputs[i], &error);
+    return results;
+}
+
+static Tensor *input(lua_State *L, int argument, const char *name) {
+    return bind_tensor(L, name_of(L), argument, name);
+}
+
+static Tensor *optional(lua_State *L, int argument, const char *name) {
+    return bind_optional_tensor(L, name_of(L), argument, name);
+}
+
+// ---- point-wise ---------------------------------------------------------------------------------
+
+static int bind_unary(lua_State *L) {
+    static const struct {
+        OpId op;
+        int constants; // how many numbers follow the tensor
+        double missing[2];
+        const char *names[2];
+    } takes[] = {
+        {OP_leaky_relu, 1, {0.01}, {"slope"}},
+        {OP_pow, 1, {NAN}, {"exponent"}},
+        {OP_clamp, 2, {-INFINITY, INFINITY}, {"low", "high"}},
+        {OP_affine, 2, {1, 0}, {"factor", "shift"}},
+    };
+    Tensor *x = input(L, 1, "x");
+    OpAttr attr = {.has_out_format = false};
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
+        if (takes[i].op != op_of(L))
+            continue;
+        double value[2] = {takes[i].missing[0], takes[i].missing[1]};
+        for (int k = 0; k < takes[i].constants; k++)
+            if (!lua_isnoneornil(L, 2 + k) || isnan(value[k]))
+                value[k] = bind_number(L, name_of(L), 2 + k, takes[i].names[k]);
+        attr.scalar.a = value[0];
+        attr.scalar.b = value[1];
+    }
+    return run(L, &x, 1, &attr, 1);
+}
+
+// A tensor, or a number made into one of the other operand's format. A new reference.
+static Tensor *operand(lua_State *L, int argument, const Tensor *other, Error *error) {
+    Tensor *tensor = bind_test_tensor(L, argument);
+    if (tensor)
+        return tensor_hold(tensor);
+    int is_number;
+    double value = lua_tonumberx(L, argument, &is_number);
+    if (!is_number)
+        bind_argument_error(L, name_of(L), argument, argument == 1 ? "x" : "y",
+                            "a tensor or a number");
+    if (!other)
+        bind_argument_error(L, name_of(L), argument, "x", "a tensor beside a number");
+    Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
+    return op_fill(session_of(L)->engine, format, 0, NULL, value, error);
+}
+
+static int bind_two(lua_State *L) {
+    Error error = {0};
+    Tensor *left = bind_test_tensor(L, 1), *right = bind_test_tensor(L, 2);
+    if (left && right) {
+        Tensor *const inputs[] = {left, right};
+        return run(L, inputs, 2, NULL, 1);
+    }
+    Tensor *x = operand(L, 1, right, &error);
+    if (!x)
+        return bind_raise(L, &error);
+    bind_push_tensor(L, x, &error); // a handle owns it should the rest raise
+    Tensor *y = operand(L, 2, left, &error);
+    if (!y)
+        return bind_raise(L, &error);
+    bind_push_tensor(L, y, &error);
+    Tensor *const inputs[] = {x, y};
+    return run(L, inputs, 2, NULL, 1);
+}
+#define bind_binary  bind_two
+#define bind_compare bind_two
+
+static int bind_loss(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "target")};
+    return run(L, inputs, 2, NULL, 1);
+}
+
+static int bind_where(lua_State *L) {
+    Error error = {0};
+    Tensor *condition = input(L, 1, "condition");
+    Tensor *left = bind_test_tensor(L, 2), *right = bind_test_tensor(L, 3);
+    for (int i = 2; i <= 3; i++) {
+        if (bind_test_tensor(L, i))
+            continue;
+        Tensor *value = operand(L, i, left ? left : right, &error);
+        if (!value)
+            return bind_raise(L, &error);
+        bind_push_tensor(L, value, &error);
+        lua_replace(L, i);
+    }
+    Tensor *const inputs[] = {condition, input(L, 2, "x"), input(L, 3, "y")};
+    return run(L, inputs, 3, NULL, 1);
+}
+
+static int bind_dropout(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    double probability = lua_isnoneornil(L, 2) ? 0.5 : bind_number(L, "dropout", 2, "p");
+    bool training = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
+    if (!(probability >= 0 && probability < 1))
+        return bind_error(L, "dropout: p is %g: from 0 to below 1 is possible", probability);
+    if (!training || probability == 0) {
+        lua_settop(L, 1);
+        return 1;
+    }
+    OpAttr attr = {.has_out_format = false};
+    attr.dropout.probability = probability;
+    attr.dropout.stream = engine_random(session_of(L)->engine, tensor_count(x));
+    return run(L, &x, 1, &attr, 1);
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+static Activation activation_named(lua_State *L, const char *name) {
+    static const char *const names[ACTIVATION_COUNT] = {"none", "relu", "tanh", "sigmoid"};
+    for (int i = 0; name && i < ACTIVATION_COUNT; i++)
+        if (strcmp(name, names[i]) == 0)
+            return (Activation)i;
+    if (name)
+        bind_error(L, "%s: activation %s: none, relu, tanh or sigmoid can be fused; call others "
+                      "behind it",
+                   name_of(L), name);
+    return ACTIVATION_NONE;
+}
+
+static int bind_matmul(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "x"), input(L, 2, "y")};
+    return run(L, inputs, 2, NULL, 1);
+}
+
+static int bind_linear(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "weight"), optional(L, 3, "bias")};
+    OpAttr attr = {.has_out_format = false};
+    attr.linear.activation = activation_named(L, luaL_optstring(L, 4, NULL));
+    return run(L, inputs, 3, &attr, 1);
+}
+
+// A field that is one number for both directions, or a table of height and width.
+static void field_pair(lua_State *L, int index, const char *field, int64_t missing,
+                       int64_t pair[2]) {
+    pair[0] = pair[1] = missing;
+    if (!lua_istable(L, index))
+        return;
+    if (lua_getfield(L, index, field) == LUA_TTABLE) {
+        for (int i = 0; i < 2; i++) {
+            int is_integer;
+            lua_rawgeti(L, -1, i + 1);
+            pair[i] = lua_tointegerx(L, -1, &is_integer);
+            if (!is_integer)
+                bind_error(L, "%s: %s: two whole numbers expected", name_of(L), field);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+        return;
+    }
+    lua_pop(L, 1);
+    pair[0] = pair[1] = bind_field_integer(L, name_of(L), index, field, missing);
+}
+
+static int bind_conv2d(lua_State *L) {
+    static const char *const known[] = {"stride", "padding",    "dilation",
+                                        "groups", "activation", NULL};
+    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "weight"), optional(L, 3, "bias")};
+    OpAttr attr = {.has_out_format = false};
+    bind_known_fields(L, "conv2d", 4, known);
+    field_pair(L, 4, "stride", 1, attr.conv.stride);
+    field_pair(L, 4, "padding", 0, attr.conv.padding);
+    field_pair(L, 4, "dilation", 1, attr.conv.dilation);
+    attr.conv.groups = bind_field_integer(L, "conv2d", 4, "groups", 1);
+    attr.conv.activation = activation_named(L, bind_field_text(L, "conv2d", 4, "activation"));
+    return run(L, inputs, 3, &attr, 1);
+}
+
+static int bind_attention(lua_State *L) {
+    static const char *const known[] = {"causal", "scale", NULL};
+    Tensor *const inputs[] = {input(L, 1, "q"), input(L, 2, "k"), input(L, 3, "v")};
+    const View *q = &inputs[0]->view;
+    OpAttr attr = {.has_out_format = false};
+    bind_known_fields(L, "attention", 4, known);
+    double depth = q->ndim == 4 ? (double)q->shape[3] : 1;
+    attr.attention.causal = bind_field_boolean(L, "attention", 4, "causal", false);
+    attr.attention.scale = bind_field_number(L, "attention", 4, "scale", 1 / sqrt(depth));
+    return run(L, inputs, 3, &attr, 1);
+}
+
+// ---- normalisation ------------------------------------------------------------------------------
+
+static int bind_layer_norm(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "input"), optional(L, 2, "weight"),
+                              optional(L, 3, "bias")};
+    OpAttr attr = {.has_out_format = false};
+    attr.norm.epsilon = luaL_optnumber(L, 4, 1e-5);
+    return run(L, inputs, 3, &attr, 1);
+}
+
+// group_norm(input, groups, weight, bias [, epsilon])
+static int bind_group_norm(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "input"), optional(L, 3, "weight"),
+                              optional(L, 4, "bias")};
+    OpAttr attr = {.has_out_format = false};
+    attr.norm.groups = bind_integer(L, "group_norm", 2, "groups");
+    attr.norm.epsilon = luaL_optnumber(L, 5, 1e-5);
+    return run(L, inputs, 3, &attr, 1);
+}
+
+// The running statistics move on; the step that turns out to be skipped takes them back.
+static bool track(Engine *engine, Tensor *const running[2], Tensor *mean, Tensor *inverse,
+                  const OpAttr *attr, Tensor *owner, Error *error) {
+    Tensor *const inputs[] = {running[0], running[1], mean, inverse};
+    Tensor *outputs[2];
+    OpAttr full = *attr;
+    full.has_out_format = true;
+    full.out_format = FORMAT_FP32;
+    bool previous = tape_set_enabled(engine->tape, false);
+    bool done = op_apply(engine, OP_batch_norm_track, inputs, 4, &full, outputs, error);
+    tape_set_enabled(engine->tape, previous);
+    if (!done)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        done = done && engine_change_buffer(engine, running[i], outputs[i], owner, error);
+        tensor_release(outputs[i]);
+    }
+    return done;
+}
+
+// batch_norm(input, weight, bias, running_mean, running_variance [, {training, momentum, eps}])
+static int bind_batch_norm(lua_State *L) {
+    static const char *const known[] = {"training", "momentum", "eps", NULL};
+    Error error = {0};
+    Engine *engine = session_of(L)->engine;
+    Tensor *inputs[5] = {input(L, 1, "input"), optional(L, 2, "weight"), optional(L, 3, "bias"),
+                         optional(L, 4, "running_mean"), optional(L, 5, "running_variance")};
+    bind_known_fields(L, "batch_norm", 6, known);
+    OpAttr attr = {.has_out_format = false};
+    attr.norm.epsilon = bind_field_number(L, "batch_norm", 6, "eps", 1e-5);
+    attr.norm.momentum = bind_field_number(L, "batch_norm", 6, "momentum", 0.1);
+    bool training = bind_field_boolean(L, "batch_norm", 6, "training", true);
+    Tensor *outputs[OP_MAX_OUTPUTS];
+    if (!training) {
+        if (!inputs[3] || !inputs[4])
+            return bind_error(L, "batch_norm: evaluation needs running statistics");
+        if (!op_apply(engine, OP_batch_norm_infer, inputs, 5, &attr, outputs, &error))
+            return bind_raise(L, &error);
+        return bind_push_tensor(L, outputs[0], &error);
+    }
+    if (!op_apply(engine, OP_batch_norm, inputs, 3, &attr, outputs, &error))
+        return bind_raise(L, &error);
+    const View *x = &inputs[0]->view;
+    attr.norm.count = view_count(x) / (x->shape[x->ndim - 1] ? x->shape[x->ndim - 1] : 1);
+    Tensor *const running[2] = {inputs[3], inputs[4]};
+    bool done = !running[0] || !running[1] ||
+                track(engine, running, outputs[1], outputs[2], &attr, inputs[1], &error);
+    tensor_release(outputs[1]);
+    tensor_release(outputs[2]);
+    if (!done) {
+        tensor_release(outputs[0]);
+        return bind_raise(L, &error);
+    }
+    return bind_push_tensor(L, outputs[0], &error);
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+// Softmax works on the last dimension; another one is brought there and back.
+static int bind_rowwise(lua_State *L) {
+    Error error = {0};
+    Engine *engine = session_of(L)->engine;
+    Tensor *x = input(L, 1, "x");
+    int last = x->view.ndim - 1;
+    int dim = lua_isnoneornil(L, 2) ? last : bind_dimension(L, name_of(L), 2, x->view.ndim);
+    if (dim == last)
+        return run(L, &x, 1, NULL, 1);
+    Tensor *moved = op_transpose(engine, x, dim, last, &error);
+    Tensor *y = moved ? op_one(engine, op_of(L), moved, NULL, &error) : NULL;
+    Tensor *back = y ? op_transpose(engine, y, dim, last, &error) : NULL;
+    tensor_release(moved);
+    tensor_release(y);
+    return bind_push_tensor(L, back, &error);
+}
+
+static int logits_and_classes(lua_State *L) {
+    Tensor *const inputs[] = {input(L, 1, "logits"), input(L, 2, "classes")};
+    return run(L, inputs, 2, NULL, 1);
+}
+#define bind_cross_entropy logits_and_classes
+#define bind_accuracy      logits_and_classes
+
+static int bind_argmax(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    return run(L, &x, 1, NULL, 1);
+}
+
+static int bind_topk(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    OpAttr attr = {.has_out_format = false};
+    attr.index.count = bind_integer(L, "topk", 2, "k");
+    return run(L, &x, 1, &attr, 2);
+}
+
+static int bind_reduce(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    OpAttr attr = {.has_out_format = false};
+    if (lua_istable(L, 2)) {
+        for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, 2); i <= n; i++) {
+            lua_rawgeti(L, 2, i);
+            attr.reduce.dims |= 1u << bind_dimension(L, name_of(L), lua_gettop(L), x->view.ndim);
+            lua_pop(L, 1);
+        }
+    } else if (!lua_isnoneornil(L, 2)) {
+        attr.reduce.dims = 1u << bind_dimension(L, name_of(L), 2, x->view.ndim);
+    }
+    attr.reduce.keep = lua_toboolean(L, 3);
+    return run(L, &x, 1, &attr, 1);
+}
+
+// ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width} ------------------
+
+static void pair_argument(lua_State *L, int argument, const char *name, const int64_t *missing,
+                          int64_t pair[2]) {
+    if (lua_isnoneornil(L, argument) && missing) {
+        memcpy(pair, missing, 2 * sizeof *pair);
+    } else if (lua_istable(L, argument)) {
+        for (int i = 0; i < 2; i++) {
+            lua_rawgeti(L, argument, i + 1);
+            pair[i] = bind_integer(L, name_of(L), lua_gettop(L), name);
+            lua_pop(L, 1);
+        }
+    } else {
+        pair[0] = pair[1] = bind_integer(L, name_of(L), argument, name);
+    }
+}
+
+static int bind_pool(lua_State *L) {
+    static const int64_t none[2] = {0, 0};
+    Tensor *x = input(L, 1, "input");
+    OpAttr attr = {.has_out_format = false};
+    pair_argument(L, 2, "size", NULL, attr.pool.kernel);
+    pair_argument(L, 3, "stride", attr.pool.kernel, attr.pool.stride);
+    pair_argument(L, 4, "padding", none, attr.pool.padding);
+    return run(L, &x, 1, &attr, 1);
+}
+#define bind_max_pool2d bind_pool
+#define bind_avg_pool2d bind_pool
+
+// ---- selection ----------------------------------------------------------------------------------
+
+// embedding(index, weight), in PyTorch's order.
+static int bind_embedding(lua_State *L) {
+    Tensor *index = input(L, 1, "index"), *weight = input(L, 2, "weight");
+    Tensor *const inputs[] = {weight, index};
+    return run(L, inputs, 2, NULL, 1);
+}
+
+static int bind_gather(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    OpAttr attr = {.has_out_format = false};
+    attr.index.dim = bind_dimension(L, "gather", 2, x->view.ndim);
+    Tensor *const inputs[] = {x, input(L, 3, "index")};
+    return run(L, inputs, 2, &attr, 1);
+}
+
+// cat(list, dim): more tensors than one call takes are joined in groups.
+static int bind_cat(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    if (count < 1)
+        return bind_error(L, "cat: a list of at least one tensor expected");
+    lua_settop(L, 2);
+    luaL_checkstack(L, OP_MAX_INPUTS + 4, "cat");
+    OpAttr attr = {.has_out_format = false};
+    lua_rawgeti(L, 1, 1);
+    attr.index.dim = lua_isnoneornil(L, 2)
+                         ? 0
+                         : bind_dimension(L, "cat", 2, input(L, 3, "first of the list")->view.ndim);
+    for (lua_Integer next = 2; next <= count;) {
+        Tensor *inputs[OP_MAX_INPUTS] = {input(L, 3, "of the list")};
+        int taken = 1;
+        for (; taken < OP_MAX_INPUTS && next <= count; taken++, next++) {
+            lua_rawgeti(L, 1, next);
+            inputs[taken] = input(L, lua_gettop(L), "of the list");
+        }
+        run(L, inputs, taken, &attr, 1);
+        lua_replace(L, 3);
+        lua_settop(L, 3);
+    }
+    input(L, 3, "of the list");
+    return 1;
+}
+
+// pad(x, {{before, after}, ..} [, value]): a pair a dimension, from the first; the rest stay.
+static int bind_pad(lua_State *L) {
+    Tensor *x = input(L, 1, "x");
+    luaL_checktype(L, 2, LUA_TTABLE);
+    OpAttr attr = {.has_out_format = false};
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
+    if (count > x->view.ndim)
+        return bind_error(L, "pad: %lld pairs, the tensor has %d dimensions", (long long)count,
+                          x->view.ndim);
+    for (lua_Integer i = 1; i <= count; i++) {
+        int64_t pair[2];
+        lua_rawgeti(L, 2, i);
+        pair_argument(L, lua_gettop(L), "padding", NULL, pair);
+        lua_pop(L, 1);
+        attr.pad.before[i - 1] = pair[0];
+        attr.pad.after[i - 1] = pair[1];
+    }
+    attr.pad.value = luaL_optnumber(L, 3, 0);
+    return run(L, &x, 1, &attr, 1);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+// Families that only gradient rules and other functions of the module call have no Lua function.
+#define bind_conv2d_backward_input  NULL
+#define bind_conv2d_backward_weight NULL
+#define bind_attention_backward     NULL
+#define bind_norm_backward          NULL
+#define bind_batch_norm_infer       NULL
+#define bind_batch_norm_track       NULL
+#define bind_rowwise_backward       NULL
+#define bind_cross_entropy_backward NULL
+#define bind_max_pool2d_backward    NULL
+#define bind_avg_pool2d_backward    NULL
+#define bind_embedding_backward     NULL
+#define bind_gather_backward        NULL
+#define bind_unary_backward         NULL
+#define bind_loss_backward          NULL
+#define bind_cast                   NULL
+#define bind_create                 NULL
+
+static const lua_CFunction binders[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, ...) [OP_##name] = bind_##family,
+#include "kernel/ops.def"
+};
+
+static void push_operation(lua_State *L, Session *session, OpId op) {
+    lua_pushlightuserdata(L, session);
+    lua_pushinteger(L, op);
+    lua_pushcclosure(L, binders[op], 2);
+}
+
+void bind_open_ops(lua_State *L, Session *session) {
+    static const struct {
+        const char *event;
+        OpId op;
+    } operators[] = {
+        {"__add", OP_add}, {"__sub", OP_sub}, {"__mul", OP_mul}, {"__div", OP_div},
+        {"__unm", OP_neg}, {"__pow", OP_pow},
+    };
+    lua_newtable(L);
+    lua_getfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!binders[op])
+            continue;
+        push_operation(L, session, (OpId)op);
+        lua_pushvalue(L, -1);
+        lua_setfield(L, -4, op_table[op].name);
+        lua_setfield(L, -2, op_table[op].name);
+    }
+    lua_pop(L, 1);
+    lua_setfield(L, -2, "fn");
+    luaL_getmetatable(L, "mp.tensor");
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        push_operation(L, session, operators[i].op);
+        lua_setfield(L, -2, operators[i].event);
+    }
+    lua_pop(L, 1);
+}

@@ -1,0 +1,278 @@
+// The run as Lua sees it, below lua/mp/experiment.lua: what was asked for on the command line, steps
+// that end, points of series, results.
+#include <math.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "lua/bind/bind.h"
+
+int bind_end_step(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    bool stop = false;
+    if (!run_step_ended(session->run, &stop, &error))
+        return bind_raise(L, &error);
+    if (stop)
+        lua_vm_interrupt(session->vm, "the run is to end here");
+    lua_vm_check(L);
+    return 0;
+}
+
+// configure(name, default precision, {{pattern, precision}, ..})
+static int run_configure_call(lua_State *L) {
+    enum { MOST = 256 };
+    Error error = {0};
+    Run *run = session_of(L)->run;
+    const char *name = luaL_checkstring(L, 1);
+    const char *precision = luaL_optstring(L, 2, NULL);
+    luaL_checktype(L, 3, LUA_TTABLE);
+    RunLayerRule rules[MOST];
+    lua_Integer count = (lua_Integer)lua_rawlen(L, 3);
+    if (count > MOST)
+        return bind_error(L, "precision: more than %d rules", MOST);
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_rawgeti(L, 3, i + 1);
+        lua_rawgeti(L, -1, 1);
+        lua_rawgeti(L, -2, 2);
+        rules[i].pattern = lua_tostring(L, -2); // the table keeps it
+        if (!layer_precision_parse(lua_tostring(L, -1), &rules[i].precision, &error)) {
+            error_prefix(&error, "precision.%s", rules[i].pattern);
+            return bind_raise(L, &error);
+        }
+        lua_pop(L, 3);
+    }
+    if (!run_configure(run, name, precision, rules, (int)count, &error))
+        return bind_raise(L, &error);
+    return 0;
+}
+
+// options(): what the command line said: {steps, epochs, seed, device, settings = {{key, value}, ..}}
+static int run_options_call(lua_State *L) {
+    const Run *run = session_of(L)->run;
+    const RunOptions *options = run->options;
+    lua_createtable(L, 0, 5);
+    lua_pushinteger(L, options->steps);
+    lua_setfield(L, -2, "steps");
+    lua_pushinteger(L, options->epochs);
+    lua_setfield(L, -2, "epochs");
+    lua_pushinteger(L, (lua_Integer)options->seed);
+    lua_setfield(L, -2, "seed");
+    lua_pushstring(L, run->device->backend->name);
+    lua_setfield(L, -2, "device");
+    lua_createtable(L, options->setting_count, 0);
+    for (int i = 0; i < options->setting_count; i++) {
+        lua_createtable(L, 2, 0);
+        lua_pushstring(L, options->settings[i].key);
+        lua_rawseti(L, -2, 1);
+        lua_pushstring(L, options->settings[i].value);
+        lua_rawseti(L, -2, 2);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "settings");
+    return 1;
+}
+
+static int run_parameter_call(lua_State *L) {
+    Error error = {0};
+    RunParameter parameter = {.kind = RUN_TEXT};
+    size_t length;
+    const char *name = luaL_checklstring(L, 1, &length);
+    if (length >= sizeof parameter.name)
+        return bind_error(L, "params.%s: names of up to %zu characters are possible", name,
+                          sizeof parameter.name - 1);
+    memcpy(parameter.name, name, length + 1);
+    switch (lua_type(L, 2)) {
+    case LUA_TBOOLEAN:
+        parameter.kind = RUN_BOOLEAN;
+        parameter.integer = lua_toboolean(L, 2);
+        break;
+    case LUA_TNUMBER:
+        parameter.kind = lua_isinteger(L, 2) ? RUN_INTEGER : RUN_NUMBER;
+        parameter.integer = lua_tointeger(L, 2);
+        parameter.number = lua_tonumber(L, 2);
+        break;
+    default: {
+        const char *text = luaL_checklstring(L, 2, &length);
+        if (length >= sizeof parameter.text)
+            return bind_error(L, "params.%s: texts of up to %zu bytes are possible", name,
+                              sizeof parameter.text - 1);
+        memcpy(parameter.text, text, length + 1);
+    }
+    }
+    if (!run_add_parameter(session_of(L)->run, &parameter, &error))
+        return bind_raise(L, &error);
+    return 0;
+}
+
+// plan(total steps, epochs): what the whole run will take; 0 where unknown
+static int run_plan_call(lua_State *L) {
+    Run *run = session_of(L)->run;
+    run->total_steps = bind_integer(L, "plan", 1, "steps");
+    run->epochs = bind_integer(L, "plan", 2, "epochs");
+    if (run->step_limit > 0 && (run->total_steps == 0 || run->step_limit < run->total_steps))
+        run->total_steps = run->step_limit;
+    return 0;
+}
+
+static int run_epoch_call(lua_State *L) {
+    session_of(L)->run->epoch = bind_integer(L, "epoch", 1, "epoch");
+    return 0;
+}
+
+static int run_step_call(lua_State *L) {
+    lua_pushinteger(L, session_of(L)->run->step);
+    return 1;
+}
+
+static int run_samples_call(lua_State *L) {
+    Run *run = session_of(L)->run;
+    if (!lua_isnoneornil(L, 1))
+        run->samples = (uint64_t)bind_integer(L, "samples", 1, "samples");
+    lua_pushinteger(L, (lua_Integer)run->samples);
+    return 1;
+}
+
+static int run_evaluating_call(lua_State *L) {
+    Run *run = session_of(L)->run;
+    if (lua_toboolean(L, 1))
+        run_pause_clock(run);
+    else
+        run_resume_clock(run);
+    return 0;
+}
+
+// log(table): a point of each series named in it
+static int run_log_call(lua_State *L) {
+    Error error = {0};
+    Run *run = session_of(L)->run;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            return bind_error(L, "log: the name of a series expected, got %s", luaL_typename(L, -2));
+        const char *name = lua_tostring(L, -2);
+        Tensor *tensor = bind_test_tensor(L, -1);
+        int is_number;
+        double value = lua_tonumberx(L, -1, &is_number);
+        if (!tensor && !is_number)
+            return bind_error(L, "log: %s: a number or a tensor expected, got %s", name,
+                              luaL_typename(L, -1));
+        bool done = tensor ? run_log(run, name, tensor, &error)
+                           : run_log_number(run, name, value, &error);
+        if (!done)
+            return bind_raise(L, &error);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+static int run_result_call(lua_State *L) {
+    Error error = {0};
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING)
+            return bind_error(L, "result: a name expected, got %s", luaL_typename(L, -2));
+        const char *name = lua_tostring(L, -2);
+        Tensor *tensor = bind_test_tensor(L, -1);
+        int is_number = 1;
+        double value = 0;
+        if (tensor) {
+            if (!tensor_item(tensor, &value, &error))
+                return bind_raise(L, &error);
+        } else {
+            value = lua_tonumberx(L, -1, &is_number);
+        }
+        if (!is_number)
+            return bind_error(L, "result: %s: a number expected, got %s", name,
+                              luaL_typename(L, -1));
+        if (!run_result(session_of(L)->run, name, value, &error))
+            return bind_raise(L, &error);
+        lua_pop(L, 1);
+    }
+    return 0;
+}
+
+static int run_event_call(lua_State *L) {
+    run_event(session_of(L)->run, luaL_checkstring(L, 1));
+    return 0;
+}
+
+// run_scaler([spec]): the scaler that --loss-scale or the precision asks for; the first one decides
+// when a step of the run ends
+static int run_scaler_call(lua_State *L) {
+    Run *run = session_of(L)->run;
+    bind_push_scaler(L, &run->scale_rule);
+    if (!run->scaler)
+        run->scaler = bind_scaler_at(L, -1);
+    return 1;
+}
+
+// lead_scaler(scaler): a scaler of the experiment's own takes that part
+static int run_lead_call(lua_State *L) {
+    session_of(L)->run->scaler = bind_scaler_at(L, 1);
+    return 0;
+}
+
+static int run_end_step_call(lua_State *L) {
+    return bind_end_step(L);
+}
+
+// ---- messages of the Lua half -------------------------------------------------------------------
+
+// fail(text): an error at the place in the user's script
+static int run_fail_call(lua_State *L) {
+    return bind_error(L, "%s", luaL_checkstring(L, 1));
+}
+
+// usage(text): what was typed on the command line is wrong, not the script
+static int run_usage_call(lua_State *L) {
+    Session *session = session_of(L);
+    error_fail(&session->usage, ERROR_USAGE, "%s", luaL_checkstring(L, 1));
+    return luaL_error(L, "%s", session->usage.text);
+}
+
+// nearest(wanted, names): the name that was probably meant, or nil
+static int run_nearest_call(lua_State *L) {
+    const char *wanted = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    Nearest nearest;
+    nearest_begin(&nearest, wanted);
+    for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, 2); i <= n; i++) {
+        lua_rawgeti(L, 2, i);
+        if (lua_type(L, -1) == LUA_TSTRING)
+            nearest_offer(&nearest, lua_tostring(L, -1)); // the table keeps it
+        lua_pop(L, 1);
+    }
+    if (!nearest.best)
+        return 0;
+    lua_pushstring(L, nearest.best);
+    return 1;
+}
+
+static const luaL_Reg functions[] = {
+    {"fail", run_fail_call},
+    {"usage", run_usage_call},
+    {"nearest", run_nearest_call},
+    {"configure", run_configure_call},
+    {"options", run_options_call},
+    {"add_parameter", run_parameter_call},
+    {"plan", run_plan_call},
+    {"epoch", run_epoch_call},
+    {"step", run_step_call},
+    {"samples", run_samples_call},
+    {"evaluating", run_evaluating_call},
+    {"log", run_log_call},
+    {"result", run_result_call},
+    {"event", run_event_call},
+    {"run_scaler", run_scaler_call},
+    {"lead_scaler", run_lead_call},
+    {"end_step", run_end_step_call},
+    {NULL, NULL},
+};
+
+void bind_open_run(lua_State *L, Session *session) {
+    lua_getfield(L, -1, "engine");
+    bind_functions(L, session, functions);
+    lua_pop(L, 1);
+}

@@ -1,0 +1,589 @@
+// Tensors as Lua sees them: small handles that hold one reference each.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua/bind/bind.h"
+#include "ops/views.h"
+
+typedef struct Handle {
+    Tensor *tensor; // NULL once freed
+} Handle;
+
+Tensor *bind_test_tensor(lua_State *L, int index) {
+    Handle *handle = lua_touserdata(L, index);
+    if (!handle || !lua_getmetatable(L, index))
+        return NULL;
+    bool same = lua_topointer(L, -1) == session_of(L)->tensor_metatable;
+    lua_pop(L, 1);
+    return same ? handle->tensor : NULL;
+}
+
+Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name) {
+    Tensor *tensor = bind_test_tensor(L, argument);
+    if (!tensor)
+        bind_argument_error(L, function, argument, name, "a tensor");
+    return tensor;
+}
+
+Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name) {
+    return lua_isnoneornil(L, argument) ? NULL : bind_tensor(L, function, argument, name);
+}
+
+// The collector sees a handle as a few bytes. Once the handles made since its last round stand for
+// much memory, it is made to run: a young collection costs microseconds and frees what a step left.
+static void report_pressure(lua_State *L, Session *session, const Tensor *tensor) {
+    const size_t least = (size_t)16 << 20;
+    session->handle_bytes += tensor->storage->bytes;
+    if (session->handle_bytes < least)
+        return;
+    size_t in_use = allocator_use(session->engine->device->allocator).total_now;
+    if (session->handle_bytes < in_use / 2)
+        return;
+    session->handle_bytes = 0;
+    lua_gc(L, LUA_GCSTEP, 0);
+}
+
+int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error) {
+    if (!tensor)
+        return bind_raise(L, error);
+    Session *session = session_of(L);
+    Handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->tensor = tensor;
+    luaL_setmetatable(L, "mp.tensor");
+    report_pressure(L, session, tensor);
+    return 1;
+}
+
+static int tensor_gc(lua_State *L) {
+    Handle *handle = lua_touserdata(L, 1);
+    tensor_release(handle->tensor);
+    handle->tensor = NULL;
+    return 0;
+}
+
+// ---- creation -----------------------------------------------------------------------------------
+
+static int create_filled(lua_State *L, const char *name, double value, int first) {
+    Error error = {0};
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, name, first, shape);
+    return bind_push_tensor(
+        L, op_fill(session_of(L)->engine, FORMAT_FP32, ndim, shape, value, &error), &error);
+}
+
+static int mp_zeros(lua_State *L) {
+    return create_filled(L, "zeros", 0, 1);
+}
+static int mp_ones(lua_State *L) {
+    return create_filled(L, "ones", 1, 1);
+}
+static int mp_full(lua_State *L) {
+    return create_filled(L, "full", bind_number(L, "full", 1, "value"), 2);
+}
+
+static int create_random(lua_State *L, OpId op, const char *name, double a, double b, int first) {
+    Error error = {0};
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, name, first, shape);
+    return bind_push_tensor(L, op_random(session_of(L)->engine, op, ndim, shape, a, b, &error),
+                            &error);
+}
+
+static int mp_randn(lua_State *L) {
+    return create_random(L, OP_normal, "randn", 0, 1, 1);
+}
+static int mp_rand(lua_State *L) {
+    return create_random(L, OP_uniform, "rand", 0, 1, 1);
+}
+static int mp_randint(lua_State *L) {
+    int64_t high = bind_integer(L, "randint", 1, "high");
+    if (high < 1 || high > INT32_MAX)
+        return bind_error(L, "randint: high is %lld: from 1 to %d is possible", (long long)high,
+                          INT32_MAX);
+    return create_random(L, OP_randint, "randint", 0, (double)high, 2);
+}
+
+static int mp_arange(lua_State *L) {
+    Error error = {0};
+    int64_t count = bind_integer(L, "arange", 1, "n");
+    if (count < 0 || count > INT32_MAX)
+        return bind_error(L, "arange: n is %lld: from 0 to %d is possible", (long long)count,
+                          INT32_MAX);
+    OpAttr attr = {.out_format = FORMAT_INT32, .has_out_format = true};
+    attr.create.ndim = 1;
+    attr.create.shape[0] = count;
+    attr.create.b = 1;
+    Tensor *output = NULL;
+    if (!op_apply(session_of(L)->engine, OP_arange, NULL, 0, &attr, &output, &error))
+        output = NULL;
+    return bind_push_tensor(L, output, &error);
+}
+
+// The shape of nested tables, from the first element of each level down.
+static int nested_shape(lua_State *L, int index, int64_t *shape) {
+    int ndim = 0;
+    lua_pushvalue(L, index);
+    while (lua_istable(L, -1)) {
+        if (ndim == VIEW_MAX_DIMS)
+            return bind_error(L, "tensor: more than %d levels of tables", VIEW_MAX_DIMS);
+        shape[ndim++] = (int64_t)lua_rawlen(L, -1);
+        lua_rawgeti(L, -1, 1);
+        lua_remove(L, -2);
+    }
+    lua_pop(L, 1);
+    return ndim;
+}
+
+static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **next) {
+    if (ndim == 0) {
+        int is_number;
+        *(*next)++ = (float)lua_tonumberx(L, -1, &is_number);
+        if (!is_number)
+            bind_error(L, "tensor: a number expected, got %s", luaL_typename(L, -1));
+        return;
+    }
+    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != shape[0])
+        bind_error(L, "tensor: tables of unequal length: %lld elements expected, got %lld",
+                   (long long)shape[0],
+                   lua_istable(L, -1) ? (long long)lua_rawlen(L, -1) : 1LL);
+    luaL_checkstack(L, 1, "tensor: nested too deeply");
+    for (int64_t i = 1; i <= shape[0]; i++) {
+        lua_rawgeti(L, -1, i);
+        nested_read(L, ndim - 1, shape + 1, next);
+        lua_pop(L, 1);
+    }
+}
+
+static int mp_tensor(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Format format = lua_isnoneornil(L, 2) ? FORMAT_FP32 : bind_format(L, "tensor", 2);
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = nested_shape(L, 1, shape);
+    size_t count = 1;
+    for (int i = 0; i < ndim; i++)
+        if (__builtin_mul_overflow(count, (size_t)shape[i], &count) || count > (size_t)1 << 32)
+            return bind_error(L, "tensor: a table of this shape is too large");
+    // A userdata, so that an error while the tables are read leaves nothing behind.
+    float *values = lua_newuserdatauv(L, (count ? count : 1) * sizeof *values, 0);
+    float *next = values;
+    lua_pushvalue(L, 1);
+    nested_read(L, ndim, shape, &next);
+    Tensor *tensor = tensor_from_host(session->engine->device, FORMAT_FP32, ndim, shape, values,
+                                      MEMORY_DATA, &error);
+    if (tensor && format != FORMAT_FP32) {
+        Tensor *cast = op_cast(session->engine, tensor, format, &error);
+        tensor_release(tensor);
+        tensor = cast;
+    }
+    return bind_push_tensor(L, tensor, &error);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static int tensor_shape(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "shape", 1, "tensor");
+    lua_createtable(L, tensor->view.ndim, 0);
+    for (int i = 0; i < tensor->view.ndim; i++) {
+        lua_pushinteger(L, tensor->view.shape[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static int tensor_dtype(lua_State *L) {
+    lua_pushstring(L, format_name(bind_tensor(L, "dtype", 1, "tensor")->view.format));
+    return 1;
+}
+
+static int tensor_length(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "#", 1, "tensor");
+    lua_pushinteger(L, tensor->view.ndim ? tensor->view.shape[0] : 1);
+    return 1;
+}
+
+static void push_value(lua_State *L, Format format, double value) {
+    if (format == FORMAT_INT32 || format == FORMAT_UINT8)
+        lua_pushinteger(L, (lua_Integer)value);
+    else
+        lua_pushnumber(L, value);
+}
+
+static int tensor_item_method(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "item", 1, "tensor");
+    double value;
+    if (!tensor_item(tensor, &value, &error))
+        return bind_raise(L, &error);
+    push_value(L, tensor->view.format, value);
+    return 1;
+}
+
+// All elements as doubles in a userdata on top of the stack.
+static double *push_values(lua_State *L, Tensor *tensor) {
+    Error error = {0};
+    Session *session = session_of(L);
+    int64_t count = tensor_count(tensor);
+    double *values = lua_newuserdatauv(L, (size_t)(count ? count : 1) * sizeof *values, 0);
+    Format format = tensor->view.format;
+    bool previous = tape_set_enabled(session->engine->tape, false);
+    bool direct = format == FORMAT_FP32 || format == FORMAT_INT32;
+    Tensor *readable = direct ? tensor_hold(tensor)
+                              : op_cast(session->engine, tensor, FORMAT_FP32, &error);
+    tape_set_enabled(session->engine->tape, previous);
+    bool done = readable && tensor_read(readable, values, &error);
+    tensor_release(readable);
+    if (!done)
+        bind_raise(L, &error);
+    for (int64_t i = count - 1; i >= 0; i--) { // widen in place, from the end
+        if (format == FORMAT_INT32) {
+            int32_t value;
+            memcpy(&value, (char *)values + i * 4, 4);
+            values[i] = value;
+        } else {
+            float value;
+            memcpy(&value, (char *)values + i * 4, 4);
+            values[i] = (double)value;
+        }
+    }
+    return values;
+}
+
+static const double *push_nested(lua_State *L, Format format, int ndim, const int64_t *shape,
+                                 const double *values) {
+    if (ndim == 0) {
+        push_value(L, format, *values);
+        return values + 1;
+    }
+    luaL_checkstack(L, 2, "table: nested too deeply");
+    lua_createtable(L, shape[0] < INT32_MAX ? (int)shape[0] : 0, 0);
+    for (int64_t i = 1; i <= shape[0]; i++) {
+        values = push_nested(L, format, ndim - 1, shape + 1, values);
+        lua_rawseti(L, -2, i);
+    }
+    return values;
+}
+
+static int tensor_table(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "table", 1, "tensor");
+    const double *values = push_values(L, tensor);
+    push_nested(L, tensor->view.format, tensor->view.ndim, tensor->view.shape, values);
+    return 1;
+}
+
+// ---- printing -----------------------------------------------------------------------------------
+
+enum { PRINT_EDGE = 3, PRINT_ALL = 1000 }; // long dimensions show this many at either end
+
+typedef struct Printer {
+    luaL_Buffer *buffer;
+    const double *values;
+    Format format;
+    int ndim;
+    const int64_t *shape;
+    bool shorten;
+} Printer;
+
+static void print_dim(const Printer *printer, int dim, int64_t offset, int indent) {
+    char text[40];
+    luaL_Buffer *buffer = printer->buffer;
+    if (dim == printer->ndim) {
+        double value = printer->values[offset];
+        if (printer->format == FORMAT_INT32 || printer->format == FORMAT_UINT8)
+            snprintf(text, sizeof text, "%lld", (long long)value);
+        else
+            snprintf(text, sizeof text, "%.4g", value);
+        luaL_addstring(buffer, text);
+        return;
+    }
+    int64_t size = printer->shape[dim], below = 1;
+    for (int i = dim + 1; i < printer->ndim; i++)
+        below *= printer->shape[i];
+    luaL_addchar(buffer, '[');
+    for (int64_t i = 0; i < size; i++) {
+        if (i > 0) {
+            luaL_addchar(buffer, ',');
+            if (dim + 1 < printer->ndim) {
+                luaL_addchar(buffer, '\n');
+                for (int k = 0; k <= indent; k++)
+                    luaL_addchar(buffer, ' ');
+            } else {
+                luaL_addchar(buffer, ' ');
+            }
+        }
+        if (printer->shorten && size > 2 * PRINT_EDGE && i == PRINT_EDGE) {
+            luaL_addstring(buffer, "...");
+            i = size - PRINT_EDGE - 1;
+            continue;
+        }
+        print_dim(printer, dim + 1, offset + i * below, indent + 1);
+    }
+    luaL_addchar(buffer, ']');
+}
+
+static int tensor_tostring(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "tostring", 1, "tensor");
+    const double *values = push_values(L, tensor);
+    luaL_Buffer buffer;
+    luaL_buffinit(L, &buffer);
+    Printer printer = {.buffer = &buffer,
+                       .values = values,
+                       .format = tensor->view.format,
+                       .ndim = tensor->view.ndim,
+                       .shape = tensor->view.shape,
+                       .shorten = tensor_count(tensor) > PRINT_ALL};
+    print_dim(&printer, 0, 0, 0);
+    char text[96];
+    tensor_describe(tensor, text, sizeof text);
+    luaL_addstring(&buffer, "  ");
+    luaL_addstring(&buffer, text);
+    luaL_pushresult(&buffer);
+    return 1;
+}
+
+// ---- views --------------------------------------------------------------------------------------
+
+static int tensor_reshape(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "reshape", 1, "tensor");
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, "reshape", 2, shape);
+    return bind_push_tensor(L, op_reshape(session_of(L)->engine, tensor, ndim, shape, &error),
+                            &error);
+}
+
+static int tensor_transpose(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "transpose", 1, "tensor");
+    int ndim = tensor->view.ndim, first = ndim - 2, second = ndim - 1;
+    if (!lua_isnoneornil(L, 2)) {
+        first = bind_dimension(L, "transpose", 2, ndim);
+        second = bind_dimension(L, "transpose", 3, ndim);
+    }
+    return bind_push_tensor(L, op_transpose(session_of(L)->engine, tensor, first, second, &error),
+                            &error);
+}
+
+static int tensor_permute(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "permute", 1, "tensor");
+    int64_t wanted[VIEW_MAX_DIMS];
+    int order[VIEW_MAX_DIMS], count = bind_sizes(L, "permute", 2, wanted);
+    if (count != tensor->view.ndim)
+        return bind_error(L, "permute: %d dimensions named, the tensor has %d", count,
+                          tensor->view.ndim);
+    for (int i = 0; i < count; i++)
+        order[i] = (int)wanted[i] - 1;
+    return bind_push_tensor(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
+}
+
+// t:slice(dim, first, last): elements first to last, counted from 1, both included.
+static int tensor_slice(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "slice", 1, "tensor");
+    int dim = bind_dimension(L, "slice", 2, tensor->view.ndim);
+    int64_t size = tensor->view.shape[dim];
+    int64_t first = bind_integer(L, "slice", 3, "first");
+    int64_t last = lua_isnoneornil(L, 4) ? size : bind_integer(L, "slice", 4, "last");
+    if (first < 1 || last > size || last < first - 1)
+        return bind_error(L, "slice: %lld to %lld: dimension %d has elements 1 to %lld",
+                          (long long)first, (long long)last, dim + 1, (long long)size);
+    return bind_push_tensor(L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error),
+                            &error);
+}
+
+static int tensor_expand(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "expand", 1, "tensor");
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, "expand", 2, shape);
+    return bind_push_tensor(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error),
+                            &error);
+}
+
+// t[i]: the i-th along the first dimension, without it; t.name: a method.
+static int tensor_index(lua_State *L) {
+    if (lua_type(L, 2) != LUA_TNUMBER) {
+        lua_pushvalue(L, 2);
+        lua_rawget(L, lua_upvalueindex(2));
+        if (lua_isnil(L, -1) && lua_type(L, 2) == LUA_TSTRING)
+            return bind_error(L, "a tensor has no %s", lua_tostring(L, 2));
+        return 1;
+    }
+    Error error = {0};
+    Session *session = session_of(L);
+    Tensor *tensor = bind_tensor(L, "index", 1, "tensor");
+    int64_t i = bind_integer(L, "index", 2, "i");
+    if (tensor->view.ndim == 0 || i < 1 || i > tensor->view.shape[0])
+        return bind_error(L, "index %lld: the tensor has elements 1 to %lld", (long long)i,
+                          tensor->view.ndim ? (long long)tensor->view.shape[0] : 0LL);
+    Tensor *part = op_slice(session->engine, tensor, 0, i - 1, i, &error);
+    Tensor *result = part ? op_reshape(session->engine, part, tensor->view.ndim - 1,
+                                       &tensor->view.shape[1], &error)
+                          : NULL;
+    tensor_release(part);
+    return bind_push_tensor(L, result, &error);
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
+
+static int tensor_requires_grad(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "requires_grad", 1, "tensor");
+    if (lua_isnone(L, 2)) {
+        lua_pushboolean(L, tensor_wants_grad(tensor));
+        return 1;
+    }
+    bool wanted = lua_toboolean(L, 2);
+    if (tensor->origin && !wanted)
+        return bind_error(L, "requires_grad: only a tensor that no operation made can be switched "
+                             "off; use :detach()");
+    if (wanted && !format_is_floating(tensor->view.format))
+        return bind_error(L, "requires_grad: a tensor of %s has no gradient",
+                          format_name(tensor->view.format));
+    if (!tensor->origin)
+        tensor->requires_grad = wanted;
+    lua_settop(L, 1);
+    return 1;
+}
+
+static int tensor_grad(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "grad", 1, "tensor");
+    if (!tensor->grad) {
+        lua_pushnil(L);
+        return 1;
+    }
+    return bind_push_tensor(L, tensor_hold(tensor->grad), NULL);
+}
+
+static int tensor_zero_grad(lua_State *L) {
+    Tensor *tensor = bind_tensor(L, "zero_grad", 1, "tensor");
+    tensor_release(tensor->grad);
+    tensor->grad = NULL;
+    return 0;
+}
+
+static int tensor_backward(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "backward", 1, "tensor");
+    Tensor *seed = bind_optional_tensor(L, "backward", 2, "gradient");
+    BackwardOptions options = {.keep_graph =
+                                   bind_field_boolean(L, "backward", 3, "keep_graph", false)};
+    if (!engine_backward(session_of(L)->engine, tensor, seed, &options, &error))
+        return bind_raise(L, &error);
+    return 0;
+}
+
+static int tensor_detach(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "detach", 1, "tensor");
+    return bind_push_tensor(L, op_detach(session_of(L)->engine, tensor, &error), &error);
+}
+
+static int tensor_clone(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "clone", 1, "tensor");
+    return bind_push_tensor(L, op_cast(session_of(L)->engine, tensor, tensor->view.format, &error),
+                            &error);
+}
+
+static int tensor_to(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Tensor *tensor = bind_tensor(L, "to", 1, "tensor");
+    const char *what = luaL_optstring(L, 2, "");
+    if (strcmp(what, session->engine->device->backend->name) == 0) {
+        lua_settop(L, 1); // it is there already
+        return 1;
+    }
+    for (const Backend *const *backend = backend_list; *backend; backend++)
+        if (strcmp((*backend)->name, what) == 0)
+            return bind_error(L, "to: a run has one device, and this one's is %s; choose another "
+                                 "with --device %s",
+                              session->engine->device->backend->name, what);
+    Format format = bind_format(L, "to", 2);
+    if (format == tensor->view.format) {
+        lua_settop(L, 1);
+        return 1;
+    }
+    return bind_push_tensor(L, op_cast(session->engine, tensor, format, &error), &error);
+}
+
+// t:copy(other): new contents for a leaf: how weights are set by hand.
+static int tensor_copy(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Tensor *tensor = bind_tensor(L, "copy", 1, "tensor");
+    Tensor *source = bind_tensor(L, "copy", 2, "source");
+    bool same = tensor->view.ndim == source->view.ndim;
+    for (int i = 0; same && i < tensor->view.ndim; i++)
+        same = tensor->view.shape[i] == source->view.shape[i];
+    if (!same) {
+        char here[96], there[96];
+        tensor_describe(tensor, here, sizeof here);
+        tensor_describe(source, there, sizeof there);
+        return bind_error(L, "copy: %s cannot be copied onto %s", there, here);
+    }
+    bool previous = tape_set_enabled(session->engine->tape, false);
+    Tensor *cast = op_cast(session->engine, source, tensor->view.format, &error);
+    tape_set_enabled(session->engine->tape, previous);
+    if (!cast)
+        return bind_raise(L, &error);
+    tensor_adopt(tensor, cast);
+    parameter_touch(tensor);
+    tensor_release(cast);
+    lua_settop(L, 1);
+    return 1;
+}
+
+static const luaL_Reg creation[] = {
+    {"zeros", mp_zeros},     {"ones", mp_ones},     {"full", mp_full},     {"randn", mp_randn},
+    {"rand", mp_rand},       {"randint", mp_randint}, {"arange", mp_arange}, {"tensor", mp_tensor},
+    {NULL, NULL},
+};
+
+static const luaL_Reg methods[] = {
+    {"shape", tensor_shape},
+    {"dtype", tensor_dtype},
+    {"item", tensor_item_method},
+    {"table", tensor_table},
+    {"reshape", tensor_reshape},
+    {"transpose", tensor_transpose},
+    {"permute", tensor_permute},
+    {"slice", tensor_slice},
+    {"expand", tensor_expand},
+    {"requires_grad", tensor_requires_grad},
+    {"grad", tensor_grad},
+    {"zero_grad", tensor_zero_grad},
+    {"backward", tensor_backward},
+    {"detach", tensor_detach},
+    {"clone", tensor_clone},
+    {"copy", tensor_copy},
+    {"to", tensor_to},
+    {NULL, NULL},
+};
+
+static const luaL_Reg metamethods[] = {
+    {"__gc", tensor_gc},
+    {"__tostring", tensor_tostring},
+    {"__len", tensor_length},
+    {NULL, NULL},
+};
+
+void bind_open_tensor(lua_State *L, Session *session) {
+    bind_functions(L, session, creation);
+    luaL_newmetatable(L, "mp.tensor");
+    session->tensor_metatable = lua_topointer(L, -1);
+    bind_functions(L, session, metamethods);
+    lua_pushliteral(L, "tensor");
+    lua_setfield(L, -2, "__metatable");
+    lua_pushlightuserdata(L, session);
+    lua_newtable(L); // methods; bind_open_ops adds the operations
+    bind_functions(L, session, methods);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");
+    lua_pushcclosure(L, tensor_index, 2);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
+}

@@ -1,0 +1,37 @@
+// lua/experiment.h: from the file of an experiment to a trained model: the door to lua/ for the
+// command line.
+//
+// It makes a machine, opens the module `mp` in it, runs the script and what it returns, and ends the
+// run. Called from the thread that drives the run's device.
+#pragma once
+
+#include "run/run.h"
+
+typedef struct LuaRunOptions {
+    bool trust;          // the whole library: io, os, debug, package
+    size_t memory_limit; // of the script, in bytes; 0: the machine's own
+    bool traceback;      // append Lua's traceback to an error of the script, through `print`
+    // A line of `print`, as the script wrote it: not sanitised. NULL: dropped.
+    void (*print)(void *context, const char *text, size_t length);
+    void *context;
+} LuaRunOptions;
+
+// Trains. However it ends, the run is finished (run_finish) before it returns. True: the run did
+// what it was asked for, --steps and a request to stop included.
+bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options,
+                        Error *error) MUST_CHECK;
+
+enum { LUA_INFO_PARAMETERS = 64 };
+
+typedef struct LuaExperimentInfo {
+    char name[RUN_NAME_SIZE];
+    char about[256];
+    struct {
+        char name[RUN_NAME_SIZE], value[64];
+    } parameters[LUA_INFO_PARAMETERS]; // with their defaults
+    int parameter_count;
+} LuaExperimentInfo;
+
+// Reads what an experiment says of itself, without training. A script that does more than that on
+// its top level is stopped after a moment.
+bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *error) MUST_CHECK;

@@ -1,0 +1,288 @@
+-- mp.experiment: checks what a script declares, and trains it: by the standard loop below, or by
+-- the script's own `run`.
+local core = require "mp.core"
+local module = require "mp.module"
+local strict = require "mp.strict"
+local engine = core.engine
+
+local public = {}
+
+-- ---- declaration ----------------------------------------------------------------------------------
+
+local declared = {
+    name = "string", about = "string", params = "table", data = "function", model = "function",
+    precision = "table string", loss = "function", eval = "function", optim = "function",
+    schedule = "table function", scaler = "string number table function",
+    clip = "number function", accumulate = "number", run = "function",
+}
+
+local param_types = { number = true, string = true, boolean = true }
+
+local train -- below
+
+function public.experiment(spec)
+    if type(spec) ~= "table" then
+        engine.fail(("mp.experiment: a table expected, got %s"):format(type(spec)))
+    end
+    strict.check(spec, "experiment", declared)
+    if not spec.name then engine.fail("experiment.name: every experiment needs a name") end
+    if not spec.run then
+        for _, field in ipairs { "data", "model", "loss", "optim" } do
+            if not spec[field] then
+                engine.fail(("experiment.%s: a function is needed, or run = function(run) .. end to "
+                    .. "write the loop yourself"):format(field))
+            end
+        end
+    end
+    local names = strict.names_of(spec.params or {})
+    for _, name in ipairs(names) do
+        if not param_types[type(spec.params[name])] then
+            engine.fail(("params.%s: a number, string or boolean expected, got %s"):format(name,
+                type(spec.params[name])))
+        end
+    end
+    local copy = { parameter_names = names }
+    for key, value in pairs(spec) do copy[key] = value end
+    copy.params = spec.params or {}
+    return setmetatable(copy, { experiment = function() return train(copy) end })
+end
+
+-- ---- parameters -----------------------------------------------------------------------------------
+
+local function converted(key, text, default)
+    local kind = math.type(default) or type(default)
+    if kind == "string" then return text end
+    if kind == "boolean" then
+        if text == "true" or text == "1" then return true end
+        if text == "false" or text == "0" then return false end
+        engine.usage(("--set %s=%s: true or false expected"):format(key, text))
+    end
+    local value = tonumber(text)
+    if not value or value ~= value then
+        engine.usage(("--set %s=%s: a number expected"):format(key, text))
+    end
+    if kind == "integer" then
+        value = math.tointeger(value)
+            or engine.usage(("--set %s=%s: a whole number expected"):format(key, text))
+    end
+    return value
+end
+
+local function settled_params(spec, options)
+    local params = {}
+    for _, name in ipairs(spec.parameter_names) do params[name] = spec.params[name] end
+    for _, setting in ipairs(options.settings) do
+        local key, text = setting[1], setting[2]
+        if params[key] == nil then
+            local known = table.concat(spec.parameter_names, " ")
+            engine.usage(("--set %s: %s has no such parameter%s%s"):format(key, spec.name,
+                strict.nearest(key, spec.parameter_names),
+                known ~= "" and "; it has: " .. known or ""))
+        end
+        params[key] = converted(key, text, spec.params[key])
+    end
+    if options.steps > 0 and params.steps ~= nil then params.steps = options.steps end
+    if options.epochs > 0 and params.epochs ~= nil then params.epochs = options.epochs end
+    for _, name in ipairs(spec.parameter_names) do engine.add_parameter(name, params[name]) end
+    return params
+end
+
+-- {default = p, pattern = p, ..} as a default and a list of rules, in a fixed order.
+local function settled_precision(precision)
+    if type(precision) == "string" then return precision, {} end
+    local default, rules = nil, {}
+    for _, pattern in ipairs(strict.names_of(precision or {})) do
+        local value = precision[pattern]
+        if type(value) ~= "string" then
+            engine.fail(("precision.%s: a format's name expected, got %s"):format(pattern,
+                type(value)))
+        end
+        if pattern == "default" then
+            default = value
+        else
+            rules[#rules + 1] = { pattern, value }
+        end
+    end
+    return default, rules
+end
+
+-- ---- the run --------------------------------------------------------------------------------------
+
+local Run = {}
+
+-- `run.step` is how many steps have ended, and `run:step(f)` runs one: a thing that calls like the
+-- second and otherwise computes like the first. `run.step_number` is the plain number.
+local function number_of(value)
+    return type(value) == "table" and engine.step() or value
+end
+
+local Step = {
+    __call = function(_, _, f, ...) return f(...) end,
+    __add = function(a, b) return number_of(a) + number_of(b) end,
+    __sub = function(a, b) return number_of(a) - number_of(b) end,
+    __mul = function(a, b) return number_of(a) * number_of(b) end,
+    __div = function(a, b) return number_of(a) / number_of(b) end,
+    __mod = function(a, b) return number_of(a) % number_of(b) end,
+    __idiv = function(a, b) return number_of(a) // number_of(b) end,
+    __pow = function(a, b) return number_of(a) ^ number_of(b) end,
+    __unm = function() return -engine.step() end,
+    __lt = function(a, b) return number_of(a) < number_of(b) end,
+    __le = function(a, b) return number_of(a) <= number_of(b) end,
+    __concat = function(a, b) return number_of(a) .. number_of(b) end,
+    __tostring = function() return tostring(engine.step()) end,
+    __metatable = "run.step",
+}
+local the_step = setmetatable({}, Step)
+
+local function run_index(_, key)
+    if key == "step" then return the_step end
+    if key == "step_number" then return engine.step() end
+    local method = Run[key]
+    if method == nil then
+        engine.fail(("run.%s: no such name%s"):format(tostring(key),
+            strict.nearest(tostring(key), strict.names_of(Run))))
+    end
+    return method
+end
+
+local function run_new(params, options)
+    return setmetatable({ params = params, device = options.device },
+        { __index = run_index, __metatable = "run" })
+end
+
+-- model(m [, name]): makes the run know the model; its layers' names then begin with `name`.
+function Run.model(_, m, name)
+    if not module.is_module(m) then
+        engine.fail(("run:model: a module expected, got %s"):format(type(m)))
+    end
+    module.register(m, name)
+    return m
+end
+
+function Run.scaler()
+    return engine.run_scaler()
+end
+
+function Run.log(_, values) engine.log(values) end
+
+function Run.result(_, values) engine.result(values) end
+
+function Run.event(_, text) engine.event(tostring(text)) end
+
+function Run.checkpoint()
+    engine.event("a checkpoint was asked for; this build keeps none")
+end
+
+-- ---- the standard loop ----------------------------------------------------------------------------
+
+-- Means over batches, weighted by their size, of what spec.eval returns for each.
+local function evaluate(spec, model, loader)
+    local sums, samples = {}, 0
+    engine.evaluating(true)
+    model:eval()
+    core.no_grad(function()
+        for b in loader do
+            local values = core.autocast(spec.eval, model, b)
+            if type(values) ~= "table" then
+                engine.fail("eval: a table of named values expected, got " .. type(values))
+            end
+            for name, value in pairs(values) do
+                sums[name] = (sums[name] or 0) + value * b.count
+            end
+            samples = samples + b.count
+        end
+    end)
+    model:train()
+    engine.evaluating(false)
+    local means = {}
+    for name, sum in pairs(sums) do
+        local mean = sum / samples
+        means[name] = type(mean) == "number" and mean or mean:item()
+    end
+    return means
+end
+
+local function scaler_of(spec)
+    if spec.scaler == nil then return engine.run_scaler() end
+    local scaler = core.scaler(spec.scaler)
+    engine.lead_scaler(scaler)
+    return scaler
+end
+
+local function whole(value, title, missing)
+    if value == nil then return missing end
+    local n = math.tointeger(value)
+    if not n or n < 1 then
+        engine.fail(("%s: a positive whole number expected, got %s"):format(title, tostring(value)))
+    end
+    return n
+end
+
+local function run_declared(spec, run)
+    local p = run.params
+    local data = spec.data(p)
+    if type(data) ~= "table" or not data.train then
+        engine.fail("data: a table with a loader `train` expected, as in { train = .., test = .. }")
+    end
+    local model = run:model(spec.model(p))
+    local epochs = whole(p.epochs, "params.epochs", 1)
+    local window = whole(spec.accumulate, "accumulate", 1)
+    local total = data.train:len() // window * epochs
+    if total == 0 then
+        engine.fail(("data: %d batches are fewer than the %d that one step accumulates"):format(
+            data.train:len(), window))
+    end
+    local schedule = spec.schedule
+    if type(schedule) == "function" then schedule = schedule(p) end
+    if schedule and schedule.total == 0 then schedule.total = total end
+    local parameters = model:parameters()
+    local opt = spec.optim(parameters, p, model, schedule)
+    if schedule then opt:schedule(schedule) end
+    local scaler = scaler_of(spec)
+    engine.plan(total, epochs)
+    local clip_norm = core.optim.clip_norm
+    local waiting = 0
+    for epoch = 1, epochs do
+        engine.epoch(epoch)
+        for b in data.train do
+            if waiting == 0 then opt:zero_grad() end
+            local loss = core.autocast(spec.loss, model, b)
+            scaler:scale(window > 1 and loss / window or loss):backward()
+            waiting = waiting + 1
+            if waiting == window then
+                waiting = 0
+                if type(spec.clip) == "number" then
+                    scaler:unscale(opt)
+                    clip_norm(parameters, spec.clip)
+                elseif spec.clip then
+                    scaler:unscale(opt)
+                    spec.clip(parameters)
+                end
+                scaler:step(opt)
+                engine.log { loss = loss }
+                scaler:update()
+            end
+        end
+        if data.test and spec.eval then
+            local metrics = evaluate(spec, model, data.test)
+            engine.log(metrics)
+            engine.result(metrics)
+        end
+    end
+end
+
+function train(spec)
+    local options = engine.options()
+    local default, rules = settled_precision(spec.precision)
+    engine.configure(spec.name, default, rules)
+    local run = run_new(settled_params(spec, options), options)
+    if not spec.run then return run_declared(spec, run) end
+    if math.type(run.params.steps) == "integer" then engine.plan(run.params.steps, 0) end
+    spec.run(run)
+    -- Data that no loader counted: as many as the parameters say a step takes.
+    if engine.samples() == 0 and math.type(run.params.batch) == "integer" then
+        engine.samples(engine.step() * run.params.batch)
+    end
+end
+
+return public

@@ -1,0 +1,19 @@
+-- The module `mp`, as scripts get it: the C half (mp.core) with layers, optimizers and experiments
+-- put on top. What only this half may call (core.engine) is left out.
+local core = require "mp.core"
+
+local mp = {}
+for name, value in pairs(core) do
+    if name ~= "engine" then mp[name] = value end
+end
+mp.nn = require "mp.nn"
+mp.fn = require "mp.functions"
+mp.optim = require "mp.optim"
+mp.experiment = require("mp.experiment").experiment
+
+local strict = require "mp.strict"
+strict.seal(mp.nn, "mp.nn")
+strict.seal(mp.fn, "mp.fn")
+strict.seal(mp.optim, "mp.optim")
+strict.seal(mp.data, "mp.data")
+return strict.seal(mp, "mp")

@@ -1,0 +1,229 @@
+-- Modules: things with parameters, a forward, and a name, that can hold others.
+--
+-- An instance is a table; fields are remembered in the order in which they were first set, so that
+-- parameters and layers come in the same order in every process. Calling a module enters its layer
+-- (which decides precision, and names errors) and runs forward.
+local core = require "mp.core"
+local strict = require "mp.strict"
+local engine = core.engine
+local enter = engine.enter
+
+local module = {}
+local Module = {} -- the methods of all modules
+module.Module = Module
+
+function Module:init() end
+
+function Module:forward()
+    engine.fail(("%s: has no forward; write function %s:forward(x)"):format(self._class._name,
+        self._class._name))
+end
+
+local function call(self, ...)
+    local _ <close> = enter(self._layer)
+    return self:forward(...)
+end
+
+local function record(self, key, value)
+    if type(key) == "string" and key:sub(1, 1) ~= "_" then
+        local order = rawget(self, "_order")
+        order[#order + 1] = key
+    end
+    rawset(self, key, value)
+end
+
+-- nn.class(name): a table to write init and forward on; calling it makes an instance.
+function module.class(name)
+    if type(name) ~= "string" then engine.fail("nn.class: a name expected, as in nn.class \"Net\"") end
+    local class = { _name = name, __call = call, __newindex = record, __metatable = name }
+    class.__index = class
+    class._kind = name:lower()
+    return setmetatable(class, {
+        __index = Module,
+        __call = function(_, ...)
+            local self = setmetatable({ _order = {}, _training = true, _class = class }, class)
+            self:init(...)
+            return self
+        end,
+    })
+end
+
+function module.is_module(value)
+    return type(value) == "table" and rawget(value, "_order") ~= nil
+end
+local is_module = module.is_module
+
+local function is_tensor(value)
+    return type(value) == "userdata" and getmetatable(value) == "tensor"
+end
+
+-- ---- walking -------------------------------------------------------------------------------------
+
+local function sorted_keys(t)
+    local keys = {}
+    for key in pairs(t) do keys[#keys + 1] = key end
+    table.sort(keys, function(a, b)
+        if type(a) == type(b) then return a < b end
+        return type(a) == "number"
+    end)
+    return keys
+end
+
+-- The children of a module, in order: {name, module}. Plain tables of modules count too.
+function module.children(self)
+    local children, counts = {}, {}
+    local function add(name, child)
+        children[#children + 1] = { child._own_name or name, child }
+    end
+    for _, key in ipairs(self._order) do
+        local value = rawget(self, key)
+        if is_module(value) then
+            add(key, value)
+        elseif type(value) == "table" then
+            for _, k in ipairs(sorted_keys(value)) do
+                if is_module(value[k]) then add(key .. "." .. tostring(k), value[k]) end
+            end
+        end
+    end
+    for _, child in ipairs(self._list or {}) do -- of Sequential: by kind and number
+        local kind = child._class._kind
+        counts[kind] = (counts[kind] or 0) + 1
+        add(kind .. counts[kind], child)
+    end
+    return children
+end
+
+-- The tensors that a module itself trains, in order: {field, tensor}.
+local function own_parameters(self)
+    local list = {}
+    for _, key in ipairs(self._order) do
+        local value = rawget(self, key)
+        if is_tensor(value) and engine.parameter_name(value) then list[#list + 1] = { key, value } end
+    end
+    return list
+end
+
+-- Calls visit(module, path) for the module and all below it, each once.
+local function walk(self, path, visit, seen)
+    if seen[self] then return end
+    seen[self] = true
+    visit(self, path)
+    for _, child in ipairs(module.children(self)) do
+        walk(child[2], path == "" and child[1] or path .. "." .. child[1], visit, seen)
+    end
+end
+
+-- ---- methods -------------------------------------------------------------------------------------
+
+function Module:parameters()
+    local list, seen = {}, {}
+    walk(self, "", function(m)
+        for _, entry in ipairs(own_parameters(m)) do
+            if not seen[entry[2]] then
+                seen[entry[2]] = true
+                list[#list + 1] = entry[2]
+            end
+        end
+    end, {})
+    return list
+end
+
+-- for name, tensor in model:named_parameters() do
+function Module:named_parameters()
+    local list = {}
+    walk(self, "", function(m, path)
+        for _, entry in ipairs(own_parameters(m)) do
+            list[#list + 1] = { path == "" and entry[1] or path .. "." .. entry[1], entry[2] }
+        end
+    end, {})
+    local i = 0
+    return function()
+        i = i + 1
+        if list[i] then return list[i][1], list[i][2] end
+    end
+end
+
+function Module:named(name)
+    if type(name) ~= "string" or name == "" then engine.fail("named: a name expected") end
+    rawset(self, "_own_name", name)
+    return self
+end
+
+local function set_training(self, on)
+    walk(self, "", function(m) rawset(m, "_training", on) end, {})
+    return self
+end
+
+function Module:train() return set_training(self, true) end
+
+function Module:eval() return set_training(self, false) end
+
+-- The precision of this layer and of what lies below it and has none of its own.
+function Module:precision(precision)
+    if self._path and self._path ~= "" then
+        engine.set_precision(self._path, precision)
+    else
+        rawset(self, "_precision", precision) -- until the run knows the model
+    end
+    return self
+end
+
+local function pattern_of(glob)
+    local escaped = glob:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0")
+    return "^" .. escaped:gsub("%*", ".*"):gsub("%?", ".") .. "$"
+end
+
+-- find(pattern): the modules whose path matches ('*' and '?'), as a list with :precision.
+function Module:find(glob)
+    local found, pattern = {}, pattern_of(glob)
+    walk(self, "", function(m, path)
+        if path ~= "" and path:find(pattern) then found[#found + 1] = m end
+    end, {})
+    function found:precision(precision)
+        for _, m in ipairs(self) do m:precision(precision) end
+        return self
+    end
+    return found
+end
+
+-- ---- registration --------------------------------------------------------------------------------
+
+-- Gives every module below `model` its layer, and every parameter its name. `prefix` begins them.
+function module.register(model, prefix)
+    local layers = {}
+    local function parent_of(path)
+        local above = path:match("^(.*)%.[^.]*$")
+        while above do
+            if layers[above] then return layers[above] end
+            above = above:match("^(.*)%.[^.]*$")
+        end
+        return 0
+    end
+    local function join(path)
+        if prefix and path ~= "" then return prefix .. "." .. path end
+        return prefix or path
+    end
+    walk(model, "", function(m, inner)
+        local path = join(inner)
+        local layer = 0
+        if path ~= "" then
+            layer = engine.add_layer(path, parent_of(path))
+            layers[path] = layer
+        end
+        rawset(m, "_layer", layer)
+        rawset(m, "_path", path)
+        for _, entry in ipairs(own_parameters(m)) do
+            local _, norm_or_bias = engine.parameter_name(entry[2])
+            engine.parameter(entry[2], path == "" and entry[1] or path .. "." .. entry[1], layer,
+                norm_or_bias)
+            if not m._keep_full then engine.store_low(entry[2]) end
+        end
+        if m._precision then
+            engine.set_precision(path == "" and "*" or path, m._precision)
+            rawset(m, "_precision", nil)
+        end
+    end, {})
+end
+
+strict.seal(module, "mp.module")
+return module

@@ -1,0 +1,240 @@
+-- mp.nn: the layers. Parameters are made as PyTorch makes them by default; images are N,H,W,C, and
+-- a convolution's weight is [out, height, width, in / groups].
+local core = require "mp.core"
+local module = require "mp.module"
+local strict = require "mp.strict"
+local engine, fn = core.engine, core.fn
+
+local nn = { class = module.class }
+
+local function positive(layer, name, value)
+    if math.type(value) ~= "integer" or value < 1 then
+        engine.fail(("%s: %s: a positive whole number expected, got %s"):format(layer, name,
+            tostring(value)))
+    end
+    return value
+end
+
+local function options_of(layer, options, known)
+    if options == nil then return {} end
+    if type(options) ~= "table" then
+        engine.fail(("%s: options: a table expected, got %s"):format(layer, type(options)))
+    end
+    return strict.check(options, layer, known)
+end
+
+-- Uniform in [-bound, bound), trained.
+local function uniform(bound, name, ...)
+    return engine.parameter(core.rand(...) * (2 * bound) - bound, name, 0, name == "bias")
+end
+
+local function filled(value, name, n)
+    return engine.parameter(core.full(value, n), name, 0, true)
+end
+
+-- nn.Parameter(tensor): a tensor that a module of one's own trains.
+function nn.Parameter(tensor)
+    return engine.parameter(tensor:detach():clone(), "parameter", 0, false)
+end
+
+-- ---- products -------------------------------------------------------------------------------------
+
+local Linear = module.class "Linear"
+nn.Linear = Linear
+
+function Linear:init(inputs, outputs, options)
+    positive("Linear", "in", inputs)
+    positive("Linear", "out", outputs)
+    options = options_of("Linear", options, { bias = "boolean", activation = "string" })
+    local bound = 1 / math.sqrt(inputs)
+    self.weight = uniform(bound, "weight", outputs, inputs)
+    if options.bias ~= false then self.bias = uniform(bound, "bias", outputs) end
+    self._activation = options.activation
+end
+
+function Linear:forward(x)
+    return fn.linear(x, self.weight, self.bias, self._activation)
+end
+
+local Conv2d = module.class "Conv2d"
+nn.Conv2d = Conv2d
+Conv2d._kind = "conv"
+
+function Conv2d:init(inputs, outputs, kernel, options)
+    positive("Conv2d", "in", inputs)
+    positive("Conv2d", "out", outputs)
+    options = options_of("Conv2d", options, { bias = "boolean", stride = "number table",
+        padding = "number table", dilation = "number table", groups = "number",
+        activation = "string" })
+    local height, width = kernel, kernel
+    if type(kernel) == "table" then height, width = kernel[1], kernel[2] end
+    positive("Conv2d", "kernel", height)
+    positive("Conv2d", "kernel", width)
+    local groups = positive("Conv2d", "groups", options.groups or 1)
+    if inputs % groups ~= 0 or outputs % groups ~= 0 then
+        engine.fail(("Conv2d: %d groups divide neither %d inputs nor %d outputs evenly"):format(
+            groups, inputs, outputs))
+    end
+    local bound = 1 / math.sqrt(inputs // groups * height * width)
+    self.weight = uniform(bound, "weight", outputs, height, width, inputs // groups)
+    if options.bias ~= false then self.bias = uniform(bound, "bias", outputs) end
+    self._options = { stride = options.stride, padding = options.padding,
+        dilation = options.dilation, groups = groups, activation = options.activation }
+end
+
+function Conv2d:forward(x)
+    return fn.conv2d(x, self.weight, self.bias, self._options)
+end
+
+local Embedding = module.class "Embedding"
+nn.Embedding = Embedding
+Embedding._keep_full = true
+
+function Embedding:init(count, width)
+    positive("Embedding", "n", count)
+    positive("Embedding", "d", width)
+    self.weight = engine.parameter(core.randn(count, width), "weight", 0, false)
+end
+
+function Embedding:forward(index)
+    return fn.embedding(index, self.weight)
+end
+
+-- Self-attention with several heads over [B, T, d].
+local Attention = module.class "Attention"
+nn.Attention = Attention
+
+function Attention:init(width, heads, options)
+    positive("Attention", "d", width)
+    positive("Attention", "heads", heads)
+    options = options_of("Attention", options, { causal = "boolean", bias = "boolean" })
+    if width % heads ~= 0 then
+        engine.fail(("Attention: width %d is no multiple of %d heads"):format(width, heads))
+    end
+    local bias = { bias = options.bias ~= false }
+    self.qkv = Linear(width, 3 * width, bias)
+    self.out = Linear(width, width, bias)
+    self._heads, self._options = heads, { causal = options.causal or false }
+end
+
+function Attention:forward(x)
+    local shape = x:shape()
+    local batch, length, width = shape[1], shape[2], shape[3]
+    local heads = self._heads
+    local qkv = self.qkv(x):reshape(batch, length, 3, heads, width // heads)
+    local parts = {}
+    for i = 1, 3 do
+        parts[i] = qkv:slice(3, i, i):reshape(batch, length, heads, width // heads)
+    end
+    local y = fn.attention(parts[1], parts[2], parts[3], self._options)
+    return self.out(y:reshape(batch, length, width))
+end
+
+-- ---- normalisation --------------------------------------------------------------------------------
+
+local BatchNorm = module.class "BatchNorm"
+nn.BatchNorm = BatchNorm
+BatchNorm._keep_full = true
+
+function BatchNorm:init(n, options)
+    positive("BatchNorm", "n", n)
+    options = options_of("BatchNorm", options, { momentum = "number", eps = "number" })
+    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self.running_mean, self.running_variance = core.zeros(n), core.ones(n)
+    self._train = { training = true, momentum = options.momentum or 0.1, eps = options.eps or 1e-5 }
+    self._eval = { training = false, eps = options.eps or 1e-5 }
+end
+
+function BatchNorm:forward(x)
+    return fn.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_variance,
+        self._training and self._train or self._eval)
+end
+
+local LayerNorm = module.class "LayerNorm"
+nn.LayerNorm = LayerNorm
+LayerNorm._keep_full = true
+
+function LayerNorm:init(n, options)
+    positive("LayerNorm", "n", n)
+    options = options_of("LayerNorm", options, { eps = "number" })
+    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self._eps = options.eps or 1e-5
+end
+
+function LayerNorm:forward(x)
+    return fn.layer_norm(x, self.weight, self.bias, self._eps)
+end
+
+local GroupNorm = module.class "GroupNorm"
+nn.GroupNorm = GroupNorm
+GroupNorm._keep_full = true
+
+function GroupNorm:init(groups, n, options)
+    positive("GroupNorm", "groups", groups)
+    positive("GroupNorm", "n", n)
+    options = options_of("GroupNorm", options, { eps = "number" })
+    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self._groups, self._eps = groups, options.eps or 1e-5
+end
+
+function GroupNorm:forward(x)
+    return fn.group_norm(x, self._groups, self.weight, self.bias, self._eps)
+end
+
+-- Every channel a group of its own.
+function nn.InstanceNorm(n, options)
+    return GroupNorm(n, n, options)
+end
+
+-- ---- what holds others ----------------------------------------------------------------------------
+
+local Sequential = module.class "Sequential"
+nn.Sequential = Sequential
+
+function Sequential:init(list)
+    if type(list) ~= "table" or #list == 0 then
+        engine.fail("Sequential: a list of modules expected, as in nn.Sequential { .. }")
+    end
+    for i, m in ipairs(list) do
+        if not module.is_module(m) then
+            engine.fail(("Sequential: element %d: a module expected, got %s"):format(i, type(m)))
+        end
+    end
+    self._list = list
+end
+
+function Sequential:forward(x)
+    for _, m in ipairs(self._list) do x = m(x) end
+    return x
+end
+
+-- ---- layers without parameters --------------------------------------------------------------------
+
+-- A class whose forward is one function of the input.
+local function simple(name, kind, init, forward)
+    local class = module.class(name)
+    class._kind = kind
+    class.init, class.forward = init, forward
+    nn[name] = class
+end
+
+local function nothing() end
+
+simple("ReLU", "relu", nothing, function(_, x) return fn.relu(x) end)
+simple("GELU", "gelu", nothing, function(_, x) return fn.gelu(x) end)
+simple("SiLU", "silu", nothing, function(_, x) return fn.silu(x) end)
+simple("Tanh", "tanh", nothing, function(_, x) return fn.tanh(x) end)
+simple("Sigmoid", "sigmoid", nothing, function(_, x) return fn.sigmoid(x) end)
+simple("LeakyReLU", "leaky_relu", function(self, slope) self._slope = slope or 0.01 end,
+    function(self, x) return fn.leaky_relu(x, self._slope) end)
+simple("Flatten", "flatten", nothing, function(_, x) return fn.flatten(x) end)
+simple("GlobalAvgPool", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
+simple("Dropout", "dropout", function(self, p) self._p = p or 0.5 end,
+    function(self, x) return fn.dropout(x, self._p, self._training) end)
+for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_pool2d } do
+    simple(name, "pool", function(self, size, stride, padding)
+        self._size, self._stride, self._padding = size, stride, padding
+    end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
+end
+
+return nn

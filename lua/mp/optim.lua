@@ -1,0 +1,53 @@
+-- mp.optim: the optimizers of C, schedules, and averages of weights.
+local core = require "mp.core"
+local strict = require "mp.strict"
+local optim = core.optim
+
+-- A schedule is a table that says how the rate moves with applied steps; the optimizer takes it as
+-- {lr = .., schedule = ..}, an experiment as schedule = ...
+local schedule = {}
+
+function schedule.linear_warmup(options)
+    strict.check(options or {}, "linear_warmup", { warmup = "number", total = "number" })
+    return { kind = "linear_warmup", warmup = options.warmup or 0, total = options.total or 0 }
+end
+
+function schedule.cosine(options)
+    options = options or {}
+    strict.check(options, "cosine", { warmup = "number", total = "number", floor = "number" })
+    return { kind = "cosine", warmup = options.warmup or 0, total = options.total or 0,
+             floor = options.floor or 0 }
+end
+
+function schedule.step(options)
+    strict.check(options, "step", { every = "number", factor = "number" })
+    return { kind = "step", every = options.every, factor = options.factor or 0.1 }
+end
+
+optim.schedule = strict.seal(schedule, "mp.optim.schedule")
+
+-- EMA(model, decay): a running average of a model's weights. `average:with(f)` calls f while the
+-- model holds the averages.
+local average_of = optim.average
+optim.average = nil
+
+local Average = {}
+Average.__index = Average
+
+function optim.EMA(model, decay)
+    return setmetatable({ inner = average_of(model:parameters(), decay) }, Average)
+end
+
+function Average:update(optimizer)
+    self.inner:update(optimizer)
+end
+
+function Average:with(f, ...)
+    self.inner:swap()
+    local results = table.pack(pcall(f, ...))
+    self.inner:swap()
+    if not results[1] then error(results[2], 0) end
+    return table.unpack(results, 2, results.n)
+end
+
+return optim

@@ -1,0 +1,52 @@
+-- Names that do not exist are errors that tell the nearest that does; and checks of tables that
+-- users write, with the path to what is wrong.
+local core = require "mp.core"
+
+local strict = {}
+
+local function nearest(wanted, names)
+    local near = core.engine.nearest(wanted, names)
+    return near and ("; did you mean %s?"):format(near) or ""
+end
+
+local function names_of(t)
+    local names = {}
+    for name in pairs(t) do
+        if type(name) == "string" then names[#names + 1] = name end
+    end
+    table.sort(names) -- so that of equally near names always the same is told
+    return names
+end
+
+-- Makes reading an unknown name an error.
+function strict.seal(t, title)
+    return setmetatable(t, {
+        __index = function(_, name)
+            core.engine.fail(("%s.%s: no such name%s"):format(title, tostring(name),
+                type(name) == "string" and nearest(name, names_of(t)) or ""))
+        end,
+        __metatable = title,
+    })
+end
+
+-- Refuses fields that are not in `known` ({name = type or list of types}), and wrong types.
+function strict.check(t, title, known)
+    local names = names_of(known)
+    local found = names_of(t)
+    for _, name in ipairs(found) do
+        local wanted = known[name]
+        if not wanted then
+            core.engine.fail(("%s.%s: no such field%s"):format(title, name, nearest(name, names)))
+        end
+        local got = type(t[name])
+        if got ~= wanted and not (" " .. wanted .. " "):find(" " .. got .. " ", 1, true) then
+            core.engine.fail(("%s.%s: %s expected, got %s"):format(title, name,
+                wanted:gsub(" ", " or "), got))
+        end
+    end
+    return t
+end
+
+strict.nearest = nearest
+strict.names_of = names_of
+return strict

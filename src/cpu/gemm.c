@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include "cpu/gemm_kernels.h"
+#include "cpu/gemm_tiles.h"
 
 enum {
     CACHE_LINE = 64,
@@ -27,8 +28,10 @@ typedef struct Plan {
     int64_t rows, columns;                        // of one part, at most
     int64_t depth_block, row_block, column_block; // at most
     bool a_direct, b_direct;
-    int64_t a_stride; // of rows of A that are copied as they are; 0: A is packed in tiles
-    size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread
+    int64_t a_stride;       // of rows of A that are copied as they are; 0: A is packed in tiles
+    const GemmTiles *tiles; // NULL: vectors
+    size_t a_bytes, b_bytes, partial_bytes; // workspace of a thread on vectors
+    size_t bytes;                           // and in all
 } Plan;
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -81,7 +84,7 @@ static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gem
     }
 }
 
-static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
+static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm) {
     assert(gemm->rows >= 0 && gemm->columns >= 0 && gemm->depth >= 0);
     assert(gemm->batch[0] >= 0 && gemm->batch[1] >= 0);
     assert(is_gemm_format(gemm->a.format) && is_gemm_format(gemm->b.format));
@@ -105,6 +108,14 @@ static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
             choose_parts(&plan, kernels, gemm);
     }
 
+    if (tiles && tiles->suits(gemm)) {
+        Gemm part = *gemm;
+        part.rows = plan.rows;
+        part.columns = plan.columns;
+        plan.tiles = tiles;
+        plan.bytes = tiles->workspace_size(kernels, &part);
+        return plan;
+    }
     int64_t depth_blocks = divide_up(gemm->depth, DEPTH_BLOCK);
     plan.depth_block = depth_blocks > 1 ? divide_up(gemm->depth, depth_blocks) : gemm->depth;
     int64_t depth = plan.depth_block ? plan.depth_block : 1;
@@ -140,6 +151,7 @@ static Plan make_plan(const GemmKernels *kernels, const Gemm *gemm) {
     }
     if (depth_blocks > 1 && gemm->c.format != FORMAT_FP32)
         plan.partial_bytes = whole_lines(plan.rows * plan.column_block);
+    plan.bytes = plan.a_bytes + plan.b_bytes + plan.partial_bytes;
     return plan;
 }
 
@@ -256,10 +268,24 @@ static void multiply_part(const Part *part) {
     }
 }
 
+static void multiply_part_on_tiles(const Part *part, void *workspace) {
+    Gemm gemm = *part->gemm;
+    int64_t row = part->first_row, column = part->first_column;
+    gemm.rows = part->rows;
+    gemm.columns = part->columns;
+    gemm.a.data = element(part->a, gemm.a.format, row * gemm.a.row_stride);
+    gemm.b.data = element(part->b, gemm.b.format, column * gemm.b.column_stride);
+    gemm.c.data =
+        (void *)(uintptr_t)element(part->c, gemm.c.format, row * gemm.c.row_stride + column);
+    if (gemm.bias)
+        gemm.bias = element(gemm.bias, gemm.bias_format, column);
+    part->plan->tiles->multiply(part->kernels, &gemm, workspace);
+}
+
 // The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.
 static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const Plan *plan,
                            char *workspace, int index, int count) {
-    char *own = workspace + (plan->a_bytes + plan->b_bytes + plan->partial_bytes) * (size_t)index;
+    char *own = workspace + plan->bytes * (size_t)index;
     Part part = {.kernels = kernels, .gemm = gemm, .plan = plan};
     part.packed_a = (float *)(void *)own;
     part.packed_b = (float *)(void *)(own + plan->a_bytes);
@@ -282,19 +308,24 @@ static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const P
         part.first_column = i % plan->column_parts * plan->columns;
         part.rows = smaller(gemm->rows - part.first_row, plan->rows);
         part.columns = smaller(gemm->columns - part.first_column, plan->columns);
-        if (part.rows > 0 && part.columns > 0)
-            multiply_part(&part);
+        if (part.rows > 0 && part.columns > 0) {
+            if (plan->tiles)
+                multiply_part_on_tiles(&part, own);
+            else
+                multiply_part(&part);
+        }
     }
 }
 
-size_t gemm_vector_workspace_size(const GemmKernels *kernels, const Gemm *gemm) {
-    Plan plan = make_plan(kernels, gemm);
-    size_t bytes = (plan.a_bytes + plan.b_bytes + plan.partial_bytes) * (size_t)plan.threads;
-    return bytes ? bytes + CACHE_LINE : 0; // to align it
+size_t gemm_workspace_size_with(const GemmKernels *kernels, const GemmTiles *tiles,
+                                const Gemm *gemm) {
+    Plan plan = make_plan(kernels, tiles, gemm);
+    return plan.bytes ? plan.bytes * (size_t)plan.threads + CACHE_LINE : 0; // to align it
 }
 
-void gemm_vector_run(const GemmKernels *kernels, const Gemm *gemm, void *workspace) {
-    Plan plan = make_plan(kernels, gemm);
+void gemm_run_with(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm,
+                   void *workspace) {
+    Plan plan = make_plan(kernels, tiles, gemm);
     char *aligned = (char *)workspace + (0 - (uintptr_t)workspace) % CACHE_LINE;
     if (plan.threads == 1) {
         multiply_share(kernels, gemm, &plan, aligned, 0, 1);
@@ -316,10 +347,18 @@ const GemmKernels *gemm_kernels_at(IsaLevel level) {
     return &gemm_kernels_base;
 }
 
+static const GemmTiles *tiles_here(void) {
+#if defined(__x86_64__)
+    return isa_has_amx() ? &gemm_tiles : NULL;
+#else
+    return NULL;
+#endif
+}
+
 size_t gemm_workspace_size(const Gemm *gemm) {
-    return gemm_vector_workspace_size(gemm_kernels_at(isa_level()), gemm);
+    return gemm_workspace_size_with(gemm_kernels_at(isa_level()), tiles_here(), gemm);
 }
 
 void gemm_run(const Gemm *gemm, void *workspace) {
-    gemm_vector_run(gemm_kernels_at(isa_level()), gemm, workspace);
+    gemm_run_with(gemm_kernels_at(isa_level()), tiles_here(), gemm, workspace);
 }

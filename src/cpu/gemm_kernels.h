@@ -43,6 +43,9 @@ typedef struct GemmKernels {
     int panel_columns; // a multiple of vector_columns
     int vector_columns;
     void (*multiply)(const GemmBlock *block);
+    // The second half of multiply, for sums[row * sums_row + column] from elsewhere: read in
+    // whole vectors.
+    void (*finish)(const GemmBlock *block, const float *sums, int64_t sums_row);
     // Packs `lines` lines into panels of `width` of them, each panel contiguous:
     //     to[(line / width * depth + step) * width + line % width] = source(line, step)
     // A last panel that is not full is filled up with anything to whole vectors, or to `width`; up
@@ -60,10 +63,13 @@ extern const GemmKernels gemm_kernels_avx2, gemm_kernels_avx512;
 // The kernels of a level, or of the next lower level that has its own.
 const GemmKernels *gemm_kernels_at(IsaLevel level);
 
-// gemm_run and gemm_workspace_size with given kernels and without tiles: for tests, and for the
-// products that the tiles hand back.
-size_t gemm_vector_workspace_size(const GemmKernels *kernels, const Gemm *gemm);
-void gemm_vector_run(const GemmKernels *kernels, const Gemm *gemm, void *workspace);
+// gemm_run and gemm_workspace_size with given kernels, and tiles (cpu/gemm_tiles.h) or NULL: for
+// tests.
+struct GemmTiles;
+size_t gemm_workspace_size_with(const GemmKernels *kernels, const struct GemmTiles *tiles,
+                                const Gemm *gemm);
+void gemm_run_with(const GemmKernels *kernels, const struct GemmTiles *tiles, const Gemm *gemm,
+                   void *workspace);
 
 // The rows that the next register tile takes of those that remain: the last two share evenly, as a
 // tile of few rows waits for its own sums.

@@ -9,6 +9,10 @@
 #include "number/format.h"
 #include "tests/test.h"
 
+// The tile code itself, on emulated tiles: it runs here whatever this processor has.
+#define TILE_EMULATED
+#include "cpu/amx/gemm_tiles.c"
+
 enum { GUARD = 64 }; // bytes around everything that is written
 static const unsigned char GUARD_BYTE = 0xA5;
 static const double UNIT_FP32 = 0x1p-24;
@@ -92,12 +96,13 @@ static GemmOperand new_operand(double *values, int64_t rows, int64_t columns, Fo
 typedef void (*RunFunction)(const Gemm *gemm);
 
 static const GemmKernels *kernels_under_test;
+static const GemmTiles *tiles_under_test; // NULL: vectors
 
-static void run_vector(const Gemm *gemm) {
-    size_t bytes = gemm_vector_workspace_size(kernels_under_test, gemm);
+static void run_checked(const Gemm *gemm) {
+    size_t bytes = gemm_workspace_size_with(kernels_under_test, tiles_under_test, gemm);
     char *workspace = filled(bytes + GUARD);
     memset(workspace + bytes, GUARD_BYTE, GUARD);
-    gemm_vector_run(kernels_under_test, gemm, bytes ? workspace : NULL);
+    gemm_run_with(kernels_under_test, tiles_under_test, gemm, bytes ? workspace : NULL);
     for (int i = 0; i < GUARD; i++)
         CHECK_INT((unsigned char)workspace[bytes + (size_t)i], GUARD_BYTE);
     free(workspace);
@@ -226,7 +231,7 @@ static void check_case(const Case *test, RunFunction run) {
 static void at_every_level(void (*body)(RunFunction run)) {
     for (IsaLevel level = ISA_BASE; level <= isa_level() && level <= ISA_AVX512; level++) {
         kernels_under_test = gemm_kernels_at(level);
-        body(run_vector);
+        body(run_checked);
     }
 }
 
@@ -391,6 +396,104 @@ static void check_classes(RunFunction run) {
     }
 }
 
+static bool any_low_format(const Gemm *gemm) {
+    return gemm->a.format != FORMAT_FP32 && gemm->b.format != FORMAT_FP32;
+}
+
+// With the kernels of one level: every product that tiles can do, whatever its size.
+static void on_emulated_tiles(void (*body)(RunFunction run)) {
+    GemmTiles tiles = gemm_tiles_emulated;
+    tiles.suits = any_low_format;
+    tiles_under_test = &tiles;
+    kernels_under_test = gemm_kernels_at(isa_level());
+    body(run_checked);
+    kernels_under_test = gemm_kernels_at(ISA_BASE);
+    body(run_checked);
+    tiles_under_test = NULL;
+}
+
+static void check_tiles_large(RunFunction run) {
+    static const int64_t shapes[][3] = {{70, 100, 600}, {33, 1000, 64}, {100, 65, 33}};
+    for (int turn = 0; turn < 12; turn++) {
+        Case test = {.rows = shapes[turn % 3][0],
+                     .columns = shapes[turn % 3][1],
+                     .depth = shapes[turn % 3][2],
+                     .a = formats[1 + turn % 2],
+                     .b = formats[1 + turn / 2 % 2],
+                     .c = formats[turn % 3],
+                     .a_layout = (Layout)(turn % 2),
+                     .b_layout = (Layout)(turn / 3 % 2),
+                     .accumulate = turn % 4 == 1,
+                     .bias = true,
+                     .threads = 1 + turn % 2,
+                     .products = 1 + turn % 3};
+        check_case(&test, run);
+    }
+}
+
+static void tiles_agree_with_double(void) {
+    on_emulated_tiles(check_formats_and_layouts);
+    on_emulated_tiles(check_tiles_large);
+    on_emulated_tiles(check_no_depth);
+}
+static void tiles_are_exact_on_small_whole_numbers(void) {
+    on_emulated_tiles(check_whole_numbers);
+}
+static void tiles_keep_the_class_of_infinity_and_nan(void) {
+    on_emulated_tiles(check_classes);
+}
+
+// Every finite fp16 number times one, through the split, is itself; its square loses no digit that
+// fp32 has.
+static void splitting_loses_nothing(void) {
+    enum { SIDE = 256 };
+    static uint16_t a[SIDE * SIDE], one[SIDE * SIDE];
+    static float c[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++)
+        a[i] = (uint16_t)((i & 0x7C00) == 0x7C00 ? 0 : i);
+    for (int i = 0; i < SIDE; i++)
+        one[i * SIDE + i] = 0x3C00;
+    Gemm gemm = {.rows = SIDE,
+                 .columns = SIDE,
+                 .depth = SIDE,
+                 .batch = {1, 1},
+                 .a = {a, FORMAT_FP16, SIDE, 1, {0}},
+                 .b = {one, FORMAT_FP16, SIDE, 1, {0}},
+                 .c = {c, FORMAT_FP32, SIDE, {0}},
+                 .alpha = 1,
+                 .threads = 1};
+    CHECK(gemm_tiles_emulated.suits(&gemm));
+    kernels_under_test = gemm_kernels_at(isa_level());
+    tiles_under_test = &gemm_tiles_emulated;
+    run_checked(&gemm);
+    for (int i = 0; i < SIDE * SIDE; i++)
+        CHECK_MESSAGE((double)c[i] == format_decode(FORMAT_FP16, a[i]), "fp16 %04x became %.9g",
+                      a[i], (double)c[i]);
+    for (int i = 0; i < SIDE; i++) {
+        a[i * SIDE + i] = (uint16_t)(0x3C00 + 4 * i + 1);
+        for (int j = 0; j < SIDE; j++)
+            if (i != j)
+                a[i * SIDE + j] = 0;
+    }
+    gemm.b.data = a;
+    run_checked(&gemm);
+    tiles_under_test = NULL;
+    for (int i = 0; i < SIDE; i++) {
+        double value = format_decode(FORMAT_FP16, a[i * SIDE + i]);
+        CHECK((double)c[i * SIDE + i] == value * value);
+    }
+}
+
+static void small_products_and_fp32_stay_on_vectors(void) {
+    Gemm gemm = {.rows = 32, .columns = 64, .depth = 128};
+    gemm.a.format = gemm.b.format = FORMAT_FP16;
+    CHECK(!gemm_tiles_emulated.suits(&gemm));
+    gemm.rows = 2048;
+    CHECK(gemm_tiles_emulated.suits(&gemm));
+    gemm.b.format = FORMAT_FP32;
+    CHECK(!gemm_tiles_emulated.suits(&gemm));
+}
+
 static void every_format_and_layout_agrees_with_double(void) {
     at_every_level(check_formats_and_layouts);
 }
@@ -482,5 +585,10 @@ int main(void) {
     RUN_TEST(infinity_and_nan_keep_their_class);
     RUN_TEST(heads_are_multiplied_in_place);
     RUN_TEST(the_same_bits_for_any_number_of_threads);
+    RUN_TEST(tiles_agree_with_double);
+    RUN_TEST(tiles_are_exact_on_small_whole_numbers);
+    RUN_TEST(tiles_keep_the_class_of_infinity_and_nan);
+    RUN_TEST(splitting_loses_nothing);
+    RUN_TEST(small_products_and_fp32_stay_on_vectors);
     return test_end();
 }

@@ -79,7 +79,7 @@ ALWAYS_INLINE void store_columns(void *to, Format format, int64_t at, int count,
 
 // Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
 ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int rows,
-                                 const float (*sums)[PANEL_COLUMNS], const float *bias,
+                                 const float *sums, int64_t sums_row, const float *bias,
                                  const Format format, const bool full) {
     const Vector alpha = vector_all(block->alpha);
     const bool c_holds_sums = !block->partial;
@@ -92,7 +92,7 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
         int64_t at_partial = (tile->row + i) * block->partial_row + tile->column;
         for (int j = 0; j < tile->columns; j += LANES) {
             int count = full ? LANES : columns_at(tile, j);
-            Vector value = alpha * vector_load(&sums[i][j]);
+            Vector value = alpha * vector_load(sums + i * sums_row + j);
             if (add_partial)
                 value += load_columns(block->partial, FORMAT_FP32, at_partial + j, count);
             if (to_partial) {
@@ -110,17 +110,17 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
     }
 }
 
-static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows,
-                             const float (*sums)[PANEL_COLUMNS], const float *bias) {
+static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows, const float *sums,
+                             int64_t sums_row, const float *bias) {
     bool full = tile->columns % LANES == 0;
     if (!full)
-        finish_format(block, tile, rows, sums, bias, block->c_format, false);
+        finish_format(block, tile, rows, sums, sums_row, bias, block->c_format, false);
     else if (block->c_format == FORMAT_FP32)
-        finish_format(block, tile, rows, sums, bias, FORMAT_FP32, true);
+        finish_format(block, tile, rows, sums, sums_row, bias, FORMAT_FP32, true);
     else if (block->c_format == FORMAT_BF16)
-        finish_format(block, tile, rows, sums, bias, FORMAT_BF16, true);
+        finish_format(block, tile, rows, sums, sums_row, bias, FORMAT_BF16, true);
     else
-        finish_format(block, tile, rows, sums, bias, FORMAT_FP16, true);
+        finish_format(block, tile, rows, sums, sums_row, bias, FORMAT_FP16, true);
 }
 
 typedef struct Steps {
@@ -181,7 +181,7 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
     UNROLL for (int i = 0; i < rows; i++) {
         UNROLL for (int j = 0; j < vectors; j++) vector_store(&spilled[i][j * LANES], sums[i][j]);
     }
-    finish_in_memory(block, tile, rows, (const float(*)[PANEL_COLUMNS])spilled, bias);
+    finish_in_memory(block, tile, rows, spilled[0], PANEL_COLUMNS, bias);
 }
 
 typedef void (*TileFunction)(const GemmBlock *block, const Tile *tile, const float *bias,
@@ -209,22 +209,35 @@ TILES(7)
 TILES(8)
 #endif
 #if defined(__AVX512F__)
-    TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
+TILES(9)
+TILES(10)
+TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
 
-        static const TileFunction tile_functions[TILE_ROWS][TILE_VECTORS] = {
-            TILE_NAMES(1),  TILE_NAMES(2),  TILE_NAMES(3),  TILE_NAMES(4),  TILE_NAMES(5),
+    static const TileFunction tile_functions[TILE_ROWS][TILE_VECTORS] = {
+        TILE_NAMES(1),  TILE_NAMES(2),  TILE_NAMES(3),  TILE_NAMES(4),  TILE_NAMES(5),
 #if defined(__AVX2__) || defined(__aarch64__)
-            TILE_NAMES(6),
+        TILE_NAMES(6),
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
-            TILE_NAMES(7),  TILE_NAMES(8),
+        TILE_NAMES(7),  TILE_NAMES(8),
 #endif
 #if defined(__AVX512F__)
-            TILE_NAMES(9),  TILE_NAMES(10), TILE_NAMES(11), TILE_NAMES(12), TILE_NAMES(13),
-            TILE_NAMES(14),
+        TILE_NAMES(9),  TILE_NAMES(10), TILE_NAMES(11), TILE_NAMES(12), TILE_NAMES(13),
+        TILE_NAMES(14),
 #endif
 };
+
+static void load_bias(float bias[PANEL_COLUMNS], const GemmBlock *block, const Tile *tile) {
+    for (int j = 0; j < tile->columns; j += LANES)
+        vector_store(bias + j, load_columns(block->bias, block->bias_format, tile->column + j,
+                                            columns_at(tile, j)));
+}
+
+static int tile_columns(const GemmBlock *block, int64_t column) {
+    int64_t left = block->columns - column;
+    return (int)(left < PANEL_COLUMNS ? left : PANEL_COLUMNS);
+}
 
 // A tile of A stays in the first-level cache while the panels of B stream by, and the rows of C
 // that it fills are written from left to right.
@@ -243,12 +256,10 @@ static void multiply_block(const GemmBlock *block) {
         }
         tile.b = block->b;
         for (tile.column = 0; tile.column < block->columns; tile.column += PANEL_COLUMNS) {
-            int64_t left = block->columns - tile.column;
-            tile.columns = (int)(left < PANEL_COLUMNS ? left : PANEL_COLUMNS);
             float bias[PANEL_COLUMNS];
-            for (int j = 0; has_bias && j < tile.columns; j += LANES)
-                vector_store(bias + j, load_columns(block->bias, block->bias_format,
-                                                    tile.column + j, columns_at(&tile, j)));
+            tile.columns = tile_columns(block, tile.column);
+            if (has_bias)
+                load_bias(bias, block, &tile);
             int vectors = (tile.columns + LANES - 1) / LANES;
             tile_functions[rows - 1][vectors - 1](block, &tile, has_bias ? bias : NULL,
                                                   simple && tile.columns == vectors * LANES);
@@ -257,11 +268,24 @@ static void multiply_block(const GemmBlock *block) {
     }
 }
 
+static void finish_block(const GemmBlock *block, const float *sums, int64_t sums_row) {
+    Tile tile = {0};
+    for (; tile.column < block->columns; tile.column += PANEL_COLUMNS) {
+        float bias[PANEL_COLUMNS];
+        tile.columns = tile_columns(block, tile.column);
+        if (block->bias)
+            load_bias(bias, block, &tile);
+        finish_in_memory(block, &tile, (int)block->rows, sums + tile.column, sums_row,
+                         block->bias ? bias : NULL);
+    }
+}
+
 const GemmKernels ISA_NAME(gemm_kernels) = {
     .tile_rows = TILE_ROWS,
     .panel_columns = PANEL_COLUMNS,
     .vector_columns = LANES,
     .multiply = multiply_block,
+    .finish = finish_block,
     .pack = ISA_NAME(gemm_pack),
     .copy = ISA_NAME(gemm_copy),
 };

@@ -12,7 +12,7 @@ local module = {}
 local Module = {} -- the methods of all modules
 module.Module = Module
 
-function Module:init() end
+function Module.init() end
 
 function Module:forward()
     engine.fail(("%s: has no forward; write function %s:forward(x)"):format(self._class._name,
@@ -179,9 +179,9 @@ function Module:find(glob)
     walk(self, "", function(m, path)
         if path ~= "" and path:find(pattern) then found[#found + 1] = m end
     end, {})
-    function found:precision(precision)
-        for _, m in ipairs(self) do m:precision(precision) end
-        return self
+    function found.precision(_, precision)
+        for _, m in ipairs(found) do m:precision(precision) end
+        return found
     end
     return found
 end

@@ -222,7 +222,7 @@ void allocator_set_limit(Allocator *allocator, size_t bytes) {
 
 void *device_workspace(Device *device, size_t bytes, Error *error) {
     Allocator *allocator = device->allocator;
-    if (bytes <= allocator->workspace_bytes)
+    if (allocator->workspace && bytes <= allocator->workspace_bytes)
         return allocator->workspace;
     allocator_give(allocator, allocator->workspace);
     allocator->workspace = NULL;

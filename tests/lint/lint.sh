@@ -1,0 +1,42 @@
+#!/bin/sh
+# lint.sh [fast]   checks the tree below the current folder. `fast`: only what needs no tools.
+# One line a breach, "file:line: rule: what"; exit status 1 if there was any.
+set -u
+mode=${1:-all}
+here=$(dirname "$0")
+bad=0
+
+sources=$(find src lua gpu ui -name '*.[ch]' -o -name '*.cu' -o -name '*.def' 2>/dev/null | sort)
+scripts=$(find lua experiments -name '*.lua' | sort)
+# shellcheck disable=SC2086 # lists of files without spaces in their names
+{
+    awk -f "$here/includes.awk" "$here/rooms.txt" $sources || bad=1
+    awk -f "$here/words.awk" $sources $scripts || bad=1
+}
+[ "$mode" = fast ] && exit "$bad"
+
+tests=$(find tests -name '*.[ch]' | sort)
+shells=$(find . -name '*.sh' -not -path './build*' | sort)
+formatted=$(echo "$sources" | grep -v '\.def$')
+# shellcheck disable=SC2086
+{
+    clang-format --dry-run -Werror $formatted $tests || bad=1
+    luacheck -q $scripts || bad=1
+    shellcheck $shells .ci/run || bad=1
+}
+
+# The second compiler, with the house's warnings. Files under simd/ at the level that has most code.
+warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-unknown-warning-option"
+flags="-std=c17 -fopenmp -Isrc -I. -D_POSIX_C_SOURCE=200809L -I/usr/include/lua5.4"
+wide="-DMPBENCH_ISA=avx512 -march=x86-64-v4"
+tiles="-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16"
+for file in $(echo "$sources" | grep '\.c$'); do
+    case $file in
+    */simd/*) extra=$wide ;;
+    */amx/*) extra=$tiles ;;
+    *) extra= ;;
+    esac
+    # shellcheck disable=SC2086
+    clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' $warnings $extra "$file" || bad=1
+done
+exit "$bad"

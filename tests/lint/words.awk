@@ -1,0 +1,39 @@
+# Checks the text of source files: what was left open, length, how headers begin, and calls that the
+# engine never makes. Prints "file:line: rule: what"; the exit status says whether there was a breach.
+
+function breach(line, rule, what) {
+    printf "%s:%d: %s: %s\n", file, line, rule, what
+    bad = 1
+}
+
+function finish_file() {
+    if (file != "" && lines > 600)
+        breach(lines, "length", "more than 600 lines: two files in one")
+    if (file ~ /\.h$/ && !contract)
+        breach(1, "header", "does not open with its contract (a // comment)")
+    if (file ~ /\.h$/ && !once)
+        breach(1, "header", "lacks #pragma once")
+}
+
+FNR == 1 {
+    finish_file()
+    file = FILENAME
+    sub(/^\.\//, "", file)
+    contract = /^\/\//
+    once = 0
+    engine = file ~ /^src\/(base|number|kernel|tensor|grad|precision|ops|optim|data|run|cpu|ref)\//
+}
+
+{ lines = FNR }
+/^#pragma once/ { once = 1 }
+
+/(TO)DO|(FIX)ME|(XX)X|(HA)CK/ { breach(FNR, "open", "something was left to do") }
+
+engine && /(^|[^_a-zA-Z0-9])(printf|puts|exit|_exit|longjmp|setjmp)[ ]*\(/ && !/^[ \t]*\/\// {
+    breach(FNR, "engine", "the engine never prints, exits or jumps")
+}
+
+END {
+    finish_file()
+    exit bad
+}

@@ -21,7 +21,7 @@ OPT     ?= -O2 -g
 LUA_CFLAGS := $(shell pkg-config --cflags lua5.4 2>/dev/null || echo -I/usr/include/lua5.4)
 LUA_LIBS   := $(shell pkg-config --libs lua5.4 2>/dev/null || echo -llua5.4)
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -DMPBENCH_VERSION='"$(VERSION)"'
-CFLAGS   += -std=c17 $(OPT) $(WARN) -fopenmp -pthread -fno-math-errno
+CFLAGS   += -std=c17 $(OPT) $(WARN) -fopenmp -pthread -fno-math-errno -fno-trapping-math
 LDFLAGS  += -fopenmp -pthread
 LDLIBS   += -ldnnl $(LUA_LIBS) -lz -lm
 
@@ -69,7 +69,7 @@ $(BUILD)/%.o: %.c | $(BUILD)/deps.stamp
 define SIMD_RULE
 $(BUILD)/%.$(1).o: %.c | $(BUILD)/deps.stamp
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) -DMPBENCH_ISA=$(1) $$(CFLAGS) -O3 $$(ISA_FLAGS_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
+	$$(CC) $$(CPPFLAGS) -DMPBENCH_ISA=$(1) $$(CFLAGS) -O3 -fno-trapping-math $$(ISA_FLAGS_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call SIMD_RULE,$(i))))
 
@@ -92,7 +92,12 @@ TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
-	    $(filter-out %_test.c %.h,$^) $(LDLIBS)
+	    $(filter-out %_test.c %.h %.a,$^) $(filter %.a,$^) $(LDLIBS)
+
+# What the conformance tests share.
+CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/conformance/*.c)))
+$(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
+$(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
 test: $(BUILD)/mpbench $(TEST_BIN)
 	@MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)

@@ -1,0 +1,114 @@
+// Cases of attention and its gradient.
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/conformance/cases.h"
+
+typedef struct AttentionCase {
+    int64_t batch, queries, keys, heads, depth;
+    bool causal;
+    Layout layout;
+} AttentionCase;
+
+static const AttentionCase attention_cases[] = {
+    {2, 7, 7, 3, 8, false, LIES_DENSE},     {2, 7, 7, 3, 8, true, LIES_DENSE},
+    {1, 1, 1, 1, 1, true, LIES_DENSE},      {1, 5, 11, 2, 16, false, LIES_DENSE},
+    {2, 33, 33, 2, 5, true, LIES_DENSE},    {1, 64, 64, 2, 32, true, LIES_DENSE},
+    {1, 70, 70, 1, 64, false, LIES_DENSE},  {2, 9, 9, 2, 16, true, LIES_SLICED},
+    {2, 9, 9, 4, 16, false, LIES_PERMUTED}, {1, 130, 130, 2, 16, true, LIES_PERMUTED},
+};
+enum { ATTENTION_CASES = sizeof attention_cases / sizeof *attention_cases };
+
+static Shape query_shape(const AttentionCase *attention) {
+    return SHAPE(attention->batch, attention->queries, attention->heads, attention->depth);
+}
+
+static Shape key_shape(const AttentionCase *attention) {
+    return SHAPE(attention->batch, attention->keys, attention->heads, attention->depth);
+}
+
+static Shape sums_shape(const AttentionCase *attention) {
+    return SHAPE(attention->batch, attention->heads, attention->queries);
+}
+
+// How far a score may be off, in units of 2^-24: it is a sum of `depth` products.
+static double score_units(const AttentionCase *attention, double scale, const Case *test, int q,
+                          int k) {
+    return scale * case_largest(test, q) * case_largest(test, k) *
+           (sqrt((double)attention->depth) * sum_terms(attention->depth) / 4 + 4);
+}
+
+static Case *forward(Cases *cases, const AttentionCase *attention, OpId op, Format format,
+                     Values values) {
+    Case *test = case_new(cases, "%s%s", values_name(values), attention->causal ? ", causal" : "");
+    test->op = op;
+    test->output_count = op_table[op].outputs;
+    case_add(cases, test, format, query_shape(attention), attention->layout, values);
+    case_add(cases, test, format, key_shape(attention), attention->layout, values);
+    case_add(cases, test, format, key_shape(attention), attention->layout, values);
+    test->attr.attention =
+        (AttentionAttr){.scale = 1 / sqrt((double)attention->depth), .causal = attention->causal};
+    return test;
+}
+
+static void forward_case(Cases *cases, const AttentionCase *attention, Values values, Format out) {
+    Case *test = forward(cases, attention, OP_attention, cases->format, values);
+    double units = score_units(attention, test->attr.attention.scale, test, 0, 1);
+    // Only the values' signs are dropped: A is what the shares weigh.
+    test->signed_inputs = 3;
+    test->bound[0].absolute = 2 * units + sum_terms(attention->keys) + 16;
+    test->bound[1] = (Bound){.ulps = 2, .constant = units + sum_terms(attention->keys) + 8};
+    test->zeros_expected = values.kind == VALUES_ZEROS;
+    case_run(cases, test, out);
+}
+
+void cases_attention(Cases *cases) {
+    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, UNIFORM(-8, 8)};
+    for (int i = 0; i < ATTENTION_CASES; i++) {
+        forward_case(cases, &attention_cases[i], kinds[i % 4], cases->format);
+        forward_case(cases, &attention_cases[i], NORMAL, cases->format);
+        forward_case(cases, &attention_cases[i], NORMAL, FORMAT_FP32);
+    }
+}
+
+static void backward_case(Cases *cases, const AttentionCase *attention, Format dy_format,
+                          Format out) {
+    const Format format = cases->format;
+    Case *before = forward(cases, attention, OP_attention, format, NORMAL);
+    double *y = case_solve(cases, before, 0), *sums = case_solve(cases, before, 1);
+    Case *test = case_new(cases, "normal%s", attention->causal ? ", causal" : "");
+    case_add(cases, test, dy_format, query_shape(attention), attention->layout, NORMAL);
+    // The inputs of the forward pass, as they lay.
+    for (int i = 0; i < 3; i++) {
+        test->input[test->input_count++] = before->input[i];
+        before->input[i].values = NULL;
+    }
+    test->attr = before->attr;
+    case_free(before);
+    if (y && sums) {
+        case_add_given(test, format, query_shape(attention), y);
+        case_add_given(test, FORMAT_FP32, sums_shape(attention), sums);
+        double scale = test->attr.attention.scale, depth = (double)attention->depth;
+        double dy = case_largest(test, 0), q = case_largest(test, 1), k = case_largest(test, 2),
+               v = case_largest(test, 3);
+        double share = 2 * score_units(attention, scale, test, 1, 2) + 16;
+        // The gradient of a score: a sum of `depth` products of dy and v, less that of y.
+        double score = dy * v * sqrt(depth) * (share + sum_terms(attention->depth));
+        double many = sqrt((double)attention->queries) + sum_terms(attention->queries) / 4;
+        test->bound[0].constant = 2 * scale * score * k;
+        test->bound[1].constant = 2 * scale * score * q * many;
+        test->bound[2].constant = share * dy * many;
+        case_run(cases, test, out);
+    } else {
+        case_free(test);
+    }
+    free(y);
+    free(sums);
+}
+
+void cases_attention_backward(Cases *cases) {
+    for (int i = 0; i < ATTENTION_CASES; i++) {
+        backward_case(cases, &attention_cases[i], cases->format, cases->format);
+        backward_case(cases, &attention_cases[i], FORMAT_FP32, i & 1 ? cases->format : FORMAT_FP32);
+    }
+}

@@ -1,0 +1,134 @@
+// Cases of the matrix products.
+#include <math.h>
+
+#include "tests/conformance/cases.h"
+
+double sum_terms(int64_t count) {
+    return 8 + 2 * sqrt((double)count);
+}
+
+// Partial sums in fp32 err by at most one unit a term, whatever their order; the second counts what
+// the products themselves, or their splitting into halves, lose.
+static Bound product_bound(int64_t depth) {
+    return (Bound){.absolute = 2 * (double)depth + 2};
+}
+
+// What the second factor holds when the first holds `values`: no product leaves fp32.
+static Values partner(Format format, Values values, int64_t depth) {
+    if (values.kind == VALUES_LARGE && format != FORMAT_FP16)
+        return UNIFORM(-1.0 / (double)depth, 1.0 / (double)depth);
+    if (values.kind == VALUES_SUBNORMAL && format != FORMAT_FP16)
+        return (Values){VALUES_NORMAL, 0, 0x1p60};
+    if (values.kind == VALUES_INTEGERS || values.kind == VALUES_ZEROS)
+        return INTEGERS;
+    return NORMAL;
+}
+
+static void matmul_case(Cases *cases, Shape a, Layout a_lies, Shape b, Layout b_lies, Values values,
+                        Format out) {
+    int64_t depth = a.size[a.ndim - 1];
+    Case *test = case_new(cases, "%s", values_name(values));
+    case_add(cases, test, cases->format, a, a_lies, values);
+    case_add(cases, test, cases->format, b, b_lies, partner(cases->format, values, depth));
+    test->bound[0] = product_bound(depth);
+    test->zeros_expected = values.kind == VALUES_ZEROS;
+    case_run(cases, test, out);
+}
+
+void cases_matmul(Cases *cases) {
+    static const struct {
+        Shape a, b;
+    } shapes[] = {
+        {{2, {17, 33}}, {2, {33, 19}}},   {{2, {1, 1}}, {2, {1, 1}}},
+        {{2, {1, 64}}, {2, {64, 1}}},     {{2, {64, 1}}, {2, {1, 48}}},
+        {{2, {32, 32}}, {2, {32, 32}}},   {{2, {65, 130}}, {2, {130, 67}}},
+        {{2, {3, 300}}, {2, {300, 5}}},   {{3, {3, 7, 12}}, {3, {3, 12, 9}}},
+        {{3, {4, 5, 16}}, {2, {16, 8}}},  {{4, {2, 3, 16, 20}}, {4, {2, 3, 20, 24}}},
+        {{4, {2, 1, 3, 4}}, {2, {4, 6}}}, {{3, {1, 31, 2}}, {3, {1, 2, 31}}},
+        {{2, {128, 96}}, {2, {96, 160}}}, {{2, {0, 4}}, {2, {4, 3}}},
+    };
+    static const Layout layouts[] = {LIES_DENSE, LIES_TRANSPOSED, LIES_SLICED};
+    for (int i = 0; i < EVERY_KIND; i++)
+        matmul_case(cases, shapes[0].a, LIES_DENSE, shapes[0].b, LIES_DENSE, every_kind[i],
+                    cases->format);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        matmul_case(cases, shapes[i].a, LIES_DENSE, shapes[i].b, LIES_DENSE, INTEGERS,
+                    cases->format);
+        matmul_case(cases, shapes[i].a, LIES_DENSE, shapes[i].b, LIES_DENSE, NORMAL, FORMAT_FP32);
+        for (int k = 1; k < 9; k++) {
+            Values values = k & 1 ? NORMAL : INTEGERS;
+            matmul_case(cases, shapes[i].a, layouts[k / 3], shapes[i].b, layouts[k % 3], values,
+                        cases->format);
+        }
+    }
+    matmul_case(cases, SHAPE(5, 9, 8), LIES_BROADCAST, SHAPE(5, 8, 7), LIES_DENSE, INTEGERS,
+                cases->format);
+    matmul_case(cases, SHAPE(5, 9, 8), LIES_DENSE, SHAPE(5, 8, 7), LIES_BROADCAST, NORMAL,
+                cases->format);
+    // Large enough for every thread and for the blocked routes.
+    matmul_case(cases, SHAPE(257, 259), LIES_DENSE, SHAPE(259, 263), LIES_TRANSPOSED, NORMAL,
+                cases->format);
+    matmul_case(cases, SHAPE(130, 256), LIES_DENSE, SHAPE(256, 96), LIES_DENSE, INTEGERS,
+                cases->format);
+}
+
+typedef struct LinearCase {
+    Shape x;
+    int64_t features;
+    Layout x_lies, weight_lies;
+    bool bias;
+    Activation activation;
+    Format bias_format;
+} LinearCase;
+
+static void linear_case(Cases *cases, LinearCase linear, Values values, Format out) {
+    int64_t depth = linear.x.size[linear.x.ndim - 1];
+    Case *test = case_new(cases, "%s, activation %d", values_name(values), (int)linear.activation);
+    Values other = partner(cases->format, values, depth);
+    case_add(cases, test, cases->format, linear.x, linear.x_lies, values);
+    case_add(cases, test, cases->format, SHAPE(linear.features, depth), linear.weight_lies, other);
+    if (linear.bias)
+        case_add(cases, test, linear.bias_format, SHAPE(linear.features), LIES_DENSE,
+                 values.kind == VALUES_INTEGERS ? INTEGERS : NORMAL);
+    else
+        case_add_absent(test);
+    test->attr.linear.activation = linear.activation;
+    test->bound[0] = product_bound(depth + 1);
+    if (linear.activation == ACTIVATION_TANH || linear.activation == ACTIVATION_SIGMOID)
+        test->bound[0].ulps = 8;
+    test->zeros_expected = values.kind == VALUES_ZEROS;
+    case_run(cases, test, out);
+}
+
+void cases_linear(Cases *cases) {
+    const Format low = cases->format;
+    static const Shape shapes[] = {{2, {17, 33}},  {1, {7}},        {2, {1, 1}},
+                                   {2, {32, 128}}, {3, {3, 5, 16}}, {4, {2, 3, 2, 9}},
+                                   {2, {129, 64}}, {2, {8, 300}}};
+    static const int64_t features[] = {19, 5, 1, 64, 16, 33, 66, 10};
+    for (int i = 0; i < EVERY_KIND; i++)
+        linear_case(cases,
+                    (LinearCase){SHAPE(17, 33), 19, LIES_DENSE, LIES_DENSE,
+                                 every_kind[i].kind != VALUES_SUBNORMAL, ACTIVATION_NONE, low},
+                    every_kind[i], low);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int activation = 0; activation < ACTIVATION_COUNT; activation++) {
+            LinearCase linear = {shapes[i], features[i], LIES_DENSE, LIES_DENSE,
+                                 true,      activation,  FORMAT_FP32};
+            bool exact = activation == ACTIVATION_NONE || activation == ACTIVATION_RELU;
+            linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
+            linear.bias_format = low;
+            linear_case(cases, linear, NORMAL, FORMAT_FP32);
+            linear.bias = false;
+            linear_case(cases, linear, NORMAL, low);
+            linear.bias = true;
+            linear.x_lies = LIES_SLICED;
+            linear.weight_lies = activation & 1 ? LIES_SLICED : LIES_DENSE;
+            linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
+        }
+    LinearCase broadcast = {SHAPE(6, 24), 9, LIES_BROADCAST, LIES_DENSE, true, 0, low};
+    linear_case(cases, broadcast, INTEGERS, low);
+    LinearCase large = {SHAPE(130, 257), 134, LIES_DENSE, LIES_DENSE, true, ACTIVATION_RELU, low};
+    linear_case(cases, large, NORMAL, low);
+    linear_case(cases, large, INTEGERS, FORMAT_FP32);
+}

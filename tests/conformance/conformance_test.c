@@ -1,0 +1,158 @@
+// Every operation of ops.def, in every storage format, on every device, against the reference.
+//
+// A line "OP FORMAT DEVICE" says that all cases of the operation's family hold, or describes the
+// first that does not. The reference device is held against itself, in the format instead of in
+// double. $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
+#include "tests/conformance/cases.h"
+#include "tests/test.h"
+
+enum { MAX_DEVICES = 8 };
+
+static const Format storage_formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+enum { STORAGE_FORMATS = sizeof storage_formats / sizeof *storage_formats };
+
+static const FamilyCases families[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, ...) [OP_##name] = cases_##family,
+#include "kernel/ops.def"
+};
+
+static Device *ref, *devices[MAX_DEVICES];
+static int device_count;
+static const Report *current;
+
+typedef enum Support { SUPPORT_YES, SUPPORT_NO, SUPPORT_FAILS } Support;
+static Support matrix[OP_COUNT][STORAGE_FORMATS][MAX_DEVICES];
+
+static void every_case_holds(void) {
+    CHECK_MESSAGE(current->cases > 0, "no case was run");
+    CHECK_MESSAGE(current->failures == 0, "%d of %d cases fail, first: %s", current->failures,
+                  current->cases, current->first);
+}
+
+// One line for an operation in a format on a device; whether it holds.
+static bool print_line(OpId op, Format format, const Device *device, const Report *report) {
+    char name[160];
+    snprintf(name, sizeof name, "%s %s %s", op_table[op].name, format_name(format),
+             device->backend->name);
+    current = report;
+    test_run(name, every_case_holds);
+    return report->failures == 0;
+}
+
+// A kernel that is left out says why, and is refused by name.
+static void check_absence(Device *device, OpId op, Report *report) {
+    const char *why = device->backend->absences[op];
+    Case *test = case_new_of(op);
+    snprintf(test->about, sizeof test->about, "absent");
+    if (!why || !*why)
+        report_failure(report, test, "the kernel is absent without a reason");
+    compare_refusal(device, test, op_table[op].name, report);
+    case_free(test);
+}
+
+static void check_op(OpId op, int format_index) {
+    Report ref_report = {0}, reports[MAX_DEVICES] = {0};
+    Device *running[MAX_DEVICES];
+    Report running_reports[MAX_DEVICES] = {0};
+    int running_of[MAX_DEVICES];
+    Cases cases = {.op = op,
+                   .format = storage_formats[format_index],
+                   .ref = ref,
+                   .ref_report = &ref_report,
+                   .devices = running,
+                   .reports = running_reports,
+                   .random = (uint64_t)op * STORAGE_FORMATS + (uint64_t)format_index + 1};
+    for (int i = 0; i < device_count; i++) {
+        const Backend *backend = devices[i]->backend;
+        running_of[i] = -1;
+        if (!backend->kernels[op]) {
+            check_absence(devices[i], op, &reports[i]);
+            matrix[op][format_index][i] = SUPPORT_NO;
+        } else if (!backend->supports(devices[i], op, cases.format)) {
+            cases.refusing[cases.refusing_count++] = (Refusing){devices[i], &reports[i]};
+            matrix[op][format_index][i] = SUPPORT_NO;
+        } else {
+            running_of[i] = cases.device_count;
+            running[cases.device_count++] = devices[i];
+        }
+    }
+    families[op](&cases);
+    print_line(op, cases.format, ref, &ref_report);
+    for (int i = 0; i < device_count; i++) {
+        const Report *report = running_of[i] < 0 ? &reports[i] : &running_reports[running_of[i]];
+        if (!print_line(op, cases.format, devices[i], report))
+            matrix[op][format_index][i] = SUPPORT_FAILS;
+    }
+}
+
+static void write_matrix(const char *path) {
+    static const char *const words[] = {"yes", "no", "FAILS"};
+    FILE *file = fopen(path, "w");
+    if (!file) {
+        printf("not ok matrix: %s cannot be written\n", path);
+        test_failures++;
+        return;
+    }
+    fprintf(file, "%-24s", "operation");
+    for (int i = 0; i < device_count; i++)
+        for (int f = 0; f < STORAGE_FORMATS; f++)
+            fprintf(file, " %4s %-5s", devices[i]->backend->name, format_name(storage_formats[f]));
+    fputc('\n', file);
+    for (int op = 0; op < OP_COUNT; op++) {
+        fprintf(file, "%-24s", op_table[op].name);
+        for (int i = 0; i < device_count; i++)
+            for (int f = 0; f < STORAGE_FORMATS; f++)
+                fprintf(file, " %-10s", words[matrix[op][f][i]]);
+        for (int i = 0; i < device_count; i++)
+            if (devices[i]->backend->absences[op])
+                fprintf(file, " %s: %s", devices[i]->backend->name,
+                        devices[i]->backend->absences[op]);
+        fputc('\n', file);
+    }
+    fclose(file);
+}
+
+static bool open_devices(void) {
+    Error error;
+    if (!device_open("ref", 1, &ref, &error)) {
+        printf("not ok ref: %s\n", error.text);
+        return false;
+    }
+    for (const Backend *const *backend = backend_list; *backend; backend++) {
+        if (strcmp((*backend)->name, "ref") == 0)
+            continue;
+        // A device that this machine lacks is no failure; the processor is never lacking.
+        if (device_open((*backend)->name, 2, &devices[device_count], &error)) {
+            device_count++;
+        } else if (strcmp((*backend)->name, "cpu") == 0) {
+            printf("not ok %s: %s\n", (*backend)->name, error.text);
+            return false;
+        } else {
+            printf("skip %s: %s\n", (*backend)->name, error.text);
+        }
+    }
+    return true;
+}
+
+// Arguments, when there are some, name the operations to run.
+static bool is_wanted(OpId op, int count, char **names) {
+    for (int i = 1; i < count; i++)
+        if (strcmp(names[i], op_table[op].name) == 0)
+            return true;
+    return count < 2;
+}
+
+int main(int argc, char **argv) {
+    if (!open_devices())
+        return 1;
+    for (int op = 0; op < OP_COUNT; op++)
+        for (int f = 0; f < STORAGE_FORMATS && is_wanted((OpId)op, argc, argv); f++)
+            check_op((OpId)op, f);
+    const char *path = getenv("MPBENCH_MATRIX");
+    if (path && *path)
+        write_matrix(path);
+    for (int i = 0; i < device_count; i++)
+        device_close(devices[i]);
+    device_close(ref);
+    return test_end();
+}

@@ -1,0 +1,261 @@
+// The harness must bite: a device with a known fault is held against the reference, and every fault
+// must be found. The faulty device is the reference device with one thing done wrong.
+#include "tests/conformance/cases.h"
+#include "tests/test.h"
+
+typedef enum Fault {
+    FAULT_NONE,
+    FAULT_LAST_PLACES, // one element off by a few units of its last place
+    FAULT_BEHIND,      // one element written past the end
+    FAULT_BEFORE,      // one written before the beginning
+    FAULT_NO_NAN,      // NaN comes out as a number
+    FAULT_SIGN_OF_INFINITY,
+    FAULT_ZEROS,        // nothing but zeros
+    FAULT_UNTOUCHED,    // nothing at all
+    FAULT_STRIDES,      // inputs read as if they were dense
+    FAULT_BROADCAST,    // strides of 0 taken for 1
+    FAULT_INPUT,        // an input is overwritten
+    FAULT_ROUNDED_LOW,  // the result goes through bf16 on its way
+    FAULT_SUBNORMALS,   // subnormal fp16 numbers come out as 0
+    FAULT_NO_REFUSAL,   // a class past the end is taken
+    FAULT_SILENT_LABEL, // the refusal does not name the index
+    FAULT_FAILS,
+    FAULT_COUNT
+} Fault;
+
+static Fault fault; // what the faulty device does at the moment
+
+static View dense_again(const View *view) {
+    return view_dense(view->data, view->format, view->ndim, view->shape);
+}
+
+static KernelCall with_wrong_strides(const KernelCall *call) {
+    KernelCall changed = *call;
+    for (int i = 0; i < call->input_count; i++) {
+        if (fault == FAULT_STRIDES)
+            changed.input[i] = dense_again(&call->input[i]);
+        for (int d = 0; fault == FAULT_BROADCAST && d < call->input[i].ndim; d++)
+            if (changed.input[i].stride[d] == 0)
+                changed.input[i].stride[d] = 1;
+    }
+    return changed;
+}
+
+static void set_element(const View *view, int64_t index, uint32_t bits) {
+    if (format_table[view->format].bytes == 4)
+        ((uint32_t *)view->data)[index] = bits;
+    else
+        ((uint16_t *)view->data)[index] = (uint16_t)bits;
+}
+
+static uint32_t get_element(const View *view, int64_t index) {
+    if (format_table[view->format].bytes == 4)
+        return ((const uint32_t *)view->data)[index];
+    return ((const uint16_t *)view->data)[index];
+}
+
+static void change_every_element(const View *view, double (*change)(double value)) {
+    for (int64_t i = 0; i < view_count(view); i++) {
+        double value = format_decode(view->format, get_element(view, i));
+        set_element(view, i, format_encode(view->format, change(value), OVERFLOW_SATURATES));
+    }
+}
+
+static double without_nan(double value) {
+    return isnan(value) ? 1 : value;
+}
+
+static double without_sign_of_infinity(double value) {
+    return isinf(value) ? (double)INFINITY : value;
+}
+
+static double zero(double value) {
+    return 0 * (isfinite(value) ? value : 0);
+}
+
+static double through_bf16(double value) {
+    return format_round(FORMAT_BF16, value, OVERFLOW_SATURATES);
+}
+
+static double without_subnormals(double value) {
+    return fabs(value) < format_table[FORMAT_FP16].smallest_normal ? 0 : value;
+}
+
+static void spoil(const KernelCall *call) {
+    static double (*const changes[FAULT_COUNT])(double value) = {
+        [FAULT_NO_NAN] = without_nan,
+        [FAULT_SIGN_OF_INFINITY] = without_sign_of_infinity,
+        [FAULT_ZEROS] = zero,
+        [FAULT_ROUNDED_LOW] = through_bf16,
+        [FAULT_SUBNORMALS] = without_subnormals,
+    };
+    const View *y = &call->output[0];
+    int64_t count = view_count(y), last = count - 1;
+    if (changes[fault])
+        change_every_element(y, changes[fault]);
+    else if (fault == FAULT_LAST_PLACES && count)
+        set_element(y, last, get_element(y, last) + 3);
+    else if (fault == FAULT_BEHIND)
+        set_element(y, count, 0);
+    else if (fault == FAULT_BEFORE)
+        set_element(y, -1, 0);
+    else if (fault == FAULT_INPUT)
+        set_element(&call->input[0], 0, 0x1234);
+}
+
+static bool faulty_kernel(Device *device, const KernelCall *call, Error *error) {
+    extern const Backend ref_backend;
+    if (fault == FAULT_UNTOUCHED)
+        return true;
+    if (fault == FAULT_FAILS)
+        return error_fail(error, ERROR_FAILED, "planted");
+    KernelCall changed = with_wrong_strides(call);
+    bool done = ref_backend.kernels[call->op](device, &changed, error);
+    if (!done && fault == FAULT_NO_REFUSAL)
+        return true;
+    if (!done)
+        return fault == FAULT_SILENT_LABEL
+                   ? error_fail(error, ERROR_FAILED, "something is wrong somewhere")
+                   : false;
+    spoil(call);
+    return true;
+}
+
+static const FamilyCases families[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, ...) [OP_##name] = cases_##family,
+#include "kernel/ops.def"
+};
+
+// All cases of an operation on the faulty device.
+static Report report_of(Fault planted, OpId op, Format format) {
+    static Kernel kernels[OP_COUNT];
+    Report ref_report = {0}, report = {0};
+    Error error;
+    Device *ref, *faulty;
+    if (!device_open("ref", 1, &ref, &error) || !device_open("ref", 1, &faulty, &error)) {
+        report.failures = -1;
+        return report;
+    }
+    for (int i = 0; i < OP_COUNT; i++)
+        kernels[i] = faulty_kernel;
+    Backend backend = *faulty->backend;
+    backend.kernels = kernels;
+    faulty->backend = &backend;
+    Cases cases = {.op = op,
+                   .format = format,
+                   .ref = ref,
+                   .ref_report = &ref_report,
+                   .devices = &faulty,
+                   .reports = &report,
+                   .device_count = 1,
+                   .random = 1};
+    fault = planted;
+    families[op](&cases);
+    device_close(faulty);
+    device_close(ref);
+    CHECK_MESSAGE(ref_report.failures == 0, "%s", ref_report.first);
+    return report;
+}
+
+static void check_found(Fault planted, OpId op, Format format) {
+    Report report = report_of(planted, op, format);
+    CHECK_MESSAGE(report.failures > 0, "%s in %s: the fault is not found in %d cases",
+                  op_table[op].name, format_name(format), report.cases);
+}
+
+static void no_fault_is_found_where_there_is_none(void) {
+    static const OpId ops[] = {OP_add, OP_relu, OP_conv2d, OP_sum, OP_softmax, OP_gather};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        Report report = report_of(FAULT_NONE, ops[i], FORMAT_FP16);
+        CHECK_MESSAGE(report.failures == 0 && report.cases > 0, "%s", report.first);
+    }
+}
+
+// Operations whose results have one right rounding, and a product's cases of whole numbers.
+static void an_element_off_by_last_places_is_found(void) {
+    static const OpId ops[] = {OP_relu, OP_add, OP_conv2d, OP_max, OP_where, OP_cat};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        check_found(FAULT_LAST_PLACES, ops[i], i & 1 ? FORMAT_FP32 : FORMAT_BF16);
+}
+
+static void a_write_outside_an_output_is_found(void) {
+    check_found(FAULT_BEHIND, OP_mul, FORMAT_FP32);
+    check_found(FAULT_BEHIND, OP_softmax, FORMAT_FP16);
+    check_found(FAULT_BEFORE, OP_mul, FORMAT_BF16);
+}
+
+static void a_lost_nan_or_sign_is_found(void) {
+    check_found(FAULT_NO_NAN, OP_add, FORMAT_FP16);
+    check_found(FAULT_NO_NAN, OP_conv2d, FORMAT_BF16);
+    check_found(FAULT_SIGN_OF_INFINITY, OP_conv2d, FORMAT_FP16);
+    check_found(FAULT_SIGN_OF_INFINITY, OP_neg, FORMAT_FP32);
+}
+
+static void zeros_and_untouched_results_are_found(void) {
+    check_found(FAULT_ZEROS, OP_layer_norm, FORMAT_FP32);
+    check_found(FAULT_ZEROS, OP_attention_backward, FORMAT_BF16);
+    check_found(FAULT_ZEROS, OP_cross_entropy, FORMAT_FP16);
+    check_found(FAULT_UNTOUCHED, OP_avg_pool2d, FORMAT_FP16);
+    check_found(FAULT_FAILS, OP_avg_pool2d, FORMAT_FP16);
+}
+
+static void strides_that_are_ignored_are_found(void) {
+    check_found(FAULT_STRIDES, OP_tanh, FORMAT_FP32);
+    check_found(FAULT_STRIDES, OP_attention, FORMAT_FP16);
+    check_found(FAULT_STRIDES, OP_sum, FORMAT_BF16);
+    check_found(FAULT_BROADCAST, OP_sub, FORMAT_FP32);
+}
+
+static void an_input_that_is_overwritten_is_found(void) {
+    check_found(FAULT_INPUT, OP_cast, FORMAT_FP32);
+}
+
+static void rounding_twice_or_too_low_is_found(void) {
+    check_found(FAULT_ROUNDED_LOW, OP_layer_norm, FORMAT_FP16);
+    check_found(FAULT_ROUNDED_LOW, OP_attention, FORMAT_BF16);
+    check_found(FAULT_ROUNDED_LOW, OP_mse, FORMAT_FP32);
+    check_found(FAULT_ROUNDED_LOW, OP_conv2d_backward_weight, FORMAT_FP32);
+}
+
+static void lost_subnormals_of_fp16_are_found(void) {
+    check_found(FAULT_SUBNORMALS, OP_conv2d, FORMAT_FP16);
+    check_found(FAULT_SUBNORMALS, OP_relu, FORMAT_FP16);
+}
+
+static void values_that_should_be_refused_are_found(void) {
+    check_found(FAULT_NO_REFUSAL, OP_cross_entropy, FORMAT_FP32);
+    check_found(FAULT_SILENT_LABEL, OP_embedding, FORMAT_FP32);
+}
+
+// The bounds themselves, at the edges of the formats.
+static void numbers_are_accepted_up_to_their_bounds(void) {
+    CHECK(compare_number(FORMAT_FP32, 1, 1, 0));
+    CHECK(!compare_number(FORMAT_FP32, 1 + 0x1p-23, 1, 0));
+    CHECK(compare_number(FORMAT_FP32, 1 + 0x1p-23, 1, 0x1p-23));
+    CHECK(compare_number(FORMAT_BF16, 1, 1 + 0x1p-8, 0)); // a tie: to even
+    CHECK(!compare_number(FORMAT_BF16, 1 + 0x1p-7, 1 + 0x1p-8, 0));
+    CHECK(compare_number(FORMAT_FP16, (double)INFINITY, 65520, 0));
+    CHECK(!compare_number(FORMAT_FP16, 65504, 65520, 0));
+    CHECK(compare_number(FORMAT_FP16, 65504, 65520, 1));
+    CHECK(!compare_number(FORMAT_FP32, (double)NAN, 1, 1));
+    CHECK(!compare_number(FORMAT_FP32, 1, (double)NAN, 1));
+    CHECK(!compare_number(FORMAT_FP32, (double)INFINITY, -(double)INFINITY, 1));
+    CHECK(compare_number(FORMAT_FP32, 0, 0x1p-127, 0)); // may be flushed
+    CHECK(!compare_number(FORMAT_FP32, 0, 0x1p-126, 0));
+    CHECK(!compare_number(FORMAT_FP16, 0, 0x1p-24, 0));
+}
+
+int main(void) {
+    RUN_TEST(no_fault_is_found_where_there_is_none);
+    RUN_TEST(an_element_off_by_last_places_is_found);
+    RUN_TEST(a_write_outside_an_output_is_found);
+    RUN_TEST(a_lost_nan_or_sign_is_found);
+    RUN_TEST(zeros_and_untouched_results_are_found);
+    RUN_TEST(strides_that_are_ignored_are_found);
+    RUN_TEST(an_input_that_is_overwritten_is_found);
+    RUN_TEST(rounding_twice_or_too_low_is_found);
+    RUN_TEST(lost_subnormals_of_fp16_are_found);
+    RUN_TEST(values_that_should_be_refused_are_found);
+    RUN_TEST(numbers_are_accepted_up_to_their_bounds);
+    return test_end();
+}

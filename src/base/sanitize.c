@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 typedef struct Range {
     uint32_t first, last;
 } Range;
@@ -49,30 +51,6 @@ static bool is_unseen(uint32_t code) {
     return (code & 0xfffe) == 0xfffe; // the last two of every plane are not characters
 }
 
-// Length of the UTF-8 character at text, or 0 when its bytes are not one (cut, overlong, a
-// surrogate, beyond U+10FFFF).
-static size_t decode(const unsigned char *text, size_t length, uint32_t *code) {
-    unsigned char lead = text[0];
-    if (lead < 0x80) {
-        *code = lead;
-        return 1;
-    }
-    size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || size > length)
-        return 0;
-    uint32_t value = lead & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        value = value << 6 | (text[i] & 0x3fu);
-    }
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    if (value < smallest[size] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-        return 0;
-    *code = value;
-    return size;
-}
-
 // Writes the visible form of an unseen character.
 static size_t show(char *out, size_t size, uint32_t code) {
     const char *named = code == '\n' ? "\\n" : code == '\t' ? "\\t" : code == '\r' ? "\\r" : NULL;
@@ -88,7 +66,7 @@ static size_t sanitize(char *out, size_t size, const char *text, size_t length, 
     size_t kept = 0;
     while (next < end) {
         uint32_t code = 0;
-        size_t taken = decode(next, (size_t)(end - next), &code);
+        size_t taken = utf8_decode(next, (size_t)(end - next), &code);
         char visible[16];
         const char *piece = (const char *)next;
         size_t piece_length = taken;

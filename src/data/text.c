@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "data/file.h"
 
 enum { CODE_POINTS = 0x110000, SET_WORDS = CODE_POINTS / 64 };
@@ -21,30 +22,6 @@ const char *const *text_default_paths(int *count) {
 }
 
 // ---- UTF-8 --------------------------------------------------------------------------------------
-
-// Reads one code point; returns its length in bytes, or 0 when the bytes are not UTF-8 (too long a
-// form, a surrogate, beyond U+10FFFF or cut).
-static size_t utf8_decode(const uint8_t *bytes, size_t left, uint32_t *point) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint8_t first = bytes[0];
-    if (first < 0x80) {
-        *point = first;
-        return 1;
-    }
-    size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (first < 0xC2 || first > 0xF4 || left < length)
-        return 0;
-    uint32_t value = first & (0xFFu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((bytes[i] & 0xC0) != 0x80)
-            return 0;
-        value = value << 6 | (bytes[i] & 0x3F);
-    }
-    if (value < least[length] || value >= CODE_POINTS || (value >= 0xD800 && value < 0xE000))
-        return 0;
-    *point = value;
-    return length;
-}
 
 static size_t utf8_encode(uint32_t point, char out[4]) {
     size_t length = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;

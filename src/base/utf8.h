@@ -1,0 +1,9 @@
+// base/utf8.h: reads text as UTF-8, strictly. Nothing here allocates or fails. Any thread.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Reads one code point; returns its length in bytes, or 0 when the bytes are not one (cut, a form
+// that is too long, a surrogate, beyond U+10FFFF). `left` is at least 1.
+size_t utf8_decode(const unsigned char *bytes, size_t left, uint32_t *point);

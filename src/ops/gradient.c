@@ -36,9 +36,8 @@ static Tensor *product(Engine *engine, Tensor *x, bool swap_x, Tensor *y, bool s
 static Tensor *as_rows(Engine *engine, Tensor *x, Error *error) {
     if (x->view.ndim == 2)
         return tensor_hold(x);
-    int64_t shape[2] = {-1, x->view.shape[x->view.ndim - 1]};
-    if (tensor_count(x) == 0)
-        shape[0] = 0;
+    int64_t width = x->view.shape[x->view.ndim - 1];
+    int64_t shape[2] = {width ? tensor_count(x) / width : 0, width};
     return op_reshape(engine, x, 2, shape, error);
 }
 
@@ -81,13 +80,21 @@ GRADIENT_RULE(linear) {
     Tensor *x = node->saved[0], *w = node->saved[1];
     Tensor *dz = before_activation(context, node->attr.linear.activation, output_grad[0],
                                    node->saved[2], error);
-    Tensor *rows = NULL, *dz_rows = NULL;
+    Tensor *rows = NULL, *dz_rows = NULL, *dx_rows = NULL;
     bool done = false;
     if (!dz || !(dz_rows = as_rows(context, dz, error)))
         goto cleanup;
-    if (gradient_wanted(node, 0) &&
-        !(input_grad[0] = product(context, dz, false, w, false, gradient_format(node, 0), error)))
-        goto cleanup;
+    if (gradient_wanted(node, 0)) {
+        const GradShape *input = &node->inputs[0];
+        dx_rows = product(context, dz_rows, false, w, false, gradient_format(node, 0), error);
+        if (!dx_rows)
+            goto cleanup;
+        input_grad[0] = input->ndim == 2
+                            ? tensor_hold(dx_rows)
+                            : op_reshape(context, dx_rows, input->ndim, input->shape, error);
+        if (!input_grad[0])
+            goto cleanup;
+    }
     if (gradient_wanted(node, 1)) {
         rows = as_rows(context, x, error);
         if (!rows || !(input_grad[1] = product(context, dz_rows, true, rows, false,
@@ -104,6 +111,7 @@ GRADIENT_RULE(linear) {
 cleanup:
     tensor_release(dz);
     tensor_release(dz_rows);
+    tensor_release(dx_rows);
     tensor_release(rows);
     return done;
 }

@@ -276,6 +276,11 @@ double *case_solve(Cases *cases, Case *test, int output) {
 }
 
 void case_run(Cases *cases, Case *test, Format format) {
+    if (cases->runner) {
+        cases->runner(cases, test);
+        case_free(test);
+        return;
+    }
     Expected expected = {0};
     if (shape_outputs(test, format, cases->ref_report) &&
         expected_make(&expected, cases->ref, test, cases->ref_report)) {
@@ -294,7 +299,7 @@ void case_run(Cases *cases, Case *test, Format format) {
 }
 
 void case_refused(Cases *cases, Case *test, Format format, const char *needle) {
-    if (shape_outputs(test, format, cases->ref_report)) {
+    if (!cases->runner && shape_outputs(test, format, cases->ref_report)) {
         compare_refusal(cases->ref, test, needle, cases->ref_report);
         for (int i = 0; i < cases->device_count; i++)
             compare_refusal(cases->devices[i], test, needle, &cases->reports[i]);

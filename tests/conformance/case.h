@@ -73,8 +73,12 @@ typedef struct Refusing {
 } Refusing;
 enum { CASES_MAX_REFUSING = 8 };
 
+typedef struct Cases Cases;
+// What is done with a case instead of comparing it; it does not free it.
+typedef void (*CaseRunner)(Cases *cases, const Case *test);
+
 // Everything that a family's cases are built and run with: one operation in one format.
-typedef struct Cases {
+struct Cases {
     OpId op;
     Format format;
     Device *ref;
@@ -85,7 +89,8 @@ typedef struct Cases {
     Refusing refusing[CASES_MAX_REFUSING];
     int refusing_count;
     uint64_t random;
-} Cases;
+    CaseRunner runner; // NULL: compare
+};
 
 // A number in [0, 1).
 double cases_uniform(Cases *cases);

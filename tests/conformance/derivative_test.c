@@ -1,0 +1,248 @@
+// Every derivative rule against central differences, in float64 on the reference device.
+//
+// The cases are those of the conformance test: an operation that has a rule is differentiated in
+// each case whose inputs are ordinary numbers (kinks, infinities and the ends of formats have no
+// derivative to compare). The result is weighted by random numbers and summed; for each floating
+// input, the slope along a random direction must be what the walk back says.
+#include "grad/tape.h"
+#include "ops/engine.h"
+#include "ops/gradient.h"
+#include "tests/conformance/cases.h"
+#include "tests/test.h"
+
+static const FamilyCases families[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, ...) [OP_##name] = cases_##family,
+#include "kernel/ops.def"
+};
+
+static Engine *engine;
+static int compared;      // slopes, of the current operation
+static char failure[400]; // the first that differs
+
+// ---- inputs
+// --------------------------------------------------------------------------------------
+
+// Whether a slope exists: finite, of moderate size, and off the quarters on which kinks and ties
+// lie (values of topk are all different, by 1 at least).
+static bool is_smooth(const Case *test) {
+    for (int i = 0; i < test->input_count; i++) {
+        const CaseInput *input = &test->input[i];
+        if (input->absent || !format_is_floating(input->view.format))
+            continue;
+        for (int64_t k = 0; k < input->storage; k++) {
+            double value = input->values[k];
+            bool smooth = fabs(value) > 1e-2 && fabs(value) < 1000 && 4 * value != rint(4 * value);
+            if (!isnan(value) && !smooth && test->op != OP_topk)
+                return false;
+        }
+        if (view_count(&input->view) == 0)
+            return false;
+    }
+    return true;
+}
+
+static double element(const CaseInput *input, int64_t index) {
+    int64_t at = input->offset;
+    for (int d = input->view.ndim - 1; d >= 0; d--) {
+        at += index % input->view.shape[d] * input->view.stride[d];
+        index /= input->view.shape[d];
+    }
+    return input->values[at];
+}
+
+// The input as a dense tensor: fp64 for floating formats, moved by `step` along `direction`.
+static Tensor *tensor_of(const CaseInput *input, const double *direction, double step) {
+    int64_t count = view_count(&input->view);
+    Format format = format_is_floating(input->view.format) ? FORMAT_FP64 : input->view.format;
+    double *wide = malloc((size_t)count * sizeof *wide);
+    int32_t *ints = malloc((size_t)count * sizeof *ints);
+    uint8_t *bytes = malloc((size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        double value = element(input, i);
+        wide[i] = value + (direction ? step * direction[i] : 0);
+        ints[i] = (int32_t)value;
+        bytes[i] = (uint8_t)value;
+    }
+    const void *host = format == FORMAT_FP64    ? (void *)wide
+                       : format == FORMAT_INT32 ? (void *)ints
+                                                : bytes;
+    Tensor *tensor = tensor_from_host(engine->device, format, input->view.ndim, input->view.shape,
+                                      host, MEMORY_DATA, NULL);
+    free(wide);
+    free(ints);
+    free(bytes);
+    return tensor;
+}
+
+// ---- one operation as a function of its inputs
+// ----------------------------------------------------
+
+static double *random_numbers(Cases *cases, int64_t count) {
+    double *numbers = malloc((size_t)(count ? count : 1) * sizeof *numbers);
+    for (int64_t i = 0; i < count; i++)
+        numbers[i] = cases_uniform(cases) * 2 - 1;
+    return numbers;
+}
+
+// Outputs that take part: floating ones whose gradient the rules expect to arrive.
+static int outputs_that_count(OpId op) {
+    return op_table[op].outputs > 0 ? 1 : 0;
+}
+
+// The weighted sum of the first output; NULL weights ask for its number of elements in *sum.
+static bool run_forward(const Case *test, Tensor *const *inputs, const double *weights, double *sum,
+                        Tensor **result, Error *error) {
+    Tensor *outputs[OP_MAX_OUTPUTS];
+    OpAttr attr = test->attr;
+    attr.has_out_format = true;
+    attr.out_format = FORMAT_FP64;
+    if (!op_apply(engine, test->op, inputs, test->input_count, &attr, outputs, error))
+        return false;
+    for (int i = outputs_that_count(test->op); i < op_table[test->op].outputs; i++)
+        tensor_release(outputs[i]);
+    int64_t count = tensor_count(outputs[0]);
+    *sum = (double)count;
+    if (weights) {
+        double *values = malloc((size_t)(count ? count : 1) * sizeof *values);
+        *sum = 0;
+        bool read =
+            outputs[0]->view.format == FORMAT_FP64 && tensor_read(outputs[0], values, error);
+        for (int64_t i = 0; read && i < count; i++)
+            *sum += weights[i] * values[i];
+        free(values);
+    }
+    if (result)
+        *result = outputs[0];
+    else
+        tensor_release(outputs[0]);
+    return true;
+}
+
+static bool differentiable_input(const Case *test, int input) {
+    if (test->input[input].absent || !format_is_floating(test->input[input].view.format))
+        return false;
+    if ((test->op == OP_bce || test->op == OP_bce_with_logits) && input == 1)
+        return false; // targets of these have no derivative here, by name
+    return !(test->op == OP_batch_norm_infer && input > 2); // running statistics are constants
+}
+
+static void note(const Case *test, int input, double slope, double expected) {
+    if (!failure[0])
+        snprintf(failure, sizeof failure,
+                 "%s, input %d: the walk back gives %.12g, differences %.12g", test->about, input,
+                 slope, expected);
+}
+
+// The slope of the weighted sum along `direction` of one input, by differences.
+static double slope_by_differences(const Case *test, int moved, const double *direction,
+                                   const double *weights) {
+    const double step = 1e-5;
+    double side[2] = {0, 0};
+    for (int s = 0; s < 2; s++) {
+        Tensor *inputs[OP_MAX_INPUTS] = {NULL};
+        for (int i = 0; i < test->input_count; i++)
+            if (!test->input[i].absent)
+                inputs[i] =
+                    tensor_of(&test->input[i], i == moved ? direction : NULL, s ? step : -step);
+        if (!run_forward(test, inputs, weights, &side[s], NULL, NULL))
+            side[s] = NAN;
+        for (int i = 0; i < test->input_count; i++)
+            tensor_release(inputs[i]);
+    }
+    return (side[1] - side[0]) / (2 * step);
+}
+
+// Gradients of weights, and what is taken from statistics, come in fp32 by contract.
+static double slope_by_gradient(const Tensor *input, const double *direction) {
+    if (!input->grad)
+        return 0;
+    int64_t count = tensor_count(input);
+    Tensor *gradient = op_cast(engine, input->grad, FORMAT_FP64, NULL);
+    double *values = malloc((size_t)count * sizeof *values), sum = 0;
+    bool read = gradient && tensor_count(gradient) == count && tensor_read(gradient, values, NULL);
+    for (int64_t i = 0; i < count; i++)
+        sum += read ? values[i] * direction[i] : NAN;
+    free(values);
+    tensor_release(gradient);
+    return sum;
+}
+
+static void differentiate(Cases *cases, const Case *test) {
+    if (!is_smooth(test))
+        return;
+    Error error = {0};
+    Tensor *inputs[OP_MAX_INPUTS] = {NULL};
+    Tensor *result = NULL, *seed = NULL;
+    double *weights = NULL, count = 0;
+    for (int i = 0; i < test->input_count; i++) {
+        if (test->input[i].absent)
+            continue;
+        inputs[i] = tensor_of(&test->input[i], NULL, 0);
+        inputs[i]->requires_grad = differentiable_input(test, i);
+    }
+    bool done = run_forward(test, inputs, NULL, &count, &result, &error);
+    if (done && tensor_wants_grad(result) && count > 0) {
+        weights = random_numbers(cases, (int64_t)count);
+        seed = tensor_from_host(engine->device, FORMAT_FP64, result->view.ndim, result->view.shape,
+                                weights, MEMORY_DATA, NULL);
+        done = engine_backward(engine, result, seed, NULL, &error);
+        for (int i = 0; done && i < test->input_count; i++) {
+            if (!inputs[i] || !inputs[i]->requires_grad)
+                continue;
+            double *direction = random_numbers(cases, tensor_count(inputs[i]));
+            double slope = slope_by_gradient(inputs[i], direction);
+            double expected = slope_by_differences(test, i, direction, weights);
+            // Rounding in the differences themselves: sums of up to thousands, over 1e-5; and in
+            // what the contract keeps in fp32. A function that is NaN here has no slope.
+            if (!isnan(expected) &&
+                !(fabs(slope - expected) <= 2e-6 * (1 + fabs(expected) + sqrt(count))))
+                note(test, i, slope, expected);
+            compared += !isnan(expected);
+            free(direction);
+        }
+    }
+    if (!done && !failure[0])
+        snprintf(failure, sizeof failure, "%s: %s", test->about, error.text);
+    free(weights);
+    tensor_release(seed);
+    tensor_release(result);
+    for (int i = 0; i < test->input_count; i++)
+        tensor_release(inputs[i]);
+}
+
+static void slopes_agree(void) {
+    CHECK_MESSAGE(!failure[0], "%s", failure);
+    CHECK_MESSAGE(compared > 0, "no case was smooth enough to compare");
+}
+
+int main(void) {
+    Error error = {0};
+    Device *device;
+    Preset preset;
+    if (!device_open("ref", 1, &device, &error) ||
+        !preset_resolve("fp32", device, &preset, NULL, 0, &error) ||
+        !(engine = engine_new(device, &preset, 1, &error))) {
+        printf("not ok derivatives: %s\n", error.text);
+        return 1;
+    }
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!gradient_table[op]->rule)
+            continue;
+        Report report = {0};
+        Cases cases = {.op = (OpId)op,
+                       .format = FORMAT_FP32,
+                       .ref = device,
+                       .ref_report = &report,
+                       .random = (uint64_t)op + 77,
+                       .runner = differentiate};
+        compared = 0;
+        failure[0] = 0;
+        families[op](&cases);
+        char name[64];
+        snprintf(name, sizeof name, "derivative of %s", op_table[op].name);
+        test_run(name, slopes_agree);
+    }
+    engine_free(engine);
+    device_close(device);
+    return test_end();
+}

@@ -12,7 +12,7 @@ enum {
     // A tile of so many steps stays in the first-level cache while panels of B stream by from the
     // second, where a block of B of so many bytes stays while the rows of A pass.
     DEPTH_BLOCK = 384,
-    B_BLOCK_BYTES = 640 << 10,
+    B_BLOCK_BYTES = 896 << 10,
     TILES_TOGETHER = 8, // of A, packed in one sweep
     // An operand of so many bytes is read where it lies.
     DIRECT_BYTES = 32 << 10,

@@ -4,7 +4,7 @@
 #include "cpu/simd/gemm_vector.h"
 
 // Panels that are filled side by side, so that each row of the source is read in one stretch.
-enum { PANELS_AT_ONCE = 8 };
+enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8 };
 
 static const void *source_at(const GemmSource *source, int64_t line, int64_t step) {
     int64_t at = line * source->line_stride + step * source->step_stride;
@@ -38,6 +38,10 @@ ALWAYS_INLINE void pack_rows(float *to, int width, const GemmSource *source, con
         for (int64_t k = 0; k < depth; k++) {
             bool follows = k + 1 < depth && source->step_stride >= lines + LANES - 1;
             float *out = to + first * depth + k * width;
+            // Rows are too short and too far apart for the processor to see where this leads.
+            const char *ahead = source_at(source, first, k + ROWS_AHEAD);
+            for (int64_t i = 0; i < here * (format == FORMAT_FP32 ? 4 : 2); i += 64)
+                __builtin_prefetch(ahead + i);
             for (int64_t i = 0; i < here; i += width, out += width * depth) {
                 const void *from = source_at(source, first + i, k);
                 int left = (int)(here - i < width ? here - i : width);

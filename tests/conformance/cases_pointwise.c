@@ -62,6 +62,8 @@ static void unary_case(Cases *cases, const UnaryRow *row, Constants constants, S
         values.kind == VALUES_UNIFORM || !row->error ? row->error : 4 * row->error + 4;
     if (row->forward == OP_affine) // a x and b may cancel
         test->bound[0].constant = 2 * (fabs(constants.a) * case_largest(test, 0) + 1);
+    if (row->forward == OP_gelu) // 1 + erf(x) cancels for negative x
+        test->bound[0].constant = 2 * fmin(case_largest(test, 0), 4);
     test->zeros_expected = values.kind != VALUES_UNIFORM;
     case_run(cases, test, out);
 }

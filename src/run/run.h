@@ -133,7 +133,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
 // ---- told by the binding ------------------------------------------------------------------------
 
 bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) MUST_CHECK;
-// The loops that train say when an evaluation begins and ends: its time is not the steps'.
+// The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
+// before the first step starts the clock afresh.
 void run_pause_clock(Run *run);
 void run_resume_clock(Run *run);
 // A step has ended. *stop is set when it was the last one, or when somebody asked for the end.
@@ -153,9 +154,12 @@ void run_finish(Run *run, const Error *error);
 // ---- read by commands ---------------------------------------------------------------------------
 
 const RunSeries *run_series(const Run *run, const char *name); // NULL: never logged
+// Over the time spent in steps; the first step, which makes what the others find made, is left out.
+// 0: too early to say.
+double run_steps_per_second(const Run *run);
 // The object of cli.md. `id` 0: null.
 void run_write_json(const Run *run, int64_t id, JsonWriter *json);
 
 // Async-signal-safe; any thread. The step in progress is finished.
 void run_request_stop(int signal_number);
-int run_stop_requested(void); // the signal, or 0
+int run_stop_requested(void); // the signal, or 0; run_request_stop(0) takes a request back

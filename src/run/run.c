@@ -1,0 +1,196 @@
+#include "run/run.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "run/run_private.h"
+
+const char *run_status_name(RunStatus status) {
+    static const char *const names[] = {
+        [RUN_RUNNING] = "running", [RUN_PAUSED] = "paused", [RUN_FINISHED] = "finished",
+        [RUN_STOPPED] = "stopped", [RUN_FAILED] = "failed", [RUN_DEAD] = "dead",
+    };
+    return names[status];
+}
+
+void run_copy_text(char *out, size_t size, const char *text) {
+    size_t length = strlen(text);
+    if (length >= size)
+        length = size - 1;
+    memcpy(out, text, length);
+    out[length] = 0;
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+Run *run_new(const RunOptions *options, Error *error) {
+    RunState *state = calloc(1, sizeof *state);
+    if (!state) {
+        error_fail(error, ERROR_MEMORY, "no memory for the run");
+        return NULL;
+    }
+    Run *run = &state->run;
+    run->options = options;
+    run->status = RUN_RUNNING;
+    run->step_limit = options->steps;
+    run->total_steps = options->steps;
+    run->epochs = options->epochs;
+    run->scale_last = run->scale_min = run->scale_max = 1;
+    state->loss_step = state->bad_loss_step = -1;
+    const char *device = options->device;
+    if (!device || strcmp(device, "auto") == 0)
+        device = "cpu";
+    Preset preset;
+    char why[1];
+    if (!preset_resolve("fp32", NULL, &preset, why, 0, error) ||
+        !device_open(device, options->threads, &run->device, error) ||
+        !(run->engine = engine_new(run->device, &preset, options->seed, error))) {
+        run_free(run);
+        return NULL;
+    }
+    run->started = clock_seconds();
+    run_resume_clock(run);
+    return run;
+}
+
+void run_free(Run *run) {
+    if (!run)
+        return;
+    run_drop_pending(run_state(run));
+    engine_free(run->engine);
+    device_close(run->device);
+    free(run);
+}
+
+static bool set_rules(Policy *policy, const RunLayerRule *rules, int count, Error *error) {
+    for (int i = 0; i < count; i++)
+        if (!policy_set(policy, rules[i].pattern, rules[i].precision, NULL, error))
+            return false;
+    return true;
+}
+
+bool run_configure(Run *run, const char *experiment, const char *default_precision,
+                   const RunLayerRule *rules, int rule_count, Error *error) {
+    const RunOptions *options = run->options;
+    assert(policy_layer_count(run->engine->policy) == 1); // only "no layer"
+    run_copy_text(run->experiment, sizeof run->experiment, experiment);
+    run_copy_text(run->name, sizeof run->name, options->name ? options->name : experiment);
+    const char *precision = options->precision  ? options->precision
+                            : default_precision ? default_precision
+                                                : "auto";
+    Preset preset;
+    if (!preset_resolve(precision, run->device, &preset, run->precision_why,
+                        sizeof run->precision_why, error) ||
+        !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
+                          &run->scale_rule, error))
+        return false;
+    run_copy_text(run->precision, sizeof run->precision, preset.name);
+    Policy *policy = policy_new(&preset, error);
+    if (!policy)
+        return false;
+    policy_free(run->engine->policy);
+    run->engine->policy = policy;
+    if (!set_rules(policy, rules, rule_count, error) ||
+        !set_rules(policy, options->layers, options->layer_count, error))
+        return false;
+    if (run->precision_why[0]) {
+        char text[256];
+        snprintf(text, sizeof text, "precision auto: %s, since %s", preset.name,
+                 run->precision_why);
+        run_event(run, text);
+    }
+    return true;
+}
+
+bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) {
+    if (run->parameter_count == RUN_MAX_PARAMETERS)
+        return error_fail(error, ERROR_FAILED, "params: more than %d parameters",
+                          RUN_MAX_PARAMETERS);
+    run->parameters[run->parameter_count++] = *parameter;
+    return true;
+}
+
+void run_finish(Run *run, const Error *error) {
+    if (run->status != RUN_RUNNING && run->status != RUN_PAUSED)
+        return;
+    RunState *state = run_state(run);
+    run_read_pending(state, INT64_MAX);
+    run_tell_skip(state);
+    run_pause_clock(run);
+    run->ended = clock_seconds();
+    bool stopped = run_stop_requested() && !state->reached_limit;
+    if (error && error->code != ERROR_STOPPED) {
+        run->status = RUN_FAILED;
+        run->error = *error;
+    } else {
+        run->status = stopped || (error && !state->reached_limit) ? RUN_STOPPED : RUN_FINISHED;
+    }
+}
+
+// ---- the clock of the steps ---------------------------------------------------------------------
+
+double run_clock(const Run *run) {
+    const RunState *state = (const RunState *)run;
+    return run->training_seconds + (state->clock_runs ? clock_seconds() - state->clock_from : 0);
+}
+
+void run_pause_clock(Run *run) {
+    run->training_seconds = run_clock(run);
+    run_state(run)->clock_runs = false;
+}
+
+void run_resume_clock(Run *run) {
+    RunState *state = run_state(run);
+    run_pause_clock(run);
+    if (run->step == 0) // what came before the first step was no training
+        run->training_seconds = 0;
+    state->clock_from = clock_seconds();
+    state->clock_runs = true;
+}
+
+double run_steps_per_second(const Run *run) {
+    double seconds = run_clock(run) - ((const RunState *)run)->first_step_seconds;
+    return run->step > 1 && seconds > 0 ? (double)(run->step - 1) / seconds : 0;
+}
+
+// ---- what is said about it ----------------------------------------------------------------------
+
+void run_event(Run *run, const char *text) {
+    if (run->observer.event)
+        run->observer.event(run->observer.context, run, text);
+}
+
+void run_diagnose(Run *run, const char *kind, const char *layer, const char *format, ...) {
+    for (int i = 0; i < run->diagnosis_count; i++)
+        if (strcmp(run->diagnoses[i].kind, kind) == 0 &&
+            strncmp(run->diagnoses[i].layer, layer, RUN_NAME_SIZE - 1) == 0)
+            return;
+    if (run->diagnosis_count == RUN_MAX_DIAGNOSES)
+        return;
+    RunDiagnosis *diagnosis = &run->diagnoses[run->diagnosis_count++];
+    run_copy_text(diagnosis->kind, sizeof diagnosis->kind, kind);
+    run_copy_text(diagnosis->layer, sizeof diagnosis->layer, layer);
+    diagnosis->step = run->step;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(diagnosis->text, sizeof diagnosis->text, format, arguments);
+    va_end(arguments);
+    run_event(run, diagnosis->text);
+}
+
+// ---- asking for the end -------------------------------------------------------------------------
+
+// A signal handler has no other way to reach the run than a variable of the program.
+static volatile sig_atomic_t stop_signal;
+
+void run_request_stop(int signal_number) {
+    stop_signal = signal_number;
+}
+
+int run_stop_requested(void) {
+    return stop_signal;
+}

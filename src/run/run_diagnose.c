@@ -1,0 +1,122 @@
+// What a run can see by itself that its user should know (precision.md §7).
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "run/run_private.h"
+
+static void check_pattern(Run *run, const char *pattern) {
+    const Policy *policy = run->engine->policy;
+    Nearest nearest;
+    nearest_begin(&nearest, pattern);
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const char *name = policy_layer(policy, i)->name;
+        if (fnmatch(pattern, name, 0) == 0)
+            return;
+        nearest_offer(&nearest, name);
+    }
+    run_diagnose(run, "layer_pattern", pattern,
+                 "--layer %.60s: no layer has such a name%s%.60s%s; it changed nothing", pattern,
+                 nearest.best ? " (did you mean " : "", nearest.best ? nearest.best : "",
+                 nearest.best ? "?)" : "");
+}
+
+static bool is_low(Format format) {
+    return format == FORMAT_FP16 || format == FORMAT_BF16;
+}
+
+// Weights that are kept low lose updates smaller than half a step of their format.
+static void check_masters(Run *run) {
+    for (int i = 0; i < run->optimizer_count; i++)
+        for (int j = 0; j < optimizer_parameter_count(run->optimizers[i]); j++) {
+            const Tensor *tensor = optimizer_parameter(run->optimizers[i], j);
+            if (!is_low(tensor->view.format))
+                continue;
+            const char *format = format_name(tensor->view.format);
+            const char *name = parameter_of(tensor) ? parameter_of(tensor)->name : "";
+            run_diagnose(run, "no_masters", "",
+                         "%.60s and what is like it is kept in %s without an fp32 master: updates "
+                         "under 1/%d of a weight are lost; use -p %s, which keeps masters",
+                         name[0] ? name : "a parameter", format,
+                         2 << format_table[tensor->view.format].mantissa_bits, format);
+            return;
+        }
+}
+
+void run_check_setup(RunState *state) {
+    Run *run = &state->run;
+    for (int i = 0; i < run->options->layer_count; i++)
+        check_pattern(run, run->options->layers[i].pattern);
+    check_masters(run);
+}
+
+// ---- gradients that vanish ----------------------------------------------------------------------
+
+typedef struct Vanished {
+    double flushed, nonzero; // over all parameters
+    double worst;            // share in one of them
+    const char *worst_name;
+} Vanished;
+
+static void add_vanished(Vanished *sum, Optimizer *optimizer) {
+    int count = optimizer_parameter_count(optimizer);
+    GradStats *stats = calloc((size_t)count, sizeof *stats);
+    if (!stats)
+        return; // a diagnosis less
+    optimizer_read_stats(optimizer, stats);
+    for (int i = 0; i < count; i++) {
+        double nonzero = (double)(stats[i].count - stats[i].zeros);
+        double flushed = (double)stats[i].flushed;
+        sum->flushed += flushed;
+        sum->nonzero += nonzero;
+        const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
+        if (nonzero > 0 && flushed / nonzero > sum->worst && parameter) {
+            sum->worst = flushed / nonzero;
+            sum->worst_name = parameter->name;
+        }
+    }
+    free(stats);
+}
+
+void run_check_underflow(RunState *state) {
+    enum { FIRST_LOOK = 10, LOOK_EVERY = 1000 };
+    const double worth_saying = 0.05;
+    Run *run = &state->run;
+    if (run->step != FIRST_LOOK && run->step % LOOK_EVERY != 0)
+        return;
+    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
+    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 ||
+        (kind != SCALE_NONE && kind != SCALE_STATIC))
+        return;
+    Vanished sum = {0};
+    for (int i = 0; i < run->optimizer_count; i++)
+        add_vanished(&sum, run->optimizers[i]);
+    if (!(sum.nonzero > 0) || sum.flushed / sum.nonzero < worth_saying)
+        return;
+    run_diagnose(run, "no_scaler", "",
+                 "%.1f %% of the gradients round to zero in fp16 at scale %g (%.1f %% in %.60s): "
+                 "use --loss-scale dynamic",
+                 100 * sum.flushed / sum.nonzero, run->scale_last, 100 * sum.worst,
+                 sum.worst_name ? sum.worst_name : "one");
+}
+
+// ---- the loss -----------------------------------------------------------------------------------
+
+void run_check_loss(RunState *state, const char *series, double value, int64_t step) {
+    if (strncmp(series, "loss", 4) != 0)
+        return;
+    state->loss_step = step;
+    if (isfinite(value))
+        return;
+    state->bad_loss_step = step;
+    bool is_fp16 = policy_preset(state->run.engine->policy)->low == FORMAT_FP16;
+    const char *what = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    run_diagnose(&state->run, "loss_not_finite", "",
+                 "%.60s is %s after step %lld: the forward pass overflowed, which no loss scale "
+                 "mends%s; look for large activations, log(0) and divisions, or lower the learning "
+                 "rate",
+                 series, what, (long long)step,
+                 is_fp16 ? " (fp16 ends at 65504: try -p bf16, or fp32 for the last layers)" : "");
+}

@@ -1,0 +1,114 @@
+// Points of series and results. A point that is a tensor waits here until a later step has ended,
+// so that reading it makes nobody wait.
+#include <math.h>
+#include <string.h>
+
+#include "run/run_private.h"
+
+const RunSeries *run_series(const Run *run, const char *name) {
+    for (int i = 0; i < run->series_count; i++)
+        if (strcmp(run->series[i].name, name) == 0)
+            return &run->series[i];
+    return NULL;
+}
+
+// The series of this name, made when it is new; -1 when it cannot be.
+static int find_series(Run *run, const char *name, Error *error) {
+    const RunSeries *found = run_series(run, name);
+    if (found)
+        return (int)(found - run->series);
+    if (strlen(name) >= RUN_NAME_SIZE) {
+        error_fail(error, ERROR_FAILED, "log: the name of a series has up to %d bytes, not %zu",
+                   RUN_NAME_SIZE - 1, strlen(name));
+        return -1;
+    }
+    if (run->series_count == RUN_MAX_SERIES) {
+        error_fail(error, ERROR_FAILED, "log: %s: a run has up to %d series", name, RUN_MAX_SERIES);
+        return -1;
+    }
+    RunSeries *series = &run->series[run->series_count];
+    run_copy_text(series->name, sizeof series->name, name);
+    series->best = (double)NAN;
+    return run->series_count++;
+}
+
+static void add_point(RunState *state, int index, double value, int64_t step) {
+    RunSeries *series = &state->run.series[index];
+    if (series->count++ == 0)
+        series->first = value;
+    series->last = value;
+    if (isfinite(value) && !(series->best <= value))
+        series->best = value;
+    run_check_loss(state, series->name, value, step);
+}
+
+void run_read_pending(RunState *state, int64_t step) {
+    int read = 0;
+    for (; read < state->pending_count && state->pending[read].step < step; read++) {
+        PendingPoint *point = &state->pending[read];
+        double value;
+        if (tensor_item(point->value, &value, NULL))
+            add_point(state, point->series, value, point->step);
+        tensor_release(point->value);
+    }
+    if (read == 0)
+        return;
+    state->pending_count -= read;
+    memmove(state->pending, state->pending + read,
+            (size_t)state->pending_count * sizeof *state->pending);
+}
+
+void run_drop_pending(RunState *state) {
+    for (int i = 0; i < state->pending_count; i++)
+        tensor_release(state->pending[i].value);
+    state->pending_count = 0;
+}
+
+bool run_log(Run *run, const char *name, Tensor *value, Error *error) {
+    RunState *state = run_state(run);
+    if (tensor_count(value) != 1) {
+        char text[96];
+        tensor_describe(value, text, sizeof text);
+        return error_fail(error, ERROR_FAILED,
+                          "log: %s: one value is wanted, the tensor is %s; reduce it first", name,
+                          text);
+    }
+    int series = find_series(run, name, error);
+    if (series < 0)
+        return false;
+    if (state->pending_count == RUN_MAX_PENDING)
+        run_read_pending(state, INT64_MAX);
+    // A view of its own: the tensor would keep the whole graph that made it.
+    Tensor *held = tensor_view(value, &value->view, error);
+    if (!held)
+        return false;
+    state->pending[state->pending_count++] = (PendingPoint){series, run->step, held};
+    return true;
+}
+
+bool run_log_number(Run *run, const char *name, double value, Error *error) {
+    int series = find_series(run, name, error);
+    if (series < 0)
+        return false;
+    run_read_pending(run_state(run), INT64_MAX); // points of one series stay in order
+    add_point(run_state(run), series, value, run->step);
+    return true;
+}
+
+bool run_result(Run *run, const char *name, double value, Error *error) {
+    RunMetric *metric = NULL;
+    for (int i = 0; i < run->metric_count && !metric; i++)
+        if (strcmp(run->metrics[i].name, name) == 0)
+            metric = &run->metrics[i];
+    if (!metric) {
+        if (strlen(name) >= RUN_NAME_SIZE || run->metric_count == RUN_MAX_METRICS)
+            return error_fail(error, ERROR_FAILED,
+                              "result: %.80s: a run has up to %d results, with names of up to %d "
+                              "bytes",
+                              name, RUN_MAX_METRICS, RUN_NAME_SIZE - 1);
+        metric = &run->metrics[run->metric_count++];
+        run_copy_text(metric->name, sizeof metric->name, name);
+    }
+    metric->value = value;
+    return true;
+}

@@ -1,0 +1,180 @@
+// The boundary between two steps. On the way where nothing happens it costs a few reads of
+// counters: a small model takes forty thousand steps a second.
+#include <stdio.h>
+#include <string.h>
+
+#include "run/run_private.h"
+
+typedef enum StepOutcome { STEP_WITHOUT_UPDATE, STEP_APPLIED, STEP_SKIPPED } StepOutcome;
+
+// What one optimizer did since the last boundary.
+static StepOutcome observe_optimizer(WatchedOptimizer *watched, Optimizer *optimizer,
+                                     char culprit[RUN_NAME_SIZE]) {
+    uint64_t applied = optimizer_applied(optimizer);
+    if (watched->optimizer != optimizer || applied < watched->applied)
+        *watched = (WatchedOptimizer){.optimizer = optimizer};
+    bool has_applied = applied > watched->applied;
+    watched->applied = applied;
+    if (has_applied)
+        return STEP_APPLIED;
+    OptimizerReport report = optimizer_report(optimizer);
+    bool has_skipped = report.skipped > watched->skipped;
+    watched->skipped = report.skipped;
+    if (has_skipped && !culprit[0] && report.culprit)
+        run_copy_text(culprit, RUN_NAME_SIZE, report.culprit);
+    return has_skipped ? STEP_SKIPPED : STEP_WITHOUT_UPDATE;
+}
+
+static StepOutcome observe_optimizers(RunState *state, char culprit[RUN_NAME_SIZE]) {
+    Run *run = &state->run;
+    StepOutcome outcome = STEP_WITHOUT_UPDATE;
+    for (int i = 0; i < run->optimizer_count; i++) {
+        StepOutcome one = observe_optimizer(&state->watched[i], run->optimizers[i], culprit);
+        if (one > outcome) // one that skipped makes the step a skipped one
+            outcome = one;
+    }
+    return outcome;
+}
+
+static void include_scale(Run *run, double scale) {
+    run->scale_last = scale;
+    if (scale < run->scale_min)
+        run->scale_min = scale;
+    if (scale > run->scale_max)
+        run->scale_max = scale;
+}
+
+static void observe_scale(RunState *state) {
+    Run *run = &state->run;
+    if (!run->scaler)
+        return;
+    if (run->scaler != state->watched_scaler) { // what it started from counts too
+        const ScaleRule *rule = scaler_rule(run->scaler);
+        double initial = (double)scale_state_initial(rule).scale;
+        if (!state->watched_scaler)
+            run->scale_last = run->scale_min = run->scale_max = initial;
+        include_scale(run, initial);
+        state->watched_scaler = run->scaler;
+    }
+    double scale = scaler_get(run->scaler);
+    if (scale != run->scale_last)
+        include_scale(run, scale);
+}
+
+// ---- skips --------------------------------------------------------------------------------------
+
+void run_tell_skip(RunState *state) {
+    SkippedStep *skip = &state->waiting;
+    if (skip->step == 0)
+        return;
+    Run *run = &state->run;
+    char text[400], scale[96] = "";
+    if (skip->has_scale)
+        snprintf(scale, sizeof scale, " at scale %g", skip->scale);
+    // A loss may be logged before its step ends or after.
+    bool has_loss = state->loss_step >= skip->step - 1;
+    bool is_bad = state->bad_loss_step >= skip->step - 1;
+    int used =
+        snprintf(text, sizeof text, "step %lld skipped: the gradient of %s is not finite%s",
+                 (long long)skip->step, skip->culprit[0] ? skip->culprit : "a parameter", scale);
+    const char *cause = !has_loss ? ""
+                        : is_bad ? "; the loss is not finite either, so the forward pass overflowed"
+                                 : "; the loss is finite, so only the way back overflowed";
+    used += snprintf(text + used, sizeof text - (size_t)used, "%s", cause);
+    if (skip->has_scale && run->scale_last != skip->scale)
+        snprintf(text + used, sizeof text - (size_t)used, "; the scale is now %g", run->scale_last);
+    skip->step = 0;
+    run_event(run, text);
+}
+
+// 20 skips in a row that the scale can do nothing about: going on is pointless.
+static bool fail_at_floor(RunState *state, Error *error) {
+    Run *run = &state->run;
+    run_read_pending(state, INT64_MAX);
+    bool is_bad = state->bad_loss_step >= run->step - 2;
+    run_tell_skip(state);
+    const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
+    char scale[96] = "no loss scale in use";
+    if (run->scaler)
+        snprintf(scale, sizeof scale, "the loss scale at %g, from where it does not fall",
+                 run->scale_last);
+    const char *where = is_bad ? "forward: the loss itself is not finite"
+                               : "backward: the loss is finite as far as it was logged";
+    run_diagnose(run, "scale_floor", culprit,
+                 "%d steps in a row skipped with %s; first not finite: the gradient of %s (%s)",
+                 run->skips_in_a_row, scale, culprit, where);
+    return error_fail(
+        error, ERROR_FAILED,
+        "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
+        "the first gradient that is not finite is that of %s (%s); set that layer to "
+        "bf16 or fp32 with --layer, lower the learning rate, or check the data",
+        run->skips_in_a_row, scale, culprit, where);
+}
+
+static bool is_stuck(const Run *run) {
+    if (run->skips_in_a_row < RUN_SKIPS_AT_FLOOR)
+        return false;
+    return !run->scaler || scaler_state(run->scaler).skips_at_floor >= RUN_SKIPS_AT_FLOOR;
+}
+
+static bool count_skip(RunState *state, double scale_before, const char *culprit, Error *error) {
+    Run *run = &state->run;
+    run->skipped++;
+    run->skips_in_a_row++;
+    run_copy_text(run->culprit, sizeof run->culprit, culprit);
+    state->waiting =
+        (SkippedStep){.step = run->step, .scale = scale_before, .has_scale = run->scaler != NULL};
+    run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
+    return !is_stuck(run) || fail_at_floor(state, error);
+}
+
+// ---- changes from outside -----------------------------------------------------------------------
+
+static void apply_changes(Run *run) {
+    const Policy *policy = run->engine->policy;
+    if (policy_apply_queued(run->engine->policy) == 0)
+        return;
+    char text[256];
+    int used =
+        snprintf(text, sizeof text, "precision changed after step %lld:", (long long)run->step);
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const PolicyLayer *layer = policy_layer(policy, i);
+        if (layer->own == LAYER_AUTO || (size_t)used + strlen(layer->name) + 8 > sizeof text)
+            continue;
+        used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", layer->name,
+                         layer_precision_name(layer->own));
+    }
+    run_event(run, text);
+}
+
+// ---- the boundary -------------------------------------------------------------------------------
+
+bool run_step_ended(Run *run, bool *stop, Error *error) {
+    RunState *state = run_state(run);
+    *stop = false;
+    run->step++;
+    run_read_pending(state, run->step);
+    double scale_before = run->scale_last;
+    if (run->scaler && run->scaler != state->watched_scaler)
+        scale_before = (double)scale_state_initial(scaler_rule(run->scaler)).scale;
+    run_tell_skip(state);
+    char culprit[RUN_NAME_SIZE] = "";
+    StepOutcome outcome = observe_optimizers(state, culprit);
+    observe_scale(state);
+    if (outcome == STEP_APPLIED) {
+        run->applied++;
+        run->skips_in_a_row = 0;
+    }
+    bool done = outcome != STEP_SKIPPED || count_skip(state, scale_before, culprit, error);
+    apply_changes(run);
+    if (run->step == 1) {
+        state->first_step_seconds = run_clock(run);
+        run_check_setup(state);
+    }
+    run_check_underflow(state);
+    if (run->observer.step)
+        run->observer.step(run->observer.context, run);
+    state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;
+    *stop = state->reached_limit || run_stop_requested();
+    return done;
+}

@@ -196,23 +196,18 @@ typedef void (*TileFunction)(const GemmBlock *block, const Tile *tile, const flo
 #define TILE_NAMES(rows) \
     { tile_##rows##x1, tile_##rows##x2 }
 
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
-TILES(5)
+// clang-format off
+TILES(1) TILES(2) TILES(3) TILES(4) TILES(5)
 #if defined(__AVX2__) || defined(__aarch64__)
 TILES(6)
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
-TILES(7)
-TILES(8)
+TILES(7) TILES(8)
 #endif
 #if defined(__AVX512F__)
-TILES(9)
-TILES(10)
-TILES(11) TILES(12) TILES(13) TILES(14)
+TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 #endif
+    // clang-format on
 
     static const TileFunction tile_functions[TILE_ROWS][TILE_VECTORS] = {
         TILE_NAMES(1),  TILE_NAMES(2),  TILE_NAMES(3),  TILE_NAMES(4),  TILE_NAMES(5),

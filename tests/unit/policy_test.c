@@ -1,0 +1,155 @@
+// The policy: which format an operation runs in, by class, preset, layer and region.
+#include "precision/policy.h"
+#include "tests/test.h"
+
+static const AutocastRegion on = {.enabled = true}, off = {.enabled = false};
+
+static Policy *policy_of(const char *name) {
+    Preset preset;
+    Error error = {0};
+    if (!preset_resolve(name, NULL, &preset, NULL, 0, &error)) {
+        printf("not ok preset %s: %s\n", name, error.text);
+        exit(1);
+    }
+    return policy_new(&preset, NULL);
+}
+
+// The output's format of an operation whose inputs are all in `input`.
+static Format output_of(const Policy *policy, int layer, AutocastRegion region, OpId op,
+                        Format input) {
+    OpFormats formats = {.output = FORMAT_COUNT};
+    if (!policy_decide(policy, layer, region, op, input, input, &formats, NULL))
+        return FORMAT_COUNT;
+    return formats.output;
+}
+
+static void each_class_does_what_the_table_says(void) {
+    Policy *policy = policy_of("fp16");
+    CHECK_INT(output_of(policy, 0, on, OP_linear, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_attention, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_softmax, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_layer_norm, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_cross_entropy, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_sum, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_relu, FORMAT_FP16), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_mean, FORMAT_FP16), FORMAT_FP16);
+    OpFormats formats;
+    CHECK(policy_decide(policy, 0, on, OP_add, FORMAT_FP16, FORMAT_FP32, &formats, NULL));
+    CHECK_INT(formats.output, FORMAT_FP32);
+    policy_free(policy);
+}
+
+static void outside_autocast_nothing_is_cast(void) {
+    Policy *policy = policy_of("fp16");
+    CHECK_INT(output_of(policy, 0, off, OP_linear, FORMAT_FP32), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, off, OP_linear, FORMAT_FP16), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, off, OP_softmax, FORMAT_FP16), FORMAT_FP16);
+    policy_free(policy);
+}
+
+static void a_format_given_to_the_region_beats_the_preset(void) {
+    Policy *policy = policy_of("fp16");
+    AutocastRegion region = {.enabled = true, .given = true, .format = FORMAT_BF16};
+    CHECK_INT(output_of(policy, 0, region, OP_linear, FORMAT_FP32), FORMAT_BF16);
+    policy_free(policy);
+}
+
+static void a_layer_set_beats_the_class_and_is_inherited(void) {
+    Policy *policy = policy_of("fp16");
+    int block = policy_add_layer(policy, "block", 0, NULL);
+    int inner = policy_add_layer(policy, "block.fc", block, NULL);
+    int other = policy_add_layer(policy, "other", 0, NULL);
+    int matched = 0;
+    CHECK(policy_set(policy, "block", LAYER_FP32, &matched, NULL));
+    CHECK_INT(matched, 1);
+    CHECK_INT(output_of(policy, inner, on, OP_linear, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, inner, on, OP_relu, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, other, on, OP_linear, FORMAT_FP16), FORMAT_FP16);
+    CHECK(policy_set(policy, "block.fc", LAYER_BF16, NULL, NULL));
+    CHECK_INT(output_of(policy, inner, on, OP_linear, FORMAT_FP32), FORMAT_BF16);
+    CHECK(policy_set(policy, "block.fc", LAYER_AUTO, NULL, NULL));
+    CHECK_INT(output_of(policy, inner, on, OP_linear, FORMAT_FP16), FORMAT_FP32);
+    policy_free(policy);
+}
+
+static void the_last_rule_wins_for_layers_to_come_too(void) {
+    Policy *policy = policy_of("fp16");
+    CHECK(policy_set(policy, "*", LAYER_FP32, NULL, NULL));
+    CHECK(policy_set(policy, "attn*", LAYER_BF16, NULL, NULL));
+    int attention = policy_add_layer(policy, "attn1", 0, NULL);
+    int head = policy_add_layer(policy, "head", 0, NULL);
+    CHECK_INT(policy_layer(policy, attention)->in_force, LAYER_BF16);
+    CHECK_INT(policy_layer(policy, head)->in_force, LAYER_FP32);
+    policy_free(policy);
+}
+
+static void a_queued_change_waits_for_the_boundary(void) {
+    Policy *policy = policy_of("fp16");
+    int head = policy_add_layer(policy, "head", 0, NULL);
+    CHECK(policy_queue(policy, "head", LAYER_FP32, NULL));
+    CHECK_INT(policy_layer(policy, head)->in_force, LAYER_AUTO);
+    CHECK_INT(policy_apply_queued(policy), 1);
+    CHECK_INT(policy_layer(policy, head)->in_force, LAYER_FP32);
+    CHECK_INT(policy_apply_queued(policy), 0);
+    policy_free(policy);
+}
+
+static void all_low_presets_spare_batch_norm_and_losses(void) {
+    Policy *policy = policy_of("O2");
+    CHECK_INT(output_of(policy, 0, on, OP_softmax, FORMAT_FP16), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_layer_norm, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_cross_entropy, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_mse, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_batch_norm, FORMAT_FP32), FORMAT_FP32);
+    CHECK(policy_preset(policy)->masters);
+    policy_free(policy);
+    policy = policy_of("O3");
+    CHECK(!policy_preset(policy)->masters);
+    CHECK_TEXT(policy_preset(policy)->loss_scale, "1");
+    policy_free(policy);
+}
+
+static void bce_on_probabilities_is_banned_under_a_low_format(void) {
+    Policy *policy = policy_of("fp16");
+    Error error = {0};
+    OpFormats formats;
+    CHECK(!policy_decide(policy, 0, on, OP_bce, FORMAT_FP16, FORMAT_FP16, &formats, &error));
+    CHECK_CONTAINS(error.text, "bce_with_logits");
+    CHECK(policy_decide(policy, 0, off, OP_bce, FORMAT_FP32, FORMAT_FP32, &formats, &error));
+    policy_free(policy);
+}
+
+static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
+    Error error = {0};
+    Preset preset;
+    LayerPrecision layer;
+    CHECK(!preset_resolve("fp8", NULL, &preset, NULL, 0, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK_CONTAINS(error.text, "fp8");
+    CHECK(!layer_precision_parse("tf32", &layer, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK(!preset_resolve("fp12", NULL, &preset, NULL, 0, &error));
+    CHECK_INT(error.code, ERROR_USAGE);
+}
+
+static void auto_says_why(void) {
+    Preset preset;
+    char why[160] = "";
+    CHECK(preset_resolve("auto", NULL, &preset, why, sizeof why, NULL));
+    CHECK_TEXT(preset.name, "fp32");
+    CHECK(strlen(why) > 20);
+}
+
+int main(void) {
+    RUN_TEST(each_class_does_what_the_table_says);
+    RUN_TEST(outside_autocast_nothing_is_cast);
+    RUN_TEST(a_format_given_to_the_region_beats_the_preset);
+    RUN_TEST(a_layer_set_beats_the_class_and_is_inherited);
+    RUN_TEST(the_last_rule_wins_for_layers_to_come_too);
+    RUN_TEST(a_queued_change_waits_for_the_boundary);
+    RUN_TEST(all_low_presets_spare_batch_norm_and_losses);
+    RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
+    RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
+    RUN_TEST(auto_says_why);
+    return test_end();
+}

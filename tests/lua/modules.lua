@@ -1,0 +1,130 @@
+-- Models from Lua: names, parameters, precision by layer, what autocast restores, the loop's parts.
+local mp = require "mp"
+local testing = require "testing"
+local nn, F, test, equal, near, fails =
+    mp.nn, mp.fn, testing.test, testing.equal, testing.near, testing.fails
+
+return mp.experiment { name = "modules", precision = { default = "bf16" }, run = function(run)
+    local Net = nn.class "Net"
+    function Net:init()
+        self.body = nn.Sequential { nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8):named "mid" }
+        self.heads = { nn.Linear(8, 2), nn.Linear(8, 3) }
+    end
+    function Net:forward(x)
+        x = self.body(x)
+        return self.heads[1](x), self.heads[2](x)
+    end
+    local net = run:model(Net(), "N")
+
+    test("parameters_have_names_in_a_fixed_order", function()
+        local names = {}
+        for name in net:named_parameters() do names[#names + 1] = name end
+        equal(names, { "body.linear1.weight", "body.linear1.bias", "body.mid.weight",
+            "body.mid.bias", "heads.1.weight", "heads.1.bias", "heads.2.weight", "heads.2.bias" })
+        equal(#net:parameters(), 8)
+    end)
+
+    test("layers_are_registered_under_the_models_name", function()
+        local found = {}
+        for _, layer in ipairs(mp.policy().layers) do found[layer.name] = layer.precision end
+        equal(found["N.body.mid"], "auto")
+        equal(found["N.heads.2"], "auto")
+    end)
+
+    test("autocast_runs_products_low_and_restores_after_an_error", function()
+        local x = mp.randn(2, 4)
+        local a = mp.autocast(function() return (net(x)) end)
+        equal(a:dtype(), "bf16")
+        equal(net(x):dtype(), "fp32")
+        mp.autocast(function()
+            equal(mp.autocast(false, function() return (net(x)) end):dtype(), "fp32")
+            equal((net(x)):dtype(), "bf16")
+            equal(mp.autocast("fp16", function() return (net(x)) end):dtype(), "fp16")
+        end)
+        fails("boom", mp.autocast, function() error("boom") end)
+        equal(mp.policy().autocast, false)
+    end)
+
+    test("a_layer_set_to_fp32_runs_in_fp32", function()
+        net.heads[1]:precision "fp32"
+        local a, b = mp.autocast(function() return net(mp.randn(2, 4)) end)
+        equal(a:dtype(), "fp32")
+        equal(b:dtype(), "bf16")
+        net:find("heads.*"):precision "auto"
+        equal(mp.autocast(function() return (net(mp.randn(2, 4))) end):dtype(), "bf16")
+        fails("fp8", function() net.heads[1]:precision "fp8" end)
+    end)
+
+    test("a_shape_error_names_the_layer", function()
+        fails("N.body.linear1: input has 5 features, weight wants 4", net, mp.randn(2, 5))
+        near(net(mp.randn(2, 4)):shape()[1], 2, 0)
+    end)
+
+    test("wrong_modules_are_named", function()
+        fails("Linear: in: a positive whole number expected", nn.Linear, 0, 3)
+        fails("Linear.bais: no such field; did you mean bias?", nn.Linear, 1, 1, { bais = false })
+        fails("Sequential: element 2", nn.Sequential, { nn.ReLU(), 3 })
+        fails("mp.nn.Linaer: no such name; did you mean Linear?", function() return nn.Linaer end)
+        fails("has no forward", nn.class("Empty")(), mp.zeros(1))
+        fails("32 is no multiple of 5 heads", nn.Attention, 32, 5)
+    end)
+
+    test("dropout_and_batch_norm_know_training_from_evaluation", function()
+        local dropout, norm = nn.Dropout(0.5), nn.BatchNorm(3)
+        local ones = mp.ones(4, 250)
+        local dropped = dropout(ones):sum():item()
+        assert(dropped ~= 1000 and dropped > 600 and dropped < 1400, dropped)
+        dropout:eval()
+        equal(dropout(ones):sum():item(), 1000)
+        local x = mp.randn(64, 3) * 2 + 5
+        norm(x)
+        near(norm.running_mean:table(), (x:mean(1) * 0.1):table(), 1e-5)
+        norm:eval()
+        local before = norm.running_mean:table()
+        norm(x)
+        equal(norm.running_mean:table(), before)
+    end)
+
+    test("optimizers_and_scalers_check_what_they_are_given", function()
+        local params = { mp.zeros(2):requires_grad(true) }
+        fails("SGD: lr", mp.optim.SGD, params, {})
+        fails("no option momentun; did you mean momentum?", mp.optim.SGD, params,
+            { lr = 1, momentun = 1 })
+        fails("a list of tensors", mp.optim.Adam, 3, { lr = 1 })
+        fails("no option grow; did you mean growth?", mp.scaler, { grow = 2 })
+        equal(mp.scaler "torch":get(), 65536)
+        equal(mp.scaler(1024):get(), 1024)
+    end)
+
+    test("a_training_step_in_every_part_reduces_the_loss", function()
+        local model = run:model(nn.Sequential { nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3) }, "M")
+        local opt = mp.optim.Adam(model:parameters(), { lr = 0.02 })
+        local scaler = mp.scaler { init = 1024, interval = 10 }
+        local x, y = mp.randn(30, 8), mp.randint(3, 30)
+        local first, last
+        for _ = 1, 60 do
+            opt:zero_grad()
+            local loss = mp.autocast(function() return F.cross_entropy(model(x), y) end)
+            scaler:scale(loss):backward()
+            scaler:unscale(opt)
+            assert(mp.optim.clip_norm(model:parameters(), 1.0):item() >= 0)
+            scaler:step(opt)
+            scaler:update()
+            first, last = first or loss:item(), loss:item()
+        end
+        assert(last < first / 2, ("%g to %g"):format(first, last))
+        assert(scaler:applied(opt))
+        equal(opt:steps(), 60)
+        assert(scaler:get() > 1024)
+    end)
+
+    test("averages_of_weights_can_be_looked_through", function()
+        local weight = nn.Linear(1, 1, { bias = false })
+        weight.weight:copy(mp.tensor { { 1 } })
+        local average = mp.optim.EMA(weight, 0.5)
+        weight.weight:copy(mp.tensor { { 3 } })
+        average:update()
+        average:with(function() near(weight.weight:table()[1][1], 2, 1e-6) end)
+        near(weight.weight:table()[1][1], 3, 0)
+    end)
+end }

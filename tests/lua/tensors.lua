@@ -1,0 +1,121 @@
+-- Tensors from Lua: creation, reading, views, operators, errors that name what was wrong.
+local mp = require "mp"
+local testing = require "testing"
+local F, test, equal, near, fails = mp.fn, testing.test, testing.equal, testing.near, testing.fails
+
+return mp.experiment { name = "tensors", run = function()
+    test("tensors_come_from_nested_tables_and_go_back", function()
+        local t = mp.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
+        equal(t:shape(), { 2, 3 })
+        equal(t:dtype(), "fp32")
+        equal(t:table(), { { 1, 2, 3 }, { 4, 5, 6 } })
+        equal(#t, 2)
+        equal(t[2]:table(), { 4, 5, 6 })
+        equal(mp.tensor(5):item(), 5)
+        equal(mp.tensor({ 1, 2 }, "int32"):dtype(), "int32")
+    end)
+
+    test("uneven_tables_are_refused", function()
+        fails("unequal length", mp.tensor, { { 1, 2 }, { 3 } })
+        fails("a number expected", mp.tensor, { 1, "x" })
+    end)
+
+    test("creation_makes_what_it_says", function()
+        equal(mp.zeros(2, 2):table(), { { 0, 0 }, { 0, 0 } })
+        equal(mp.full(7, 3):table(), { 7, 7, 7 })
+        equal(mp.arange(4):table(), { 0, 1, 2, 3 })
+        local u = mp.rand(1000):table()
+        for _, x in ipairs(u) do assert(x >= 0 and x < 1) end
+        for _, x in ipairs(mp.randint(5, 100):table()) do assert(x >= 0 and x < 5) end
+        near(mp.randn(20000):mean():item(), 0, 0.05, "mean of randn")
+    end)
+
+    test("the_same_seed_gives_the_same_numbers", function()
+        mp.seed(3)
+        local a = mp.randn(5):table()
+        mp.seed(3)
+        equal(mp.randn(5):table(), a)
+        assert(mp.randn(5):table()[1] ~= a[1])
+    end)
+
+    test("operators_broadcast", function()
+        local t = mp.tensor { { 1, 2 }, { 3, 4 } }
+        equal((t + 1):table(), { { 2, 3 }, { 4, 5 } })
+        equal((10 - t):table(), { { 9, 8 }, { 7, 6 } })
+        equal((t * mp.tensor { 10, 100 }):table(), { { 10, 200 }, { 30, 400 } })
+        equal((t / 2):table(), { { 0.5, 1 }, { 1.5, 2 } })
+        equal((-t)[1]:table(), { -1, -2 })
+        near((t ^ 2):table()[2][2], 16, 1e-5)
+        equal(t:matmul(t):table(), { { 7, 10 }, { 15, 22 } })
+    end)
+
+    test("views_share_what_they_look_at", function()
+        local t = mp.arange(6):to "fp32":reshape(2, 3)
+        equal(t:transpose():table(), { { 0, 3 }, { 1, 4 }, { 2, 5 } })
+        equal(t:permute(2, 1):shape(), { 3, 2 })
+        equal(t:slice(2, 2, 3):table(), { { 1, 2 }, { 4, 5 } })
+        equal(t:reshape(-1):shape(), { 6 })
+        equal(mp.tensor { { 1 }, { 2 } }:expand(2, 3):table(), { { 1, 1, 1 }, { 2, 2, 2 } })
+    end)
+
+    test("reductions_count_dimensions_from_one", function()
+        local t = mp.tensor { { 1, 2 }, { 3, 4 } }
+        equal(t:sum():item(), 10)
+        equal(t:sum(1):table(), { 4, 6 })
+        equal(t:mean(-1):table(), { 1.5, 3.5 })
+        equal(t:max(2, true):table(), { { 2 }, { 4 } })
+        fails("dimension 3", t.sum, t, 3)
+    end)
+
+    test("choosing_and_joining", function()
+        local t = mp.tensor { { 1, 9, 3 }, { 7, 5, 6 } }
+        equal(F.argmax(t):table(), { 1, 0 })
+        local values, indices = F.topk(t, 2)
+        equal(values:table(), { { 9, 3 }, { 7, 6 } })
+        equal(indices:table(), { { 1, 2 }, { 0, 2 } })
+        equal(F.cat({ t, t }, 2):shape(), { 2, 6 })
+        equal(F.stack({ t, t, t }):shape(), { 3, 2, 3 })
+        local many = {}
+        for i = 1, 40 do many[i] = mp.full(i, 1) end
+        equal(F.cat(many, 1):table()[40], 40)
+        equal(F.where(F.greater(t, 5), t, 0):table(), { { 0, 9, 0 }, { 7, 0, 6 } })
+        equal(F.gather(t, 2, mp.tensor({ { 2 }, { 0 } }, "int32")):table(), { { 3 }, { 7 } })
+        equal(F.pad(mp.tensor { 1, 2 }, { { 1, 2 } }, 9):table(), { 9, 1, 2, 9, 9 })
+        equal(F.clamp(t, 4, 6):table(), { { 4, 6, 4 }, { 6, 5, 6 } })
+    end)
+
+    test("gradients_flow_and_accumulate", function()
+        local x = mp.tensor { 1, 2, 3 }:requires_grad(true);
+        (x * x):sum():backward()
+        equal(x:grad():table(), { 2, 4, 6 });
+        (x * x):sum():backward()
+        equal(x:grad():table(), { 4, 8, 12 })
+        x:zero_grad()
+        equal(x:grad(), nil)
+        local g = mp.grad((x * x * x):sum(), { x }, true)[1]
+        equal(g:table(), { 3, 12, 27 })
+        equal(mp.grad(g:sum(), { x })[1]:table(), { 6, 12, 18 })
+        mp.no_grad(function() assert(not (x * 2):requires_grad()) end)
+        assert(not x:detach():requires_grad())
+    end)
+
+    test("tostring_prints_rows", function()
+        equal(tostring(mp.tensor { { 1, 2 }, { 3, 4.5 } }), "[[1, 2],\n [3, 4.5]]  [2, 2] fp32")
+    end)
+
+    test("wrong_arguments_are_named", function()
+        local t = mp.zeros(2, 3)
+        fails("linear: argument 2 (weight): a tensor expected, got string", F.linear, t, "w")
+        fails("matmul", F.matmul, t, t)
+        fails("reshape: [2, 3] has 6 elements", t.reshape, t, 4)
+        fails("index 3: the tensor has elements 1 to 2", function() return t[3] end)
+        fails("a tensor has no shap", function() return t.shap end)
+        fails("mp.fn.relux: no such name; did you mean relu?", function() return F.relux end)
+        fails("softmax: dimension 0", F.softmax, t, 0)
+        fails("dropout: p is 1", F.dropout, t, 1)
+        fails("no option padd", F.conv2d, mp.zeros(1, 3, 3, 1), mp.zeros(1, 2, 2, 1), nil, { padd = 1 })
+        fails("class 7 at row", F.cross_entropy, mp.zeros(2, 3), mp.tensor({ 0, 7 }, "int32"))
+        fails("tables of unequal length", mp.tensor, { { 1 }, {} })
+        fails("too large", mp.zeros, 1 << 40, 1 << 40)
+    end)
+end }

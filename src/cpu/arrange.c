@@ -1,0 +1,242 @@
+// Selection and arrangement: rows by index, joining, padding. Values move, and are rounded only
+// where the format changes.
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+// Moves dense elements from one format to another, through fp32 where they differ.
+static void move(const Device *device, Format from, const void *source, Format to, void *target,
+                 int64_t count) {
+    if (from == to) {
+        memcpy(target, source, (size_t)count * format_table[to].bytes);
+        return;
+    }
+    _Alignas(64) float buffer[CPU_BLOCK];
+    const char *in = source;
+    char *out = target;
+    for (int64_t at = 0; at < count; at += CPU_BLOCK) {
+        int64_t size = cpu_smaller(CPU_BLOCK, count - at);
+        cpu_load(device, from, in + at * (int64_t)format_table[from].bytes, buffer, size);
+        cpu_store(device, to, buffer, out + at * (int64_t)format_table[to].bytes, size);
+    }
+}
+
+// ---- embedding ----------------------------------------------------------------------------------
+
+static bool check_rows(const Device *device, const View *index, int64_t rows, Error *error) {
+    int64_t count = view_count(index);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = cpu_index(device, index, i);
+        if (row < 0 || row >= rows)
+            return error_fail(error, ERROR_FAILED,
+                              "index %lld at position %lld: the embedding has %lld rows",
+                              (long long)row, (long long)i, (long long)rows);
+    }
+    return true;
+}
+
+typedef struct Embedding {
+    const Device *device;
+    const KernelCall *call;
+    int64_t depth;
+} Embedding;
+
+static void embedding_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Embedding *work = context;
+    const View *weight = &work->call->input[0], *y = &work->call->output[0];
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = cpu_index(work->device, &work->call->input[1], i);
+        move(work->device, weight->format, cpu_at(weight, row * work->depth), y->format,
+             cpu_at_mutable(y, i * work->depth), work->depth);
+    }
+}
+
+KERNEL_SIGNATURE(cpu, embedding) {
+    const View *weight = &call->input[0], *index = &call->input[1];
+    if (!check_rows(device, index, weight->shape[0], error))
+        return false;
+    Embedding work = {device, call, weight->shape[1]};
+    int64_t count = view_count(index);
+    cpu_parallel(device, count, 1, (double)(count * work.depth) * CPU_STREAM, embedding_task,
+                 &work);
+    return true;
+}
+
+// A worker owns some rows of the weight and looks through all indices for them, so that sums are
+// taken in the order of the indices whatever the number of threads.
+static void embedding_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Embedding *work = context;
+    const View *dy = &work->call->input[0], *index = &work->call->input[1];
+    float *dweight = work->call->output[0].data;
+    int64_t count = view_count(index), depth = work->depth;
+    memset(dweight + begin * depth, 0, (size_t)((end - begin) * depth) * sizeof *dweight);
+    const CpuPointwise *table = cpu_simd(work->device)->pointwise;
+    _Alignas(64) float buffer[CPU_BLOCK], sum[CPU_BLOCK];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = cpu_index(work->device, index, i);
+        if (row < begin || row >= end)
+            continue;
+        for (int64_t at = 0; at < depth; at += CPU_BLOCK) {
+            int64_t size = cpu_smaller(CPU_BLOCK, depth - at);
+            float *out = dweight + row * depth + at;
+            cpu_load(work->device, dy->format, cpu_at(dy, i * depth + at), buffer, size);
+            table->binary[OP_add](out, buffer, sum, size);
+            memcpy(out, sum, (size_t)size * sizeof *out);
+        }
+    }
+}
+
+KERNEL_SIGNATURE(cpu, embedding_backward) {
+    const View *index = &call->input[1], *dweight = &call->output[0];
+    if (!check_rows(device, index, dweight->shape[0], error))
+        return false;
+    Embedding work = {device, call, dweight->shape[1]};
+    double cost = (double)(view_count(dweight) + view_count(&call->input[0])) * CPU_STREAM;
+    cpu_parallel(device, dweight->shape[0], 1, cost, embedding_backward_task, &work);
+    return true;
+}
+
+// ---- gather -------------------------------------------------------------------------------------
+
+// The element of `whole` that element i of the index selects, or -1.
+static int64_t selected(const Device *device, const View *index, const View *whole, int dim,
+                        int64_t i, int64_t *chosen) {
+    int64_t element = 0, step = 1, rest = i;
+    *chosen = cpu_index(device, index, i);
+    for (int d = whole->ndim - 1; d >= 0; d--) {
+        int64_t at = rest % index->shape[d];
+        rest /= index->shape[d];
+        element += (d == dim ? *chosen : at) * step;
+        step *= whole->shape[d];
+    }
+    return *chosen < 0 || *chosen >= whole->shape[dim] ? -1 : element;
+}
+
+static bool not_there(Error *error, int64_t index, int64_t position, const View *whole, int dim) {
+    return error_fail(error, ERROR_FAILED,
+                      "index %lld at position %lld: dimension %d has %lld elements",
+                      (long long)index, (long long)position, dim, (long long)whole->shape[dim]);
+}
+
+KERNEL_SIGNATURE(cpu, gather) {
+    const View *x = &call->input[0], *index = &call->input[1], *y = &call->output[0];
+    int dim = call->attr->index.dim;
+    int64_t count = view_count(index), chosen;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t from = selected(device, index, x, dim, i, &chosen);
+        if (from < 0)
+            return not_there(error, chosen, i, x, dim);
+        move(device, x->format, cpu_at(x, from), y->format, cpu_at_mutable(y, i), 1);
+    }
+    return true;
+}
+
+KERNEL_SIGNATURE(cpu, gather_backward) {
+    const View *dy = &call->input[0], *index = &call->input[1], *dx = &call->output[0];
+    int dim = call->attr->index.dim;
+    int64_t count = view_count(index), all = view_count(dx), chosen;
+    float *sums = dx->data;
+    if (dx->format != FORMAT_FP32)
+        sums = device_workspace(device, (size_t)(all + 1) * sizeof *sums, error);
+    if (!sums)
+        return false;
+    memset(sums, 0, (size_t)all * sizeof *sums);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t to = selected(device, index, dx, dim, i, &chosen);
+        if (to < 0)
+            return not_there(error, chosen, i, dx, dim);
+        float gradient;
+        cpu_load(device, dy->format, cpu_at(dy, i), &gradient, 1);
+        sums[to] += gradient;
+    }
+    if (dx->format != FORMAT_FP32)
+        cpu_store(device, dx->format, sums, dx->data, all);
+    return true;
+}
+
+// ---- cat and pad --------------------------------------------------------------------------------
+
+typedef struct Cat {
+    const Device *device;
+    const View *x, *y;
+    int64_t run, out_run, before; // elements of one outer index: of x, of y; of earlier inputs
+} Cat;
+
+static void cat_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Cat *cat = context;
+    for (int64_t i = begin; i < end; i++)
+        move(cat->device, cat->x->format, cpu_at(cat->x, i * cat->run), cat->y->format,
+             cpu_at_mutable(cat->y, i * cat->out_run + cat->before), cat->run);
+}
+
+KERNEL_SIGNATURE(cpu, cat) {
+    (void)error;
+    const View *y = &call->output[0];
+    int dim = call->attr->index.dim;
+    int64_t inner = 1, outer = 1, before = 0;
+    for (int i = 0; i < y->ndim; i++)
+        *(i < dim ? &outer : &inner) *= y->shape[i];
+    for (int k = 0; k < call->input_count; k++) {
+        const View *x = &call->input[k];
+        Cat cat = {.device = device, .x = x, .y = y, .out_run = inner, .before = before};
+        cat.run = outer > 0 ? view_count(x) / outer : 0;
+        before += cat.run;
+        if (cat.run > 0)
+            cpu_parallel(device, outer, 1, (double)view_count(x) * CPU_STREAM, cat_task, &cat);
+    }
+    return true;
+}
+
+typedef struct Pad {
+    const Device *device;
+    const KernelCall *call;
+} Pad;
+
+// Rows of the output: each is all padding, or padding around a row of the input.
+static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pad *pad = context;
+    const PadAttr *attr = &pad->call->attr->pad;
+    const View *x = &pad->call->input[0], *y = &pad->call->output[0];
+    int last = y->ndim - 1;
+    int64_t width = y->shape[last], bytes = (int64_t)format_table[y->format].bytes;
+    float value = (float)attr->value;
+    char stored[8];
+    cpu_store(pad->device, y->format, &value, stored, 1);
+    for (int64_t row = begin; row < end; row++) {
+        char *out = cpu_at_mutable(y, row * width);
+        int64_t rest = row, source = 0, step = 1;
+        bool inside = true;
+        for (int d = last - 1; d >= 0; d--) {
+            int64_t at = rest % y->shape[d] - attr->before[d];
+            rest /= y->shape[d];
+            inside = inside && at >= 0 && at < x->shape[d];
+            source += at * step;
+            step *= x->shape[d];
+        }
+        int64_t first = inside ? attr->before[last] : width;
+        int64_t resume = inside ? first + x->shape[last] : width;
+        for (int64_t i = 0; i < first; i++)
+            memcpy(out + i * bytes, stored, (size_t)bytes);
+        for (int64_t i = resume; i < width; i++)
+            memcpy(out + i * bytes, stored, (size_t)bytes);
+        if (inside)
+            move(pad->device, x->format, cpu_at(x, source * x->shape[last]), y->format,
+                 out + first * bytes, x->shape[last]);
+    }
+}
+
+KERNEL_SIGNATURE(cpu, pad) {
+    (void)error;
+    const View *y = &call->output[0];
+    int64_t width = y->ndim > 0 ? y->shape[y->ndim - 1] : 0;
+    Pad pad = {device, call};
+    if (width > 0)
+        cpu_parallel(device, view_count(y) / width, 1, (double)view_count(y) * CPU_STREAM * 2,
+                     pad_task, &pad);
+    return true;
+}

@@ -1,0 +1,183 @@
+// The CPU as a device: its table, its memory, its threads.
+#define _DEFAULT_SOURCE // madvise
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cpu/cpu.h"
+#include "cpu/denormal.h"
+#include "cpu/kernels.h"
+#include "cpu/onednn.h"
+#include "kernel/multi.h"
+
+enum { MOST_THREADS = 1024 };
+
+#if defined(__x86_64__)
+#define EACH_LEVEL(DO) DO(base) DO(avx2) DO(avx512)
+#else
+#define EACH_LEVEL(DO) DO(base)
+#endif
+
+#define DECLARE(level)                               \
+    extern const CpuPointwise cpu_pointwise_##level; \
+    extern const CpuRows cpu_rows_##level;           \
+    extern const CpuColumns cpu_columns_##level;     \
+    extern const CpuPool cpu_pool_##level;           \
+    extern const CpuRandom cpu_random_##level;       \
+    extern const CpuMulti cpu_multi_##level;         \
+    extern const CpuScanTable cpu_scan_##level;
+EACH_LEVEL(DECLARE)
+
+#define TABLE(level)                                                                      \
+    {&cpu_pointwise_##level, &cpu_rows_##level,  &cpu_columns_##level, &cpu_pool_##level, \
+     &cpu_random_##level,    &cpu_multi_##level, &cpu_scan_##level,    NULL},
+static const CpuSimd level_tables[] = {EACH_LEVEL(TABLE)};
+
+bool cpu_set_level(Device *device, IsaLevel level) {
+    const int levels = (int)(sizeof level_tables / sizeof *level_tables);
+    if (level > isa_level())
+        return false;
+    CpuState *state = device->state;
+    state->simd = level_tables[(int)level < levels ? (int)level : levels - 1];
+    state->simd.convert = convert_table_at(level);
+    return true;
+}
+
+// The processor as the system names it, without the marks of trade and the doubled spaces.
+static void find_name(char *name, size_t size) {
+    snprintf(name, size, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (!file)
+        return;
+    char line[256];
+    while (fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        size_t used = 0;
+        for (const char *c = colon + 1; *c && *c != '\n' && used + 1 < size; c++) {
+            if (strncmp(c, "(R)", 3) == 0) {
+                c += 2;
+                continue;
+            }
+            if (strncmp(c, "(TM)", 4) == 0) {
+                c += 3;
+                continue;
+            }
+            if (*c != ' ' || (used > 0 && name[used - 1] != ' '))
+                name[used++] = *c;
+        }
+        name[used] = 0;
+        break;
+    }
+    fclose(file);
+}
+
+static bool open_cpu(Device *device, int index, int threads, Error *error) {
+    if (index > 0)
+        return error_fail(error, ERROR_UNAVAILABLE, "device cpu:%d: there is one cpu device, cpu",
+                          index);
+    if (threads < 0 || threads > MOST_THREADS)
+        return error_fail(error, ERROR_USAGE, "threads %d: from 1 to %d, or 0 for all processors",
+                          threads, MOST_THREADS);
+    CpuState *state = calloc(1, sizeof(CpuState));
+    if (!state || !(state->onednn = onednn_new())) {
+        free(state);
+        return error_fail(error, ERROR_MEMORY, "device cpu: no memory");
+    }
+    device->state = state;
+    device->threads = threads > 0 ? threads : omp_get_num_procs();
+    find_name(device->name, sizeof device->name);
+    cpu_set_level(device, isa_level());
+    omp_set_dynamic(0);
+    denormal_flush();
+#pragma omp parallel num_threads(device->threads)
+    denormal_flush();
+    return true;
+}
+
+static void close_cpu(Device *device) {
+    onednn_free(cpu_onednn(device));
+    free(device->state);
+    device->state = NULL;
+}
+
+static void *memory_new(Device *device, size_t bytes) {
+    (void)device;
+    // Large blocks in large pages: fewer misses when a kernel walks through them.
+    enum { LINE = 64, LARGE_PAGE = 2 << 20 };
+    bool large = bytes >= 2 * (size_t)LARGE_PAGE;
+    void *memory = NULL;
+    if (posix_memalign(&memory, large ? LARGE_PAGE : LINE, bytes) != 0)
+        return NULL;
+#if defined(MADV_HUGEPAGE)
+    if (large)
+        (void)madvise(memory, bytes, MADV_HUGEPAGE); // advice: nothing is lost without
+#endif
+    return memory;
+}
+
+static void memory_free(Device *device, void *memory, size_t bytes) {
+    (void)device, (void)bytes;
+    free(memory);
+}
+
+static void write_bytes(Device *device, void *target, const void *host, size_t bytes) {
+    (void)device;
+    memcpy(target, host, bytes);
+}
+
+static void read_bytes(Device *device, void *host, const void *source, size_t bytes) {
+    (void)device;
+    memcpy(host, source, bytes);
+}
+
+static void synchronize(Device *device) {
+    (void)device; // every call has done its work when it returns
+}
+
+static bool supports(const Device *device, OpId op, Format format) {
+    (void)device;
+    switch (format) {
+    case FORMAT_FP32:
+    case FORMAT_BF16:
+    case FORMAT_FP16: return true;
+    case FORMAT_TF32: return false;
+    default: return op == OP_cast && format < FORMAT_COUNT;
+    }
+}
+
+static bool gains(const Device *device, Format format) {
+    (void)device;
+    switch (format) {
+    case FORMAT_BF16: return isa_has_amx() || isa_level() >= ISA_SPR;
+    case FORMAT_FP16: return isa_has_amx();
+    default: return false;
+    }
+}
+
+static const Kernel kernels[OP_COUNT] = {
+#define OP(name, ...) [OP_##name] = cpu_##name,
+#include "kernel/ops.def"
+};
+
+static const char *const absences[OP_COUNT] = {NULL};
+
+const Backend cpu_backend = {
+    .name = "cpu",
+    .open = open_cpu,
+    .close = close_cpu,
+    .memory_new = memory_new,
+    .memory_free = memory_free,
+    .write = write_bytes,
+    .read = read_bytes,
+    .synchronize = synchronize,
+    .kernels = kernels,
+    .absences = absences,
+    .supports = supports,
+    .gains = gains,
+    .multi = &cpu_multi_kernels,
+};

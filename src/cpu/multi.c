@@ -1,0 +1,262 @@
+// What runs over all tensors of a model: they are cut into pieces of a fixed size and these shared
+// out, so that many small tensors cost one fork, and none if there is little to do.
+#include <math.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+#include "cpu/multi.h"
+
+Pieces pieces_of(void *memory, int items) {
+    return (Pieces){.first = memory, .items = items};
+}
+
+void pieces_add(Pieces *pieces, int item, int64_t elements) {
+    pieces->first[item] = pieces->count;
+    pieces->count += (elements + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
+    pieces->first[item + 1] = pieces->count;
+    pieces->elements += elements;
+}
+
+int pieces_item(const Pieces *pieces, int64_t piece) {
+    int low = 0, high = pieces->items - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (pieces->first[middle] <= piece)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    while (pieces->first[low + 1] <= piece) // tensors without elements have no piece
+        low++;
+    return low;
+}
+
+// ---- the scan -----------------------------------------------------------------------------------
+
+enum { CUT_ENDS = 2 };
+
+// What a worker found: in all, and in the tensors that it shares with its neighbours.
+typedef struct ScanWorker {
+    CpuScan scan;
+    uint64_t count;
+    int cut_item[CUT_ENDS]; // -1: none
+    GradStats cut[CUT_ENDS];
+    GradStats unwanted; // of tensors whose statistics nobody asked for
+} ScanWorker;
+
+typedef struct Scan {
+    const CpuScanTable *table;
+    const ScanItem *items;
+    Pieces pieces;
+    ScanWorker *workers;
+    float inverse;
+} Scan;
+
+static void scan_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Scan *work = context;
+    ScanWorker *worker = &work->workers[thread];
+    int cuts = 0;
+    for (int64_t piece = begin; piece < end;) {
+        int item = pieces_item(&work->pieces, piece);
+        const ScanItem *tensor = &work->items[item];
+        int64_t first = work->pieces.first[item];
+        int64_t last = cpu_smaller(work->pieces.first[item + 1], end);
+        bool cut = piece > first || last < work->pieces.first[item + 1];
+        int64_t from = (piece - first) * PIECE_ELEMENTS;
+        int64_t to = cpu_smaller((last - first) * PIECE_ELEMENTS, view_count(&tensor->gradient));
+        GradStats *stats = cut ? &worker->cut[cuts] : tensor->stats;
+        if (cut)
+            worker->cut_item[cuts++] = item;
+        if (!stats)
+            stats = &worker->unwanted;
+        memset(stats, 0, sizeof *stats);
+        worker->scan.stats = stats;
+        worker->scan.round_to = tensor->round_to;
+        worker->scan.inverse = work->inverse;
+        work->table->scan((float *)tensor->gradient.data + from, to - from, &worker->scan);
+        worker->count += (uint64_t)(to - from);
+        piece = last;
+    }
+}
+
+static void stats_add(GradStats *sum, const GradStats *part) {
+    sum->count += part->count;
+    sum->zeros += part->zeros;
+    sum->nans += part->nans;
+    sum->infinities += part->infinities;
+    sum->flushed += part->flushed;
+    sum->subnormal += part->subnormal;
+    sum->overflowed += part->overflowed;
+    for (int i = 0; i < EXPONENT_BINS; i++)
+        sum->exponents[i] += part->exponents[i];
+    sum->sum += part->sum;
+    sum->sum_squares += part->sum_squares;
+    sum->largest = part->largest > sum->largest ? part->largest : sum->largest;
+}
+
+static void scan_gather(const Scan *work, int workers, StepFlags *flags) {
+    int previous = -1;
+    for (int i = 0; i < workers; i++) {
+        const ScanWorker *worker = &work->workers[i];
+        flags->found_inf |= worker->scan.found_inf;
+        flags->norm_squared += worker->scan.stored_squares;
+        flags->sum += worker->scan.stored_sum;
+        flags->count += worker->count - worker->scan.not_finite;
+        if (worker->scan.stored_largest > flags->largest)
+            flags->largest = worker->scan.stored_largest;
+        for (int k = 0; k < CUT_ENDS; k++) {
+            int item = worker->cut_item[k];
+            if (item < 0 || !work->items[item].stats)
+                continue;
+            if (item != previous)
+                memset(work->items[item].stats, 0, sizeof(GradStats));
+            stats_add(work->items[item].stats, &worker->cut[k]);
+            previous = item;
+        }
+    }
+}
+
+static bool cpu_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
+                     StepFlags *flags, Error *error) {
+    size_t pieces_bytes = cpu_line(pieces_bytes_of(count));
+    char *memory = device_workspace(
+        device, pieces_bytes + (size_t)device->threads * sizeof(ScanWorker), error);
+    if (!memory)
+        return false;
+    Scan work = {.table = cpu_simd(device)->scan,
+                 .items = items,
+                 .pieces = pieces_of(memory, count),
+                 .workers = (ScanWorker *)(void *)(memory + pieces_bytes),
+                 .inverse = scale ? (float)(1.0 / (double)scale->scale) : 1};
+    for (int i = 0; i < count; i++) {
+        int64_t elements = view_count(&items[i].gradient);
+        pieces_add(&work.pieces, i, elements);
+        if (elements == 0 && items[i].stats)
+            memset(items[i].stats, 0, sizeof(GradStats));
+    }
+    double cost = (double)work.pieces.elements * CPU_STREAM * 1.5;
+    int workers = cpu_workers(device, cost);
+    for (int i = 0; i < workers; i++) {
+        work.workers[i].scan = (CpuScan){0};
+        work.workers[i].count = 0;
+        work.workers[i].cut_item[0] = work.workers[i].cut_item[1] = -1;
+    }
+    cpu_parallel(device, work.pieces.count, 1, cost, scan_task, &work);
+    *flags = (StepFlags){.clip = 1};
+    scan_gather(&work, workers, flags);
+    return true;
+}
+
+// ---- clipping, the scale, and what is taken back ------------------------------------------------
+
+static bool cpu_clip_norm(Device *device, double limit, StepFlags *flags, Error *error) {
+    (void)device, (void)error;
+    double norm = sqrt(flags->norm_squared);
+    flags->norm = (float)norm;
+    flags->clip = norm > limit ? (float)(limit / norm) : 1;
+    return true;
+}
+
+static bool cpu_clip_value(Device *device, const View *gradients, int count, float limit,
+                           Error *error) {
+    (void)error;
+    for (int k = 0; k < count; k++) {
+        Result result = result_of(device, &gradients[k]);
+        int64_t elements = view_count(&gradients[k]);
+        float buffer[CPU_BLOCK];
+        for (int64_t at = 0, size; at < elements; at += size) {
+            size = cpu_smaller(CPU_BLOCK, elements - at);
+            float *values = result_begin(&result, at, buffer);
+            if (values == buffer)
+                cpu_load(device, result.format, cpu_at(&gradients[k], at), buffer, size);
+            cpu_simd(device)->multi->clip_value(values, size, limit);
+            result_end(&result, at, size, buffer);
+        }
+    }
+    return true;
+}
+
+static bool cpu_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
+                             const StepFlags *const *flags, int count, Error *error) {
+    (void)device, (void)error;
+    bool found_inf = false;
+    double largest = 0, sum = 0, elements = 0;
+    for (int k = 0; k < count; k++) {
+        found_inf = found_inf || flags[k]->found_inf;
+        largest = fmax(largest, (double)flags[k]->largest);
+        sum += flags[k]->sum;
+        elements += (double)flags[k]->count;
+    }
+    scale_rule_update(rule, state, found_inf, largest, elements > 0 ? sum / elements : 0);
+    return true;
+}
+
+static bool cpu_restore(Device *device, const View *target, const View *source, int count,
+                        const StepFlags *flags, Error *error) {
+    if (!flags->found_inf)
+        return true;
+    for (int k = 0; k < count; k++) {
+        KernelCall copy = {OP_cast, 1, 1, {source[k]}, {target[k]}, NULL};
+        if (!cpu_cast(device, &copy, error))
+            return false;
+    }
+    return true;
+}
+
+typedef struct Average {
+    const Device *device;
+    const View *average, *parameter;
+    Pieces pieces;
+    float decay, rest;
+} Average;
+
+static void average_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Average *work = context;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int item = pieces_item(&work->pieces, piece);
+        const View *mean = &work->average[item], *parameter = &work->parameter[item];
+        int64_t at = (piece - work->pieces.first[item]) * PIECE_ELEMENTS;
+        int64_t last = cpu_smaller(at + PIECE_ELEMENTS, view_count(mean));
+        Result result = result_of(work->device, mean);
+        Operand operand = operand_of(work->device, parameter, parameter->ndim, parameter->shape);
+        float buffer[CPU_BLOCK], values[CPU_BLOCK];
+        for (int64_t size; at < last; at += size) {
+            size = cpu_smaller(CPU_BLOCK, last - at);
+            float *means = result_begin(&result, at, buffer);
+            if (means == buffer)
+                cpu_load(work->device, mean->format, cpu_at(mean, at), buffer, size);
+            cpu_simd(work->device)
+                ->multi->average(means, operand_read(&operand, at, size, values), size, work->decay,
+                                 work->rest);
+            result_end(&result, at, size, buffer);
+        }
+    }
+}
+
+static bool cpu_average(Device *device, const View *average, const View *parameter, int count,
+                        double decay, const StepFlags *flags, Error *error) {
+    if (flags && flags->found_inf)
+        return true;
+    void *memory = device_workspace(device, pieces_bytes_of(count), error);
+    if (!memory)
+        return false;
+    Average work = {device,       average,           parameter, pieces_of(memory, count),
+                    (float)decay, (float)(1 - decay)};
+    for (int i = 0; i < count; i++)
+        pieces_add(&work.pieces, i, view_count(&average[i]));
+    cpu_parallel(device, work.pieces.count, 1, (double)work.pieces.elements * CPU_STREAM,
+                 average_task, &work);
+    return true;
+}
+
+const MultiKernels cpu_multi_kernels = {
+    .scan = cpu_scan,
+    .clip_norm = cpu_clip_norm,
+    .clip_value = cpu_clip_value,
+    .update = cpu_update,
+    .scale_update = cpu_scale_update,
+    .restore = cpu_restore,
+    .average = cpu_average,
+};

@@ -1,0 +1,238 @@
+// Point-wise kernels: everything that goes element by element, whatever the strides.
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+// Nanoseconds an element where the function itself decides: exponentials and the like.
+static const double function_cost = 1.0;
+
+typedef void (*Unary)(const float *x, float *y, int64_t count, float a, float b);
+typedef void (*UnaryBackward)(const float *dy, const float *saved, float *dx, int64_t count,
+                              float a, float b);
+typedef void (*Binary)(const float *x, const float *y, float *out, int64_t count);
+
+typedef struct Pointwise {
+    const CpuPointwise *table;
+    OpId op;
+    Operand input[3];
+    Result output;
+    float a, b;
+} Pointwise;
+
+static Pointwise pointwise_of(const Device *device, const KernelCall *call) {
+    Pointwise work = {.table = cpu_simd(device)->pointwise, .op = call->op};
+    const View *output = &call->output[0];
+    for (int i = 0; i < call->input_count && i < 3; i++)
+        work.input[i] = operand_of(device, &call->input[i], output->ndim, output->shape);
+    work.output = result_of(device, output);
+    if (call->attr) {
+        work.a = (float)call->attr->scalar.a;
+        work.b = (float)call->attr->scalar.b;
+    }
+    return work;
+}
+
+static void run(const Device *device, const KernelCall *call, double cost, CpuTask task,
+                Pointwise *work) {
+    int64_t count = view_count(&call->output[0]);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * cost, task, work);
+}
+
+#define EACH_BLOCK(at, size, begin, end)                                                        \
+    for (int64_t at = begin, size; at < end && (size = cpu_smaller(CPU_BLOCK, end - at), true); \
+         at += size)
+
+typedef struct Buffer {
+    _Alignas(64) float value[CPU_BLOCK];
+} Buffer;
+
+// ---- one input ----------------------------------------------------------------------------------
+
+static void unary_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    Unary function = work->table->unary[work->op];
+    Buffer in, out;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(&work->input[0], at, size, in.value);
+        function(x, result_begin(&work->output, at, out.value), size, work->a, work->b);
+        result_end(&work->output, at, size, out.value);
+    }
+}
+
+static void unary_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    UnaryBackward function = work->table->unary_backward[work->op];
+    Buffer first, second, out;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *dy = operand_read(&work->input[0], at, size, first.value);
+        const float *saved = operand_read(&work->input[1], at, size, second.value);
+        function(dy, saved, result_begin(&work->output, at, out.value), size, work->a, work->b);
+        result_end(&work->output, at, size, out.value);
+    }
+}
+
+#define UNARY(name, ...)                                              \
+    KERNEL_SIGNATURE(cpu, name) {                                     \
+        (void)error;                                                  \
+        Pointwise work = pointwise_of(device, call);                  \
+        run(device, call, function_cost, unary_task, &work);          \
+        return true;                                                  \
+    }                                                                 \
+    KERNEL_SIGNATURE(cpu, name##_backward) {                          \
+        (void)error;                                                  \
+        Pointwise work = pointwise_of(device, call);                  \
+        run(device, call, function_cost, unary_backward_task, &work); \
+        return true;                                                  \
+    }
+
+// ---- two and three inputs -----------------------------------------------------------------------
+
+static void binary_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    Binary function = work->table->binary[work->op];
+    Buffer left, right, out;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(&work->input[0], at, size, left.value);
+        const float *y = operand_read(&work->input[1], at, size, right.value);
+        function(x, y, result_begin(&work->output, at, out.value), size);
+        result_end(&work->output, at, size, out.value);
+    }
+}
+
+static void compare_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    Buffer left, right;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(&work->input[0], at, size, left.value);
+        const float *y = operand_read(&work->input[1], at, size, right.value);
+        work->table->compare[work->op](x, y, (uint8_t *)work->output.data + at, size);
+    }
+}
+
+static void where_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    Buffer condition, left, right, out;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *chosen = operand_read(&work->input[0], at, size, condition.value);
+        const float *x = operand_read(&work->input[1], at, size, left.value);
+        const float *y = operand_read(&work->input[2], at, size, right.value);
+        work->table->select(chosen, x, y, result_begin(&work->output, at, out.value), size);
+        result_end(&work->output, at, size, out.value);
+    }
+}
+
+#define TWO(name, task)                              \
+    KERNEL_SIGNATURE(cpu, name) {                    \
+        (void)error;                                 \
+        Pointwise work = pointwise_of(device, call); \
+        run(device, call, CPU_STREAM, task, &work);  \
+        return true;                                 \
+    }
+#define BINARY(name, ...)  TWO(name, binary_task)
+#define COMPARE(name, ...) TWO(name, compare_task)
+
+TWO(where, where_task)
+
+// ---- another format, or dense -------------------------------------------------------------------
+
+static void cast_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Pointwise *work = context;
+    const Operand *input = &work->input[0];
+    const Result *output = &work->output;
+    if (input->format == output->format) { // no arithmetic: whole numbers keep all their digits
+        operand_copy(input, begin, end - begin, output->data + begin * output->bytes);
+        return;
+    }
+    Buffer in;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(input, at, size, in.value);
+        output->from_fp32(x, output->data + at * output->bytes, (size_t)size);
+    }
+}
+
+TWO(cast, cast_task)
+
+// ---- losses -------------------------------------------------------------------------------------
+
+// A sum is taken over pieces of fixed size, so that it does not depend on the threads.
+enum { LOSS_PIECE = 32 * CPU_BLOCK };
+
+typedef struct Loss {
+    Pointwise work;
+    int64_t count;
+    float factor;
+    double *piece;
+} Loss;
+
+static void loss_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Loss *loss = context;
+    const Pointwise *work = &loss->work;
+    Buffer left, right;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t first = piece * LOSS_PIECE, last = cpu_smaller(first + LOSS_PIECE, loss->count);
+        double sum = 0;
+        EACH_BLOCK(at, size, first, last) {
+            const float *x = operand_read(&work->input[0], at, size, left.value);
+            const float *t = operand_read(&work->input[1], at, size, right.value);
+            sum += (double)work->table->loss[work->op](x, t, size);
+        }
+        loss->piece[piece] = sum;
+    }
+}
+
+static bool loss_run(Device *device, const KernelCall *call, Error *error) {
+    const View *x = &call->input[0];
+    int64_t count = view_count(x), pieces = (count + LOSS_PIECE - 1) / LOSS_PIECE;
+    Loss loss = {.work = {.table = cpu_simd(device)->pointwise, .op = call->op}, .count = count};
+    loss.piece = device_workspace(device, (size_t)(pieces + 1) * sizeof(double), error);
+    if (!loss.piece)
+        return false;
+    for (int i = 0; i < 2; i++)
+        loss.work.input[i] = operand_of(device, &call->input[i], x->ndim, x->shape);
+    cpu_parallel(device, pieces, 1, (double)count * function_cost, loss_task, &loss);
+    double sum = 0;
+    for (int64_t i = 0; i < pieces; i++)
+        sum += loss.piece[i];
+    cpu_set_number(device, &call->output[0], (float)(sum / (double)count));
+    return true;
+}
+
+static void loss_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Loss *loss = context;
+    const Pointwise *work = &loss->work;
+    Buffer left, right, out;
+    EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(&work->input[1], at, size, left.value);
+        const float *t = operand_read(&work->input[2], at, size, right.value);
+        work->table->loss_backward[work->op](x, t, result_begin(&work->output, at, out.value), size,
+                                             loss->factor);
+        result_end(&work->output, at, size, out.value);
+    }
+}
+
+static bool loss_backward_run(Device *device, const KernelCall *call) {
+    int64_t count = view_count(&call->output[0]);
+    Loss loss = {.work = pointwise_of(device, call), .count = count};
+    loss.factor = (float)((double)cpu_number(device, &call->input[0]) / (double)count);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * function_cost, loss_backward_task,
+                 &loss);
+    return true;
+}
+
+#define LOSS(name, ...)                         \
+    KERNEL_SIGNATURE(cpu, name) {               \
+        return loss_run(device, call, error);   \
+    }                                           \
+    KERNEL_SIGNATURE(cpu, name##_backward) {    \
+        (void)error;                            \
+        return loss_backward_run(device, call); \
+    }
+
+#include "kernel/pointwise.def"

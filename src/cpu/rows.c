@@ -1,0 +1,266 @@
+// Kernels that go row by row over the last dimension.
+#include <math.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+// Rows of the inputs and of the output as fp32; what is stored otherwise goes through a buffer of
+// the thread.
+enum { ROW_BUFFERS = 3 };
+
+typedef struct Rows {
+    const Device *device;
+    const KernelCall *call;
+    const CpuRows *table;
+    int64_t count, width;
+    float *buffers; // [threads][ROW_BUFFERS][padded]
+    int64_t padded;
+    float *numbers; // one a row
+    float factor;
+} Rows;
+
+static const double exponential_cost = 1.0;
+
+static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const View *shaped,
+                      Error *error) {
+    int64_t width = shaped->shape[shaped->ndim - 1];
+    *rows = (Rows){.device = device,
+                   .call = call,
+                   .table = cpu_simd(device)->rows,
+                   .count = width > 0 ? view_count(shaped) / width : 0,
+                   .width = width,
+                   .padded = (width + 15) & ~(int64_t)15};
+    rows->buffers = device_workspace(device,
+                                     (size_t)(device->threads * ROW_BUFFERS) *
+                                             (size_t)rows->padded * sizeof(float) +
+                                         (size_t)(rows->count + 16) * sizeof(float),
+                                     error);
+    rows->numbers = rows->buffers + device->threads * ROW_BUFFERS * rows->padded;
+    return rows->buffers != NULL;
+}
+
+static void rows_run(Rows *rows, double cost, CpuTask task) {
+    cpu_parallel(rows->device, rows->count, 1, (double)(rows->count * rows->width) * cost, task,
+                 rows);
+}
+
+static float *row_buffer(const Rows *rows, int thread, int which) {
+    return rows->buffers + (thread * ROW_BUFFERS + which) * rows->padded;
+}
+
+static const float *row_in(const Rows *rows, const View *view, int64_t row, int thread, int which) {
+    const void *source = cpu_at(view, row * rows->width);
+    if (view->format == FORMAT_FP32)
+        return source;
+    float *buffer = row_buffer(rows, thread, which);
+    cpu_load(rows->device, view->format, source, buffer, rows->width);
+    return buffer;
+}
+
+static float *row_out(const Rows *rows, int64_t row, int thread) {
+    const View *view = &rows->call->output[0];
+    return view->format == FORMAT_FP32 ? cpu_at_mutable(view, row * rows->width)
+                                       : row_buffer(rows, thread, ROW_BUFFERS - 1);
+}
+
+static void row_end(const Rows *rows, int64_t row, const float *values) {
+    const View *view = &rows->call->output[0];
+    if (view->format != FORMAT_FP32)
+        cpu_store(rows->device, view->format, values, cpu_at_mutable(view, row * rows->width),
+                  rows->width);
+}
+
+// ---- softmax ------------------------------------------------------------------------------------
+
+static void softmax_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        float *y = row_out(rows, row, thread);
+        float largest = rows->table->largest(x, rows->width);
+        float sum = rows->table->exponentials(x, y, rows->width, largest);
+        rows->table->scale_by(y, rows->width, 1 / sum);
+        row_end(rows, row, y);
+    }
+}
+
+static void log_softmax_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        float *y = row_out(rows, row, thread);
+        float largest = rows->table->largest(x, rows->width);
+        float sum = rows->table->sum_exponentials(x, rows->width, largest);
+        rows->table->subtract(x, y, rows->width, largest + logf(sum));
+        row_end(rows, row, y);
+    }
+}
+
+static void softmax_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    void (*function)(const float *, const float *, float *, int64_t) =
+        rows->call->op == OP_softmax_backward ? rows->table->softmax_backward
+                                              : rows->table->log_softmax_backward;
+    for (int64_t row = begin; row < end; row++) {
+        const float *dy = row_in(rows, &rows->call->input[0], row, thread, 0);
+        const float *y = row_in(rows, &rows->call->input[1], row, thread, 1);
+        float *dx = row_out(rows, row, thread);
+        function(dy, y, dx, rows->width);
+        row_end(rows, row, dx);
+    }
+}
+
+#define ROW_KERNEL(name, task)                                       \
+    KERNEL_SIGNATURE(cpu, name) {                                    \
+        Rows rows;                                                   \
+        if (!rows_open(&rows, device, call, &call->input[0], error)) \
+            return false;                                            \
+        rows_run(&rows, exponential_cost, task);                     \
+        return true;                                                 \
+    }
+ROW_KERNEL(softmax, softmax_task)
+ROW_KERNEL(log_softmax, log_softmax_task)
+ROW_KERNEL(softmax_backward, softmax_backward_task)
+ROW_KERNEL(log_softmax_backward, softmax_backward_task)
+
+// ---- cross entropy ------------------------------------------------------------------------------
+
+// Counts the rows that take part; an error where a class is not one.
+static bool check_classes(const Device *device, const View *classes, int64_t rows, int64_t width,
+                          int64_t *counted, Error *error) {
+    *counted = 0;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t class = cpu_index(device, classes, row);
+        if (class < -1 || class >= width)
+            return error_fail(error, ERROR_FAILED,
+                              "class %lld at row %lld: the logits have %lld classes",
+                              (long long)class, (long long)row, (long long)width);
+        *counted += class >= 0;
+    }
+    return true;
+}
+
+static void cross_entropy_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    float *sums = rows->numbers;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        float largest = rows->table->largest(x, rows->width);
+        sums[row] = largest + logf(rows->table->sum_exponentials(x, rows->width, largest));
+    }
+}
+
+KERNEL_SIGNATURE(cpu, cross_entropy) {
+    const View *logits = &call->input[0], *classes = &call->input[1];
+    Rows rows;
+    int64_t counted;
+    if (!rows_open(&rows, device, call, logits, error) ||
+        !check_classes(device, classes, rows.count, rows.width, &counted, error))
+        return false;
+    if (call->output[1].data) // the sums are kept for the gradient
+        rows.numbers = call->output[1].data;
+    rows_run(&rows, exponential_cost, cross_entropy_task);
+    const float *sums = rows.numbers;
+    double loss = 0;
+    for (int64_t row = 0; row < rows.count; row++) {
+        int64_t class = cpu_index(device, classes, row);
+        if (class < 0)
+            continue;
+        float chosen;
+        cpu_load(device, logits->format, cpu_at(logits, row * rows.width + class), &chosen, 1);
+        loss += (double)sums[row] - (double)chosen;
+    }
+    cpu_set_number(device, &call->output[0], counted ? (float)(loss / (double)counted) : 0);
+    return true;
+}
+
+static void cross_entropy_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    const View *input = rows->call->input;
+    const float *sums = input[2].data;
+    for (int64_t row = begin; row < end; row++) {
+        float *dx = row_out(rows, row, thread);
+        int64_t class = cpu_index(rows->device, &input[3], row);
+        if (class < 0) {
+            memset(dx, 0, (size_t)rows->width * sizeof *dx);
+        } else {
+            const float *x = row_in(rows, &input[1], row, thread, 0);
+            rows->table->cross_entropy_backward(x, dx, rows->width, sums[row], rows->factor);
+            dx[class] -= rows->factor;
+        }
+        row_end(rows, row, dx);
+    }
+}
+
+KERNEL_SIGNATURE(cpu, cross_entropy_backward) {
+    Rows rows;
+    int64_t counted;
+    if (!rows_open(&rows, device, call, &call->input[1], error) ||
+        !check_classes(device, &call->input[3], rows.count, rows.width, &counted, error))
+        return false;
+    rows.factor = counted ? cpu_number(device, &call->input[0]) / (float)counted : 0;
+    rows_run(&rows, exponential_cost, cross_entropy_backward_task);
+    return true;
+}
+
+// ---- choosing -----------------------------------------------------------------------------------
+
+static void argmax_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    int32_t *out = rows->call->output[0].data;
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        out[row] = (int32_t)rows->table->argmax(x, rows->width);
+    }
+}
+
+ROW_KERNEL(argmax, argmax_task)
+
+KERNEL_SIGNATURE(cpu, accuracy) {
+    Rows rows;
+    int64_t counted, right = 0;
+    if (!rows_open(&rows, device, call, &call->input[0], error) ||
+        !check_classes(device, &call->input[1], rows.count, rows.width, &counted, error))
+        return false;
+    for (int64_t row = 0; row < rows.count; row++) {
+        int64_t class = cpu_index(device, &call->input[1], row);
+        const float *x = row_in(&rows, &call->input[0], row, 0, 0);
+        right += class >= 0 && rows.table->argmax(x, rows.width) == class;
+    }
+    cpu_set_number(device, &call->output[0],
+                   counted ? (float)((double)right / (double)counted) : 0);
+    return true;
+}
+
+// NaN comes before everything, then the larger, of equals the first.
+static bool comes_before(float a, float b) {
+    return a > b || (a != a && b == b);
+}
+
+static void topk_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Rows *rows = context;
+    const View *values = &rows->call->output[0];
+    int32_t *indices = rows->call->output[1].data;
+    int64_t count = values->shape[values->ndim - 1];
+    float *best = row_buffer(rows, thread, 1);
+    for (int64_t row = begin; row < end; row++) {
+        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        int32_t *index = indices + row * count;
+        int64_t used = 0;
+        for (int64_t i = 0; i < rows->width; i++) {
+            if (used == count && (count == 0 || !comes_before(x[i], best[count - 1])))
+                continue;
+            int64_t at = used < count ? used++ : count - 1;
+            for (; at > 0 && comes_before(x[i], best[at - 1]); at--) {
+                best[at] = best[at - 1];
+                index[at] = index[at - 1];
+            }
+            best[at] = x[i];
+            index[at] = (int32_t)i;
+        }
+        cpu_store(rows->device, values->format, best, cpu_at_mutable(values, row * count), count);
+    }
+}
+
+ROW_KERNEL(topk, topk_task)

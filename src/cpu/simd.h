@@ -1,0 +1,159 @@
+// cpu/simd.h: the loops of the CPU kernels, compiled once per instruction level.
+//
+// Each file under simd/ exports one of the tables below for each level; the device holds the set of
+// the best level that the processor has. The loops know nothing of devices, views or threads: they
+// get pointers and counts, read fp32 (or the format named) and never allocate or fail. Any thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/isa.h"
+#include "kernel/kernel.h"
+#include "kernel/multi.h"
+#include "number/convert.h"
+
+// Point-wise functions over dense fp32; [] is the operation.
+typedef struct CpuPointwise {
+    void (*unary[OP_COUNT])(const float *x, float *y, int64_t count, float a, float b);
+    // `saved` is what the derivative is written in: x or y.
+    void (*unary_backward[OP_COUNT])(const float *dy, const float *saved, float *dx, int64_t count,
+                                     float a, float b);
+    void (*binary[OP_COUNT])(const float *x, const float *y, float *out, int64_t count);
+    void (*compare[OP_COUNT])(const float *x, const float *y, uint8_t *out, int64_t count);
+    float (*loss[OP_COUNT])(const float *x, const float *t, int64_t count); // the sum
+    void (*loss_backward[OP_COUNT])(const float *x, const float *t, float *dx, int64_t count,
+                                    float factor);
+    void (*select)(const float *condition, const float *x, const float *y, float *out,
+                   int64_t count);
+} CpuPointwise;
+
+// Rows of numbers, one row a call.
+typedef struct CpuRows {
+    float (*sum)(const float *x, int64_t count);
+    float (*largest)(const float *x, int64_t count);  // NaN if there is one
+    float (*smallest)(const float *x, int64_t count); // the same
+    int64_t (*argmax)(const float *x, int64_t count);
+    // y = exp(x - shift); returns the sum of y.
+    float (*exponentials)(const float *x, float *y, int64_t count, float shift);
+    float (*sum_exponentials)(const float *x, int64_t count, float shift);
+    void (*scale_by)(float *x, int64_t count, float factor);
+    void (*subtract)(const float *x, float *y, int64_t count, float shift);
+    void (*softmax_backward)(const float *dy, const float *y, float *dx, int64_t count);
+    void (*log_softmax_backward)(const float *dy, const float *y, float *dx, int64_t count);
+    // dx = factor * exp(x - sum)
+    void (*cross_entropy_backward)(const float *x, float *dx, int64_t count, float sum,
+                                   float factor);
+    // Mean and 1/deviation of a row.
+    void (*moments)(const float *x, int64_t count, float epsilon, float *mean, float *inverse);
+    // y = (x - mean) * inverse * weight + bias; weight and bias may be NULL.
+    void (*normalise)(const float *x, float *y, int64_t count, float mean, float inverse,
+                      const float *weight, const float *bias);
+    // dx of one row, and dweight += dy * normalised x, dbias += dy; NULL where not wanted.
+    void (*norm_backward)(const float *dy, const float *x, const float *weight, float *dx,
+                          int64_t count, float mean, float inverse, float *dweight, float *dbias);
+} CpuRows;
+
+// Columns of a matrix [rows, width], rows `stride` elements apart, in a storage format of the three
+// that kernels read. Results are added to sums in double.
+typedef struct CpuColumns {
+    void (*sum)(Format format, const void *x, int64_t rows, int64_t stride, int64_t width,
+                float *scratch, double *sum);
+    // Sums of x - shift and of its square.
+    void (*moments)(Format format, const void *x, int64_t rows, int64_t width, const float *shift,
+                    float *scratch, double *sum, double *squares);
+    // Sums of dy and of dy * (x - mean) * inverse.
+    void (*norm_sums)(Format dy_format, const void *dy, Format x_format, const void *x,
+                      int64_t rows, int64_t width, const float *mean, const float *inverse,
+                      float *scratch, double *sum_dy, double *sum_dy_x);
+    // y = (x - mean) * factor + offset, one of each a column.
+    void (*apply)(Format x_format, const void *x, Format y_format, void *y, int64_t rows,
+                  int64_t width, const float *mean, const float *factor, const float *offset);
+    // dx = factor * dy - offset - (x - mean) * slope
+    void (*norm_dx)(Format dy_format, const void *dy, Format x_format, const void *x,
+                    Format dx_format, void *dx, int64_t rows, int64_t width, const float *mean,
+                    const float *factor, const float *offset, const float *slope);
+} CpuColumns;
+
+// One row of output pixels (forward) or input pixels (backward) of an image; channels-last.
+typedef struct CpuPoolRow {
+    Format format;        // of input and output alike
+    const void *image;    // forward: x of this sample; backward: dy of this sample
+    const uint8_t *where; // backward of the largest: of this sample; NULL for an average
+    void *out;            // the row
+    uint8_t *out_where;
+    int64_t row; // its number
+    int64_t height, width, out_height, out_width, channels;
+    const PoolAttr *pool;
+    float *scratch; // one number a channel
+} CpuPoolRow;
+
+typedef struct CpuPool {
+    void (*max)(const CpuPoolRow *row);
+    void (*average)(const CpuPoolRow *row);
+    void (*backward)(const CpuPoolRow *row);
+} CpuPool;
+
+typedef struct CpuRandom {
+    // Element i of these belongs to word i % 4 of block position + i / 4; any count.
+    void (*words)(uint64_t seed, uint64_t position, uint32_t *words, int64_t count);
+    void (*dropout)(const float *x, float *y, const uint32_t *words, int64_t count,
+                    float probability, float factor);
+    void (*uniform)(const uint32_t *words, float *y, int64_t count, double low, double range);
+    void (*normal)(const uint32_t *words, float *y, int64_t count, float mean, float deviation);
+} CpuRandom;
+
+// What the scan adds to, and what it multiplies by.
+typedef struct CpuScan {
+    Format round_to;
+    float inverse;
+    GradStats *stats;
+    uint32_t found_inf;
+    uint64_t not_finite;               // elements
+    double stored_sum, stored_squares; // of finite values as they are stored
+    float stored_largest;
+} CpuScan;
+
+// The constants of one update, worked out from rule, step and flags.
+typedef struct CpuUpdate {
+    float rate; // the schedule's rate times the group's factor
+    float decay, momentum, beta1, beta2, epsilon;
+    float rest1, rest2; // 1 - beta
+    float step1, step2; // 1 / (1 - beta^t), or 1 without bias correction
+    float clip;
+    bool nesterov;
+    bool first;  // no update was done before: the momentum is the gradient
+    float ratio; // LAMB: trust ratio
+} CpuUpdate;
+
+typedef struct CpuMulti {
+    void (*sgd)(float *p, const float *g, float *m, int64_t count, const CpuUpdate *update);
+    void (*adam)(float *p, const float *g, float *m, float *v, int64_t count,
+                 const CpuUpdate *update);
+    void (*adamw)(float *p, const float *g, float *m, float *v, int64_t count,
+                  const CpuUpdate *update);
+    // LAMB in two passes: moments and the squares of p and of its direction; then the step.
+    void (*lamb_moments)(const float *p, const float *g, float *m, float *v, int64_t count,
+                         const CpuUpdate *update, double *p_squares, double *u_squares);
+    void (*lamb_step)(float *p, const float *m, const float *v, int64_t count,
+                      const CpuUpdate *update);
+    void (*clip_value)(float *x, int64_t count, float limit);
+    void (*average)(float *average, const float *parameter, int64_t count, float decay, float rest);
+    // fp32 to bf16, up or down with the probabilities that make it right on average.
+    void (*stochastic_bf16)(const float *x, const uint32_t *words, uint16_t *y, int64_t count);
+} CpuMulti;
+
+typedef struct CpuScanTable {
+    void (*scan)(float *gradient, int64_t count, CpuScan *scan);
+} CpuScanTable;
+
+typedef struct CpuSimd {
+    const CpuPointwise *pointwise;
+    const CpuRows *rows;
+    const CpuColumns *columns;
+    const CpuPool *pool;
+    const CpuRandom *random;
+    const CpuMulti *multi;
+    const CpuScanTable *scan;
+    const ConvertTable *convert;
+} CpuSimd;

@@ -1,0 +1,206 @@
+// Pooling, channels-last: one row of pixels a call, all channels of a pixel together.
+//
+// The gradients are gathered, not scattered: each input pixel looks at the windows that cover it,
+// so that it is written once and rounded once, and rows can be done in any order.
+#include "cpu/simd.h"
+#include "cpu/simd/load.h"
+
+// The windows first .. last - 1 that cover place `at` of one dimension.
+typedef struct Span {
+    int64_t first, last;
+} Span;
+
+static Span covering(int64_t at, int64_t kernel, int64_t stride, int64_t padding, int64_t windows) {
+    int64_t reach = at + padding;
+    int64_t first = reach < kernel ? 0 : (reach - kernel) / stride + 1;
+    int64_t last = reach / stride + 1;
+    return (Span){first, last < windows ? last : windows};
+}
+
+// The places of a window that lie inside the image, as offsets from its first.
+static Span inside(int64_t window, int64_t kernel, int64_t stride, int64_t padding, int64_t size) {
+    int64_t start = window * stride - padding;
+    int64_t last = size - start < kernel ? size - start : kernel;
+    return (Span){start < 0 ? -start : 0, last};
+}
+
+// ---- the largest --------------------------------------------------------------------------------
+
+MATH_INLINE void max_first(Format format, const void *restrict x, float *restrict best,
+                           uint8_t *restrict where, int64_t channels, uint8_t position) {
+    for (int64_t c = 0; c < channels; c++) {
+        best[c] = load_element(format, x, c);
+        where[c] = position;
+    }
+}
+
+MATH_INLINE void max_next(Format format, const void *restrict x, float *restrict best,
+                          uint8_t *restrict where, int64_t channels, uint8_t position) {
+    for (int64_t c = 0; c < channels; c++) {
+        float value = load_element(format, x, c), old = best[c];
+        bool takes = (value > old) | ((value != value) & (old == old));
+        best[c] = takes ? value : old;
+        where[c] = takes ? position : where[c];
+    }
+}
+
+MATH_INLINE float max_pair(float a, float b, int32_t position, int32_t *where) {
+    uint32_t takes = 0u - (uint32_t)((b > a) | ((b != b) & (a == a)));
+    *where = (int32_t)(((uint32_t)position & takes) | ((uint32_t)*where & ~takes));
+    return number_fp32_of_bits((number_bits_of_fp32(b) & takes) |
+                               (number_bits_of_fp32(a) & ~takes));
+}
+
+// A whole window of two by two, the commonest, without going through memory.
+MATH_INLINE void max_four(Format format, const void *restrict x, const void *restrict below,
+                          void *restrict y, uint8_t *restrict where, int64_t channels) {
+    const void *right = load_offset(format, x, channels);
+    const void *below_right = load_offset(format, below, channels);
+    for (int64_t c = 0; c < channels; c++) {
+        int32_t position = 0;
+        float best = load_element(format, x, c);
+        best = max_pair(best, load_element(format, right, c), 1, &position);
+        best = max_pair(best, load_element(format, below, c), 2, &position);
+        best = max_pair(best, load_element(format, below_right, c), 3, &position);
+        store_element(format, y, c, best);
+        where[c] = (uint8_t)position;
+    }
+}
+
+MATH_INLINE void store_row(Format format, const float *restrict values, void *restrict y,
+                           int64_t channels, float factor) {
+    for (int64_t c = 0; c < channels; c++)
+        store_element(format, y, c, values[c] * factor);
+}
+
+MATH_INLINE void max_row(Format format, const CpuPoolRow *row) {
+    const PoolAttr *pool = row->pool;
+    int64_t channels = row->channels, kernel_width = pool->kernel[1];
+    Span down = inside(row->row, pool->kernel[0], pool->stride[0], pool->padding[0], row->height);
+    int64_t top = row->row * pool->stride[0] - pool->padding[0];
+    bool four = pool->kernel[0] == 2 && kernel_width == 2 && down.first == 0 && down.last == 2;
+    for (int64_t column = 0; column < row->out_width; column++) {
+        int64_t left = column * pool->stride[1] - pool->padding[1];
+        Span along = inside(column, kernel_width, pool->stride[1], pool->padding[1], row->width);
+        void *y = store_offset(format, row->out, column * channels);
+        uint8_t *where = row->out_where + column * channels;
+        const void *corner = load_offset(format, row->image, (top * row->width + left) * channels);
+        if (four && along.first == 0 && along.last == 2) {
+            max_four(format, corner, load_offset(format, corner, row->width * channels), y, where,
+                     channels);
+            continue;
+        }
+        bool first = true;
+        for (int64_t h = down.first; h < down.last; h++)
+            for (int64_t w = along.first; w < along.last; w++, first = false) {
+                const void *x = load_offset(format, corner, (h * row->width + w) * channels);
+                uint8_t position = (uint8_t)(h * kernel_width + w);
+                if (first)
+                    max_first(format, x, row->scratch, where, channels, position);
+                else
+                    max_next(format, x, row->scratch, where, channels, position);
+            }
+        for (int64_t c = 0; first && c < channels; c++) { // nothing but padding
+            row->scratch[c] = -INFINITY;
+            where[c] = 0;
+        }
+        store_row(format, row->scratch, y, channels, 1);
+    }
+}
+
+static void max_run(const CpuPoolRow *row) {
+    FORMAT_SPLIT(row->format, max_row, row);
+}
+
+MATH_INLINE void take_gradient(Format format, const void *restrict dy,
+                               const uint8_t *restrict where, void *restrict dx, int64_t channels,
+                               uint8_t position) {
+    for (int64_t c = 0; c < channels; c++)
+        store_element(format, dx, c, where[c] == position ? load_element(format, dy, c) : 0.0f);
+}
+
+MATH_INLINE void add_gradient(Format format, const void *restrict dy, const uint8_t *restrict where,
+                              float *restrict sum, int64_t channels, uint8_t position) {
+    for (int64_t c = 0; c < channels; c++)
+        sum[c] += where[c] == position ? load_element(format, dy, c) : 0.0f;
+}
+
+MATH_INLINE void add_all(Format format, const void *restrict x, float *restrict sum,
+                         int64_t channels) {
+    for (int64_t c = 0; c < channels; c++)
+        sum[c] += load_element(format, x, c);
+}
+
+static void clear(float *restrict sum, int64_t channels) {
+    for (int64_t c = 0; c < channels; c++)
+        sum[c] = 0;
+}
+
+// dx of one row of input pixels; without `where`, of an average.
+MATH_INLINE void backward_row(Format format, const CpuPoolRow *row) {
+    const PoolAttr *pool = row->pool;
+    int64_t channels = row->channels, width = row->out_width;
+    Span down =
+        covering(row->row, pool->kernel[0], pool->stride[0], pool->padding[0], row->out_height);
+    float share = row->where ? 1.0f : 1.0f / (float)(pool->kernel[0] * pool->kernel[1]);
+    for (int64_t column = 0; column < row->width; column++) {
+        Span along = covering(column, pool->kernel[1], pool->stride[1], pool->padding[1], width);
+        void *dx = store_offset(format, row->out, column * channels);
+        bool single = down.last - down.first == 1 && along.last - along.first == 1;
+        clear(row->scratch, single && row->where ? 0 : channels);
+        for (int64_t h = down.first; h < down.last; h++)
+            for (int64_t w = along.first; w < along.last; w++) {
+                int64_t at = (h * width + w) * channels;
+                const void *dy = load_offset(format, row->image, at);
+                int64_t position =
+                    (row->row + pool->padding[0] - h * pool->stride[0]) * pool->kernel[1] +
+                    (column + pool->padding[1] - w * pool->stride[1]);
+                if (!row->where)
+                    add_all(format, dy, row->scratch, channels);
+                else if (single)
+                    take_gradient(format, dy, row->where + at, dx, channels, (uint8_t)position);
+                else
+                    add_gradient(format, dy, row->where + at, row->scratch, channels,
+                                 (uint8_t)position);
+            }
+        if (!single || !row->where)
+            store_row(format, row->scratch, dx, channels, share);
+    }
+}
+
+static void backward_run(const CpuPoolRow *row) {
+    FORMAT_SPLIT(row->format, backward_row, row);
+}
+
+// ---- the average --------------------------------------------------------------------------------
+
+MATH_INLINE void average_row(Format format, const CpuPoolRow *row) {
+    const PoolAttr *pool = row->pool;
+    int64_t channels = row->channels;
+    float share = 1.0f / (float)(pool->kernel[0] * pool->kernel[1]);
+    Span down = inside(row->row, pool->kernel[0], pool->stride[0], pool->padding[0], row->height);
+    int64_t top = row->row * pool->stride[0] - pool->padding[0];
+    for (int64_t column = 0; column < row->out_width; column++) {
+        int64_t left = column * pool->stride[1] - pool->padding[1];
+        Span along = inside(column, pool->kernel[1], pool->stride[1], pool->padding[1], row->width);
+        clear(row->scratch, channels);
+        for (int64_t h = down.first; h < down.last; h++)
+            for (int64_t w = along.first; w < along.last; w++) {
+                int64_t at = ((top + h) * row->width + left + w) * channels;
+                add_all(format, load_offset(format, row->image, at), row->scratch, channels);
+            }
+        store_row(format, row->scratch, store_offset(format, row->out, column * channels), channels,
+                  share);
+    }
+}
+
+static void average_run(const CpuPoolRow *row) {
+    FORMAT_SPLIT(row->format, average_row, row);
+}
+
+extern const CpuPool ISA_NAME(cpu_pool);
+const CpuPool ISA_NAME(cpu_pool) = {
+    .max = max_run,
+    .average = average_run,
+    .backward = backward_run,
+};

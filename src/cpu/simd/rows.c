@@ -1,0 +1,193 @@
+// Loops over one row of fp32: sums, softmax, layer norm.
+#include "cpu/simd.h"
+#include "cpu/simd/math.h"
+
+enum { LANES = 32 };
+
+// `#pragma omp simd` lets the compiler keep one partial sum a lane, which is also more accurate.
+static float row_sum(const float *restrict x, int64_t count) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++)
+        sum += x[i];
+    return sum;
+}
+
+static bool row_has_nan(const float *restrict x, int64_t count) {
+    uint32_t above = 0; // magnitudes above that of infinity, as the sign of a difference
+#pragma omp simd reduction(| : above)
+    for (int64_t i = 0; i < count; i++)
+        above |= 0x7F800000u - (number_bits_of_fp32(x[i]) & 0x7FFFFFFFu);
+    return above >> 31;
+}
+
+// Written out by lanes, since a maximum that must respect NaN is no reduction to a compiler.
+#define ROW_EXTREME(name, better, start)                                \
+    static float name(const float *restrict x, int64_t count) {         \
+        float lane[LANES], result = start;                              \
+        for (int k = 0; k < LANES; k++)                                 \
+            lane[k] = start;                                            \
+        int64_t i = 0;                                                  \
+        for (; i + LANES <= count; i += LANES)                          \
+            for (int k = 0; k < LANES; k++)                             \
+                lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k]; \
+        for (int k = 0; k < LANES; k++)                                 \
+            result = lane[k] better result ? lane[k] : result;          \
+        for (; i < count; i++)                                          \
+            result = x[i] better result ? x[i] : result;                \
+        return row_has_nan(x, count) ? NAN : result;                    \
+    }
+ROW_EXTREME(row_largest, >, -INFINITY)
+ROW_EXTREME(row_smallest, <, INFINITY)
+
+static int64_t row_argmax(const float *restrict x, int64_t count) {
+    enum { STRIDE = 256 }; // the maximum first, then the stride that holds it
+    float largest = row_largest(x, count);
+    bool nan = largest != largest;
+    for (int64_t start = 0; start < count; start += STRIDE) {
+        int64_t end = start + STRIDE < count ? start + STRIDE : count;
+        int found = 0;
+#pragma omp simd reduction(| : found)
+        for (int64_t i = start; i < end; i++)
+            found |= (x[i] == largest) | (x[i] != x[i]);
+        for (int64_t i = start; found && i < end; i++)
+            if (nan ? x[i] != x[i] : x[i] == largest)
+                return i;
+    }
+    return 0;
+}
+
+static float exponentials(const float *restrict x, float *restrict y, int64_t count, float shift) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++) {
+        float value = math_exp(x[i] - shift);
+        y[i] = value;
+        sum += value;
+    }
+    return sum;
+}
+
+static float sum_exponentials(const float *restrict x, int64_t count, float shift) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++)
+        sum += math_exp(x[i] - shift);
+    return sum;
+}
+
+static void scale_by(float *restrict x, int64_t count, float factor) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= factor;
+}
+
+static void subtract(const float *restrict x, float *restrict y, int64_t count, float shift) {
+    for (int64_t i = 0; i < count; i++)
+        y[i] = x[i] - shift;
+}
+
+static void softmax_backward(const float *restrict dy, const float *restrict y, float *restrict dx,
+                             int64_t count) {
+    float product = 0;
+#pragma omp simd reduction(+ : product)
+    for (int64_t i = 0; i < count; i++)
+        product += dy[i] * y[i];
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = y[i] * (dy[i] - product);
+}
+
+static void log_softmax_backward(const float *restrict dy, const float *restrict y,
+                                 float *restrict dx, int64_t count) {
+    float sum = row_sum(dy, count);
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = dy[i] - math_exp(y[i]) * sum;
+}
+
+static void cross_entropy_backward(const float *restrict x, float *restrict dx, int64_t count,
+                                   float sum, float factor) {
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = factor * math_exp(x[i] - sum);
+}
+
+// ---- layer norm ---------------------------------------------------------------------------------
+
+static void moments(const float *restrict x, int64_t count, float epsilon, float *mean_out,
+                    float *inverse_out) {
+    float mean = row_sum(x, count) / (float)count, squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < count; i++) {
+        float away = x[i] - mean;
+        squares = math_fma(away, away, squares);
+    }
+    *mean_out = mean;
+    *inverse_out = 1.0f / sqrtf(squares / (float)count + epsilon);
+}
+
+static void normalise(const float *restrict x, float *restrict y, int64_t count, float mean,
+                      float inverse, const float *restrict weight, const float *restrict bias) {
+    if (weight && bias)
+        for (int64_t i = 0; i < count; i++)
+            y[i] = math_fma((x[i] - mean) * inverse, weight[i], bias[i]);
+    else if (weight)
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (x[i] - mean) * inverse * weight[i];
+    else if (bias)
+        for (int64_t i = 0; i < count; i++)
+            y[i] = math_fma(x[i] - mean, inverse, bias[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (x[i] - mean) * inverse;
+}
+
+MATH_INLINE void norm_row(const float *restrict dy, const float *restrict x,
+                          const float *restrict weight, float *restrict dx, int64_t count,
+                          float mean, float inverse) {
+    float sum = 0, product = 0;
+#pragma omp simd reduction(+ : sum, product)
+    for (int64_t i = 0; i < count; i++) {
+        float gradient = weight ? dy[i] * weight[i] : dy[i];
+        sum += gradient;
+        product = math_fma(gradient, (x[i] - mean) * inverse, product);
+    }
+    sum /= (float)count;
+    product /= (float)count;
+    for (int64_t i = 0; i < count; i++) {
+        float gradient = weight ? dy[i] * weight[i] : dy[i];
+        float normal = (x[i] - mean) * inverse;
+        dx[i] = inverse * (gradient - sum - normal * product);
+    }
+}
+
+static void norm_backward(const float *restrict dy, const float *restrict x,
+                          const float *restrict weight, float *restrict dx, int64_t count,
+                          float mean, float inverse, float *restrict dweight,
+                          float *restrict dbias) {
+    if (weight)
+        norm_row(dy, x, weight, dx, count, mean, inverse);
+    else
+        norm_row(dy, x, NULL, dx, count, mean, inverse);
+    if (dweight)
+        for (int64_t i = 0; i < count; i++)
+            dweight[i] = math_fma(dy[i], (x[i] - mean) * inverse, dweight[i]);
+    if (dbias)
+        for (int64_t i = 0; i < count; i++)
+            dbias[i] += dy[i];
+}
+
+extern const CpuRows ISA_NAME(cpu_rows);
+const CpuRows ISA_NAME(cpu_rows) = {
+    .sum = row_sum,
+    .largest = row_largest,
+    .smallest = row_smallest,
+    .argmax = row_argmax,
+    .exponentials = exponentials,
+    .sum_exponentials = sum_exponentials,
+    .scale_by = scale_by,
+    .subtract = subtract,
+    .softmax_backward = softmax_backward,
+    .log_softmax_backward = log_softmax_backward,
+    .cross_entropy_backward = cross_entropy_backward,
+    .moments = moments,
+    .normalise = normalise,
+    .norm_backward = norm_backward,
+};

@@ -1,0 +1,342 @@
+// The one pass over the gradients: rounds, counts, checks and unscales.
+//
+// A block is read from memory once. Its exponents are left as bytes in the nearest cache, where
+// they are counted: with AVX-512 as one-hot words of 64 bits that carry-save adders add up, so that
+// a count costs no more than a few steps for sixteen numbers; elsewhere in tables. Exact either
+// way.
+#include <string.h>
+
+#include "cpu/simd.h"
+#include "cpu/simd/math.h"
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
+enum { CHUNK = 1024, BLOCK = 16 * CHUNK, EXPONENTS = 256 };
+
+// ---- counting exponents -------------------------------------------------------------------------
+
+static void count_plainly(const uint8_t *exponent, int64_t count, uint32_t *counts) {
+    uint32_t table[4][EXPONENTS]; // neighbours are often equal, and must not wait for each other
+    memset(table, 0, sizeof table);
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int k = 0; k < 4; k++)
+            table[k][exponent[i + k]]++;
+    for (; i < count; i++)
+        table[0][exponent[i]]++;
+    for (int e = 0; e < EXPONENTS; e++)
+        counts[e] += table[0][e] + table[1][e] + table[2][e] + table[3][e];
+}
+
+#if defined(__AVX512BW__)
+// Sixty-four bits of each of 8 lanes: bit b of `ones` says whether the count of b is odd there.
+typedef struct Planes {
+    __m512i ones, twos, fours, eights;
+} Planes;
+
+// carry : sum = a + b + c, bit by bit.
+static inline void add_three(__m512i *carry, __m512i *sum, __m512i a, __m512i b) {
+    __m512i c = *sum;
+    *carry = _mm512_ternarylogic_epi64(a, b, c, 0xE8);
+    *sum = _mm512_ternarylogic_epi64(a, b, c, 0x96);
+}
+
+static inline __m512i one_hot(__m128i bins) {
+    // A bin past 63 shifts the one out: such elements are counted apart.
+    return _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_cvtepu8_epi64(bins));
+}
+
+// Adds sixty-four bins to the planes below sixteen; returns the carry into the eights.
+static inline void add_half(Planes *planes, __m512i bins, __m512i *into_eights) {
+    __m512i two_a, two_b, four_a, four_b;
+    __m128i a = _mm512_castsi512_si128(bins), b = _mm512_extracti32x4_epi32(bins, 1);
+    __m128i c = _mm512_extracti32x4_epi32(bins, 2), d = _mm512_extracti32x4_epi32(bins, 3);
+    add_three(&two_a, &planes->ones, one_hot(a), one_hot(_mm_unpackhi_epi64(a, a)));
+    add_three(&two_b, &planes->ones, one_hot(b), one_hot(_mm_unpackhi_epi64(b, b)));
+    add_three(&four_a, &planes->twos, two_a, two_b);
+    add_three(&two_a, &planes->ones, one_hot(c), one_hot(_mm_unpackhi_epi64(c, c)));
+    add_three(&two_b, &planes->ones, one_hot(d), one_hot(_mm_unpackhi_epi64(d, d)));
+    add_three(&four_b, &planes->twos, two_a, two_b);
+    add_three(into_eights, &planes->fours, four_a, four_b);
+}
+
+static void add_plane(uint32_t *counts, __m512i plane, uint32_t weight) {
+    uint64_t word[8];
+    _mm512_storeu_si512(word, plane);
+    for (int k = 0; k < 8; k++)
+        for (uint64_t rest = word[k]; rest; rest &= rest - 1)
+            counts[__builtin_ctzll(rest)] += weight;
+}
+
+// Counts those outside the 64 exponents from `base` on, zeros excepted.
+static inline void count_outside(__m512i exponents, __m512i bins, uint32_t *counts) {
+    __mmask64 outside = _mm512_cmpge_epu8_mask(bins, _mm512_set1_epi8(64)) &
+                        _mm512_test_epi8_mask(exponents, exponents);
+    if (!outside)
+        return;
+    uint8_t value[64];
+    _mm512_storeu_si512(value, exponents);
+    for (uint64_t rest = outside; rest; rest &= rest - 1)
+        counts[value[__builtin_ctzll(rest)]]++;
+}
+
+// `largest` is the largest exponent there is. What is 0 is not counted.
+static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t largest,
+                            uint32_t *counts) {
+    enum { STEP = 128, SHORT = 4 * STEP };
+    if (count < SHORT) {
+        count_plainly(exponent, count, counts);
+        return;
+    }
+    const uint8_t base = largest > 63 ? (uint8_t)(largest - 63) : 1;
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi8(1);
+    const __m512i bases = _mm512_set1_epi8((char)base);
+    Planes planes = {zero, zero, zero, zero};
+    __m512i sixteens[8]; // bytes: BLOCK / STEP counts at most, which fit
+    for (int k = 0; k < 8; k++)
+        sixteens[k] = zero;
+    int64_t i = 0;
+    for (; i + STEP <= count; i += STEP) {
+        __m512i first = _mm512_loadu_si512(exponent + i);
+        __m512i second = _mm512_loadu_si512(exponent + i + 64);
+        __m512i first_bins = _mm512_sub_epi8(first, bases);
+        __m512i second_bins = _mm512_sub_epi8(second, bases);
+        count_outside(first, first_bins, counts);
+        count_outside(second, second_bins, counts);
+        __m512i eight_a, eight_b, sixteen;
+        add_half(&planes, first_bins, &eight_a);
+        add_half(&planes, second_bins, &eight_b);
+        add_three(&sixteen, &planes.eights, eight_a, eight_b);
+        uint64_t word[8];
+        _mm512_storeu_si512(word, sixteen);
+        for (int k = 0; k < 8; k++)
+            sixteens[k] = _mm512_mask_add_epi8(sixteens[k], (__mmask64)word[k], sixteens[k], one);
+    }
+    count_plainly(exponent + i, count - i, counts);
+    for (int k = 0; k < 8; k++) {
+        uint8_t bytes[64];
+        _mm512_storeu_si512(bytes, sixteens[k]);
+        for (int bin = 0; bin < 64 && base + bin < EXPONENTS; bin++)
+            counts[base + bin] += 16u * bytes[bin];
+    }
+    add_plane(counts + base, planes.ones, 1);
+    add_plane(counts + base, planes.twos, 2);
+    add_plane(counts + base, planes.fours, 4);
+    add_plane(counts + base, planes.eights, 8);
+}
+#else
+static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t largest,
+                            uint32_t *counts) {
+    (void)largest;
+    count_plainly(exponent, count, counts);
+}
+#endif
+
+// ---- the pass -----------------------------------------------------------------------------------
+
+enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
+
+// What one chunk gives. `true_` before rounding and unscaled, `stored` as it is left behind.
+typedef struct Chunk {
+    int32_t zeros, nans, infinities, flushed, subnormal, overflowed, not_finite;
+    float true_sum, true_squares, stored_sum, stored_squares;
+    int32_t true_largest, stored_largest; // bits of the magnitude
+} Chunk;
+
+static inline int32_t magnitude_of(float value) {
+    return (int32_t)(number_bits_of_fp32(value) & MAGNITUDE);
+}
+
+// The value where `magnitude` is that of a finite number, else 0.
+static inline float if_finite(int32_t magnitude, float value) {
+    uint32_t keep = 0u - (uint32_t)(magnitude < INFINITE);
+    return number_fp32_of_bits(number_bits_of_fp32(value) & keep);
+}
+
+static Chunk scan_fp32(float *restrict gradient, int64_t count, float inverse,
+                       uint8_t *restrict exponent) {
+    int32_t zeros = 0, nans = 0, infinities = 0, subnormal = 0, largest = 0;
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : zeros, nans, infinities, subnormal, sum, squares) \
+    reduction(max : largest)
+    for (int64_t i = 0; i < count; i++) {
+        float product = gradient[i] * inverse;
+        int32_t magnitude = magnitude_of(gradient[i]);
+        float value = if_finite(magnitude, fabsf(product));
+        int32_t bits = magnitude_of(value);
+        zeros += magnitude == 0;
+        nans += magnitude > INFINITE;
+        infinities += magnitude == INFINITE;
+        subnormal += (magnitude > 0) & (magnitude < 0x800000);
+        sum += value;
+        squares = math_fma(value, value, squares);
+        largest = bits > largest ? bits : largest;
+        exponent[i] = (uint8_t)(bits >> 23);
+        gradient[i] = product;
+    }
+    return (Chunk){.zeros = zeros,
+                   .nans = nans,
+                   .infinities = infinities,
+                   .subnormal = subnormal,
+                   .not_finite = nans + infinities,
+                   .true_sum = sum,
+                   .true_squares = squares,
+                   .stored_sum = sum,
+                   .stored_squares = squares,
+                   .true_largest = largest,
+                   .stored_largest = largest};
+}
+
+static Chunk scan_rounded(float *restrict gradient, const float *restrict rounded, int64_t count,
+                          float inverse, int32_t smallest_normal, uint8_t *restrict exponent) {
+    int32_t zeros = 0, nans = 0, infinities = 0, largest = 0, stored_largest = 0;
+    int32_t flushed = 0, subnormal = 0, overflowed = 0, not_finite = 0;
+    float sum = 0, squares = 0, stored_sum = 0, stored_squares = 0;
+#pragma omp simd reduction(+ : zeros, nans, infinities, flushed, subnormal, overflowed, \
+                               not_finite, sum, squares, stored_sum, stored_squares) \
+    reduction(max : largest, stored_largest)
+    for (int64_t i = 0; i < count; i++) {
+        int32_t magnitude = magnitude_of(gradient[i]), kept = magnitude_of(rounded[i]);
+        float product = rounded[i] * inverse;
+        float value = if_finite(magnitude, fabsf(gradient[i] * inverse));
+        float stored = if_finite(kept, fabsf(product));
+        int32_t bits = magnitude_of(value), stored_bits = magnitude_of(stored);
+        zeros += magnitude == 0;
+        nans += magnitude > INFINITE;
+        infinities += magnitude == INFINITE;
+        flushed += (magnitude > 0) & (kept == 0);
+        subnormal += (kept > 0) & (kept < smallest_normal);
+        overflowed += (magnitude < INFINITE) & (kept >= INFINITE);
+        not_finite += kept >= INFINITE;
+        sum += value;
+        squares = math_fma(value, value, squares);
+        stored_sum += stored;
+        stored_squares = math_fma(stored, stored, stored_squares);
+        largest = bits > largest ? bits : largest;
+        stored_largest = stored_bits > stored_largest ? stored_bits : stored_largest;
+        exponent[i] = (uint8_t)(bits >> 23);
+        gradient[i] = product;
+    }
+    return (Chunk){zeros, nans,    infinities, flushed,        subnormal, overflowed,    not_finite,
+                   sum,   squares, stored_sum, stored_squares, largest,   stored_largest};
+}
+
+#define ROUND_LOOP(through)             \
+    for (int64_t i = 0; i < count; i++) \
+    rounded[i] = through
+
+// Rounds a chunk; the bits of the smallest normal number of the format.
+static int32_t round_chunk(Format format, const float *restrict x, float *restrict rounded,
+                           int64_t count) {
+    switch (format) {
+    case FORMAT_BF16: ROUND_LOOP(number_fp32_through_bf16(x[i])); return 0x00800000;
+    case FORMAT_TF32: ROUND_LOOP(number_fp32_through_tf32(x[i])); return 0x00800000;
+    case FORMAT_FP16:
+        ROUND_LOOP(number_fp16_to_fp32(number_fp32_to_fp16(x[i])));
+        return 0x38800000; // 2^-14
+    case FORMAT_E4M3:
+        ROUND_LOOP(number_e4m3_to_fp32(number_fp32_to_e4m3_special(x[i])));
+        return 0x3C800000; // 2^-6
+    default: ROUND_LOOP(number_e5m2_to_fp32(number_fp32_to_e5m2_special(x[i]))); return 0x38800000;
+    }
+}
+
+// ---- sums that fp32 could not hold --------------------------------------------------------------
+
+typedef struct Sums {
+    double sum, squares;
+} Sums;
+
+// From what lies in memory after the pass: exact enough for any magnitude.
+static Sums sums_of(const float *x, int64_t count, float factor) {
+    Sums sums = {0, 0};
+    for (int64_t i = 0; i < count; i++) {
+        double value = fabs((double)x[i] * (double)factor);
+        if (!isfinite(value))
+            continue;
+        sums.sum += value;
+        sums.squares += value * value;
+    }
+    return sums;
+}
+
+// Squares of these neither overflow fp32 nor vanish in it.
+static bool is_ordinary(int32_t largest) {
+    float magnitude = number_fp32_of_bits((uint32_t)largest);
+    return largest == 0 || (magnitude < 1e15f && magnitude > 1e-12f);
+}
+
+static void add_chunk(CpuScan *scan, const Chunk *chunk, Sums seen, Sums stored) {
+    GradStats *stats = scan->stats;
+    stats->zeros += (uint64_t)chunk->zeros;
+    stats->nans += (uint64_t)chunk->nans;
+    stats->infinities += (uint64_t)chunk->infinities;
+    stats->flushed += (uint64_t)chunk->flushed;
+    stats->subnormal += (uint64_t)chunk->subnormal;
+    stats->overflowed += (uint64_t)chunk->overflowed;
+    stats->sum += seen.sum;
+    stats->sum_squares += seen.squares;
+    float largest = number_fp32_of_bits((uint32_t)chunk->true_largest);
+    stats->largest = largest > stats->largest ? largest : stats->largest;
+    scan->found_inf |= chunk->not_finite > 0;
+    scan->not_finite += (uint64_t)chunk->not_finite;
+    scan->stored_sum += stored.sum;
+    scan->stored_squares += stored.squares;
+    float kept = number_fp32_of_bits((uint32_t)chunk->stored_largest);
+    scan->stored_largest = kept > scan->stored_largest ? kept : scan->stored_largest;
+}
+
+static void scan_chunk(float *gradient, int64_t count, CpuScan *scan, uint8_t *exponent,
+                       uint8_t *largest_exponent) {
+    _Alignas(64) float original[CHUNK], rounded[CHUNK];
+    bool rounds = scan->round_to != FORMAT_FP32;
+    Chunk chunk;
+    if (rounds) {
+        memcpy(original, gradient, (size_t)count * sizeof *gradient);
+        int32_t normal = round_chunk(scan->round_to, gradient, rounded, count);
+        chunk = scan_rounded(gradient, rounded, count, scan->inverse, normal, exponent);
+    } else {
+        chunk = scan_fp32(gradient, count, scan->inverse, exponent);
+    }
+    Sums seen = {(double)chunk.true_sum, (double)chunk.true_squares};
+    Sums stored = {(double)chunk.stored_sum, (double)chunk.stored_squares};
+    if (!is_ordinary(chunk.true_largest) || !is_ordinary(chunk.stored_largest)) {
+        stored = sums_of(gradient, count, 1);
+        seen = rounds ? sums_of(original, count, scan->inverse) : stored;
+    }
+    add_chunk(scan, &chunk, seen, stored);
+    uint8_t top = (uint8_t)(chunk.true_largest >> 23);
+    *largest_exponent = top > *largest_exponent ? top : *largest_exponent;
+}
+
+static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
+    _Alignas(64) uint8_t exponent[BLOCK];
+    GradStats *stats = scan->stats;
+    const int lowest = 127 + EXPONENT_LOWEST; // the exponent that bin 0 begins with
+    for (int64_t start = 0; start < count; start += BLOCK) {
+        int64_t size = count - start < BLOCK ? count - start : BLOCK;
+        uint8_t largest = 0;
+        uint64_t left_out = stats->zeros + stats->nans + stats->infinities;
+        for (int64_t at = 0; at < size; at += CHUNK)
+            scan_chunk(gradient + start + at, size - at < CHUNK ? size - at : CHUNK, scan,
+                       exponent + at, &largest);
+        uint32_t counts[EXPONENTS + 64] = {0};
+        count_exponents(exponent, size, largest, counts);
+        left_out = stats->zeros + stats->nans + stats->infinities - left_out;
+        uint64_t counted = 0;
+        for (int e = 1; e < EXPONENTS; e++) {
+            int bin = e - lowest;
+            stats->exponents[bin < 0               ? 0
+                             : bin < EXPONENT_BINS ? bin
+                                                   : EXPONENT_BINS - 1] += counts[e];
+            counted += counts[e];
+        }
+        // What is left is too small even for an exponent.
+        stats->exponents[0] += (uint64_t)size - left_out - counted;
+        stats->count += (uint64_t)size;
+    }
+}
+
+extern const CpuScanTable ISA_NAME(cpu_scan);
+const CpuScanTable ISA_NAME(cpu_scan) = {.scan = scan_gradient};

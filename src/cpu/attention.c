@@ -1,0 +1,345 @@
+// Attention over [batch, time, head, depth]: blocks of queries against all keys that they see, a
+// thread a block, so that the scores never leave its cache. The backward pass computes the shares
+// anew from the sums that the forward pass left.
+#include <string.h>
+
+#include "cpu/attention_rows.h"
+#include "cpu/kernels.h"
+#include "cpu/products.h"
+
+static const AttentionRows *rows_at_level(void) {
+#if defined(__x86_64__)
+    if (isa_level() >= ISA_AVX512)
+        return &attention_rows_avx512;
+    if (isa_level() == ISA_AVX2)
+        return &attention_rows_avx2;
+#endif
+    return &attention_rows_base;
+}
+
+enum { SCORE_BYTES = 128 << 10, FEWEST_ROWS = 32, MOST_ROWS = 256, VECTOR = 16 };
+
+typedef struct Attention {
+    const Device *device;
+    const AttentionRows *table;
+    float scale;
+    bool causal;
+    int64_t heads, queries, keys, depth;
+    int64_t block, blocks; // queries of a block, and how many blocks
+    int64_t score_stride;
+    View q, k, v, y, sums;
+    View dy, dq, dk, dv;
+    char *workspace;
+    size_t per_thread, gemm_bytes;
+} Attention;
+
+static int64_t round_up(int64_t count) {
+    return (count + VECTOR - 1) / VECTOR * VECTOR;
+}
+
+// Element (batch, first, head, 0) of a view [B,T,H,D].
+static void *at(const View *view, int64_t batch, int64_t head, int64_t first) {
+    return cpu_at_mutable(view, batch * view->stride[0] + first * view->stride[1] +
+                                    head * view->stride[2]);
+}
+
+// The matrix [T, D] of one batch and head as it lies, or transposed.
+static GemmOperand operand(const View *view, int64_t batch, int64_t head, int64_t first,
+                           bool transposed) {
+    return (GemmOperand){at(view, batch, head, first),
+                         view->format,
+                         transposed ? 1 : view->stride[1],
+                         transposed ? view->stride[1] : 1,
+                         {0}};
+}
+
+static GemmOperand scratch_operand(const float *data, int64_t stride, bool transposed) {
+    return (GemmOperand){data, FORMAT_FP32, transposed ? 1 : stride, transposed ? stride : 1, {0}};
+}
+
+static Gemm product(int64_t rows, int64_t columns, int64_t depth, GemmOperand a, GemmOperand b) {
+    return (Gemm){.rows = rows,
+                  .columns = columns,
+                  .depth = depth,
+                  .batch = {1, 1},
+                  .a = a,
+                  .b = b,
+                  .alpha = 1,
+                  .threads = 1};
+}
+
+static GemmResult into_scratch(float *data, int64_t stride) {
+    return (GemmResult){data, FORMAT_FP32, stride, {0}};
+}
+
+static Attention attention_of(const Device *device, const KernelCall *call, int q) {
+    const View *queries = &call->input[q];
+    Attention attention = {
+        .device = device,
+        .table = rows_at_level(),
+        .scale = (float)call->attr->attention.scale,
+        .causal = call->attr->attention.causal,
+        .heads = queries->shape[2],
+        .queries = queries->shape[1],
+        .keys = call->input[q + 1].shape[1],
+        .depth = queries->shape[3],
+        .q = *queries,
+        .k = call->input[q + 1],
+        .v = call->input[q + 2],
+    };
+    attention.score_stride = round_up(attention.keys) + VECTOR; // not a power of two apart
+    int64_t rows = SCORE_BYTES / (int64_t)sizeof(float) / attention.score_stride;
+    rows = rows < FEWEST_ROWS ? FEWEST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
+    attention.blocks = product_larger((attention.queries + rows - 1) / rows, 1);
+    attention.block =
+        product_larger(round_up((attention.queries + attention.blocks - 1) / attention.blocks), 1);
+    attention.blocks = (attention.queries + attention.block - 1) / attention.block;
+    return attention;
+}
+
+static double attention_cost(const Attention *attention, double products) {
+    double scores = (double)attention->q.shape[0] * (double)attention->heads *
+                    (double)attention->queries * (double)attention->keys;
+    return scores * (1 + products * (double)attention->depth / 30);
+}
+
+// How many keys the queries before `end` see.
+static int64_t keys_before(const Attention *attention, int64_t end) {
+    return attention->causal ? cpu_smaller(end, attention->keys) : attention->keys;
+}
+
+static AttentionBlock block_of(const Attention *attention, float *scores, int64_t first,
+                               int64_t rows, int64_t keys) {
+    return (AttentionBlock){.scores = scores,
+                            .rows = rows,
+                            .stride = attention->score_stride,
+                            .width = keys,
+                            .seen = attention->causal ? first + 1 : keys,
+                            .step = attention->causal ? 1 : 0};
+}
+
+static void add_size(size_t *bytes, const Gemm *gemm) {
+    size_t size = gemm_workspace_size(gemm);
+    *bytes = size > *bytes ? size : *bytes;
+}
+
+// ---- forward ------------------------------------------------------------------------------------
+
+typedef struct ForwardProducts {
+    Gemm scores, values;
+} ForwardProducts;
+
+static ForwardProducts forward_products(const Attention *attention, int64_t batch, int64_t head,
+                                        int64_t first, int64_t rows, float *scores, float *out) {
+    int64_t keys = keys_before(attention, first + rows);
+    ForwardProducts products = {
+        .scores =
+            product(rows, keys, attention->depth, operand(&attention->q, batch, head, first, false),
+                    operand(&attention->k, batch, head, 0, true)),
+        .values = product(rows, attention->depth, keys,
+                          scratch_operand(scores, attention->score_stride, false),
+                          operand(&attention->v, batch, head, 0, false)),
+    };
+    products.scores.alpha = attention->scale;
+    products.scores.c = into_scratch(scores, attention->score_stride);
+    products.values.c = into_scratch(out, round_up(attention->depth));
+    return products;
+}
+
+static void forward_block(const Attention *attention, int64_t index, char *own) {
+    int64_t head_index = index / attention->blocks, first = index % attention->blocks;
+    int64_t batch = head_index / attention->heads, head = head_index % attention->heads;
+    first *= attention->block;
+    int64_t rows = cpu_smaller(attention->block, attention->queries - first);
+    int64_t out_stride = round_up(attention->depth), depth = attention->depth;
+    float *scores = (float *)(void *)own;
+    float *out = scores + attention->block * attention->score_stride;
+    float *inverse = out + attention->block * out_stride, *log_sum = inverse + attention->block;
+    void *workspace = log_sum + attention->block;
+
+    ForwardProducts products = forward_products(attention, batch, head, first, rows, scores, out);
+    gemm_run(&products.scores, workspace);
+    AttentionBlock block = block_of(attention, scores, first, rows, products.scores.columns);
+    attention->table->shares(&block, inverse, log_sum);
+    gemm_run(&products.values, workspace);
+    const View *y = &attention->y;
+    for (int64_t i = 0; i < rows; i++) {
+        attention->table->scale(out + i * out_stride, depth, inverse[i]);
+        cpu_store(attention->device, y->format, out + i * out_stride, at(y, batch, head, first + i),
+                  depth);
+    }
+    if (attention->sums.data)
+        cpu_store(attention->device, attention->sums.format, log_sum,
+                  cpu_at_mutable(&attention->sums, head_index * attention->queries + first), rows);
+}
+
+static void forward_blocks(void *context, int64_t begin, int64_t end, int thread) {
+    const Attention *attention = context;
+    for (int64_t i = begin; i < end; i++)
+        forward_block(attention, i, attention->workspace + (size_t)thread * attention->per_thread);
+}
+
+bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
+    Attention attention = attention_of(device, call, 0);
+    attention.y = call->output[0];
+    attention.sums = call->output[1];
+    for (int64_t first = 0; first < attention.queries; first += attention.block) {
+        int64_t rows = cpu_smaller(attention.block, attention.queries - first);
+        ForwardProducts products = forward_products(&attention, 0, 0, first, rows, NULL, NULL);
+        add_size(&attention.gemm_bytes, &products.scores);
+        add_size(&attention.gemm_bytes, &products.values);
+    }
+    int64_t floats = attention.block * (attention.score_stride + round_up(attention.depth) + 2);
+    attention.per_thread =
+        cpu_line((size_t)floats * sizeof(float)) + cpu_line(attention.gemm_bytes);
+    double cost = attention_cost(&attention, 2);
+    int workers = cpu_workers(device, cost);
+    attention.workspace = device_workspace(device, attention.per_thread * (size_t)workers, error);
+    if (!attention.workspace)
+        return false;
+    int64_t count = attention.q.shape[0] * attention.heads * attention.blocks;
+    cpu_parallel(device, count, 1, cost, forward_blocks, &attention);
+    return true;
+}
+
+// ---- backward -----------------------------------------------------------------------------------
+
+// Scratch of a thread.
+typedef struct BackwardScratch {
+    float *scores, *d; // of a block
+    float *dk, *dv;    // of one batch and head
+    float *log_sum, *delta, *row[2];
+    void *gemm;
+} BackwardScratch;
+
+static BackwardScratch backward_scratch(const Attention *attention, char *own) {
+    int64_t scores = attention->block * attention->score_stride;
+    int64_t stride = round_up(attention->depth), gradients = attention->keys * stride;
+    BackwardScratch scratch = {.scores = (float *)(void *)own};
+    scratch.d = scratch.scores + scores;
+    scratch.dk = scratch.d + scores;
+    scratch.dv = scratch.dk + gradients;
+    scratch.log_sum = scratch.dv + gradients;
+    scratch.delta = scratch.log_sum + attention->block;
+    scratch.row[0] = scratch.delta + attention->block;
+    scratch.row[1] = scratch.row[0] + stride;
+    scratch.gemm = scratch.row[1] + stride;
+    return scratch;
+}
+
+static int64_t backward_floats(const Attention *attention) {
+    int64_t stride = round_up(attention->depth);
+    return 2 * attention->block * (attention->score_stride + 1) +
+           2 * stride * (attention->keys + 1);
+}
+
+enum { PRODUCT_SCORES, PRODUCT_D, PRODUCT_DQ, PRODUCT_DK, PRODUCT_DV, BACKWARD_PRODUCTS };
+
+static void backward_products(const Attention *attention, const BackwardScratch *scratch,
+                              int64_t batch, int64_t head, int64_t first, int64_t rows,
+                              Gemm products[BACKWARD_PRODUCTS]) {
+    int64_t keys = keys_before(attention, first + rows), depth = attention->depth;
+    int64_t stride = attention->score_stride, out = round_up(depth);
+    GemmOperand q = operand(&attention->q, batch, head, first, false);
+    GemmOperand dy = operand(&attention->dy, batch, head, first, false);
+    products[PRODUCT_SCORES] =
+        product(rows, keys, depth, q, operand(&attention->k, batch, head, 0, true));
+    products[PRODUCT_SCORES].alpha = attention->scale;
+    products[PRODUCT_SCORES].c = into_scratch(scratch->scores, stride);
+    products[PRODUCT_D] =
+        product(rows, keys, depth, dy, operand(&attention->v, batch, head, 0, true));
+    products[PRODUCT_D].c = into_scratch(scratch->d, stride);
+    products[PRODUCT_DQ] = product(rows, depth, keys, scratch_operand(scratch->d, stride, false),
+                                   operand(&attention->k, batch, head, 0, false));
+    products[PRODUCT_DQ].c = (GemmResult){
+        at(&attention->dq, batch, head, first), attention->dq.format, attention->dq.stride[1], {0}};
+    products[PRODUCT_DK] = product(keys, depth, rows, scratch_operand(scratch->d, stride, true), q);
+    products[PRODUCT_DK].c = into_scratch(scratch->dk, out);
+    products[PRODUCT_DV] =
+        product(keys, depth, rows, scratch_operand(scratch->scores, stride, true), dy);
+    products[PRODUCT_DV].c = into_scratch(scratch->dv, out);
+    // The last block of queries comes first: it sees all keys.
+    bool later = first + rows < attention->queries;
+    products[PRODUCT_DK].accumulate = products[PRODUCT_DV].accumulate = later;
+}
+
+// delta[i] = dy[i] · y[i]: what the shares of a row have in common.
+static void fill_delta(const Attention *attention, const BackwardScratch *scratch, int64_t batch,
+                       int64_t head, int64_t first, int64_t rows) {
+    for (int64_t i = 0; i < rows; i++) {
+        cpu_load(attention->device, attention->dy.format,
+                 at(&attention->dy, batch, head, first + i), scratch->row[0], attention->depth);
+        cpu_load(attention->device, attention->y.format, at(&attention->y, batch, head, first + i),
+                 scratch->row[1], attention->depth);
+        scratch->delta[i] =
+            attention->table->dot(scratch->row[0], scratch->row[1], attention->depth);
+    }
+    const View *sums = &attention->sums;
+    for (int64_t i = 0; i < rows; i++)
+        cpu_load(attention->device, sums->format,
+                 cpu_at(sums, batch * sums->stride[0] + head * sums->stride[1] +
+                                  (first + i) * sums->stride[2]),
+                 scratch->log_sum + i, 1);
+}
+
+static void backward_head(const Attention *attention, int64_t batch, int64_t head, char *own) {
+    BackwardScratch scratch = backward_scratch(attention, own);
+    if (attention->blocks == 0) // no query: keys and values have no gradient
+        memset(scratch.dk, 0, (size_t)((char *)scratch.log_sum - (char *)scratch.dk));
+    for (int64_t i = attention->blocks - 1; i >= 0; i--) {
+        int64_t first = i * attention->block;
+        int64_t rows = cpu_smaller(attention->block, attention->queries - first);
+        Gemm products[BACKWARD_PRODUCTS];
+        backward_products(attention, &scratch, batch, head, first, rows, products);
+        gemm_run(&products[PRODUCT_SCORES], scratch.gemm);
+        gemm_run(&products[PRODUCT_D], scratch.gemm);
+        fill_delta(attention, &scratch, batch, head, first, rows);
+        AttentionBlock block =
+            block_of(attention, scratch.scores, first, rows, products[PRODUCT_SCORES].columns);
+        attention->table->gradients(&block, scratch.d, scratch.log_sum, scratch.delta,
+                                    attention->scale);
+        for (int next = PRODUCT_DQ; next < BACKWARD_PRODUCTS; next++)
+            gemm_run(&products[next], scratch.gemm);
+    }
+    int64_t stride = round_up(attention->depth);
+    for (int64_t i = 0; i < attention->keys; i++) {
+        cpu_store(attention->device, attention->dk.format, scratch.dk + i * stride,
+                  at(&attention->dk, batch, head, i), attention->depth);
+        cpu_store(attention->device, attention->dv.format, scratch.dv + i * stride,
+                  at(&attention->dv, batch, head, i), attention->depth);
+    }
+}
+
+static void backward_heads(void *context, int64_t begin, int64_t end, int thread) {
+    const Attention *attention = context;
+    char *own = attention->workspace + (size_t)thread * attention->per_thread;
+    for (int64_t i = begin; i < end; i++)
+        backward_head(attention, i / attention->heads, i % attention->heads, own);
+}
+
+bool cpu_attention_backward(Device *device, const KernelCall *call, Error *error) {
+    Attention attention = attention_of(device, call, 1);
+    attention.dy = call->input[0];
+    attention.y = call->input[4];
+    attention.sums = call->input[5];
+    attention.dq = call->output[0];
+    attention.dk = call->output[1];
+    attention.dv = call->output[2];
+    BackwardScratch none = {.scores = NULL};
+    for (int64_t first = 0; first < attention.queries; first += attention.block) {
+        int64_t rows = cpu_smaller(attention.block, attention.queries - first);
+        Gemm products[BACKWARD_PRODUCTS];
+        backward_products(&attention, &none, 0, 0, first, rows, products);
+        for (int i = 0; i < BACKWARD_PRODUCTS; i++)
+            add_size(&attention.gemm_bytes, &products[i]);
+    }
+    attention.per_thread = cpu_line((size_t)backward_floats(&attention) * sizeof(float)) +
+                           cpu_line(attention.gemm_bytes);
+    double cost = attention_cost(&attention, 5);
+    size_t bytes = attention.per_thread * (size_t)cpu_workers(device, cost);
+    if (!(attention.workspace = device_workspace(device, bytes, error)))
+        return false;
+    cpu_parallel(device, attention.q.shape[0] * attention.heads, 1, cost, backward_heads,
+                 &attention);
+    return true;
+}

@@ -1,0 +1,45 @@
+// cpu/conv.h: one convolution as the CPU's ways of computing it see it.
+//
+// conv.c brings the arrays of a call into one of two forms and chooses the way; conv_columns.c
+// lays windows out as the rows of a matrix and multiplies (any format, any geometry); onednn.c has
+// the library do it (fp32; bf16 where the processor has instructions for it). Private to this
+// folder; called on the thread that drives the device.
+#pragma once
+
+#include "cpu/cpu.h"
+
+typedef enum ConvPass { CONV_FORWARD, CONV_BACKWARD_INPUT, CONV_BACKWARD_WEIGHT } ConvPass;
+
+// What a way is chosen, and a primitive of the library kept, by. No padding: compared as bytes.
+typedef struct ConvProblem {
+    int64_t images, size[2], channels, filters, out_size[2];
+    int64_t kernel[2], stride[2], padding[2], dilation[2], groups;
+    int32_t pass, activation;
+    int32_t format;     // of x, w and dy
+    int32_t out_format; // of what the pass makes
+    int32_t has_bias;   // forward: it is added; weights: its gradient is wanted
+    int32_t threads;
+} ConvProblem;
+
+// The arrays of a call, dense: x or its gradient, y or its gradient, the weights or theirs. The
+// pass decides which of them is written. Bias may be absent; it is fp32 for the library.
+typedef struct ConvArrays {
+    View x, weight, bias, y;
+} ConvArrays;
+
+// ---- conv_columns.c -----------------------------------------------------------------------------
+
+bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                      Error *error);
+
+static inline int64_t conv_out_pixels(const ConvProblem *problem) {
+    return problem->images * problem->out_size[0] * problem->out_size[1];
+}
+// Length of the window that one output sees.
+static inline int64_t conv_window(const ConvProblem *problem) {
+    return problem->kernel[0] * problem->kernel[1] * (problem->channels / problem->groups);
+}
+static inline double conv_cost(const ConvProblem *problem) {
+    return (double)conv_out_pixels(problem) * (double)problem->filters *
+           (double)(conv_window(problem) + 16) / 30;
+}

@@ -1,0 +1,305 @@
+// Convolution as a matrix product: the windows of some output pixels are laid out as the rows of a
+// matrix, which stays in the cache of the thread that multiplies it. A convolution whose windows
+// are single pixels needs no copy: the images are that matrix.
+#include <string.h>
+
+#include "cpu/conv.h"
+#include "cpu/products.h"
+
+enum { FEWEST_PIXELS = 256, COLUMN_BYTES = 512 << 10 };
+
+typedef struct ConvColumns {
+    const Device *device;
+    const ConvProblem *problem;
+    const ConvArrays *arrays;
+    int64_t filters, channels; // of one group
+    int64_t window, lines;     // lines: rows of output pixels, over all images
+    int64_t part;              // lines that are multiplied together
+    Format columns_format;
+    size_t columns_bytes, gemm_bytes, per_thread;
+    char *workspace;
+    float *dx; // gradient of the input, summed in fp32
+    int64_t weights;
+    float *partial; // gradient of the weights, one a worker, and of the bias behind each
+} ConvColumns;
+
+// ---- windows ------------------------------------------------------------------------------------
+
+// Where a tap lies along one dimension; -1: in the padding.
+static int64_t tap(const ConvProblem *problem, int dim, int64_t out, int64_t kernel) {
+    int64_t place =
+        out * problem->stride[dim] - problem->padding[dim] + kernel * problem->dilation[dim];
+    return place >= 0 && place < problem->size[dim] ? place : -1;
+}
+
+static void copy_pixel(char *to, const char *from, size_t bytes) {
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else if (bytes == 2)
+        memcpy(to, from, 2);
+    else
+        memcpy(to, from, bytes);
+}
+
+// The channels of one group that the windows of one line of output pixels see in one row of the
+// kernel; `from` is the row of x, or NULL in the padding.
+static void gather_row(const ConvColumns *own, const char *from, char *to) {
+    const ConvProblem *problem = own->problem;
+    size_t element = format_table[own->columns_format].bytes;
+    size_t pixel = (size_t)own->channels * element, step = (size_t)own->window * element;
+    size_t from_pixel = (size_t)problem->channels * element;
+    size_t run = pixel * (size_t)problem->kernel[1];
+    bool joined = problem->groups == 1 && problem->dilation[1] == 1;
+    for (int64_t out = 0; out < problem->out_size[1]; out++, to += step) {
+        int64_t first = out * problem->stride[1] - problem->padding[1];
+        int64_t last = first + (problem->kernel[1] - 1) * problem->dilation[1];
+        if (!from) {
+            memset(to, 0, run);
+        } else if (joined && first >= 0 && last < problem->size[1]) {
+            memcpy(to, from + (size_t)first * from_pixel, run);
+        } else {
+            for (int64_t kernel = 0; kernel < problem->kernel[1]; kernel++) {
+                int64_t place = tap(problem, 1, out, kernel);
+                char *target = to + (size_t)kernel * pixel;
+                if (place < 0)
+                    memset(target, 0, pixel);
+                else
+                    copy_pixel(target, from + (size_t)place * from_pixel, pixel);
+            }
+        }
+    }
+}
+
+static void gather(const ConvColumns *own, int64_t group, int64_t line, int64_t lines,
+                   char *columns) {
+    const ConvProblem *problem = own->problem;
+    const View *x = &own->arrays->x;
+    size_t element = format_table[own->columns_format].bytes;
+    size_t row = (size_t)(problem->out_size[1] * own->window) * element;
+    size_t run = (size_t)(problem->kernel[1] * own->channels) * element;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t kernel = 0; kernel < problem->kernel[0]; kernel++) {
+            int64_t image = (line + i) / problem->out_size[0];
+            int64_t place = tap(problem, 0, (line + i) % problem->out_size[0], kernel);
+            const char *from = NULL;
+            if (place >= 0)
+                from = cpu_at(x, (image * problem->size[0] + place) * problem->size[1] *
+                                         problem->channels +
+                                     group * own->channels);
+            gather_row(own, from, columns + (size_t)i * row + (size_t)kernel * run);
+        }
+}
+
+// Adds the gradient of every tap to the input pixel that it saw.
+static void scatter(const ConvColumns *own, int64_t group, int64_t line, int64_t lines,
+                    const float *columns) {
+    const ConvProblem *problem = own->problem;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t out = 0; out < problem->out_size[1]; out++)
+            for (int64_t kh = 0; kh < problem->kernel[0]; kh++) {
+                int64_t h = tap(problem, 0, (line + i) % problem->out_size[0], kh);
+                for (int64_t kw = 0; kw < problem->kernel[1]; kw++, columns += own->channels) {
+                    int64_t w = tap(problem, 1, out, kw);
+                    if (h < 0 || w < 0)
+                        continue;
+                    int64_t image = (line + i) / problem->out_size[0];
+                    int64_t pixel = (image * problem->size[0] + h) * problem->size[1] + w;
+                    float *to = own->dx + pixel * problem->channels + group * own->channels;
+                    for (int64_t c = 0; c < own->channels; c++)
+                        to[c] += columns[c];
+                }
+            }
+}
+
+// ---- products -----------------------------------------------------------------------------------
+
+static bool is_plain(const ConvProblem *problem) {
+    bool plain = problem->groups == 1;
+    for (int i = 0; i < 2; i++)
+        plain =
+            plain && problem->kernel[i] == 1 && problem->stride[i] == 1 && problem->padding[i] == 0;
+    return plain;
+}
+
+// The product of one group over `pixels` output pixels, of which `first` is the first one.
+static Gemm product_of(const ConvColumns *own, int64_t group, int64_t first, int64_t pixels,
+                       const void *columns) {
+    const ConvProblem *problem = own->problem;
+    const ConvArrays *arrays = own->arrays;
+    int64_t y_first = first * problem->filters + group * own->filters;
+    int64_t weight_first = group * own->filters * own->window;
+    const void *weight = arrays->weight.data ? cpu_at(&arrays->weight, weight_first) : NULL;
+    void *y = cpu_at_mutable(&arrays->y, y_first);
+    Gemm gemm = {.batch = {1, 1}, .alpha = 1, .threads = 1};
+    switch ((ConvPass)problem->pass) {
+    case CONV_FORWARD:
+        gemm.rows = pixels;
+        gemm.columns = own->filters;
+        gemm.depth = own->window;
+        gemm.a = (GemmOperand){columns, own->columns_format, own->window, 1, {0}};
+        gemm.b = (GemmOperand){weight, arrays->weight.format, 1, own->window, {0}};
+        gemm.c = (GemmResult){y, arrays->y.format, problem->filters, {0}};
+        if (arrays->bias.data)
+            gemm.bias = cpu_at(&arrays->bias, group * own->filters);
+        gemm.bias_format = arrays->bias.format;
+        gemm.activation = product_activation((Activation)problem->activation);
+        break;
+    case CONV_BACKWARD_INPUT:
+        gemm.rows = pixels;
+        gemm.columns = own->window;
+        gemm.depth = own->filters;
+        gemm.a = (GemmOperand){y, arrays->y.format, problem->filters, 1, {0}};
+        gemm.b = (GemmOperand){weight, arrays->weight.format, own->window, 1, {0}};
+        gemm.c = (GemmResult){(void *)(uintptr_t)columns, own->columns_format, own->window, {0}};
+        break;
+    case CONV_BACKWARD_WEIGHT:
+        gemm.rows = own->filters;
+        gemm.columns = own->window;
+        gemm.depth = pixels;
+        gemm.a = (GemmOperand){y, arrays->y.format, 1, problem->filters, {0}};
+        gemm.b = (GemmOperand){columns, own->columns_format, own->window, 1, {0}};
+        gemm.c = (GemmResult){NULL, FORMAT_FP32, own->window, {0}};
+        break;
+    }
+    return gemm;
+}
+
+static bool run_plain(Device *device, const ConvColumns *own, Error *error) {
+    const ConvProblem *problem = own->problem;
+    const View *x = &own->arrays->x;
+    Gemm gemm = product_of(own, 0, 0, conv_out_pixels(problem), x->data);
+    if (problem->pass == CONV_BACKWARD_WEIGHT)
+        gemm.c.data = own->arrays->weight.data;
+    return product_run(device, &gemm, error);
+}
+
+// One stretch of lines, all groups; `partial` is where the gradient of the weights is summed.
+static void run_part(const ConvColumns *own, int64_t line, int64_t lines, char *memory,
+                     float *partial) {
+    const ConvProblem *problem = own->problem;
+    int64_t width = problem->out_size[1];
+    for (int64_t group = 0; group < problem->groups; group++) {
+        Gemm gemm = product_of(own, group, line * width, lines * width, memory);
+        if (problem->pass != CONV_BACKWARD_INPUT)
+            gather(own, group, line, lines, memory);
+        if (problem->pass == CONV_BACKWARD_WEIGHT) {
+            gemm.c.data = partial + group * own->filters * own->window;
+            gemm.accumulate = true;
+        }
+        gemm_run(&gemm, memory + own->columns_bytes);
+        if (problem->pass == CONV_BACKWARD_INPUT)
+            scatter(own, group, line, lines, (const float *)(const void *)memory);
+    }
+}
+
+// Lines begin .. end - 1, in stretches that do not depend on who does them. Stretches of the input
+// gradient's end with an image, or a worker has all of an image's.
+static void run_lines(void *context, int64_t begin, int64_t end, int thread) {
+    const ConvColumns *own = context;
+    char *memory = own->workspace + (size_t)thread * own->per_thread;
+    float *partial = own->partial + thread * own->weights;
+    int64_t height = own->problem->out_size[0];
+    for (int64_t line = begin, lines; line < end; line += lines) {
+        lines = cpu_smaller(own->part, end - line);
+        if (own->part < height) // no stretch across images: their tails are alike
+            lines = cpu_smaller(lines, height - line % height);
+        run_part(own, line, lines, memory, partial);
+    }
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+// Sums of dy over all pixels, in double.
+static bool bias_gradient(Device *device, const View *dy, const View *bias, Error *error) {
+    int64_t filters = bias->shape[0], pixels = filters ? view_count(dy) / filters : 0;
+    size_t scratch = cpu_line(2 * (size_t)filters * sizeof(float));
+    char *memory = device_workspace(device, scratch + (size_t)filters * sizeof(double) + 64, error);
+    if (!memory)
+        return false;
+    double *sums = (double *)(void *)(memory + scratch);
+    memset(sums, 0, (size_t)filters * sizeof *sums);
+    cpu_simd(device)->columns->sum(dy->format, dy->data, pixels, filters, filters,
+                                   (float *)(void *)memory, sums);
+    for (int64_t i = 0; i < filters; i++) {
+        float sum = (float)sums[i];
+        cpu_store(device, bias->format, &sum, cpu_at_mutable(bias, i), 1);
+    }
+    return true;
+}
+
+static void plan_parts(ConvColumns *own) {
+    const ConvProblem *problem = own->problem;
+    int64_t width = problem->out_size[1], height = problem->out_size[0];
+    int64_t element = (int64_t)format_table[own->columns_format].bytes;
+    int64_t pixels =
+        product_larger(COLUMN_BYTES / element / product_larger(own->window, 1), FEWEST_PIXELS);
+    own->part = product_larger(pixels / product_larger(width, 1), 1);
+    if (own->part >= height) // whole images
+        own->part = own->part / product_larger(height, 1) * height;
+    own->part = product_larger(cpu_smaller(own->part, own->lines), 1);
+    own->columns_bytes = cpu_line((size_t)(own->part * width * own->window * element));
+    // All lengths that run_lines comes to.
+    for (int64_t lines = own->part; lines > 0; lines -= own->part < height ? 1 : height) {
+        Gemm gemm = product_of(own, 0, 0, lines * width, NULL);
+        gemm.accumulate = problem->pass == CONV_BACKWARD_WEIGHT;
+        size_t bytes = gemm_workspace_size(&gemm);
+        own->gemm_bytes = bytes > own->gemm_bytes ? bytes : own->gemm_bytes;
+    }
+    own->per_thread = own->columns_bytes + cpu_line(own->gemm_bytes);
+}
+
+// Gives the sums of all workers to the output, in its format.
+static void finish_weights(const ConvColumns *own, int workers) {
+    for (int worker = 1; worker < workers; worker++)
+        for (int64_t i = 0; i < own->weights; i++)
+            own->partial[i] += own->partial[worker * own->weights + i];
+    cpu_store(own->device, own->arrays->weight.format, own->partial, own->arrays->weight.data,
+              own->weights);
+}
+
+bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                      Error *error) {
+    ConvColumns own = {
+        .device = device,
+        .problem = problem,
+        .arrays = arrays,
+        .filters = problem->filters / problem->groups,
+        .channels = problem->channels / problem->groups,
+        .window = conv_window(problem),
+        .lines = problem->images * problem->out_size[0],
+        .columns_format = arrays->x.format,
+    };
+    bool weights = problem->pass == CONV_BACKWARD_WEIGHT;
+    if (weights && arrays->bias.data && !bias_gradient(device, &arrays->y, &arrays->bias, error))
+        return false;
+    if (is_plain(problem))
+        return run_plain(device, &own, error);
+
+    bool input = problem->pass == CONV_BACKWARD_INPUT;
+    if (input)
+        own.columns_format = FORMAT_FP32;
+    plan_parts(&own);
+    double cost = conv_cost(problem);
+    int workers = cpu_workers(device, cost);
+    int64_t inputs = input ? view_count(&arrays->x) : 0;
+    bool direct = arrays->x.format == FORMAT_FP32;
+    own.weights = weights ? problem->filters * own.window : 0;
+    size_t threads = own.per_thread * (size_t)workers;
+    size_t sums = cpu_line((size_t)((direct ? 0 : inputs) + own.weights * workers) * sizeof(float));
+    own.workspace = device_workspace(device, threads + sums + 64, error);
+    if (!own.workspace)
+        return false;
+    own.partial = (float *)(void *)(own.workspace + threads);
+    own.dx = input && direct ? arrays->x.data : own.partial;
+    memset(own.partial, 0, (size_t)(own.weights * workers) * sizeof(float));
+    memset(own.dx, 0, (size_t)inputs * sizeof(float));
+    cpu_parallel(device, own.lines,
+                 input || own.part >= problem->out_size[0] ? product_larger(problem->out_size[0], 1)
+                                                           : own.part,
+                 cost, run_lines, &own);
+    if (weights)
+        finish_weights(&own, workers);
+    if (input && !direct)
+        cpu_store(device, arrays->x.format, own.dx, arrays->x.data, inputs);
+    return true;
+}

@@ -1,0 +1,376 @@
+#include "cpu/onednn.h"
+
+#include <dnnl.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What a primitive reads and writes.
+enum { SLOT_X, SLOT_WEIGHT, SLOT_BIAS, SLOT_Y, SLOTS };
+
+// One array: as we keep it, and as the primitive wants it when that differs.
+typedef struct Slot {
+    dnnl_memory_t ours, theirs; // theirs NULL: the primitive takes ours
+    dnnl_primitive_t reorder;
+    size_t bytes; // of theirs
+} Slot;
+
+struct OneDnnConv {
+    ConvProblem problem;
+    OneDnnConv *next;     // in the same bucket
+    dnnl_stream_t stream; // the device's
+    bool usable;
+    dnnl_primitive_t primitive;
+    Slot slot[SLOTS];
+    dnnl_memory_t scratch;
+    size_t scratch_bytes;
+};
+
+enum { BUCKETS = 256 };
+
+struct OneDnn {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    OneDnnConv *last; // of the last call: layers are often run twice in a row
+    OneDnnConv *bucket[BUCKETS];
+};
+
+static bool ok(dnnl_status_t status) {
+    return status == dnnl_success;
+}
+
+OneDnn *onednn_new(void) {
+    OneDnn *onednn = calloc(1, sizeof *onednn);
+    if (!onednn)
+        return NULL;
+    // Without an engine nothing is ever found here, and other ways are taken.
+    if (!ok(dnnl_engine_create(&onednn->engine, dnnl_cpu, 0)))
+        onednn->engine = NULL;
+    else if (!ok(dnnl_stream_create(&onednn->stream, onednn->engine, dnnl_stream_default_flags)))
+        onednn->stream = NULL;
+    return onednn;
+}
+
+static void conv_clear(OneDnnConv *conv) {
+    for (int i = 0; i < SLOTS; i++) {
+        Slot *slot = &conv->slot[i];
+        dnnl_primitive_destroy(slot->reorder);
+        dnnl_memory_destroy(slot->ours);
+        dnnl_memory_destroy(slot->theirs);
+        *slot = (Slot){.bytes = 0};
+    }
+    dnnl_primitive_destroy(conv->primitive);
+    dnnl_memory_destroy(conv->scratch);
+    conv->primitive = NULL;
+    conv->scratch = NULL;
+}
+
+void onednn_free(OneDnn *onednn) {
+    if (!onednn)
+        return;
+    for (int i = 0; i < BUCKETS; i++)
+        for (OneDnnConv *conv = onednn->bucket[i], *next; conv; conv = next) {
+            next = conv->next;
+            conv_clear(conv);
+            free(conv);
+        }
+    dnnl_stream_destroy(onednn->stream);
+    dnnl_engine_destroy(onednn->engine);
+    free(onednn);
+}
+
+bool onednn_has_bf16(void) {
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
+}
+
+// ---- making -------------------------------------------------------------------------------------
+
+typedef struct Layouts {
+    dnnl_memory_desc_t ours[SLOTS], wanted[SLOTS];
+    bool used[SLOTS];
+} Layouts;
+
+static dnnl_data_type_t data_type(Format format) {
+    return format == FORMAT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+static bool describe_pixels(Layouts *layouts, int slot, const ConvProblem *problem,
+                            const int64_t size[2], int64_t channels, Format format) {
+    dnnl_dims_t dims = {problem->images, channels, size[0], size[1]};
+    layouts->used[slot] = true;
+    bool done = ok(
+        dnnl_memory_desc_init_by_tag(&layouts->ours[slot], 4, dims, data_type(format), dnnl_nhwc));
+    layouts->wanted[slot] = layouts->ours[slot];
+    return done;
+}
+
+// Weights [O,KH,KW,C/groups]; the library may take them in any order that it likes better.
+static bool describe_weights(Layouts *layouts, const ConvProblem *problem, Format format) {
+    int64_t groups = problem->groups;
+    dnnl_dims_t grouped = {groups, problem->filters / groups, problem->channels / groups,
+                           problem->kernel[0], problem->kernel[1]};
+    bool plain = groups == 1;
+    layouts->used[SLOT_WEIGHT] = true;
+    return ok(dnnl_memory_desc_init_by_tag(&layouts->ours[SLOT_WEIGHT], plain ? 4 : 5,
+                                           plain ? grouped + 1 : grouped, data_type(format),
+                                           plain ? dnnl_ohwi : dnnl_gohwi)) &&
+           ok(dnnl_memory_desc_init_by_tag(&layouts->wanted[SLOT_WEIGHT], plain ? 4 : 5,
+                                           plain ? grouped + 1 : grouped, data_type(format),
+                                           dnnl_format_tag_any));
+}
+
+static bool describe(Layouts *layouts, const ConvProblem *problem) {
+    Format in = (Format)problem->format, out = (Format)problem->out_format;
+    Format x = problem->pass == CONV_BACKWARD_INPUT ? out : in;
+    Format weight = problem->pass == CONV_BACKWARD_WEIGHT ? out : in;
+    Format y = problem->pass == CONV_FORWARD ? out : in;
+    dnnl_dims_t filters = {problem->filters};
+    layouts->used[SLOT_BIAS] = problem->has_bias;
+    bool bias =
+        ok(dnnl_memory_desc_init_by_tag(&layouts->ours[SLOT_BIAS], 1, filters, dnnl_f32, dnnl_x));
+    layouts->wanted[SLOT_BIAS] = layouts->ours[SLOT_BIAS];
+    return bias && describe_pixels(layouts, SLOT_X, problem, problem->size, problem->channels, x) &&
+           describe_pixels(layouts, SLOT_Y, problem, problem->out_size, problem->filters, y) &&
+           describe_weights(layouts, problem, weight);
+}
+
+static bool set_activation(dnnl_primitive_attr_t attr, Activation activation) {
+    static const dnnl_alg_kind_t kinds[ACTIVATION_COUNT] = {
+        [ACTIVATION_RELU] = dnnl_eltwise_relu,
+        [ACTIVATION_TANH] = dnnl_eltwise_tanh,
+        [ACTIVATION_SIGMOID] = dnnl_eltwise_logistic,
+    };
+    if (activation == ACTIVATION_NONE)
+        return true;
+    dnnl_post_ops_t operations = NULL;
+    bool done = ok(dnnl_post_ops_create(&operations)) &&
+                ok(dnnl_post_ops_append_eltwise(operations, 1, kinds[activation], 0, 0)) &&
+                ok(dnnl_primitive_attr_set_post_ops(attr, operations));
+    dnnl_post_ops_destroy(operations);
+    return done;
+}
+
+// The padding behind, so that the library finds as many windows as there are.
+static void set_padding_behind(const ConvProblem *problem, dnnl_dims_t behind) {
+    for (int i = 0; i < 2; i++)
+        behind[i] = (problem->out_size[i] - 1) * problem->stride[i] +
+                    (problem->kernel[i] - 1) * problem->dilation[i] + 1 - problem->size[i] -
+                    problem->padding[i];
+}
+
+static bool is_fast(const_dnnl_primitive_desc_t description) {
+    const char *name = NULL;
+    return ok(dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0, (void *)&name)) &&
+           name && !strstr(name, "ref") && !strstr(name, "gemm");
+}
+
+static bool describe_primitive(OneDnn *onednn, const ConvProblem *problem, const Layouts *layouts,
+                               dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *description) {
+    dnnl_convolution_desc_t conv;
+    dnnl_dims_t stride, dilation, before, behind;
+    for (int i = 0; i < 2; i++) {
+        stride[i] = problem->stride[i];
+        dilation[i] = problem->dilation[i] - 1; // the library counts the gaps
+        before[i] = problem->padding[i];
+    }
+    set_padding_behind(problem, behind);
+    const dnnl_memory_desc_t *x = &layouts->wanted[SLOT_X], *y = &layouts->wanted[SLOT_Y];
+    const dnnl_memory_desc_t *weight = &layouts->wanted[SLOT_WEIGHT];
+    const dnnl_memory_desc_t *bias = layouts->used[SLOT_BIAS] ? &layouts->wanted[SLOT_BIAS] : NULL;
+    dnnl_primitive_desc_t hint = NULL;
+    bool done = false;
+    if (problem->pass != CONV_FORWARD) { // the library wants to know the forward pass
+        dnnl_convolution_desc_t forward;
+        if (!ok(dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training,
+                                                           dnnl_convolution_direct, x, weight, NULL,
+                                                           y, stride, dilation, before, behind)) ||
+            !ok(dnnl_primitive_desc_create(&hint, &forward, NULL, onednn->engine, NULL)))
+            goto done;
+    }
+    switch ((ConvPass)problem->pass) {
+    case CONV_FORWARD:
+        done = ok(dnnl_dilated_convolution_forward_desc_init(
+            &conv, dnnl_forward_training, dnnl_convolution_direct, x, weight, bias, y, stride,
+            dilation, before, behind));
+        break;
+    case CONV_BACKWARD_INPUT:
+        done = ok(dnnl_dilated_convolution_backward_data_desc_init(
+            &conv, dnnl_convolution_direct, x, weight, y, stride, dilation, before, behind));
+        break;
+    case CONV_BACKWARD_WEIGHT:
+        done = ok(dnnl_dilated_convolution_backward_weights_desc_init(
+            &conv, dnnl_convolution_direct, x, weight, bias, y, stride, dilation, before, behind));
+        break;
+    }
+    done = done && ok(dnnl_primitive_desc_create(description, &conv, attr, onednn->engine, hint)) &&
+           is_fast(*description);
+done:
+    dnnl_primitive_desc_destroy(hint);
+    return done;
+}
+
+static bool make_slot(OneDnn *onednn, Slot *slot, const dnnl_memory_desc_t *ours,
+                      const dnnl_memory_desc_t *theirs, bool is_output) {
+    dnnl_primitive_desc_t description = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    bool done = ok(dnnl_memory_create(&slot->ours, ours, onednn->engine, DNNL_MEMORY_NONE));
+    if (!done || dnnl_memory_desc_equal(ours, theirs))
+        return done;
+    slot->bytes = dnnl_memory_desc_get_size(theirs);
+    const dnnl_memory_desc_t *from = is_output ? theirs : ours, *to = is_output ? ours : theirs;
+    done = ok(dnnl_memory_create(&slot->theirs, theirs, onednn->engine, DNNL_MEMORY_NONE)) &&
+           ok(dnnl_primitive_attr_create(&attr)) &&
+           ok(dnnl_reorder_primitive_desc_create(&description, from, onednn->engine, to,
+                                                 onednn->engine, attr)) &&
+           ok(dnnl_primitive_create(&slot->reorder, description));
+    dnnl_primitive_attr_destroy(attr);
+    dnnl_primitive_desc_destroy(description);
+    return done;
+}
+
+static int output_slot(const ConvProblem *problem) {
+    static const int slots[] = {[CONV_FORWARD] = SLOT_Y,
+                                [CONV_BACKWARD_INPUT] = SLOT_X,
+                                [CONV_BACKWARD_WEIGHT] = SLOT_WEIGHT};
+    return slots[problem->pass];
+}
+
+static bool make(OneDnn *onednn, OneDnnConv *conv) {
+    static const dnnl_query_t queries[3][SLOTS] = {
+        [CONV_FORWARD] = {dnnl_query_src_md, dnnl_query_weights_md, 0, dnnl_query_dst_md},
+        [CONV_BACKWARD_INPUT] = {dnnl_query_diff_src_md, dnnl_query_weights_md, 0,
+                                 dnnl_query_diff_dst_md},
+        [CONV_BACKWARD_WEIGHT] = {dnnl_query_src_md, dnnl_query_diff_weights_md, 0,
+                                  dnnl_query_diff_dst_md},
+    };
+    const ConvProblem *problem = &conv->problem;
+    if (!onednn->stream)
+        return false;
+    Layouts layouts = {.used = {false}};
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t description = NULL;
+    bool done = ok(dnnl_primitive_attr_create(&attr)) &&
+                ok(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user)) &&
+                set_activation(attr, (Activation)problem->activation) &&
+                describe(&layouts, problem) &&
+                describe_primitive(onednn, problem, &layouts, attr, &description) &&
+                ok(dnnl_primitive_create(&conv->primitive, description));
+    for (int i = 0; i < SLOTS && done; i++) {
+        if (!layouts.used[i])
+            continue;
+        const dnnl_memory_desc_t *theirs = &layouts.ours[i];
+        if (i != SLOT_BIAS)
+            theirs = dnnl_primitive_desc_query_md(description, queries[problem->pass][i], 0);
+        done = theirs && make_slot(onednn, &conv->slot[i], &layouts.ours[i], theirs,
+                                   i == output_slot(problem));
+    }
+    if (done) {
+        const dnnl_memory_desc_t *scratch =
+            dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
+        conv->scratch_bytes = dnnl_memory_desc_get_size(scratch);
+        done = ok(dnnl_memory_create(&conv->scratch, scratch, onednn->engine, DNNL_MEMORY_NONE));
+    }
+    dnnl_primitive_desc_destroy(description);
+    dnnl_primitive_attr_destroy(attr);
+    if (!done)
+        conv_clear(conv);
+    return done;
+}
+
+// ---- finding ------------------------------------------------------------------------------------
+
+static size_t bucket_of(const ConvProblem *problem) {
+    uint64_t words[sizeof *problem / sizeof(uint64_t)], hash = 0;
+    _Static_assert(sizeof *problem % sizeof(uint64_t) == 0, "hashed by words");
+    memcpy(words, problem, sizeof words);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15u;
+    return (size_t)(hash >> 56);
+}
+
+static bool is_same(const OneDnnConv *conv, const ConvProblem *problem) {
+    return memcmp(&conv->problem, problem, sizeof *problem) == 0;
+}
+
+// The library asks OpenMP how many threads there are when a primitive is made and when it runs.
+static void set_threads(const ConvProblem *problem) {
+    if (omp_get_max_threads() != problem->threads)
+        omp_set_num_threads(problem->threads);
+}
+
+const OneDnnConv *onednn_conv(OneDnn *onednn, const ConvProblem *problem) {
+    OneDnnConv *conv = onednn->last;
+    if (conv && is_same(conv, problem))
+        return conv->usable ? conv : NULL;
+    OneDnnConv **bucket = &onednn->bucket[bucket_of(problem)];
+    for (conv = *bucket; conv && !is_same(conv, problem); conv = conv->next)
+        ;
+    if (!conv) {
+        if (!(conv = calloc(1, sizeof *conv)))
+            return NULL; // another way is taken
+        conv->problem = *problem;
+        conv->next = *bucket;
+        conv->stream = onednn->stream;
+        *bucket = conv;
+        set_threads(problem);
+        conv->usable = make(onednn, conv);
+    }
+    onednn->last = conv;
+    return conv->usable ? conv : NULL;
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+size_t onednn_conv_workspace(const OneDnnConv *conv) {
+    size_t bytes = cpu_line(conv->scratch_bytes);
+    for (int i = 0; i < SLOTS; i++)
+        bytes += cpu_line(conv->slot[i].bytes);
+    return bytes;
+}
+
+static bool reorder(dnnl_stream_t stream, const Slot *slot, bool is_output) {
+    dnnl_memory_t from = is_output ? slot->theirs : slot->ours;
+    dnnl_memory_t to = is_output ? slot->ours : slot->theirs;
+    dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
+    return ok(dnnl_primitive_execute(slot->reorder, stream, 2, arguments));
+}
+
+bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
+                     Error *error) {
+    static const int names[3][SLOTS] = {
+        [CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
+        [CONV_BACKWARD_INPUT] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0, DNNL_ARG_DIFF_DST},
+        [CONV_BACKWARD_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
+                                  DNNL_ARG_DIFF_DST},
+    };
+    const View *views[SLOTS] = {&arrays->x, &arrays->weight, &arrays->bias, &arrays->y};
+    dnnl_exec_arg_t arguments[SLOTS + 1];
+    int count = 0, out = output_slot(&conv->problem);
+    char *memory = workspace;
+    bool done = true;
+    set_threads(&conv->problem);
+    for (int i = 0; i < SLOTS && done; i++) {
+        const Slot *slot = &conv->slot[i];
+        if (!slot->ours)
+            continue;
+        done = ok(dnnl_memory_set_data_handle(slot->ours, views[i]->data));
+        if (slot->theirs) {
+            done = done && ok(dnnl_memory_set_data_handle(slot->theirs, memory));
+            memory += cpu_line(slot->bytes);
+            if (i != out)
+                done = done && reorder(conv->stream, slot, false);
+        }
+        arguments[count++] = (dnnl_exec_arg_t){names[conv->problem.pass][i],
+                                               slot->theirs ? slot->theirs : slot->ours};
+    }
+    done = done && ok(dnnl_memory_set_data_handle(conv->scratch, memory));
+    arguments[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, conv->scratch};
+    done = done && ok(dnnl_primitive_execute(conv->primitive, conv->stream, count, arguments));
+    if (done && conv->slot[out].theirs)
+        done = reorder(conv->stream, &conv->slot[out], true);
+    return done || error_fail(error, ERROR_FAILED,
+                              "convolution: oneDNN failed; its version is %d.%d, at least 2.6 is "
+                              "wanted",
+                              dnnl_version()->major, dnnl_version()->minor);
+}

@@ -1,0 +1,25 @@
+// cpu/onednn.h: convolutions of the library oneDNN, made once and kept.
+//
+// Making a primitive costs up to a millisecond, running one that is kept well under one
+// microsecond; so each device keeps what it has made, under everything that it depends on. The
+// library allocates nothing in a step: its scratch is part of the workspace. Used from the thread
+// that drives the device.
+#pragma once
+
+#include "cpu/conv.h"
+
+typedef struct OneDnn OneDnn;
+typedef struct OneDnnConv OneDnnConv;
+
+OneDnn *onednn_new(void); // NULL: no memory
+void onednn_free(OneDnn *onednn);
+
+// The convolution for a problem; NULL when the library has no fast way for it.
+const OneDnnConv *onednn_conv(OneDnn *onednn, const ConvProblem *problem);
+size_t onednn_conv_workspace(const OneDnnConv *conv);
+// The arrays are dense and in the problem's formats; bias and its gradient fp32.
+bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
+                     Error *error);
+
+// Whether the library computes bf16 with instructions of its own on this processor.
+bool onednn_has_bf16(void);

@@ -1,0 +1,15 @@
+// cpu/products.h: what matmul, linear, attention and convolution share to call the matrix product
+// of gemm.h. Private to this folder.
+#pragma once
+
+#include "cpu/cpu.h"
+#include "cpu/gemm.h"
+
+GemmActivation product_activation(Activation activation);
+
+static inline int64_t product_larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+// Runs one product (or batch of them) with the device's threads and workspace.
+bool product_run(Device *device, Gemm *gemm, Error *error);

@@ -1,0 +1,85 @@
+// Loops over the rows of a block of attention scores: see cpu/attention_rows.h.
+#include "cpu/attention_rows.h"
+
+#include "cpu/simd/math.h"
+
+static int64_t seen_by(const AttentionBlock *block, int64_t row) {
+    int64_t seen = block->seen + row * block->step;
+    return seen < block->width ? seen : block->width;
+}
+
+static void clear_rest(float *row, int64_t seen, int64_t width) {
+    for (int64_t j = seen; j < width; j++)
+        row[j] = 0;
+}
+
+static float largest_of(const float *x, int64_t count) {
+    enum { LANES = 32 };
+    float lane[LANES], largest = -INFINITY;
+    for (int k = 0; k < LANES; k++)
+        lane[k] = -INFINITY;
+    int64_t j = 0;
+    for (; j + LANES <= count; j += LANES)
+        for (int k = 0; k < LANES; k++)
+            lane[k] = x[j + k] > lane[k] ? x[j + k] : lane[k];
+    for (int k = 0; k < LANES; k++)
+        largest = lane[k] > largest ? lane[k] : largest;
+    for (; j < count; j++)
+        largest = x[j] > largest ? x[j] : largest;
+    return largest; // NaN is passed over here, and comes back out of the exponentials
+}
+
+static void shares(const AttentionBlock *block, float *inverse, float *log_sum) {
+    for (int64_t i = 0; i < block->rows; i++) {
+        float *row = block->scores + i * block->stride;
+        int64_t seen = seen_by(block, i);
+        float largest = largest_of(row, seen), sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < seen; j++) {
+            float value = math_exp(row[j] - largest);
+            row[j] = value;
+            sum += value;
+        }
+        clear_rest(row, seen, block->width);
+        inverse[i] = 1.0f / sum;
+        log_sum[i] = largest + math_log(sum);
+    }
+}
+
+static void gradients(const AttentionBlock *block, float *d, const float *log_sum,
+                      const float *delta, float scale) {
+    for (int64_t i = 0; i < block->rows; i++) {
+        float *restrict row = block->scores + i * block->stride;
+        float *restrict gradient = d + i * block->stride;
+        float shift = log_sum[i], mean = delta[i];
+        int64_t seen = seen_by(block, i);
+        for (int64_t j = 0; j < seen; j++) {
+            float share = math_exp(row[j] - shift);
+            row[j] = share;
+            gradient[j] = share * (gradient[j] - mean) * scale;
+        }
+        clear_rest(row, seen, block->width);
+        clear_rest(gradient, seen, block->width);
+    }
+}
+
+static void scale(float *x, int64_t count, float factor) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= factor;
+}
+
+static float dot(const float *x, const float *y, int64_t count) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++)
+        sum = math_fma(x[i], y[i], sum);
+    return sum;
+}
+
+extern const AttentionRows ISA_NAME(attention_rows);
+const AttentionRows ISA_NAME(attention_rows) = {
+    .shares = shares,
+    .gradients = gradients,
+    .scale = scale,
+    .dot = dot,
+};

@@ -8,12 +8,18 @@
 
 #include "data/order.h"
 
+#if defined(__linux__)
+#include <linux/sched.h> // SCHED_BATCH, which POSIX does not have
+#endif
+
 enum {
     AHEAD = 2,         // batches prepared beyond the one that the consumer has
     SLOTS = AHEAD + 1, // of which one is the consumer's
     ALIGNMENT = 64,
     THREAD_FROM = 64 << 10, // smaller batches are filled faster than handed over
 };
+
+static const int64_t max_batch_bytes = (int64_t)1 << 40; // more is a mistake, not a batch
 
 typedef struct Slot {
     void *x, *y;
@@ -106,8 +112,19 @@ static LoaderState batch_at(const Loader *loader, LoaderState state) {
 
 // ---- The thread ---------------------------------------------------------------------------------
 
+// Asks that being woken does not take the processor from the thread that wakes: without this the
+// batch after next is filled inside the consumer's call (measured, medians: 17 to 200 us a call, with it
+// 2 to 20). Where the system refuses, only time is lost.
+static void be_patient(void) {
+#if defined(SCHED_BATCH)
+    struct sched_param parameter = {0};
+    (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &parameter);
+#endif
+}
+
 static void *run_filler(void *argument) {
     Loader *loader = argument;
+    be_patient();
     pthread_mutex_lock(&loader->lock);
     while (!loader->stop) {
         if (loader->filled >= loader->taken + AHEAD) {
@@ -232,8 +249,7 @@ static bool allocate_field(const Loader *loader, const Field *field, int64_t cou
     int64_t bytes;
     if (field->kind == FIELD_NONE)
         return true;
-    if (__builtin_mul_overflow(field_bytes(field), count, &bytes) ||
-        bytes > INT64_MAX - ALIGNMENT || (uint64_t)bytes > SIZE_MAX - ALIGNMENT ||
+    if (__builtin_mul_overflow(field_bytes(field), count, &bytes) || bytes > max_batch_bytes ||
         posix_memalign(memory, ALIGNMENT, (size_t)bytes) != 0) {
         *memory = NULL;
         return error_fail(error, ERROR_MEMORY,

@@ -113,8 +113,8 @@ static LoaderState batch_at(const Loader *loader, LoaderState state) {
 // ---- The thread ---------------------------------------------------------------------------------
 
 // Asks that being woken does not take the processor from the thread that wakes: without this the
-// batch after next is filled inside the consumer's call (measured, medians: 17 to 200 us a call, with it
-// 2 to 20). Where the system refuses, only time is lost.
+// batch after next is filled inside the consumer's call (measured, medians: 17 to 200 us a call,
+// with it 2 to 20). Where the system refuses, only time is lost.
 static void be_patient(void) {
 #if defined(SCHED_BATCH)
     struct sched_param parameter = {0};

@@ -1,0 +1,91 @@
+// cli/cli.h: the command line: what was typed, and the tables that parsing, help and errors follow.
+//
+// main.c has the one table of commands, options.c the one of options. cli_main parses, calls the
+// command, prints the error of one that failed and returns the exit status of cli.md. Standard
+// output carries results only. Only cli/ prints; it runs in the main thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "run/run.h"
+
+enum { CLI_MAX_OPERANDS = 256, CLI_MAX_RULES = 256, CLI_MAX_TEXTS = 512 };
+
+typedef enum ColorChoice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorChoice;
+
+typedef struct Cli Cli;
+
+// Which commands an option belongs to: a bit each.
+enum {
+    FOR_RUN = 1 << 0,
+    FOR_FORMATS = 1 << 1,
+    FOR_DOCTOR = 1 << 2,
+    FOR_HELP = 1 << 3,
+    FOR_ALL = ~0,
+};
+
+typedef struct Command {
+    const char *name;
+    int options;           // its bit above; 0: only those of all commands
+    const char *arguments; // "EXPERIMENT"; "" for none
+    const char *summary;   // one line
+    const char *text;      // what help says beyond it; may be NULL
+    int least, most;       // how many operands
+    // True: done, with cli->status as the exit status.
+    bool (*run)(Cli *cli, Error *error);
+} Command;
+
+typedef struct Option Option;
+struct Option {
+    const char *name; // without the dashes
+    char letter;      // 0: none
+    int commands;
+    const char *argument; // NULL: a flag
+    const char *help;
+    bool (*set)(Cli *cli, const Option *option, const char *value, Error *error);
+    size_t field; // offset in Cli, for the setters that share one
+};
+
+extern const Option option_table[]; // ended by a NULL name
+
+struct Cli {
+    const Command *commands; // ended by a NULL name
+    const Command *command;
+    const char *operands[CLI_MAX_OPERANDS]; // of the command
+    int operand_count;
+    int status;
+
+    RunOptions run;
+    RunLayerRule layers[CLI_MAX_RULES];
+    RunSetting settings[CLI_MAX_RULES];
+    const char *database;
+    bool no_history, json, quiet, trust, help, version;
+    ColorChoice color;
+
+    char *texts[CLI_MAX_TEXTS]; // pieces of arguments, freed at the end
+    int text_count;
+};
+
+// The whole program. `commands` is ended by a NULL name; without a command the first is run.
+int cli_main(const Command *commands, int argc, char **argv);
+
+// Parses into cli, which is zeroed but for `commands`.
+bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
+// A usage error that lists the choices and names the nearest; always false.
+bool cli_choice_error(Error *error, const char *what, const char *value, const char *const *choices,
+                      int count);
+// "mpbench: text" on standard error, sanitised.
+void cli_print_error(const Error *error);
+// Prints text from outside, sanitised, without a line end.
+void cli_print_outside(FILE *out, const char *text);
+
+// ---- the commands -------------------------------------------------------------------------------
+
+bool command_home(Cli *cli, Error *error);
+bool command_run(Cli *cli, Error *error);
+bool command_formats(Cli *cli, Error *error);
+bool command_doctor(Cli *cli, Error *error);
+bool command_help(Cli *cli, Error *error);
+bool command_version(Cli *cli, Error *error);

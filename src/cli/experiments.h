@@ -1,0 +1,23 @@
+// cli/experiments.h: where experiments lie, and which there are.
+//
+// A name is looked for in $MPBENCH_EXPERIMENTS, beside the program (its own folder's `experiments`,
+// the one above it, ../share/mpbench/experiments) and in the folder of the installation. Nothing
+// here runs a script.
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum { EXPERIMENT_PATH_SIZE = 4096, EXPERIMENT_NAME_SIZE = 64, EXPERIMENT_MOST = 128 };
+
+typedef struct ExperimentFile {
+    char name[EXPERIMENT_NAME_SIZE]; // without ".lua"
+    char path[EXPERIMENT_PATH_SIZE];
+} ExperimentFile;
+
+// A path as it is given, or the file of an experiment that ships. Unknown names are an error that
+// lists the known ones and the nearest.
+bool experiment_find(const char *name, char *path, size_t size, Error *error);
+// All that ship, in order of their names; of two with one name the first folder's. To be freed.
+ExperimentFile *experiment_list(int *count);

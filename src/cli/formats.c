@@ -1,0 +1,265 @@
+// `mpbench formats`: what each format is made of, or what each makes of a number.
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/terminal.h"
+#include "number/describe.h"
+#include "number/expression.h"
+
+static const Format shown[] = {FORMAT_FP32, FORMAT_TF32, FORMAT_BF16, FORMAT_FP16,
+                               FORMAT_E4M3, FORMAT_E5M2, FORMAT_INT8};
+
+enum { SHOWN_COUNT = sizeof shown / sizeof *shown };
+
+// ---- what a format is ---------------------------------------------------------------------------
+
+static void print_number_or_dash(double value, int width) {
+    if (value > 0)
+        printf("  %*.8g", width, value);
+    else
+        printf("  %*s", width, "-");
+}
+
+static void print_format(const Terminal *terminal, Format format) {
+    const FormatInfo *info = &format_table[format];
+    bool is_floating = format_is_floating(format);
+    printf("%s%-5s%s", terminal_format_color(terminal, format), info->name,
+           terminal_style(terminal, STYLE_NONE));
+    if (is_floating)
+        printf("  %4d  %3d %3d %3d", format_bits(format), info->sign_bits, info->exponent_bits,
+               info->mantissa_bits);
+    else
+        printf("  %4d  %11s", format_bits(format), "-");
+    print_number_or_dash(info->largest, 13);
+    print_number_or_dash(is_floating ? info->smallest_normal : 1, 13);
+    print_number_or_dash(info->smallest_subnormal, 13);
+    // Half the distance from 1 to the next number, relative: what rounding costs at most.
+    if (is_floating)
+        printf("  %11.2g", ldexp(1, -info->mantissa_bits - 1));
+    else
+        printf("  %11s", "-");
+    printf("  %-6s%-5s%zu B\n", info->has_infinity ? "yes" : "none", info->has_nan ? "yes" : "none",
+           info->bytes);
+}
+
+static void print_formats(const Terminal *terminal) {
+    printf("%s%-5s  %4s  %3s %3s %3s  %13s  %13s  %13s  %11s  %-6s%-5s%s%s\n",
+           terminal_style(terminal, STYLE_DIM), "", "bits", "s", "e", "m", "largest", "min normal",
+           "min subnormal", "rounding", "inf", "NaN", "stored",
+           terminal_style(terminal, STYLE_NONE));
+    for (int i = 0; i < SHOWN_COUNT; i++)
+        print_format(terminal, shown[i]);
+    puts("\ns, e, m: bits of sign, exponent and mantissa. rounding: the largest relative error of "
+         "a\n"
+         "normal number. tf32 is a way to compute with fp32 numbers; int8 goes with a scale.\n"
+         "A number in all of them: mpbench formats 1e-4*1e-4");
+}
+
+static void write_format(JsonWriter *json, Format format) {
+    const FormatInfo *info = &format_table[format];
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {{"bits", format_bits(format)},
+                  {"sign_bits", info->sign_bits},
+                  {"exponent_bits", info->exponent_bits},
+                  {"mantissa_bits", info->mantissa_bits},
+                  {"bias", info->bias},
+                  {"bytes", (int64_t)info->bytes}};
+    const struct {
+        const char *key;
+        double value;
+    } values[] = {{"largest", info->largest},
+                  {"lowest", info->lowest},
+                  {"min_normal", info->smallest_normal},
+                  {"min_subnormal", info->smallest_subnormal}};
+    json_begin_object(json);
+    json_key(json, "format");
+    json_text(json, info->name);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        json_key(json, counts[i].key);
+        json_integer(json, counts[i].value);
+    }
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        json_key(json, values[i].key);
+        json_number(json, values[i].value);
+    }
+    json_key(json, "infinity");
+    json_boolean(json, info->has_infinity);
+    json_key(json, "nan");
+    json_boolean(json, info->has_nan);
+    json_end_object(json);
+}
+
+// ---- what a format makes of a number ------------------------------------------------------------
+
+typedef struct Answer {
+    Description of;    // the value that was computed in the format
+    double exact;      // in double
+    double error;      // value - exact; 0 when either is not finite
+    const char *event; // what happened
+} Answer;
+
+static bool same_number(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+// Every step of an expression is rounded, so that the result may differ from the exact one rounded.
+static bool answer(const char *text, Format format, Answer *out, Error *error) {
+    double value;
+    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_SATURATES, &out->exact, error) ||
+        !expression_evaluate(text, format, OVERFLOW_SATURATES, &value, error))
+        return error_prefix(error, "formats: %.80s", text);
+    out->of = describe_number(format, value, OVERFLOW_SATURATES);
+    Description rounded_once = describe_number(format, out->exact, OVERFLOW_SATURATES);
+    if (same_number(value, rounded_once.value))
+        out->event = describe_rounding_name(rounded_once.rounding);
+    else if (value == 0)
+        out->event = "flushed to zero on the way";
+    else if (!isfinite(value))
+        out->event = "overflowed on the way";
+    else
+        out->event = "rounded on the way";
+    bool is_finite = isfinite(value) && isfinite(out->exact);
+    out->error = is_finite ? value - out->exact : 0;
+    return true;
+}
+
+static void print_answer(const Terminal *terminal, const Answer *row, bool wide) {
+    const Description *of = &row->of;
+    char bits[64], between[64] = "";
+    snprintf(bits, sizeof bits, "%s%s%s%s%s", of->sign, of->sign[0] ? " " : "", of->exponent,
+             of->exponent[0] ? " " : "", of->mantissa);
+    if (of->has_below && of->has_above)
+        snprintf(between, sizeof between, "%.5g .. %.5g", of->below, of->above);
+    else if (of->has_below || of->has_above)
+        snprintf(between, sizeof between, of->has_below ? "%.5g .." : ".. %.5g",
+                 of->has_below ? of->below : of->above);
+    bool is_bad = strcmp(row->event, "exact") != 0 && strncmp(row->event, "rounded", 7) != 0;
+    const char *plain = terminal_style(terminal, STYLE_NONE);
+    printf("%s%-5s  %-34s  %-10s  %-16.9g%s", terminal_format_color(terminal, of->format),
+           format_name(of->format), bits, of->hex, of->value, plain);
+    if (wide)
+        printf("  %s%-27s%s", terminal_style(terminal, STYLE_DIM), between, plain);
+    printf("  %s%s", is_bad ? terminal_style(terminal, STYLE_BAD) : "", row->event);
+    if (of->is_subnormal)
+        printf(", subnormal");
+    if (row->error != 0)
+        printf(" (%+.2g)", row->error);
+    printf("%s\n", plain);
+    if (!wide && between[0])
+        printf("       %sneighbours %s%s\n", terminal_style(terminal, STYLE_DIM), between, plain);
+}
+
+static bool print_answers(const Terminal *terminal, const char *text, Error *error) {
+    enum { WIDE = 132 };
+    int width = terminal_width(terminal);
+    bool wide = width == 0 || width >= WIDE;
+    for (int i = 0; i < SHOWN_COUNT; i++) {
+        Answer row;
+        if (!answer(text, shown[i], &row, error))
+            return false;
+        if (i == 0) {
+            printf("%s", terminal_style(terminal, STYLE_STRONG));
+            cli_print_outside(stdout, text);
+            printf("%s = %.17g\n", terminal_style(terminal, STYLE_NONE), row.exact);
+            printf("%s%-5s  %-34s  %-10s  %-16s", terminal_style(terminal, STYLE_DIM), "", "bits",
+                   "hex", "value");
+            if (wide)
+                printf("  %-27s", "neighbours");
+            printf("  what happened%s\n", terminal_style(terminal, STYLE_NONE));
+        }
+        print_answer(terminal, &row, wide);
+    }
+    return true;
+}
+
+static void write_text(JsonWriter *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_text(json, text);
+}
+
+static void write_known(JsonWriter *json, const char *key, double value, bool is_known) {
+    json_key(json, key);
+    if (is_known)
+        json_number(json, value);
+    else
+        json_null(json);
+}
+
+static void write_answer(JsonWriter *json, const Answer *row) {
+    const Description *of = &row->of;
+    json_begin_object(json);
+    write_text(json, "format", format_name(of->format));
+    write_text(json, "hex", of->hex);
+    write_text(json, "sign", of->sign);
+    write_text(json, "exponent", of->exponent);
+    write_text(json, "mantissa", of->mantissa);
+    write_known(json, "value", of->value, true);
+    write_known(json, "error", row->error, isfinite(of->value) && isfinite(row->exact));
+    write_known(json, "below", of->below, of->has_below);
+    write_known(json, "above", of->above, of->has_above);
+    json_key(json, "subnormal");
+    json_boolean(json, of->is_subnormal);
+    write_text(json, "what", row->event);
+    json_end_object(json);
+}
+
+static bool write_answers(JsonWriter *json, const char *text, Error *error) {
+    Answer rows[SHOWN_COUNT];
+    for (int i = 0; i < SHOWN_COUNT; i++)
+        if (!answer(text, shown[i], &rows[i], error))
+            return false;
+    json_begin_object(json);
+    write_text(json, "expression", text);
+    write_known(json, "value", rows[0].exact, true);
+    json_key(json, "formats");
+    json_begin_array(json);
+    for (int i = 0; i < SHOWN_COUNT; i++)
+        write_answer(json, &rows[i]);
+    json_end_array(json);
+    json_end_object(json);
+    return true;
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static bool check_expressions(const Cli *cli, Error *error) {
+    Answer unused;
+    for (int i = 0; i < cli->operand_count; i++)
+        if (!answer(cli->operands[i], FORMAT_FP32, &unused, error))
+            return false;
+    return true;
+}
+
+static bool write_all(const Cli *cli, Error *error) {
+    JsonWriter json = {.stream = stdout};
+    bool done = true;
+    json_begin_array(&json);
+    for (int i = 0; i < SHOWN_COUNT && cli->operand_count == 0; i++)
+        write_format(&json, shown[i]);
+    for (int i = 0; i < cli->operand_count && done; i++)
+        done = write_answers(&json, cli->operands[i], error);
+    json_end_array(&json);
+    putchar('\n');
+    return done;
+}
+
+bool command_formats(Cli *cli, Error *error) {
+    if (!check_expressions(cli, error)) // before anything is printed
+        return false;
+    if (cli->json)
+        return write_all(cli, error);
+    Terminal terminal = terminal_of(stdout, cli->color);
+    if (cli->operand_count == 0)
+        print_formats(&terminal);
+    for (int i = 0; i < cli->operand_count; i++) {
+        if (i > 0)
+            putchar('\n');
+        if (!print_answers(&terminal, cli->operands[i], error))
+            return false;
+    }
+    return true;
+}

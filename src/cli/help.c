@@ -1,0 +1,165 @@
+// What `mpbench`, `help` and `version` print, all of it from the two tables and the experiments.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "cli/experiments.h"
+#include "cli/terminal.h"
+#include "lua/experiment.h"
+
+bool command_version(Cli *cli, Error *error) {
+    (void)cli, (void)error;
+    printf("mpbench %s\n", MPBENCH_VERSION);
+    return true;
+}
+
+// Text of several words in lines that begin at `column`.
+static void print_wrapped(const char *text, int column) {
+    enum { WIDTH = 100 };
+    int at = column;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (at > column && at + 1 + (int)length > WIDTH) {
+            printf("\n%*s", column, "");
+            at = column;
+        } else if (at > column) {
+            putchar(' ');
+            at++;
+        }
+        printf("%.*s", (int)length, text);
+        at += (int)length;
+        text += length + (text[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_options(int mask, bool common) {
+    enum { COLUMN = 30 };
+    for (const Option *option = option_table; option->name; option++) {
+        if ((option->commands == FOR_ALL) != common || (!common && !(option->commands & mask)))
+            continue;
+        char letter[8] = "   ";
+        if (option->letter)
+            snprintf(letter, sizeof letter, "-%c,", option->letter);
+        int used = printf("  %s --%s%s%s", letter, option->name, option->argument ? " " : "",
+                          option->argument ? option->argument : "");
+        printf("%*s", used < COLUMN ? COLUMN - used : 1, "");
+        print_wrapped(option->help, COLUMN);
+    }
+}
+
+static void print_experiments(void) {
+    int count;
+    ExperimentFile *files = experiment_list(&count);
+    if (count > 0)
+        puts("\nExperiments:");
+    for (int i = 0; i < count; i++) {
+        LuaExperimentInfo *info = calloc(1, sizeof *info);
+        Error error;
+        printf("  %-20s ", files[i].name);
+        if (info && lua_describe_experiment(files[i].path, info, &error))
+            cli_print_outside(stdout, info->about);
+        else if (info)
+            cli_print_outside(stdout, error.text);
+        putchar('\n');
+        free(info);
+    }
+    free(files);
+}
+
+static void print_commands(const Command *commands) {
+    puts("Commands:");
+    for (const Command *command = commands; command->name; command++) {
+        char usage[80];
+        snprintf(usage, sizeof usage, "%s%s%s", command->name, command->arguments[0] ? " " : "",
+                 command->arguments);
+        printf("  %-34s %s\n", usage, command->summary);
+    }
+}
+
+bool command_home(Cli *cli, Error *error) {
+    (void)cli, (void)error;
+    printf("mpbench %s: mixed precision on the workbench\n", MPBENCH_VERSION);
+    puts("\n  mpbench run NAME          trains one of the experiments below, or a Lua file\n"
+         "  mpbench formats 1e-4*1e-4  a number in every format, bit by bit\n"
+         "  mpbench doctor            what this machine can do\n"
+         "  mpbench help [COMMAND]    all of it");
+    print_experiments();
+    return true;
+}
+
+static void print_overview(const Cli *cli) {
+    puts("mpbench COMMAND [arguments] [options]\n");
+    print_commands(cli->commands + 1); // the first is what happens without a command
+    puts("\nOptions of every command:");
+    print_options(0, true);
+    print_experiments();
+    puts("\nExit status: 0 done; 1 failed; 2 usage; 3 a device or library is not there; 4 the "
+         "history\n"
+         "cannot be opened; 128+N ended by signal N.");
+}
+
+static void print_command(const Command *command) {
+    printf("mpbench %s%s%s [options]\n\n%s.\n", command->name, command->arguments[0] ? " " : "",
+           command->arguments, command->summary);
+    if (command->text)
+        printf("\n%s\n", command->text);
+    if (command->options & ~FOR_HELP) {
+        puts("\nOptions:");
+        print_options(command->options, false);
+    }
+    puts("\nOptions of every command:");
+    print_options(0, true);
+}
+
+static void print_field(const char *label, const char *text) {
+    cli_print_outside(stdout, label);
+    cli_print_outside(stdout, text);
+    putchar('\n');
+}
+
+static bool print_experiment(const char *path, Error *error) {
+    LuaExperimentInfo *info = calloc(1, sizeof *info);
+    if (!info)
+        return error_fail(error, ERROR_MEMORY, "no memory to read the experiment");
+    bool done = lua_describe_experiment(path, info, error);
+    if (done) {
+        print_field(info->name, "");
+        print_field("  ", info->about);
+        print_field("  ", path);
+        if (info->parameter_count > 0)
+            puts("\nParameters (--set KEY=VALUE):");
+        for (int i = 0; i < info->parameter_count; i++) {
+            printf("  %-20s ", info->parameters[i].name);
+            print_field("", info->parameters[i].value);
+        }
+    }
+    free(info);
+    return done;
+}
+
+bool command_help(Cli *cli, Error *error) {
+    if (cli->operand_count == 0) {
+        print_overview(cli);
+        return true;
+    }
+    const char *wanted = cli->operands[0];
+    Nearest nearest;
+    nearest_begin(&nearest, wanted);
+    for (const Command *command = cli->commands + 1; command->name; command++) {
+        nearest_offer(&nearest, command->name);
+        if (strcmp(command->name, wanted) == 0) {
+            print_command(command);
+            return true;
+        }
+    }
+    char path[EXPERIMENT_PATH_SIZE];
+    if (experiment_find(wanted, path, sizeof path, nearest.best ? NULL : error))
+        return print_experiment(path, error);
+    if (nearest.best)
+        return error_fail(error, ERROR_USAGE,
+                          "help: %.60s: no such command or experiment; did you mean %s?", wanted,
+                          nearest.best);
+    return false;
+}

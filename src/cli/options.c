@@ -1,0 +1,233 @@
+// The table of options and what reads their values.
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+
+enum { MOST_CHOICES = 32 };
+
+bool cli_choice_error(Error *error, const char *what, const char *value, const char *const *choices,
+                      int count) {
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        int length = snprintf(list + used, sizeof list - used, "%s%s", i ? " " : "", choices[i]);
+        used += (size_t)length;
+        if (used >= sizeof list)
+            break;
+    }
+    const char *nearest = nearest_name(value, choices, (size_t)count);
+    if (nearest)
+        return error_fail(error, ERROR_USAGE, "%s %.60s: not known; did you mean %s? One of %s",
+                          what, value, nearest, list);
+    return error_fail(error, ERROR_USAGE, "%s %.60s: not known; one of %s", what, value, list);
+}
+
+static bool is_among(const char *value, const char *const *choices, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(choices[i], value) == 0)
+            return true;
+    return false;
+}
+
+static bool check_choice(Error *error, const char *what, const char *value,
+                         const char *const *choices, int count) {
+    return is_among(value, choices, count) || cli_choice_error(error, what, value, choices, count);
+}
+
+// A copy of a piece of an argument, which lives as long as `cli`.
+static const char *keep_text(Cli *cli, const char *text, size_t length, Error *error) {
+    char *copy = cli->text_count < CLI_MAX_TEXTS ? strndup(text, length) : NULL;
+    if (!copy) {
+        error_fail(error, ERROR_USAGE, "%.60s: too many options", text);
+        return NULL;
+    }
+    return cli->texts[cli->text_count++] = copy;
+}
+
+// ---- setters ------------------------------------------------------------------------------------
+
+static void *field_of(Cli *cli, const Option *option) {
+    return (char *)cli + option->field;
+}
+
+static bool set_flag(Cli *cli, const Option *option, const char *value, Error *error) {
+    (void)value, (void)error;
+    *(bool *)field_of(cli, option) = true;
+    return true;
+}
+
+static bool set_text(Cli *cli, const Option *option, const char *value, Error *error) {
+    (void)error;
+    *(const char **)field_of(cli, option) = value;
+    return true;
+}
+
+// A whole number, also written as 1e6.
+static bool parse_whole(const Option *option, const char *value, double least, double most,
+                        int64_t *number, Error *error) {
+    char *end;
+    errno = 0;
+    double parsed = strtod(value, &end);
+    bool is_plain = value[0] && strspn(value, "0123456789+-.eE") == strlen(value);
+    if (!is_plain || *end || parsed != trunc(parsed))
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: a whole number is wanted", option->name,
+                          value);
+    if (!(parsed >= least && parsed <= most))
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: from %.0f to %.0f is possible",
+                          option->name, value, least, most);
+    *number = (int64_t)parsed;
+    return true;
+}
+
+static bool set_count(Cli *cli, const Option *option, const char *value, Error *error) {
+    return parse_whole(option, value, 1, 0x1p53, field_of(cli, option), error);
+}
+
+static bool set_seed(Cli *cli, const Option *option, const char *value, Error *error) {
+    int64_t seed;
+    if (!parse_whole(option, value, 0, 0x1p53, &seed, error))
+        return false;
+    cli->run.seed = (uint64_t)seed;
+    return true;
+}
+
+static bool set_threads(Cli *cli, const Option *option, const char *value, Error *error) {
+    int64_t threads;
+    if (!parse_whole(option, value, 1, 1024, &threads, error))
+        return false;
+    cli->run.threads = (int)threads;
+    return true;
+}
+
+static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
+    // tf32 and fp8 are known, and refused with a reason where the device is.
+    const char *choices[MOST_CHOICES] = {"auto", "amp", "tf32", "fp8"};
+    int count = 4;
+    for (const Preset *preset = preset_table; preset->name && count < MOST_CHOICES; preset++)
+        choices[count++] = preset->name;
+    cli->run.precision = value;
+    return check_choice(error, option->name, value, choices, count);
+}
+
+static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
+    const char *choices[MOST_CHOICES];
+    int count = 0;
+    for (const ScalePreset *preset = scale_preset_table; preset->name && count < MOST_CHOICES - 1;
+         preset++)
+        choices[count++] = preset->name;
+    cli->run.loss_scale = value;
+    if (is_among(value, choices, count))
+        return true;
+    ScaleRule rule;
+    if (strspn(value, "0123456789+-.eExpXP") == strlen(value))
+        return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
+    choices[count++] = "NUMBER";
+    return cli_choice_error(error, option->name, value, choices, count);
+}
+
+static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
+    const char *choices[] = {"auto", "cpu", "gpu", "ref"};
+    const int count = sizeof choices / sizeof *choices;
+    size_t length = strcspn(value, ":");
+    const char *kind = keep_text(cli, value, length, error);
+    cli->run.device = value;
+    return kind && check_choice(error, option->name, kind, choices, count);
+}
+
+static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
+    const char *choices[LAYER_PRECISIONS];
+    const char *equals = strrchr(value, '=');
+    if (!equals || equals == value)
+        return error_fail(error, ERROR_USAGE,
+                          "--%s %.60s: PATTERN=PRECISION is wanted, as in head=fp32", option->name,
+                          value);
+    for (int i = 0; i < LAYER_PRECISIONS; i++)
+        choices[i] = layer_precision_name((LayerPrecision)i);
+    LayerPrecision precision;
+    bool is_known = layer_precision_parse(equals + 1, &precision, error);
+    if (!is_known && error->code == ERROR_USAGE)
+        return cli_choice_error(error, "layer precision", equals + 1, choices, LAYER_PRECISIONS);
+    const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);
+    if (!is_known || !pattern)
+        return false;
+    if (cli->run.layer_count == CLI_MAX_RULES)
+        return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
+    cli->layers[cli->run.layer_count++] = (RunLayerRule){pattern, precision};
+    return true;
+}
+
+static bool set_setting(Cli *cli, const Option *option, const char *value, Error *error) {
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: KEY=VALUE is wanted, as in lr=3e-4",
+                          option->name, value);
+    if (cli->run.setting_count == CLI_MAX_RULES)
+        return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
+    const char *key = keep_text(cli, value, (size_t)(equals - value), error);
+    if (!key)
+        return false;
+    cli->settings[cli->run.setting_count++] = (RunSetting){key, equals + 1};
+    return true;
+}
+
+static bool set_color(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const char *const choices[] = {
+        [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, choices[i]) == 0) {
+            cli->color = (ColorChoice)i;
+            return true;
+        }
+    return cli_choice_error(error, option->name, value, choices, 3);
+}
+
+static bool refuse_checkpoints(Cli *cli, const Option *option, const char *value, Error *error) {
+    (void)cli, (void)value;
+    return error_fail(error, ERROR_USAGE,
+                      "--%s: checkpoints are kept in the run history, which this version does not "
+                      "have yet; leave the option out",
+                      option->name);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+#define FIELD(member) offsetof(Cli, member)
+
+const Option option_table[] = {
+    {"precision", 'p', FOR_RUN, "P", "auto amp fp32 bf16 fp16 O0..O3 mixed_float16 mixed_bfloat16",
+     set_precision, 0},
+    {"layer", 0, FOR_RUN, "PATTERN=P", "precision of the layers so named; the last match wins",
+     set_layer, 0},
+    {"loss-scale", 0, FOR_RUN, "S",
+     "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
+     "fairseq",
+     set_loss_scale, 0},
+    {"device", 'd', FOR_RUN, "D", "auto cpu gpu gpu:N ref", set_device, 0},
+    {"set", 0, FOR_RUN, "KEY=VALUE", "a parameter of the experiment", set_setting, 0},
+    {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
+    {"steps", 0, FOR_RUN, "N", "end after so many steps", set_count, FIELD(run.steps)},
+    {"epochs", 0, FOR_RUN, "N", "end after so many passes over the data", set_count,
+     FIELD(run.epochs)},
+    {"threads", 0, FOR_RUN, "N", "of the device (all processors)", set_threads, 0},
+    {"name", 0, FOR_RUN, "S", "of the run", set_text, FIELD(run.name)},
+    {"tag", 0, FOR_RUN, "S", "of the run, for finding it again", set_text, FIELD(run.tag)},
+    {"note", 0, FOR_RUN, "S", "kept with the run", set_text, FIELD(run.note)},
+    {"checkpoint-every", 0, FOR_RUN, "N", "steps between checkpoints; comes with the run history",
+     refuse_checkpoints, 0},
+    {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
+    {"json", 0, FOR_RUN | FOR_FORMATS | FOR_DOCTOR, NULL, "the result as JSON on standard output",
+     set_flag, FIELD(json)},
+    {"quiet", 0, FOR_RUN, NULL, "no progress", set_flag, FIELD(quiet)},
+    {"trust", 0, FOR_RUN, NULL, "give the script Lua's whole library: files, programs, everything",
+     set_flag, FIELD(trust)},
+    {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
+    {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},
+    {"help", 'h', FOR_ALL, NULL, "this page", set_flag, FIELD(help)},
+    {"version", 0, FOR_ALL, NULL, "the version", set_flag, FIELD(version)},
+    {NULL, 0, 0, NULL, NULL, NULL, 0},
+};

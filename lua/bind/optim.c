@@ -192,10 +192,12 @@ static int optimizer_lr(lua_State *L) {
 
 // schedule(table): how the rate moves from now on
 static int optimizer_schedule(lua_State *L) {
+    Error error = {0};
     Optimizer *optimizer = *optimizer_slot(L, "schedule");
     luaL_checktype(L, 2, LUA_TTABLE);
     Schedule schedule = schedule_at(L, "schedule", 2, optimizer_rate(optimizer));
-    optimizer_set_schedule(optimizer, &schedule);
+    if (!optimizer_set_schedule(optimizer, &schedule, &error))
+        return bind_raise(L, &error);
     return 0;
 }
 

@@ -36,6 +36,7 @@ typedef struct StepFlags { // device memory
     double sum;            // of |g|, for the scalers that look at it
     uint64_t count;
     float largest;
+    float norm; // set by clip_norm: the root of norm_squared, before clipping
 } StepFlags;
 
 // ---- updates ------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ struct MultiKernels {
     // pass; overwrites *flags. scale NULL: 1.
     bool (*scan)(Device *device, const ScanItem *items, int count, const ScaleState *scale,
                  StepFlags *flags, Error *error);
-    // flags->clip = min(1, limit / norm); applied by the update, or by clip_apply.
+    // flags->norm = the norm, flags->clip = min(1, limit / norm); the update applies it.
     bool (*clip_norm)(Device *device, double limit, StepFlags *flags, Error *error);
     bool (*clip_value)(Device *device, const View *gradients, int count, float limit, Error *error);
     // p, moments and low copies, unless flags->found_inf; counts in *progress. The gradient is

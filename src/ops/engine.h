@@ -25,6 +25,7 @@ typedef struct Engine {
     bool walking_back;
     BufferChange *changes; // since the last settled step
     int change_count, change_size;
+    struct Scaler *scalers; // alive on this engine; a list of optim/'s
 } Engine;
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error);

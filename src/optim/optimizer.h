@@ -1,9 +1,9 @@
 // optim/optimizer.h: update rules over fp32 masters (precision.md §4), fused over all tensors.
 //
 // An optimizer holds references to its parameters and owns their moments, its step count (on the
-// device) and the statistics of the last pass over the gradients. Nothing here waits for the device
-// but what says so. Tensors without a gradient are left out of a step; a step with none at all is
-// an error.
+// device) and the statistics of the last pass over the gradients; it is freed before its engine.
+// Nothing here waits for the device but what says so. Tensors without a gradient are left out of a
+// step; a step with none at all is an error.
 #pragma once
 
 #include "kernel/multi.h"
@@ -49,8 +49,9 @@ bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error)
 // came since the gradients did. Takes running statistics of skipped steps back.
 bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
 
-// Of the gradients of these tensors, which need not belong to an optimizer: the norm before, a
-// tensor of no dimension; clipped to `limit`.
+// Of the gradients of these tensors, which need not belong to an optimizer: the norm before (of
+// what is finite), a tensor of no dimension; clipped to `limit`. Refused while a gradient still
+// carries a loss scale. The max_grad_norm of LAMB goes by the norm that the last scan found.
 Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
                             Error *error);
 bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, double limit,
@@ -58,9 +59,16 @@ bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, 
 
 double optimizer_rate(const Optimizer *optimizer); // the base rate
 bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) MUST_CHECK;
+// Another way for the rate to move; its base rate stays what it was.
+bool optimizer_set_schedule(Optimizer *optimizer, const Schedule *schedule,
+                            Error *error) MUST_CHECK;
 const OptimizerOptions *optimizer_options(const Optimizer *optimizer);
 int optimizer_parameter_count(const Optimizer *optimizer);
 Tensor *optimizer_parameter(const Optimizer *optimizer, int i); // borrowed
+// The moments of parameter i, 0 and 1, borrowed; NULL where the rule has none.
+Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which);
+// Takes up the count of an earlier run: the schedule and the bias correction go on from there.
+void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t skipped);
 
 // In device memory, for the scaler.
 const StepFlags *optimizer_flags(const Optimizer *optimizer);
@@ -68,13 +76,13 @@ const StepFlags *optimizer_flags(const Optimizer *optimizer);
 // ---- these wait ---------------------------------------------------------------------------------
 
 typedef struct OptimizerReport {
-    bool scanned;       // since the last step; without it the rest is of the step before
+    bool scanned; // since the last step; without it the rest is of the step before
     bool found_inf;
-    double norm;        // of the unscaled gradients
+    double norm;         // of the unscaled gradients
     double sum, largest; // of |g|
     uint64_t count;
     uint64_t applied, skipped; // steps so far
-    const char *culprit; // the first parameter whose gradient was not finite; NULL: none
+    const char *culprit;       // the first parameter whose gradient was not finite; NULL: none
 } OptimizerReport;
 
 OptimizerReport optimizer_report(Optimizer *optimizer);

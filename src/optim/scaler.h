@@ -4,7 +4,8 @@
 // The scale and what it moves by live in device memory; scaler_scale, _unscale, _step and _update
 // never wait for the device. scaler_get and scaler_applied do. Each optimizer that a scaler serves
 // goes through READY -> UNSCALED -> STEPPED -> (update) READY; what is called out of turn is an
-// error that says what was called, when the earlier call was, and what to call instead.
+// error that says what was called, when the earlier call was, and what to call instead. A scaler
+// is freed before its engine; what it serves may go earlier or later.
 #pragma once
 
 #include "ops/engine.h"
@@ -31,11 +32,13 @@ const ScaleRule *scaler_rule(const Scaler *scaler);
 
 // loss * scale: a new reference, recorded.
 Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error);
-// Rounds the optimizer's gradients to their layers' formats, counts, checks, unscales (the one pass).
+// Rounds the optimizer's gradients to their layers' formats, counts, checks, unscales (the one
+// pass).
 bool scaler_unscale(Scaler *scaler, Optimizer *optimizer, Error *error) MUST_CHECK;
 // Unscales unless that was done, then steps unless something was not finite.
 bool scaler_step(Scaler *scaler, Optimizer *optimizer, Error *error) MUST_CHECK;
 // Ends the iteration: moves the scale. given > 0: to this value (a scaler that users write).
+// Refused when nothing was checked in this iteration, unless a value is given.
 bool scaler_update(Scaler *scaler, double given, Error *error) MUST_CHECK;
 
 // These wait.

@@ -71,6 +71,7 @@ bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error)
     (void)device;
     (void)error;
     double norm = sqrt(flags->norm_squared);
+    flags->norm = (float)norm;
     flags->clip = norm > limit ? (float)(limit / norm) : 1;
     return true;
 }

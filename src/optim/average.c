@@ -1,0 +1,135 @@
+// Exponential moving averages of weights, kept in fp32 whatever the weights are in.
+#include <stdlib.h>
+
+#include "optim/optimizer_private.h"
+
+struct WeightAverage {
+    Engine *engine;
+    double decay;
+    int count;
+    Tensor **parameters, **averages;
+    Tensor *
+        *aside; // the weights, while the averages are in their place; NULL entries: they are not
+    View *average_views, *parameter_views;
+    bool swapped;
+};
+
+static bool copy_into(const Tensor *target, const Tensor *source, Error *error) {
+    OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
+    KernelCall call = {.op = OP_cast, .input_count = 1, .output_count = 1, .attr = &attr};
+    call.input[0] = source->view;
+    call.output[0] = target->view;
+    return device_run(tensor_device(target), &call, error);
+}
+
+static Tensor *copy_of(const Tensor *tensor, Format format, MemoryPurpose purpose, Error *error) {
+    Tensor *copy = tensor_new(tensor_device(tensor), format, tensor->view.ndim, tensor->view.shape,
+                              purpose, error);
+    if (copy && !copy_into(copy, tensor, error)) {
+        tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static bool add_parameter(WeightAverage *average, Tensor *tensor, Error *error) {
+    int i = average->count;
+    if (!format_is_floating(tensor->view.format) || !view_is_dense(&tensor->view))
+        return error_fail(error, ERROR_USAGE,
+                          "EMA: parameter %d is %s: dense weights in a floating format wanted",
+                          i + 1, format_name(tensor->view.format));
+    average->averages[i] = copy_of(tensor, FORMAT_FP32, MEMORY_OPTIMIZER, error);
+    if (!average->averages[i])
+        return false;
+    average->parameters[i] = tensor_hold(tensor);
+    average->average_views[i] = average->averages[i]->view;
+    average->parameter_views[i] = tensor->view;
+    average->count++;
+    return true;
+}
+
+WeightAverage *weight_average_new(Engine *engine, Tensor *const *parameters, int count,
+                                  double decay, Error *error) {
+    if (!(decay >= 0 && decay < 1)) {
+        error_fail(error, ERROR_USAGE, "EMA: decay is %g: a number from 0 to below 1 wanted",
+                   decay);
+        return NULL;
+    }
+    if (count <= 0) {
+        error_fail(error, ERROR_USAGE, "EMA: no parameters; pass a model that has some");
+        return NULL;
+    }
+    WeightAverage *average = calloc(1, sizeof *average);
+    bool done = average != NULL;
+    if (done) {
+        size_t size = (size_t)count;
+        average->engine = engine;
+        average->decay = decay;
+        average->parameters = calloc(size, sizeof(Tensor *));
+        average->averages = calloc(size, sizeof(Tensor *));
+        average->aside = calloc(size, sizeof(Tensor *));
+        average->average_views = calloc(size, sizeof(View));
+        average->parameter_views = calloc(size, sizeof(View));
+        done = average->parameters && average->averages && average->aside &&
+               average->average_views && average->parameter_views;
+    }
+    if (!done)
+        error_fail(error, ERROR_MEMORY, "no memory for the average of %d parameters", count);
+    for (int i = 0; done && i < count; i++)
+        done = add_parameter(average, parameters[i], error);
+    if (done)
+        return average;
+    weight_average_free(average);
+    return NULL;
+}
+
+void weight_average_free(WeightAverage *average) {
+    if (!average)
+        return;
+    for (int i = 0; i < average->count; i++) {
+        tensor_release(average->parameters[i]);
+        tensor_release(average->averages[i]);
+        tensor_release(average->aside[i]);
+    }
+    free(average->parameters);
+    free(average->averages);
+    free(average->aside);
+    free(average->average_views);
+    free(average->parameter_views);
+    free(average);
+}
+
+bool weight_average_update(WeightAverage *average, const StepFlags *flags, Error *error) {
+    Device *device = average->engine->device;
+    if (average->swapped)
+        return error_fail(error, ERROR_USAGE,
+                          "EMA: update while the averages are in the model; swap them back first");
+    for (int i = 0; i < average->count; i++)
+        average->parameter_views[i].data = average->parameters[i]->view.data;
+    return device->backend->multi->average(device, average->average_views, average->parameter_views,
+                                           average->count, average->decay, flags, error);
+}
+
+// The averages stay as they are and the weights go aside, so that neither is rounded on the way.
+bool weight_average_swap(WeightAverage *average, Error *error) {
+    for (int i = 0; i < average->count && !average->swapped; i++) {
+        Tensor *parameter = average->parameters[i];
+        tensor_release(average->aside[i]); // of a swap that failed half-way
+        average->aside[i] = copy_of(parameter, parameter->view.format, MEMORY_OPTIMIZER, error);
+        if (!average->aside[i])
+            return false;
+    }
+    for (int i = 0; i < average->count; i++) {
+        Tensor *parameter = average->parameters[i];
+        const Tensor *source = average->swapped ? average->aside[i] : average->averages[i];
+        if (!copy_into(parameter, source, error))
+            return false;
+        parameter_touch(parameter);
+    }
+    average->swapped = !average->swapped;
+    for (int i = 0; i < average->count && !average->swapped; i++) {
+        tensor_release(average->aside[i]);
+        average->aside[i] = NULL;
+    }
+    return true;
+}

@@ -1,0 +1,117 @@
+// Clipping of gradients in place, by their common norm or one by one.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "optim/optimizer_private.h"
+
+static bool check_limit(double limit, const char *called, Error *error) {
+    if (limit > 0 && isfinite(limit))
+        return true;
+    return error_fail(error, ERROR_USAGE, "%s: the limit is %g: a positive, finite number wanted",
+                      called, limit);
+}
+
+static void name_of(const Tensor *tensor, int i, char *text, size_t size) {
+    const Parameter *record = parameter_of(tensor);
+    if (record)
+        snprintf(text, size, "%s", record->name);
+    else
+        snprintf(text, size, "parameter %d", i + 1);
+}
+
+// The gradients that there are, as items of a scan that changes nothing. The caller frees them.
+static ScanItem *gradient_items(Engine *engine, Tensor *const *parameters, int count,
+                                const char *called, int *item_count, Error *error) {
+    ScanItem *items = calloc((size_t)(count > 0 ? count : 1), sizeof *items);
+    int found = 0;
+    if (!items) {
+        error_fail(error, ERROR_MEMORY, "%s: no memory", called);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++) {
+        if (!parameters[i]->grad)
+            continue;
+        char name[64];
+        name_of(parameters[i], i, name, sizeof name);
+        Tensor *gradient = gradient_prepare(engine, parameters[i], name, error);
+        if (!gradient) {
+            error_prefix(error, "%s", called);
+            free(items);
+            return NULL;
+        }
+        items[found++] = (ScanItem){.gradient = gradient->view, .round_to = FORMAT_FP32};
+    }
+    if (found == 0) {
+        error_fail(error, ERROR_USAGE,
+                   "%s: no gradient was recorded: call :backward() on the loss first", called);
+        free(items);
+        return NULL;
+    }
+    *item_count = found;
+    return items;
+}
+
+// A tensor of no dimension over one fp32 of the flags that `base` holds.
+static Tensor *number_in(Tensor *base, size_t offset, Error *error) {
+    View view = view_dense((char *)base->view.data + offset, FORMAT_FP32, 0, NULL);
+    return tensor_view(base, &view, error);
+}
+
+// gradient *= factor, a number on the device.
+static bool multiply_in_place(Device *device, const View *gradient, const View *factor,
+                              Error *error) {
+    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
+    KernelCall call = {.op = OP_mul, .input_count = 2, .output_count = 1, .attr = &attr};
+    call.input[0] = call.output[0] = *gradient;
+    call.input[1] = *factor;
+    return device_run(device, &call, error);
+}
+
+Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
+                            Error *error) {
+    const char *called = "clip_norm";
+    const MultiKernels *multi = engine->device->backend->multi;
+    if (!check_limit(limit, called, error) ||
+        !scalers_allow_clip(engine, parameters, count, limit, called, error))
+        return NULL;
+    int item_count;
+    ScanItem *items = gradient_items(engine, parameters, count, called, &item_count, error);
+    if (!items)
+        return NULL;
+    const int64_t words[1] = {(int64_t)((sizeof(StepFlags) + 3) / 4)};
+    Tensor *norm = NULL;
+    Tensor *base = tensor_new(engine->device, FORMAT_FP32, 1, words, MEMORY_WORKSPACE, error);
+    bool done = base != NULL;
+    if (done) {
+        StepFlags *flags = base->view.data;
+        View clip = view_dense((char *)flags + offsetof(StepFlags, clip), FORMAT_FP32, 0, NULL);
+        done = multi->scan(engine->device, items, item_count, NULL, flags, error) &&
+               multi->clip_norm(engine->device, limit, flags, error);
+        for (int i = 0; done && i < item_count; i++)
+            done = multiply_in_place(engine->device, &items[i].gradient, &clip, error);
+    }
+    if (done)
+        norm = number_in(base, offsetof(StepFlags, norm), error);
+    tensor_release(base);
+    free(items);
+    return norm;
+}
+
+bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, double limit,
+                          Error *error) {
+    const char *called = "clip_value";
+    if (!check_limit(limit, called, error) ||
+        !scalers_allow_clip(engine, parameters, count, limit, called, error))
+        return false;
+    int item_count;
+    ScanItem *items = gradient_items(engine, parameters, count, called, &item_count, error);
+    if (!items)
+        return false;
+    bool done = true;
+    for (int i = 0; done && i < item_count; i++)
+        done = engine->device->backend->multi->clip_value(engine->device, &items[i].gradient, 1,
+                                                          (float)limit, error);
+    free(items);
+    return done;
+}

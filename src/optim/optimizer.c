@@ -1,0 +1,366 @@
+// What an optimizer is made of: options and their checks, moments, the memory on the device.
+#include "optim/optimizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/allocator.h"
+#include "kernel/random.h"
+#include "optim/optimizer_private.h"
+
+static const struct {
+    const char *name;
+    int moments;
+    bool has_epsilon;
+} kind_table[OPTIMIZER_COUNT] = {
+    [OPTIMIZER_SGD] = {"SGD", 0, false}, // one with momentum
+    [OPTIMIZER_ADAM] = {"Adam", 2, true},
+    [OPTIMIZER_ADAMW] = {"AdamW", 2, true},
+    [OPTIMIZER_LAMB] = {"LAMB", 2, true},
+};
+
+const char *optimizer_kind_name(OptimizerKind kind) {
+    return kind_table[kind].name;
+}
+
+OptimizerOptions optimizer_defaults(OptimizerKind kind) {
+    OptimizerOptions options = {.kind = kind,
+                                .schedule = {.kind = SCHEDULE_CONSTANT, .every = 1, .factor = 1},
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .epsilon = 1e-8,
+                                .bias_correction = true};
+    if (kind == OPTIMIZER_ADAMW || kind == OPTIMIZER_LAMB)
+        options.weight_decay = 0.01;
+    if (kind == OPTIMIZER_LAMB) {
+        options.epsilon = 1e-6;
+        options.max_grad_norm = 1;
+    }
+    return options;
+}
+
+// ---- checks -------------------------------------------------------------------------------------
+
+static bool refuse(Error *error, const char *of, const char *name, double value,
+                   const char *wanted) {
+    return error_fail(error, ERROR_USAGE, "%s: %s is %g: %s wanted", of, name, value, wanted);
+}
+
+static bool is_amount(double value) {
+    return value >= 0 && isfinite(value);
+}
+
+static bool check_schedule(const char *of, const Schedule *schedule, Error *error) {
+    if (!is_amount(schedule->rate))
+        return refuse(error, of, "lr", schedule->rate, "a finite number of at least 0");
+    if (schedule->kind == SCHEDULE_STEP) {
+        if (!(schedule->every > 0) || !isfinite(schedule->every))
+            return refuse(error, of, "schedule.every", schedule->every, "a positive number");
+        if (!is_amount(schedule->factor))
+            return refuse(error, of, "schedule.factor", schedule->factor,
+                          "a finite number of at least 0");
+    } else if (schedule->kind != SCHEDULE_CONSTANT) {
+        if (!is_amount(schedule->warmup))
+            return refuse(error, of, "schedule.warmup", schedule->warmup,
+                          "a number of steps, at least 0,");
+        if (!(schedule->total >= schedule->warmup) || !(schedule->total > 0) ||
+            !isfinite(schedule->total))
+            return refuse(error, of, "schedule.total", schedule->total,
+                          "a positive number of steps, no fewer than schedule.warmup,");
+        if (!is_amount(schedule->floor))
+            return refuse(error, of, "schedule.floor", schedule->floor,
+                          "a finite number of at least 0");
+    }
+    return true;
+}
+
+static bool check_options(const OptimizerOptions *options, Error *error) {
+    const char *of = optimizer_kind_name(options->kind);
+    const struct {
+        const char *name;
+        double value;
+    } betas[] = {{"beta1", options->beta1}, {"beta2", options->beta2}};
+    if (!check_schedule(of, &options->schedule, error))
+        return false;
+    if (!is_amount(options->weight_decay))
+        return refuse(error, of, "weight_decay", options->weight_decay,
+                      "a finite number of at least 0");
+    if (!(options->momentum >= 0 && options->momentum <= 1))
+        return refuse(error, of, "momentum", options->momentum, "a number from 0 to 1");
+    if (options->nesterov && options->momentum == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: nesterov looks ahead along the momentum: set momentum too", of);
+    if (!kind_table[options->kind].has_epsilon)
+        return true;
+    for (size_t i = 0; i < sizeof betas / sizeof *betas; i++)
+        if (!(betas[i].value >= 0 && betas[i].value < 1))
+            return refuse(error, of, betas[i].name, betas[i].value, "a number from 0 to below 1");
+    if (!is_amount(options->epsilon))
+        return refuse(error, of, "eps", options->epsilon, "a positive number");
+    if (!is_amount(options->max_grad_norm))
+        return refuse(error, of, "max_grad_norm", options->max_grad_norm,
+                      "a finite number, 0 for none,");
+    return true;
+}
+
+void optimizer_parameter_text(const Optimizer *optimizer, int i, char *text, size_t size) {
+    const Parameter *parameter = parameter_of(optimizer->parameters[i]);
+    if (parameter)
+        snprintf(text, size, "%s", parameter->name);
+    else
+        snprintf(text, size, "parameter %d", i + 1);
+}
+
+OptimizerText optimizer_text(const Optimizer *optimizer) {
+    OptimizerText text;
+    snprintf(text.text, sizeof text.text, "%s over %d parameter%s",
+             optimizer_kind_name(optimizer->options.kind), optimizer->count,
+             optimizer->count == 1 ? "" : "s");
+    return text;
+}
+
+static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
+    const OptimizerOptions *options = &optimizer->options;
+    const Tensor *tensor = optimizer->parameters[i];
+    const char *of = optimizer_kind_name(options->kind);
+    Format format = tensor->view.format;
+    char name[64];
+    optimizer_parameter_text(optimizer, i, name, sizeof name);
+    if (tensor->origin)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: %s was computed from other tensors and keeps no gradient; pass a "
+                          "leaf, or detach it",
+                          of, name);
+    if (format != FORMAT_FP32 && format != FORMAT_BF16 && format != FORMAT_FP16)
+        return error_fail(error, ERROR_USAGE, "%s: %s is %s: parameters are fp32, bf16 or fp16", of,
+                          name, format_name(format));
+    if (!view_is_dense(&tensor->view))
+        return error_fail(error, ERROR_USAGE,
+                          "%s: %s is a view with gaps; pass the tensor that it looks at, or a "
+                          "clone",
+                          of, name);
+    for (int k = 0; k < i; k++)
+        if (optimizer->parameters[k] == tensor)
+            return error_fail(error, ERROR_USAGE, "%s: %s was given twice; list it once", of, name);
+    if (!kind_table[options->kind].has_epsilon)
+        return true;
+    if (format_round(format, options->epsilon, OVERFLOW_TO_SPECIAL) == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: eps %g rounds to 0 in %s, the format of the state of %s, which "
+                          "would divide by 0; take eps = %s%s",
+                          of, options->epsilon, format_name(format), name,
+                          format == FORMAT_FP16 ? "1e-4" : "1e-8",
+                          format == FORMAT_FP32 ? "" : ", or keep fp32 masters");
+    return true;
+}
+
+static bool check_group(const char *of, const OptimizerGroup *group, int number, Error *error) {
+    char name[40];
+    if (!is_amount(group->lr_factor)) {
+        snprintf(name, sizeof name, "the lr of group %d", number);
+        return refuse(error, of, name, group->lr_factor, "a finite number of at least 0");
+    }
+    if (!is_amount(group->weight_decay)) {
+        snprintf(name, sizeof name, "the weight_decay of group %d", number);
+        return refuse(error, of, name, group->weight_decay, "a finite number of at least 0");
+    }
+    return true;
+}
+
+// ---- made and freed -----------------------------------------------------------------------------
+
+static Tensor *zeros_like(const Tensor *tensor, Error *error) {
+    Device *device = tensor_device(tensor);
+    Tensor *zeros = tensor_new(device, tensor->view.format, tensor->view.ndim, tensor->view.shape,
+                               MEMORY_OPTIMIZER, error);
+    if (!zeros)
+        return NULL;
+    OpAttr attr = {.out_format = tensor->view.format, .has_out_format = true};
+    KernelCall call = {.op = OP_fill, .output_count = 1, .attr = &attr};
+    call.output[0] = zeros->view;
+    if (!device_run(device, &call, error)) {
+        tensor_release(zeros);
+        return NULL;
+    }
+    return zeros;
+}
+
+static UpdateRule rule_of(const OptimizerOptions *options) {
+    return (UpdateRule){
+        .kind = options->kind,
+        .schedule = options->schedule,
+        .momentum = (float)options->momentum,
+        .nesterov = options->nesterov,
+        .beta1 = (float)options->beta1,
+        .beta2 = (float)options->beta2,
+        .epsilon = (float)options->epsilon,
+        .bias_correction = options->bias_correction,
+        .max_grad_norm = (float)options->max_grad_norm,
+        .stochastic = options->stochastic,
+    };
+}
+
+static bool take_host_memory(Optimizer *optimizer, int count, Error *error) {
+    size_t size = (size_t)(count ? count : 1);
+    optimizer->parameters = calloc(size, sizeof *optimizer->parameters);
+    optimizer->slots = calloc(size, sizeof *optimizer->slots);
+    optimizer->scans = calloc(size, sizeof *optimizer->scans);
+    optimizer->updates = calloc(size, sizeof *optimizer->updates);
+    optimizer->item_slot = malloc(size * sizeof *optimizer->item_slot);
+    if (!optimizer->parameters || !optimizer->slots || !optimizer->scans || !optimizer->updates ||
+        !optimizer->item_slot)
+        return error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters",
+                          count);
+    for (int i = 0; i < count; i++)
+        optimizer->item_slot[i] = -1;
+    return true;
+}
+
+static bool take_device_memory(Optimizer *optimizer, Error *error) {
+    enum { LINE = 64 };
+    _Static_assert(sizeof(StepFlags) <= LINE && sizeof(Progress) <= LINE, "a line each");
+    Device *device = optimizer->engine->device;
+    size_t bytes = 2 * LINE + (size_t)optimizer->count * sizeof(GradStats);
+    char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
+    if (!memory)
+        return false;
+    optimizer->flags = (StepFlags *)(void *)memory;
+    optimizer->progress = (Progress *)(void *)(memory + LINE);
+    optimizer->stats = (GradStats *)(void *)(memory + 2 * LINE);
+    StepFlags flags = {.clip = 1};
+    Progress progress = {0};
+    device_write(device, optimizer->flags, &flags, sizeof flags);
+    device_write(device, optimizer->progress, &progress, sizeof progress);
+    return true;
+}
+
+static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *error) {
+    const OptimizerOptions *options = &optimizer->options;
+    int moments = kind_table[options->kind].moments;
+    if (options->kind == OPTIMIZER_SGD && options->momentum > 0)
+        moments = 1;
+    for (int k = 0; k < group->count; k++) {
+        int i = optimizer->count++;
+        OptimizerSlot *slot = &optimizer->slots[i];
+        Tensor *tensor = optimizer->parameters[i] = tensor_hold(group->parameters[k]);
+        if (!check_parameter(optimizer, i, error))
+            return false;
+        slot->lr_factor = (float)group->lr_factor;
+        slot->weight_decay = (float)group->weight_decay;
+        for (int m = 0; m < moments; m++) {
+            slot->moment[m] = zeros_like(tensor, error);
+            if (!slot->moment[m])
+                return false;
+        }
+        if (options->stochastic && tensor->view.format != FORMAT_FP32)
+            optimizer->random_blocks += random_blocks(tensor_count(tensor));
+    }
+    return true;
+}
+
+Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
+                         const OptimizerGroup *groups, int group_count, Error *error) {
+    const char *of = optimizer_kind_name(options->kind);
+    int count = 0;
+    if (!check_options(options, error))
+        return NULL;
+    for (int i = 0; i < group_count; i++) {
+        if (!check_group(of, &groups[i], i + 1, error))
+            return NULL;
+        count += groups[i].count;
+    }
+    if (count == 0) {
+        error_fail(error, ERROR_USAGE,
+                   "%s: no parameters; pass model:parameters(), of a model that has some", of);
+        return NULL;
+    }
+    Optimizer *optimizer = calloc(1, sizeof *optimizer);
+    if (!optimizer) {
+        error_fail(error, ERROR_MEMORY, "no memory for an optimizer");
+        return NULL;
+    }
+    optimizer->references = 1;
+    optimizer->engine = engine;
+    optimizer->options = *options;
+    optimizer->rule = rule_of(options);
+    bool done = take_host_memory(optimizer, count, error);
+    for (int i = 0; done && i < group_count; i++)
+        done = add_group(optimizer, &groups[i], error);
+    if (done && take_device_memory(optimizer, error))
+        return optimizer;
+    optimizer_free(optimizer);
+    return NULL;
+}
+
+void optimizer_hold(Optimizer *optimizer) {
+    optimizer->references++;
+}
+
+void optimizer_free(Optimizer *optimizer) {
+    if (!optimizer || --optimizer->references > 0)
+        return;
+    scalers_forget(optimizer->engine, optimizer);
+    for (int i = 0; i < optimizer->count; i++) {
+        tensor_release(optimizer->parameters[i]);
+        tensor_release(optimizer->slots[i].moment[0]);
+        tensor_release(optimizer->slots[i].moment[1]);
+    }
+    if (optimizer->flags)
+        allocator_give(optimizer->engine->device->allocator, optimizer->flags);
+    free(optimizer->parameters);
+    free(optimizer->slots);
+    free(optimizer->scans);
+    free(optimizer->updates);
+    free(optimizer->item_slot);
+    free(optimizer);
+}
+
+// ---- read and set -------------------------------------------------------------------------------
+
+double optimizer_rate(const Optimizer *optimizer) {
+    return optimizer->options.schedule.rate;
+}
+
+bool optimizer_set_schedule(Optimizer *optimizer, const Schedule *schedule, Error *error) {
+    Schedule next = *schedule;
+    next.rate = optimizer->options.schedule.rate;
+    if (!check_schedule(optimizer_kind_name(optimizer->options.kind), &next, error))
+        return false;
+    optimizer->options.schedule = optimizer->rule.schedule = next;
+    return true;
+}
+
+bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) {
+    if (!is_amount(rate))
+        return refuse(error, optimizer_kind_name(optimizer->options.kind), "lr", rate,
+                      "a finite number of at least 0");
+    optimizer->options.schedule.rate = optimizer->rule.schedule.rate = rate;
+    return true;
+}
+
+const OptimizerOptions *optimizer_options(const Optimizer *optimizer) {
+    return &optimizer->options;
+}
+
+int optimizer_parameter_count(const Optimizer *optimizer) {
+    return optimizer->count;
+}
+
+Tensor *optimizer_parameter(const Optimizer *optimizer, int i) {
+    return optimizer->parameters[i];
+}
+
+Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which) {
+    return optimizer->slots[i].moment[which];
+}
+
+void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t skipped) {
+    Progress progress = {.applied = applied, .skipped = skipped};
+    device_write(optimizer->engine->device, optimizer->progress, &progress, sizeof progress);
+}
+
+const StepFlags *optimizer_flags(const Optimizer *optimizer) {
+    return optimizer->flags;
+}

@@ -1,0 +1,58 @@
+// optim/optimizer_private.h: what the files of src/optim share: the inside of an optimizer, and the
+// scalers that know it. Private to the room.
+#pragma once
+
+#include "optim/optimizer.h"
+#include "optim/scaler.h"
+
+typedef struct OptimizerSlot { // one parameter
+    Tensor *moment[2];         // NULL where the rule has none
+    float lr_factor, weight_decay;
+} OptimizerSlot;
+
+// The items handed to the device are built when a parameter first has a gradient and kept: from
+// then on a step only looks whether the addresses in them still hold.
+struct Optimizer {
+    int references; // the owner's, and one of each scaler between unscale and update
+    Engine *engine;
+    OptimizerOptions options;
+    UpdateRule rule;
+    Tensor **parameters; // [count], references held
+    OptimizerSlot *slots;
+    int count;
+    ScanItem *scans;     // [count], of which item_count are of this step
+    UpdateItem *updates; // the same
+    int *item_slot;      // whose item i is; -1: not built yet
+    int item_count;
+    uint64_t random_blocks; // that one update takes; 0: nothing is rounded stochastically
+    // Device memory, one block.
+    StepFlags *flags;
+    Progress *progress;
+    GradStats *stats;  // [count]
+    bool scanned;      // since the last step or zero_grad,
+    int scanned_count; // so many gradients
+    char culprit[64];
+};
+
+// "Adam over 12 parameters", for messages.
+typedef struct OptimizerText {
+    char text[64];
+} OptimizerText;
+OptimizerText optimizer_text(const Optimizer *optimizer);
+// "fc1.weight"; "parameter 3" for a tensor without a name.
+void optimizer_parameter_text(const Optimizer *optimizer, int i, char *text, size_t size);
+
+bool optimizer_has_gradient(const Optimizer *optimizer);
+void optimizer_hold(Optimizer *optimizer); // given back by optimizer_free
+
+// A gradient that the device can work on in place: fp32 and dense (it is made so where strides are
+// in the way). NULL on failure; `what` is whose gradient it is.
+Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what, Error *error);
+// The format that a parameter's gradients are rounded to.
+Format gradient_rounding(const Tensor *parameter);
+
+// Every scaler of the engine drops what it knows of an optimizer that is about to go.
+void scalers_forget(Engine *engine, const Optimizer *optimizer);
+// Refuses to clip gradients that still carry a loss scale. Waits only to word its refusal.
+bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
+                        const char *called, Error *error) MUST_CHECK;

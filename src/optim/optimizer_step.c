@@ -1,0 +1,204 @@
+// One step: gradients gathered, scanned and applied; and what can be read of it afterwards.
+#include <math.h>
+#include <string.h>
+
+#include "optim/optimizer_private.h"
+
+Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what, Error *error) {
+    Tensor *gradient = parameter->grad;
+    if (gradient->view.format != FORMAT_FP32) {
+        error_fail(error, ERROR_USAGE,
+                   "the gradient of %s is %s, which cannot hold true gradients; keep the parameter "
+                   "in fp32, or make it a layer's",
+                   what, format_name(gradient->view.format));
+        return NULL;
+    }
+    if (view_is_dense(&gradient->view))
+        return gradient;
+    bool recording = tape_set_enabled(engine->tape, false);
+    Tensor *dense = op_cast(engine, gradient, FORMAT_FP32, error);
+    tape_set_enabled(engine->tape, recording);
+    if (!dense)
+        return NULL;
+    tensor_release(gradient);
+    parameter->grad = dense;
+    return dense;
+}
+
+Format gradient_rounding(const Tensor *parameter) {
+    const Parameter *record = parameter_of(parameter);
+    return record ? record->round_to : parameter->view.format;
+}
+
+bool optimizer_has_gradient(const Optimizer *optimizer) {
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->parameters[i]->grad)
+            return true;
+    return false;
+}
+
+void optimizer_zero_grad(Optimizer *optimizer) {
+    for (int i = 0; i < optimizer->count; i++) {
+        tensor_release(optimizer->parameters[i]->grad);
+        optimizer->parameters[i]->grad = NULL;
+    }
+    optimizer->scanned = false;
+}
+
+// ---- the items ----------------------------------------------------------------------------------
+
+static void item_build(Optimizer *optimizer, int item, int i) {
+    const OptimizerSlot *slot = &optimizer->slots[i];
+    UpdateItem *update = &optimizer->updates[item];
+    *update = (UpdateItem){.parameter = optimizer->parameters[i]->view,
+                           .gradient = optimizer->parameters[i]->grad->view,
+                           .lr_factor = slot->lr_factor,
+                           .weight_decay = slot->weight_decay};
+    for (int m = 0; m < 2; m++)
+        if (slot->moment[m])
+            update->moment[m] = slot->moment[m]->view;
+    optimizer->scans[item] =
+        (ScanItem){.gradient = update->gradient, .stats = &optimizer->stats[i]};
+    optimizer->item_slot[item] = i;
+}
+
+// Of an item that was built before, only these can have changed since.
+static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gradient) {
+    UpdateItem *update = &optimizer->updates[item];
+    const Tensor *tensor = optimizer->parameters[i];
+    const Parameter *record = parameter_of(tensor);
+    const Tensor *low = record ? record->low : NULL;
+    update->parameter.data = tensor->view.data;
+    update->gradient.data = optimizer->scans[item].gradient.data = gradient->view.data;
+    if (!low)
+        update->low.data = NULL;
+    else if (update->low.data != low->view.data || update->low.format != low->view.format)
+        update->low = low->view;
+    optimizer->scans[item].round_to =
+        optimizer->options.full_gradients ? FORMAT_FP32 : gradient_rounding(tensor);
+}
+
+static bool gather(Optimizer *optimizer, Error *error) {
+    int items = 0;
+    for (int i = 0; i < optimizer->count; i++) {
+        Tensor *tensor = optimizer->parameters[i], *gradient = tensor->grad;
+        if (!gradient)
+            continue;
+        if (gradient->view.format != FORMAT_FP32 || !view_is_dense(&gradient->view)) {
+            char name[64];
+            optimizer_parameter_text(optimizer, i, name, sizeof name);
+            gradient = gradient_prepare(optimizer->engine, tensor, name, error);
+            if (!gradient)
+                return false;
+        }
+        if (optimizer->item_slot[items] != i)
+            item_build(optimizer, items, i);
+        item_refresh(optimizer, items, i, gradient);
+        items++;
+    }
+    optimizer->item_count = items;
+    if (items == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: no gradient was recorded: call :backward() on the loss first",
+                          optimizer_text(optimizer).text);
+    return true;
+}
+
+// ---- the step -----------------------------------------------------------------------------------
+
+static bool scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
+    Device *device = optimizer->engine->device;
+    if (!device->backend->multi->scan(device, optimizer->scans, optimizer->item_count, scale,
+                                      optimizer->flags, error))
+        return false;
+    optimizer->scanned = true;
+    optimizer->scanned_count = optimizer->item_count;
+    return true;
+}
+
+bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
+    return gather(optimizer, error) && scan(optimizer, scale, error);
+}
+
+bool optimizer_step(Optimizer *optimizer, Error *error) {
+    Engine *engine = optimizer->engine;
+    Device *device = engine->device;
+    if (!gather(optimizer, error))
+        return false;
+    if (!optimizer->scanned && !scan(optimizer, NULL, error))
+        return false;
+    if (optimizer->scanned_count != optimizer->item_count)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: %d gradients were unscaled and %d are there now; call :backward() "
+                          "before unscale, and zero_grad after step",
+                          optimizer_text(optimizer).text, optimizer->scanned_count,
+                          optimizer->item_count);
+    if (optimizer->random_blocks > 0)
+        optimizer->rule.random =
+            engine_random(engine, (int64_t)(optimizer->random_blocks * 4)); // four numbers a block
+    if (!device->backend->multi->update(device, &optimizer->rule, optimizer->updates,
+                                        optimizer->item_count, optimizer->flags,
+                                        optimizer->progress, error))
+        return false;
+    optimizer->scanned = false;
+    for (int k = 0; k < optimizer->item_count; k++) {
+        Parameter *record = parameter_of(optimizer->parameters[optimizer->item_slot[k]]);
+        if (record)
+            record->used = false;
+    }
+    return engine_settle_buffers(engine, optimizer->parameters, optimizer->count, optimizer->flags,
+                                 error);
+}
+
+// ---- these wait ---------------------------------------------------------------------------------
+
+// The first parameter of the last scan with a gradient that is not finite, or is not any more when
+// it has been rounded.
+static const char *find_culprit(Optimizer *optimizer) {
+    for (int k = 0; k < optimizer->item_count; k++) {
+        GradStats stats;
+        int i = optimizer->item_slot[k];
+        device_read(optimizer->engine->device, &stats, &optimizer->stats[i], sizeof stats);
+        if (stats.nans + stats.infinities + stats.overflowed == 0)
+            continue;
+        optimizer_parameter_text(optimizer, i, optimizer->culprit, sizeof optimizer->culprit);
+        return optimizer->culprit;
+    }
+    return NULL;
+}
+
+OptimizerReport optimizer_report(Optimizer *optimizer) {
+    Device *device = optimizer->engine->device;
+    StepFlags flags;
+    Progress progress;
+    device_read(device, &flags, optimizer->flags, sizeof flags);
+    device_read(device, &progress, optimizer->progress, sizeof progress);
+    return (OptimizerReport){.scanned = optimizer->scanned,
+                             .found_inf = flags.found_inf != 0,
+                             .norm = sqrt(flags.norm_squared),
+                             .sum = flags.sum,
+                             .largest = (double)flags.largest,
+                             .count = flags.count,
+                             .applied = progress.applied,
+                             .skipped = progress.skipped,
+                             .culprit = flags.found_inf ? find_culprit(optimizer) : NULL};
+}
+
+uint64_t optimizer_applied(Optimizer *optimizer) {
+    Progress progress;
+    device_read(optimizer->engine->device, &progress, optimizer->progress, sizeof progress);
+    return progress.applied;
+}
+
+void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
+    memset(stats, 0, (size_t)optimizer->count * sizeof *stats);
+    for (int k = 0; k < optimizer->item_count; k++) { // neighbours in one go
+        int first = optimizer->item_slot[k], count = 1;
+        while (k + 1 < optimizer->item_count && optimizer->item_slot[k + 1] == first + count) {
+            count++;
+            k++;
+        }
+        device_read(optimizer->engine->device, &stats[first], &optimizer->stats[first],
+                    (size_t)count * sizeof *stats);
+    }
+}

@@ -22,20 +22,25 @@ static bool row_has_nan(const float *restrict x, int64_t count) {
 }
 
 // Written out by lanes, since a maximum that must respect NaN is no reduction to a compiler.
-#define ROW_EXTREME(name, better, start)                                \
-    static float name(const float *restrict x, int64_t count) {         \
-        float lane[LANES], result = start;                              \
-        for (int k = 0; k < LANES; k++)                                 \
-            lane[k] = start;                                            \
-        int64_t i = 0;                                                  \
-        for (; i + LANES <= count; i += LANES)                          \
-            for (int k = 0; k < LANES; k++)                             \
-                lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k]; \
-        for (int k = 0; k < LANES; k++)                                 \
-            result = lane[k] better result ? lane[k] : result;          \
-        for (; i < count; i++)                                          \
-            result = x[i] better result ? x[i] : result;                \
-        return row_has_nan(x, count) ? NAN : result;                    \
+#define ROW_EXTREME(name, better, start)                                                           \
+    static float name(const float *restrict x, int64_t count) {                                    \
+        float result = start;                                                                      \
+        int64_t i = 0;                                                                             \
+        if (count >= LANES) {                                                                      \
+            float lane[LANES];                                                                     \
+            for (int k = 0; k < LANES; k++)                                                        \
+                lane[k] = x[k];                                                                    \
+            for (i = LANES; i + LANES <= count; i += LANES)                                        \
+                for (int k = 0; k < LANES; k++)                                                    \
+                    lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k];                        \
+            for (int half = LANES / 2; half > 0; half /= 2)                                        \
+                for (int k = 0; k < half; k++)                                                     \
+                    lane[k] = lane[k + half] better lane[k] ? lane[k + half] : lane[k];            \
+            result = lane[0];                                                                      \
+        }                                                                                          \
+        for (; i < count; i++)                                                                     \
+            result = x[i] better result ? x[i] : result;                                           \
+        return row_has_nan(x, count) ? NAN : result;                                               \
     }
 ROW_EXTREME(row_largest, >, -INFINITY)
 ROW_EXTREME(row_smallest, <, INFINITY)

@@ -1,6 +1,6 @@
 -- underflow: why the loss is scaled.
 --
--- fp16 has nothing between 0 and 2^-24, about 6e-8. The loss here is multiplied by 2^-16, as a loss
+-- fp16 has nothing between 0 and 2^-24, about 6e-8. The loss here is multiplied by 2^-22, as a loss
 -- averaged over many elements is, so that its gradients mostly lie below that. In fp16 without
 -- scaling they become 0 and the network stays as it was made; with scaling they survive and it
 -- learns as fp32 does. Compare
@@ -15,7 +15,7 @@ local nn, F = mp.nn, mp.fn
 return mp.experiment {
     name = "underflow",
     about = "Gradients below what fp16 holds: without loss scaling nothing is learnt",
-    params = { lr = 1e-3, batch = 64, steps = 600, shrink = 2 ^ -16 },
+    params = { lr = 1e-3, batch = 64, steps = 600, shrink = 2 ^ -22 },
 
     run = function(run)
         local p = run.params

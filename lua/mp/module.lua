@@ -9,6 +9,7 @@ local engine = core.engine
 local enter = engine.enter
 
 local module = {}
+local made = 0 -- instances so far
 local Module = {} -- the methods of all modules
 module.Module = Module
 
@@ -41,7 +42,9 @@ function module.class(name)
     return setmetatable(class, {
         __index = Module,
         __call = function(_, ...)
-            local self = setmetatable({ _order = {}, _training = true, _class = class }, class)
+            made = made + 1
+            local self = setmetatable(
+                { _order = {}, _training = true, _class = class, _number = made }, class)
             self:init(...)
             return self
         end,
@@ -69,7 +72,8 @@ local function sorted_keys(t)
     return keys
 end
 
--- The children of a module, in order: {name, module}. Plain tables of modules count too.
+-- The children of a module as {name, module}, in the order in which they were made: an assignment
+-- to several fields at once sets them in no order to rely on. Plain tables of modules count too.
 function module.children(self)
     local children, counts = {}, {}
     local function add(name, child)
@@ -85,6 +89,7 @@ function module.children(self)
             end
         end
     end
+    table.sort(children, function(a, b) return a[2]._number < b[2]._number end)
     for _, child in ipairs(self._list or {}) do -- of Sequential: by kind and number
         local kind = child._class._kind
         counts[kind] = (counts[kind] or 0) + 1

@@ -139,7 +139,8 @@ BatchNorm._keep_full = true
 function BatchNorm:init(n, options)
     positive("BatchNorm", "n", n)
     options = options_of("BatchNorm", options, { momentum = "number", eps = "number" })
-    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self.weight = filled(1, "weight", n)
+    self.bias = filled(0, "bias", n)
     self.running_mean, self.running_variance = core.zeros(n), core.ones(n)
     self._train = { training = true, momentum = options.momentum or 0.1, eps = options.eps or 1e-5 }
     self._eval = { training = false, eps = options.eps or 1e-5 }
@@ -157,7 +158,8 @@ LayerNorm._keep_full = true
 function LayerNorm:init(n, options)
     positive("LayerNorm", "n", n)
     options = options_of("LayerNorm", options, { eps = "number" })
-    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self.weight = filled(1, "weight", n)
+    self.bias = filled(0, "bias", n)
     self._eps = options.eps or 1e-5
 end
 
@@ -173,7 +175,8 @@ function GroupNorm:init(groups, n, options)
     positive("GroupNorm", "groups", groups)
     positive("GroupNorm", "n", n)
     options = options_of("GroupNorm", options, { eps = "number" })
-    self.weight, self.bias = filled(1, "weight", n), filled(0, "bias", n)
+    self.weight = filled(1, "weight", n)
+    self.bias = filled(0, "bias", n)
     self._groups, self._eps = groups, options.eps or 1e-5
 end
 

@@ -2,7 +2,7 @@
 #include "cpu/simd.h"
 #include "cpu/simd/math.h"
 
-enum { LANES = 32 };
+enum { LANES = 32, REST = 16 };
 
 // `#pragma omp simd` lets the compiler keep one partial sum a lane, which is also more accurate.
 static float row_sum(const float *restrict x, int64_t count) {
@@ -22,25 +22,25 @@ static bool row_has_nan(const float *restrict x, int64_t count) {
 }
 
 // Written out by lanes, since a maximum that must respect NaN is no reduction to a compiler.
-#define ROW_EXTREME(name, better, start)                                                           \
-    static float name(const float *restrict x, int64_t count) {                                    \
-        float result = start;                                                                      \
-        int64_t i = 0;                                                                             \
-        if (count >= LANES) {                                                                      \
-            float lane[LANES];                                                                     \
-            for (int k = 0; k < LANES; k++)                                                        \
-                lane[k] = x[k];                                                                    \
-            for (i = LANES; i + LANES <= count; i += LANES)                                        \
-                for (int k = 0; k < LANES; k++)                                                    \
-                    lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k];                        \
-            for (int half = LANES / 2; half > 0; half /= 2)                                        \
-                for (int k = 0; k < half; k++)                                                     \
-                    lane[k] = lane[k + half] better lane[k] ? lane[k + half] : lane[k];            \
-            result = lane[0];                                                                      \
-        }                                                                                          \
-        for (; i < count; i++)                                                                     \
-            result = x[i] better result ? x[i] : result;                                           \
-        return row_has_nan(x, count) ? NAN : result;                                               \
+#define ROW_EXTREME(name, better, start)                                                \
+    static float name(const float *restrict x, int64_t count) {                         \
+        float result = start;                                                           \
+        int64_t i = 0;                                                                  \
+        if (count >= LANES) {                                                           \
+            float lane[LANES];                                                          \
+            for (int k = 0; k < LANES; k++)                                             \
+                lane[k] = x[k];                                                         \
+            for (i = LANES; i + LANES <= count; i += LANES)                             \
+                for (int k = 0; k < LANES; k++)                                         \
+                    lane[k] = x[i + k] better lane[k] ? x[i + k] : lane[k];             \
+            for (int half = LANES / 2; half > 0; half /= 2)                             \
+                for (int k = 0; k < half; k++)                                          \
+                    lane[k] = lane[k + half] better lane[k] ? lane[k + half] : lane[k]; \
+            result = lane[0];                                                           \
+        }                                                                               \
+        for (; i < count; i++)                                                          \
+            result = x[i] better result ? x[i] : result;                                \
+        return row_has_nan(x, count) ? NAN : result;                                    \
     }
 ROW_EXTREME(row_largest, >, -INFINITY)
 ROW_EXTREME(row_smallest, <, INFINITY)
@@ -62,7 +62,9 @@ static int64_t row_argmax(const float *restrict x, int64_t count) {
     return 0;
 }
 
-static float exponentials(const float *restrict x, float *restrict y, int64_t count, float shift) {
+// Not inlined, so that the short form keeps the vectors of the long one.
+static __attribute__((noinline)) float
+whole_exponentials(const float *restrict x, float *restrict y, int64_t count, float shift) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++) {
@@ -73,11 +75,33 @@ static float exponentials(const float *restrict x, float *restrict y, int64_t co
     return sum;
 }
 
+// The rest of a row, filled up with what adds nothing: rows of ten classes are all rest.
+static float rest_exponentials(const float *restrict x, float *restrict y, int64_t count,
+                               float shift) {
+    float padded[REST], result[REST];
+    for (int i = 0; i < REST; i++)
+        padded[i] = i < count ? x[i] : -INFINITY;
+    float sum = whole_exponentials(padded, result, REST, shift);
+    for (int i = 0; y && i < count; i++)
+        y[i] = result[i];
+    return sum;
+}
+
+static float exponentials(const float *restrict x, float *restrict y, int64_t count, float shift) {
+    int64_t whole = count - count % REST;
+    float sum = whole > 0 ? whole_exponentials(x, y, whole, shift) : 0;
+    return whole < count ? sum + rest_exponentials(x + whole, y + whole, count - whole, shift)
+                         : sum;
+}
+
 static float sum_exponentials(const float *restrict x, int64_t count, float shift) {
     float sum = 0;
+    int64_t whole = count - count % REST;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < whole; i++)
         sum += math_exp(x[i] - shift);
+    if (whole < count)
+        sum += rest_exponentials(x + whole, NULL, count - whole, shift);
     return sum;
 }
 
@@ -122,7 +146,7 @@ static void moments(const float *restrict x, int64_t count, float epsilon, float
 #pragma omp simd reduction(+ : squares)
     for (int64_t i = 0; i < count; i++) {
         float away = x[i] - mean;
-        squares = math_fma(away, away, squares);
+        squares += away * away;
     }
     *mean_out = mean;
     *inverse_out = 1.0f / sqrtf(squares / (float)count + epsilon);
@@ -152,7 +176,7 @@ MATH_INLINE void norm_row(const float *restrict dy, const float *restrict x,
     for (int64_t i = 0; i < count; i++) {
         float gradient = weight ? dy[i] * weight[i] : dy[i];
         sum += gradient;
-        product = math_fma(gradient, (x[i] - mean) * inverse, product);
+        product += gradient * ((x[i] - mean) * inverse);
     }
     sum /= (float)count;
     product /= (float)count;

@@ -137,137 +137,171 @@ static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t larg
 
 enum { MAGNITUDE = 0x7FFFFFFF, INFINITE = 0x7F800000 };
 
-// What one chunk gives. `true_` before rounding and unscaled, `stored` as it is left behind.
+// What one chunk gives. `seen` before rounding and unscaled, `stored` as it is left behind.
 typedef struct Chunk {
-    int32_t zeros, nans, infinities, flushed, subnormal, overflowed, not_finite;
-    float true_sum, true_squares, stored_sum, stored_squares;
-    int32_t true_largest, stored_largest; // bits of the magnitude
+    int64_t zeros, nans, infinities, flushed, subnormal, overflowed, not_finite;
+    double seen_sum, seen_squares, stored_sum, stored_squares;
+    float seen_largest, stored_largest;
 } Chunk;
 
 static inline int32_t magnitude_of(float value) {
     return (int32_t)(number_bits_of_fp32(value) & MAGNITUDE);
 }
 
-// The value where `magnitude` is that of a finite number, else 0.
-static inline float if_finite(int32_t magnitude, float value) {
-    uint32_t keep = 0u - (uint32_t)(magnitude < INFINITE);
-    return number_fp32_of_bits(number_bits_of_fp32(value) & keep);
+static int32_t largest_magnitude(const float *restrict x, int64_t count) {
+    int32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < count; i++) {
+        int32_t magnitude = magnitude_of(x[i]);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
 }
 
-static Chunk scan_fp32(float *restrict gradient, int64_t count, float inverse,
-                       uint8_t *restrict exponent) {
-    int32_t zeros = 0, nans = 0, infinities = 0, subnormal = 0, largest = 0;
+// Rounds a chunk to a format that has few numbers.
+static void round_chunk(Format format, const float *restrict x, float *restrict rounded,
+                        int64_t count) {
+    int64_t i = 0;
+    if (format == FORMAT_FP16) {
+        for (; i + NUMBER_BLOCK <= count; i += NUMBER_BLOCK) {
+            uint16_t block[NUMBER_BLOCK];
+            number_fp32_block_to_fp16(x + i, block);
+            number_fp16_block_to_fp32(block, rounded + i);
+        }
+        for (; i < count; i++)
+            rounded[i] = number_fp16_to_fp32(number_fp32_to_fp16(x[i]));
+    } else if (format == FORMAT_BF16) {
+        for (; i < count; i++)
+            rounded[i] = number_fp32_through_bf16(x[i]);
+    } else if (format == FORMAT_TF32) {
+        for (; i < count; i++)
+            rounded[i] = number_fp32_through_tf32(x[i]);
+    } else if (format == FORMAT_E4M3) {
+        for (; i < count; i++)
+            rounded[i] = number_e4m3_to_fp32(number_fp32_to_e4m3_special(x[i]));
+    } else if (format == FORMAT_E5M2) {
+        for (; i < count; i++)
+            rounded[i] = number_e5m2_to_fp32(number_fp32_to_e5m2_special(x[i]));
+    } else {
+        memcpy(rounded, x, (size_t)count * sizeof *x);
+    }
+}
+
+// ---- chunks of ordinary numbers: finite, as large as fp32 can square, not overflowing -----------
+
+static Chunk scan_plain(float *restrict gradient, int64_t count, float inverse,
+                        uint8_t *restrict exponent) {
+    int32_t zeros = 0, too_small = 0, largest = 0;
     float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : zeros, nans, infinities, subnormal, sum, squares) \
-    reduction(max : largest)
+#pragma omp simd reduction(+ : zeros, too_small, sum, squares) reduction(max : largest)
     for (int64_t i = 0; i < count; i++) {
-        float product = gradient[i] * inverse;
+        float product = gradient[i] * inverse, value = fabsf(product);
         int32_t magnitude = magnitude_of(gradient[i]);
-        float value = if_finite(magnitude, fabsf(product));
-        int32_t bits = magnitude_of(value);
         zeros += magnitude == 0;
-        nans += magnitude > INFINITE;
-        infinities += magnitude == INFINITE;
-        subnormal += (magnitude > 0) & (magnitude < 0x800000);
+        too_small += magnitude < 0x00800000;
         sum += value;
-        squares = math_fma(value, value, squares);
-        largest = bits > largest ? bits : largest;
-        exponent[i] = (uint8_t)(bits >> 23);
+        squares += value * value;
+        int32_t value_bits = magnitude_of(value);
+        largest = value_bits > largest ? value_bits : largest;
+        exponent[i] = (uint8_t)(value_bits >> 23);
         gradient[i] = product;
     }
     return (Chunk){.zeros = zeros,
-                   .nans = nans,
-                   .infinities = infinities,
-                   .subnormal = subnormal,
-                   .not_finite = nans + infinities,
-                   .true_sum = sum,
-                   .true_squares = squares,
-                   .stored_sum = sum,
-                   .stored_squares = squares,
-                   .true_largest = largest,
-                   .stored_largest = largest};
+                   .subnormal = too_small - zeros,
+                   .seen_sum = (double)sum,
+                   .seen_squares = (double)squares,
+                   .stored_sum = (double)sum,
+                   .stored_squares = (double)squares,
+                   .seen_largest = number_fp32_of_bits((uint32_t)largest),
+                   .stored_largest = number_fp32_of_bits((uint32_t)largest)};
 }
 
-static Chunk scan_rounded(float *restrict gradient, const float *restrict rounded, int64_t count,
-                          float inverse, int32_t smallest_normal, uint8_t *restrict exponent) {
-    int32_t zeros = 0, nans = 0, infinities = 0, largest = 0, stored_largest = 0;
-    int32_t flushed = 0, subnormal = 0, overflowed = 0, not_finite = 0;
+// `rounds_here`: to bf16, of finite numbers, in the same loop.
+MATH_INLINE Chunk scan_rounded(bool rounds_here, float *restrict gradient,
+                               const float *restrict rounded, int64_t count, float inverse,
+                               int32_t smallest_normal, uint8_t *restrict exponent) {
+    int32_t zeros = 0, vanished = 0, too_small = 0, largest = 0, stored_largest = 0;
     float sum = 0, squares = 0, stored_sum = 0, stored_squares = 0;
-#pragma omp simd reduction(+ : zeros, nans, infinities, flushed, subnormal, overflowed, \
-                               not_finite, sum, squares, stored_sum, stored_squares) \
-    reduction(max : largest, stored_largest)
+#pragma omp simd reduction(+ : zeros, vanished, too_small, sum, squares, stored_sum,               \
+                               stored_squares) reduction(max : largest, stored_largest)
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = number_bits_of_fp32(gradient[i]);
+        uint32_t even = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000;
+        float kept = rounds_here ? number_fp32_of_bits(even) : rounded[i];
+        float product = kept * inverse, stored = fabsf(product);
+        float value = fabsf(gradient[i] * inverse);
+        int32_t kept_magnitude = magnitude_of(kept);
+        zeros += (bits & MAGNITUDE) == 0;
+        vanished += kept_magnitude == 0;
+        too_small += kept_magnitude < smallest_normal;
+        sum += value;
+        squares += value * value;
+        stored_sum += stored;
+        stored_squares += stored * stored;
+        int32_t value_bits = magnitude_of(value);
+        largest = value_bits > largest ? value_bits : largest;
+        int32_t stored_bits = magnitude_of(stored);
+        stored_largest = stored_bits > stored_largest ? stored_bits : stored_largest;
+        exponent[i] = (uint8_t)(value_bits >> 23);
+        gradient[i] = product;
+    }
+    return (Chunk){.zeros = zeros,
+                   .flushed = vanished - zeros,
+                   .subnormal = too_small - vanished,
+                   .seen_sum = (double)sum,
+                   .seen_squares = (double)squares,
+                   .stored_sum = (double)stored_sum,
+                   .stored_squares = (double)stored_squares,
+                   .seen_largest = number_fp32_of_bits((uint32_t)largest),
+                   .stored_largest = number_fp32_of_bits((uint32_t)stored_largest)};
+}
+
+// ---- all other chunks, one number at a time -----------------------------------------------------
+
+static void add_value(double value, double *sum, double *squares, float *largest) {
+    *sum += value;
+    *squares += value * value;
+    *largest = (float)value > *largest ? (float)value : *largest;
+}
+
+static Chunk scan_wild(float *restrict gradient, const float *restrict rounded, int64_t count,
+                       float inverse, int32_t smallest_normal, uint8_t *restrict exponent) {
+    Chunk chunk = {0};
     for (int64_t i = 0; i < count; i++) {
         int32_t magnitude = magnitude_of(gradient[i]), kept = magnitude_of(rounded[i]);
         float product = rounded[i] * inverse;
-        float value = if_finite(magnitude, fabsf(gradient[i] * inverse));
-        float stored = if_finite(kept, fabsf(product));
-        int32_t bits = magnitude_of(value), stored_bits = magnitude_of(stored);
-        zeros += magnitude == 0;
-        nans += magnitude > INFINITE;
-        infinities += magnitude == INFINITE;
-        flushed += (magnitude > 0) & (kept == 0);
-        subnormal += (kept > 0) & (kept < smallest_normal);
-        overflowed += (magnitude < INFINITE) & (kept >= INFINITE);
-        not_finite += kept >= INFINITE;
-        sum += value;
-        squares = math_fma(value, value, squares);
-        stored_sum += stored;
-        stored_squares = math_fma(stored, stored, stored_squares);
-        largest = bits > largest ? bits : largest;
-        stored_largest = stored_bits > stored_largest ? stored_bits : stored_largest;
-        exponent[i] = (uint8_t)(bits >> 23);
+        double value = fabs((double)gradient[i] * (double)inverse);
+        chunk.zeros += magnitude == 0;
+        chunk.nans += magnitude > INFINITE;
+        chunk.infinities += magnitude == INFINITE;
+        chunk.not_finite += kept >= INFINITE;
+        exponent[i] = 0;
+        if (magnitude < INFINITE) {
+            chunk.flushed += magnitude > 0 && kept == 0;
+            chunk.subnormal += kept > 0 && kept < smallest_normal;
+            chunk.overflowed += kept >= INFINITE;
+            exponent[i] = (uint8_t)(magnitude_of((float)value) >> 23);
+            add_value(value, &chunk.seen_sum, &chunk.seen_squares, &chunk.seen_largest);
+        }
+        if (magnitude_of(product) < INFINITE)
+            add_value(fabs((double)product), &chunk.stored_sum, &chunk.stored_squares,
+                      &chunk.stored_largest);
         gradient[i] = product;
     }
-    return (Chunk){zeros, nans,    infinities, flushed,        subnormal, overflowed,    not_finite,
-                   sum,   squares, stored_sum, stored_squares, largest,   stored_largest};
+    return chunk;
 }
 
-#define ROUND_LOOP(through)             \
-    for (int64_t i = 0; i < count; i++) \
-    rounded[i] = through
+// ---- one chunk after another --------------------------------------------------------------------
 
-// Rounds a chunk; the bits of the smallest normal number of the format.
-static int32_t round_chunk(Format format, const float *restrict x, float *restrict rounded,
-                           int64_t count) {
-    switch (format) {
-    case FORMAT_BF16: ROUND_LOOP(number_fp32_through_bf16(x[i])); return 0x00800000;
-    case FORMAT_TF32: ROUND_LOOP(number_fp32_through_tf32(x[i])); return 0x00800000;
-    case FORMAT_FP16:
-        ROUND_LOOP(number_fp16_to_fp32(number_fp32_to_fp16(x[i])));
-        return 0x38800000; // 2^-14
-    case FORMAT_E4M3:
-        ROUND_LOOP(number_e4m3_to_fp32(number_fp32_to_e4m3_special(x[i])));
-        return 0x3C800000; // 2^-6
-    default: ROUND_LOOP(number_e5m2_to_fp32(number_fp32_to_e5m2_special(x[i]))); return 0x38800000;
-    }
+// Whether fp32 can hold the squares of these, the largest of which has this magnitude, and the
+// format the numbers themselves.
+static bool is_ordinary(int32_t largest, float inverse, Format format) {
+    float scaled = number_fp32_of_bits((uint32_t)largest), value = scaled * inverse;
+    return largest == 0 || (largest < INFINITE && (double)scaled <= format_table[format].largest &&
+                            value < 1e15f && value > 1e-12f);
 }
 
-// ---- sums that fp32 could not hold --------------------------------------------------------------
-
-typedef struct Sums {
-    double sum, squares;
-} Sums;
-
-// From what lies in memory after the pass: exact enough for any magnitude.
-static Sums sums_of(const float *x, int64_t count, float factor) {
-    Sums sums = {0, 0};
-    for (int64_t i = 0; i < count; i++) {
-        double value = fabs((double)x[i] * (double)factor);
-        if (!isfinite(value))
-            continue;
-        sums.sum += value;
-        sums.squares += value * value;
-    }
-    return sums;
-}
-
-// Squares of these neither overflow fp32 nor vanish in it.
-static bool is_ordinary(int32_t largest) {
-    float magnitude = number_fp32_of_bits((uint32_t)largest);
-    return largest == 0 || (magnitude < 1e15f && magnitude > 1e-12f);
-}
-
-static void add_chunk(CpuScan *scan, const Chunk *chunk, Sums seen, Sums stored) {
+static void add_chunk(CpuScan *scan, const Chunk *chunk) {
     GradStats *stats = scan->stats;
     stats->zeros += (uint64_t)chunk->zeros;
     stats->nans += (uint64_t)chunk->nans;
@@ -275,38 +309,38 @@ static void add_chunk(CpuScan *scan, const Chunk *chunk, Sums seen, Sums stored)
     stats->flushed += (uint64_t)chunk->flushed;
     stats->subnormal += (uint64_t)chunk->subnormal;
     stats->overflowed += (uint64_t)chunk->overflowed;
-    stats->sum += seen.sum;
-    stats->sum_squares += seen.squares;
-    float largest = number_fp32_of_bits((uint32_t)chunk->true_largest);
-    stats->largest = largest > stats->largest ? largest : stats->largest;
+    stats->sum += chunk->seen_sum;
+    stats->sum_squares += chunk->seen_squares;
+    if (chunk->seen_largest > stats->largest)
+        stats->largest = chunk->seen_largest;
     scan->found_inf |= chunk->not_finite > 0;
     scan->not_finite += (uint64_t)chunk->not_finite;
-    scan->stored_sum += stored.sum;
-    scan->stored_squares += stored.squares;
-    float kept = number_fp32_of_bits((uint32_t)chunk->stored_largest);
-    scan->stored_largest = kept > scan->stored_largest ? kept : scan->stored_largest;
+    scan->stored_sum += chunk->stored_sum;
+    scan->stored_squares += chunk->stored_squares;
+    if (chunk->stored_largest > scan->stored_largest)
+        scan->stored_largest = chunk->stored_largest;
 }
 
 static void scan_chunk(float *gradient, int64_t count, CpuScan *scan, uint8_t *exponent,
                        uint8_t *largest_exponent) {
-    _Alignas(64) float original[CHUNK], rounded[CHUNK];
-    bool rounds = scan->round_to != FORMAT_FP32;
+    _Alignas(64) float rounded[CHUNK];
+    Format format = scan->round_to;
+    float inverse = scan->inverse, normal = (float)format_table[format].smallest_normal;
+    int32_t smallest_normal = magnitude_of(normal);
+    bool ordinary = is_ordinary(largest_magnitude(gradient, count), inverse, format);
     Chunk chunk;
-    if (rounds) {
-        memcpy(original, gradient, (size_t)count * sizeof *gradient);
-        int32_t normal = round_chunk(scan->round_to, gradient, rounded, count);
-        chunk = scan_rounded(gradient, rounded, count, scan->inverse, normal, exponent);
+    if (ordinary && format == FORMAT_FP32) {
+        chunk = scan_plain(gradient, count, inverse, exponent);
+    } else if (ordinary && format == FORMAT_BF16) {
+        chunk = scan_rounded(true, gradient, rounded, count, inverse, smallest_normal, exponent);
     } else {
-        chunk = scan_fp32(gradient, count, scan->inverse, exponent);
+        round_chunk(format, gradient, rounded, count);
+        chunk = ordinary ? scan_rounded(false, gradient, rounded, count, inverse, smallest_normal,
+                                        exponent)
+                         : scan_wild(gradient, rounded, count, inverse, smallest_normal, exponent);
     }
-    Sums seen = {(double)chunk.true_sum, (double)chunk.true_squares};
-    Sums stored = {(double)chunk.stored_sum, (double)chunk.stored_squares};
-    if (!is_ordinary(chunk.true_largest) || !is_ordinary(chunk.stored_largest)) {
-        stored = sums_of(gradient, count, 1);
-        seen = rounds ? sums_of(original, count, scan->inverse) : stored;
-    }
-    add_chunk(scan, &chunk, seen, stored);
-    uint8_t top = (uint8_t)(chunk.true_largest >> 23);
+    add_chunk(scan, &chunk);
+    uint8_t top = (uint8_t)(magnitude_of(chunk.seen_largest) >> 23);
     *largest_exponent = top > *largest_exponent ? top : *largest_exponent;
 }
 

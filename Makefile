@@ -6,12 +6,20 @@
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
 
-BUILD  ?= build
-PREFIX ?= /usr/local
+BUILD   ?= build
+PREFIX  ?= /usr/local
+DATADIR := $(PREFIX)/share/mpbench
 CC     ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+
+# All processors, unless -j says otherwise; what one command prints stays together.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2) --output-sync=target
+endif
+# Begins a recipe that takes long: what it prints shows at once (and -n does not run it).
+LIVE = +@$(if $(findstring n,$(firstword -$(MAKEFLAGS))),exit;)
 
 include packages.mk
 
@@ -58,9 +66,10 @@ all: $(BUILD)/mpbench
 $(BUILD)/mpbench: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/libmpbench.a: $(ENGINE)
+# The list changes when a source file comes or goes, so that nothing stale stays in the archive.
+$(BUILD)/libmpbench.a: $(ENGINE) $(BUILD)/objects.list
 	@rm -f $@
-	ar rcs $@ $^
+	ar rcs $@ $(ENGINE)
 
 $(BUILD)/%.o: %.c | $(BUILD)/deps.stamp
 	@mkdir -p $(@D)
@@ -74,6 +83,18 @@ endef
 $(foreach i,$(ISAS),$(eval $(call SIMD_RULE,$(i))))
 
 $(AMX_O): EXTRA_CFLAGS += -O3 $(AMX_FLAGS)
+
+# Where an installed program finds its experiments; the others look beside the program.
+$(BUILD)/src/cli/experiments.o: EXTRA_CFLAGS += -DMPBENCH_DATADIR='"$(DATADIR)"'
+$(BUILD)/src/cli/experiments.o: $(BUILD)/datadir.list
+
+# A list is written anew only where it differs.
+$(BUILD)/objects.list: LIST = $(ENGINE)
+$(BUILD)/datadir.list: LIST = $(DATADIR)
+$(BUILD)/%.list: FORCE
+	@mkdir -p $(@D)
+	@echo '$(LIST)' > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 # The Lua half of the module `mp`, compiled into the binary as text.
 $(BUILD)/lua/embedded.c: $(LUA_MP) lua/embed.sh
@@ -92,7 +113,7 @@ TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
-	    $(filter-out %_test.c %.h %.a,$^) $(filter %.a,$^) $(LDLIBS)
+	    $(filter-out %_test.c %.h %.def %.a,$^) $(filter %.a,$^) $(LDLIBS)
 
 # What the conformance tests share.
 CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/conformance/*.c)))
@@ -100,14 +121,64 @@ $(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
 $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
 test: $(BUILD)/mpbench $(TEST_BIN)
-	@MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
+	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
+
+# ---- long campaigns and measurements ------------------------------------------------------------
+
+FUZZ_BIN  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*_bench.c))
+FUZZ_EXECUTIONS ?= 1000000
+
+$(FUZZ_BIN) $(BENCH_BIN): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
+	    $(BUILD)/libmpbench.a $(LDLIBS)
+
+soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)
+	$(LIVE)status=0; \
+	for program in $(FUZZ_BIN); do "$$program" $(FUZZ_EXECUTIONS) || status=1; done; \
+	MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN) || status=1; \
+	exit $$status
+
+bench: $(BUILD)/mpbench $(BENCH_BIN)
+	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
+
+demo: $(BUILD)/mpbench
+	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh demo.sh
+
+# ---- the program elsewhere ----------------------------------------------------------------------
+
+EXPERIMENTS := $(wildcard experiments/*.lua)
+DIST        := $(BUILD)/dist/mpbench-$(VERSION)
+
+install: $(BUILD)/mpbench
+	install -D -m 755 $(BUILD)/mpbench $(DESTDIR)$(PREFIX)/bin/mpbench
+	install -D -m 644 -t $(DESTDIR)$(DATADIR)/experiments $(EXPERIMENTS)
+	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/mpbench/README.md
+
+# Every library travels but the C library's own, which belongs to the machine. DT_RPATH, unlike
+# DT_RUNPATH, also holds for what a library needs in turn.
+DIST_LINK  = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
+LIBC_PARTS = ^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*)[.]so
+
+dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
+	rm -rf $(DIST)
+	mkdir -p $(DIST)/lib $(DIST)/experiments
+	$(CC) $(LDFLAGS) $(DIST_LINK) -o $(DIST)/mpbench $^ $(LDLIBS)
+	strip $(DIST)/mpbench
+	ldd $(DIST)/mpbench | awk '$$3 ~ "^/" && $$1 !~ /$(LIBC_PARTS)/ { print $$3 }' | \
+	    xargs cp -L -t $(DIST)/lib
+	cp $(EXPERIMENTS) $(DIST)/experiments
+	cp README.md $(DIST)
+	@echo "$(DIST): $$(du -sh $(DIST) | cut -f1)"
 
 # ---- the rest -----------------------------------------------------------------------------------
 
-deps: ; @sh deps.sh install $(PACKAGES)
+deps: ; $(LIVE)sh deps.sh install $(PACKAGES)
 $(BUILD)/deps.stamp: packages.mk deps.sh
 	@mkdir -p $(BUILD)
-	@sh deps.sh check $(PACKAGES)
+	$(LIVE)sh deps.sh check $(PACKAGES)
 	@touch $@
 
 asan:
@@ -124,5 +195,6 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
-.PHONY: all test soak lint asan bench demo deps install dist clean
+FORCE:
+.PHONY: all test soak lint asan bench demo deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

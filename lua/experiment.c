@@ -43,8 +43,7 @@ static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *
     lua_pushlightuserdata(L, session);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.session");
     lua_vm_seed(vm, session->run->options->seed);
-    if (lua_vm_preload(vm, "mp.core", open_core, error) &&
-        lua_vm_preload(vm, "mp", open_mp, error))
+    if (lua_vm_preload(vm, "mp.core", open_core, error) && lua_vm_preload(vm, "mp", open_mp, error))
         return vm;
     lua_vm_free(vm);
     return NULL;
@@ -59,10 +58,11 @@ static bool load_experiment(LuaVm *vm, const char *path, Error *error) {
     lua_State *L = lua_vm_state(vm);
     bool is_experiment = lua_istable(L, -1) && luaL_getmetafield(L, -1, "experiment");
     if (!is_experiment)
-        return error_fail(error, ERROR_FAILED,
-                          "%s: an experiment must `return mp.experiment { .. }`; this script returned "
-                          "%s",
-                          path, luaL_typename(L, -1));
+        return error_fail(
+            error, ERROR_FAILED,
+            "%s: an experiment must `return mp.experiment { .. }`; this script returned "
+            "%s",
+            path, luaL_typename(L, -1));
     return true; // the table, and the function that trains it
 }
 
@@ -89,8 +89,8 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     // The run ends itself through an interrupt: that is no fault.
     if (!done && error->code == ERROR_STOPPED)
         done = true;
-    if (!done && session.usage.code != ERROR_NONE)
-        *error = session.usage;
+    if (!done && session.refusal.code != ERROR_NONE)
+        *error = session.refusal;
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));

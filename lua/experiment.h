@@ -1,8 +1,8 @@
 // lua/experiment.h: from the file of an experiment to a trained model: the door to lua/ for the
 // command line.
 //
-// It makes a machine, opens the module `mp` in it, runs the script and what it returns, and ends the
-// run. Called from the thread that drives the run's device.
+// It makes a machine, opens the module `mp` in it, runs the script and what it returns, and ends
+// the run. Called from the thread that drives the run's device.
 #pragma once
 
 #include "run/run.h"

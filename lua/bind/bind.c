@@ -27,12 +27,12 @@ void bind_metatable(lua_State *L, Session *session, const char *name, const luaL
 // ---- errors -------------------------------------------------------------------------------------
 
 // "file:line: " of the innermost function that is the user's. The module's own Lua files are named
-// "mp.something".
+// "mp/something.lua".
 static void push_place(lua_State *L) {
     lua_Debug at;
     for (int level = 1; level < 64 && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
-        if (at.currentline > 0 && strncmp(at.short_src, "mp.", 3) != 0) {
+        if (at.currentline > 0 && strncmp(at.short_src, "mp/", 3) != 0) {
             lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
             return;
         }
@@ -181,7 +181,8 @@ void bind_known_fields(lua_State *L, const char *function, int index, const char
 int bind_dimension(lua_State *L, const char *function, int argument, int ndim) {
     int64_t dim = bind_integer(L, function, argument, "dimension");
     if (dim == 0 || dim > ndim || dim < -ndim)
-        bind_error(L, "%s: dimension %lld: the tensor has %d (counted from 1, or from -1 backwards)",
+        bind_error(L,
+                   "%s: dimension %lld: the tensor has %d (counted from 1, or from -1 backwards)",
                    function, (long long)dim, ndim);
     return (int)(dim > 0 ? dim - 1 : ndim + dim);
 }
@@ -219,7 +220,7 @@ Format bind_format(lua_State *L, const char *function, int argument) {
     bool stored = format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16 ||
                   format == FORMAT_FP64 || format == FORMAT_INT32 || format == FORMAT_UINT8;
     if (!stored)
-        bind_error(L, "%s: format %s: tensors are kept in fp32, bf16, fp16, int32 or uint8", function,
-                   name);
+        bind_error(L, "%s: format %s: tensors are kept in fp32, bf16, fp16, int32 or uint8",
+                   function, name);
     return format;
 }

@@ -1,9 +1,9 @@
 // lua/bind/bind.h: the C half of the module `mp`: what its files share.
 //
-// A Session ties a machine (lua/vm.h) to a run (run/run.h). Every C function of the module has it as
-// its first upvalue. Errors of the engine become Lua errors that begin with the place in the user's
-// script, not in ours. Arguments are checked by name: "linear: argument 2 (weight): a tensor was
-// expected, this is a string".
+// A Session ties a machine (lua/vm.h) to a run (run/run.h). Every C function of the module has it
+// as its first upvalue. Errors of the engine become Lua errors that begin with the place in the
+// user's script, not in ours. Arguments are checked by name: "linear: argument 2 (weight): a tensor
+// was expected, this is a string".
 #pragma once
 
 #include <lauxlib.h>
@@ -18,7 +18,7 @@ typedef struct Session {
     Engine *engine;
     const void *tensor_metatable; // compared by address: faster than by name
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
-    Error usage;    // set when what ended the script was typed on the command line
+    Error refusal;                // set when what ended the script was typed on the command line
     bool finished;                // the run has ended: what it owned is no more
 } Session;
 
@@ -77,7 +77,8 @@ int bind_end_step(lua_State *L);
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);
 
-// ---- the parts of the module; each adds to the table `mp` on top of the stack ---------------------
+// ---- the parts of the module; each adds to the table `mp` on top of the stack
+// ---------------------
 
 void bind_open_tensor(lua_State *L, Session *session);
 void bind_open_ops(lua_State *L, Session *session);

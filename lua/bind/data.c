@@ -189,8 +189,9 @@ static int data_text(lua_State *L) {
     double share = bind_field_number(L, "text", 1, "share", 0.1);
     bool training = wants_training(L, "text");
     if (!(share > 0 && share < 1))
-        return bind_error(L, "text: share: the part kept for the test is %g: between 0 and 1 is "
-                             "possible",
+        return bind_error(L,
+                          "text: share: the part kept for the test is %g: between 0 and 1 is "
+                          "possible",
                           share);
     int paths = 1;
     const char *const *found = path ? &path : text_default_paths(&paths);
@@ -198,9 +199,8 @@ static int data_text(lua_State *L) {
     if (!text)
         return bind_raise(L, &error);
     int64_t count = text->count, cut = text_split(text, share);
-    Dataset *dataset =
-        dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
-                          path ? path : "the system's licence texts", &error);
+    Dataset *dataset = dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
+                                         path ? path : "the system's licence texts", &error);
     text_release(text);
     return push_loader(L, "text", dataset, &error);
 }
@@ -237,9 +237,8 @@ static int data_tensors(lua_State *L) {
 
 // synthetic{shape =, classes =, count =, first =, separation =}: clouds around one centre a class.
 static int data_synthetic(lua_State *L) {
-    static const char *const known[] = {"shape",      "classes", "count",
-                                        "first",      "separation", LOADER_FIELDS,
-                                        NULL};
+    static const char *const known[] = {"shape",      "classes",     "count", "first",
+                                        "separation", LOADER_FIELDS, NULL};
     Error error = {0};
     bind_known_fields(L, "synthetic", 1, known);
     int64_t shape[VIEW_MAX_DIMS];

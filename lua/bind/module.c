@@ -134,9 +134,8 @@ static int mp_set_precision(lua_State *L) {
     if (!layer_precision_parse(luaL_checkstring(L, 2), &precision, &error))
         return bind_raise(L, &error);
     int matched = 0;
-    bool done = session->run->step == 0
-                    ? policy_set(policy, pattern, precision, &matched, &error)
-                    : policy_queue(policy, pattern, precision, &error);
+    bool done = session->run->step == 0 ? policy_set(policy, pattern, precision, &matched, &error)
+                                        : policy_queue(policy, pattern, precision, &error);
     if (!done)
         return bind_raise(L, &error);
     lua_pushinteger(L, matched);
@@ -187,8 +186,7 @@ static int mp_autocast(lua_State *L) {
         if (precision != LAYER_AUTO) {
             static const Format formats[LAYER_PRECISIONS] = {
                 [LAYER_FP32] = FORMAT_FP32, [LAYER_BF16] = FORMAT_BF16, [LAYER_FP16] = FORMAT_FP16};
-            region = (AutocastRegion){
-                .enabled = true, .given = true, .format = formats[precision]};
+            region = (AutocastRegion){.enabled = true, .given = true, .format = formats[precision]};
         }
         function = 2;
     }
@@ -252,9 +250,12 @@ static int mp_grad(lua_State *L) {
 }
 
 static const luaL_Reg inner[] = {
-    {"parameter", mp_parameter}, {"parameter_name", mp_parameter_name},
-    {"store_low", mp_store_low}, {"add_layer", mp_add_layer},
-    {"layers", mp_layers},       {"set_precision", mp_set_precision},
+    {"parameter", mp_parameter},
+    {"parameter_name", mp_parameter_name},
+    {"store_low", mp_store_low},
+    {"add_layer", mp_add_layer},
+    {"layers", mp_layers},
+    {"set_precision", mp_set_precision},
     {NULL, NULL},
 };
 

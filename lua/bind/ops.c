@@ -1,6 +1,6 @@
 // The operations as Lua functions. One function a family of ops.def reads the arguments; which
-// operation it runs is its second upvalue. An operation added to a family is a Lua function at once,
-// and a new family without a function here does not compile.
+// operation it runs is its second upvalue. An operation added to a family is a Lua function at
+// once, and a new family without a function here does not compile.
 #include <math.h>
 #include <string.h>
 
@@ -149,8 +149,9 @@ static Activation activation_named(lua_State *L, const char *name) {
         if (strcmp(name, names[i]) == 0)
             return (Activation)i;
     if (name)
-        bind_error(L, "%s: activation %s: none, relu, tanh or sigmoid can be fused; call others "
-                      "behind it",
+        bind_error(L,
+                   "%s: activation %s: none, relu, tanh or sigmoid can be fused; call others "
+                   "behind it",
                    name_of(L), name);
     return ACTIVATION_NONE;
 }
@@ -345,7 +346,8 @@ static int bind_reduce(lua_State *L) {
     return run(L, &x, 1, &attr, 1);
 }
 
-// ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width} ------------------
+// ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width}
+// ------------------
 
 static void pair_argument(lua_State *L, int argument, const char *name, const int64_t *missing,
                           int64_t pair[2]) {
@@ -476,8 +478,8 @@ void bind_open_ops(lua_State *L, Session *session) {
         const char *event;
         OpId op;
     } operators[] = {
-        {"__add", OP_add}, {"__sub", OP_sub}, {"__mul", OP_mul}, {"__div", OP_div},
-        {"__unm", OP_neg}, {"__pow", OP_pow},
+        {"__add", OP_add}, {"__sub", OP_sub}, {"__mul", OP_mul},
+        {"__div", OP_div}, {"__unm", OP_neg}, {"__pow", OP_pow},
     };
     lua_newtable(L);
     lua_getfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");

@@ -48,9 +48,10 @@ static Optimizer *optimizer_at(lua_State *L, int index, const char *function) {
     return *slot;
 }
 
-static const char *const option_names[] = {"lr",       "momentum", "nesterov",        "weight_decay",
-                                           "betas",    "eps",      "bias_correction", "max_grad_norm",
-                                           "schedule", "grads",    "stochastic",      NULL};
+static const char *const option_names[] = {
+    "lr",       "momentum", "nesterov",        "weight_decay",
+    "betas",    "eps",      "bias_correction", "max_grad_norm",
+    "schedule", "grads",    "stochastic",      NULL};
 
 // What lua/mp/optim.lua makes of a schedule, at `at`.
 static Schedule schedule_at(lua_State *L, const char *function, int at, double rate) {
@@ -168,8 +169,7 @@ static int optimizer_gc(lua_State *L) {
     Session *session = session_of(L);
     for (int i = 0; *slot && !session->finished && i < session->run->optimizer_count; i++)
         if (session->run->optimizers[i] == *slot)
-            session->run->optimizers[i] =
-                session->run->optimizers[--session->run->optimizer_count];
+            session->run->optimizers[i] = session->run->optimizers[--session->run->optimizer_count];
     optimizer_free(*slot);
     *slot = NULL;
     return 0;
@@ -432,8 +432,7 @@ static int clip_norm(lua_State *L) {
     int count;
     double limit = limit_at(L, "clip_norm");
     Tensor **parameters = push_tensors(L, "clip_norm", 1, &count);
-    Tensor *norm =
-        optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error);
+    Tensor *norm = optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error);
     return bind_push_tensor(L, norm, &error);
 }
 
@@ -517,8 +516,10 @@ static const luaL_Reg scaler_methods[] = {{"scale", scaler_scale_method},
 static const luaL_Reg average_methods[] = {
     {"update", average_update}, {"swap", average_swap}, {NULL, NULL}};
 
-static const luaL_Reg functions[] = {
-    {"clip_norm", clip_norm}, {"clip_value", clip_value}, {"average", average_create}, {NULL, NULL}};
+static const luaL_Reg functions[] = {{"clip_norm", clip_norm},
+                                     {"clip_value", clip_value},
+                                     {"average", average_create},
+                                     {NULL, NULL}};
 
 static const luaL_Reg outer[] = {{"scaler", mp_scaler}, {NULL, NULL}};
 

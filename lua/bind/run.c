@@ -1,5 +1,5 @@
-// The run as Lua sees it, below lua/mp/experiment.lua: what was asked for on the command line, steps
-// that end, points of series, results.
+// The run as Lua sees it, below lua/mp/experiment.lua: what was asked for on the command line,
+// steps that end, points of series, results.
 #include <math.h>
 #include <string.h>
 
@@ -41,12 +41,15 @@ static int run_configure_call(lua_State *L) {
         }
         lua_pop(L, 3);
     }
-    if (!run_configure(run, name, precision, rules, (int)count, &error))
+    if (!run_configure(run, name, precision, rules, (int)count, &error)) {
+        session_of(L)->refusal = error; // its code decides the exit status
         return bind_raise(L, &error);
+    }
     return 0;
 }
 
-// options(): what the command line said: {steps, epochs, seed, device, settings = {{key, value}, ..}}
+// options(): what the command line said: {steps, epochs, seed, device, settings = {{key, value},
+// ..}}
 static int run_options_call(lua_State *L) {
     const Run *run = session_of(L)->run;
     const RunOptions *options = run->options;
@@ -149,7 +152,8 @@ static int run_log_call(lua_State *L) {
     lua_pushnil(L);
     while (lua_next(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            return bind_error(L, "log: the name of a series expected, got %s", luaL_typename(L, -2));
+            return bind_error(L, "log: the name of a series expected, got %s",
+                              luaL_typename(L, -2));
         const char *name = lua_tostring(L, -2);
         Tensor *tensor = bind_test_tensor(L, -1);
         int is_number;
@@ -157,8 +161,8 @@ static int run_log_call(lua_State *L) {
         if (!tensor && !is_number)
             return bind_error(L, "log: %s: a number or a tensor expected, got %s", name,
                               luaL_typename(L, -1));
-        bool done = tensor ? run_log(run, name, tensor, &error)
-                           : run_log_number(run, name, value, &error);
+        bool done =
+            tensor ? run_log(run, name, tensor, &error) : run_log_number(run, name, value, &error);
         if (!done)
             return bind_raise(L, &error);
         lua_pop(L, 1);
@@ -228,8 +232,8 @@ static int run_fail_call(lua_State *L) {
 // usage(text): what was typed on the command line is wrong, not the script
 static int run_usage_call(lua_State *L) {
     Session *session = session_of(L);
-    error_fail(&session->usage, ERROR_USAGE, "%s", luaL_checkstring(L, 1));
-    return luaL_error(L, "%s", session->usage.text);
+    error_fail(&session->refusal, ERROR_USAGE, "%s", luaL_checkstring(L, 1));
+    return luaL_error(L, "%s", session->refusal.text);
 }
 
 // nearest(wanted, names): the name that was probably meant, or nil

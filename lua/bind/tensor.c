@@ -146,8 +146,7 @@ static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **ne
     }
     if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != shape[0])
         bind_error(L, "tensor: tables of unequal length: %lld elements expected, got %lld",
-                   (long long)shape[0],
-                   lua_istable(L, -1) ? (long long)lua_rawlen(L, -1) : 1LL);
+                   (long long)shape[0], lua_istable(L, -1) ? (long long)lua_rawlen(L, -1) : 1LL);
     luaL_checkstack(L, 1, "tensor: nested too deeply");
     for (int64_t i = 1; i <= shape[0]; i++) {
         lua_rawgeti(L, -1, i);
@@ -230,8 +229,8 @@ static double *push_values(lua_State *L, Tensor *tensor) {
     Format format = tensor->view.format;
     bool previous = tape_set_enabled(session->engine->tape, false);
     bool direct = format == FORMAT_FP32 || format == FORMAT_INT32;
-    Tensor *readable = direct ? tensor_hold(tensor)
-                              : op_cast(session->engine, tensor, FORMAT_FP32, &error);
+    Tensor *readable =
+        direct ? tensor_hold(tensor) : op_cast(session->engine, tensor, FORMAT_FP32, &error);
     tape_set_enabled(session->engine->tape, previous);
     bool done = readable && tensor_read(readable, values, &error);
     tensor_release(readable);
@@ -390,8 +389,8 @@ static int tensor_slice(lua_State *L) {
     if (first < 1 || last > size || last < first - 1)
         return bind_error(L, "slice: %lld to %lld: dimension %d has elements 1 to %lld",
                           (long long)first, (long long)last, dim + 1, (long long)size);
-    return bind_push_tensor(L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error),
-                            &error);
+    return bind_push_tensor(
+        L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error), &error);
 }
 
 static int tensor_expand(lua_State *L) {
@@ -499,8 +498,9 @@ static int tensor_to(lua_State *L) {
     }
     for (const Backend *const *backend = backend_list; *backend; backend++)
         if (strcmp((*backend)->name, what) == 0)
-            return bind_error(L, "to: a run has one device, and this one's is %s; choose another "
-                                 "with --device %s",
+            return bind_error(L,
+                              "to: a run has one device, and this one's is %s; choose another "
+                              "with --device %s",
                               session->engine->device->backend->name, what);
     Format format = bind_format(L, "to", 2);
     if (format == tensor->view.format) {
@@ -538,9 +538,9 @@ static int tensor_copy(lua_State *L) {
 }
 
 static const luaL_Reg creation[] = {
-    {"zeros", mp_zeros},     {"ones", mp_ones},     {"full", mp_full},     {"randn", mp_randn},
-    {"rand", mp_rand},       {"randint", mp_randint}, {"arange", mp_arange}, {"tensor", mp_tensor},
-    {NULL, NULL},
+    {"zeros", mp_zeros},   {"ones", mp_ones},     {"full", mp_full},
+    {"randn", mp_randn},   {"rand", mp_rand},     {"randint", mp_randint},
+    {"arange", mp_arange}, {"tensor", mp_tensor}, {NULL, NULL},
 };
 
 static const luaL_Reg methods[] = {

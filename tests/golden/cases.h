@@ -1,0 +1,84 @@
+// tests/golden/cases.h: reads the files that make_torch_traces.py writes.
+#pragma once
+
+#include "tests/test.h"
+
+enum { CASE_NAME = 64, CASE_ITEMS = 24 };
+
+typedef struct CaseTensor {
+    char name[CASE_NAME];
+    int count;
+    float *values;
+} CaseTensor;
+
+typedef struct CaseAttr {
+    char name[CASE_NAME];
+    double value;
+} CaseAttr;
+
+typedef struct GoldenCase {
+    char kind[CASE_NAME], name[CASE_NAME];
+    CaseAttr attrs[CASE_ITEMS];
+    CaseTensor tensors[CASE_ITEMS];
+    int attr_count, tensor_count;
+} GoldenCase;
+
+static inline void case_clear(GoldenCase *golden) {
+    for (int i = 0; i < golden->tensor_count; i++)
+        free(golden->tensors[i].values);
+    memset(golden, 0, sizeof *golden);
+}
+
+static inline void case_add_tensor(GoldenCase *golden, char *line) {
+    CaseTensor *tensor = &golden->tensors[golden->tensor_count++];
+    char *colon = strchr(line, ':'), *at = colon + 1, *end;
+    sscanf(line, "tensor %63s", tensor->name);
+    int size = 1;
+    for (const char *c = colon; *c; c++)
+        size += *c == ' ';
+    tensor->values = calloc((size_t)size, sizeof(float));
+    for (float value = strtof(at, &end); end != at; value = strtof(at, &end)) {
+        tensor->values[tensor->count++] = value;
+        at = end;
+    }
+}
+
+// The next case of a file; false at its end. case_clear what it gave.
+static inline bool case_next(FILE *file, GoldenCase *golden) {
+    char *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    memset(golden, 0, sizeof *golden);
+    while (getline(&line, &size, file) > 0) {
+        if (line[0] == '#' || line[0] == '\n')
+            continue;
+        if (strncmp(line, "end", 3) == 0) {
+            found = true;
+            break;
+        }
+        if (strncmp(line, "attr ", 5) == 0) {
+            CaseAttr *attr = &golden->attrs[golden->attr_count++];
+            sscanf(line, "attr %63s %lf", attr->name, &attr->value);
+        } else if (strncmp(line, "tensor ", 7) == 0) {
+            case_add_tensor(golden, line);
+        } else {
+            sscanf(line, "%63s %63s", golden->kind, golden->name);
+        }
+    }
+    free(line);
+    return found;
+}
+
+static inline double case_attr(const GoldenCase *golden, const char *name, double without) {
+    for (int i = 0; i < golden->attr_count; i++)
+        if (strcmp(golden->attrs[i].name, name) == 0)
+            return golden->attrs[i].value;
+    return without;
+}
+
+static inline const CaseTensor *case_tensor(const GoldenCase *golden, const char *name) {
+    for (int i = 0; i < golden->tensor_count; i++)
+        if (strcmp(golden->tensors[i].name, name) == 0)
+            return &golden->tensors[i];
+    return NULL;
+}

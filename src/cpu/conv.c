@@ -4,8 +4,9 @@
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "cpu/products.h"
+#include "kernel/allocator.h"
 
-// Elements before it that a view's conversion takes; all arrays of a call may need one.
+// What an array of a call is converted from or to.
 typedef struct Conversion {
     View given; // what the call gave; data NULL: as it is
     float *buffer;
@@ -50,16 +51,41 @@ static bool is_empty(const ConvProblem *problem) {
            problem->size[0] == 0 || problem->size[1] == 0;
 }
 
+// The library works along the width, and by vectors of channels.
+enum { NARROW = 6, FEW_CHANNELS = 16 };
+
+// Where our product was measured to be as fast as the library or faster (without tiles).
+static bool columns_pay(const ConvProblem *problem, ConvPass pass, bool low) {
+    if (problem->groups != 1)
+        return false;
+    bool strided = problem->stride[0] > 1 || problem->stride[1] > 1;
+    bool single = problem->kernel[0] == 1 && problem->kernel[1] == 1;
+    if (problem->out_size[1] < NARROW && !single)
+        return true;
+    if (low && single)
+        return true; // no copies in fp32, or of the windows
+    if (strided && !single && (pass == CONV_BACKWARD_WEIGHT || (low && pass == CONV_FORWARD)))
+        return true;
+    return pass == CONV_BACKWARD_INPUT && problem->channels < FEW_CHANNELS;
+}
+
+static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
+    return pass == CONV_FORWARD          ? &arrays->y
+           : pass == CONV_BACKWARD_INPUT ? &arrays->x
+                                         : &arrays->weight;
+}
+
 static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, ConvPass pass) {
-    const View *reads[] = {&arrays->x, &arrays->weight, &arrays->y};
-    static const int written[] = {
-        [CONV_FORWARD] = 2, [CONV_BACKWARD_INPUT] = 0, [CONV_BACKWARD_WEIGHT] = 1};
-    bool all_bf16 = true, all_fp16 = true;
+    const View *views[] = {&arrays->x, &arrays->weight, &arrays->y};
+    const View *out = written_by(pass, arrays);
+    bool all_bf16 = true, all_fp16 = true, low = false;
     for (int i = 0; i < 3; i++) {
-        all_bf16 = all_bf16 && (i == written[pass] || reads[i]->format == FORMAT_BF16);
-        all_fp16 = all_fp16 && (i == written[pass] || reads[i]->format == FORMAT_FP16);
+        if (views[i] == out)
+            continue;
+        all_bf16 = all_bf16 && views[i]->format == FORMAT_BF16;
+        all_fp16 = all_fp16 && views[i]->format == FORMAT_FP16;
+        low = low || views[i]->format != FORMAT_FP32;
     }
-    const View *out = reads[written[pass]];
     if (is_empty(problem))
         return WAY_COLUMNS;
     if (all_bf16 && onednn_has_bf16() && out->format != FORMAT_FP16)
@@ -67,7 +93,7 @@ static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, 
     // Tiles multiply fp16 exactly in our product, and faster than fp32 in the library.
     if (all_fp16 && isa_has_amx())
         return WAY_COLUMNS;
-    return WAY_FP32;
+    return columns_pay(problem, pass, low) ? WAY_COLUMNS : WAY_FP32;
 }
 
 // ---- conversions --------------------------------------------------------------------------------
@@ -94,6 +120,25 @@ static void convert(const Device *device, const View *view, float *values, bool 
     ConvertTask task = {device, *view, values, load};
     int64_t count = view_count(view);
     cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, convert_range, &task);
+}
+
+// The library's own takes NaN for 0 and would hide that something has overflowed.
+static void relu_range(void *context, int64_t begin, int64_t end, int thread) {
+    const ConvertTask *task = context;
+    (void)thread;
+    float buffer[CPU_BLOCK], clipped[CPU_BLOCK];
+    for (int64_t i = begin, count; i < end; i += count) {
+        count = cpu_smaller(CPU_BLOCK, end - i);
+        cpu_load(task->device, task->view.format, cpu_at(&task->view, i), buffer, count);
+        cpu_simd(task->device)->pointwise->unary[OP_relu](buffer, clipped, count, 0, 0);
+        cpu_store(task->device, task->view.format, clipped, cpu_at_mutable(&task->view, i), count);
+    }
+}
+
+static void relu(const Device *device, const View *view) {
+    ConvertTask task = {device, *view, NULL, false};
+    int64_t count = view_count(view);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, relu_range, &task);
 }
 
 // Runs the library, with fp32 copies of what is not in the format that it computes in.
@@ -138,22 +183,96 @@ static bool run_library(Device *device, const OneDnnConv *conv, const ConvProble
     return true;
 }
 
+static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
+                    const ConvArrays *arrays, Error *error) {
+    bool low = way == WAY_LOW, clips = problem->activation == ACTIVATION_RELU;
+    Format out = written_by((ConvPass)problem->pass, arrays)->format;
+    ConvProblem theirs = *problem;
+    theirs.format = low ? FORMAT_BF16 : FORMAT_FP32;
+    theirs.out_format = low && out == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32;
+    theirs.activation = clips ? ACTIVATION_NONE : problem->activation;
+    const OneDnnConv *conv = way == WAY_COLUMNS ? NULL : onednn_conv(cpu_onednn(device), &theirs);
+    if (!conv)
+        return conv_columns_run(device, problem, arrays, error);
+    if (!run_library(device, conv, &theirs, arrays, error))
+        return false;
+    if (clips)
+        relu(device, &arrays->y);
+    return true;
+}
+
 static bool run(Device *device, ConvPass pass, const ConvAttr *attr, const ConvArrays *arrays,
                 Error *error) {
     ConvProblem problem = problem_of(device, pass, attr, arrays);
-    ConvWay way = choose_way(&problem, arrays, pass);
-    const OneDnnConv *conv = NULL;
-    if (way != WAY_COLUMNS) {
-        bool low = way == WAY_LOW;
-        const View *out = pass == CONV_FORWARD          ? &arrays->y
-                          : pass == CONV_BACKWARD_INPUT ? &arrays->x
-                                                        : &arrays->weight;
-        problem.format = low ? FORMAT_BF16 : FORMAT_FP32;
-        problem.out_format = low && out->format == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32;
-        conv = onednn_conv(cpu_onednn(device), &problem);
+    return run_way(device, choose_way(&problem, arrays, pass), &problem, arrays, error);
+}
+
+// ---- the input's gradient as a convolution of dy ------------------------------------------------
+
+// Weights [O,KH,KW,C] to [C,KH,KW,O], each kernel turned around.
+typedef struct TurnTask {
+    const View *from, *to;
+} TurnTask;
+
+enum { TURN_BLOCK = 16 };
+
+#define TURN(type)                                                                       \
+    do {                                                                                 \
+        const type *from = (const type *)task->from->data + (taps - 1 - tap) * channels; \
+        type *to = (type *)task->to->data + tap * filters;                               \
+        for (int64_t c = begin; c < end; c++)                                            \
+            for (int64_t o = first; o < last; o++)                                       \
+                to[c * taps * filters + o] = from[o * taps * channels + c];              \
+    } while (0)
+
+static void turn_range(void *context, int64_t all_begin, int64_t all_end, int thread) {
+    const TurnTask *task = context;
+    const int64_t *shape = task->from->shape;
+    int64_t filters = shape[0], taps = shape[1] * shape[2], channels = shape[3];
+    (void)thread;
+    for (int64_t begin = all_begin, end; begin < all_end; begin = end) {
+        end = cpu_smaller(begin + TURN_BLOCK, all_end);
+        for (int64_t tap = 0; tap < taps; tap++)
+            for (int64_t first = 0, last; first < filters; first = last) {
+                last = cpu_smaller(first + TURN_BLOCK, filters);
+                if (task->from->format == FORMAT_FP32)
+                    TURN(uint32_t);
+                else
+                    TURN(uint16_t);
+            }
     }
-    return conv ? run_library(device, conv, &problem, arrays, error)
-                : conv_columns_run(device, &problem, arrays, error);
+}
+
+// The library is about half as fast again forwards as backwards, and our product needs no sums over
+// overlapping windows there.
+static bool can_turn(const ConvProblem *problem, ConvWay way) {
+    bool can = problem->groups == 1 && way != WAY_LOW && !is_empty(problem) &&
+               problem->channels >= FEW_CHANNELS && problem->out_size[1] >= NARROW;
+    for (int i = 0; i < 2; i++)
+        can = can && problem->stride[i] == 1 && problem->kernel[i] > 1 &&
+              problem->dilation[i] * (problem->kernel[i] - 1) >= problem->padding[i];
+    return can;
+}
+
+static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *arrays,
+                       Error *error) {
+    const View *weight = &arrays->weight;
+    int64_t shape[] = {weight->shape[3], weight->shape[1], weight->shape[2], weight->shape[0]};
+    size_t bytes = (size_t)view_count(weight) * format_table[weight->format].bytes;
+    void *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, error);
+    if (!memory)
+        return false;
+    ConvArrays turned = {
+        arrays->y, view_dense(memory, weight->format, 4, shape), {.data = NULL}, arrays->x};
+    TurnTask task = {weight, &turned.weight};
+    cpu_parallel(device, shape[0], TURN_BLOCK, (double)view_count(weight), turn_range, &task);
+    ConvAttr forward = *attr;
+    forward.activation = ACTIVATION_NONE;
+    for (int i = 0; i < 2; i++)
+        forward.padding[i] = attr->dilation[i] * (weight->shape[1 + i] - 1) - attr->padding[i];
+    bool done = run(device, CONV_FORWARD, &forward, &turned, error);
+    allocator_give(device->allocator, memory);
+    return done;
 }
 
 // ---- the kernels --------------------------------------------------------------------------------
@@ -165,7 +284,11 @@ bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
 
 bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *error) {
     ConvArrays arrays = {call->output[0], call->input[1], {.data = NULL}, call->input[0]};
-    return run(device, CONV_BACKWARD_INPUT, &call->attr->conv, &arrays, error);
+    const ConvAttr *attr = &call->attr->conv;
+    ConvProblem problem = problem_of(device, CONV_BACKWARD_INPUT, attr, &arrays);
+    ConvWay way = choose_way(&problem, &arrays, CONV_BACKWARD_INPUT);
+    return can_turn(&problem, way) ? run_turned(device, attr, &arrays, error)
+                                   : run_way(device, way, &problem, &arrays, error);
 }
 
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {

@@ -137,12 +137,13 @@ static bool describe(Layouts *layouts, const ConvProblem *problem) {
 
 static bool set_activation(dnnl_primitive_attr_t attr, Activation activation) {
     static const dnnl_alg_kind_t kinds[ACTIVATION_COUNT] = {
-        [ACTIVATION_RELU] = dnnl_eltwise_relu,
         [ACTIVATION_TANH] = dnnl_eltwise_tanh,
         [ACTIVATION_SIGMOID] = dnnl_eltwise_logistic,
     };
     if (activation == ACTIVATION_NONE)
         return true;
+    if (activation == ACTIVATION_RELU)
+        return false; // theirs takes NaN for 0
     dnnl_post_ops_t operations = NULL;
     bool done = ok(dnnl_post_ops_create(&operations)) &&
                 ok(dnnl_post_ops_append_eltwise(operations, 1, kinds[activation], 0, 0)) &&

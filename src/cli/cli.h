@@ -73,9 +73,6 @@ int cli_main(const Command *commands, int argc, char **argv);
 
 // Parses into cli, which is zeroed but for `commands`.
 bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
-// A usage error that lists the choices and names the nearest; always false.
-bool cli_choice_error(Error *error, const char *what, const char *value, const char *const *choices,
-                      int count);
 // "mpbench: text" on standard error, sanitised.
 void cli_print_error(const Error *error);
 // Prints text from outside, sanitised, without a line end.

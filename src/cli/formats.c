@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
+#include "cli/text.h"
 #include "number/describe.h"
 #include "number/expression.h"
 
@@ -129,20 +130,24 @@ static bool answer(const char *text, Format format, Answer *out, Error *error) {
 
 static void print_answer(const Terminal *terminal, const Answer *row, bool wide) {
     const Description *of = &row->of;
-    char bits[64], between[64] = "";
+    char bits[64], between[2 * TEXT_SIZE + 8] = "";
     snprintf(bits, sizeof bits, "%s%s%s%s%s", of->sign, of->sign[0] ? " " : "", of->exponent,
              of->exponent[0] ? " " : "", of->mantissa);
-    if (of->has_below && of->has_above)
-        snprintf(between, sizeof between, "%.5g .. %.5g", of->below, of->above);
-    else if (of->has_below || of->has_above)
-        snprintf(between, sizeof between, of->has_below ? "%.5g .." : ".. %.5g",
-                 of->has_below ? of->below : of->above);
+    // As many digits as tell two neighbours apart.
+    int digits = format_table[of->format].mantissa_bits * 3 / 10 + 3;
+    char below[TEXT_SIZE] = "", above[TEXT_SIZE] = "";
+    if (of->has_below)
+        text_number(below, of->below, digits);
+    if (of->has_above)
+        text_number(above, of->above, digits);
+    if (of->has_below || of->has_above)
+        snprintf(between, sizeof between, "%s .. %s", below, above);
     bool is_bad = strcmp(row->event, "exact") != 0 && strncmp(row->event, "rounded", 7) != 0;
     const char *plain = terminal_style(terminal, STYLE_NONE);
     printf("%s%-5s  %-34s  %-10s  %-16.9g%s", terminal_format_color(terminal, of->format),
            format_name(of->format), bits, of->hex, of->value, plain);
     if (wide)
-        printf("  %s%-27s%s", terminal_style(terminal, STYLE_DIM), between, plain);
+        printf("  %s%-34s%s", terminal_style(terminal, STYLE_DIM), between, plain);
     printf("  %s%s", is_bad ? terminal_style(terminal, STYLE_BAD) : "", row->event);
     if (of->is_subnormal)
         printf(", subnormal");
@@ -154,7 +159,7 @@ static void print_answer(const Terminal *terminal, const Answer *row, bool wide)
 }
 
 static bool print_answers(const Terminal *terminal, const char *text, Error *error) {
-    enum { WIDE = 132 };
+    enum { WIDE = 142 };
     int width = terminal_width(terminal);
     bool wide = width == 0 || width >= WIDE;
     for (int i = 0; i < SHOWN_COUNT; i++) {
@@ -168,7 +173,7 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
             printf("%s%-5s  %-34s  %-10s  %-16s", terminal_style(terminal, STYLE_DIM), "", "bits",
                    "hex", "value");
             if (wide)
-                printf("  %-27s", "neighbours");
+                printf("  %-34s", "neighbours");
             printf("  what happened%s\n", terminal_style(terminal, STYLE_NONE));
         }
         print_answer(terminal, &row, wide);

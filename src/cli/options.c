@@ -10,8 +10,9 @@
 
 enum { MOST_CHOICES = 32 };
 
-bool cli_choice_error(Error *error, const char *what, const char *value, const char *const *choices,
-                      int count) {
+// A usage error that lists the choices and names the nearest; always false.
+static bool choice_error(Error *error, const char *option, const char *value,
+                         const char *const *choices, int count) {
     char list[256] = "";
     size_t used = 0;
     for (int i = 0; i < count; i++) {
@@ -22,9 +23,9 @@ bool cli_choice_error(Error *error, const char *what, const char *value, const c
     }
     const char *nearest = nearest_name(value, choices, (size_t)count);
     if (nearest)
-        return error_fail(error, ERROR_USAGE, "%s %.60s: not known; did you mean %s? One of %s",
-                          what, value, nearest, list);
-    return error_fail(error, ERROR_USAGE, "%s %.60s: not known; one of %s", what, value, list);
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; did you mean %s? One of %s",
+                          option, value, nearest, list);
+    return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; one of %s", option, value, list);
 }
 
 static bool is_among(const char *value, const char *const *choices, int count) {
@@ -34,9 +35,9 @@ static bool is_among(const char *value, const char *const *choices, int count) {
     return false;
 }
 
-static bool check_choice(Error *error, const char *what, const char *value,
+static bool check_choice(Error *error, const char *option, const char *value,
                          const char *const *choices, int count) {
-    return is_among(value, choices, count) || cli_choice_error(error, what, value, choices, count);
+    return is_among(value, choices, count) || choice_error(error, option, value, choices, count);
 }
 
 // A copy of a piece of an argument, which lives as long as `cli`.
@@ -127,7 +128,7 @@ static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Er
     if (strspn(value, "0123456789+-.eExpXP") == strlen(value))
         return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
     choices[count++] = "NUMBER";
-    return cli_choice_error(error, option->name, value, choices, count);
+    return choice_error(error, option->name, value, choices, count);
 }
 
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -151,7 +152,7 @@ static bool set_layer(Cli *cli, const Option *option, const char *value, Error *
     LayerPrecision precision;
     bool is_known = layer_precision_parse(equals + 1, &precision, error);
     if (!is_known && error->code == ERROR_USAGE)
-        return cli_choice_error(error, "layer precision", equals + 1, choices, LAYER_PRECISIONS);
+        return choice_error(error, option->name, equals + 1, choices, LAYER_PRECISIONS);
     const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);
     if (!is_known || !pattern)
         return false;
@@ -183,7 +184,7 @@ static bool set_color(Cli *cli, const Option *option, const char *value, Error *
             cli->color = (ColorChoice)i;
             return true;
         }
-    return cli_choice_error(error, option->name, value, choices, 3);
+    return choice_error(error, option->name, value, choices, 3);
 }
 
 static bool refuse_checkpoints(Cli *cli, const Option *option, const char *value, Error *error) {

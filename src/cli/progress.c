@@ -98,10 +98,11 @@ static void compose(Line *line, const Run *run, bool live) {
     if (run->total_steps > 0 && live)
         write_bar(add_segment(line, 7), fmin(1, (double)run->step / (double)run->total_steps));
     if (loss && loss->count > 0)
-        snprintf(add_segment(line, 1), SIZE, "%.20s %.4g", loss->name, loss->last);
+        snprintf(add_segment(line, 1), SIZE, "%.20s %s", loss->name,
+                 text_number(number, loss->last, 4));
     if (rate > 0)
         snprintf(add_segment(line, 3), SIZE, rate < 100 ? "%.1f steps/s" : "%.0f steps/s", rate);
-    if (run->scaler)
+    if (run->scale_max != 1)
         snprintf(add_segment(line, 5), SIZE, "scale %g", run->scale_last);
     if (run->skipped > 0)
         snprintf(add_segment(line, 4), SIZE, "%s skipped", text_count(number, run->skipped));

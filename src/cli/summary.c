@@ -29,9 +29,11 @@ static void print_series(const Terminal *terminal, const Run *run) {
         const RunSeries *series = &run->series[i];
         if (series->count == 0)
             continue;
+        char first[TEXT_SIZE], last[TEXT_SIZE];
         begin_row(terminal, series->name);
-        printf("%.4g -> %.4g", series->first, series->last);
-        if (!isnan(series->best) && series->best < series->last)
+        printf("%s -> %s", text_number(first, series->first, 4),
+               text_number(last, series->last, 4));
+        if (!isnan(series->best) && !(series->best == series->last))
             printf(", lowest %.4g", series->best);
         putchar('\n');
     }
@@ -40,7 +42,8 @@ static void print_series(const Terminal *terminal, const Run *run) {
 static void print_metrics(const Terminal *terminal, const Run *run) {
     for (int i = 0; i < run->metric_count; i++) {
         begin_row(terminal, run->metrics[i].name);
-        printf("%.5g\n", run->metrics[i].value);
+        char value[TEXT_SIZE];
+        printf("%s\n", text_number(value, run->metrics[i].value, 5));
     }
 }
 
@@ -85,7 +88,7 @@ void summary_print(const Run *run, ColorChoice color) {
     print_steps(&terminal, run);
     print_series(&terminal, run);
     print_metrics(&terminal, run);
-    if (run->scaler || run->scale_max != 1) {
+    if (run->scale_min != 1 || run->scale_max != 1) {
         begin_row(&terminal, "scale");
         printf("%g, between %g and %g\n", run->scale_last, run->scale_min, run->scale_max);
     }

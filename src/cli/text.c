@@ -29,6 +29,12 @@ const char *text_bytes(char text[TEXT_SIZE], double bytes) {
     return text;
 }
 
+const char *text_number(char text[TEXT_SIZE], double value, int digits) {
+    // The C library writes the sign of a NaN, which means nothing.
+    snprintf(text, TEXT_SIZE, "%.*g", digits, isnan(value) ? fabs(value) : value);
+    return text;
+}
+
 const char *text_duration(char text[TEXT_SIZE], double seconds) {
     const double longest = 1e9; // thirty years
     if (!(seconds >= 0 && seconds < longest)) {

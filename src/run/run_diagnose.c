@@ -55,8 +55,8 @@ void run_check_setup(RunState *state) {
 // ---- gradients that vanish ----------------------------------------------------------------------
 
 typedef struct Vanished {
-    double flushed, nonzero; // over all parameters
-    double worst;            // share in one of them
+    double lost, all; // elements, over all parameters
+    double worst;     // share in one of them
     const char *worst_name;
 } Vanished;
 
@@ -67,13 +67,16 @@ static void add_vanished(Vanished *sum, Optimizer *optimizer) {
         return; // a diagnosis less
     optimizer_read_stats(optimizer, stats);
     for (int i = 0; i < count; i++) {
-        double nonzero = (double)(stats[i].count - stats[i].zeros);
-        double flushed = (double)stats[i].flushed;
-        sum->flushed += flushed;
-        sum->nonzero += nonzero;
+        // Zeros among others are no loss: a unit that is off has them. A gradient of nothing but
+        // zeros vanished further up, in those of activations.
+        bool is_gone = stats[i].zeros + stats[i].flushed == stats[i].count;
+        double all = (double)(is_gone ? stats[i].count : stats[i].count - stats[i].zeros);
+        double lost = is_gone ? all : (double)stats[i].flushed;
+        sum->lost += lost;
+        sum->all += all;
         const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
-        if (nonzero > 0 && flushed / nonzero > sum->worst && parameter) {
-            sum->worst = flushed / nonzero;
+        if (all > 0 && lost / all > sum->worst && parameter) {
+            sum->worst = lost / all;
             sum->worst_name = parameter->name;
         }
     }
@@ -93,12 +96,12 @@ void run_check_underflow(RunState *state) {
     Vanished sum = {0};
     for (int i = 0; i < run->optimizer_count; i++)
         add_vanished(&sum, run->optimizers[i]);
-    if (!(sum.nonzero > 0) || sum.flushed / sum.nonzero < worth_saying)
+    if (!(sum.all > 0) || sum.lost / sum.all < worth_saying)
         return;
     run_diagnose(run, "no_scaler", "",
-                 "%.1f %% of the gradients round to zero in fp16 at scale %g (%.1f %% in %.60s): "
-                 "use --loss-scale dynamic",
-                 100 * sum.flushed / sum.nonzero, run->scale_last, 100 * sum.worst,
+                 "%.0f %% of the gradients became zero in fp16 at scale %g (%.0f %% in %.60s): use "
+                 "--loss-scale dynamic",
+                 100 * sum.lost / sum.all, run->scale_last, 100 * sum.worst,
                  sum.worst_name ? sum.worst_name : "one");
 }
 

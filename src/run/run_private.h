@@ -18,7 +18,8 @@ typedef struct WatchedOptimizer { // what its counters said at the last boundary
 
 typedef struct SkippedStep { // told of a step later, when its loss is known too
     int64_t step;            // 0: none waits
-    double scale;
+    int in_a_row;
+    double scale, scale_after;
     bool has_scale;
     char culprit[RUN_NAME_SIZE];
 } SkippedStep;

@@ -63,6 +63,12 @@ static void observe_scale(RunState *state) {
 
 // ---- skips --------------------------------------------------------------------------------------
 
+// Of many in a row, the first few and every tenth are told.
+static bool is_told(int in_a_row) {
+    enum { FIRST = 3, THEN_EVERY = 10 };
+    return in_a_row <= FIRST || in_a_row % THEN_EVERY == 0;
+}
+
 void run_tell_skip(RunState *state) {
     SkippedStep *skip = &state->waiting;
     if (skip->step == 0)
@@ -95,7 +101,7 @@ static bool fail_at_floor(RunState *state, Error *error) {
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
     char scale[96] = "no loss scale in use";
-    if (run->scaler)
+    if (run->scaler && scaler_rule(run->scaler)->kind != SCALE_NONE)
         snprintf(scale, sizeof scale, "the loss scale at %g, from where it does not fall",
                  run->scale_last);
     const char *where = is_bad ? "forward: the loss itself is not finite"
@@ -122,9 +128,14 @@ static bool count_skip(RunState *state, double scale_before, const char *culprit
     run->skipped++;
     run->skips_in_a_row++;
     run_copy_text(run->culprit, sizeof run->culprit, culprit);
-    state->waiting =
-        (SkippedStep){.step = run->step, .scale = scale_before, .has_scale = run->scaler != NULL};
-    run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
+    if (is_told(run->skips_in_a_row)) {
+        state->waiting = (SkippedStep){.step = run->step,
+                                       .in_a_row = run->skips_in_a_row,
+                                       .scale = scale_before,
+                                       .scale_after = run->scale_last,
+                                       .has_scale = run->scaler != NULL};
+        run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
+    }
     return !is_stuck(run) || fail_at_floor(state, error);
 }
 

@@ -17,7 +17,7 @@ static const FamilyCases families[OP_COUNT] = {
 
 static Engine *engine;
 static int compared;      // slopes, of the current operation
-static char failure[400]; // the first that differs
+static char failure[800]; // the first that differs
 
 // ---- inputs
 // --------------------------------------------------------------------------------------

@@ -27,11 +27,11 @@
 #define THROUGH_E4M3_SPECIAL(x)    number_e4m3_to_fp32(number_fp32_to_e4m3_special(x))
 #define THROUGH_E5M2_SATURATING(x) number_e5m2_to_fp32(number_fp32_to_e5m2_saturating(x))
 #define THROUGH_E5M2_SPECIAL(x)    number_e5m2_to_fp32(number_fp32_to_e5m2_special(x))
-// An integer has one zero. Without traps gcc takes the way there and back for a plain truncation,
-// which keeps the sign of -0; adding 0 drops it.
-#define THROUGH_INT8(x)  ((float)number_fp32_to_int8(x) + 0.0f)
-#define THROUGH_UINT8(x) ((float)number_fp32_to_uint8(x) + 0.0f)
-#define THROUGH_INT32(x) ((float)number_fp32_to_int32(x) + 0.0f)
+// An integer has one zero. Without traps gcc takes the way to int32 and back for a plain
+// truncation, which keeps the sign of -0; so zeros are told apart before.
+#define THROUGH_INT8(x)  (float)number_fp32_to_int8(x)
+#define THROUGH_UINT8(x) (float)number_fp32_to_uint8(x)
+#define THROUGH_INT32(x) (rintf(x) == 0 ? 0.0f : (float)number_fp32_to_int32(x))
 
 TO_FP32(fp64_to_fp32, double, number_fp64_to_fp32)
 TO_FP32(bf16_to_fp32, uint16_t, number_bf16_to_fp32)

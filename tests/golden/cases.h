@@ -1,13 +1,16 @@
 // tests/golden/cases.h: reads the files that make_torch_traces.py writes.
 #pragma once
 
+#include <stdint.h>
+
 #include "tests/test.h"
 
 enum { CASE_NAME = 64, CASE_ITEMS = 24 };
 
 typedef struct CaseTensor {
     char name[CASE_NAME];
-    int count;
+    int count, ndim;
+    int64_t shape[8]; // a lone number has one dimension of 1
     float *values;
 } CaseTensor;
 
@@ -32,7 +35,10 @@ static inline void case_clear(GoldenCase *golden) {
 static inline void case_add_tensor(GoldenCase *golden, char *line) {
     CaseTensor *tensor = &golden->tensors[golden->tensor_count++];
     char *colon = strchr(line, ':'), *at = colon + 1, *end;
-    sscanf(line, "tensor %63s", tensor->name);
+    int used = 0;
+    sscanf(line, "tensor %63s%n", tensor->name, &used);
+    for (char *c = line + used; c < colon && tensor->ndim < 8; c++)
+        tensor->shape[tensor->ndim++] = strtoll(c, &c, 10);
     int size = 1;
     for (const char *c = colon; *c; c++)
         size += *c == ' ';

@@ -12,28 +12,28 @@
 #include <string.h>
 
 static int test_failures;
-static char test_why[1024];  // the first failure of the current test
+static char test_why[1024]; // the first failure of the current test
 static char test_skip[256];
 
-#define CHECK_(condition, ...)                                                                     \
-    do {                                                                                           \
-        if (!(condition) && !test_why[0]) {                                                        \
-            int used_ = snprintf(test_why, sizeof test_why, "%s:%d: ", __FILE__, __LINE__);        \
-            snprintf(test_why + used_, sizeof test_why - (size_t)used_, __VA_ARGS__);              \
-        }                                                                                          \
+#define CHECK_(condition, ...)                                                              \
+    do {                                                                                    \
+        if (!(condition) && !test_why[0]) {                                                 \
+            int used_ = snprintf(test_why, sizeof test_why, "%s:%d: ", __FILE__, __LINE__); \
+            snprintf(test_why + used_, sizeof test_why - (size_t)used_, __VA_ARGS__);       \
+        }                                                                                   \
     } while (0)
-#define CHECK(condition) CHECK_(condition, "%s", #condition)
+#define CHECK(condition)              CHECK_(condition, "%s", #condition)
 #define CHECK_MESSAGE(condition, ...) CHECK_(condition, __VA_ARGS__)
-#define CHECK_INT(actual, expected)                                                                \
-    CHECK_((long long)(actual) == (long long)(expected), "%s is %lld, expected %lld", #actual,     \
+#define CHECK_INT(actual, expected)                                                            \
+    CHECK_((long long)(actual) == (long long)(expected), "%s is %lld, expected %lld", #actual, \
            (long long)(actual), (long long)(expected))
-#define CHECK_NEAR(actual, expected, tolerance)                                                    \
-    CHECK_(fabs((double)(actual) - (double)(expected)) <= (double)(tolerance),                     \
+#define CHECK_NEAR(actual, expected, tolerance)                                \
+    CHECK_(fabs((double)(actual) - (double)(expected)) <= (double)(tolerance), \
            "%s is %.9g, expected %.9g", #actual, (double)(actual), (double)(expected))
-#define CHECK_TEXT(actual, expected)                                                               \
-    CHECK_(strcmp(actual, expected) == 0, "%s is \"%s\", expected \"%s\"", #actual, actual,        \
+#define CHECK_TEXT(actual, expected)                                                        \
+    CHECK_(strcmp(actual, expected) == 0, "%s is \"%s\", expected \"%s\"", #actual, actual, \
            expected)
-#define CHECK_CONTAINS(actual, part)                                                               \
+#define CHECK_CONTAINS(actual, part) \
     CHECK_(strstr(actual, part) != NULL, "%s is \"%s\", which lacks \"%s\"", #actual, actual, part)
 #define SKIP(...) snprintf(test_skip, sizeof test_skip, __VA_ARGS__)
 

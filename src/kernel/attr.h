@@ -68,7 +68,7 @@ typedef struct PadAttr {
     double value;
 } PadAttr;
 
-typedef struct ViewAttr { // views are no kernels; the tape keeps what undoes them here
+typedef struct ViewAttr {     // views are no kernels; the tape keeps what undoes them here
     int order[VIEW_MAX_DIMS]; // permute
     int dim;                  // slice
     int64_t first;

@@ -8,6 +8,7 @@ bad=0
 
 sources=$(find src lua gpu ui -name '*.[ch]' -o -name '*.cu' -o -name '*.def' 2>/dev/null | sort)
 scripts=$(find lua experiments -name '*.lua' | sort)
+lua_tests=$(find tests -name '*.lua' | sort)
 # shellcheck disable=SC2086 # lists of files without spaces in their names
 {
     awk -f "$here/includes.awk" "$here/rooms.txt" $sources || bad=1
@@ -21,7 +22,7 @@ formatted=$(echo "$sources" | grep -v '\.def$')
 # shellcheck disable=SC2086
 {
     clang-format --dry-run -Werror $formatted $tests || bad=1
-    luacheck -q $scripts || bad=1
+    luacheck -q $scripts $lua_tests || bad=1
     shellcheck $shells .ci/run || bad=1
 }
 

@@ -90,7 +90,8 @@ static void print_devices(const Terminal *terminal, const Findings *findings) {
             continue;
         }
         cli_print_outside(stdout, found->device->name);
-        printf(", %d threads; products faster than in fp32:", found->device->threads);
+        printf(", %d thread%s; products faster than in fp32:", found->device->threads,
+               found->device->threads == 1 ? "" : "s");
         bool any = false;
         for (int f = 0; f < TRAINING_COUNT; f++)
             if (gains(found->device, training_formats[f])) {

@@ -1,0 +1,339 @@
+#!/bin/sh
+# The program from outside: exit statuses, help, errors that name the cause and the nearest name,
+# and what lands on which stream. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+
+# Runs the program; leaves $status, and its streams in out and err.
+run() {
+    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+}
+fail() {
+    [ -n "$why" ] || why=$1
+}
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
+}
+expect_out() {
+    grep -q -e "$1" "$folder/out" || fail "standard output lacks \"$1\": $(head -n 3 "$folder/out" | tr '\n' ' ')"
+}
+expect_err() {
+    grep -q -e "$1" "$folder/err" || fail "standard error lacks \"$1\": $(head -n 3 "$folder/err" | tr '\n' ' ')"
+}
+expect_silent() { # out or err
+    [ ! -s "$folder/$1" ] || fail "std$1 should be empty: $(head -n 3 "$folder/$1" | tr '\n' ' ')"
+}
+# A mistake: status 2, nothing on standard output, one line that begins with the program's name.
+expect_usage_error() {
+    expect_status 2
+    expect_silent out
+    expect_err "^mpbench: .*$1"
+    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
+}
+begin() {
+    name=$1
+    why=
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+
+cat >"$folder/tiny.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "tiny",
+    about = "Made for a test",
+    params = { lr = 0.1, steps = 30, kind = "plain", nan_from = 1000 },
+    run = function(run)
+        local p, F = run.params, mp.fn
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(8, 4):named "head" })
+        local opt = mp.optim.SGD(net:parameters(), { lr = p.lr })
+        local scaler = run:scaler()
+        print("\27[31mkind\27[0m", p.kind)
+        for step = 1, p.steps do
+            opt:zero_grad()
+            local loss = mp.autocast(function()
+                local factor = step >= p.nan_from and 1 / 0 or 1
+                return F.cross_entropy(net(mp.randn(16, 8)) * factor, mp.randint(4, 16))
+            end)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+        end
+        run:result { answer = 42 }
+    end,
+}
+LUA
+printf 'return mp.experiment {\n    name = = 1\n}\n' >"$folder/broken.lua"
+cat >"$folder/endless.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "endless", run = function() print "started" while true do end end }
+LUA
+tiny=$folder/tiny.lua
+
+# ---- finding one's way ---------------------------------------------------------------------------
+
+begin "without a command it says where to begin"
+run
+expect_status 0
+expect_out "mpbench run NAME"
+expect_silent err
+end
+
+begin "help and version are results"
+run --help
+expect_status 0
+expect_out "formats"
+expect_out "Exit status"
+run help run
+expect_status 0
+expect_out "--loss-scale S"
+run run --help
+expect_status 0
+expect_out "--loss-scale S"
+run formats --help
+expect_status 0
+grep -q -e "--loss-scale" "$folder/out" && fail "formats shows an option of run"
+run --version
+expect_status 0
+expect_out "^mpbench [0-9]"
+end
+
+begin "help tells what an experiment does"
+run help "$tiny"
+expect_status 0
+expect_out "Made for a test"
+expect_out "lr  *0.1"
+end
+
+begin "experiments are found by name in a folder of one's own"
+MPBENCH_EXPERIMENTS=$folder run help tiny
+expect_status 0
+expect_out "Made for a test"
+MPBENCH_EXPERIMENTS=$folder run run tinny
+expect_usage_error "did you mean tiny"
+end
+
+begin "misspelt names are answered with the nearest"
+run rnu x
+expect_usage_error "rnu.*did you mean run?"
+run run --stepz 3 "$tiny"
+expect_usage_error "did you mean --steps?"
+run run "$tiny" -p fp61
+expect_usage_error "--precision fp61.*did you mean fp16?"
+run run "$tiny" --loss-scale tourch
+expect_usage_error "did you mean torch?"
+run run "$tiny" --device cpx
+expect_usage_error "did you mean cpu?"
+run run "$tiny" --layer head=fp61
+expect_usage_error "did you mean fp16?"
+run run "$tiny" --quiet --set lrr=1
+expect_usage_error "did you mean lr?"
+end
+
+begin "arguments are checked"
+run run "$tiny" --steps 1e3x
+expect_usage_error "--steps 1e3x: a whole number"
+run run "$tiny" --steps 0
+expect_usage_error "--steps 0: from 1"
+run run "$tiny" --steps 2.5
+expect_usage_error "a whole number"
+run run "$tiny" --seed -1
+expect_usage_error "from 0"
+run run "$tiny" --threads
+expect_usage_error "--threads: N is missing"
+run run "$tiny" --json=yes
+expect_usage_error "takes no value"
+run run "$tiny" --layer fp16
+expect_usage_error "PATTERN=PRECISION"
+run run "$tiny" --set lr
+expect_usage_error "KEY=VALUE"
+run run "$tiny" --quiet --set lr=abc
+expect_usage_error "lr=abc"
+run run "$tiny" --loss-scale -3
+expect_usage_error "loss"
+run run
+expect_usage_error "EXPERIMENT is missing"
+run run "$tiny" more
+expect_usage_error "one argument too many"
+run formats --steps 3
+expect_usage_error "has no option --steps"
+run run "$tiny" --checkpoint-every 5
+expect_usage_error "checkpoint"
+run run "$folder/none.lua"
+expect_usage_error "no such file"
+end
+
+# ---- formats -------------------------------------------------------------------------------------
+
+begin "formats shows that a product can vanish"
+run formats '1e-4*1e-4'
+expect_status 0
+expect_out "^fp16 .*0x0000 *0 .*flushed to zero"
+expect_out "^bf16 .*0x322C "
+expect_silent err
+end
+
+begin "formats shows the ends of the formats"
+run formats 65519.99 65520 464 2^-25 -0.0
+expect_status 0
+expect_out "^fp16 .*0x7BFF *65504 "
+expect_out "^fp16 .*0x7C00 *inf .*overflowed"
+expect_out "^e4m3 .*0x7E *448 .*"
+run formats -- -2^-25
+expect_out "^fp16 .*flushed to zero"
+run formats -1.0625
+expect_out "^e4m3 .*0xB8 *-1 .*rounded"
+end
+
+begin "formats without a number lists them"
+run formats
+expect_status 0
+expect_out "^fp16 .* 65504 "
+expect_out "^e5m2 .* 57344 "
+end
+
+begin "formats refuses what is no number"
+run formats '1+'
+expect_usage_error "column 3"
+run formats 1 'two'
+expect_usage_error "column 1"
+end
+
+begin "formats writes JSON"
+run formats --json '1e-4*1e-4' inf
+expect_status 0
+expect_out '"format":"fp16","hex":"0x0000"'
+expect_out '"expression":"inf","value":"inf"'
+end
+
+begin "colour comes when it is asked for"
+escape=$(printf '\033')
+run formats 1
+grep -q "$escape" "$folder/out" && fail "colour without a terminal"
+run formats 1 --color always
+expect_out "$escape"
+end
+
+# ---- doctor --------------------------------------------------------------------------------------
+
+begin "doctor lists devices and what they run"
+run doctor
+expect_status 0
+expect_out "^devices *cpu "
+expect_out "^  matmul  *- *yes"
+run doctor --json
+expect_status 0
+expect_out '"matmul":\["fp32","bf16","fp16"\]'
+end
+
+# ---- run -----------------------------------------------------------------------------------------
+
+begin "a run ends with its result on standard output"
+run run "$tiny" -p fp32
+expect_status 0
+expect_out "^tiny finished"
+expect_out "30 applied, 0 skipped"
+expect_out "answer *42"
+end
+
+begin "a run writes JSON and nothing else on standard output"
+run run "$tiny" -p fp16 --json --quiet --steps 20 --seed 3 --set lr=0.01 --name mine --layer head=fp32
+expect_status 0
+[ "$(wc -l <"$folder/out")" -eq 1 ] || fail "more than one line"
+expect_out '^{"id":null,"name":"mine","experiment":"tiny","status":"finished","precision":"fp16"'
+expect_out '"seed":3,"steps":20,"applied":20,"skipped":0'
+expect_out '"lr":0.01'
+expect_out '"layers":\[{"name":"head","precision":"fp32"}\]'
+expect_out '"error":null}$'
+end
+
+begin "what a script prints is shown, not obeyed"
+run run "$tiny" --quiet
+expect_err '^\\x1b\[31mkind'
+grep -q "$escape" "$folder/err" && fail "an escape of the script reached standard error"
+end
+
+begin "the same seed trains the same"
+run run "$tiny" --json --quiet --seed 5
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" >"$folder/first"
+run run "$tiny" --json --quiet --seed 5
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" | cmp -s - "$folder/first" || fail "another loss"
+run run "$tiny" --json --quiet --seed 6
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" | cmp -s - "$folder/first" && fail "the seed does nothing"
+end
+
+begin "a run that cannot go on fails and says why"
+run run "$tiny" -p fp32 --json --set nan_from=5 --set steps=100
+expect_status 1
+expect_out '"status":"failed"'
+expect_out '"kind":"scale_floor"'
+expect_err "^mpbench: .*the loss scale cannot help any more.*head"
+end
+
+begin "a script's mistake is one line with its place"
+run run "$folder/broken.lua"
+expect_status 1
+expect_err "^mpbench: .*broken.lua:2: "
+end
+
+begin "a device that is not there is status 3"
+run run "$tiny" --device gpu
+expect_status 3
+expect_err "^mpbench: device gpu"
+run run "$tiny" -p fp8
+expect_status 3
+end
+
+begin "a result that cannot be written is a failure"
+if [ -w /dev/full ]; then
+    "$mpbench" formats 1 >/dev/full 2>"$folder/err"
+    status=$?
+    expect_status 1
+    expect_err "standard output"
+fi
+end
+
+# Starts a run, waits until it prints, signals it, and leaves its status.
+signal() { # SIGNAL COUNT EXPERIMENT [OPTIONS]
+    number=$1
+    count=$2
+    shift 2
+    "$mpbench" run "$@" >"$folder/out" 2>"$folder/err" </dev/null &
+    process=$!
+    waited=0
+    while ! grep -q -e kind -e started "$folder/err" && [ "$waited" -lt 100 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    while [ "$count" -gt 0 ]; do
+        kill -s "$number" "$process" 2>/dev/null
+        sleep 0.3
+        count=$((count - 1))
+    done
+    wait "$process"
+    status=$?
+}
+
+begin "SIGTERM finishes the step and ends the run with its result"
+signal TERM 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --json
+expect_status 143
+expect_out '"status":"stopped"'
+end
+
+begin "a second signal ends at once"
+signal TERM 2 "$folder/endless.lua"
+expect_status 143
+end
+
+exit "$failures"

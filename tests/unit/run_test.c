@@ -1,0 +1,351 @@
+// A run counts its steps, names what went wrong, keeps its series and describes itself.
+#include "run/run.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include "tests/test.h"
+
+// A model of one weight: loss = weight * x, whose gradient is x.
+typedef struct Model {
+    RunOptions options;
+    Run *run;
+    Tensor *weight;
+    Optimizer *optimizer;
+    Scaler *scaler;
+    int told;             // events
+    char events[20][512]; // the first of them
+} Model;
+
+static Model model;
+static Error error;
+
+static void on_event(void *context, const Run *run, const char *text) {
+    (void)run;
+    Model *at = context;
+    if (at->told < 20)
+        snprintf(at->events[at->told], sizeof at->events[0], "%s", text);
+    at->told++;
+}
+
+static Tensor *number(double value) {
+    int64_t one = 1;
+    float narrow = (float)value;
+    return tensor_from_host(model.run->device, FORMAT_FP32, 1, &one, &narrow, MEMORY_DATA, &error);
+}
+
+static void begin(const char *precision, const char *loss_scale) {
+    model = (Model){.told = 0};
+    error = (Error){0};
+    run_request_stop(0);
+    model.options =
+        (RunOptions){.device = "ref", .seed = 1, .precision = precision, .loss_scale = loss_scale};
+    Run *run = model.run = run_new(&model.options, &error);
+    if (!run || !run_configure(run, "tiny", "fp32", NULL, 0, &error)) {
+        printf("not ok begin: %s\n", error.text);
+        exit(1);
+    }
+    run->observer = (RunObserver){.context = &model, .event = on_event};
+    int layer = policy_add_layer(run->engine->policy, "fc", 0, &error);
+    model.weight = number(0.5);
+    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
+    options.schedule.rate = 1e-3;
+    OptimizerGroup group = {&model.weight, 1, 1, 0};
+    if (!parameter_attach(model.weight, "fc.weight", layer, false, &error) ||
+        !(model.optimizer = optimizer_new(run->engine, &options, &group, 1, &error)) ||
+        !(model.scaler = scaler_new(run->engine, &run->scale_rule, &error))) {
+        printf("not ok begin: %s\n", error.text);
+        exit(1);
+    }
+    run->optimizers[run->optimizer_count++] = model.optimizer;
+    run->scaler = model.scaler;
+}
+
+static void end(void) {
+    optimizer_free(model.optimizer);
+    scaler_free(model.scaler);
+    tensor_release(model.weight);
+    run_free(model.run);
+}
+
+// One step with gradient x; false where the run says that going on is pointless.
+static bool step(double x, bool *stop) {
+    Engine *engine = model.run->engine;
+    Tensor *input = number(x);
+    Tensor *loss = op_two(engine, OP_mul, model.weight, input, NULL, &error);
+    Tensor *scaled = scaler_scale(model.scaler, loss, &error);
+    optimizer_zero_grad(model.optimizer);
+    BackwardOptions options = {0};
+    bool done = scaled && engine_backward(engine, scaled, NULL, &options, &error) &&
+                scaler_step(model.scaler, model.optimizer, &error) &&
+                scaler_update(model.scaler, 0, &error) && run_step_ended(model.run, stop, &error) &&
+                run_log(model.run, "loss", loss, &error);
+    tensor_release(input);
+    tensor_release(loss);
+    tensor_release(scaled);
+    return done;
+}
+
+static bool train(double x) {
+    bool stop;
+    return step(x, &stop);
+}
+
+static const double overflows = 1e38; // finite, but not times the scale
+
+static void steps_are_counted_by_what_became_of_them(void) {
+    begin("fp32", "dynamic");
+    CHECK(train(1) && train(overflows) && train(1));
+    Run *run = model.run;
+    CHECK_INT(run->step, 3);
+    CHECK_INT(run->applied, 2);
+    CHECK_INT(run->skipped, 1);
+    CHECK_TEXT(run->culprit, "fc.weight");
+    CHECK_NEAR(run->scale_max, 65536, 0);
+    CHECK_NEAR(run->scale_last, 32768, 0);
+    CHECK_NEAR(run->scale_min, 32768, 0);
+    CHECK_INT(run->skips_in_a_row, 0);
+    end();
+}
+
+static void a_skip_is_told_with_its_culprit_and_its_kind(void) {
+    begin("fp32", "dynamic");
+    CHECK(train(overflows) && train(1));
+    CHECK_INT(model.told, 1);
+    CHECK_CONTAINS(model.events[0], "step 1 skipped: the gradient of fc.weight");
+    CHECK_CONTAINS(model.events[0], "only the way back overflowed");
+    CHECK_CONTAINS(model.events[0], "now 32768");
+    CHECK_INT(model.run->diagnosis_count, 0); // an overflow of gradients alone is benign
+    end();
+}
+
+static void a_loss_that_is_not_finite_is_diagnosed(void) {
+    begin("fp32", "dynamic");
+    CHECK(train((double)INFINITY) && train(1));
+    CHECK_INT(model.run->diagnosis_count, 1);
+    CHECK_TEXT(model.run->diagnoses[0].kind, "loss_not_finite");
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "loss is inf after step 1");
+    end();
+}
+
+static void twenty_skips_at_the_floor_end_the_run(void) {
+    begin("fp32", "dynamic");
+    model.run->scale_rule.floor = 65536;
+    scaler_free(model.scaler);
+    model.scaler = model.run->scaler =
+        scaler_new(model.run->engine, &model.run->scale_rule, &error);
+    int steps = 0;
+    while (steps < 100 && train((double)NAN))
+        steps++;
+    CHECK_INT(steps, 19);
+    CHECK_INT(error.code, ERROR_FAILED);
+    CHECK_CONTAINS(error.text, "the loss scale cannot help any more: 20 steps in a row");
+    CHECK_CONTAINS(error.text, "fc.weight");
+    CHECK_CONTAINS(error.text, "forward");
+    run_finish(model.run, &error);
+    CHECK_INT(model.run->status, RUN_FAILED);
+    end();
+}
+
+static void a_scale_that_can_still_fall_does_not_end_the_run(void) {
+    begin("fp32", "1e30");
+    model.run->scale_rule.kind = SCALE_DYNAMIC;
+    model.run->scale_rule.floor = 1;
+    scaler_free(model.scaler);
+    model.scaler = model.run->scaler =
+        scaler_new(model.run->engine, &model.run->scale_rule, &error);
+    for (int i = 0; i < 40; i++) // 1e30 has a hundred halvings to 1
+        CHECK(train(overflows));
+    CHECK_INT(model.run->skipped, 40);
+    end();
+}
+
+static void points_are_read_a_step_later(void) {
+    begin("fp32", NULL);
+    CHECK(train(2));
+    CHECK_INT(run_series(model.run, "loss")->count, 0);
+    CHECK(train(4) && train(6));
+    const RunSeries *loss = run_series(model.run, "loss");
+    CHECK_INT(loss->count, 2);
+    CHECK_NEAR(loss->first, 1, 1e-6);
+    run_finish(model.run, NULL);
+    CHECK_INT(loss->count, 3);
+    CHECK_NEAR(loss->last, 3, 0.1);
+    CHECK_NEAR(loss->best, 1, 1e-6);
+    end();
+}
+
+static void a_point_of_many_values_is_refused(void) {
+    begin("fp32", NULL);
+    int64_t shape = 2;
+    float values[2] = {1, 2};
+    Tensor *two =
+        tensor_from_host(model.run->device, FORMAT_FP32, 1, &shape, values, MEMORY_DATA, &error);
+    CHECK(!run_log(model.run, "loss", two, &error));
+    CHECK_CONTAINS(error.text, "log: loss: one value is wanted");
+    tensor_release(two);
+    end();
+}
+
+static void the_end_comes_when_it_was_asked_for(void) {
+    begin("fp32", NULL);
+    bool stop = true;
+    model.run->step_limit = 2;
+    CHECK(step(1, &stop));
+    CHECK(!stop);
+    CHECK(step(1, &stop));
+    CHECK(stop);
+    run_finish(model.run, NULL);
+    CHECK_INT(model.run->status, RUN_FINISHED);
+    end();
+    begin("fp32", NULL);
+    run_request_stop(SIGTERM);
+    CHECK(step(1, &stop));
+    CHECK(stop);
+    run_finish(model.run, NULL);
+    CHECK_INT(model.run->status, RUN_STOPPED);
+    run_request_stop(0);
+    end();
+}
+
+static void the_command_line_beats_the_experiment(void) {
+    static const RunLayerRule theirs[] = {{"fc*", LAYER_BF16}, {"head", LAYER_FP32}};
+    static const RunLayerRule ours[] = {{"fc*", LAYER_FP32}};
+    RunOptions options = {
+        .device = "ref", .seed = 1, .precision = "fp16", .layers = ours, .layer_count = 1};
+    Run *run = run_new(&options, &error);
+    CHECK(run && run_configure(run, "tiny", "bf16", theirs, 2, &error));
+    CHECK_TEXT(run->precision, "fp16");
+    CHECK_INT(run->scale_rule.kind, SCALE_DYNAMIC); // what fp16 asks for
+    Policy *policy = run->engine->policy;
+    int fc = policy_add_layer(policy, "fc1", 0, &error);
+    int head = policy_add_layer(policy, "head", 0, &error);
+    int other = policy_add_layer(policy, "other", 0, &error);
+    CHECK_INT(policy_layer(policy, fc)->in_force, LAYER_FP32);
+    CHECK_INT(policy_layer(policy, head)->in_force, LAYER_FP32);
+    CHECK_INT(policy_layer(policy, other)->in_force, LAYER_AUTO);
+    run_free(run);
+}
+
+static void auto_says_what_it_chose_and_why(void) {
+    RunOptions options = {.device = "ref", .seed = 1};
+    Run *run = run_new(&options, &error);
+    run->observer = (RunObserver){.context = &model, .event = on_event};
+    model.told = 0;
+    CHECK(run_configure(run, "tiny", NULL, NULL, 0, &error));
+    CHECK_TEXT(run->precision, "fp32");
+    CHECK_INT(model.told, 1);
+    CHECK_CONTAINS(model.events[0], "precision auto: fp32, since");
+    run_free(run);
+}
+
+static void changes_wait_for_the_boundary(void) {
+    begin("fp16", "none");
+    Policy *policy = model.run->engine->policy;
+    CHECK(policy_queue(policy, "fc", LAYER_FP32, &error));
+    CHECK_INT(policy_layer(policy, 1)->in_force, LAYER_AUTO);
+    CHECK(train(1));
+    CHECK_INT(policy_layer(policy, 1)->in_force, LAYER_FP32);
+    CHECK_TEXT(model.events[0], "precision changed after step 1: fc=fp32");
+    end();
+}
+
+static void a_pattern_that_matches_nothing_is_told(void) {
+    static const RunLayerRule rules[] = {{"fx", LAYER_FP32}};
+    begin("fp32", NULL);
+    model.options.layers = rules;
+    model.options.layer_count = 1;
+    CHECK(train(1));
+    CHECK_INT(model.run->diagnosis_count, 1);
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "--layer fx: no layer has such a name");
+    end();
+}
+
+static void gradients_that_vanish_unscaled_are_told(void) {
+    begin("fp16", "none");
+    for (int i = 0; i < 9; i++)
+        CHECK(train(1));
+    parameter_of(model.weight)->round_to = FORMAT_FP16; // as after a product in fp16
+    CHECK(train(1e-9));
+    CHECK_INT(model.run->diagnosis_count, 1);
+    CHECK_TEXT(model.run->diagnoses[0].kind, "no_scaler");
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "100 % of the gradients");
+    end();
+}
+
+static void it_describes_itself_in_json(void) {
+    static const char *const parts[] = {
+        "{\"id\":7,\"name\":\"tiny\",\"experiment\":\"tiny\",\"status\":\"finished\"",
+        "\"precision\":\"fp32\",\"device\":\"ref\"",
+        "\"seed\":1,\"steps\":3,\"applied\":2,\"skipped\":1",
+        "\"loss\":{\"first\":0.5,",
+        "\"metrics\":{\"accuracy\":0.5,\"odd\":\"nan\"}",
+        "\"scale\":{\"last\":32768,\"min\":32768,\"max\":65536}",
+        "\"energy_j\":null,\"params\":{\"lr\":0.001,\"width\":32,\"wide\":true,\"kind\":\"a\"}",
+        "\"layers\":[{\"name\":\"fc\",\"precision\":\"fp32\"}]",
+        "\"diagnoses\":[],\"error\":null}",
+    };
+    static char text[2000];
+    begin(NULL, "dynamic");
+    const RunParameter parameters[] = {{"lr", RUN_NUMBER, .number = 0.001},
+                                       {"width", RUN_INTEGER, .integer = 32},
+                                       {"wide", RUN_BOOLEAN, .integer = 1},
+                                       {"kind", RUN_TEXT, .text = "a"}};
+    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+        CHECK(run_add_parameter(model.run, &parameters[i], &error));
+    CHECK(train(1) && train(overflows) && train(1));
+    CHECK(run_result(model.run, "accuracy", 0.25, &error));
+    CHECK(run_result(model.run, "accuracy", 0.5, &error)); // the last one counts
+    CHECK(run_result(model.run, "odd", (double)NAN, &error));
+    run_finish(model.run, NULL);
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    JsonWriter json = {.stream = stream};
+    run_write_json(model.run, 7, &json);
+    fclose(stream);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        CHECK_MESSAGE(strstr(text, parts[i]), "%s is missing in %.700s", parts[i], text);
+    end();
+}
+
+static void a_boundary_where_nothing_happens_costs_next_to_nothing(void) {
+#if defined(__SANITIZE_ADDRESS__)
+    SKIP("sanitizers slow everything down");
+#else
+    enum { BATCHES = 50, STEPS = 1000 };
+    begin("fp32", "dynamic");
+    CHECK(train(1));
+    double best = 1;
+    bool stop;
+    for (int batch = 0; batch < BATCHES; batch++) { // the best: other programs run here too
+        struct timespec from, to;
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        for (int i = 0; i < STEPS; i++)
+            CHECK(run_step_ended(model.run, &stop, &error));
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        double seconds =
+            (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+        best = fmin(best, seconds / STEPS);
+    }
+    CHECK_MESSAGE(best < 0.5e-6, "%.2f us a step", 1e6 * best);
+    end();
+#endif
+}
+
+int main(void) {
+    RUN_TEST(steps_are_counted_by_what_became_of_them);
+    RUN_TEST(a_skip_is_told_with_its_culprit_and_its_kind);
+    RUN_TEST(a_loss_that_is_not_finite_is_diagnosed);
+    RUN_TEST(twenty_skips_at_the_floor_end_the_run);
+    RUN_TEST(a_scale_that_can_still_fall_does_not_end_the_run);
+    RUN_TEST(points_are_read_a_step_later);
+    RUN_TEST(a_point_of_many_values_is_refused);
+    RUN_TEST(the_end_comes_when_it_was_asked_for);
+    RUN_TEST(the_command_line_beats_the_experiment);
+    RUN_TEST(auto_says_what_it_chose_and_why);
+    RUN_TEST(changes_wait_for_the_boundary);
+    RUN_TEST(a_pattern_that_matches_nothing_is_told);
+    RUN_TEST(gradients_that_vanish_unscaled_are_told);
+    RUN_TEST(it_describes_itself_in_json);
+    RUN_TEST(a_boundary_where_nothing_happens_costs_next_to_nothing);
+    return test_end();
+}

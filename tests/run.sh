@@ -2,6 +2,7 @@
 # Runs the given test programs and every tests/*/*_test.sh, shows what failed, and ends with the sum.
 # Each prints "ok NAME", "not ok NAME: why" or "skip NAME: why". A program that dies counts as failed.
 set -u
+export GOMP_SPINCOUNT=2000 # src/cli/spin.c says why
 log=$(mktemp)
 trap 'rm -f "$log" "$log.one"' EXIT
 run() {

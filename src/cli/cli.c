@@ -219,6 +219,7 @@ int cli_main(const Command *commands, int argc, char **argv) {
         return error_exit_status(error.code);
     }
     cli->commands = commands;
+    cli->arguments = argv;
     bool done = dispatch(cli, argc, argv, &error);
     // A result that could not be written is none: a full disk must not look like success.
     if (done && (fflush(stdout) != 0 || ferror(stdout)))

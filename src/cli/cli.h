@@ -53,6 +53,7 @@ extern const Option option_table[]; // ended by a NULL name
 struct Cli {
     const Command *commands; // ended by a NULL name
     const Command *command;
+    char **arguments; // of main, as they came
     const char *operands[CLI_MAX_OPERANDS]; // of the command
     int operand_count;
     int status;
@@ -77,6 +78,10 @@ bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
 void cli_print_error(const Error *error);
 // Prints text from outside, sanitised, without a line end.
 void cli_print_outside(FILE *out, const char *text);
+
+// Before training: starts the program again with waiting threads that soon sleep, unless the
+// environment settles that. Returns when there is nothing to do.
+void cli_limit_spinning(char **arguments);
 
 // ---- the commands -------------------------------------------------------------------------------
 

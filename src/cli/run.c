@@ -38,6 +38,7 @@ bool command_run(Cli *cli, Error *error) {
     char path[EXPERIMENT_PATH_SIZE];
     if (!experiment_find(cli->operands[0], path, sizeof path, error))
         return false;
+    cli_limit_spinning(cli->arguments);
     catch_signals();
     Run *run = run_new(&cli->run, error);
     if (!run)

@@ -33,6 +33,11 @@ static int open_mp(lua_State *L) {
     return 1;
 }
 
+static bool stop_wanted(void *context) {
+    (void)context;
+    return run_stop_requested() != 0;
+}
+
 static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *error) {
     LuaVm *vm = lua_vm_new(options, error);
     if (!vm)
@@ -79,6 +84,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                                .trust = options->trust,
                                .traceback = options->traceback,
                                .print = options->print,
+                               .stop_wanted = stop_wanted,
                                .context = options->context};
     LuaVm *vm = machine_new(&session, &vm_options, error);
     if (!vm) {
@@ -94,6 +100,8 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));
+    if (run->samples == 0 && run->step > 0)
+        run->samples = (uint64_t)run->step * session.samples_a_step;
     run_finish(run, done ? NULL : error);
     session.finished = true;
     lua_vm_free(vm);

@@ -233,8 +233,9 @@ LuaVm *lua_vm_new(const LuaVmOptions *options, Error *error) {
         limits.answer_seconds = 5;
     if (limits.stuck_seconds == 0)
         limits.stuck_seconds = 60;
-    vm->watchdog =
-        watchdog_new(&vm->pulse, limits, vm->options.on_stuck, vm->options.context, error);
+    const WatchdogCalls calls = {vm->options.on_stuck, vm->options.stop_wanted,
+                                 vm->options.context};
+    vm->watchdog = watchdog_new(&vm->pulse, limits, &calls, error);
     if (!vm->watchdog || !lua_vm_protect(vm, open_everything, vm, error))
         goto failed;
     return vm;

@@ -37,7 +37,10 @@ typedef struct LuaVmOptions {
     // thread, while the script's thread still runs: mark the run, then end the process. NULL: a
     // line on standard error and _exit(1).
     void (*on_stuck)(void *context, const char *why);
-    void *context; // of both
+    // Whether the run is to end. Asked on the watchdog's thread: a script that does no engine work
+    // for half a second after that is interrupted. NULL: never.
+    bool (*stop_wanted)(void *context);
+    void *context; // of all three
 } LuaVmOptions;
 
 // options may be NULL. The machine is the caller's, to lua_vm_free; the options are copied.

@@ -57,6 +57,7 @@ void lua_vm_enter_engine(lua_State *L) {
 
 void lua_vm_leave_engine(lua_State *L) {
     LuaVm *vm = lua_vm_of(L);
+    atomic_fetch_add(&vm->pulse.engine_calls, 1);
     atomic_fetch_add(&vm->pulse.beats, 1);
     atomic_fetch_sub(&vm->pulse.engine, 1);
 }

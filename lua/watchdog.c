@@ -10,13 +10,12 @@
 
 #include "base/clock.h"
 
-static const double tick_seconds = 0.1;
+static const double tick_seconds = 0.1, unheeded_limit = 0.5;
 
 struct Watchdog {
-    const Pulse *pulse;
+    Pulse *pulse;
     WatchdogLimits limits;
-    void (*on_stuck)(void *context, const char *why);
-    void *context;
+    WatchdogCalls calls;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -37,6 +36,8 @@ static void end_process(void *context, const char *why) {
 typedef struct Silence {
     double unanswered, without_beat;
     unsigned beats;
+    double unheeded; // a stop that is wanted, with no engine work since
+    unsigned engine_calls;
 } Silence;
 
 static void observe(Silence *silence, const Pulse *pulse, double seconds) {
@@ -52,6 +53,22 @@ static void observe(Silence *silence, const Pulse *pulse, double seconds) {
         silence->unanswered = 0;
     else if (!in_engine)
         silence->unanswered += seconds;
+}
+
+// Interrupts a script that does not come to the end of a step by itself.
+static void heed_stop(Silence *silence, Watchdog *watchdog, double seconds) {
+    Pulse *pulse = watchdog->pulse;
+    const WatchdogCalls *calls = &watchdog->calls;
+    unsigned engine_calls = atomic_load(&pulse->engine_calls);
+    bool idle = engine_calls == silence->engine_calls && atomic_load(&pulse->engine) == 0;
+    silence->engine_calls = engine_calls;
+    if (idle && calls->stop_wanted && calls->stop_wanted(calls->context))
+        silence->unheeded += seconds;
+    else
+        silence->unheeded = 0;
+    const char *none = NULL;
+    if (silence->unheeded >= unheeded_limit)
+        atomic_compare_exchange_strong(&pulse->interrupt, &none, "the run was asked to stop");
 }
 
 // Fills `why` and is true when a limit has passed.
@@ -91,11 +108,13 @@ static void *watch(void *argument) {
         double now = clock_seconds(), passed = now - last;
         last = now;
         // A process that was stopped or starved for long has not been silent for so long.
-        observe(&silence, watchdog->pulse, passed > 2 * tick_seconds ? 2 * tick_seconds : passed);
+        passed = passed > 2 * tick_seconds ? 2 * tick_seconds : passed;
+        observe(&silence, watchdog->pulse, passed);
+        heed_stop(&silence, watchdog, passed);
         char why[256];
         if (!told && !watchdog->ending && is_stuck(&silence, watchdog, why, sizeof why)) {
             told = true;
-            watchdog->on_stuck(watchdog->context, why);
+            watchdog->calls.on_stuck(watchdog->calls.context, why);
         }
     }
     pthread_mutex_unlock(&watchdog->lock);
@@ -112,18 +131,16 @@ static int start_thread(Watchdog *watchdog) {
     return failed;
 }
 
-Watchdog *watchdog_new(const Pulse *pulse, WatchdogLimits limits,
-                       void (*on_stuck)(void *context, const char *why), void *context,
+Watchdog *watchdog_new(Pulse *pulse, WatchdogLimits limits, const WatchdogCalls *calls,
                        Error *error) {
     Watchdog *watchdog = malloc(sizeof *watchdog);
     if (!watchdog) {
         error_fail(error, ERROR_MEMORY, "no memory for the script's watchdog");
         return NULL;
     }
-    *watchdog = (Watchdog){.pulse = pulse,
-                           .limits = limits,
-                           .on_stuck = on_stuck ? on_stuck : end_process,
-                           .context = context};
+    *watchdog = (Watchdog){.pulse = pulse, .limits = limits, .calls = *calls};
+    if (!watchdog->calls.on_stuck)
+        watchdog->calls.on_stuck = end_process;
     pthread_condattr_t steady;
     pthread_condattr_init(&steady);
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);

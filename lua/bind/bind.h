@@ -17,6 +17,7 @@ typedef struct Session {
     Run *run;
     Engine *engine;
     const void *tensor_metatable; // compared by address: faster than by name
+    uint64_t samples_a_step;      // of a loop whose data no loader counts; 0: unknown
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     Error refusal;                // set when what ended the script was typed on the command line
     bool finished;                // the run has ended: what it owned is no more

@@ -233,7 +233,9 @@ static int mp_grad(lua_State *L) {
                                .inputs = inputs,
                                .results = results,
                                .input_count = (int)count};
+    lua_vm_enter_engine(L);
     bool done = engine_backward(session_of(L)->engine, output, NULL, &options, &error);
+    lua_vm_leave_engine(L);
     if (!done) {
         for (lua_Integer i = 0; i < count; i++)
             tensor_release(results[i]);

@@ -20,7 +20,10 @@ static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *att
     Error error = {0};
     OpId op = op_of(L);
     Tensor *outputs[OP_MAX_OUTPUTS];
-    if (!op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error))
+    lua_vm_enter_engine(L);
+    bool done = op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error);
+    lua_vm_leave_engine(L);
+    if (!done)
         return bind_raise(L, &error);
     for (int i = results; i < op_table[op].outputs; i++)
         tensor_release(outputs[i]);

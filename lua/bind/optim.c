@@ -211,7 +211,10 @@ static int optimizer_step_method(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     Optimizer *optimizer = *optimizer_slot(L, "step");
-    if (!optimizer_step(optimizer, &error))
+    lua_vm_enter_engine(L);
+    bool done = optimizer_step(optimizer, &error);
+    lua_vm_leave_engine(L);
+    if (!done)
         return bind_raise(L, &error);
     Run *run = session->run;
     if (run->scaler || run->optimizer_count == 0 || run->optimizers[0] != optimizer)
@@ -314,7 +317,11 @@ static int scaler_scale_method(lua_State *L) {
 static int scaler_unscale_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "unscale");
-    if (!scaler_unscale(handle->scaler, optimizer_at(L, 2, "unscale"), &error))
+    Optimizer *optimizer = optimizer_at(L, 2, "unscale");
+    lua_vm_enter_engine(L);
+    bool done = scaler_unscale(handle->scaler, optimizer, &error);
+    lua_vm_leave_engine(L);
+    if (!done)
         return bind_raise(L, &error);
     return 0;
 }
@@ -322,7 +329,11 @@ static int scaler_unscale_method(lua_State *L) {
 static int scaler_step_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "step");
-    if (!scaler_step(handle->scaler, optimizer_at(L, 2, "step"), &error))
+    Optimizer *optimizer = optimizer_at(L, 2, "step");
+    lua_vm_enter_engine(L);
+    bool done = scaler_step(handle->scaler, optimizer, &error);
+    lua_vm_leave_engine(L);
+    if (!done)
         return bind_raise(L, &error);
     return 0;
 }

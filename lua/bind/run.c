@@ -127,12 +127,10 @@ static int run_step_call(lua_State *L) {
     return 1;
 }
 
+// samples_a_step(count): what a step takes, should no loader count it
 static int run_samples_call(lua_State *L) {
-    Run *run = session_of(L)->run;
-    if (!lua_isnoneornil(L, 1))
-        run->samples = (uint64_t)bind_integer(L, "samples", 1, "samples");
-    lua_pushinteger(L, (lua_Integer)run->samples);
-    return 1;
+    session_of(L)->samples_a_step = (uint64_t)bind_integer(L, "samples_a_step", 1, "count");
+    return 0;
 }
 
 static int run_evaluating_call(lua_State *L) {
@@ -264,7 +262,7 @@ static const luaL_Reg functions[] = {
     {"plan", run_plan_call},
     {"epoch", run_epoch_call},
     {"step", run_step_call},
-    {"samples", run_samples_call},
+    {"samples_a_step", run_samples_call},
     {"evaluating", run_evaluating_call},
     {"log", run_log_call},
     {"result", run_result_call},

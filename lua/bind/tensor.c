@@ -469,7 +469,10 @@ static int tensor_backward(lua_State *L) {
     Tensor *seed = bind_optional_tensor(L, "backward", 2, "gradient");
     BackwardOptions options = {.keep_graph =
                                    bind_field_boolean(L, "backward", 3, "keep_graph", false)};
-    if (!engine_backward(session_of(L)->engine, tensor, seed, &options, &error))
+    lua_vm_enter_engine(L);
+    bool done = engine_backward(session_of(L)->engine, tensor, seed, &options, &error);
+    lua_vm_leave_engine(L);
+    if (!done)
         return bind_raise(L, &error);
     return 0;
 }

@@ -273,16 +273,15 @@ end
 
 function train(spec)
     local options = engine.options()
+    local params = settled_params(spec, options)
     local default, rules = settled_precision(spec.precision)
     engine.configure(spec.name, default, rules)
-    local run = run_new(settled_params(spec, options), options)
+    local run = run_new(params, options)
     if not spec.run then return run_declared(spec, run) end
     if math.type(run.params.steps) == "integer" then engine.plan(run.params.steps, 0) end
+    -- Data that no loader counts: as many as the parameters say a step takes.
+    if math.type(params.batch) == "integer" then engine.samples_a_step(params.batch) end
     spec.run(run)
-    -- Data that no loader counted: as many as the parameters say a step takes.
-    if engine.samples() == 0 and math.type(run.params.batch) == "integer" then
-        engine.samples(engine.step() * run.params.batch)
-    end
 end
 
 return public

@@ -14,6 +14,10 @@ void cli_limit_spinning(char **arguments) {
     static const char setting[] = "GOMP_SPINCOUNT", rounds[] = "2000"; // about 100 µs
     if (getenv(setting) || getenv("OMP_WAIT_POLICY") || setenv(setting, rounds, 1) != 0)
         return;
-    execv("/proc/self/exe", arguments);
-    // Where that cannot be done, it trains all the same.
+    char path[4096]; // the name that process lists show comes from it
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length <= 0)
+        return; // it trains all the same
+    path[length] = 0;
+    execv(path, arguments);
 }

@@ -79,7 +79,11 @@ return mp.experiment {
             { params = decayed, weight_decay = p.decay }, { params = plain, weight_decay = 0 },
         }, {
             lr = p.lr, betas = { 0.9, 0.95 },
-            schedule = mp.optim.schedule.cosine { warmup = math.min(p.warmup, p.steps // 2), total = p.steps, floor = p.lr / 10 },
+            schedule = mp.optim.schedule.cosine {
+                warmup = math.min(p.warmup, p.steps // 2),
+                total = p.steps,
+                floor = p.lr / 10,
+            },
         })
         local scaler = run:scaler()
         local parameters = model:parameters()

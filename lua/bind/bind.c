@@ -30,7 +30,7 @@ void bind_metatable(lua_State *L, Session *session, const char *name, const luaL
 // "mp/something.lua".
 static void push_place(lua_State *L) {
     lua_Debug at;
-    for (int level = 1; level < 64 && lua_getstack(L, level, &at); level++) {
+    for (int level = 1; level < 1024 && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
         if (at.currentline > 0 && strncmp(at.short_src, "mp/", 3) != 0) {
             lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);

@@ -93,9 +93,15 @@ void run_tell_skip(RunState *state) {
     run_event(run, text);
 }
 
-// 20 skips in a row that the scale can do nothing about: going on is pointless.
+// Skips in a row that the scale could do nothing about: those on its way down are not among them.
+static int pointless_skips(const Run *run) {
+    return run->scaler ? (int)scaler_state(run->scaler).skips_at_floor : run->skips_in_a_row;
+}
+
+// 20 of them: going on is pointless.
 static bool fail_at_floor(RunState *state, Error *error) {
     Run *run = &state->run;
+    int skips = pointless_skips(run);
     run_read_pending(state, INT64_MAX);
     bool is_bad = state->bad_loss_step >= run->step - 2;
     run_tell_skip(state);
@@ -108,19 +114,17 @@ static bool fail_at_floor(RunState *state, Error *error) {
                                : "backward: the loss is finite as far as it was logged";
     run_diagnose(run, "scale_floor", culprit,
                  "%d steps in a row skipped with %s; first not finite: the gradient of %s (%s)",
-                 run->skips_in_a_row, scale, culprit, where);
+                 skips, scale, culprit, where);
     return error_fail(
         error, ERROR_FAILED,
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
         "the first gradient that is not finite is that of %s (%s); set that layer to "
         "bf16 or fp32 with --layer, lower the learning rate, or check the data",
-        run->skips_in_a_row, scale, culprit, where);
+        skips, scale, culprit, where);
 }
 
 static bool is_stuck(const Run *run) {
-    if (run->skips_in_a_row < RUN_SKIPS_AT_FLOOR)
-        return false;
-    return !run->scaler || scaler_state(run->scaler).skips_at_floor >= RUN_SKIPS_AT_FLOOR;
+    return run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR && pointless_skips(run) >= RUN_SKIPS_AT_FLOOR;
 }
 
 static bool count_skip(RunState *state, double scale_before, const char *culprit, Error *error) {

@@ -1,0 +1,322 @@
+#!/bin/sh
+# Faults of scripts and of what scripts ask for: each is one line that names cause and place, the
+# right exit status, and never the end of the program. Rows 1 to 19 of the list of faults.
+. "$(dirname "$0")/faults.sh"
+
+# ---- 1: syntax and run-time errors --------------------------------------------------------------
+
+printf 'local mp = require "mp"\nlocal x = = 1\n' >"$dir/syntax_error.lua"
+refused syntax_error 'syntax_error.lua:2:' "near '='"
+
+printf 'return 1\n' >"$dir/no_experiment.lua"
+refused no_experiment 'no_experiment.lua' 'mp.experiment'
+
+experiment run_time_error <<'LUA'
+local t = nil
+t.x = 1
+LUA
+refused run_time_error 'run_time_error.lua:3:' 'nil'
+
+experiment error_with_a_table <<'LUA'
+error({ code = 1 })
+LUA
+refused error_with_a_table 'table'
+
+experiment error_in_a_layer <<'LUA'
+local net = run:model(nn.Sequential { nn.Linear(8, 4):named "fc2" })
+net(mp.randn(2, 7))
+LUA
+refused error_in_a_layer 'error_in_a_layer.lua:3:' 'fc2' '7' '8'
+
+experiment escapes_in_a_message <<'LUA'
+error("red \27[31m text\nsecond line")
+LUA
+run_case escapes_in_a_message
+wants_status 1
+wants_one_line
+if grep -q "$(printf '\033')" "$dir/err"; then fault "an escape reached the terminal"; fi
+verdict escapes_in_a_message
+
+# ---- 2, 3, 5: scripts without end ---------------------------------------------------------------
+
+# interrupt NAME TENTHS: starts it, sends SIGINT after half a second, and waits so long for its end.
+interrupt() {
+    "$MPBENCH" run "$dir/$1.lua" -d cpu --threads 1 --quiet --json >"$dir/out" 2>"$dir/err" </dev/null &
+    pid=$!
+    sleep 0.5
+    why=
+    kill -0 "$pid" 2>/dev/null || fault "it ended by itself: $(shown "$dir/err")"
+    kill -INT "$pid" 2>/dev/null
+    waited=0
+    while kill -0 "$pid" 2>/dev/null && [ "$waited" -lt "$2" ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    kill -0 "$pid" 2>/dev/null && fault "it still ran $waited tenths of a second after SIGINT"
+    kill -KILL "$pid" 2>/dev/null
+    wait "$pid"
+    status=$?
+}
+
+# It ends within a few seconds, as stopped.
+answers() {
+    interrupt "$1" 40
+    wants_status 130
+    wants_json '"status":"stopped"'
+    verdict "$1"
+}
+
+# A library call that nothing can interrupt: the watchdog ends the process, and says why.
+never_returns() {
+    interrupt "$1" 80
+    wants_status 1
+    wants_text 'mpbench: the script has not ended' 'library call'
+    verdict "$1"
+}
+
+experiment endless_loop <<'LUA'
+while true do end
+LUA
+answers endless_loop
+
+experiment endless_loop_in_pcall <<'LUA'
+while true do pcall(function() while true do end end) end
+LUA
+answers endless_loop_in_pcall
+
+experiment endless_loop_in_a_coroutine <<'LUA'
+while true do
+    local co = coroutine.wrap(function() while true do end end)
+    pcall(co)
+end
+LUA
+answers endless_loop_in_a_coroutine
+
+experiment endless_loop_of_steps <<'LUA'
+local net = run:model(nn.Linear(4, 4))
+local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1e-3 }), run:scaler()
+while true do
+    opt:zero_grad()
+    scaler:scale(F.mse(net(mp.randn(2, 4)), mp.zeros(2, 4))):backward()
+    scaler:step(opt)
+    scaler:update()
+end
+LUA
+answers endless_loop_of_steps
+
+experiment endless_pattern <<'LUA'
+string.find(string.rep("a", 200), string.rep("a*", 100) .. "b")
+LUA
+never_returns endless_pattern
+
+# ---- 4, 8, 9, 10: what a script does not get ----------------------------------------------------
+
+experiment gc_metamethod <<'LUA'
+setmetatable({}, { __gc = function() while true do end end })
+LUA
+refused gc_metamethod 'gc_metamethod.lua:2:' '__gc'
+
+experiment bytecode <<'LUA'
+assert(load(string.char(27) .. "Lua", "chunk", "b"))
+LUA
+refused bytecode 'bytecode.lua:2:'
+
+for name in io.open os.execute debug.getinfo package.loadlib; do
+    case_file=absent_$(echo "$name" | tr . _)
+    echo "local f = $name" | experiment "$case_file"
+    refused "$case_file" "$case_file.lua:2:" "${name%%.*}" '--trust'
+done
+
+experiment tensor_metatable <<'LUA'
+getmetatable(mp.zeros(1)).__index = nil
+LUA
+refused tensor_metatable 'tensor_metatable.lua:2:'
+
+experiment string_metatable <<'LUA'
+getmetatable("").__index = nil
+LUA
+refused string_metatable 'string_metatable.lua:2:'
+
+experiment module_tampering <<'LUA'
+mp.zerros(1)
+LUA
+refused module_tampering 'module_tampering.lua:2:' 'mp.zerros' 'zeros'
+
+# ---- 6, 7: memory and depth ---------------------------------------------------------------------
+
+experiment string_of_8_gib <<'LUA'
+string.rep("x", 8 * 2 ^ 30 // 1 | 0)
+LUA
+refused string_of_8_gib 'string_of_8_gib.lua:2:' 'memory'
+
+experiment string_that_doubles <<'LUA'
+local s = "xxxxxxxxxxxxxxxx"
+while true do s = s .. s end
+LUA
+refused string_that_doubles 'string_that_doubles.lua:3:' 'script memory limit'
+
+experiment table_without_end <<'LUA'
+local t = {}
+for i = 1, 2 ^ 40 do t[i] = i end
+LUA
+refused table_without_end 'table_without_end.lua:3:' 'script memory limit'
+
+experiment tensor_past_memory <<'LUA'
+mp.zeros(2 ^ 31, 2 ^ 20)
+LUA
+refused tensor_past_memory 'tensor_past_memory.lua:2:'
+
+experiment endless_recursion <<'LUA'
+local function f() return 1 + f() end
+f()
+LUA
+refused endless_recursion 'endless_recursion.lua:2:' 'stack overflow'
+
+experiment a_million_arguments <<'LUA'
+local t = {}
+for i = 1, 10000000 do t[i] = i end
+print(table.unpack(t))
+LUA
+refused a_million_arguments 'a_million_arguments.lua:4:' 'too many'
+
+experiment a_module_in_itself <<'LUA'
+local Net = nn.class "Net"
+function Net:forward(x) return self(x) end
+Net()(mp.zeros(1))
+LUA
+refused a_module_in_itself 'a_module_in_itself.lua:4:' 'nested'
+
+# ---- 11: wrong arguments ------------------------------------------------------------------------
+
+# Every call must be refused with a message that begins with file:line and names what is asked for.
+experiment wrong_arguments <<'LUA'
+local w = nn.Parameter(mp.zeros(2, 2))
+local calls = {
+    { "dimension", function() mp.zeros(-1) end },
+    { "size", function() mp.zeros(2 ^ 63) end },
+    { "size", function() mp.zeros(0 / 0) end },
+    { "high", function() mp.randint(0, 4) end },
+    { "lr", function() mp.optim.SGD({ w }, { lr = -1 }) end },
+    { "lr", function() mp.optim.SGD({ w }, { lr = 0 / 0 }) end },
+    { "lr", function() mp.optim.SGD({ w }, { lr = "much" }) end },
+    { "mass", function() mp.optim.SGD({ w }, { lr = 1, mass = 1 }) end },
+    { "momentum", function() mp.optim.SGD({ w }, { lr = 1, momentum = -1 }) end },
+    { "eps", function() mp.optim.Adam({ w }, { lr = 1, eps = 1e-60 }) end },
+    { "beta", function() mp.optim.Adam({ w }, { lr = 1, betas = { 1, 1 } }) end },
+    { "growth", function() mp.scaler { growth = 0.5 } end },
+    { "init", function() mp.scaler { init = 0 / 0 } end },
+    { "pytorch", function() mp.scaler "pytorch" end },
+    { "batch", function() mp.data.tensors { x = mp.zeros(4, 1), batch = -1 } end },
+    { "batch", function() mp.data.tensors { x = mp.zeros(4, 1), batch = 2 ^ 63 } end },
+    { "x", function() mp.data.tensors { x = 1, batch = 1 } end },
+    { "in", function() nn.Linear(0, 4) end },
+    { "out", function() nn.Linear(4, "4") end },
+    { "kernel", function() nn.Conv2d(1, 1, 0) end },
+    { "p", function() F.dropout(w, 1.5) end },
+    { "relu", function() F.relu(1) end },
+    { "fp15", function() w:to "fp15" end },
+    { "fp15", function() mp.autocast("fp15", print) end },
+    { "reshape", function() w:reshape(3, 3) end },
+    { "matmul", function() F.matmul(mp.zeros(2, 3), mp.zeros(2, 3)) end },
+    { "seed", function() mp.seed "x" end },
+    { "clip", function() mp.optim.clip_norm({ w }, -1) end },
+}
+local bad = {}
+for i, call in ipairs(calls) do
+    local done, message = pcall(call[2])
+    message = tostring(message)
+    if done or not message:find("^%S*wrong_arguments.lua:%d+:") or not message:find(call[1], 1, true) then
+        bad[#bad + 1] = ("call %d should name '%s': %s"):format(i, call[1], done and "let through" or message)
+    end
+end
+if #bad > 0 then error(table.concat(bad, "; ")) end
+LUA
+passes wrong_arguments
+
+# ---- 12: things that are over -------------------------------------------------------------------
+
+experiment loader_after_its_end <<'LUA'
+local loader = mp.data.tensors { x = mp.zeros(4, 1), batch = 2 }
+for _ = 1, 3 do
+    local n = 0
+    for b in loader do n = n + b.count end
+    assert(n == 4, "an epoch gave " .. n)
+end
+LUA
+passes loader_after_its_end
+
+experiment graph_walked_twice <<'LUA'
+local w = nn.Parameter(mp.ones(2))
+local loss = (w * w):sum()
+loss:backward()
+loss:backward()
+LUA
+refused graph_walked_twice 'graph_walked_twice.lua:5:' 'walked'
+
+# ---- 14 to 19: data that is not there or not right ----------------------------------------------
+
+mkdir "$dir/folder"
+mkfifo "$dir/pipe"
+: >"$dir/empty"
+printf '\000\000\010\003\000\000\000\002' >"$dir/cut_header"
+printf '\000\000\010\003\000\000\000\002\000\000\000\002\000\000\000\002abc' >"$dir/cut_body"
+printf '\001\002\003\004\000\000\000\002\000\000\000\002' >"$dir/bad_magic"
+printf '\000\000\010\003\002\000\000\000\002\000\000\000\002\000\000\000abcdefgh' >"$dir/little_endian"
+printf '\000\000\010\003\177\377\377\377\177\377\377\377\177\377\377\377' >"$dir/overflow"
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >"$dir/images"
+printf '\000\000\010\001\000\000\000\003\000\001\002' >"$dir/labels3"
+printf '\000\000\010\001\000\000\000\002\000\011' >"$dir/labels2"
+printf '\037\213\010\000\000\000\000\000\000\003garbage' >"$dir/damaged.gz"
+
+# idx NAME IMAGES LABELS TEXT ..
+idx() {
+    idx_case=$1
+    printf 'mp.data.idx { images = "%s", labels = "%s", classes = 4, batch = 1 }\n' \
+        "$dir/$2" "$dir/$3" | experiment "$idx_case"
+    shift 3
+    refused "$idx_case" "$idx_case.lua:2:" "$@"
+}
+idx data_missing nowhere labels2 nowhere 'No such file'
+idx data_a_folder folder labels2 folder
+idx data_a_fifo pipe labels2 pipe
+idx data_empty empty labels2 empty
+idx data_cut_header cut_header labels2 cut_header
+idx data_cut_body cut_body labels2 cut_body
+idx data_bad_magic bad_magic labels2 bad_magic
+idx data_little_endian little_endian labels2 little_endian
+idx data_overflow overflow labels2 overflow
+idx data_damaged_gzip damaged.gz labels2 damaged.gz
+idx data_other_count images labels3 2 3
+idx data_label_past_classes images labels2 9 4
+
+mkdir "$dir/cifar"
+for part in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5; do
+    printf 'short' >"$dir/cifar/$part.bin"
+done
+printf 'mp.data.cifar10 { dir = "%s", batch = 1 }\n' "$dir/cifar" | experiment data_cifar_size
+refused data_cifar_size 'data_cifar_size.lua:2:' 'data_batch_1.bin' '3073'
+
+# ---- usage --------------------------------------------------------------------------------------
+
+usage() {
+    run_case "$@"
+    wants_status 2
+    wants_one_line
+}
+
+experiment fine <<'LUA'
+print "unused"
+LUA
+sed -i 's/name = "fault"/name = "fault", params = { lr = 0.1 }/' "$dir/fine.lua"
+usage fine --set rl=1
+wants_text '--set rl' 'lr'
+verdict usage_unknown_parameter
+usage fine --set lr=much
+wants_text '--set lr=much' 'number'
+verdict usage_parameter_of_another_type
+usage fine --precision fp15
+wants_text 'fp15' 'fp16'
+verdict usage_unknown_precision
+usage nowhere_at_all
+wants_text 'nowhere_at_all'
+verdict usage_no_such_file

@@ -1,3 +1,4 @@
+#!/bin/sh
 # What the scripts beside this one share: experiments written on the spot, run by the real binary,
 # and what must come of them. Sourced by sh. One "ok" or "not ok" line a case.
 set -u

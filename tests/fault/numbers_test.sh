@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what faults.sh sets and reads
 # Numbers that go wrong: not finite in the data, the loss or the gradients, scales at their end,
 # gradients of zero, precision changed in the middle, and calls of the scaler out of turn. Rows 61
 # to 65 of the list of faults.

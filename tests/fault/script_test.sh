@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what faults.sh sets and reads
 # Faults of scripts and of what scripts ask for: each is one line that names cause and place, the
 # right exit status, and never the end of the program. Rows 1 to 19 of the list of faults.
 . "$(dirname "$0")/faults.sh"

@@ -69,8 +69,10 @@ static int create_filled(lua_State *L, const char *name, double value, int first
     Error error = {0};
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, name, first, shape);
-    return bind_push_tensor(
-        L, op_fill(session_of(L)->engine, FORMAT_FP32, ndim, shape, value, &error), &error);
+    Tensor *tensor = op_fill(session_of(L)->engine, FORMAT_FP32, ndim, shape, value, &error);
+    if (!tensor)
+        error_prefix(&error, "%s", name);
+    return bind_push_tensor(L, tensor, &error);
 }
 
 static int mp_zeros(lua_State *L) {
@@ -87,8 +89,10 @@ static int create_random(lua_State *L, OpId op, const char *name, double a, doub
     Error error = {0};
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, name, first, shape);
-    return bind_push_tensor(L, op_random(session_of(L)->engine, op, ndim, shape, a, b, &error),
-                            &error);
+    Tensor *tensor = op_random(session_of(L)->engine, op, ndim, shape, a, b, &error);
+    if (!tensor)
+        error_prefix(&error, "%s", name);
+    return bind_push_tensor(L, tensor, &error);
 }
 
 static int mp_randn(lua_State *L) {

@@ -110,6 +110,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         } else {
             used = tensor_hold(input);
             prepared->edge[i] = tensor_hold(input);
+            if (formats->cast_inputs && input->parameter) // a bias: its gradient is stored low too
+                parameter_of(input)->round_to = formats->compute;
         }
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = dense_copy(engine, used, error);

@@ -173,11 +173,13 @@ static void weights_get_fp32_gradients_through_low_copies(void) {
                                  MEMORY_WEIGHTS, NULL);
     CHECK(parameter_attach(w, "w", 0, false, NULL));
     engine->autocast.enabled = true;
+    Tensor *bias = vector(2, (float[]){0, 0});
+    CHECK(parameter_attach(bias, "bias", 0, true, NULL));
     // Made once while gradients are off: the copy must not cut the graph made later.
     tape_set_enabled(engine->tape, false);
     tensor_release(op_three(engine, OP_linear, x, w, NULL, NULL, NULL));
     tape_set_enabled(engine->tape, true);
-    Tensor *y = op_three(engine, OP_linear, x, w, NULL, NULL, &error);
+    Tensor *y = op_three(engine, OP_linear, x, w, bias, NULL, &error);
     CHECK_INT(y->view.format, FORMAT_BF16);
     Tensor *loss = op_one(engine, OP_sum, y, NULL, &error);
     CHECK_INT(loss->view.format, FORMAT_FP32);
@@ -185,6 +187,8 @@ static void weights_get_fp32_gradients_through_low_copies(void) {
     CHECK(w->grad && w->grad->view.format == FORMAT_FP32);
     CHECK(x->grad && x->grad->view.format == FORMAT_FP32);
     CHECK_INT(parameter_of(w)->round_to, FORMAT_BF16);
+    CHECK_INT(parameter_of(bias)->round_to, FORMAT_BF16);
+    CHECK(bias->grad && bias->grad->view.format == FORMAT_FP32);
     float gradient[6] = {0};
     CHECK(tensor_read(w->grad, gradient, NULL));
     CHECK_NEAR(gradient[4], 2, 0);
@@ -192,6 +196,7 @@ static void weights_get_fp32_gradients_through_low_copies(void) {
     tensor_release(y);
     tensor_release(x);
     tensor_release(w);
+    tensor_release(bias);
     engine_close();
 }
 

@@ -107,16 +107,20 @@ static bool describe_pixels(Layouts *layouts, int slot, const ConvProblem *probl
 
 // Weights [O,KH,KW,C/groups]; the library may take them in any order that it likes better.
 static bool describe_weights(Layouts *layouts, const ConvProblem *problem, Format format) {
-    int64_t groups = problem->groups;
-    dnnl_dims_t grouped = {groups, problem->filters / groups, problem->channels / groups,
-                           problem->kernel[0], problem->kernel[1]};
-    bool plain = groups == 1;
+    bool plain = problem->groups == 1;
+    dnnl_dims_t dims;
+    int count = 0;
+    if (!plain)
+        dims[count++] = problem->groups;
+    dims[count++] = problem->filters / problem->groups;
+    dims[count++] = problem->channels / problem->groups;
+    dims[count++] = problem->kernel[0];
+    dims[count++] = problem->kernel[1];
+    dnnl_data_type_t type = data_type(format);
+    dnnl_format_tag_t ours = plain ? dnnl_ohwi : dnnl_gohwi;
     layouts->used[SLOT_WEIGHT] = true;
-    return ok(dnnl_memory_desc_init_by_tag(&layouts->ours[SLOT_WEIGHT], plain ? 4 : 5,
-                                           plain ? grouped + 1 : grouped, data_type(format),
-                                           plain ? dnnl_ohwi : dnnl_gohwi)) &&
-           ok(dnnl_memory_desc_init_by_tag(&layouts->wanted[SLOT_WEIGHT], plain ? 4 : 5,
-                                           plain ? grouped + 1 : grouped, data_type(format),
+    return ok(dnnl_memory_desc_init_by_tag(&layouts->ours[SLOT_WEIGHT], count, dims, type, ours)) &&
+           ok(dnnl_memory_desc_init_by_tag(&layouts->wanted[SLOT_WEIGHT], count, dims, type,
                                            dnnl_format_tag_any));
 }
 

@@ -9,7 +9,7 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 DATADIR := $(PREFIX)/share/mpbench
-CC     ?= gcc
+CC      ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -69,7 +69,7 @@ $(BUILD)/mpbench: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
 # The list changes when a source file comes or goes, so that nothing stale stays in the archive.
 $(BUILD)/libmpbench.a: $(ENGINE) $(BUILD)/objects.list
 	@rm -f $@
-	ar rcs $@ $(ENGINE)
+	@echo "ar rcs $@"; ar rcs $@ $(ENGINE)
 
 $(BUILD)/%.o: %.c | $(BUILD)/deps.stamp
 	@mkdir -p $(@D)

@@ -21,6 +21,11 @@ endif
 # Begins a recipe that takes long: what it prints shows at once (and -n does not run it).
 LIVE = +@$(if $(findstring n,$(firstword -$(MAKEFLAGS))),exit;)
 
+# A line a file; V=1 shows the commands.
+ifeq ($(V),)
+say = @echo "  $(1) $@";
+endif
+
 include packages.mk
 
 VERSION := 0.1.0
@@ -64,21 +69,21 @@ ENGINE  := $(PLAIN_O) $(SIMD_O) $(AMX_O) $(BUILD)/lua/embedded.o
 all: $(BUILD)/mpbench
 
 $(BUILD)/mpbench: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(call say,link)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # The list changes when a source file comes or goes, so that nothing stale stays in the archive.
 $(BUILD)/libmpbench.a: $(ENGINE) $(BUILD)/objects.list
 	@rm -f $@
-	@echo "ar rcs $@"; ar rcs $@ $(ENGINE)
+	$(call say,ar)ar rcs $@ $(ENGINE)
 
 $(BUILD)/%.o: %.c | $(BUILD)/deps.stamp
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 define SIMD_RULE
 $(BUILD)/%.$(1).o: %.c | $(BUILD)/deps.stamp
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) -DMPBENCH_ISA=$(1) $$(CFLAGS) -O3 -fno-trapping-math $$(ISA_FLAGS_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
+	$$(call say,cc)$$(CC) $$(CPPFLAGS) -DMPBENCH_ISA=$(1) $$(CFLAGS) -O3 -fno-trapping-math $$(ISA_FLAGS_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach i,$(ISAS),$(eval $(call SIMD_RULE,$(i))))
 
@@ -99,10 +104,10 @@ $(BUILD)/%.list: FORCE
 # The Lua half of the module `mp`, compiled into the binary as text.
 $(BUILD)/lua/embedded.c: $(LUA_MP) lua/embed.sh
 	@mkdir -p $(@D)
-	sh lua/embed.sh $(LUA_MP) > $@.part && mv $@.part $@
+	$(call say,lua)sh lua/embed.sh $(LUA_MP) > $@.part && mv $@.part $@
 
 $(BUILD)/lua/embedded.o: $(BUILD)/lua/embedded.c
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- tests --------------------------------------------------------------------------------------
 
@@ -112,7 +117,7 @@ TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 
 $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
+	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(filter-out %_test.c %.h %.def %.a,$^) $(filter %.a,$^) $(LDLIBS)
 
 # What the conformance tests share.
@@ -131,7 +136,7 @@ FUZZ_EXECUTIONS ?= 1000000
 
 $(FUZZ_BIN) $(BENCH_BIN): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(BUILD)/libmpbench.a $(LDLIBS)
 
 soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)

@@ -6,14 +6,15 @@ export GOMP_SPINCOUNT=2000 # src/cli/spin.c says why
 log=$(mktemp)
 trap 'rm -f "$log" "$log.one"' EXIT
 run() {
+    for name in "$@"; do :; done # the last word: sh is none
     started=$(date +%s)
     "$@" >"$log.one" 2>&1
     status=$?
     grep -E '^(ok|not ok|skip) ' "$log.one" >>"$log"
     if [ "$status" -ne 0 ] && ! grep -q '^not ok ' "$log.one"; then
-        echo "not ok $1: exit status $status: $(tail -n 3 "$log.one" | tr '\n' ' ')" >>"$log"
+        echo "not ok $name: exit status $status: $(tail -n 3 "$log.one" | tr '\n' ' ')" >>"$log"
     fi
-    printf '%s: %s ok, %s failed, %s s\n' "${1#build/}" "$(grep -c '^ok ' "$log.one")" \
+    printf '%s: %s ok, %s failed, %s s\n' "${name#build/}" "$(grep -c '^ok ' "$log.one")" \
         "$(grep -c '^not ok ' "$log.one")" "$(($(date +%s) - started))"
     grep -E '^not ok ' "$log.one"
 }

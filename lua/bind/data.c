@@ -10,7 +10,8 @@
 static const char loader_type[] = "mp.loader";
 
 typedef struct LoaderHandle {
-    Loader *loader;
+    Loader *loader; // NULL until its data is there
+    LoaderOptions options;
 } LoaderHandle;
 
 static LoaderHandle *loader_at(lua_State *L, const char *function) {
@@ -111,16 +112,14 @@ static int loader_gc(lua_State *L) {
     return 0;
 }
 
-// Takes over the reference to `dataset`; the loader's options come from the table at index 1.
-static int push_loader(lua_State *L, const char *function, Dataset *dataset, const Error *failed) {
-    if (!dataset)
-        return bind_raise(L, failed);
-    Error error = {0};
+// An empty loader on top of the stack, with its options from the table at index 1. It is made
+// before its data, so that nothing that Lua raises leaves a data set behind.
+static LoaderHandle *push_handle(lua_State *L, const char *function) {
     Session *session = session_of(L);
     LoaderHandle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
     handle->loader = NULL;
     luaL_setmetatable(L, loader_type);
-    LoaderOptions options = {
+    handle->options = (LoaderOptions){
         .batch = bind_field_integer(L, function, 1, "batch", 32),
         .shuffle = bind_field_boolean(L, function, 1, "shuffle", false),
         .drop_last = bind_field_boolean(L, function, 1, "drop_last", false),
@@ -128,7 +127,16 @@ static int push_loader(lua_State *L, const char *function, Dataset *dataset, con
         .seed = (uint64_t)bind_field_integer(L, function, 1, "seed",
                                              (int64_t)session->run->options->seed),
     };
-    handle->loader = loader_new(dataset, &options, &error);
+    return handle;
+}
+
+// Takes over the reference to `dataset`; NULL raises `failed`. The handle lies on top of the stack.
+static int open_loader(lua_State *L, const char *function, LoaderHandle *handle, Dataset *dataset,
+                       const Error *failed) {
+    if (!dataset)
+        return bind_raise(L, failed);
+    Error error = {0};
+    handle->loader = loader_new(dataset, &handle->options, &error);
     dataset_release(dataset);
     if (!handle->loader) {
         error_prefix(&error, "%s", function);
@@ -152,7 +160,8 @@ static int data_fashion_mnist(lua_State *L) {
     Error error = {0};
     bind_known_fields(L, "fashion_mnist", 1, known);
     bool training = wants_training(L, "fashion_mnist");
-    return push_loader(L, "fashion_mnist", dataset_from_fashion(training, &error), &error);
+    LoaderHandle *handle = push_handle(L, "fashion_mnist");
+    return open_loader(L, "fashion_mnist", handle, dataset_from_fashion(training, &error), &error);
 }
 
 static int data_idx(lua_State *L) {
@@ -164,7 +173,8 @@ static int data_idx(lua_State *L) {
     if (!images || !labels)
         return bind_error(L, "idx: images and labels: the paths of two IDX files are needed");
     int32_t classes = (int32_t)bind_field_integer(L, "idx", 1, "classes", 0);
-    return push_loader(L, "idx", dataset_from_idx(images, labels, classes, &error), &error);
+    LoaderHandle *handle = push_handle(L, "idx");
+    return open_loader(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
 }
 
 static int data_cifar10(lua_State *L) {
@@ -175,7 +185,9 @@ static int data_cifar10(lua_State *L) {
     if (!folder)
         return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
     bool training = wants_training(L, "cifar10");
-    return push_loader(L, "cifar10", dataset_from_cifar10(folder, training, &error), &error);
+    LoaderHandle *handle = push_handle(L, "cifar10");
+    return open_loader(L, "cifar10", handle, dataset_from_cifar10(folder, training, &error),
+                       &error);
 }
 
 // text{path =, context =, batch =, split =, share =}: without a path, the licence texts that every
@@ -195,6 +207,7 @@ static int data_text(lua_State *L) {
                           share);
     int paths = 1;
     const char *const *found = path ? &path : text_default_paths(&paths);
+    LoaderHandle *handle = push_handle(L, "text");
     Text *text = text_read(found, paths, &error);
     if (!text)
         return bind_raise(L, &error);
@@ -202,7 +215,7 @@ static int data_text(lua_State *L) {
     Dataset *dataset = dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
                                          path ? path : "the system's licence texts", &error);
     text_release(text);
-    return push_loader(L, "text", dataset, &error);
+    return open_loader(L, "text", handle, dataset, &error);
 }
 
 // A tensor's elements in a userdata on top of the stack, described for the data room.
@@ -231,7 +244,8 @@ static int data_tensors(lua_State *L) {
     if (has_target)
         y = tensor_field(L, "y");
     int32_t classes = (int32_t)bind_field_integer(L, "tensors", 1, "classes", 0);
-    return push_loader(L, "tensors",
+    LoaderHandle *handle = push_handle(L, "tensors");
+    return open_loader(L, "tensors", handle,
                        dataset_from_tensors(&x, has_target ? &y : NULL, classes, &error), &error);
 }
 
@@ -247,13 +261,14 @@ static int data_synthetic(lua_State *L) {
         return bind_error(L, "synthetic: shape: the sizes of one sample are needed, as in {128}");
     int ndim = bind_sizes(L, "synthetic", lua_gettop(L), shape);
     lua_pop(L, 1);
-    Dataset *dataset =
-        dataset_synthetic(bind_field_integer(L, "synthetic", 1, "first", 0),
-                          bind_field_integer(L, "synthetic", 1, "count", 1024), ndim, shape,
-                          (int32_t)bind_field_integer(L, "synthetic", 1, "classes", 10),
-                          bind_field_number(L, "synthetic", 1, "separation", 1),
-                          session_of(L)->run->options->seed, &error);
-    return push_loader(L, "synthetic", dataset, &error);
+    int64_t first = bind_field_integer(L, "synthetic", 1, "first", 0);
+    int64_t count = bind_field_integer(L, "synthetic", 1, "count", 1024);
+    int32_t classes = (int32_t)bind_field_integer(L, "synthetic", 1, "classes", 10);
+    double separation = bind_field_number(L, "synthetic", 1, "separation", 1);
+    LoaderHandle *handle = push_handle(L, "synthetic");
+    Dataset *dataset = dataset_synthetic(first, count, ndim, shape, classes, separation,
+                                         session_of(L)->run->options->seed, &error);
+    return open_loader(L, "synthetic", handle, dataset, &error);
 }
 
 static const luaL_Reg methods[] = {{"len", loader_length},

@@ -35,8 +35,10 @@ void columns_clear(const Columns *columns, void *memory, int workers) {
 }
 
 static void fold_up(const Columns *columns, double *sums) {
-    for (int64_t i = columns->channels; i < columns->width; i++)
-        sums[i % columns->channels] += sums[i];
+    const double *next = sums + columns->channels;
+    for (int64_t fold = 1; fold < columns->fold; fold++, next += columns->channels)
+        for (int64_t i = 0; i < columns->channels; i++)
+            sums[i] += next[i];
 }
 
 void columns_total(const Columns *columns, void *memory, int workers) {

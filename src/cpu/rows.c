@@ -141,6 +141,30 @@ static bool check_classes(const Device *device, const View *classes, int64_t row
     return true;
 }
 
+// So many classes are fewer than a vector or two hold: several rows are one piece of work.
+enum { SHORT_ROW = 32 };
+
+// As many whole rows from `row` on as a block holds, as fp32.
+static const float *short_rows_in(const Rows *rows, const View *view, int64_t row, int64_t end,
+                                  int64_t *count, float buffer[CPU_BLOCK]) {
+    *count = cpu_smaller(CPU_BLOCK / rows->width, end - row);
+    const void *source = cpu_at(view, row * rows->width);
+    if (view->format == FORMAT_FP32)
+        return source;
+    cpu_load(rows->device, view->format, source, buffer, *count * rows->width);
+    return buffer;
+}
+
+static void cross_entropy_short_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Rows *rows = context;
+    float buffer[CPU_BLOCK];
+    for (int64_t row = begin, count; row < end; row += count) {
+        const float *x = short_rows_in(rows, &rows->call->input[0], row, end, &count, buffer);
+        rows->table->short_log_sums(x, rows->numbers + row, count, rows->width);
+    }
+}
+
 static void cross_entropy_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
     float *sums = rows->numbers;
@@ -160,7 +184,8 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
         return false;
     if (call->output[1].data) // the sums are kept for the gradient
         rows.numbers = call->output[1].data;
-    rows_run(&rows, exponential_cost, cross_entropy_task);
+    rows_run(&rows, exponential_cost,
+             rows.width <= SHORT_ROW ? cross_entropy_short_task : cross_entropy_task);
     const float *sums = rows.numbers;
     double loss = 0;
     for (int64_t row = 0; row < rows.count; row++) {
@@ -173,6 +198,30 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     }
     cpu_set_number(device, &call->output[0], counted ? (float)(loss / (double)counted) : 0);
     return true;
+}
+
+static void cross_entropy_backward_short_task(void *context, int64_t begin, int64_t end,
+                                              int thread) {
+    (void)thread;
+    const Rows *rows = context;
+    const View *input = rows->call->input;
+    const float *sums = input[2].data;
+    Result result = result_of(rows->device, &rows->call->output[0]);
+    float buffer[CPU_BLOCK], gradient[CPU_BLOCK];
+    for (int64_t row = begin, count; row < end; row += count) {
+        const float *x = short_rows_in(rows, &input[1], row, end, &count, buffer);
+        float *dx = result_begin(&result, row * rows->width, gradient);
+        rows->table->short_cross_entropy_backward(x, dx, count, rows->width, sums + row,
+                                                  rows->factor);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t class = cpu_index(rows->device, &input[3], row + i);
+            if (class < 0)
+                memset(dx + i * rows->width, 0, (size_t)rows->width * sizeof *dx);
+            else
+                dx[i * rows->width + class] -= rows->factor;
+        }
+        result_end(&result, row * rows->width, count * rows->width, dx);
+    }
 }
 
 static void cross_entropy_backward_task(void *context, int64_t begin, int64_t end, int thread) {
@@ -200,7 +249,9 @@ KERNEL_SIGNATURE(cpu, cross_entropy_backward) {
         !check_classes(device, &call->input[3], rows.count, rows.width, &counted, error))
         return false;
     rows.factor = counted ? cpu_number(device, &call->input[0]) / (float)counted : 0;
-    rows_run(&rows, exponential_cost, cross_entropy_backward_task);
+    rows_run(&rows, exponential_cost,
+             rows.width <= SHORT_ROW ? cross_entropy_backward_short_task
+                                     : cross_entropy_backward_task);
     return true;
 }
 

@@ -44,6 +44,10 @@ typedef struct CpuRows {
     // dx = factor * exp(x - sum)
     void (*cross_entropy_backward)(const float *x, float *dx, int64_t count, float sum,
                                    float factor);
+    // The same of many short rows that follow each other, and sums = log of the sum of exp(x).
+    void (*short_log_sums)(const float *x, float *sums, int64_t rows, int64_t width);
+    void (*short_cross_entropy_backward)(const float *x, float *dx, int64_t rows, int64_t width,
+                                         const float *sums, float factor);
     // Mean and 1/deviation of a row.
     void (*moments)(const float *x, int64_t count, float epsilon, float *mean, float *inverse);
     // y = (x - mean) * inverse * weight + bias; weight and bias may be NULL.

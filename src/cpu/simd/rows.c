@@ -203,6 +203,44 @@ static void norm_backward(const float *restrict dy, const float *restrict x,
             dbias[i] += dy[i];
 }
 
+// ---- rows too short for a vector: one a lane ----------------------------------------------------
+
+static void short_log_sums(const float *restrict x, float *restrict sums, int64_t rows,
+                           int64_t width) {
+    enum { GROUP = 16 };
+    for (int64_t first = 0; first < rows; first += GROUP) {
+        int64_t left = rows - first < GROUP ? rows - first : GROUP;
+        int32_t start[GROUP]; // the last row stands in for those that are missing
+        float largest[GROUP], sum[GROUP], result[GROUP];
+        for (int i = 0; i < GROUP; i++) {
+            start[i] = (int32_t)((first + (i < left ? i : left - 1)) * width);
+            largest[i] = -INFINITY;
+            sum[i] = 0;
+        }
+        for (int64_t k = 0; k < width; k++)
+            for (int i = 0; i < GROUP; i++) {
+                float value = x[start[i] + k];
+                largest[i] = value > largest[i] ? value : largest[i];
+            }
+        for (int64_t k = 0; k < width; k++)
+            for (int i = 0; i < GROUP; i++)
+                sum[i] += math_exp(x[start[i] + k] - largest[i]); // NaN arrives here
+        for (int i = 0; i < GROUP; i++)
+            result[i] = largest[i] + math_log(sum[i]);
+        for (int64_t i = 0; i < left; i++)
+            sums[first + i] = result[i];
+    }
+}
+
+static void short_cross_entropy_backward(const float *restrict x, float *restrict dx, int64_t rows,
+                                         int64_t width, const float *restrict sums, float factor) {
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < width; i++)
+            dx[row * width + i] = x[row * width + i] - sums[row];
+    for (int64_t i = 0; i < rows * width; i++)
+        dx[i] = factor * math_exp(dx[i]);
+}
+
 extern const CpuRows ISA_NAME(cpu_rows);
 const CpuRows ISA_NAME(cpu_rows) = {
     .sum = row_sum,
@@ -216,6 +254,8 @@ const CpuRows ISA_NAME(cpu_rows) = {
     .softmax_backward = softmax_backward,
     .log_softmax_backward = log_softmax_backward,
     .cross_entropy_backward = cross_entropy_backward,
+    .short_log_sums = short_log_sums,
+    .short_cross_entropy_backward = short_cross_entropy_backward,
     .moments = moments,
     .normalise = normalise,
     .norm_backward = norm_backward,

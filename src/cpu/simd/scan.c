@@ -17,6 +17,12 @@ enum { CHUNK = 1024, BLOCK = 16 * CHUNK, EXPONENTS = 256 };
 // ---- counting exponents -------------------------------------------------------------------------
 
 static void count_plainly(const uint8_t *exponent, int64_t count, uint32_t *counts) {
+    enum { FEW = 256 }; // that do not repay clearing the tables
+    if (count < FEW) {
+        for (int64_t i = 0; i < count; i++)
+            counts[exponent[i]]++;
+        return;
+    }
     uint32_t table[4][EXPONENTS]; // neighbours are often equal, and must not wait for each other
     memset(table, 0, sizeof table);
     int64_t i = 0;
@@ -61,12 +67,32 @@ static inline void add_half(Planes *planes, __m512i bins, __m512i *into_eights) 
     add_three(into_eights, &planes->fours, four_a, four_b);
 }
 
-static void add_plane(uint32_t *counts, __m512i plane, uint32_t weight) {
+// Adds the weight to the byte of each bit that is set in the plane. All four planes add up to at
+// most 8 * (1 + 2 + 4 + 8), which fits.
+static inline __m512i add_plane(__m512i bytes, __m512i plane, char weight) {
     uint64_t word[8];
     _mm512_storeu_si512(word, plane);
     for (int k = 0; k < 8; k++)
-        for (uint64_t rest = word[k]; rest; rest &= rest - 1)
-            counts[__builtin_ctzll(rest)] += weight;
+        bytes = _mm512_mask_add_epi8(bytes, (__mmask64)word[k], bytes, _mm512_set1_epi8(weight));
+    return bytes;
+}
+
+// Adds the totals of 32 bins: `sixteens` counts by sixteen, in eight parts.
+static inline void add_totals(uint32_t *counts, const __m512i sixteens[8], __m512i rest, int half) {
+    __m512i sum = _mm512_setzero_si512();
+    for (int k = 0; k < 8; k++) {
+        __m256i part =
+            half ? _mm512_extracti64x4_epi64(sixteens[k], 1) : _mm512_castsi512_si256(sixteens[k]);
+        sum = _mm512_add_epi16(sum, _mm512_cvtepu8_epi16(part));
+    }
+    __m256i few = half ? _mm512_extracti64x4_epi64(rest, 1) : _mm512_castsi512_si256(rest);
+    sum = _mm512_add_epi16(_mm512_slli_epi16(sum, 4), _mm512_cvtepu8_epi16(few));
+    for (int k = 0; k < 2; k++) {
+        uint32_t *to = counts + 32 * half + 16 * k;
+        __m256i part = k ? _mm512_extracti64x4_epi64(sum, 1) : _mm512_castsi512_si256(sum);
+        _mm512_storeu_si512(to,
+                            _mm512_add_epi32(_mm512_loadu_si512(to), _mm512_cvtepu16_epi32(part)));
+    }
 }
 
 // Counts those outside the 64 exponents from `base` on, zeros excepted.
@@ -114,16 +140,12 @@ static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t larg
             sixteens[k] = _mm512_mask_add_epi8(sixteens[k], (__mmask64)word[k], sixteens[k], one);
     }
     count_plainly(exponent + i, count - i, counts);
-    for (int k = 0; k < 8; k++) {
-        uint8_t bytes[64];
-        _mm512_storeu_si512(bytes, sixteens[k]);
-        for (int bin = 0; bin < 64 && base + bin < EXPONENTS; bin++)
-            counts[base + bin] += 16u * bytes[bin];
-    }
-    add_plane(counts + base, planes.ones, 1);
-    add_plane(counts + base, planes.twos, 2);
-    add_plane(counts + base, planes.fours, 4);
-    add_plane(counts + base, planes.eights, 8);
+    __m512i rest = add_plane(zero, planes.ones, 1);
+    rest = add_plane(rest, planes.twos, 2);
+    rest = add_plane(rest, planes.fours, 4);
+    rest = add_plane(rest, planes.eights, 8);
+    add_totals(counts + base, sixteens, rest, 0);
+    add_totals(counts + base, sixteens, rest, 1);
 }
 #else
 static void count_exponents(const uint8_t *exponent, int64_t count, uint8_t largest,
@@ -344,10 +366,25 @@ static void scan_chunk(float *gradient, int64_t count, CpuScan *scan, uint8_t *e
     *largest_exponent = top > *largest_exponent ? top : *largest_exponent;
 }
 
+// The exponent that bin 0 begins with, and the one past the last bin.
+enum { LOWEST = 127 + EXPONENT_LOWEST, BEYOND = LOWEST + EXPONENT_BINS };
+
+// `rest` numbers are too small even for an exponent.
+static void add_bins(uint64_t *restrict bins, const uint32_t *restrict counts, uint64_t rest) {
+    uint32_t below = 0, above = 0;
+    for (int e = 1; e < LOWEST; e++)
+        below += counts[e];
+    for (int e = BEYOND; e < EXPONENTS; e++)
+        above += counts[e];
+    for (int bin = 0; bin < EXPONENT_BINS; bin++)
+        bins[bin] += counts[LOWEST + bin];
+    bins[0] += below + rest;
+    bins[EXPONENT_BINS - 1] += above;
+}
+
 static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
     _Alignas(64) uint8_t exponent[BLOCK];
     GradStats *stats = scan->stats;
-    const int lowest = 127 + EXPONENT_LOWEST; // the exponent that bin 0 begins with
     for (int64_t start = 0; start < count; start += BLOCK) {
         int64_t size = count - start < BLOCK ? count - start : BLOCK;
         uint8_t largest = 0;
@@ -359,15 +396,9 @@ static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
         count_exponents(exponent, size, largest, counts);
         left_out = stats->zeros + stats->nans + stats->infinities - left_out;
         uint64_t counted = 0;
-        for (int e = 1; e < EXPONENTS; e++) {
-            int bin = e - lowest;
-            stats->exponents[bin < 0               ? 0
-                             : bin < EXPONENT_BINS ? bin
-                                                   : EXPONENT_BINS - 1] += counts[e];
+        for (int e = 1; e < EXPONENTS; e++)
             counted += counts[e];
-        }
-        // What is left is too small even for an exponent.
-        stats->exponents[0] += (uint64_t)size - left_out - counted;
+        add_bins(stats->exponents, counts, (uint64_t)size - left_out - counted);
         stats->count += (uint64_t)size;
     }
 }

@@ -39,7 +39,7 @@ static void report_pressure(lua_State *L, Session *session, const Tensor *tensor
     if (session->handle_bytes < least)
         return;
     size_t in_use = allocator_use(session->engine->device->allocator).total_now;
-    if (session->handle_bytes < in_use / 2)
+    if (session->handle_bytes < in_use / 8)
         return;
     session->handle_bytes = 0;
     lua_gc(L, LUA_GCSTEP, 0);
@@ -61,6 +61,12 @@ static int tensor_gc(lua_State *L) {
     tensor_release(handle->tensor);
     handle->tensor = NULL;
     return 0;
+}
+
+// drop(tensor): lets go of it now instead of when the collector comes by. For handles that nobody
+// else can have seen.
+static int mp_drop(lua_State *L) {
+    return bind_test_tensor(L, 1) ? tensor_gc(L) : 0;
 }
 
 // ---- creation -----------------------------------------------------------------------------------
@@ -571,6 +577,8 @@ static const luaL_Reg methods[] = {
     {NULL, NULL},
 };
 
+static const luaL_Reg inner[] = {{"drop", mp_drop}, {NULL, NULL}};
+
 static const luaL_Reg metamethods[] = {
     {"__gc", tensor_gc},
     {"__tostring", tensor_tostring},
@@ -580,6 +588,9 @@ static const luaL_Reg metamethods[] = {
 
 void bind_open_tensor(lua_State *L, Session *session) {
     bind_functions(L, session, creation);
+    lua_getfield(L, -1, "engine");
+    bind_functions(L, session, inner);
+    lua_pop(L, 1);
     luaL_newmetatable(L, "mp.tensor");
     session->tensor_metatable = lua_topointer(L, -1);
     bind_functions(L, session, metamethods);

@@ -206,8 +206,16 @@ function Sequential:init(list)
     self._list = list
 end
 
+-- What passes between two layers of ours is seen by nobody else: it need not wait for the collector.
+-- (The tape holds what it needs.)
 function Sequential:forward(x)
-    for _, m in ipairs(self._list) do x = m(x) end
+    local ours = false -- whether x was made by a layer of ours
+    for _, m in ipairs(self._list) do
+        local y = m(x)
+        local plain = m._class._plain
+        if ours and plain and y ~= x then engine.drop(x) end
+        x, ours = y, plain
+    end
     return x
 end
 
@@ -238,6 +246,11 @@ for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_poo
     simple(name, "pool", function(self, size, stride, padding)
         self._size, self._stride, self._padding = size, stride, padding
     end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
+end
+
+-- The layers that keep nothing of what goes through them.
+for name, class in pairs(nn) do
+    if type(class) == "table" and name ~= "Sequential" then rawset(class, "_plain", true) end
 end
 
 return nn

@@ -75,6 +75,7 @@ sed 's/[[:space:]]//g' "$results" | awk '
         else says = says ", no faster and no slower"
         share = memory > 0 ? $5 / memory : 1
         if (share < 0.98) says = says sprintf(", in %.0f %% of the memory.\n", 100 * share)
+        else if (share > 1.02) says = says sprintf(", and takes %.2f times the memory.\n", share)
         else says = says ", and saves no memory.\n"
     }
     END {

@@ -23,6 +23,7 @@ measured=$folder/measured
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 failed=0
+load=$(cut -d' ' -f1 /proc/loadavg 2>/dev/null)
 : >"$measured"
 
 # ---- mpbench ------------------------------------------------------------------------------------
@@ -213,4 +214,6 @@ awk -v workloads="$workloads" '
     }' "$folder/bars" "$measured"
 grep -q '^flags.* amx_bf16' /proc/cpuinfo 2>/dev/null ||
     echo "This processor has no AMX: the bars of bf16 and fp16 were set on one that has."
+awk -v load="${load:-0}" 'BEGIN { exit !(load > 0.5) }' &&
+    echo "The machine was not idle when this began (load $load): measure again before believing it."
 exit "$failed"

@@ -37,7 +37,8 @@ void engine_seed(Engine *engine, uint64_t seed);
 RandomAttr engine_random(Engine *engine, int64_t count);
 
 // Runs an operation. inputs[i] may be NULL where the operation allows it. `attr` may be NULL: all
-// zero. attr->out_format, when has_out_format is set, beats the policy for floating outputs.
+// zero. attr->out_format, when has_out_format is set, beats the policy for floating outputs. All
+// outputs are NULL where it fails.
 bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
               Tensor **outputs, Error *error) MUST_CHECK;
 

@@ -132,11 +132,8 @@ static bool outputs_new(Engine *engine, const KernelCall *call, const View *shap
         Format out = shapes[i].format == FORMAT_COUNT ? format : shapes[i].format;
         outputs[i] =
             tensor_new(engine->device, out, shapes[i].ndim, shapes[i].shape, purpose, error);
-        if (!outputs[i]) {
-            while (i-- > 0)
-                tensor_release(outputs[i]);
+        if (!outputs[i])
             return false;
-        }
     }
     return true;
 }
@@ -212,8 +209,6 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
                 call.output[i] = outputs[i]->view;
             done = device_run(engine->device, &call, error) &&
                    record(engine, op, attr, &prepared, outputs, call.output_count, error);
-            for (int i = 0; !done && i < call.output_count; i++)
-                tensor_release(outputs[i]);
         }
     }
     prepared_clear(&prepared);
@@ -224,8 +219,15 @@ bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, c
               Tensor **outputs, Error *error) {
     static const OpAttr no_attr;
     assert(op_table[op].inputs == VARIADIC || op_table[op].inputs == input_count);
+    for (int i = 0; i < op_table[op].outputs; i++)
+        outputs[i] = NULL;
     if (apply(engine, op, inputs, input_count, attr ? attr : &no_attr, outputs, error))
         return true;
+    // Gradient rules hand in the array that is released when they fail: nothing may be left in it.
+    for (int i = 0; i < op_table[op].outputs; i++) {
+        tensor_release(outputs[i]);
+        outputs[i] = NULL;
+    }
     // Casts and copies run inside other operations: the innermost says where it was.
     if (engine->layer && op != OP_cast)
         error_prefix(error, "%s", policy_layer(engine->policy, engine->layer)->name);

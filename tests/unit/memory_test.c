@@ -1,0 +1,64 @@
+// Memory that runs out: what fails leaves nothing behind, and the device goes on.
+#include "tests/unit/engine_fixture.h"
+
+// Lets the device have so many more of its smallest blocks.
+static void allow_blocks(int blocks) {
+    enum { SMALLEST = 256 };
+    Allocator *allocator = fixture_device->allocator;
+    allocator_trim(allocator);
+    allocator_set_limit(allocator, allocator_use(allocator).reserved + (size_t)(blocks * SMALLEST));
+}
+
+static void an_operation_that_fails_hands_out_nothing(void) {
+    engine_open("ref", "fp32");
+    const float values[2] = {1, 2}, ones[1] = {1}, zeros[1] = {0};
+    Tensor *column = vector(2, values), *weight = vector(1, ones), *bias = vector(1, zeros);
+    Tensor *x = op_reshape(engine, column, 2, (const int64_t[]){2, 1}, NULL);
+    for (int blocks = 1; blocks < 3; blocks++) { // three outputs are wanted
+        Tensor *const inputs[] = {x, weight, bias};
+        Tensor *outputs[OP_MAX_OUTPUTS] = {x, x, x};
+        Error error = {0};
+        allow_blocks(blocks);
+        CHECK(!op_apply(engine, OP_batch_norm, inputs, 3, NULL, outputs, &error));
+        CHECK_INT(error.code, ERROR_MEMORY);
+        for (int i = 0; i < 3; i++)
+            CHECK(outputs[i] == NULL);
+    }
+    tensor_release(x);
+    tensor_release(column);
+    tensor_release(weight);
+    tensor_release(bias);
+    engine_close();
+}
+
+// The walk back fails at each of its allocations in turn, until it has enough.
+static void a_walk_back_may_run_out_of_memory_anywhere(void) {
+    engine_open("ref", "fp32");
+    const float values[4] = {1, 2, 3, 5}, ones[2] = {1, 1}, zeros[2] = {0, 0};
+    bool done = false;
+    int blocks = 0;
+    for (; blocks < 40 && !done; blocks++) {
+        Tensor *flat = leaf(vector(4, values));
+        Tensor *weight = leaf(vector(2, ones)), *bias = leaf(vector(2, zeros));
+        Tensor *x = op_reshape(engine, flat, 2, (const int64_t[]){2, 2}, NULL);
+        Tensor *y = op_three(engine, OP_batch_norm, x, weight, bias, NULL, NULL);
+        Tensor *loss = op_one(engine, OP_sum, y, NULL, NULL);
+        Error error = {0};
+        allow_blocks(blocks);
+        done = engine_backward(engine, loss, NULL, NULL, &error);
+        CHECK(done || error.code == ERROR_MEMORY);
+        allocator_set_limit(fixture_device->allocator, 0);
+        Tensor *const all[] = {flat, weight, bias, x, y, loss};
+        for (int i = 0; i < 6; i++)
+            tensor_release(all[i]);
+    }
+    CHECK(done);
+    CHECK_MESSAGE(blocks > 4, "it failed only %d times", blocks - 1);
+    engine_close(); // asserts that no memory of the device is in use
+}
+
+int main(void) {
+    RUN_TEST(an_operation_that_fails_hands_out_nothing);
+    RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
+    return test_end();
+}

@@ -90,32 +90,30 @@ Allocator *allocator_new(Device *device) {
 void allocator_trim(Allocator *allocator) {
     const Backend *backend = allocator->device->backend;
     for (int class = 0; class < CLASSES; class ++) {
-        for (Block *block = allocator->free_list[class], *next; block; block = next) {
-            next = block->next;
+        for (Block *block = allocator->free_list[class]; block; block = block->next) {
             backend->memory_free(allocator->device, block->memory, block->bytes);
             allocator->use.reserved -= block->bytes;
             block->memory = NULL; // dropped from the table below
         }
         allocator->free_list[class] = NULL;
     }
-    Block **old = allocator->table;
-    size_t size = allocator->table_size;
-    Block **table = calloc(size, sizeof *table);
-    if (!table)
-        abort(); // a few hundred bytes at the end of a run: nothing sensible is left to do
-    allocator->table = table;
-    allocator->table_used = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (!old[i])
-            continue;
-        if (old[i]->memory) {
-            table_put(allocator, old[i]);
-            allocator->table_used++;
+    // The table is filled anew in place, since there may be no memory for another.
+    Block *in_use = NULL;
+    for (size_t i = 0; i < allocator->table_size; i++) {
+        Block *block = allocator->table[i];
+        allocator->table[i] = NULL;
+        if (block && block->memory) {
+            block->next = in_use;
+            in_use = block;
         } else {
-            free(old[i]);
+            free(block);
         }
     }
-    free(old);
+    allocator->table_used = 0;
+    for (; in_use; in_use = in_use->next) {
+        table_put(allocator, in_use);
+        allocator->table_used++;
+    }
 }
 
 void allocator_free(Allocator *allocator) {

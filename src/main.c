@@ -16,8 +16,8 @@ static const Command commands[] = {
      0, CLI_MAX_OPERANDS, command_formats},
     {"doctor", FOR_DOCTOR, "", "devices, formats, data, limits, and what to do", NULL, 0, 0,
      command_doctor},
-    {"help", FOR_HELP, "[COMMAND|EXPERIMENT]", "how to use a command, what an experiment does",
-     NULL, 0, 1, command_help},
+    {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
+     "how to use a command, what an experiment does", NULL, 0, 1, command_help},
     {"version", 0, "", "the version", NULL, 0, 0, command_version},
     {NULL, 0, NULL, NULL, NULL, 0, 0, NULL},
 };

@@ -53,7 +53,7 @@ extern const Option option_table[]; // ended by a NULL name
 struct Cli {
     const Command *commands; // ended by a NULL name
     const Command *command;
-    char **arguments; // of main, as they came
+    char **arguments;                       // of main, as they came
     const char *operands[CLI_MAX_OPERANDS]; // of the command
     int operand_count;
     int status;
@@ -78,6 +78,8 @@ bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
 void cli_print_error(const Error *error);
 // Prints text from outside, sanitised, without a line end.
 void cli_print_outside(FILE *out, const char *text);
+// Prints words on standard output, in lines that begin at `column`, where the first one stands.
+void cli_print_wrapped(const char *text, int column);
 
 // Before training: starts the program again with waiting threads that soon sleep, unless the
 // environment settles that. Returns when there is nothing to do.

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/experiments.h"
 #include "cli/terminal.h"
+#include "cli/topics.h"
 #include "lua/experiment.h"
 
 bool command_version(Cli *cli, Error *error) {
@@ -14,8 +15,7 @@ bool command_version(Cli *cli, Error *error) {
     return true;
 }
 
-// Text of several words in lines that begin at `column`.
-static void print_wrapped(const char *text, int column) {
+void cli_print_wrapped(const char *text, int column) {
     enum { WIDTH = 100 };
     int at = column;
     while (*text) {
@@ -45,7 +45,7 @@ static void print_options(int mask, bool common) {
         int used = printf("  %s --%s%s%s", letter, option->name, option->argument ? " " : "",
                           option->argument ? option->argument : "");
         printf("%*s", used < COLUMN ? COLUMN - used : 1, "");
-        print_wrapped(option->help, COLUMN);
+        cli_print_wrapped(option->help, COLUMN);
     }
 }
 
@@ -94,6 +94,9 @@ static void print_overview(const Cli *cli) {
     print_commands(cli->commands + 1); // the first is what happens without a command
     puts("\nOptions of every command:");
     print_options(0, true);
+    puts("\nTopics of help:");
+    for (const Topic *topic = topic_table; topic->name; topic++)
+        printf("  %-34s %s\n", topic->name, topic->summary);
     print_experiments();
     puts("\nExit status: 0 done; 1 failed; 2 usage; 3 a device or library is not there; 4 the "
          "history\n"
@@ -154,12 +157,19 @@ bool command_help(Cli *cli, Error *error) {
             return true;
         }
     }
+    const Topic *topic = topic_named(wanted);
+    if (topic) {
+        topic->print();
+        return true;
+    }
+    for (topic = topic_table; topic->name; topic++)
+        nearest_offer(&nearest, topic->name);
     char path[EXPERIMENT_PATH_SIZE];
     if (experiment_find(wanted, path, sizeof path, nearest.best ? NULL : error))
         return print_experiment(path, error);
     if (nearest.best)
         return error_fail(error, ERROR_USAGE,
-                          "help: %.60s: no such command or experiment; did you mean %s?", wanted,
-                          nearest.best);
+                          "help: %.60s: no such command, topic or experiment; did you mean %s?",
+                          wanted, nearest.best);
     return false;
 }

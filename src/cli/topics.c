@@ -1,0 +1,112 @@
+// What `mpbench help` says about the engine's tables: operations, precisions, loss scales. The
+// reference page is made of it, so that neither can differ from the code.
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/topics.h"
+#include "kernel/kernel.h"
+#include "optim/scaler.h"
+#include "precision/policy.h"
+
+static const struct {
+    const char *name, *text;
+} classes[] = {
+    [CLASS_LOW] = {"low", "floating inputs are cast to the layer's low format; sums are kept in "
+                          "fp32; the result is in the low format"},
+    [CLASS_FULL] = {"full", "the result is in fp32"},
+    [CLASS_WIDEST] = {"widest", "the result is in the widest floating format among the inputs"},
+    [CLASS_KEEP] = {"keep", "the result is in the format of the first input"},
+    [CLASS_BANNED] = {"banned", "refused where the low format is not fp32, with the name of what "
+                                "to use instead"},
+    [CLASS_INNER] = {NULL, NULL}, // only gradients and other operations call it
+};
+
+static void print_operations(void) {
+    enum { CLASS_COLUMN = 12, TEXT_COLUMN = 36 };
+    puts("What autocast does with an operation is its class. Every kernel computes in fp32 and "
+         "rounds\nonce, to the format of its result.\n");
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        if (!classes[i].name)
+            continue;
+        printf("  %-*s", CLASS_COLUMN - 2, classes[i].name);
+        cli_print_wrapped(classes[i].text, CLASS_COLUMN);
+    }
+    printf("\n  %-18s%-8s%-8s%s\n", "operation", "class", "inputs",
+           "what it does; ? may be absent");
+    for (int op = 0; op < OP_COUNT; op++) {
+        const OpInfo *info = &op_table[op];
+        if (!classes[info->class].name)
+            continue;
+        char inputs[16] = "any";
+        if (info->inputs != VARIADIC)
+            snprintf(inputs, sizeof inputs, "%d", info->inputs);
+        printf("  %-17s %-8s%-8s", info->name, classes[info->class].name, inputs);
+        cli_print_wrapped(info->text, TEXT_COLUMN);
+    }
+}
+
+static void print_precisions(void) {
+    static const char *const modes[] = {
+        [POLICY_FULL] = "none", [POLICY_CLASSES] = "by class", [POLICY_ALL_LOW] = "nearly all"};
+    printf("  %-16s%-8s%-12s%-9s%s\n", "--precision", "format", "cast", "masters", "loss scale");
+    for (const Preset *preset = preset_table; preset->name; preset++)
+        printf("  %-16s%-8s%-12s%-9s%-12s%s\n", preset->name, format_name(preset->low),
+               modes[preset->mode], preset->masters ? "fp32" : "-", preset->loss_scale,
+               preset->text);
+    puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
+         "where\n        those are, else fp32\n"
+         "  amp:  bf16 where only products in bf16 are faster, else fp16\n\n"
+         "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
+         "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
+         "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
+    for (int i = 0; i < LAYER_PRECISIONS; i++)
+        printf("%s%s", i == 0 ? "  " : ", ", layer_precision_name((LayerPrecision)i));
+    putchar('\n');
+}
+
+// A number in a column; large powers of two as such.
+static void print_scale(double value, bool is_none) {
+    enum { COLUMN = 9 };
+    int exponent;
+    if (is_none)
+        printf("%-*s", COLUMN, "-");
+    else if (value >= 4096 && frexp(value, &exponent) == 0.5)
+        printf("2^%-*d", COLUMN - 2, exponent - 1);
+    else
+        printf("%-*g", COLUMN, value);
+}
+
+static void print_scales(void) {
+    printf("  %-14s%-9s%-8s%-9s%-10s%-7s%-9s%s\n", "--loss-scale", "init", "growth", "backoff",
+           "interval", "after", "floor", "ceiling");
+    for (const ScalePreset *preset = scale_preset_table; preset->name; preset++) {
+        const ScaleRule *rule = &preset->rule;
+        printf("  %-14s", preset->name);
+        if (rule->kind != SCALE_NONE) {
+            print_scale(rule->init, false);
+            printf("%-8g%-9g%-10lld%-7lld", rule->growth, rule->backoff, (long long)rule->interval,
+                   (long long)rule->hysteresis);
+            print_scale(rule->floor, rule->floor == 0);
+            print_scale(rule->ceiling, rule->ceiling > 0x1p64);
+        }
+        printf("\n      ");
+        cli_print_wrapped(preset->text, 6);
+    }
+    puts("\nA number is a scale that never moves. Interval: clean steps before the scale grows. "
+         "After:\noverflows before it backs off.");
+}
+
+const Topic topic_table[] = {
+    {"operations", "every operation, its class and its inputs", print_operations},
+    {"precisions", "what --precision takes", print_precisions},
+    {"loss-scales", "what --loss-scale takes", print_scales},
+    {NULL, NULL, NULL},
+};
+
+const Topic *topic_named(const char *name) {
+    for (const Topic *topic = topic_table; topic->name; topic++)
+        if (strcmp(topic->name, name) == 0)
+            return topic;
+    return NULL;
+}

@@ -173,10 +173,10 @@ static int call_restoring(lua_State *L, int function, const Before *before) {
 // autocast(f, ..) | autocast(false, f, ..) | autocast("bf16", f, ..)
 static int mp_autocast(lua_State *L) {
     Engine *engine = session_of(L)->engine;
-    AutocastRegion region = {.enabled = policy_preset(engine->policy)->mode != POLICY_FULL};
+    AutocastRegion region = {.enabled = true}; // in fp32 too: a layer may be set lower
     int function = 1;
     if (lua_type(L, 1) == LUA_TBOOLEAN) {
-        region.enabled = region.enabled && lua_toboolean(L, 1);
+        region.enabled = lua_toboolean(L, 1);
         function = 2;
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         LayerPrecision precision;

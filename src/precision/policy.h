@@ -14,7 +14,7 @@
 #include "kernel/kernel.h"
 
 typedef enum PolicyMode {
-    POLICY_FULL,    // fp32 everywhere
+    POLICY_FULL,    // fp32, but for layers that are set to something else
     POLICY_CLASSES, // the class table: amp, O1
     POLICY_ALL_LOW, // everything low but batch norm and the losses: O2, O3, Keras
 } PolicyMode;

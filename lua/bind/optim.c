@@ -383,9 +383,10 @@ static int scaler_update_method(lua_State *L) {
         given = scale_from_lua(L, handle->scaler);
     if (!scaler_update(handle->scaler, given, &error))
         return bind_raise(L, &error);
-    if (session_of(L)->run->scaler == handle->scaler)
-        return bind_end_step(L);
-    return 0;
+    Run *run = session_of(L)->run;
+    if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
+        run->scaler = handle->scaler;
+    return run->scaler == handle->scaler ? bind_end_step(L) : 0;
 }
 
 static int scaler_get_method(lua_State *L) {

@@ -96,7 +96,8 @@ struct Run {
     Device *device;
     Engine *engine;
     ScaleRule scale_rule; // what run:scaler() makes
-    Scaler *scaler;       // borrowed: the first one made through run:scaler(); NULL: none yet
+    Scaler *scaler;       // borrowed: what marks the steps, the first of run:scaler(), else the
+                          // first one updated; NULL: none yet
     Optimizer *optimizers[RUN_MAX_OPTIMIZERS]; // borrowed, in the order they were made
     int optimizer_count;
     int64_t step, applied, skipped; // steps ended, and of those, by what became of them

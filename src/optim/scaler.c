@@ -249,7 +249,10 @@ Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error) {
     scaler->scaled_at = scaler->iteration;
     if (scaler->rule.kind == SCALE_NONE)
         return tensor_hold(loss);
-    return op_two(scaler->engine, OP_mul, loss, scaler->scale, NULL, error);
+    // Whatever region it is called in: a scaled loss seldom fits into fp16.
+    Format format = loss->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+    OpAttr attr = {.out_format = format, .has_out_format = true};
+    return op_two(scaler->engine, OP_mul, loss, scaler->scale, &attr, error);
 }
 
 static bool out_of_turn(const char *called, const Served *served, Error *error) {

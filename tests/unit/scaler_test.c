@@ -361,6 +361,25 @@ static void rules_that_cannot_work_are_refused(void) {
         REFUSED(scaler_new(engine, &rules[i].rule, &error), rules[i].name);
 }
 
+// Under O2 all operations inside a region are low: a scaled loss would be past what fp16 holds.
+static void a_loss_is_scaled_in_fp32_inside_a_region_too(void) {
+    Preset preset;
+    DONE(preset_resolve("O2", device, &preset, NULL, 0, &error));
+    policy_free(engine->policy);
+    engine->policy = policy_new(&preset, &error);
+    Scaler *scaler = scaler_named("65536");
+    Tensor *loss = constant(0, 1, (float[]){2});
+    engine->autocast.enabled = true;
+    Tensor *scaled = scaler_scale(scaler, loss, &error);
+    engine->autocast.enabled = false;
+    double value = 0;
+    DONE(scaled && tensor_item(scaled, &value, &error));
+    CHECK_NEAR(value, 131072, 0);
+    tensor_release(scaled);
+    tensor_release(loss);
+    scaler_free(scaler);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -380,6 +399,7 @@ int main(void) {
         TEST(skips_at_the_floor_are_counted),
         TEST(presets_are_what_others_default_to),
         TEST(rules_that_cannot_work_are_refused),
+        TEST(a_loss_is_scaled_in_fp32_inside_a_region_too),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

@@ -47,9 +47,10 @@ static inline float number_bf16_to_fp32(uint16_t bits) {
 
 static inline uint16_t number_fp32_to_bf16(float value) {
     uint32_t bits = number_bits_of_fp32(value);
-    uint32_t rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16;
-    uint32_t quiet_nan = (bits >> 16) | 0x40;
-    return (uint16_t)number_select_(NUMBER_INFINITY_, bits & NUMBER_MAGNITUDE_, quiet_nan, rounded);
+    uint32_t rounded = bits + 0x7FFF + ((bits >> 16) & 1), quiet_nan = bits | 0x400000;
+    return (
+        uint16_t)(number_select_(NUMBER_INFINITY_, bits & NUMBER_MAGNITUDE_, quiet_nan, rounded) >>
+                  16);
 }
 
 static inline float number_fp32_through_bf16(float value) {

@@ -170,14 +170,19 @@ static inline int32_t magnitude_of(float value) {
     return (int32_t)(number_bits_of_fp32(value) & MAGNITUDE);
 }
 
-static int32_t largest_magnitude(const float *restrict x, int64_t count) {
-    int32_t largest = 0;
-#pragma omp simd reduction(max : largest)
+typedef struct Range { // of magnitudes
+    int32_t smallest, largest;
+} Range;
+
+static Range range_of(const float *restrict x, int64_t count) {
+    int32_t smallest = MAGNITUDE, largest = 0;
+#pragma omp simd reduction(max : largest) reduction(min : smallest)
     for (int64_t i = 0; i < count; i++) {
         int32_t magnitude = magnitude_of(x[i]);
+        smallest = magnitude < smallest ? magnitude : smallest;
         largest = magnitude > largest ? magnitude : largest;
     }
-    return largest;
+    return (Range){smallest, largest};
 }
 
 // Rounds a chunk to a format that has few numbers.
@@ -211,60 +216,30 @@ static void round_chunk(Format format, const float *restrict x, float *restrict 
 
 // ---- chunks of ordinary numbers: finite, as large as fp32 can square, not overflowing -----------
 
-static Chunk scan_plain(float *restrict gradient, int64_t count, float inverse,
-                        uint8_t *restrict exponent) {
-    int32_t zeros = 0, too_small = 0, largest = 0;
-    float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : zeros, too_small, sum, squares) reduction(max : largest)
-    for (int64_t i = 0; i < count; i++) {
-        float product = gradient[i] * inverse, value = fabsf(product);
-        int32_t magnitude = magnitude_of(gradient[i]);
-        zeros += magnitude == 0;
-        too_small += magnitude < 0x00800000;
-        sum += value;
-        squares += value * value;
-        int32_t value_bits = magnitude_of(value);
-        largest = value_bits > largest ? value_bits : largest;
-        exponent[i] = (uint8_t)(value_bits >> 23);
-        gradient[i] = product;
-    }
-    return (Chunk){.zeros = zeros,
-                   .subnormal = too_small - zeros,
-                   .seen_sum = (double)sum,
-                   .seen_squares = (double)squares,
-                   .stored_sum = (double)sum,
-                   .stored_squares = (double)squares,
-                   .seen_largest = number_fp32_of_bits((uint32_t)largest),
-                   .stored_largest = number_fp32_of_bits((uint32_t)largest)};
-}
-
-// `rounds_here`: to bf16, of finite numbers, in the same loop.
-MATH_INLINE Chunk scan_rounded(bool rounds_here, float *restrict gradient,
-                               const float *restrict rounded, int64_t count, float inverse,
-                               int32_t smallest_normal, uint8_t *restrict exponent) {
-    int32_t zeros = 0, vanished = 0, too_small = 0, largest = 0, stored_largest = 0;
+// Whether there is anything to count that is zero or subnormal, before or after: mostly there is
+// not, and `counts` is false. `rounds_here`: to bf16, of finite numbers, in the same loop.
+MATH_INLINE Chunk scan_ordinary(bool counts, bool rounds_here, float *restrict gradient,
+                                const float *restrict rounded, int64_t count, float inverse,
+                                int32_t smallest_normal, int32_t *restrict magnitude) {
+    int32_t zeros = 0, vanished = 0, too_small = 0;
     float sum = 0, squares = 0, stored_sum = 0, stored_squares = 0;
-#pragma omp simd reduction(+ : zeros, vanished, too_small, sum, squares, stored_sum,               \
-                               stored_squares) reduction(max : largest, stored_largest)
+#pragma omp simd reduction(+ : zeros, vanished, too_small, sum, squares, stored_sum, stored_squares)
     for (int64_t i = 0; i < count; i++) {
         uint32_t bits = number_bits_of_fp32(gradient[i]);
         uint32_t even = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000;
         float kept = rounds_here ? number_fp32_of_bits(even) : rounded[i];
         float product = kept * inverse, stored = fabsf(product);
         float value = fabsf(gradient[i] * inverse);
-        int32_t kept_magnitude = magnitude_of(kept);
-        zeros += (bits & MAGNITUDE) == 0;
-        vanished += kept_magnitude == 0;
-        too_small += kept_magnitude < smallest_normal;
+        if (counts) {
+            zeros += (bits & MAGNITUDE) == 0;
+            vanished += magnitude_of(kept) == 0;
+            too_small += magnitude_of(kept) < smallest_normal;
+        }
         sum += value;
-        squares += value * value;
+        squares = math_fma(value, value, squares);
         stored_sum += stored;
-        stored_squares += stored * stored;
-        int32_t value_bits = magnitude_of(value);
-        largest = value_bits > largest ? value_bits : largest;
-        int32_t stored_bits = magnitude_of(stored);
-        stored_largest = stored_bits > stored_largest ? stored_bits : stored_largest;
-        exponent[i] = (uint8_t)(value_bits >> 23);
+        stored_squares = math_fma(stored, stored, stored_squares);
+        magnitude[i] = magnitude_of(value);
         gradient[i] = product;
     }
     return (Chunk){.zeros = zeros,
@@ -273,9 +248,32 @@ MATH_INLINE Chunk scan_rounded(bool rounds_here, float *restrict gradient,
                    .seen_sum = (double)sum,
                    .seen_squares = (double)squares,
                    .stored_sum = (double)stored_sum,
-                   .stored_squares = (double)stored_squares,
-                   .seen_largest = number_fp32_of_bits((uint32_t)largest),
-                   .stored_largest = number_fp32_of_bits((uint32_t)stored_largest)};
+                   .stored_squares = (double)stored_squares};
+}
+
+// Nothing is rounded: what is stored is what is seen.
+MATH_INLINE Chunk scan_plain(bool counts, float *restrict gradient, int64_t count, float inverse,
+                             int32_t smallest_normal, int32_t *restrict magnitude) {
+    int32_t zeros = 0, too_small = 0;
+    float sum = 0, squares = 0;
+#pragma omp simd reduction(+ : zeros, too_small, sum, squares)
+    for (int64_t i = 0; i < count; i++) {
+        float product = gradient[i] * inverse, value = fabsf(product);
+        if (counts) {
+            zeros += magnitude_of(gradient[i]) == 0;
+            too_small += magnitude_of(gradient[i]) < smallest_normal;
+        }
+        sum += value;
+        squares = math_fma(value, value, squares);
+        magnitude[i] = magnitude_of(value);
+        gradient[i] = product;
+    }
+    return (Chunk){.zeros = zeros,
+                   .subnormal = too_small - zeros,
+                   .seen_sum = (double)sum,
+                   .seen_squares = (double)squares,
+                   .stored_sum = (double)sum,
+                   .stored_squares = (double)squares};
 }
 
 // ---- all other chunks, one number at a time -----------------------------------------------------
@@ -287,22 +285,22 @@ static void add_value(double value, double *sum, double *squares, float *largest
 }
 
 static Chunk scan_wild(float *restrict gradient, const float *restrict rounded, int64_t count,
-                       float inverse, int32_t smallest_normal, uint8_t *restrict exponent) {
+                       float inverse, int32_t smallest_normal, int32_t *restrict magnitude) {
     Chunk chunk = {0};
     for (int64_t i = 0; i < count; i++) {
-        int32_t magnitude = magnitude_of(gradient[i]), kept = magnitude_of(rounded[i]);
+        int32_t own = magnitude_of(gradient[i]), kept = magnitude_of(rounded[i]);
         float product = rounded[i] * inverse;
         double value = fabs((double)gradient[i] * (double)inverse);
-        chunk.zeros += magnitude == 0;
-        chunk.nans += magnitude > INFINITE;
-        chunk.infinities += magnitude == INFINITE;
+        chunk.zeros += own == 0;
+        chunk.nans += own > INFINITE;
+        chunk.infinities += own == INFINITE;
         chunk.not_finite += kept >= INFINITE;
-        exponent[i] = 0;
-        if (magnitude < INFINITE) {
-            chunk.flushed += magnitude > 0 && kept == 0;
+        magnitude[i] = 0;
+        if (own < INFINITE) {
+            chunk.flushed += own > 0 && kept == 0;
             chunk.subnormal += kept > 0 && kept < smallest_normal;
             chunk.overflowed += kept >= INFINITE;
-            exponent[i] = (uint8_t)(magnitude_of((float)value) >> 23);
+            magnitude[i] = magnitude_of((float)value);
             add_value(value, &chunk.seen_sum, &chunk.seen_squares, &chunk.seen_largest);
         }
         if (magnitude_of(product) < INFINITE)
@@ -343,24 +341,46 @@ static void add_chunk(CpuScan *scan, const Chunk *chunk) {
         scan->stored_largest = chunk->stored_largest;
 }
 
-static void scan_chunk(float *gradient, int64_t count, CpuScan *scan, uint8_t *exponent,
-                       uint8_t *largest_exponent) {
+static Chunk scan_any(float *gradient, int64_t count, const CpuScan *scan, int32_t *magnitude) {
     _Alignas(64) float rounded[CHUNK];
     Format format = scan->round_to;
     float inverse = scan->inverse, normal = (float)format_table[format].smallest_normal;
     int32_t smallest_normal = magnitude_of(normal);
-    bool ordinary = is_ordinary(largest_magnitude(gradient, count), inverse, format);
-    Chunk chunk;
-    if (ordinary && format == FORMAT_FP32) {
-        chunk = scan_plain(gradient, count, inverse, exponent);
-    } else if (ordinary && format == FORMAT_BF16) {
-        chunk = scan_rounded(true, gradient, rounded, count, inverse, smallest_normal, exponent);
-    } else {
+    Range range = range_of(gradient, count);
+    bool ordinary = is_ordinary(range.largest, inverse, format);
+    bool counts = range.smallest < smallest_normal;
+    if (!ordinary || (format != FORMAT_FP32 && format != FORMAT_BF16))
         round_chunk(format, gradient, rounded, count);
-        chunk = ordinary ? scan_rounded(false, gradient, rounded, count, inverse, smallest_normal,
-                                        exponent)
-                         : scan_wild(gradient, rounded, count, inverse, smallest_normal, exponent);
-    }
+    if (!ordinary)
+        return scan_wild(gradient, rounded, count, inverse, smallest_normal, magnitude);
+    float largest = number_fp32_of_bits((uint32_t)range.largest), stored = largest;
+    if (format != FORMAT_FP32) // roundings never change which is the largest
+        round_chunk(format, &largest, &stored, 1);
+    Chunk chunk;
+    if (format == FORMAT_FP32)
+        chunk = counts ? scan_plain(true, gradient, count, inverse, smallest_normal, magnitude)
+                       : scan_plain(false, gradient, count, inverse, smallest_normal, magnitude);
+    else if (format != FORMAT_BF16)
+        chunk = scan_ordinary(true, false, gradient, rounded, count, inverse, smallest_normal,
+                              magnitude);
+    else if (counts)
+        chunk = scan_ordinary(true, true, gradient, rounded, count, inverse, smallest_normal,
+                              magnitude);
+    else
+        chunk = scan_ordinary(false, true, gradient, rounded, count, inverse, smallest_normal,
+                              magnitude);
+    chunk.seen_largest = largest * inverse;
+    chunk.stored_largest = stored * inverse;
+    return chunk;
+}
+
+static void scan_chunk(float *gradient, int64_t count, CpuScan *scan, uint8_t *exponent,
+                       uint8_t *largest_exponent) {
+    _Alignas(64) int32_t magnitude[CHUNK]; // of the unscaled values
+    Chunk chunk = scan_any(gradient, count, scan, magnitude);
+    // By itself, as the loops above would be cut for bytes, into more than the registers hold.
+    for (int64_t i = 0; i < count; i++)
+        exponent[i] = (uint8_t)(magnitude[i] >> 23);
     add_chunk(scan, &chunk);
     uint8_t top = (uint8_t)(magnitude_of(chunk.seen_largest) >> 23);
     *largest_exponent = top > *largest_exponent ? top : *largest_exponent;

@@ -105,6 +105,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     run_finish(run, done ? NULL : error);
     session.finished = true;
     lua_vm_free(vm);
+    bind_release_unclaimed(&session);
     return done;
 }
 
@@ -158,6 +159,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     }
     session.finished = true;
     lua_vm_free(vm);
+    bind_release_unclaimed(&session);
     run_free(run);
     return done;
 }

@@ -12,6 +12,8 @@
 #include "lua/vm.h"
 #include "run/run.h"
 
+enum { BIND_MOST_TENSORS = 64 }; // that are pushed in one go
+
 typedef struct Session {
     LuaVm *vm;
     Run *run;
@@ -19,8 +21,11 @@ typedef struct Session {
     const void *tensor_metatable; // compared by address: faster than by name
     uint64_t samples_a_step;      // of a loop whose data no loader counts; 0: unknown
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
-    Error refusal;                // set when what ended the script was typed on the command line
-    bool finished;                // the run has ended: what it owned is no more
+    // On their way into handles, or left behind where Lua had no memory for one.
+    Tensor *unclaimed[2 * BIND_MOST_TENSORS];
+    int unclaimed_count;
+    Error refusal; // set when what ended the script was typed on the command line
+    bool finished; // the run has ended: what it owned is no more
 } Session;
 
 static inline Session *session_of(lua_State *L) {
@@ -41,8 +46,13 @@ int bind_argument_error(lua_State *L, const char *function, int argument, const 
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-// A new handle, which takes over the reference. NULL raises `error`.
+// A new handle, which takes over the reference, also where there is no memory for the handle. NULL
+// raises `error`.
 int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error);
+// The same of several, at most BIND_MOST_TENSORS; nil for NULL.
+void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
+// After the machine's end, when nothing can claim them any more.
+void bind_release_unclaimed(Session *session);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);

@@ -214,7 +214,7 @@ static int mp_seed(lua_State *L) {
 
 // grad(output, inputs [, create_graph]): a list of gradients, nil where none arrived
 static int mp_grad(lua_State *L) {
-    enum { MOST = 64 };
+    enum { MOST = BIND_MOST_TENSORS };
     Error error = {0};
     Tensor *output = bind_tensor(L, "grad", 1, "output");
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -228,6 +228,9 @@ static int mp_grad(lua_State *L) {
         inputs[i] = bind_tensor(L, "grad", lua_gettop(L), "of the list");
         lua_pop(L, 1);
     }
+    lua_settop(L, 3);
+    lua_createtable(L, (int)count, 0);
+    int list = lua_gettop(L);
     BackwardOptions options = {.create_graph = lua_toboolean(L, 3),
                                .keep_graph = lua_toboolean(L, 3),
                                .inputs = inputs,
@@ -241,13 +244,9 @@ static int mp_grad(lua_State *L) {
             tensor_release(results[i]);
         return bind_raise(L, &error);
     }
-    lua_createtable(L, (int)count, 0);
-    for (lua_Integer i = 0; i < count; i++) {
-        if (!results[i])
-            continue;
-        bind_push_tensor(L, results[i], &error);
-        lua_rawseti(L, -2, i + 1);
-    }
+    bind_push_tensors(L, results, (int)count);
+    for (lua_Integer i = count; i >= 1; i--)
+        lua_rawseti(L, list, i);
     return 1;
 }
 

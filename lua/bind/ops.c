@@ -27,8 +27,7 @@ static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *att
         return bind_raise(L, &error);
     for (int i = results; i < op_table[op].outputs; i++)
         tensor_release(outputs[i]);
-    for (int i = 0; i < results; i++)
-        bind_push_tensor(L, outputs[i], &error);
+    bind_push_tensors(L, outputs, results);
     return results;
 }
 

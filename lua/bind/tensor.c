@@ -1,4 +1,5 @@
 // Tensors as Lua sees them: small handles that hold one reference each.
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,14 +46,42 @@ static void report_pressure(lua_State *L, Session *session, const Tensor *tensor
     lua_gc(L, LUA_GCSTEP, 0);
 }
 
+static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
+    Handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
+    handle->tensor = *tensor;
+    *tensor = NULL;
+    luaL_setmetatable(L, "mp.tensor");
+    report_pressure(L, session, handle->tensor);
+}
+
+// Making a handle may raise. What waits for one meanwhile lies on a stack, since the collection
+// that it may set off can come here again.
+void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count) {
+    Session *session = session_of(L);
+    int base = session->unclaimed_count, end = base + count;
+    assert(count <= BIND_MOST_TENSORS && end <= 2 * BIND_MOST_TENSORS);
+    memcpy(&session->unclaimed[base], tensors, (size_t)count * sizeof *tensors);
+    session->unclaimed_count = end;
+    luaL_checkstack(L, count, "tensors");
+    for (int i = base; i < end; i++) {
+        if (session->unclaimed[i])
+            push_handle(L, session, &session->unclaimed[i]);
+        else
+            lua_pushnil(L);
+    }
+    if (session->unclaimed_count == end)
+        session->unclaimed_count = base;
+}
+
+void bind_release_unclaimed(Session *session) {
+    while (session->unclaimed_count > 0)
+        tensor_release(session->unclaimed[--session->unclaimed_count]);
+}
+
 int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error) {
     if (!tensor)
         return bind_raise(L, error);
-    Session *session = session_of(L);
-    Handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    handle->tensor = tensor;
-    luaL_setmetatable(L, "mp.tensor");
-    report_pressure(L, session, tensor);
+    bind_push_tensors(L, &tensor, 1);
     return 1;
 }
 

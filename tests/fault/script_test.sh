@@ -167,6 +167,21 @@ mp.zeros(2 ^ 31, 2 ^ 20)
 LUA
 refused tensor_past_memory 'tensor_past_memory.lua:2:'
 
+# Where the last allocation is a tensor's handle, the tensor is still given back.
+experiment handle_past_memory <<'LUA'
+local z, keep, strings, n = mp.zeros(1), {}, {}, 2 ^ 28 // 1 | 0
+for i = 1, 2 ^ 16 do keep[i] = false end
+while n > 2 ^ 16 do
+    if collectgarbage("count") * 1024 + 2 * n + 2 ^ 16 < 2 ^ 30 then
+        strings[#strings + 1] = string.rep("x", n)
+    else
+        n = n // 2
+    end
+end
+for i = 1, 2 ^ 16 do keep[i] = z:detach() end
+LUA
+refused handle_past_memory 'script memory limit'
+
 experiment endless_recursion <<'LUA'
 local function f() return 1 + f() end
 f()

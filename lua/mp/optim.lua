@@ -8,7 +8,8 @@ local optim = core.optim
 local schedule = {}
 
 function schedule.linear_warmup(options)
-    strict.check(options or {}, "linear_warmup", { warmup = "number", total = "number" })
+    options = options or {}
+    strict.check(options, "linear_warmup", { warmup = "number", total = "number" })
     return { kind = "linear_warmup", warmup = options.warmup or 0, total = options.total or 0 }
 end
 
@@ -20,7 +21,12 @@ function schedule.cosine(options)
 end
 
 function schedule.step(options)
+    options = options or {}
     strict.check(options, "step", { every = "number", factor = "number" })
+    if not options.every then
+        core.engine.fail("step.every: after how many steps the rate falls is needed, as in "
+            .. "step { every = 1000 }")
+    end
     return { kind = "step", every = options.every, factor = options.factor or 0.1 }
 end
 

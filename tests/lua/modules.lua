@@ -55,6 +55,21 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("fp8", function() net.heads[1]:precision "fp8" end)
     end)
 
+    test("a_pattern_without_a_layer_is_no_error", function()
+        equal(#net:find("nowhere*"):precision "fp32", 0)
+    end)
+
+    test("a_module_prints_as_a_tree", function()
+        equal(tostring(net), table.concat({ "Net", "  body: Sequential",
+            "    linear1: Linear [8, 4]", "    relu1: ReLU", "    mid: Linear [8, 8]",
+            "  heads.1: Linear [2, 8]", "  heads.2: Linear [3, 8]" }, "\n"))
+    end)
+
+    test("log_and_result_say_how_they_are_called", function()
+        fails("run.log: called with a dot; write run:log", run.log, { loss = 1 })
+        fails("run:result: a table of named values expected", run.result, run, 3)
+    end)
+
     test("a_shape_error_names_the_layer", function()
         fails("N.body.linear1: input has 5 features, weight wants 4", net, mp.randn(2, 5))
         near(net(mp.randn(2, 4)):shape()[1], 2, 0)
@@ -93,6 +108,8 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("a list of tensors", mp.optim.Adam, 3, { lr = 1 })
         fails("no option grow; did you mean growth?", mp.scaler, { grow = 2 })
         equal(mp.scaler "torch":get(), 65536)
+        fails("step.every", mp.optim.schedule.step)
+        equal(mp.optim.schedule.linear_warmup().total, 0)
         equal(mp.scaler(1024):get(), 1024)
     end)
 

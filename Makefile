@@ -5,6 +5,7 @@
 #   make lint     format, include rules, Lua, shell              make asan    tests under sanitizers
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
+#   make docs     docs/reference.md
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -152,6 +153,10 @@ bench: $(BUILD)/mpbench $(BENCH_BIN)
 demo: $(BUILD)/mpbench
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh demo.sh
 
+docs: $(BUILD)/mpbench
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/reference.sh > $(BUILD)/reference.md
+	mv $(BUILD)/reference.md docs/reference.md
+
 # ---- the program elsewhere ----------------------------------------------------------------------
 
 EXPERIMENTS := $(wildcard experiments/*.lua)
@@ -201,5 +206,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak lint asan bench demo deps install dist clean FORCE
+.PHONY: all test soak lint asan bench demo docs deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,58 @@
+#!/bin/sh
+# The reference pages say what the program does. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+root=$(dirname "$0")/../..
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failures=0
+report() { # NAME WHAT-IS-WRONG
+    if [ -z "$2" ]; then
+        echo "ok $1"
+    else
+        echo "not ok $1: $2"
+        failures=1
+    fi
+}
+
+wrong=
+MPBENCH=$mpbench sh "$root/docs/reference.sh" >"$folder/reference.md" 2>"$folder/err" ||
+    wrong=$(tail -n 1 "$folder/err")
+[ -n "$wrong" ] || diff "$root/docs/reference.md" "$folder/reference.md" >"$folder/diff" ||
+    wrong="run \`make docs\`: $(sed -n 2p "$folder/diff")"
+report reference_is_what_the_program_says "$wrong"
+
+# Every name that scripts can reach, its room before it and what it is behind it.
+cat >"$folder/names.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "names",
+    run = function()
+        local function tell(t, title)
+            for name, value in pairs(t) do
+                if type(name) == "string" and name:sub(1, 1) ~= "_" then print(title, name, value) end
+            end
+        end
+        tell(mp, "mp")
+        for _, room in ipairs { "fn", "nn", "optim", "data" } do tell(mp[room], "mp." .. room) end
+        tell(mp.optim.schedule, "mp.optim.schedule")
+    end,
+}
+LUA
+"$mpbench" run "$folder/names.lua" -d cpu --no-history --quiet >"$folder/out" 2>"$folder/names"
+# A room's name must stand in its own section, at the start of a word, as code.
+missing=$(awk -F '\t' '
+    FILENAME != last { last = FILENAME; section = "" }
+    FILENAME ~ /lua.md$/ {
+        if ($0 ~ /^## /) section = $0 ~ /^## mp\.(fn|nn|optim|data)$/ ? substr($0, 4) : "mp"
+        text[section] = text[section] "\n" $0
+        next
+    }
+    $1 == "mp" && $3 ~ /^table/ { next } # a room
+    $1 ~ /^mp/ {
+        room = $1 == "mp.optim.schedule" ? "mp.optim" : $1
+        if (text[room] !~ ("[`.]" $2 "[^a-zA-Z0-9_]")) printf "%s.%s ", $1, $2
+    }' "$root/docs/lua.md" "$folder/names")
+[ "$(grep -c '^mp' "$folder/names")" -gt 100 ] || missing="the names: $(tail -n 1 "$folder/names")"
+report every_name_is_explained "${missing:+lua.md lacks $missing}"
+exit "$failures"

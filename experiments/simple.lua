@@ -2,7 +2,7 @@
 --
 -- A network of 128-64-10, batches of 32, SGD with momentum. Its data are drawn once: clouds of
 -- points, one a class, so that there is something to learn. Try
---     mpbench run simple -p fp16      (scaled losses, skipped steps while the scale is found)
+--     mpbench run simple -p fp16      (losses scaled; a step whose gradients overflow is skipped)
 --     mpbench run simple -p fp32
 -- The PyTorch line stands beside each line of the loop.
 local mp = require "mp"

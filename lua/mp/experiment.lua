@@ -163,9 +163,20 @@ function Run.scaler()
     return engine.run_scaler()
 end
 
-function Run.log(_, values) engine.log(values) end
+local function named_values(method, self, values)
+    if getmetatable(self) ~= "run" then
+        engine.fail(("run.%s: called with a dot; write run:%s { loss = loss }"):format(method, method))
+    end
+    if type(values) ~= "table" then
+        engine.fail(("run:%s: a table of named values expected, as in { loss = loss }, got %s"):format(
+            method, type(values)))
+    end
+    return values
+end
 
-function Run.result(_, values) engine.result(values) end
+function Run.log(self, values) engine.log(named_values("log", self, values)) end
+
+function Run.result(self, values) engine.result(named_values("result", self, values)) end
 
 function Run.event(_, text) engine.event(tostring(text)) end
 

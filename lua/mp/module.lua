@@ -33,10 +33,24 @@ local function record(self, key, value)
     rawset(self, key, value)
 end
 
+-- A module prints as the tree below it: each child's name and class, with the sizes of its weight.
+local function described(self, indent, seen)
+    if seen[self] then return self._class._name .. " (the same as above)" end
+    seen[self] = true
+    local lines = { self._class._name }
+    local weight = rawget(self, "weight")
+    if weight then lines[1] = lines[1] .. " [" .. table.concat(weight:shape(), ", ") .. "]" end
+    for _, child in ipairs(module.children(self)) do
+        lines[#lines + 1] = indent .. "  " .. child[1] .. ": " .. described(child[2], indent .. "  ", seen)
+    end
+    return table.concat(lines, "\n")
+end
+
 -- nn.class(name): a table to write init and forward on; calling it makes an instance.
 function module.class(name)
     if type(name) ~= "string" then engine.fail("nn.class: a name expected, as in nn.class \"Net\"") end
-    local class = { _name = name, __call = call, __newindex = record, __metatable = name }
+    local class = { _name = name, __call = call, __newindex = record, __metatable = name,
+        __tostring = function(self) return described(self, "", {}) end }
     class.__index = class
     class._kind = name:lower()
     return setmetatable(class, {
@@ -185,6 +199,10 @@ function Module:find(glob)
         if path ~= "" and path:find(pattern) then found[#found + 1] = m end
     end, {})
     function found.precision(_, precision)
+        if #found == 0 then
+            engine.event(("find(%q):precision: no layer has such a name; it changed nothing"):format(
+                glob))
+        end
         for _, m in ipairs(found) do m:precision(precision) end
         return found
     end

@@ -104,6 +104,11 @@ static bool copy_path(char *path, size_t size, const char *found) {
     return length >= 0 && (size_t)length < size;
 }
 
+static bool is_folder(const char *name) {
+    struct stat status;
+    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 static bool fail_unknown(const ExperimentFile *files, int count, const char *name, Error *error) {
     char list[300] = "";
     size_t used = 0;
@@ -114,6 +119,11 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
         if (used + strlen(files[i].name) + 2 < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, " %s", files[i].name);
     }
+    if (is_folder(name))
+        return error_fail(error, ERROR_USAGE,
+                          "%.80s: a folder, not an experiment; give the path of a Lua file in it, "
+                          "or the name of one that ships:%s",
+                          name, list);
     if (count == 0)
         return error_fail(error, ERROR_USAGE,
                           "%.80s: no such experiment, and none are installed; give the path of a "
@@ -129,6 +139,9 @@ bool experiment_find(const char *name, char *path, size_t size, Error *error) {
     const char *dot = strrchr(name, '.');
     bool is_path = strchr(name, '/') || (dot && strcmp(dot, ".lua") == 0);
     struct stat status;
+    if (is_path && is_folder(name))
+        return error_fail(error, ERROR_USAGE,
+                          "%.300s: a folder; give the path of a Lua file in it", name);
     if (is_path && stat(name, &status) == 0)
         return copy_path(path, size, name) ||
                error_fail(error, ERROR_USAGE, "%.80s: the path is too long", name);

@@ -129,7 +129,8 @@ static bool print_experiment(const char *path, Error *error) {
     bool done = lua_describe_experiment(path, info, error);
     if (done) {
         print_field(info->name, "");
-        print_field("  ", info->about);
+        if (info->about[0])
+            print_field("  ", info->about);
         print_field("  ", path);
         if (info->parameter_count > 0)
             puts("\nParameters (--set KEY=VALUE):");

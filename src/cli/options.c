@@ -10,6 +10,25 @@
 
 enum { MOST_CHOICES = 32 };
 
+static bool is_among(const char *value, const char *const *choices, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(choices[i], value) == 0)
+            return true;
+    return false;
+}
+
+// What other tools call our formats, for who types it here.
+static const char *format_called(const char *name) {
+    static const char *const names[][2] = {{"float32", "fp32"},  {"float", "fp32"},
+                                           {"single", "fp32"},   {"float16", "fp16"},
+                                           {"half", "fp16"},     {"f16", "fp16"},
+                                           {"bfloat16", "bf16"}, {"f32", "fp32"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 // A usage error that lists the choices and names the nearest; always false.
 static bool choice_error(Error *error, const char *option, const char *value,
                          const char *const *choices, int count) {
@@ -21,18 +40,13 @@ static bool choice_error(Error *error, const char *option, const char *value,
         if (used >= sizeof list)
             break;
     }
-    const char *nearest = nearest_name(value, choices, (size_t)count);
+    const char *nearest = format_called(value);
+    if (!nearest || !is_among(nearest, choices, count))
+        nearest = nearest_name(value, choices, (size_t)count);
     if (nearest)
         return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; did you mean %s? One of %s",
                           option, value, nearest, list);
     return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; one of %s", option, value, list);
-}
-
-static bool is_among(const char *value, const char *const *choices, int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(choices[i], value) == 0)
-            return true;
-    return false;
 }
 
 static bool check_choice(Error *error, const char *option, const char *value,

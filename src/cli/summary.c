@@ -1,6 +1,7 @@
 #include "cli/summary.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cli/terminal.h"
 #include "cli/text.h"
@@ -24,15 +25,23 @@ static void print_steps(const Terminal *terminal, const Run *run) {
            text_count(applied, run->applied), text_count(skipped, run->skipped));
 }
 
+static bool is_metric(const Run *run, const char *name) {
+    for (int i = 0; i < run->metric_count; i++)
+        if (strcmp(run->metrics[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 static void print_series(const Terminal *terminal, const Run *run) {
     for (int i = 0; i < run->series_count; i++) {
         const RunSeries *series = &run->series[i];
-        if (series->count == 0)
+        bool is_one_point = series->count == 1;
+        if (series->count == 0 || (is_one_point && is_metric(run, series->name)))
             continue;
         char first[TEXT_SIZE], last[TEXT_SIZE];
         begin_row(terminal, series->name);
-        printf("%s -> %s", text_number(first, series->first, 4),
-               text_number(last, series->last, 4));
+        printf("%s%s%s", text_number(first, series->first, 4), is_one_point ? "" : " -> ",
+               is_one_point ? "" : text_number(last, series->last, 4));
         if (!isnan(series->best) && !(series->best == series->last))
             printf(", lowest %.4g", series->best);
         putchar('\n');
@@ -81,10 +90,10 @@ void summary_print(const Run *run, ColorChoice color) {
            run->status == RUN_FAILED ? terminal_style(&terminal, STYLE_BAD) : "",
            run_status_name(run->status), plain);
     begin_row(&terminal, "precision");
-    printf("%s%s%s on %s (%s), %d threads\n",
+    printf("%s%s%s on %s (%s), %d thread%s\n",
            terminal_format_color(&terminal, policy_preset(run->engine->policy)->low),
            run->precision, plain, run->device->backend->name, run->device->name,
-           run->device->threads);
+           run->device->threads, run->device->threads == 1 ? "" : "s");
     print_steps(&terminal, run);
     print_series(&terminal, run);
     print_metrics(&terminal, run);

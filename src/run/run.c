@@ -120,6 +120,7 @@ void run_finish(Run *run, const Error *error) {
     RunState *state = run_state(run);
     run_read_pending(state, INT64_MAX);
     run_tell_skip(state);
+    run_check_steps(state);
     run_pause_clock(run);
     run->ended = clock_seconds();
     bool stopped = run_stop_requested() && !state->reached_limit;

@@ -105,6 +105,22 @@ void run_check_underflow(RunState *state) {
                  sum.worst_name ? sum.worst_name : "one");
 }
 
+// ---- steps that nobody ended -------------------------------------------------------------------
+
+void run_check_steps(RunState *state) {
+    Run *run = &state->run;
+    uint64_t applied = 0;
+    for (int i = 0; i < run->optimizer_count; i++)
+        applied += optimizer_applied(run->optimizers[i]);
+    if (run->step > 0 || applied == 0 || !run->scaler)
+        return;
+    run_diagnose(run, "no_step_ended", "",
+                 "the optimizers were applied %llu times, but no step was counted: a step ends at "
+                 "scaler:update(), and the run's scaler was never updated; use it in every step, "
+                 "or call run:scaler() in none",
+                 (unsigned long long)applied);
+}
+
 // ---- the loss -----------------------------------------------------------------------------------
 
 void run_check_loss(RunState *state, const char *series, double value, int64_t step) {

@@ -55,3 +55,4 @@ void run_tell_skip(RunState *state);
 void run_check_setup(RunState *state);     // after the first step
 void run_check_underflow(RunState *state); // of gradients that nothing scales
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
+void run_check_steps(RunState *state); // at the end: was anything trained that no step counted?

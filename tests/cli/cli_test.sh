@@ -131,6 +131,10 @@ run run --stepz 3 "$tiny"
 expect_usage_error "did you mean --steps?"
 run run "$tiny" -p fp61
 expect_usage_error "--precision fp61.*did you mean fp16?"
+run run "$tiny" -p float16
+expect_usage_error "--precision float16.*did you mean fp16?"
+run run "$tiny" --layer head=bfloat16
+expect_usage_error "did you mean bf16?"
 run run "$tiny" --loss-scale tourch
 expect_usage_error "did you mean torch?"
 run run "$tiny" --device cpx
@@ -172,6 +176,8 @@ run run "$tiny" --checkpoint-every 5
 expect_usage_error "checkpoint"
 run run "$folder/none.lua"
 expect_usage_error "no such file"
+run run "$folder"
+expect_usage_error "a folder; give the path of a Lua file"
 end
 
 # ---- formats -------------------------------------------------------------------------------------
@@ -256,6 +262,30 @@ expect_out '"seed":3,"steps":20,"applied":20,"skipped":0'
 expect_out '"lr":0.01'
 expect_out '"layers":\[{"name":"head","precision":"fp32"}\]'
 expect_out '"error":null}$'
+end
+
+begin "a metric that was logged once is told once"
+sed 's/run:result.*/run:log { answer = 42 } run:result { answer = 42 }/' "$tiny" >"$folder/once.lua"
+run run "$folder/once.lua" -p fp32 -d ref --quiet
+expect_status 0
+[ "$(grep -c '^  answer' "$folder/out")" -eq 1 ] || fail "the metric is there more than once"
+expect_out "^  answer *42$"
+expect_out ", 1 thread$"
+end
+
+begin "a pattern of a script that names no layer is told"
+sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
+run run "$folder/nowhere.lua" -p fp32
+expect_status 0
+expect_err 'find("hed"):precision: no layer has such a name'
+end
+
+begin "a scaler made and never updated is told of"
+sed -e 's/scaler:scale(loss)/loss/' -e 's/scaler:step(opt)/opt:step()/' -e '/scaler:update/d' \
+    "$tiny" >"$folder/unused.lua"
+run run "$folder/unused.lua" -p fp32 --quiet
+expect_status 0
+expect_out "30 times, but no step was counted"
 end
 
 begin "what a script prints is shown, not obeyed"

@@ -140,8 +140,8 @@ bool experiment_find(const char *name, char *path, size_t size, Error *error) {
     bool is_path = strchr(name, '/') || (dot && strcmp(dot, ".lua") == 0);
     struct stat status;
     if (is_path && is_folder(name))
-        return error_fail(error, ERROR_USAGE,
-                          "%.300s: a folder; give the path of a Lua file in it", name);
+        return error_fail(error, ERROR_USAGE, "%.300s: a folder; give the path of a Lua file in it",
+                          name);
     if (is_path && stat(name, &status) == 0)
         return copy_path(path, size, name) ||
                error_fail(error, ERROR_USAGE, "%.80s: the path is too long", name);

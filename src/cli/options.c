@@ -19,10 +19,9 @@ static bool is_among(const char *value, const char *const *choices, int count) {
 
 // What other tools call our formats, for who types it here.
 static const char *format_called(const char *name) {
-    static const char *const names[][2] = {{"float32", "fp32"},  {"float", "fp32"},
-                                           {"single", "fp32"},   {"float16", "fp16"},
-                                           {"half", "fp16"},     {"f16", "fp16"},
-                                           {"bfloat16", "bf16"}, {"f32", "fp32"}};
+    static const char *const names[][2] = {
+        {"float32", "fp32"}, {"float", "fp32"}, {"single", "fp32"},   {"float16", "fp16"},
+        {"half", "fp16"},    {"f16", "fp16"},   {"bfloat16", "bf16"}, {"f32", "fp32"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i][0]) == 0)
             return names[i][1];

@@ -56,6 +56,8 @@ void bind_release_unclaimed(Session *session);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
+// What tensors are asked without computing (reading.c); ended by NULL names.
+extern const luaL_Reg bind_reading_methods[], bind_reading_events[];
 // A dimension, counted from 1 or from the end with -1, as an index from 0.
 int bind_dimension(lua_State *L, const char *function, int argument, int ndim);
 // Sizes from the arguments from `first` on, or from one table; returns ndim.

@@ -1,9 +1,10 @@
 // How long threads that wait for the next piece of work keep their processor busy.
 //
-// Left alone, the OpenMP library lets them spin for milliseconds. Where other programs want the same
-// processors, the thread that has the work then waits for one that only spins, and a training step
-// takes ten times as long. A short spin costs nothing measurable on an idle machine. The library
-// reads its settings before main, from the environment alone: so the program starts itself again.
+// Left alone, the OpenMP library lets them spin for milliseconds. Where other programs want the
+// same processors, the thread that has the work then waits for one that only spins, and a training
+// step takes ten times as long. A short spin costs nothing measurable on an idle machine. The
+// library reads its settings before main, from the environment alone: so the program starts itself
+// again.
 #define _GNU_SOURCE // the files under /proc that lead back to this program are Linux's
 #include <stdlib.h>
 #include <unistd.h>

@@ -83,20 +83,32 @@ ALWAYS_INLINE Vector gather_quads(const float *const rows[LANES], int first, int
 #endif
 }
 
-// LANES steps of LANES rows, transposed. Steps are written in order, as pack_rows explains.
-ALWAYS_INLINE void transpose_block(float *to, int width, const float *const rows[LANES],
-                                   int64_t at) {
-    UNROLL for (int k = 0; k < LANES; k += 4) {
+// One step of LANES lines, or two where each number is a pair of bf16.
+ALWAYS_INLINE void store_step(float *to, int width, Vector value, const bool pairs) {
+    if (!pairs) {
+        vector_store(to, value);
+        return;
+    }
+    vector_store(to, (Vector)((Bits)value << 16));
+    vector_store(to + width, (Vector)((Bits)value & 0xFFFF0000));
+}
+
+// LANES numbers of LANES rows, transposed. Steps are written in order, as pack_columns explains.
+ALWAYS_INLINE void transpose_block(float *to, int width, const float *const rows[LANES], int64_t at,
+                                   const bool pairs) {
+    const int step = pairs ? 2 * width : width;
+    UNROLL for (int k = 0; k < LANES; k += 4, to += 4 * step) {
         Vector r0 = gather_quads(rows, 0, at + k), r1 = gather_quads(rows, 1, at + k);
         Vector r2 = gather_quads(rows, 2, at + k), r3 = gather_quads(rows, 3, at + k);
         Vector low01 = SHUFFLE(r0, r1, 0, LANES, 1, LANES + 1);
         Vector high01 = SHUFFLE(r0, r1, 2, LANES + 2, 3, LANES + 3);
         Vector low23 = SHUFFLE(r2, r3, 0, LANES, 1, LANES + 1);
         Vector high23 = SHUFFLE(r2, r3, 2, LANES + 2, 3, LANES + 3);
-        vector_store(to + k * width, SHUFFLE(low01, low23, 0, 1, LANES, LANES + 1));
-        vector_store(to + (k + 1) * width, SHUFFLE(low01, low23, 2, 3, LANES + 2, LANES + 3));
-        vector_store(to + (k + 2) * width, SHUFFLE(high01, high23, 0, 1, LANES, LANES + 1));
-        vector_store(to + (k + 3) * width, SHUFFLE(high01, high23, 2, 3, LANES + 2, LANES + 3));
+        store_step(to, width, SHUFFLE(low01, low23, 0, 1, LANES, LANES + 1), pairs);
+        store_step(to + step, width, SHUFFLE(low01, low23, 2, 3, LANES + 2, LANES + 3), pairs);
+        store_step(to + 2 * step, width, SHUFFLE(high01, high23, 0, 1, LANES, LANES + 1), pairs);
+        store_step(to + 3 * step, width, SHUFFLE(high01, high23, 2, 3, LANES + 2, LANES + 3),
+                   pairs);
     }
 }
 
@@ -107,7 +119,8 @@ enum { AHEAD = 128 };
 // at the edge repeat the last one: what their copies overwrite in the next step is written later,
 // by that step or, as the lines go downwards, by the lines before.
 ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, const Format format,
-                                int lines, int64_t depth) {
+                                const bool pairs, int lines, int64_t depth) {
+    const bool converts = format != FORMAT_FP32 && !pairs;
     for (int first = (lines - 1) / LANES * LANES; first >= 0; first -= LANES) {
         int64_t offset[LANES];
         const float *rows[LANES];
@@ -115,18 +128,19 @@ ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, 
         for (int i = 0; i < LANES; i++) {
             int line = first + i < lines ? first + i : lines - 1;
             offset[i] = line * source->line_stride;
-            rows[i] =
-                format == FORMAT_FP32 ? (const float *)source->data + offset[i] : converted[i];
+            rows[i] = converts ? converted[i] : (const float *)source_at(source, line, 0);
         }
         int64_t k = 0;
-        for (; k + LANES <= depth; k += LANES) {
+        const int64_t stretch = pairs ? 2 * LANES : LANES;
+        for (; k + stretch <= depth; k += stretch) {
             // So many lines are more streams than the processor follows by itself.
             for (int i = 0; i < LANES; i++)
                 __builtin_prefetch(source_at(source, 0, offset[i] + k + AHEAD));
-            if (format != FORMAT_FP32)
+            if (converts)
                 UNROLL for (int i = 0; i < LANES; i++)
                     vector_store(converted[i], vector_load_as(source->data, format, offset[i] + k));
-            transpose_block(to + k * width + first, width, rows, format == FORMAT_FP32 ? k : 0);
+            int64_t at = converts ? 0 : pairs ? k / 2 : k;
+            transpose_block(to + k * width + first, width, rows, at, pairs);
         }
         for (; k < depth; k++)
             for (int i = 0; i < LANES && first + i < width; i++)
@@ -141,6 +155,12 @@ ALWAYS_INLINE void pack_any(float *to, int width, const GemmSource *source, cons
             to[i] = i < lines ? number_load(source_at(source, i, k), format, 0) : 0;
 }
 
+// Whether two neighbours of bf16 can be moved as one number of 32 bits, which halves the work.
+ALWAYS_INLINE bool are_pairs(const GemmSource *source) {
+    return source->format == FORMAT_BF16 && source->line_stride % 2 == 0 &&
+           (uintptr_t)source->data % sizeof(float) == 0;
+}
+
 ALWAYS_INLINE void pack_format(float *to, int width, const GemmSource *source, const Format format,
                                int64_t lines, int64_t depth) {
     if (source->line_stride == 1) {
@@ -151,8 +171,10 @@ ALWAYS_INLINE void pack_format(float *to, int width, const GemmSource *source, c
         GemmSource panel = *source;
         panel.data = source_at(source, first, 0);
         int left = (int)(lines - first < width ? lines - first : width);
-        if (source->step_stride == 1)
-            pack_columns(to + first * depth, width, &panel, format, left, depth);
+        if (source->step_stride == 1 && are_pairs(&panel))
+            pack_columns(to + first * depth, width, &panel, format, true, left, depth);
+        else if (source->step_stride == 1)
+            pack_columns(to + first * depth, width, &panel, format, false, left, depth);
         else
             pack_any(to + first * depth, width, &panel, format, left, depth);
     }

@@ -119,7 +119,7 @@ TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
-	    $(filter-out %_test.c %.h %.def %.a,$^) $(filter %.a,$^) $(LDLIBS)
+	    $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS)
 
 # What the conformance tests share.
 CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/conformance/*.c)))

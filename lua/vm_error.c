@@ -13,13 +13,20 @@ static const char too_large_text[] = "resulting string too large";
 void lua_vm_where(lua_State *L, char *out, size_t size) {
     lua_Debug at;
     out[0] = 0;
+    bool has_own = false; // the module's own Lua, of which no user wants the line
     for (int level = 0; level < 64 && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
-        if (at.currentline > 0) {
+        bool is_own = strncmp(at.short_src, "mp/", 3) == 0;
+        if (at.currentline > 0 && !is_own) {
             snprintf(out, size, "%s:%d: ", at.short_src, at.currentline);
             return;
         }
+        has_own = has_own || is_own;
     }
+    // A script that ends in a call of the module's, as in `return mp.experiment ..`, has no line.
+    const LuaVm *vm = lua_vm_of(L);
+    if (has_own && vm->script_count > 0)
+        snprintf(out, size, "%s: ", vm->scripts[0].name);
 }
 
 // Does a message begin with "file:line: " or hold it (a path may hold colons too)?

@@ -186,6 +186,12 @@ end
 
 -- ---- the standard loop ----------------------------------------------------------------------------
 
+-- What a function of the experiment gave, which is most often nothing because it lacks a `return`.
+local function refuse(field, wanted, value)
+    engine.fail(("%s: the function must return %s, it returned %s%s"):format(field, wanted,
+        type(value), value == nil and "; is its `return` missing?" or ""))
+end
+
 -- Means over batches, weighted by their size, of what spec.eval returns for each.
 local function evaluate(spec, model, loader)
     local sums, samples = {}, 0
@@ -195,7 +201,7 @@ local function evaluate(spec, model, loader)
         for b in loader do
             local values = core.autocast(spec.eval, model, b)
             if type(values) ~= "table" then
-                engine.fail("eval: a table of named values expected, got " .. type(values))
+                refuse("eval", "a table of named values", values)
             end
             for name, value in pairs(values) do
                 sums[name] = (sums[name] or 0) + value * b.count
@@ -233,9 +239,11 @@ local function run_declared(spec, run)
     local p = run.params
     local data = spec.data(p)
     if type(data) ~= "table" or not data.train then
-        engine.fail("data: a table with a loader `train` expected, as in { train = .., test = .. }")
+        refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
     end
-    local model = run:model(spec.model(p))
+    local model = spec.model(p)
+    if not module.is_module(model) then refuse("model", "a module", model) end
+    run:model(model)
     local epochs = whole(p.epochs, "params.epochs", 1)
     local window = whole(spec.accumulate, "accumulate", 1)
     local total = data.train:len() // window * epochs
@@ -248,6 +256,7 @@ local function run_declared(spec, run)
     if schedule and schedule.total == 0 then schedule.total = total end
     local parameters = model:parameters()
     local opt = spec.optim(parameters, p, model, schedule)
+    if type(opt) ~= "userdata" then refuse("optim", "an optimizer", opt) end
     if schedule then opt:schedule(schedule) end
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
@@ -258,6 +267,7 @@ local function run_declared(spec, run)
         for b in data.train do
             if waiting == 0 then opt:zero_grad() end
             local loss = core.autocast(spec.loss, model, b)
+            if type(loss) ~= "userdata" then refuse("loss", "a tensor", loss) end
             scaler:scale(window > 1 and loss / window or loss):backward()
             waiting = waiting + 1
             if waiting == window then

@@ -317,6 +317,32 @@ expect_status 1
 expect_err "^mpbench: .*broken.lua:2: "
 end
 
+begin "a forgotten return is told of, with the function and the file"
+cat >"$folder/declared.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "declared",
+    data = function() return { train = mp.data.tensors { x = mp.randn(8, 4), batch = 4 } } end,
+    model = function() return mp.nn.Linear(4, 2) end,
+    loss = function(model, b) return model(b.x):mean() end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end,
+}
+LUA
+run run "$folder/declared.lua" -p fp32 --quiet
+expect_status 0
+for field in data model loss optim; do
+    sed "/ $field = /s/return //; / $field = /s/function(\(.*\)) \([{m].*\) end,/function(\1) local _ = \2 end,/" \
+        "$folder/declared.lua" >"$folder/lost.lua"
+    run run "$folder/lost.lua" -p fp32 --quiet
+    expect_status 1
+    expect_err "^mpbench: .*lost.lua: $field: .*is its .return. missing"
+done
+sed 's/loss =/lost =/' "$folder/declared.lua" >"$folder/field.lua"
+run run "$folder/field.lua"
+expect_status 1
+expect_err "^mpbench: .*field.lua: experiment.lost: no such field; did you mean loss"
+end
+
 begin "a device that is not there is status 3"
 run run "$tiny" --device gpu
 expect_status 3

@@ -57,14 +57,25 @@ int bind_raise(lua_State *L, const Error *error) {
     return bind_error(L, "%s", error->text);
 }
 
-static const char *what_is(lua_State *L, int index) {
+const char *bind_what_is(lua_State *L, int index) {
     return bind_test_tensor(L, index) ? "a tensor" : luaL_typename(L, index);
 }
 
 int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
                         const char *expected) {
     return bind_error(L, "%s: argument %d (%s): %s expected, got %s", function, argument, name,
-                      expected, what_is(L, argument));
+                      expected, bind_what_is(L, argument));
+}
+
+bool bind_is_callable(lua_State *L, int index) {
+    if (lua_isfunction(L, index))
+        return true;
+    if (lua_isnoneornil(L, index) || lua_isnumber(L, index))
+        return false; // numbers have a __call of ours, which serves run.step alone
+    bool callable = luaL_getmetafield(L, index, "__call") != LUA_TNIL;
+    if (callable)
+        lua_pop(L, 1);
+    return callable;
 }
 
 double bind_number(lua_State *L, const char *function, int argument, const char *name) {
@@ -87,7 +98,8 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
 
 static int field_error(lua_State *L, const char *function, const char *field,
                        const char *expected) {
-    return bind_error(L, "%s: %s: %s expected, got %s", function, field, expected, what_is(L, -1));
+    return bind_error(L, "%s: %s: %s expected, got %s", function, field, expected,
+                      bind_what_is(L, -1));
 }
 
 // Pushes the field and says whether it is there.

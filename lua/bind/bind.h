@@ -44,6 +44,11 @@ int bind_raise(lua_State *L, const Error *error);
 int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
                         const char *expected);
 
+// What a message calls the value: "a tensor", or Lua's name of its type.
+const char *bind_what_is(lua_State *L, int index);
+// Whether calling it could work: a function, or anything that has a __call of its own.
+bool bind_is_callable(lua_State *L, int index);
+
 // ---- tensors ------------------------------------------------------------------------------------
 
 // A new handle, which takes over the reference, also where there is no memory for the handle. NULL
@@ -86,6 +91,8 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);
+// What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (step.c).
+extern const luaL_Reg bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);

@@ -170,6 +170,12 @@ static int call_restoring(lua_State *L, int function, const Before *before) {
     return lua_gettop(L) - function + 1;
 }
 
+static void check_callable(lua_State *L, const char *function, int index) {
+    if (!bind_is_callable(L, index))
+        bind_error(L, "%s: a function or a module expected, got %s", function,
+                   bind_what_is(L, index));
+}
+
 // autocast(f, ..) | autocast(false, f, ..) | autocast("bf16", f, ..)
 static int mp_autocast(lua_State *L) {
     Engine *engine = session_of(L)->engine;
@@ -190,7 +196,7 @@ static int mp_autocast(lua_State *L) {
         }
         function = 2;
     }
-    luaL_checktype(L, function, LUA_TFUNCTION);
+    check_callable(L, "autocast", function);
     Before before = state_now(engine);
     engine->autocast = region;
     return call_restoring(L, function, &before);
@@ -198,7 +204,7 @@ static int mp_autocast(lua_State *L) {
 
 static int mp_no_grad(lua_State *L) {
     Engine *engine = session_of(L)->engine;
-    luaL_checktype(L, 1, LUA_TFUNCTION);
+    check_callable(L, "no_grad", 1);
     Before before = state_now(engine);
     tape_set_enabled(engine->tape, false);
     return call_restoring(L, 1, &before);
@@ -269,6 +275,7 @@ void bind_open_module(lua_State *L, Session *session) {
     bind_functions(L, session, outer);
     lua_getfield(L, -1, "engine"); // what only the Lua half of the module calls
     bind_functions(L, session, inner);
+    bind_functions(L, session, bind_step_functions);
     LayerGuard *guard;
     lua_pushlightuserdata(L, session);
     guard = lua_newuserdatauv(L, sizeof *guard, 0);

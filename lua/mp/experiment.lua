@@ -110,33 +110,8 @@ end
 
 local Run = {}
 
--- `run.step` is how many steps have ended, and `run:step(f)` runs one: a thing that calls like the
--- second and otherwise computes like the first. `run.step_number` is the plain number.
-local function number_of(value)
-    return type(value) == "table" and engine.step() or value
-end
-
-local Step = {
-    __call = function(_, _, f, ...) return f(...) end,
-    __add = function(a, b) return number_of(a) + number_of(b) end,
-    __sub = function(a, b) return number_of(a) - number_of(b) end,
-    __mul = function(a, b) return number_of(a) * number_of(b) end,
-    __div = function(a, b) return number_of(a) / number_of(b) end,
-    __mod = function(a, b) return number_of(a) % number_of(b) end,
-    __idiv = function(a, b) return number_of(a) // number_of(b) end,
-    __pow = function(a, b) return number_of(a) ^ number_of(b) end,
-    __unm = function() return -engine.step() end,
-    __lt = function(a, b) return number_of(a) < number_of(b) end,
-    __le = function(a, b) return number_of(a) <= number_of(b) end,
-    __concat = function(a, b) return number_of(a) .. number_of(b) end,
-    __tostring = function() return tostring(engine.step()) end,
-    __metatable = "run.step",
-}
-local the_step = setmetatable({}, Step)
-
 local function run_index(_, key)
-    if key == "step" then return the_step end
-    if key == "step_number" then return engine.step() end
+    if key == "step" then return engine.step() end
     local method = Run[key]
     if method == nil then
         engine.fail(("run.%s: no such name%s"):format(tostring(key),
@@ -146,8 +121,10 @@ local function run_index(_, key)
 end
 
 local function run_new(params, options)
-    return setmetatable({ params = params, device = options.device },
+    local run = setmetatable({ params = params, device = options.device },
         { __index = run_index, __metatable = "run" })
+    engine.let_step_be_called(run)
+    return run
 end
 
 -- model(m [, name]): makes the run know the model; its layers' names then begin with `name`.

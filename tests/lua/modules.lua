@@ -132,7 +132,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         assert(last < first / 2, ("%g to %g"):format(first, last))
         assert(scaler:applied(opt))
         equal(opt:steps(), 60)
-        equal(run.step_number, 60, "steps of the run")
+        equal(run.step, 60, "steps of the run")
         assert(scaler:get() > 1024)
     end)
 

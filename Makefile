@@ -37,11 +37,11 @@ LUA_LIBS   := $(shell pkg-config --libs lua5.4 2>/dev/null || echo -llua5.4)
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -DMPBENCH_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 $(OPT) $(WARN) -fopenmp -pthread -fno-math-errno -fno-trapping-math
 LDFLAGS  += -fopenmp -pthread
-LDLIBS   += -ldnnl $(LUA_LIBS) -lz -lm
+LDLIBS   += -ldnnl -lsqlite3 $(LUA_LIBS) -lz -lm
 
 # ---- what is built ------------------------------------------------------------------------------
 
-ROOMS   := base number kernel tensor grad precision ops optim data run cli cpu ref
+ROOMS   := base number kernel tensor grad precision ops optim data store compare run cli cpu ref
 PLAIN_C := $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) $(wildcard lua/*.c lua/bind/*.c)
 SIMD_C  := $(wildcard src/*/simd/*.c)
 AMX_C   := $(wildcard src/*/amx/*.c)

@@ -50,7 +50,9 @@ int error_exit_status(ErrorCode code) {
     case ERROR_HISTORY: return 4;
     case ERROR_FAILED:
     case ERROR_MEMORY:
-    case ERROR_STOPPED: break;
+    case ERROR_STOPPED:
+    case ERROR_FULL:
+    case ERROR_BUSY: break;
     }
     return 1;
 }

@@ -16,6 +16,8 @@ typedef enum ErrorCode {
     ERROR_HISTORY,     // the history cannot be opened: exit 4
     ERROR_MEMORY,      // no memory: exit 1
     ERROR_STOPPED,     // somebody asked for the stop: a signal, a command
+    ERROR_FULL,        // the disk is full: exit 1
+    ERROR_BUSY,        // somebody else holds what is needed: exit 1
 } ErrorCode;
 
 enum { ERROR_TEXT_SIZE = 512 };

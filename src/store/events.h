@@ -1,0 +1,36 @@
+// store/events.h: what happened to a run, one row each, never summed up: skipped steps, changes of
+// the scale, commands and their effect, diagnoses, messages of the script, checkpoints.
+#pragma once
+
+#include "store/store.h"
+
+typedef enum EventKind {
+    EVENT_SKIP,    // a step that was not applied: layer, scale before and after in the text
+    EVENT_SCALE,   // the scale moved without a skip
+    EVENT_COMMAND, // what a command did
+    EVENT_DIAGNOSIS,
+    EVENT_MESSAGE, // run:event
+    EVENT_CHECKPOINT,
+    EVENT_LIFE, // started, resumed, paused, stopped, ended, disk full, ...
+    EVENT_KINDS
+} EventKind;
+
+const char *event_kind_name(EventKind kind);
+
+enum { EVENT_TEXT_SIZE = 400, EVENT_LAYER_SIZE = 64 };
+
+typedef struct Event {
+    int64_t id; // rising within a run
+    int64_t step, time_ms;
+    int segment;
+    EventKind kind;
+    double value; // of EVENT_SKIP and EVENT_SCALE: the scale after it; NaN otherwise
+    char layer[EVENT_LAYER_SIZE];
+    char text[EVENT_TEXT_SIZE]; // one line, from outside
+} Event;
+
+bool store_add_event(Store *store, int64_t run, Event *event, Error *error) MUST_CHECK; // sets id
+// Events with id > after, in order, `most` at most (0: all), of the kinds in `kinds` (bits
+// 1 << kind; 0: all). Those that a resume superseded are left out. The caller frees the array.
+bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
+                       Event **events, int *count, Error *error) MUST_CHECK;

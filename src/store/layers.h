@@ -1,0 +1,35 @@
+// store/layers.h: what is counted of every layer (precision.md §6): statistics and the histogram of
+// the exponents of its true gradients, by step and coarser, as for series.
+#pragma once
+
+#include "store/series.h"
+
+enum { LAYER_BINS = 128, LAYER_LOWEST_EXPONENT = -64 }; // 2^-64 .. 2^63
+
+typedef struct LayerSample { // one layer over `width` steps from `step` on
+    int64_t step, width;
+    int64_t count, zeros, nans, infs;       // elements
+    int64_t flushed, subnormal, overflowed; // by rounding to the format at the scale then
+    double largest, sum, sum_squares;       // of |g| and g², finite ones
+    double update_ratio;                    // |change of weights| / |weights|; NaN: not measured
+    double seconds;                         // a step, spent in the layer; NaN: not measured
+    char precision[8];                      // its gradients were rounded to: "fp16"
+    uint32_t bins[LAYER_BINS];              // scaled down alike when a count would not fit
+    bool bins_are_scaled;
+} LayerSample;
+
+// In memory, steps in order; `layer` indexes the record's layers. Consecutive samples are merged
+// where they come faster than rows are cheap.
+bool layers_add(SeriesWriter *writer, int layer, const LayerSample *sample,
+                Error *error) MUST_CHECK;
+// Part of series_flush: both are written by it.
+
+// The samples of a layer over a window, as store_read_series.
+bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_t to, int most,
+                      LayerSample **samples, int *count, Error *error) MUST_CHECK;
+// All layers of a run at one step: the sample that covers it, one a layer, in their order; width 0
+// where there is none. `samples` has room for `count`.
+bool store_read_layers_at(Store *store, int64_t run, int64_t step, LayerSample *samples, int count,
+                          Error *error) MUST_CHECK;
+// Adds b, which follows a, to a.
+void layer_sample_merge(LayerSample *a, const LayerSample *b);

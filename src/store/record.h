@@ -1,0 +1,132 @@
+// store/record.h: all that is said of one run: what the history keeps of it, what `run --json` and
+// `show --json` print, what the lists and the screen show. run/ fills one while it trains.
+//
+// A RunRecord owns its lists; record_clear gives them back and leaves an empty record, as {0} is.
+// A reading that can be unknown is NaN there (`double`) or RECORD_UNKNOWN (`int64_t`): it prints as
+// null or a dash, never as 0. Any thread, one at a time.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+typedef enum RunStatus {
+    RUN_RUNNING,
+    RUN_PAUSED,
+    RUN_FINISHED,
+    RUN_STOPPED,
+    RUN_FAILED,
+    RUN_DEAD,
+    RUN_STATUSES
+} RunStatus;
+
+const char *run_status_name(RunStatus status);
+bool run_status_parse(const char *name, RunStatus *status); // false: no such word
+
+#define RECORD_UNKNOWN INT64_MIN
+
+enum { RECORD_NAME_SIZE = 64, RECORD_TEXT_SIZE = 256 };
+
+typedef struct RecordParameter { // of the experiment, after --set
+    char name[RECORD_NAME_SIZE];
+    enum { RECORD_NUMBER, RECORD_INTEGER, RECORD_BOOLEAN, RECORD_TEXT } kind;
+    double number;
+    int64_t integer; // also of booleans
+    char text[RECORD_TEXT_SIZE];
+} RecordParameter;
+
+typedef struct RecordLayer {
+    char name[RECORD_NAME_SIZE];
+    int parent;         // index of the layer that holds it; -1: none
+    char precision[16]; // the format it computes in now: "fp16"
+    char set[16];       // what it was set to: "auto", "fp32"
+} RecordLayer;
+
+typedef struct RecordMetric {
+    char name[RECORD_NAME_SIZE];
+    double value;
+} RecordMetric;
+
+typedef struct RecordDiagnosis {
+    char kind[RECORD_NAME_SIZE]; // "scale_floor", "loss_not_finite", ...
+    char layer[RECORD_NAME_SIZE];
+    int64_t step;
+    char text[RECORD_TEXT_SIZE]; // cause, numbers, what to do
+} RecordDiagnosis;
+
+// An option as it was typed, in order, so that a resume or a fork can ask for the same:
+// {"precision", "fp16"}, {"layer", "head=fp32"}, {"set", "lr=1e-3"}.
+typedef struct RecordOption {
+    char name[RECORD_NAME_SIZE];
+    char value[RECORD_TEXT_SIZE];
+} RecordOption;
+
+// What surrounded the run: {"library.sqlite", "3.40.1"}, {"host", ".."}, {"threads", "2"}.
+typedef struct RecordFact {
+    char name[RECORD_NAME_SIZE];
+    char value[RECORD_TEXT_SIZE];
+} RecordFact;
+
+typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
+    int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
+} RecordMemory;
+
+typedef struct RunRecord {
+    int64_t id; // 0: not in a history
+    char name[RECORD_NAME_SIZE], experiment[RECORD_NAME_SIZE];
+    char tag[RECORD_NAME_SIZE], note[RECORD_TEXT_SIZE];
+    RunStatus status;
+    bool stale;                        // of a run in progress: its worker lives but is silent
+    char precision[32];                // the preset in force
+    char scale_rule[64];               // "dynamic", "1024"
+    char device[32], device_name[128]; // "cpu", "Intel ..."
+    int threads;
+    int64_t seed;
+    int64_t step, applied, skipped;          // steps ended, and of those, by what became of them
+    int64_t total_steps, epoch, epochs;      // 0: unknown
+    int64_t samples;                         // 0: unknown
+    double loss_first, loss_last, loss_best; // NaN kept as a value; see has_loss
+    bool has_loss;
+    double scale_last, scale_min, scale_max;
+    double steps_per_s, samples_per_s; // NaN: unknown
+    double wall_s;
+    double cast_share; // of the time of steps, spent casting; NaN: unknown
+    double energy_j;   // NaN: unknown
+    RecordMemory memory;
+    int64_t created_ms;          // wall clock, since 1970
+    int64_t ended_ms;            // 0: not yet
+    int64_t parent, parent_step; // of a fork: from which run, at which step; 0: none
+    int64_t matrix;              // the matrix that it belongs to; 0: none
+    char script_path[512], script_hash[65];
+    char error[512]; // "" : none
+
+    RecordParameter *parameters;
+    RecordLayer *layers;
+    RecordMetric *metrics;
+    RecordDiagnosis *diagnoses;
+    RecordOption *options;
+    RecordFact *facts;
+    int parameter_count, layer_count, metric_count, diagnosis_count, option_count, fact_count;
+} RunRecord;
+
+void record_clear(RunRecord *record);
+
+// The lists are set whole: copies `count` elements.
+bool record_set_parameters(RunRecord *record, const RecordParameter *list, int count,
+                           Error *error) MUST_CHECK;
+bool record_set_layers(RunRecord *record, const RecordLayer *list, int count,
+                       Error *error) MUST_CHECK;
+bool record_set_metrics(RunRecord *record, const RecordMetric *list, int count,
+                        Error *error) MUST_CHECK;
+bool record_set_diagnoses(RunRecord *record, const RecordDiagnosis *list, int count,
+                          Error *error) MUST_CHECK;
+bool record_set_options(RunRecord *record, const RecordOption *list, int count,
+                        Error *error) MUST_CHECK;
+bool record_set_facts(RunRecord *record, const RecordFact *list, int count,
+                      Error *error) MUST_CHECK;
+
+const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
+
+// The object of cli.md; `with_layers` false: as `ls --json` has it.
+void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *json);

@@ -1,0 +1,62 @@
+// store/series.h: points of series, at any zoom, at a bounded price.
+//
+// A point is a value at a step, of a series of a run. While that is cheap every point is a row; the
+// first 4,096 steps of a series always are, later ones as long as few come in a second. Beside the
+// rows there are buckets of 8, 64, 512, ... steps, aligned to multiples of their width, with count,
+// first, last, least, mean and largest, so that any window reads a bounded number of rows.
+//
+// Rows belong to a segment: a start, a resume. A resume at step S supersedes the rows of the
+// earlier segments after S, which stay in the file; reading follows what superseded what.
+#pragma once
+
+#include "store/store.h"
+
+enum { SERIES_NAME_SIZE = 64 };
+
+// ---- writing: the writer thread of one run ------------------------------------------------------
+
+typedef struct SeriesWriter SeriesWriter;
+
+// Begins a segment of the run after step `from` (0: at the start) and supersedes what came later.
+// `why`: "start", "resume", "fork".
+SeriesWriter *series_writer_new(Store *store, int64_t run, int64_t from, const char *why,
+                                Error *error);
+void series_writer_free(SeriesWriter *writer); // without writing
+int series_writer_segment(const SeriesWriter *writer);
+
+// In memory: steps of one series come in order. `name` is kept.
+bool series_add(SeriesWriter *writer, const char *name, int64_t step, double value,
+                Error *error) MUST_CHECK;
+// Rows since the last call, `seconds` ago, which decides whether points are cheap. Buckets that are
+// not full yet are written too, and written over later, so that what was flushed is complete. Call
+// it in a transaction.
+bool series_flush(SeriesWriter *writer, double seconds, Error *error) MUST_CHECK;
+
+// ---- reading ------------------------------------------------------------------------------------
+
+typedef struct SeriesInfo {
+    char name[SERIES_NAME_SIZE];
+    int64_t first_step, last_step;
+    int64_t count; // points that were logged
+    double last;   // value of the last point
+} SeriesInfo;
+
+bool store_list_series(Store *store, int64_t run, SeriesInfo **series, int *count,
+                       Error *error) MUST_CHECK; // the caller frees the array
+
+typedef struct SeriesPoint { // a point (width 1) or a bucket
+    int64_t step;            // the first step of the bucket
+    int64_t width;           // steps that it spans
+    int64_t count;           // points in it that are finite
+    int64_t nans, infs, minus_infs;
+    double first, last, min, mean, max; // over the finite ones; NaN without any
+} SeriesPoint;
+
+// Points of the steps from .. to, both included, in order, not many more than `most` of them: the
+// finest level that fits. most 0: the finest there is. The array is the caller's to free; no point
+// is no error. `seconds` gives the time of a step, see store_step_times.
+bool store_read_series(Store *store, int64_t run, const char *name, int64_t from, int64_t to,
+                       int most, SeriesPoint **points, int *count, Error *error) MUST_CHECK;
+
+// The value of a point (width 1) as it was logged: NaN and infinities included.
+double series_point_value(const SeriesPoint *point);

@@ -1,0 +1,32 @@
+// store/worker.h: which process trains a run, and whether it lives.
+//
+// A worker is known by a random token, the machine's boot id, its pid and the moment that pid was
+// started; it beats once a second, on a clock that neither stops in suspend nor jumps. Its run is
+// running while beats come, stale while the process is there but silent, dead when the process is
+// provably gone (another boot, no such pid, a pid started at another moment) or, where that cannot
+// be told, when no beat came for 5 s. Stale and dead are what readers see: nothing is written, so
+// both are undone by the next beat.
+#pragma once
+
+#include <sys/types.h>
+
+#include "store/store.h"
+
+typedef struct WorkerId {
+    char token[33], boot[40], host[65];
+    int64_t pid, started; // clock ticks after boot
+} WorkerId;
+
+bool worker_identify(WorkerId *worker, Error *error) MUST_CHECK; // of this process
+
+// Takes the run: refused while another worker lives, taken over from one that is dead.
+bool store_own_run(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
+// Fails with ERROR_STOPPED when somebody else owns the run now.
+bool store_beat(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
+bool store_release_run(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
+
+typedef enum WorkerLife { WORKER_NONE, WORKER_LIVE, WORKER_STALE, WORKER_DEAD } WorkerLife;
+
+// `pid` gets that of a process that is provably the worker, else 0: nobody may signal another.
+bool store_worker_life(Store *store, int64_t run, WorkerLife *life, pid_t *pid,
+                       Error *error) MUST_CHECK;

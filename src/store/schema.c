@@ -2,17 +2,17 @@
 // Comments are kept in the file, so that `.schema` of any SQLite tool explains it.
 #include "store/schema.h"
 
-const char schema_text[] =
+#include <stddef.h>
+
+const char *const schema_statements[] = {
     "CREATE TABLE scripts ( -- texts of experiments, each once\n"
     "  hash TEXT PRIMARY KEY, -- SHA-256 of the text\n"
     "  text BLOB NOT NULL\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE matrices ( -- mpbench matrix: what was asked for\n"
     "  id INTEGER PRIMARY KEY,\n"
     "  specification TEXT NOT NULL UNIQUE\n"
-    ") STRICT;\n"
-    "\n"
+    ") STRICT;\n",
     "CREATE TABLE runs ( -- one row a run; unknown readings are NULL\n"
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,\n"
     "  name TEXT NOT NULL UNIQUE,\n"
@@ -61,10 +61,9 @@ const char schema_text[] =
     "  matrix INTEGER REFERENCES matrices,\n"
     "  script_path TEXT NOT NULL DEFAULT '',\n"
     "  script_hash TEXT REFERENCES scripts\n"
-    ") STRICT;\n"
-    "CREATE INDEX runs_experiment ON runs (experiment, id);\n"
-    "CREATE INDEX runs_matrix ON runs (matrix) WHERE matrix IS NOT NULL;\n"
-    "\n"
+    ") STRICT;\n",
+    "CREATE INDEX runs_experiment ON runs (experiment, id);\n",
+    "CREATE INDEX runs_matrix ON runs (matrix) WHERE matrix IS NOT NULL;\n",
     "CREATE TABLE workers ( -- which process trains a run; no row: none does\n"
     "  run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,\n"
     "  token TEXT NOT NULL, -- random, the owner's proof\n"
@@ -74,8 +73,7 @@ const char schema_text[] =
     "  started INTEGER NOT NULL, -- of the process, in clock ticks after boot\n"
     "  beat_ms INTEGER NOT NULL, -- CLOCK_BOOTTIME of the last sign of life\n"
     "  beat_wall_ms INTEGER NOT NULL\n"
-    ") STRICT;\n"
-    "\n"
+    ") STRICT;\n",
     "CREATE TABLE params ( -- of the experiment, after --set\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  position INTEGER NOT NULL,\n"
@@ -83,24 +81,21 @@ const char schema_text[] =
     "  kind TEXT NOT NULL CHECK (kind IN ('number', 'integer', 'boolean', 'text')),\n"
     "  value ANY,\n"
     "  PRIMARY KEY (run, position)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE options ( -- as they were typed, so that a resume can ask for the same\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  position INTEGER NOT NULL,\n"
     "  name TEXT NOT NULL,\n"
     "  value TEXT NOT NULL,\n"
     "  PRIMARY KEY (run, position)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE environment ( -- device, driver, library versions, host\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  position INTEGER NOT NULL,\n"
     "  name TEXT NOT NULL,\n"
     "  value TEXT NOT NULL,\n"
     "  PRIMARY KEY (run, position)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layers (\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  layer INTEGER NOT NULL, -- from 0, in the order of the model\n"
@@ -109,8 +104,7 @@ const char schema_text[] =
     "  precision TEXT NOT NULL, -- what it computes in\n"
     "  set_to TEXT NOT NULL, -- what somebody set: 'auto', 'fp32', ...\n"
     "  PRIMARY KEY (run, layer)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE metrics ( -- results: run:result, the last evaluation\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  position INTEGER NOT NULL,\n"
@@ -118,8 +112,7 @@ const char schema_text[] =
     "  value REAL, -- NULL when it is not finite\n"
     "  kind TEXT NOT NULL CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
     "  PRIMARY KEY (run, position)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE diagnoses ( -- what a run saw by itself that its user should know\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  position INTEGER NOT NULL,\n"
@@ -128,8 +121,7 @@ const char schema_text[] =
     "  step INTEGER NOT NULL,\n"
     "  text TEXT NOT NULL,\n"
     "  PRIMARY KEY (run, position)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE segments ( -- a start and every resume; later ones supersede what came after "
     "`after`\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
@@ -138,15 +130,13 @@ const char schema_text[] =
     "  why TEXT NOT NULL CHECK (why IN ('start', 'resume', 'fork')),\n"
     "  began_ms INTEGER NOT NULL,\n"
     "  PRIMARY KEY (run, segment)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE series (\n"
     "  id INTEGER PRIMARY KEY,\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  name TEXT NOT NULL,\n"
     "  UNIQUE (run, name)\n"
-    ") STRICT;\n"
-    "\n"
+    ") STRICT;\n",
     "CREATE TABLE points ( -- every point, where that is cheap\n"
     "  series INTEGER NOT NULL REFERENCES series ON DELETE CASCADE,\n"
     "  step INTEGER NOT NULL,\n"
@@ -154,8 +144,7 @@ const char schema_text[] =
     "  value REAL, -- NULL when it is not finite\n"
     "  kind TEXT NOT NULL DEFAULT 'finite' CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
     "  PRIMARY KEY (series, step, segment)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE buckets ( -- the same, summed up over 8, 64, 512, ... steps\n"
     "  series INTEGER NOT NULL REFERENCES series ON DELETE CASCADE,\n"
     "  width INTEGER NOT NULL, -- steps\n"
@@ -171,8 +160,7 @@ const char schema_text[] =
     "  mean REAL,\n"
     "  largest REAL,\n"
     "  PRIMARY KEY (series, width, step, segment)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layer_samples ( -- true gradients of a layer over `width` steps\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  layer INTEGER NOT NULL,\n"
@@ -195,8 +183,7 @@ const char schema_text[] =
     "  seconds REAL, -- of a step, spent in the layer\n"
     "  histogram BLOB NOT NULL, -- docs/history.md: counts of exponents 2^-64 .. 2^63\n"
     "  PRIMARY KEY (run, layer, level, step, segment)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE events ( -- single rows, never summed up\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  id INTEGER NOT NULL, -- rising within a run\n"
@@ -208,8 +195,7 @@ const char schema_text[] =
     "  value REAL, -- of a skip or a change: the loss scale after it\n"
     "  text TEXT NOT NULL,\n"
     "  PRIMARY KEY (run, id)\n"
-    ") STRICT, WITHOUT ROWID;\n"
-    "\n"
+    ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE commands ( -- orders to a worker, and its answers\n"
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
@@ -221,9 +207,8 @@ const char schema_text[] =
     "  step INTEGER, -- at which it took effect\n"
     "  answer TEXT NOT NULL DEFAULT '',\n"
     "  answered_ms INTEGER\n"
-    ") STRICT;\n"
-    "CREATE INDEX commands_run ON commands (run, state);\n"
-    "\n"
+    ") STRICT;\n",
+    "CREATE INDEX commands_run ON commands (run, state);\n",
     "CREATE TABLE checkpoints ( -- a row is there only while its file is whole\n"
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
@@ -234,9 +219,8 @@ const char schema_text[] =
     "  bytes INTEGER NOT NULL,\n"
     "  hash TEXT NOT NULL, -- SHA-256 of the file\n"
     "  file TEXT NOT NULL -- below checkpoints/\n"
-    ") STRICT;\n"
-    "CREATE INDEX checkpoints_run ON checkpoints (run, step);\n"
-    "\n"
+    ") STRICT;\n",
+    "CREATE INDEX checkpoints_run ON checkpoints (run, step);\n",
     "CREATE VIEW run_summary AS -- for people: SELECT * FROM run_summary\n"
     "SELECT r.id, r.name, r.status, r.precision,\n"
     "       r.device, r.step AS steps, r.skipped,\n"
@@ -250,14 +234,14 @@ const char schema_text[] =
     "       round(r.energy_j, 0) AS joules,\n"
     "       datetime(r.created_ms / 1000, 'unixepoch', 'localtime') AS started,\n"
     "       r.tag, r.note\n"
-    "  FROM runs r ORDER BY r.id;\n"
-    "\n"
+    "  FROM runs r ORDER BY r.id;\n",
     "CREATE VIEW run_points AS -- points by the names of their run and series\n"
     "SELECT r.name AS run, s.name AS series, p.step, p.segment,\n"
     "       coalesce(p.value, p.kind) AS value\n"
-    "  FROM points p JOIN series s ON s.id = p.series JOIN runs r ON r.id = s.run;\n"
-    "\n"
+    "  FROM points p JOIN series s ON s.id = p.series JOIN runs r ON r.id = s.run;\n",
     "CREATE VIEW run_events AS -- what happened, by the name of the run\n"
     "SELECT r.name AS run, e.step, datetime(e.time_ms / 1000, 'unixepoch', 'localtime') AS time,\n"
     "       e.kind, e.layer, e.text\n"
-    "  FROM events e JOIN runs r ON r.id = e.run;\n";
+    "  FROM events e JOIN runs r ON r.id = e.run;\n",
+    NULL,
+};

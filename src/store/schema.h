@@ -6,4 +6,4 @@ enum {
 };
 
 // Makes everything in an empty database, inside a transaction.
-extern const char schema_text[];
+extern const char *const schema_statements[]; // ended by NULL

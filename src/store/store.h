@@ -57,6 +57,7 @@ bool store_check(Store *store, Error *error) MUST_CHECK;
 bool store_compact(Store *store, Error *error) MUST_CHECK;
 
 enum { STORE_SCHEMA_VERSION = 1 };
-// The schema as text, for docs/history.md: tables, columns with their comments, views.
-const char *store_schema(void);
+// The schema, a statement each, ended by NULL, for docs/history.md: tables, columns with their
+// comments, views.
+const char *const *store_schema(void);
 const char *store_journal_mode(const Store *store); // "wal" or "truncate": journal.c decides

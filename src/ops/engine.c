@@ -39,19 +39,18 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
     return engine;
 }
 
-static void forget_changes(Engine *engine) {
-    for (int i = 0; i < engine->change_count; i++) {
-        tensor_release(engine->changes[i].buffer);
-        tensor_release(engine->changes[i].before);
-        tensor_release(engine->changes[i].owner);
-    }
-    engine->change_count = 0;
+static void change_clear(BufferChange *change) {
+    tensor_release(change->buffer);
+    tensor_release(change->owner);
+    tensor_release(change->before_own);
+    tensor_release(change->before_any);
 }
 
 void engine_free(Engine *engine) {
     if (!engine)
         return;
-    forget_changes(engine);
+    for (int i = 0; i < engine->change_count; i++)
+        change_clear(&engine->changes[i]);
     free(engine->changes);
     tape_free(engine->tape);
     policy_free(engine->policy);
@@ -84,37 +83,52 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
 
 // ---- running statistics -------------------------------------------------------------------------
 
-static bool changed_before(const Engine *engine, const Tensor *buffer) {
+static BufferChange *change_of(Engine *engine, const Tensor *buffer) {
     for (int i = 0; i < engine->change_count; i++)
         if (engine->changes[i].buffer == buffer)
-            return true;
-    return false;
+            return &engine->changes[i];
+    return NULL;
+}
+
+static BufferChange *change_new(Engine *engine, Tensor *buffer, Tensor *owner, Error *error) {
+    if (engine->change_count == engine->change_size) {
+        int size = engine->change_size ? engine->change_size * 2 : 16;
+        BufferChange *changes = realloc(engine->changes, (size_t)size * sizeof *changes);
+        if (!changes) {
+            error_fail(error, ERROR_MEMORY, "no memory for running statistics");
+            return NULL;
+        }
+        engine->changes = changes;
+        engine->change_size = size;
+    }
+    BufferChange *change = &engine->changes[engine->change_count++];
+    *change = (BufferChange){.buffer = tensor_hold(buffer), .owner = tensor_hold(owner)};
+    return change;
 }
 
 bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
                           Error *error) {
+    BufferChange *change = change_of(engine, buffer);
     // Of several forward passes before one step, the state before the first is what counts.
-    if (!changed_before(engine, buffer)) {
-        if (engine->change_count == engine->change_size) {
-            int size = engine->change_size ? engine->change_size * 2 : 16;
-            BufferChange *changes = realloc(engine->changes, (size_t)size * sizeof *changes);
-            if (!changes)
-                return error_fail(error, ERROR_MEMORY, "no memory for running statistics");
-            engine->changes = changes;
-            engine->change_size = size;
-        }
+    if (!change || !change->before_any) {
         Tensor *before = tensor_view(buffer, &buffer->view, error);
-        if (!before)
+        if (before && !change)
+            change = change_new(engine, buffer, owner, error);
+        if (!before || !change) {
+            tensor_release(before);
             return false;
-        engine->changes[engine->change_count++] = (BufferChange){
-            .buffer = tensor_hold(buffer), .before = before, .owner = tensor_hold(owner)};
+        }
+        change->before_any = before;
+        if (!change->before_own)
+            change->before_own = tensor_hold(before);
     }
     tensor_adopt(buffer, value);
     return true;
 }
 
-static bool decides(const BufferChange *change, Tensor *const *parameters, int count) {
-    if (!parameters || !change->owner)
+// Whether no later step has a word in it: this one trains the owner, or no optimizer does.
+static bool is_last_word(const BufferChange *change, Tensor *const *parameters, int count) {
+    if (!change->owner || change->owner->optimizers == 0)
         return true;
     for (int i = 0; i < count; i++)
         if (parameters[i] == change->owner)
@@ -124,20 +138,23 @@ static bool decides(const BufferChange *change, Tensor *const *parameters, int c
 
 bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
                            const StepFlags *flags, Error *error) {
+    const MultiKernels *multi = engine->device->backend->multi;
     int kept = 0;
     bool done = true;
     for (int i = 0; i < engine->change_count; i++) {
         BufferChange *change = &engine->changes[i];
-        if (!decides(change, parameters, count)) {
-            engine->changes[kept++] = *change;
+        bool last = is_last_word(change, parameters, count);
+        const Tensor *before = last ? change->before_own : change->before_any;
+        if (before && done)
+            done = multi->restore(engine->device, &change->buffer->view, &before->view, 1, flags,
+                                  error);
+        if (last) {
+            change_clear(change);
             continue;
         }
-        if (flags && done)
-            done = engine->device->backend->multi->restore(engine->device, &change->buffer->view,
-                                                           &change->before->view, 1, flags, error);
-        tensor_release(change->buffer);
-        tensor_release(change->before);
-        tensor_release(change->owner);
+        tensor_release(change->before_any);
+        change->before_any = NULL;
+        engine->changes[kept++] = *change;
     }
     engine->change_count = kept;
     return done;

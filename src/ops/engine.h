@@ -11,8 +11,11 @@
 #include "precision/parameter.h"
 #include "precision/policy.h"
 
-typedef struct BufferChange {        // a running statistic that may have to be taken back
-    Tensor *buffer, *before, *owner; // owner: the parameter whose optimizer decides; may be NULL
+typedef struct BufferChange { // a running statistic that may have to be taken back
+    Tensor *buffer;
+    Tensor *owner;      // the weight of its norm; may be NULL
+    Tensor *before_own; // what it was at the last step of the optimizer that trains the owner,
+    Tensor *before_any; // and at the last step of any; NULL: it has not changed since
 } BufferChange;
 
 typedef struct Engine {
@@ -66,7 +69,9 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
 // Replaces the contents of `buffer` by `value`, remembering the old until the step is settled.
 bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
                           Error *error) MUST_CHECK;
-// A step of the optimizer over these parameters has been decided by `flags`: where it was skipped,
-// their buffers are taken back; the changes are forgotten either way. parameters NULL: all.
+// A step of the optimizer over these parameters has been decided by `flags`. Where it was skipped,
+// every buffer that changed since the last step of any optimizer is taken back, and those that it
+// owns to what they were at its own last step. Then its buffers are settled, and those whose owner
+// no optimizer trains; the others wait for the step of theirs.
 bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
                            const StepFlags *flags, Error *error) MUST_CHECK;

@@ -245,6 +245,7 @@ static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *
         int i = optimizer->count++;
         OptimizerSlot *slot = &optimizer->slots[i];
         Tensor *tensor = optimizer->parameters[i] = tensor_hold(group->parameters[k]);
+        tensor->optimizers++;
         if (!check_parameter(optimizer, i, error))
             return false;
         slot->lr_factor = (float)group->lr_factor;
@@ -303,6 +304,7 @@ void optimizer_free(Optimizer *optimizer) {
         return;
     scalers_forget(optimizer->engine, optimizer);
     for (int i = 0; i < optimizer->count; i++) {
+        optimizer->parameters[i]->optimizers--;
         tensor_release(optimizer->parameters[i]);
         tensor_release(optimizer->slots[i].moment[0]);
         tensor_release(optimizer->slots[i].moment[1]);

@@ -1,6 +1,5 @@
 // Clipping of gradients in place, by their common norm or one by one.
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "optim/optimizer_private.h"
@@ -10,14 +9,6 @@ static bool check_limit(double limit, const char *called, Error *error) {
         return true;
     return error_fail(error, ERROR_USAGE, "%s: the limit is %g: a positive, finite number wanted",
                       called, limit);
-}
-
-static void name_of(const Tensor *tensor, int i, char *text, size_t size) {
-    const Parameter *record = parameter_of(tensor);
-    if (record)
-        snprintf(text, size, "%s", record->name);
-    else
-        snprintf(text, size, "parameter %d", i + 1);
 }
 
 // The gradients that there are, as items of a scan that changes nothing. The caller frees them.
@@ -33,7 +24,7 @@ static ScanItem *gradient_items(Engine *engine, Tensor *const *parameters, int c
         if (!parameters[i]->grad)
             continue;
         char name[64];
-        name_of(parameters[i], i, name, sizeof name);
+        parameter_text(parameters[i], i, name, sizeof name);
         Tensor *gradient = gradient_prepare(engine, parameters[i], name, error);
         if (!gradient) {
             error_prefix(error, "%s", called);

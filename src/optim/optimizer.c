@@ -105,10 +105,10 @@ static bool check_options(const OptimizerOptions *options, Error *error) {
     return true;
 }
 
-void optimizer_parameter_text(const Optimizer *optimizer, int i, char *text, size_t size) {
-    const Parameter *parameter = parameter_of(optimizer->parameters[i]);
-    if (parameter)
-        snprintf(text, size, "%s", parameter->name);
+void parameter_text(const Tensor *tensor, int i, char *text, size_t size) {
+    const Parameter *record = parameter_of(tensor);
+    if (record)
+        snprintf(text, size, "%s", record->name);
     else
         snprintf(text, size, "parameter %d", i + 1);
 }
@@ -127,7 +127,7 @@ static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
     const char *of = optimizer_kind_name(options->kind);
     Format format = tensor->view.format;
     char name[64];
-    optimizer_parameter_text(optimizer, i, name, sizeof name);
+    parameter_text(tensor, i, name, sizeof name);
     if (tensor->origin)
         return error_fail(error, ERROR_USAGE,
                           "%s: %s was computed from other tensors and keeps no gradient; pass a "

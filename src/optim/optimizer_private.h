@@ -39,8 +39,8 @@ typedef struct OptimizerText {
     char text[64];
 } OptimizerText;
 OptimizerText optimizer_text(const Optimizer *optimizer);
-// "fc1.weight"; "parameter 3" for a tensor without a name.
-void optimizer_parameter_text(const Optimizer *optimizer, int i, char *text, size_t size);
+// "fc1.weight"; "parameter 3" for a tensor without a name, the third of its list.
+void parameter_text(const Tensor *tensor, int i, char *text, size_t size);
 
 bool optimizer_has_gradient(const Optimizer *optimizer);
 void optimizer_hold(Optimizer *optimizer); // given back by optimizer_free

@@ -86,7 +86,7 @@ static bool gather(Optimizer *optimizer, Error *error) {
             continue;
         if (gradient->view.format != FORMAT_FP32 || !view_is_dense(&gradient->view)) {
             char name[64];
-            optimizer_parameter_text(optimizer, i, name, sizeof name);
+            parameter_text(tensor, i, name, sizeof name);
             gradient = gradient_prepare(optimizer->engine, tensor, name, error);
             if (!gradient)
                 return false;
@@ -161,7 +161,7 @@ static const char *find_culprit(Optimizer *optimizer) {
         device_read(optimizer->engine->device, &stats, &optimizer->stats[i], sizeof stats);
         if (stats.nans + stats.infinities + stats.overflowed == 0)
             continue;
-        optimizer_parameter_text(optimizer, i, optimizer->culprit, sizeof optimizer->culprit);
+        parameter_text(optimizer->parameters[i], i, optimizer->culprit, sizeof optimizer->culprit);
         return optimizer->culprit;
     }
     return NULL;

@@ -440,40 +440,60 @@ bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied, E
 
 // ---- clipping -----------------------------------------------------------------------------------
 
-static bool owns_any(const Optimizer *optimizer, Tensor *const *parameters, int count) {
-    int at = 0; // lists are mostly in one order: go on where the last one was found
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < optimizer->count; k++) {
-            if (optimizer->parameters[at] == parameters[i])
-                return true;
-            at = at + 1 < optimizer->count ? at + 1 : 0;
+typedef struct Owner { // the last that was found: lists are mostly in one order
+    const Served *served;
+    int at; // of its optimizer's parameters
+} Owner;
+
+static bool owner_is(Owner *owner, const Served *served, const Tensor *parameter) {
+    const Optimizer *optimizer = served->optimizer;
+    int at = owner->served == served ? owner->at : optimizer->count - 1;
+    for (int k = 0; k < optimizer->count; k++) {
+        at = at + 1 < optimizer->count ? at + 1 : 0;
+        if (optimizer->parameters[at] == parameter) {
+            *owner = (Owner){served, at};
+            return true;
         }
+    }
     return false;
 }
 
-// An optimizer's gradients carry the scale from scale() to unscale.
-static const Served *still_scaled(const Scaler *scaler, Tensor *const *parameters, int count) {
-    for (int i = 0; i < scaler->served_count; i++) {
-        const Served *served = &scaler->served[i];
-        if (served->stage == STAGE_READY && served->window.open &&
-            owns_any(served->optimizer, parameters, count))
-            return served;
-    }
-    return NULL;
+static bool owner_find(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
+    for (int i = 0; i < scaler->served_count; i++)
+        if (owner_is(owner, &scaler->served[i], parameter))
+            return true;
+    return false;
+}
+
+// Whether a gradient carries the scale of this scaler: from scale() to unscale. One whose optimizer
+// no scaler has met yet is taken to carry that of every loss that was scaled in this iteration.
+static bool still_scaled(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
+    if (owner_find(scaler, parameter, owner))
+        return owner->served->stage == STAGE_READY && owner->served->window.open;
+    if (!scaler->window.open)
+        return false;
+    for (const Scaler *other = scaler->engine->scalers; other; other = other->next)
+        if (other != scaler && owner_find(other, parameter, owner))
+            return false;
+    return true;
 }
 
 bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
                         const char *called, Error *error) {
     for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next) {
-        const Served *served = still_scaled(scaler, parameters, count);
-        double scale = served ? scaler_get(scaler) : 1;
+        Owner owner = {0};
+        int i = 0;
+        while (i < count && !(parameters[i]->grad && still_scaled(scaler, parameters[i], &owner)))
+            i++;
+        double scale = i < count ? scaler_get(scaler) : 1;
         if (scale == 1)
             continue;
+        char name[64];
+        parameter_text(parameters[i], i, name, sizeof name);
         return error_fail(error, ERROR_USAGE,
-                          "%s: the gradients of %s are not unscaled yet: threshold %g applied at "
+                          "%s: the gradient of %s is not unscaled yet: threshold %g applied at "
                           "scale %g is really %g; call scaler:unscale(optimizer) first",
-                          called, optimizer_text(served->optimizer).text, limit, scale,
-                          limit / scale);
+                          called, name, limit, scale, limit / scale);
     }
     return true;
 }

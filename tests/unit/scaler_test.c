@@ -135,6 +135,27 @@ static void clipping_before_unscaling_is_refused(void) {
     small_clear(&small);
 }
 
+static void clipping_before_the_first_unscaling_is_refused_too(void) {
+    Small small = small_new("1024"), other = small_new("1024");
+    gradient_set(small.weight, (float[]){1}); // of a loss that was not scaled
+    DONE(optimizer_clip_value(engine, &small.weight, 1, 2, &error));
+    small_backward(&small);
+    REFUSED(optimizer_clip_value(engine, &small.weight, 1, 2, &error),
+            "clip_value: the gradient of fc.weight is not unscaled yet: threshold 2 applied at "
+            "scale 1024 is really 0.00195");
+    Tensor *norm = NULL;
+    REFUSED((norm = optimizer_clip_norm(engine, &small.weight, 1, 2, &error)),
+            "unscale(optimizer) first");
+    DONE(scaler_unscale(small.scaler, small.optimizer, &error));
+    DONE(optimizer_clip_value(engine, &small.weight, 1, 2, &error));
+    small_iteration(&other); // a scaler with an open window says nothing of what others serve
+    small_backward(&other);
+    DONE(optimizer_clip_value(engine, &small.weight, 1, 2, &error));
+    tensor_release(norm);
+    small_clear(&small);
+    small_clear(&other);
+}
+
 // ---- several ------------------------------------------------------------------------------------
 
 static void optimizers_that_share_a_scaler_skip_each_for_itself(void) {
@@ -389,6 +410,7 @@ int main(void) {
         TEST(a_scale_that_changes_inside_a_window_is_refused),
         TEST(accumulation_steps_at_the_boundary),
         TEST(clipping_before_unscaling_is_refused),
+        TEST(clipping_before_the_first_unscaling_is_refused_too),
         TEST(optimizers_that_share_a_scaler_skip_each_for_itself),
         TEST(scalers_go_their_own_ways),
         TEST(an_optimizer_may_go_at_any_time),

@@ -94,6 +94,19 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
     return value;
 }
 
+// ---- the way into the engine --------------------------------------------------------------------
+
+int bind_ended(lua_State *L, bool done, const Error *error) {
+    lua_vm_leave_engine(L);
+    return done ? 0 : bind_raise(L, error);
+}
+
+int bind_give_tensor(lua_State *L, Tensor *tensor, const Error *error) {
+    bind_ended(L, tensor != NULL, error);
+    bind_push_tensors(L, &tensor, 1);
+    return 1;
+}
+
 // ---- tables of options --------------------------------------------------------------------------
 
 static int field_error(lua_State *L, const char *function, const char *field,

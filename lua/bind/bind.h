@@ -49,12 +49,33 @@ const char *bind_what_is(lua_State *L, int index);
 // Whether calling it could work: a function, or anything that has a __call of its own.
 bool bind_is_callable(lua_State *L, int index);
 
+// ---- the way into the engine --------------------------------------------------------------------
+
+// Whatever computes, reads a file or waits for the device is called through one of these: the
+// watchdog stands aside meanwhile. `call` is evaluated between entering and leaving, so that it
+// must neither run Lua nor raise an error.
+
+// A call that gives a new tensor, or NULL and an error: pushes it, or raises the error. The only
+// way for a result to reach a script.
+#define BIND_TENSOR(L, call, error) (lua_vm_enter_engine(L), bind_give_tensor(L, call, error))
+// A call that gives true, or false and an error, which it raises. 0: nothing was pushed.
+#define BIND_DONE(L, call, error) (lua_vm_enter_engine(L), bind_ended(L, call, error))
+// Any other statement.
+#define BIND_ENTERED(L, statement) \
+    do {                           \
+        lua_vm_enter_engine(L);    \
+        statement;                 \
+        lua_vm_leave_engine(L);    \
+    } while (0)
+
+// What the first two expand to; never called by themselves.
+int bind_give_tensor(lua_State *L, Tensor *tensor, const Error *error);
+int bind_ended(lua_State *L, bool done, const Error *error);
+
 // ---- tensors ------------------------------------------------------------------------------------
 
-// A new handle, which takes over the reference, also where there is no memory for the handle. NULL
-// raises `error`.
-int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error);
-// The same of several, at most BIND_MOST_TENSORS; nil for NULL.
+// New handles, which take over the references, also where there is no memory for a handle; nil for
+// NULL. At most BIND_MOST_TENSORS.
 void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
 // After the machine's end, when nothing can claim them any more.
 void bind_release_unclaimed(Session *session);
@@ -96,6 +117,8 @@ extern const luaL_Reg bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);
+// The optimizer among a function's arguments; anything else raises an error.
+Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 
 // ---- the parts of the module; each adds to the table `mp` on top of the stack
 // ---------------------
@@ -104,5 +127,6 @@ void bind_open_tensor(lua_State *L, Session *session);
 void bind_open_ops(lua_State *L, Session *session);
 void bind_open_module(lua_State *L, Session *session);
 void bind_open_optim(lua_State *L, Session *session);
+void bind_open_scaler(lua_State *L, Session *session); // called by bind_open_optim
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);

@@ -36,17 +36,16 @@ static int loader_step(lua_State *L) {
     LoaderBatch batch;
     bool end;
     lua_vm_check(L);
-    if (!loader_next(handle->loader, &batch, &end, &error))
-        return bind_raise(L, &error);
+    BIND_DONE(L, loader_next(handle->loader, &batch, &end, &error), &error);
     if (end)
         return 0;
     if (tape_is_enabled(session->engine->tape)) // what is only looked at is not trained on
         session->run->samples += (uint64_t)batch.count;
     lua_createtable(L, 0, 3);
-    bind_push_tensor(L, batch_tensor(session, &batch.x, &error), &error);
+    BIND_TENSOR(L, batch_tensor(session, &batch.x, &error), &error);
     lua_setfield(L, -2, "x");
     if (batch.y.data) {
-        bind_push_tensor(L, batch_tensor(session, &batch.y, &error), &error);
+        BIND_TENSOR(L, batch_tensor(session, &batch.y, &error), &error);
         lua_setfield(L, -2, "y");
     }
     lua_pushinteger(L, batch.count);
@@ -130,20 +129,21 @@ static LoaderHandle *push_handle(lua_State *L, const char *function) {
     return handle;
 }
 
-// Takes over the reference to `dataset`; NULL raises `failed`. The handle lies on top of the stack.
-static int open_loader(lua_State *L, const char *function, LoaderHandle *handle, Dataset *dataset,
-                       const Error *failed) {
+// Fills the handle. Takes over the reference to `dataset`; NULL where reading it failed.
+static bool open_loader(LoaderHandle *handle, const char *function, Dataset *dataset,
+                        Error *error) {
     if (!dataset)
-        return bind_raise(L, failed);
-    Error error = {0};
-    handle->loader = loader_new(dataset, &handle->options, &error);
+        return false;
+    handle->loader = loader_new(dataset, &handle->options, error);
     dataset_release(dataset);
-    if (!handle->loader) {
-        error_prefix(&error, "%s", function);
-        return bind_raise(L, &error);
-    }
-    return 1;
+    if (!handle->loader)
+        error_prefix(error, "%s", function);
+    return handle->loader != NULL;
 }
+
+// The handle lies on top of the stack; `dataset` is an expression that reads one into `error`.
+#define GIVE_LOADER(L, function, handle, dataset, error) \
+    (BIND_DONE(L, open_loader(handle, function, dataset, error), error), 1)
 
 #define LOADER_FIELDS "batch", "shuffle", "drop_last", "limit", "seed"
 
@@ -161,7 +161,7 @@ static int data_fashion_mnist(lua_State *L) {
     bind_known_fields(L, "fashion_mnist", 1, known);
     bool training = wants_training(L, "fashion_mnist");
     LoaderHandle *handle = push_handle(L, "fashion_mnist");
-    return open_loader(L, "fashion_mnist", handle, dataset_from_fashion(training, &error), &error);
+    return GIVE_LOADER(L, "fashion_mnist", handle, dataset_from_fashion(training, &error), &error);
 }
 
 static int data_idx(lua_State *L) {
@@ -174,7 +174,7 @@ static int data_idx(lua_State *L) {
         return bind_error(L, "idx: images and labels: the paths of two IDX files are needed");
     int32_t classes = (int32_t)bind_field_integer(L, "idx", 1, "classes", 0);
     LoaderHandle *handle = push_handle(L, "idx");
-    return open_loader(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
+    return GIVE_LOADER(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
 }
 
 static int data_cifar10(lua_State *L) {
@@ -186,8 +186,21 @@ static int data_cifar10(lua_State *L) {
         return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
     bool training = wants_training(L, "cifar10");
     LoaderHandle *handle = push_handle(L, "cifar10");
-    return open_loader(L, "cifar10", handle, dataset_from_cifar10(folder, training, &error),
+    return GIVE_LOADER(L, "cifar10", handle, dataset_from_cifar10(folder, training, &error),
                        &error);
+}
+
+// The larger or the smaller part of a text; path NULL: found by default.
+static Dataset *text_part(const char *const *found, int paths, const char *path, int64_t context,
+                          double share, bool training, Error *error) {
+    Text *text = text_read(found, paths, error);
+    if (!text)
+        return NULL;
+    int64_t count = text->count, cut = text_split(text, share);
+    Dataset *dataset = dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
+                                         path ? path : "the system's licence texts", error);
+    text_release(text);
+    return dataset;
 }
 
 // text{path =, context =, batch =, split =, share =}: without a path, the licence texts that every
@@ -208,14 +221,8 @@ static int data_text(lua_State *L) {
     int paths = 1;
     const char *const *found = path ? &path : text_default_paths(&paths);
     LoaderHandle *handle = push_handle(L, "text");
-    Text *text = text_read(found, paths, &error);
-    if (!text)
-        return bind_raise(L, &error);
-    int64_t count = text->count, cut = text_split(text, share);
-    Dataset *dataset = dataset_from_text(text, training ? 0 : cut, training ? cut : count, context,
-                                         path ? path : "the system's licence texts", &error);
-    text_release(text);
-    return open_loader(L, "text", handle, dataset, &error);
+    return GIVE_LOADER(L, "text", handle,
+                       text_part(found, paths, path, context, share, training, &error), &error);
 }
 
 // A tensor's elements in a userdata on top of the stack, described for the data room.
@@ -230,8 +237,7 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
         bind_error(L, "tensors: %s: fp32 or int32 expected, got %s", field, format_name(format));
     size_t count = (size_t)tensor_count(tensor);
     void *data = lua_newuserdatauv(L, (count ? count : 1) * format_table[format].bytes, 0);
-    if (!tensor_read(tensor, data, &error))
-        bind_raise(L, &error);
+    BIND_DONE(L, tensor_read(tensor, data, &error), &error);
     return (DatasetTensor){format, tensor->view.ndim, tensor->view.shape, data};
 }
 
@@ -245,7 +251,7 @@ static int data_tensors(lua_State *L) {
         y = tensor_field(L, "y");
     int32_t classes = (int32_t)bind_field_integer(L, "tensors", 1, "classes", 0);
     LoaderHandle *handle = push_handle(L, "tensors");
-    return open_loader(L, "tensors", handle,
+    return GIVE_LOADER(L, "tensors", handle,
                        dataset_from_tensors(&x, has_target ? &y : NULL, classes, &error), &error);
 }
 
@@ -266,9 +272,10 @@ static int data_synthetic(lua_State *L) {
     int32_t classes = (int32_t)bind_field_integer(L, "synthetic", 1, "classes", 10);
     double separation = bind_field_number(L, "synthetic", 1, "separation", 1);
     LoaderHandle *handle = push_handle(L, "synthetic");
-    Dataset *dataset = dataset_synthetic(first, count, ndim, shape, classes, separation,
-                                         session_of(L)->run->options->seed, &error);
-    return open_loader(L, "synthetic", handle, dataset, &error);
+    uint64_t seed = session_of(L)->run->options->seed;
+    return GIVE_LOADER(
+        L, "synthetic", handle,
+        dataset_synthetic(first, count, ndim, shape, classes, separation, seed, &error), &error);
 }
 
 static const luaL_Reg methods[] = {{"len", loader_length},

@@ -28,6 +28,20 @@ static int mp_parameter_name(lua_State *L) {
     return 2;
 }
 
+static bool store_in(Engine *engine, Tensor *tensor, Format format, Error *error) {
+    bool previous = tape_set_enabled(engine->tape, false);
+    Tensor *low = op_cast(engine, tensor, format, error);
+    tape_set_enabled(engine->tape, previous);
+    if (!low)
+        return false;
+    tensor->view.format = format;
+    tensor_adopt(tensor, low);
+    parameter_touch(tensor);
+    allocator_assign(engine->device->allocator, tensor->storage->data, MEMORY_WEIGHTS);
+    tensor_release(low);
+    return true;
+}
+
 // store_low(tensor): keeps the parameter itself in the preset's low format (O3: no masters).
 static int mp_store_low(lua_State *L) {
     Error error = {0};
@@ -36,17 +50,7 @@ static int mp_store_low(lua_State *L) {
     const Preset *preset = policy_preset(engine->policy);
     if (preset->masters || preset->mode == POLICY_FULL || tensor->view.format == preset->low)
         return 0;
-    bool previous = tape_set_enabled(engine->tape, false);
-    Tensor *low = op_cast(engine, tensor, preset->low, &error);
-    tape_set_enabled(engine->tape, previous);
-    if (!low)
-        return bind_raise(L, &error);
-    tensor->view.format = preset->low;
-    tensor_adopt(tensor, low);
-    parameter_touch(tensor);
-    allocator_assign(engine->device->allocator, tensor->storage->data, MEMORY_WEIGHTS);
-    tensor_release(low);
-    return 0;
+    return BIND_DONE(L, store_in(engine, tensor, preset->low, &error), &error);
 }
 
 // ---- layers -------------------------------------------------------------------------------------
@@ -242,9 +246,8 @@ static int mp_grad(lua_State *L) {
                                .inputs = inputs,
                                .results = results,
                                .input_count = (int)count};
-    lua_vm_enter_engine(L);
-    bool done = engine_backward(session_of(L)->engine, output, NULL, &options, &error);
-    lua_vm_leave_engine(L);
+    bool done;
+    BIND_ENTERED(L, done = engine_backward(session_of(L)->engine, output, NULL, &options, &error));
     if (!done) {
         for (lua_Integer i = 0; i < count; i++)
             tensor_release(results[i]);

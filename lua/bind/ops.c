@@ -20,11 +20,7 @@ static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *att
     Error error = {0};
     OpId op = op_of(L);
     Tensor *outputs[OP_MAX_OUTPUTS];
-    lua_vm_enter_engine(L);
-    bool done = op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error);
-    lua_vm_leave_engine(L);
-    if (!done)
-        return bind_raise(L, &error);
+    BIND_DONE(L, op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error), &error);
     for (int i = results; i < op_table[op].outputs; i++)
         tensor_release(outputs[i]);
     bind_push_tensors(L, outputs, results);
@@ -68,11 +64,13 @@ static int bind_unary(lua_State *L) {
     return run(L, &x, 1, &attr, 1);
 }
 
-// A tensor, or a number made into one of the other operand's format. A new reference.
-static Tensor *operand(lua_State *L, int argument, const Tensor *other, Error *error) {
+// A tensor, or a number made into one of the other operand's format, which takes the number's place
+// among the arguments: a handle owns it, should the rest raise.
+static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
+    Error error = {0};
     Tensor *tensor = bind_test_tensor(L, argument);
     if (tensor)
-        return tensor_hold(tensor);
+        return tensor;
     int is_number;
     double value = lua_tonumberx(L, argument, &is_number);
     if (!is_number)
@@ -81,25 +79,15 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other, Error *e
     if (!other)
         bind_argument_error(L, name_of(L), argument, "x", "a tensor beside a number");
     Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
-    return op_fill(session_of(L)->engine, format, 0, NULL, value, error);
+    BIND_TENSOR(L, op_fill(session_of(L)->engine, format, 0, NULL, value, &error), &error);
+    lua_replace(L, argument);
+    return bind_test_tensor(L, argument);
 }
 
 static int bind_two(lua_State *L) {
-    Error error = {0};
+    lua_settop(L, 2);
     Tensor *left = bind_test_tensor(L, 1), *right = bind_test_tensor(L, 2);
-    if (left && right) {
-        Tensor *const inputs[] = {left, right};
-        return run(L, inputs, 2, NULL, 1);
-    }
-    Tensor *x = operand(L, 1, right, &error);
-    if (!x)
-        return bind_raise(L, &error);
-    bind_push_tensor(L, x, &error); // a handle owns it should the rest raise
-    Tensor *y = operand(L, 2, left, &error);
-    if (!y)
-        return bind_raise(L, &error);
-    bind_push_tensor(L, y, &error);
-    Tensor *const inputs[] = {x, y};
+    Tensor *const inputs[] = {operand(L, 1, right), operand(L, 2, left)};
     return run(L, inputs, 2, NULL, 1);
 }
 #define bind_binary  bind_two
@@ -111,19 +99,11 @@ static int bind_loss(lua_State *L) {
 }
 
 static int bind_where(lua_State *L) {
-    Error error = {0};
+    lua_settop(L, 3);
     Tensor *condition = input(L, 1, "condition");
     Tensor *left = bind_test_tensor(L, 2), *right = bind_test_tensor(L, 3);
-    for (int i = 2; i <= 3; i++) {
-        if (bind_test_tensor(L, i))
-            continue;
-        Tensor *value = operand(L, i, left ? left : right, &error);
-        if (!value)
-            return bind_raise(L, &error);
-        bind_push_tensor(L, value, &error);
-        lua_replace(L, i);
-    }
-    Tensor *const inputs[] = {condition, input(L, 2, "x"), input(L, 3, "y")};
+    Tensor *other = left ? left : right;
+    Tensor *const inputs[] = {condition, operand(L, 2, other), operand(L, 3, other)};
     return run(L, inputs, 3, NULL, 1);
 }
 
@@ -258,6 +238,27 @@ static bool track(Engine *engine, Tensor *const running[2], Tensor *mean, Tensor
     return done;
 }
 
+// inputs: x, weight, bias and the running statistics; the latter may be NULL while training.
+static Tensor *batch_norm(Engine *engine, Tensor *const inputs[5], OpAttr *attr, bool training,
+                          Error *error) {
+    Tensor *outputs[OP_MAX_OUTPUTS];
+    if (!training)
+        return op_apply(engine, OP_batch_norm_infer, inputs, 5, attr, outputs, error) ? outputs[0]
+                                                                                      : NULL;
+    if (!op_apply(engine, OP_batch_norm, inputs, 3, attr, outputs, error))
+        return NULL;
+    const View *x = &inputs[0]->view;
+    attr->norm.count = view_count(x) / (x->shape[x->ndim - 1] ? x->shape[x->ndim - 1] : 1);
+    bool done = !inputs[3] || !inputs[4] ||
+                track(engine, &inputs[3], outputs[1], outputs[2], attr, inputs[1], error);
+    tensor_release(outputs[1]);
+    tensor_release(outputs[2]);
+    if (done)
+        return outputs[0];
+    tensor_release(outputs[0]);
+    return NULL;
+}
+
 // batch_norm(input, weight, bias, running_mean, running_variance [, {training, momentum, eps}])
 static int bind_batch_norm(lua_State *L) {
     static const char *const known[] = {"training", "momentum", "eps", NULL};
@@ -270,47 +271,32 @@ static int bind_batch_norm(lua_State *L) {
     attr.norm.epsilon = bind_field_number(L, "batch_norm", 6, "eps", 1e-5);
     attr.norm.momentum = bind_field_number(L, "batch_norm", 6, "momentum", 0.1);
     bool training = bind_field_boolean(L, "batch_norm", 6, "training", true);
-    Tensor *outputs[OP_MAX_OUTPUTS];
-    if (!training) {
-        if (!inputs[3] || !inputs[4])
-            return bind_error(L, "batch_norm: evaluation needs running statistics");
-        if (!op_apply(engine, OP_batch_norm_infer, inputs, 5, &attr, outputs, &error))
-            return bind_raise(L, &error);
-        return bind_push_tensor(L, outputs[0], &error);
-    }
-    if (!op_apply(engine, OP_batch_norm, inputs, 3, &attr, outputs, &error))
-        return bind_raise(L, &error);
-    const View *x = &inputs[0]->view;
-    attr.norm.count = view_count(x) / (x->shape[x->ndim - 1] ? x->shape[x->ndim - 1] : 1);
-    Tensor *const running[2] = {inputs[3], inputs[4]};
-    bool done = !running[0] || !running[1] ||
-                track(engine, running, outputs[1], outputs[2], &attr, inputs[1], &error);
-    tensor_release(outputs[1]);
-    tensor_release(outputs[2]);
-    if (!done) {
-        tensor_release(outputs[0]);
-        return bind_raise(L, &error);
-    }
-    return bind_push_tensor(L, outputs[0], &error);
+    if (!training && (!inputs[3] || !inputs[4]))
+        return bind_error(L, "batch_norm: evaluation needs running statistics");
+    return BIND_TENSOR(L, batch_norm(engine, inputs, &attr, training, &error), &error);
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// Softmax works on the last dimension; another one is brought there and back.
+// An operation on the last dimension, with another one brought there and back.
+static Tensor *along(Engine *engine, OpId op, Tensor *x, int dim, Error *error) {
+    int last = x->view.ndim - 1;
+    Tensor *moved = op_transpose(engine, x, dim, last, error);
+    Tensor *y = moved ? op_one(engine, op, moved, NULL, error) : NULL;
+    Tensor *back = y ? op_transpose(engine, y, dim, last, error) : NULL;
+    tensor_release(moved);
+    tensor_release(y);
+    return back;
+}
+
 static int bind_rowwise(lua_State *L) {
     Error error = {0};
-    Engine *engine = session_of(L)->engine;
     Tensor *x = input(L, 1, "x");
     int last = x->view.ndim - 1;
     int dim = lua_isnoneornil(L, 2) ? last : bind_dimension(L, name_of(L), 2, x->view.ndim);
     if (dim == last)
         return run(L, &x, 1, NULL, 1);
-    Tensor *moved = op_transpose(engine, x, dim, last, &error);
-    Tensor *y = moved ? op_one(engine, op_of(L), moved, NULL, &error) : NULL;
-    Tensor *back = y ? op_transpose(engine, y, dim, last, &error) : NULL;
-    tensor_release(moved);
-    tensor_release(y);
-    return bind_push_tensor(L, back, &error);
+    return BIND_TENSOR(L, along(session_of(L)->engine, op_of(L), x, dim, &error), &error);
 }
 
 static int logits_and_classes(lua_State *L) {

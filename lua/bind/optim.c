@@ -1,11 +1,10 @@
-// Optimizers, scalers, clipping and averages of weights as Lua objects.
+// Optimizers, clipping and averages of weights as Lua objects.
 #include <math.h>
 #include <string.h>
 
 #include "lua/bind/bind.h"
 
-static const char optimizer_type[] = "mp.optimizer", scaler_type[] = "mp.scaler",
-                  average_type[] = "mp.average";
+static const char optimizer_type[] = "mp.optimizer", average_type[] = "mp.average";
 
 // ---- lists of parameters ------------------------------------------------------------------------
 
@@ -41,7 +40,7 @@ static Optimizer **optimizer_slot(lua_State *L, const char *function) {
     return slot;
 }
 
-static Optimizer *optimizer_at(lua_State *L, int index, const char *function) {
+Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function) {
     Optimizer **slot = luaL_testudata(L, index, optimizer_type);
     if (!slot || !*slot)
         bind_argument_error(L, function, index, "optimizer", "an optimizer");
@@ -109,11 +108,25 @@ static void read_options(lua_State *L, const char *name, OptimizerOptions *optio
     lua_settop(L, 2);
 }
 
+enum { MOST_GROUPS = 64 };
+
+// A group's rate is kept as a multiple of the base rate, which a schedule moves. Where that is 0
+// the largest of the groups' own takes its place.
+static void settle_rates(OptimizerOptions *options, OptimizerGroup *groups, const double *rates,
+                         int count) {
+    double *base = &options->schedule.rate;
+    for (int i = 0, own = *base == 0; own && i < count; i++)
+        *base = fabs(rates[i]) > fabs(*base) ? rates[i] : *base;
+    for (int i = 0; i < count; i++)
+        groups[i].lr_factor = *base != 0 ? rates[i] / *base : 1;
+}
+
 // Groups come as {params = list, lr =, weight_decay =}; a plain list of tensors is one group. What
 // the groups point to stays on the stack.
-static int read_groups(lua_State *L, const char *name, const OptimizerOptions *options,
-                       OptimizerGroup *groups, int most) {
+static int read_groups(lua_State *L, const char *name, OptimizerOptions *options,
+                       OptimizerGroup *groups) {
     static const char *const known[] = {"params", "lr", "weight_decay", NULL};
+    double rates[MOST_GROUPS];
     if (!lua_istable(L, 1))
         bind_argument_error(L, name, 1, "parameters", "a list of tensors or of groups");
     lua_rawgeti(L, 1, 1);
@@ -126,25 +139,25 @@ static int read_groups(lua_State *L, const char *name, const OptimizerOptions *o
         return 1;
     }
     lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
-    if (count > most)
-        bind_error(L, "%s: %lld groups: at most %d are possible", name, (long long)count, most);
+    if (count > MOST_GROUPS)
+        bind_error(L, "%s: %lld groups: at most %d are possible", name, (long long)count,
+                   MOST_GROUPS);
     luaL_checkstack(L, (int)count * 3 + 8, name);
     for (lua_Integer i = 0; i < count; i++) {
         lua_rawgeti(L, 1, i + 1);
         int group = lua_gettop(L);
         bind_known_fields(L, name, group, known);
-        double rate = bind_field_number(L, name, group, "lr", options->schedule.rate);
-        groups[i].lr_factor = options->schedule.rate != 0 ? rate / options->schedule.rate : 1;
+        rates[i] = bind_field_number(L, name, group, "lr", options->schedule.rate);
         groups[i].weight_decay =
             bind_field_number(L, name, group, "weight_decay", options->weight_decay);
         lua_getfield(L, group, "params");
         groups[i].parameters = push_tensors(L, name, -1, &groups[i].count);
     }
+    settle_rates(options, groups, rates, (int)count);
     return (int)count;
 }
 
 static int optimizer_create(lua_State *L) {
-    enum { MOST_GROUPS = 64 };
     Error error = {0};
     Session *session = session_of(L);
     OptimizerKind kind = (OptimizerKind)lua_tointeger(L, lua_upvalueindex(2));
@@ -153,9 +166,9 @@ static int optimizer_create(lua_State *L) {
     OptimizerOptions options = optimizer_defaults(kind);
     read_options(L, name, &options);
     OptimizerGroup groups[MOST_GROUPS];
-    int count = read_groups(L, name, &options, groups, MOST_GROUPS);
+    int count = read_groups(L, name, &options, groups);
     Optimizer **slot = lua_newuserdatauv(L, sizeof(Optimizer *), 1);
-    *slot = optimizer_new(session->engine, &options, groups, count, &error);
+    BIND_ENTERED(L, *slot = optimizer_new(session->engine, &options, groups, count, &error));
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, optimizer_type);
@@ -202,7 +215,10 @@ static int optimizer_schedule(lua_State *L) {
 }
 
 static int optimizer_steps(lua_State *L) {
-    lua_pushinteger(L, (lua_Integer)optimizer_applied(*optimizer_slot(L, "steps")));
+    Optimizer *optimizer = *optimizer_slot(L, "steps");
+    uint64_t applied;
+    BIND_ENTERED(L, applied = optimizer_applied(optimizer));
+    lua_pushinteger(L, (lua_Integer)applied);
     return 1;
 }
 
@@ -211,223 +227,11 @@ static int optimizer_step_method(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     Optimizer *optimizer = *optimizer_slot(L, "step");
-    lua_vm_enter_engine(L);
-    bool done = optimizer_step(optimizer, &error);
-    lua_vm_leave_engine(L);
-    if (!done)
-        return bind_raise(L, &error);
+    BIND_DONE(L, optimizer_step(optimizer, &error), &error);
     Run *run = session->run;
     if (run->scaler || run->optimizer_count == 0 || run->optimizers[0] != optimizer)
         return 0;
     return bind_end_step(L);
-}
-
-// ---- scalers ------------------------------------------------------------------------------------
-
-typedef struct ScalerHandle {
-    Scaler *scaler;
-    bool written_in_lua; // user values: the function and its state
-} ScalerHandle;
-
-static ScalerHandle *scaler_handle(lua_State *L, const char *function) {
-    ScalerHandle *handle = luaL_testudata(L, 1, scaler_type);
-    if (!handle)
-        bind_argument_error(L, function, 1, "self", "a scaler (called with a colon)");
-    if (!handle->scaler)
-        bind_error(L, "%s: this scaler is closed", function);
-    return handle;
-}
-
-static ScaleRule rule_at(lua_State *L, int index) {
-    static const char *const known[] = {"init",       "growth", "backoff", "interval",
-                                        "hysteresis", "floor",  "ceiling", NULL};
-    Error error = {0};
-    ScaleRule rule;
-    if (!scale_rule_parse("dynamic", &rule, &error))
-        bind_raise(L, &error);
-    if (lua_istable(L, index)) {
-        bind_known_fields(L, "scaler", index, known);
-        rule.init = bind_field_number(L, "scaler", index, "init", rule.init);
-        rule.growth = bind_field_number(L, "scaler", index, "growth", rule.growth);
-        rule.backoff = bind_field_number(L, "scaler", index, "backoff", rule.backoff);
-        rule.interval = bind_field_integer(L, "scaler", index, "interval", rule.interval);
-        rule.hysteresis = bind_field_integer(L, "scaler", index, "hysteresis", rule.hysteresis);
-        rule.floor = bind_field_number(L, "scaler", index, "floor", rule.floor);
-        rule.ceiling = bind_field_number(L, "scaler", index, "ceiling", rule.ceiling);
-        if (!scale_rule_check(&rule, &error))
-            bind_raise(L, &error);
-    } else if (lua_isfunction(L, index)) {
-        rule.kind = SCALE_GIVEN;
-    } else if (!lua_isnoneornil(L, index)) {
-        if (!scale_rule_parse(luaL_checkstring(L, index), &rule, &error))
-            bind_raise(L, &error);
-    }
-    return rule;
-}
-
-int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
-    Error error = {0};
-    ScalerHandle *handle = lua_newuserdatauv(L, sizeof *handle, 2);
-    *handle = (ScalerHandle){NULL, false};
-    luaL_setmetatable(L, scaler_type);
-    handle->scaler = scaler_new(session_of(L)->engine, rule, &error);
-    if (!handle->scaler)
-        return bind_raise(L, &error);
-    return 1;
-}
-
-Scaler *bind_scaler_at(lua_State *L, int index) {
-    ScalerHandle *handle = luaL_testudata(L, index, scaler_type);
-    return handle ? handle->scaler : NULL;
-}
-
-// scaler(preset | number | options | function(stats, state))
-static int mp_scaler(lua_State *L) {
-    lua_settop(L, 1);
-    ScaleRule rule = rule_at(L, 1);
-    bind_push_scaler(L, &rule);
-    if (lua_isfunction(L, 1)) {
-        ScalerHandle *handle = lua_touserdata(L, -1);
-        handle->written_in_lua = true;
-        lua_pushvalue(L, 1);
-        lua_setiuservalue(L, -2, 1);
-        lua_newtable(L);
-        lua_setiuservalue(L, -2, 2);
-    }
-    return 1;
-}
-
-static int scaler_gc(lua_State *L) {
-    ScalerHandle *handle = lua_touserdata(L, 1);
-    Session *session = session_of(L);
-    if (!session->finished && handle->scaler && session->run->scaler == handle->scaler)
-        session->run->scaler = NULL;
-    scaler_free(handle->scaler);
-    handle->scaler = NULL;
-    return 0;
-}
-
-static int scaler_scale_method(lua_State *L) {
-    Error error = {0};
-    ScalerHandle *handle = scaler_handle(L, "scale");
-    Tensor *loss = bind_tensor(L, "scale", 2, "loss");
-    return bind_push_tensor(L, scaler_scale(handle->scaler, loss, &error), &error);
-}
-
-static int scaler_unscale_method(lua_State *L) {
-    Error error = {0};
-    ScalerHandle *handle = scaler_handle(L, "unscale");
-    Optimizer *optimizer = optimizer_at(L, 2, "unscale");
-    lua_vm_enter_engine(L);
-    bool done = scaler_unscale(handle->scaler, optimizer, &error);
-    lua_vm_leave_engine(L);
-    if (!done)
-        return bind_raise(L, &error);
-    return 0;
-}
-
-static int scaler_step_method(lua_State *L) {
-    Error error = {0};
-    ScalerHandle *handle = scaler_handle(L, "step");
-    Optimizer *optimizer = optimizer_at(L, 2, "step");
-    lua_vm_enter_engine(L);
-    bool done = scaler_step(handle->scaler, optimizer, &error);
-    lua_vm_leave_engine(L);
-    if (!done)
-        return bind_raise(L, &error);
-    return 0;
-}
-
-// Calls the user's function with the step's statistics and its own state; returns the new scale.
-static double scale_from_lua(lua_State *L, Scaler *scaler) {
-    Session *session = session_of(L);
-    lua_getiuservalue(L, 1, 1);
-    lua_createtable(L, 0, 5);
-    OptimizerReport total = {0};
-    for (int i = 0; i < session->run->optimizer_count; i++) {
-        OptimizerReport report = optimizer_report(session->run->optimizers[i]);
-        total.found_inf = total.found_inf || report.found_inf;
-        total.largest = fmax(total.largest, report.largest);
-        total.sum += report.sum;
-        total.count += report.count;
-        total.norm = hypot(total.norm, report.norm);
-    }
-    lua_pushboolean(L, total.found_inf);
-    lua_setfield(L, -2, "found_inf");
-    lua_pushnumber(L, total.largest);
-    lua_setfield(L, -2, "largest");
-    lua_pushnumber(L, total.count ? total.sum / (double)total.count : 0);
-    lua_setfield(L, -2, "mean");
-    lua_pushnumber(L, total.norm);
-    lua_setfield(L, -2, "norm");
-    lua_pushnumber(L, scaler_get(scaler));
-    lua_setfield(L, -2, "scale");
-    lua_getiuservalue(L, 1, 2);
-    lua_call(L, 2, 1);
-    int is_number;
-    double scale = lua_tonumberx(L, -1, &is_number);
-    if (!is_number || !(scale > 0) || isinf(scale))
-        bind_error(L, "scaler: the function must return a positive, finite scale, got %s",
-                   luaL_tolstring(L, -1, NULL));
-    lua_pop(L, 1);
-    return scale;
-}
-
-static int scaler_update_method(lua_State *L) {
-    Error error = {0};
-    ScalerHandle *handle = scaler_handle(L, "update");
-    double given = lua_isnoneornil(L, 2) ? 0 : bind_number(L, "update", 2, "scale");
-    if (!lua_isnoneornil(L, 2) && (!(given > 0) || isinf(given)))
-        return bind_error(L, "update: scale is %g: positive and finite is wanted", given);
-    if (handle->written_in_lua && given == 0)
-        given = scale_from_lua(L, handle->scaler);
-    if (!scaler_update(handle->scaler, given, &error))
-        return bind_raise(L, &error);
-    Run *run = session_of(L)->run;
-    if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
-        run->scaler = handle->scaler;
-    return run->scaler == handle->scaler ? bind_end_step(L) : 0;
-}
-
-static int scaler_get_method(lua_State *L) {
-    lua_pushnumber(L, scaler_get(scaler_handle(L, "get")->scaler));
-    return 1;
-}
-
-static int scaler_applied_method(lua_State *L) {
-    Error error = {0};
-    bool applied;
-    ScalerHandle *handle = scaler_handle(L, "applied");
-    if (!scaler_applied(handle->scaler, optimizer_at(L, 2, "applied"), &applied, &error))
-        return bind_raise(L, &error);
-    lua_pushboolean(L, applied);
-    return 1;
-}
-
-static int scaler_state_method(lua_State *L) {
-    ScaleState state = scaler_state(scaler_handle(L, "state")->scaler);
-    lua_createtable(L, 0, 3);
-    lua_pushnumber(L, (lua_Number)state.scale);
-    lua_setfield(L, -2, "scale");
-    lua_pushinteger(L, state.good);
-    lua_setfield(L, -2, "good");
-    lua_pushinteger(L, state.hysteresis_left);
-    lua_setfield(L, -2, "hysteresis_left");
-    return 1;
-}
-
-static int scaler_load_method(lua_State *L) {
-    Scaler *scaler = scaler_handle(L, "load")->scaler;
-    ScaleState state = scaler_state(scaler);
-    double scale = bind_field_number(L, "load", 2, "scale", (double)state.scale);
-    if (!(scale > 0) || isinf(scale))
-        return bind_error(L, "load: scale is %g: positive and finite is wanted", scale);
-    state.scale = (float)scale;
-    state.good = bind_field_integer(L, "load", 2, "good", state.good);
-    state.hysteresis_left =
-        bind_field_integer(L, "load", 2, "hysteresis_left", state.hysteresis_left);
-    scaler_load(scaler, &state);
-    return 0;
 }
 
 // ---- clipping and averages ----------------------------------------------------------------------
@@ -444,8 +248,8 @@ static int clip_norm(lua_State *L) {
     int count;
     double limit = limit_at(L, "clip_norm");
     Tensor **parameters = push_tensors(L, "clip_norm", 1, &count);
-    Tensor *norm = optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error);
-    return bind_push_tensor(L, norm, &error);
+    return BIND_TENSOR(
+        L, optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error), &error);
 }
 
 static int clip_value(lua_State *L) {
@@ -453,9 +257,8 @@ static int clip_value(lua_State *L) {
     int count;
     double limit = limit_at(L, "clip_value");
     Tensor **parameters = push_tensors(L, "clip_value", 1, &count);
-    if (!optimizer_clip_value(session_of(L)->engine, parameters, count, limit, &error))
-        return bind_raise(L, &error);
-    return 0;
+    return BIND_DONE(
+        L, optimizer_clip_value(session_of(L)->engine, parameters, count, limit, &error), &error);
 }
 
 static WeightAverage *average_at(lua_State *L, const char *function) {
@@ -474,7 +277,8 @@ static int average_create(lua_State *L) {
         return bind_error(L, "EMA: decay is %g: from 0 to below 1 is possible", decay);
     Tensor **parameters = push_tensors(L, "EMA", 1, &count);
     WeightAverage **slot = lua_newuserdatauv(L, sizeof(WeightAverage *), 0);
-    *slot = weight_average_new(session_of(L)->engine, parameters, count, decay, &error);
+    BIND_ENTERED(
+        L, *slot = weight_average_new(session_of(L)->engine, parameters, count, decay, &error));
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, average_type);
@@ -493,17 +297,14 @@ static int average_update(lua_State *L) {
     Error error = {0};
     WeightAverage *average = average_at(L, "update");
     const StepFlags *flags =
-        lua_isnoneornil(L, 2) ? NULL : optimizer_flags(optimizer_at(L, 2, "update"));
-    if (!weight_average_update(average, flags, &error))
-        return bind_raise(L, &error);
-    return 0;
+        lua_isnoneornil(L, 2) ? NULL : optimizer_flags(bind_optimizer_at(L, 2, "update"));
+    return BIND_DONE(L, weight_average_update(average, flags, &error), &error);
 }
 
 static int average_swap(lua_State *L) {
     Error error = {0};
-    if (!weight_average_swap(average_at(L, "swap"), &error))
-        return bind_raise(L, &error);
-    return 0;
+    WeightAverage *average = average_at(L, "swap");
+    return BIND_DONE(L, weight_average_swap(average, &error), &error);
 }
 
 // ---- tables -------------------------------------------------------------------------------------
@@ -515,16 +316,6 @@ static const luaL_Reg optimizer_methods[] = {{"step", optimizer_step_method},
                                              {"schedule", optimizer_schedule},
                                              {NULL, NULL}};
 
-static const luaL_Reg scaler_methods[] = {{"scale", scaler_scale_method},
-                                          {"unscale", scaler_unscale_method},
-                                          {"step", scaler_step_method},
-                                          {"update", scaler_update_method},
-                                          {"get", scaler_get_method},
-                                          {"applied", scaler_applied_method},
-                                          {"state", scaler_state_method},
-                                          {"load", scaler_load_method},
-                                          {NULL, NULL}};
-
 static const luaL_Reg average_methods[] = {
     {"update", average_update}, {"swap", average_swap}, {NULL, NULL}};
 
@@ -533,17 +324,13 @@ static const luaL_Reg functions[] = {{"clip_norm", clip_norm},
                                      {"average", average_create},
                                      {NULL, NULL}};
 
-static const luaL_Reg outer[] = {{"scaler", mp_scaler}, {NULL, NULL}};
-
 void bind_open_optim(lua_State *L, Session *session) {
     const luaL_Reg optimizer_events[] = {{"__gc", optimizer_gc}, {NULL, NULL}};
-    const luaL_Reg scaler_events[] = {{"__gc", scaler_gc}, {NULL, NULL}};
     const luaL_Reg average_events[] = {{"__gc", average_gc}, {NULL, NULL}};
     bind_metatable(L, session, optimizer_type, optimizer_methods, optimizer_events);
-    bind_metatable(L, session, scaler_type, scaler_methods, scaler_events);
     bind_metatable(L, session, average_type, average_methods, average_events);
-    lua_pop(L, 3);
-    bind_functions(L, session, outer);
+    lua_pop(L, 2);
+    bind_open_scaler(L, session);
     lua_newtable(L);
     bind_functions(L, session, functions);
     for (int kind = 0; kind < OPTIMIZER_COUNT; kind++) {

@@ -38,28 +38,29 @@ static int tensor_item_method(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "item", 1, "tensor");
     double value;
-    if (!tensor_item(tensor, &value, &error))
-        return bind_raise(L, &error);
+    BIND_DONE(L, tensor_item(tensor, &value, &error), &error);
     push_value(L, tensor->view.format, value);
     return 1;
+}
+
+// Elements of int32 as they are, all others in fp32.
+static bool read_wide(Engine *engine, Tensor *tensor, void *values, Error *error) {
+    bool direct = tensor->view.format == FORMAT_FP32 || tensor->view.format == FORMAT_INT32;
+    bool previous = tape_set_enabled(engine->tape, false);
+    Tensor *readable = direct ? tensor_hold(tensor) : op_cast(engine, tensor, FORMAT_FP32, error);
+    tape_set_enabled(engine->tape, previous);
+    bool done = readable && tensor_read(readable, values, error);
+    tensor_release(readable);
+    return done;
 }
 
 // All elements as doubles in a userdata on top of the stack.
 static double *push_values(lua_State *L, Tensor *tensor) {
     Error error = {0};
-    Session *session = session_of(L);
     int64_t count = tensor_count(tensor);
     double *values = lua_newuserdatauv(L, (size_t)(count ? count : 1) * sizeof *values, 0);
     Format format = tensor->view.format;
-    bool previous = tape_set_enabled(session->engine->tape, false);
-    bool direct = format == FORMAT_FP32 || format == FORMAT_INT32;
-    Tensor *readable =
-        direct ? tensor_hold(tensor) : op_cast(session->engine, tensor, FORMAT_FP32, &error);
-    tape_set_enabled(session->engine->tape, previous);
-    bool done = readable && tensor_read(readable, values, &error);
-    tensor_release(readable);
-    if (!done)
-        bind_raise(L, &error);
+    BIND_DONE(L, read_wide(session_of(L)->engine, tensor, values, &error), &error);
     for (int64_t i = count - 1; i >= 0; i--) { // widen in place, from the end
         if (format == FORMAT_INT32) {
             int32_t value;

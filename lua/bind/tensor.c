@@ -78,13 +78,6 @@ void bind_release_unclaimed(Session *session) {
         tensor_release(session->unclaimed[--session->unclaimed_count]);
 }
 
-int bind_push_tensor(lua_State *L, Tensor *tensor, const Error *error) {
-    if (!tensor)
-        return bind_raise(L, error);
-    bind_push_tensors(L, &tensor, 1);
-    return 1;
-}
-
 static int tensor_gc(lua_State *L) {
     Handle *handle = lua_touserdata(L, 1);
     tensor_release(handle->tensor);
@@ -100,14 +93,20 @@ static int mp_drop(lua_State *L) {
 
 // ---- creation -----------------------------------------------------------------------------------
 
+// The tensor; where there is none, the error says who wanted it.
+static Tensor *named(Tensor *tensor, const char *name, Error *error) {
+    if (!tensor)
+        error_prefix(error, "%s", name);
+    return tensor;
+}
+
 static int create_filled(lua_State *L, const char *name, double value, int first) {
     Error error = {0};
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, name, first, shape);
-    Tensor *tensor = op_fill(session_of(L)->engine, FORMAT_FP32, ndim, shape, value, &error);
-    if (!tensor)
-        error_prefix(&error, "%s", name);
-    return bind_push_tensor(L, tensor, &error);
+    Engine *engine = session_of(L)->engine;
+    return BIND_TENSOR(
+        L, named(op_fill(engine, FORMAT_FP32, ndim, shape, value, &error), name, &error), &error);
 }
 
 static int mp_zeros(lua_State *L) {
@@ -124,10 +123,9 @@ static int create_random(lua_State *L, OpId op, const char *name, double a, doub
     Error error = {0};
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, name, first, shape);
-    Tensor *tensor = op_random(session_of(L)->engine, op, ndim, shape, a, b, &error);
-    if (!tensor)
-        error_prefix(&error, "%s", name);
-    return bind_push_tensor(L, tensor, &error);
+    Engine *engine = session_of(L)->engine;
+    return BIND_TENSOR(L, named(op_random(engine, op, ndim, shape, a, b, &error), name, &error),
+                       &error);
 }
 
 static int mp_randn(lua_State *L) {
@@ -154,10 +152,11 @@ static int mp_arange(lua_State *L) {
     attr.create.ndim = 1;
     attr.create.shape[0] = count;
     attr.create.b = 1;
-    Tensor *output = NULL;
-    if (!op_apply(session_of(L)->engine, OP_arange, NULL, 0, &attr, &output, &error))
-        output = NULL;
-    return bind_push_tensor(L, output, &error);
+    Tensor *output;
+    BIND_DONE(L, op_apply(session_of(L)->engine, OP_arange, NULL, 0, &attr, &output, &error),
+              &error);
+    bind_push_tensors(L, &output, 1);
+    return 1;
 }
 
 // The shape of nested tables, from the first element of each level down.
@@ -194,6 +193,17 @@ static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **ne
     }
 }
 
+static Tensor *from_values(Engine *engine, Format format, int ndim, const int64_t *shape,
+                           const float *values, Error *error) {
+    Tensor *tensor =
+        tensor_from_host(engine->device, FORMAT_FP32, ndim, shape, values, MEMORY_DATA, error);
+    if (!tensor || format == FORMAT_FP32)
+        return tensor;
+    Tensor *cast = op_cast(engine, tensor, format, error);
+    tensor_release(tensor);
+    return cast;
+}
+
 static int mp_tensor(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
@@ -209,14 +219,8 @@ static int mp_tensor(lua_State *L) {
     float *next = values;
     lua_pushvalue(L, 1);
     nested_read(L, ndim, shape, &next);
-    Tensor *tensor = tensor_from_host(session->engine->device, FORMAT_FP32, ndim, shape, values,
-                                      MEMORY_DATA, &error);
-    if (tensor && format != FORMAT_FP32) {
-        Tensor *cast = op_cast(session->engine, tensor, format, &error);
-        tensor_release(tensor);
-        tensor = cast;
-    }
-    return bind_push_tensor(L, tensor, &error);
+    return BIND_TENSOR(L, from_values(session->engine, format, ndim, shape, values, &error),
+                       &error);
 }
 
 // ---- views --------------------------------------------------------------------------------------
@@ -226,8 +230,7 @@ static int tensor_reshape(lua_State *L) {
     Tensor *tensor = bind_tensor(L, "reshape", 1, "tensor");
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, "reshape", 2, shape);
-    return bind_push_tensor(L, op_reshape(session_of(L)->engine, tensor, ndim, shape, &error),
-                            &error);
+    return BIND_TENSOR(L, op_reshape(session_of(L)->engine, tensor, ndim, shape, &error), &error);
 }
 
 static int tensor_transpose(lua_State *L) {
@@ -238,8 +241,8 @@ static int tensor_transpose(lua_State *L) {
         first = bind_dimension(L, "transpose", 2, ndim);
         second = bind_dimension(L, "transpose", 3, ndim);
     }
-    return bind_push_tensor(L, op_transpose(session_of(L)->engine, tensor, first, second, &error),
-                            &error);
+    return BIND_TENSOR(L, op_transpose(session_of(L)->engine, tensor, first, second, &error),
+                       &error);
 }
 
 static int tensor_permute(lua_State *L) {
@@ -252,7 +255,7 @@ static int tensor_permute(lua_State *L) {
                           tensor->view.ndim);
     for (int i = 0; i < count; i++)
         order[i] = (int)wanted[i] - 1;
-    return bind_push_tensor(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
+    return BIND_TENSOR(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
 }
 
 // t:slice(dim, first, last): elements first to last, counted from 1, both included.
@@ -266,8 +269,8 @@ static int tensor_slice(lua_State *L) {
     if (first < 1 || last > size || last < first - 1)
         return bind_error(L, "slice: %lld to %lld: dimension %d has elements 1 to %lld",
                           (long long)first, (long long)last, dim + 1, (long long)size);
-    return bind_push_tensor(
-        L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error), &error);
+    return BIND_TENSOR(L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error),
+                       &error);
 }
 
 static int tensor_expand(lua_State *L) {
@@ -275,8 +278,16 @@ static int tensor_expand(lua_State *L) {
     Tensor *tensor = bind_tensor(L, "expand", 1, "tensor");
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = bind_sizes(L, "expand", 2, shape);
-    return bind_push_tensor(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error),
-                            &error);
+    return BIND_TENSOR(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error), &error);
+}
+
+static Tensor *part_at(Engine *engine, Tensor *tensor, int64_t i, Error *error) {
+    Tensor *part = op_slice(engine, tensor, 0, i, i + 1, error);
+    if (!part)
+        return NULL;
+    Tensor *result = op_reshape(engine, part, tensor->view.ndim - 1, &tensor->view.shape[1], error);
+    tensor_release(part);
+    return result;
 }
 
 // t[i]: the i-th along the first dimension, without it; t.name: a method.
@@ -289,18 +300,12 @@ static int tensor_index(lua_State *L) {
         return 1;
     }
     Error error = {0};
-    Session *session = session_of(L);
     Tensor *tensor = bind_tensor(L, "index", 1, "tensor");
     int64_t i = bind_integer(L, "index", 2, "i");
     if (tensor->view.ndim == 0 || i < 1 || i > tensor->view.shape[0])
         return bind_error(L, "index %lld: the tensor has elements 1 to %lld", (long long)i,
                           tensor->view.ndim ? (long long)tensor->view.shape[0] : 0LL);
-    Tensor *part = op_slice(session->engine, tensor, 0, i - 1, i, &error);
-    Tensor *result = part ? op_reshape(session->engine, part, tensor->view.ndim - 1,
-                                       &tensor->view.shape[1], &error)
-                          : NULL;
-    tensor_release(part);
-    return bind_push_tensor(L, result, &error);
+    return BIND_TENSOR(L, part_at(session_of(L)->engine, tensor, i - 1, &error), &error);
 }
 
 // ---- gradients ----------------------------------------------------------------------------------
@@ -330,7 +335,9 @@ static int tensor_grad(lua_State *L) {
         lua_pushnil(L);
         return 1;
     }
-    return bind_push_tensor(L, tensor_hold(tensor->grad), NULL);
+    Tensor *gradient = tensor_hold(tensor->grad);
+    bind_push_tensors(L, &gradient, 1);
+    return 1;
 }
 
 static int tensor_zero_grad(lua_State *L) {
@@ -346,25 +353,21 @@ static int tensor_backward(lua_State *L) {
     Tensor *seed = bind_optional_tensor(L, "backward", 2, "gradient");
     BackwardOptions options = {.keep_graph =
                                    bind_field_boolean(L, "backward", 3, "keep_graph", false)};
-    lua_vm_enter_engine(L);
-    bool done = engine_backward(session_of(L)->engine, tensor, seed, &options, &error);
-    lua_vm_leave_engine(L);
-    if (!done)
-        return bind_raise(L, &error);
-    return 0;
+    return BIND_DONE(L, engine_backward(session_of(L)->engine, tensor, seed, &options, &error),
+                     &error);
 }
 
 static int tensor_detach(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "detach", 1, "tensor");
-    return bind_push_tensor(L, op_detach(session_of(L)->engine, tensor, &error), &error);
+    return BIND_TENSOR(L, op_detach(session_of(L)->engine, tensor, &error), &error);
 }
 
 static int tensor_clone(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "clone", 1, "tensor");
-    return bind_push_tensor(L, op_cast(session_of(L)->engine, tensor, tensor->view.format, &error),
-                            &error);
+    return BIND_TENSOR(L, op_cast(session_of(L)->engine, tensor, tensor->view.format, &error),
+                       &error);
 }
 
 static int tensor_to(lua_State *L) {
@@ -387,13 +390,24 @@ static int tensor_to(lua_State *L) {
         lua_settop(L, 1);
         return 1;
     }
-    return bind_push_tensor(L, op_cast(session->engine, tensor, format, &error), &error);
+    return BIND_TENSOR(L, op_cast(session->engine, tensor, format, &error), &error);
+}
+
+static bool copy_onto(Engine *engine, Tensor *tensor, Tensor *source, Error *error) {
+    bool previous = tape_set_enabled(engine->tape, false);
+    Tensor *cast = op_cast(engine, source, tensor->view.format, error);
+    tape_set_enabled(engine->tape, previous);
+    if (!cast)
+        return false;
+    tensor_adopt(tensor, cast);
+    parameter_touch(tensor);
+    tensor_release(cast);
+    return true;
 }
 
 // t:copy(other): new contents for a leaf: how weights are set by hand.
 static int tensor_copy(lua_State *L) {
     Error error = {0};
-    Session *session = session_of(L);
     Tensor *tensor = bind_tensor(L, "copy", 1, "tensor");
     Tensor *source = bind_tensor(L, "copy", 2, "source");
     bool same = tensor->view.ndim == source->view.ndim;
@@ -405,14 +419,7 @@ static int tensor_copy(lua_State *L) {
         tensor_describe(source, there, sizeof there);
         return bind_error(L, "copy: %s cannot be copied onto %s", there, here);
     }
-    bool previous = tape_set_enabled(session->engine->tape, false);
-    Tensor *cast = op_cast(session->engine, source, tensor->view.format, &error);
-    tape_set_enabled(session->engine->tape, previous);
-    if (!cast)
-        return bind_raise(L, &error);
-    tensor_adopt(tensor, cast);
-    parameter_touch(tensor);
-    tensor_release(cast);
+    BIND_DONE(L, copy_onto(session_of(L)->engine, tensor, source, &error), &error);
     lua_settop(L, 1);
     return 1;
 }

@@ -29,10 +29,10 @@ return mp.experiment { name = "calls", precision = "bf16", run = function(run)
 
     test("calling_a_number_fails_as_it_does_without_us", function()
         local x, t = 5, { field = 3 }
-        fails("calls.lua:35: attempt to call a number value (local 'x')", function()
-            local y = x
-            local x = y
-            x(1)
+        fails("calls.lua:35: attempt to call a number value (local 'here')", function()
+            local here = t.field
+
+            here(1)
         end)
         fails("attempt to call a number value (field 'field')", function() t.field() end)
         fails("attempt to call a number value (method 'field')", function() t:field() end)

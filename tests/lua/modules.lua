@@ -136,6 +136,18 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         assert(scaler:get() > 1024)
     end)
 
+    test("groups_keep_their_own_rates_beside_a_base_rate_of_0", function()
+        local function weight() return mp.ones(1):requires_grad(true) end
+        local a, b, c = weight(), weight(), weight()
+        local opt = mp.optim.SGD({ { params = { a }, lr = 0.5 }, { params = { b }, lr = 0.25 },
+            { params = { c } } }, { lr = 0 });
+        (a + b + c):sum():backward()
+        opt:step()
+        equal({ a:item(), b:item(), c:item() }, { 0.5, 0.75, 1 })
+        equal(mp.optim.SGD({ { params = { a } } }, { lr = 0 }):lr(), 0)
+        fails("lr", mp.optim.SGD, { { params = { a }, lr = -1 } }, { lr = 0 })
+    end)
+
     test("averages_of_weights_can_be_looked_through", function()
         local weight = nn.Linear(1, 1, { bias = false })
         weight.weight:copy(mp.tensor { { 1 } })

@@ -1,0 +1,232 @@
+// Scalers of the loss as Lua objects.
+#include <math.h>
+
+#include "lua/bind/bind.h"
+
+static const char scaler_type[] = "mp.scaler";
+
+typedef struct ScalerHandle {
+    Scaler *scaler;
+    bool written_in_lua; // user values: the function and its state
+} ScalerHandle;
+
+static ScalerHandle *scaler_handle(lua_State *L, const char *function) {
+    ScalerHandle *handle = luaL_testudata(L, 1, scaler_type);
+    if (!handle)
+        bind_argument_error(L, function, 1, "self", "a scaler (called with a colon)");
+    if (!handle->scaler)
+        bind_error(L, "%s: this scaler is closed", function);
+    return handle;
+}
+
+static ScaleRule rule_at(lua_State *L, int index) {
+    static const char *const known[] = {"init",       "growth", "backoff", "interval",
+                                        "hysteresis", "floor",  "ceiling", NULL};
+    Error error = {0};
+    ScaleRule rule;
+    if (!scale_rule_parse("dynamic", &rule, &error))
+        bind_raise(L, &error);
+    if (lua_istable(L, index)) {
+        bind_known_fields(L, "scaler", index, known);
+        rule.init = bind_field_number(L, "scaler", index, "init", rule.init);
+        rule.growth = bind_field_number(L, "scaler", index, "growth", rule.growth);
+        rule.backoff = bind_field_number(L, "scaler", index, "backoff", rule.backoff);
+        rule.interval = bind_field_integer(L, "scaler", index, "interval", rule.interval);
+        rule.hysteresis = bind_field_integer(L, "scaler", index, "hysteresis", rule.hysteresis);
+        rule.floor = bind_field_number(L, "scaler", index, "floor", rule.floor);
+        rule.ceiling = bind_field_number(L, "scaler", index, "ceiling", rule.ceiling);
+        if (!scale_rule_check(&rule, &error))
+            bind_raise(L, &error);
+    } else if (lua_isfunction(L, index)) {
+        rule.kind = SCALE_GIVEN;
+    } else if (!lua_isnoneornil(L, index)) {
+        if (!scale_rule_parse(luaL_checkstring(L, index), &rule, &error))
+            bind_raise(L, &error);
+    }
+    return rule;
+}
+
+int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
+    Error error = {0};
+    ScalerHandle *handle = lua_newuserdatauv(L, sizeof *handle, 2);
+    *handle = (ScalerHandle){NULL, false};
+    luaL_setmetatable(L, scaler_type);
+    BIND_ENTERED(L, handle->scaler = scaler_new(session_of(L)->engine, rule, &error));
+    if (!handle->scaler)
+        return bind_raise(L, &error);
+    return 1;
+}
+
+Scaler *bind_scaler_at(lua_State *L, int index) {
+    ScalerHandle *handle = luaL_testudata(L, index, scaler_type);
+    return handle ? handle->scaler : NULL;
+}
+
+// scaler(preset | number | options | function(stats, state))
+static int mp_scaler(lua_State *L) {
+    lua_settop(L, 1);
+    ScaleRule rule = rule_at(L, 1);
+    bind_push_scaler(L, &rule);
+    if (lua_isfunction(L, 1)) {
+        ScalerHandle *handle = lua_touserdata(L, -1);
+        handle->written_in_lua = true;
+        lua_pushvalue(L, 1);
+        lua_setiuservalue(L, -2, 1);
+        lua_newtable(L);
+        lua_setiuservalue(L, -2, 2);
+    }
+    return 1;
+}
+
+static int scaler_gc(lua_State *L) {
+    ScalerHandle *handle = lua_touserdata(L, 1);
+    Session *session = session_of(L);
+    if (!session->finished && handle->scaler && session->run->scaler == handle->scaler)
+        session->run->scaler = NULL;
+    scaler_free(handle->scaler);
+    handle->scaler = NULL;
+    return 0;
+}
+
+static int scaler_scale_method(lua_State *L) {
+    Error error = {0};
+    ScalerHandle *handle = scaler_handle(L, "scale");
+    Tensor *loss = bind_tensor(L, "scale", 2, "loss");
+    return BIND_TENSOR(L, scaler_scale(handle->scaler, loss, &error), &error);
+}
+
+static int scaler_unscale_method(lua_State *L) {
+    Error error = {0};
+    ScalerHandle *handle = scaler_handle(L, "unscale");
+    Optimizer *optimizer = bind_optimizer_at(L, 2, "unscale");
+    return BIND_DONE(L, scaler_unscale(handle->scaler, optimizer, &error), &error);
+}
+
+static int scaler_step_method(lua_State *L) {
+    Error error = {0};
+    ScalerHandle *handle = scaler_handle(L, "step");
+    Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
+    return BIND_DONE(L, scaler_step(handle->scaler, optimizer, &error), &error);
+}
+
+// Calls the user's function with the step's statistics and its own state; returns the new scale.
+static double scale_from_lua(lua_State *L, Scaler *scaler) {
+    Session *session = session_of(L);
+    lua_getiuservalue(L, 1, 1);
+    lua_createtable(L, 0, 5);
+    OptimizerReport total = {0};
+    for (int i = 0; i < session->run->optimizer_count; i++) {
+        OptimizerReport report;
+        BIND_ENTERED(L, report = optimizer_report(session->run->optimizers[i]));
+        total.found_inf = total.found_inf || report.found_inf;
+        total.largest = fmax(total.largest, report.largest);
+        total.sum += report.sum;
+        total.count += report.count;
+        total.norm = hypot(total.norm, report.norm);
+    }
+    lua_pushboolean(L, total.found_inf);
+    lua_setfield(L, -2, "found_inf");
+    lua_pushnumber(L, total.largest);
+    lua_setfield(L, -2, "largest");
+    lua_pushnumber(L, total.count ? total.sum / (double)total.count : 0);
+    lua_setfield(L, -2, "mean");
+    lua_pushnumber(L, total.norm);
+    lua_setfield(L, -2, "norm");
+    double before;
+    BIND_ENTERED(L, before = scaler_get(scaler));
+    lua_pushnumber(L, before);
+    lua_setfield(L, -2, "scale");
+    lua_getiuservalue(L, 1, 2);
+    lua_call(L, 2, 1);
+    int is_number;
+    double scale = lua_tonumberx(L, -1, &is_number);
+    if (!is_number || !(scale > 0) || isinf(scale))
+        bind_error(L, "scaler: the function must return a positive, finite scale, got %s",
+                   luaL_tolstring(L, -1, NULL));
+    lua_pop(L, 1);
+    return scale;
+}
+
+static int scaler_update_method(lua_State *L) {
+    Error error = {0};
+    ScalerHandle *handle = scaler_handle(L, "update");
+    double given = lua_isnoneornil(L, 2) ? 0 : bind_number(L, "update", 2, "scale");
+    if (!lua_isnoneornil(L, 2) && (!(given > 0) || isinf(given)))
+        return bind_error(L, "update: scale is %g: positive and finite is wanted", given);
+    if (handle->written_in_lua && given == 0)
+        given = scale_from_lua(L, handle->scaler);
+    BIND_DONE(L, scaler_update(handle->scaler, given, &error), &error);
+    Run *run = session_of(L)->run;
+    if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
+        run->scaler = handle->scaler;
+    return run->scaler == handle->scaler ? bind_end_step(L) : 0;
+}
+
+static int scaler_get_method(lua_State *L) {
+    Scaler *scaler = scaler_handle(L, "get")->scaler;
+    double scale;
+    BIND_ENTERED(L, scale = scaler_get(scaler));
+    lua_pushnumber(L, scale);
+    return 1;
+}
+
+static int scaler_applied_method(lua_State *L) {
+    Error error = {0};
+    bool applied;
+    ScalerHandle *handle = scaler_handle(L, "applied");
+    const Optimizer *optimizer = bind_optimizer_at(L, 2, "applied");
+    BIND_DONE(L, scaler_applied(handle->scaler, optimizer, &applied, &error), &error);
+    lua_pushboolean(L, applied);
+    return 1;
+}
+
+static int scaler_state_method(lua_State *L) {
+    Scaler *scaler = scaler_handle(L, "state")->scaler;
+    ScaleState state;
+    BIND_ENTERED(L, state = scaler_state(scaler));
+    lua_createtable(L, 0, 3);
+    lua_pushnumber(L, (lua_Number)state.scale);
+    lua_setfield(L, -2, "scale");
+    lua_pushinteger(L, state.good);
+    lua_setfield(L, -2, "good");
+    lua_pushinteger(L, state.hysteresis_left);
+    lua_setfield(L, -2, "hysteresis_left");
+    return 1;
+}
+
+static int scaler_load_method(lua_State *L) {
+    Scaler *scaler = scaler_handle(L, "load")->scaler;
+    ScaleState state;
+    BIND_ENTERED(L, state = scaler_state(scaler));
+    double scale = bind_field_number(L, "load", 2, "scale", (double)state.scale);
+    if (!(scale > 0) || isinf(scale))
+        return bind_error(L, "load: scale is %g: positive and finite is wanted", scale);
+    state.scale = (float)scale;
+    state.good = bind_field_integer(L, "load", 2, "good", state.good);
+    state.hysteresis_left =
+        bind_field_integer(L, "load", 2, "hysteresis_left", state.hysteresis_left);
+    BIND_ENTERED(L, scaler_load(scaler, &state));
+    return 0;
+}
+
+// ---- tables -------------------------------------------------------------------------------------
+
+static const luaL_Reg methods[] = {{"scale", scaler_scale_method},
+                                   {"unscale", scaler_unscale_method},
+                                   {"step", scaler_step_method},
+                                   {"update", scaler_update_method},
+                                   {"get", scaler_get_method},
+                                   {"applied", scaler_applied_method},
+                                   {"state", scaler_state_method},
+                                   {"load", scaler_load_method},
+                                   {NULL, NULL}};
+
+static const luaL_Reg events[] = {{"__gc", scaler_gc}, {NULL, NULL}};
+
+static const luaL_Reg functions[] = {{"scaler", mp_scaler}, {NULL, NULL}};
+
+void bind_open_scaler(lua_State *L, Session *session) {
+    bind_metatable(L, session, scaler_type, methods, events);
+    lua_pop(L, 1);
+    bind_functions(L, session, functions);
+}

@@ -90,6 +90,8 @@ static void prepared_clear(Prepared *prepared) {
 static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
                     const OpFormats *formats, Prepared *prepared, Error *error) {
     OpLayout layout = op_table[op].layout;
+    // Gradients are rounded to what the forward pass computed in that they come from.
+    bool trains = tape_is_enabled(engine->tape) && !engine->walking_back;
     for (int i = 0; i < count; i++) {
         Tensor *input = inputs[i];
         prepared->edge[i] = prepared->used[i] = NULL;
@@ -101,18 +103,14 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
             used = input_in_format(engine, input, formats->compute, error);
             if (!used)
                 return false;
-            if (input->parameter) {
-                parameter_of(input)->round_to = formats->compute;
-                prepared->edge[i] = tensor_hold(input); // the copy is an alias of its master
-            } else {
-                prepared->edge[i] = tensor_hold(used);
-            }
+            // The low copy of a parameter is an alias of its master.
+            prepared->edge[i] = tensor_hold(input->parameter ? input : used);
         } else {
             used = tensor_hold(input);
             prepared->edge[i] = tensor_hold(input);
-            if (formats->cast_inputs && input->parameter) // a bias: its gradient is stored low too
-                parameter_of(input)->round_to = formats->compute;
         }
+        if (trains && formats->cast_inputs && input->parameter) // a bias too
+            parameter_of(input)->round_to = formats->compute;
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = dense_copy(engine, used, error);
             tensor_release(used);

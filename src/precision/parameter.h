@@ -16,7 +16,7 @@ typedef struct Parameter {
     int layer;         // of the policy
     bool norm_or_bias; // what no_decay groups mean
     Tensor *low;       // NULL until asked for
-    Format round_to;   // what the last use computed in: its gradients are rounded to it
+    Format round_to;   // what the last recorded use computed in: its gradients are rounded to it
     bool used;         // since the last step
 } Parameter;
 

@@ -200,6 +200,32 @@ static void weights_get_fp32_gradients_through_low_copies(void) {
     engine_close();
 }
 
+// What a weight's gradients are rounded to is what the pass that they come from computed in.
+static void a_pass_without_gradients_leaves_their_rounding_alone(void) {
+    engine_open("ref", "bf16");
+    float values[2] = {1, 2};
+    Tensor *x = tensor_from_host(fixture_device, FORMAT_FP32, 2, (int64_t[]){1, 2}, values,
+                                 MEMORY_DATA, NULL);
+    Tensor *w = tensor_from_host(fixture_device, FORMAT_FP32, 2, (int64_t[]){1, 2}, values,
+                                 MEMORY_WEIGHTS, NULL);
+    Tensor *bias = vector(1, values);
+    CHECK(parameter_attach(w, "w", 0, false, NULL));
+    CHECK(parameter_attach(bias, "bias", 0, true, NULL));
+    for (int low = 1; low >= 0; low--) { // trained in bf16, looked at in fp32
+        engine->autocast.enabled = low;
+        tape_set_enabled(engine->tape, low);
+        Tensor *y = op_three(engine, OP_linear, x, w, bias, NULL, NULL);
+        CHECK_INT(y->view.format, low ? FORMAT_BF16 : FORMAT_FP32);
+        CHECK_INT(parameter_of(w)->round_to, FORMAT_BF16);
+        CHECK_INT(parameter_of(bias)->round_to, FORMAT_BF16);
+        tensor_release(y);
+    }
+    tensor_release(x);
+    tensor_release(w);
+    tensor_release(bias);
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(gradients_of_a_sum_of_products);
     RUN_TEST(gradients_accumulate_over_walks);
@@ -212,5 +238,6 @@ int main(void) {
     RUN_TEST(a_missing_second_derivative_is_refused_by_name);
     RUN_TEST(a_loss_of_many_elements_needs_a_gradient_to_start_with);
     RUN_TEST(weights_get_fp32_gradients_through_low_copies);
+    RUN_TEST(a_pass_without_gradients_leaves_their_rounding_alone);
     return test_end();
 }

@@ -47,8 +47,10 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
         return parameter->low;
     parameter_touch(tensor);
     Device *device = tensor_device(tensor);
-    Tensor *low =
-        tensor_new(device, format, tensor->view.ndim, tensor->view.shape, MEMORY_WEIGHTS, error);
+    size_t value_bytes = format_table[tensor->view.format].bytes;
+    size_t copy_bytes = format_table[format].bytes;
+    Tensor *low = tensor_new(device, format, tensor->view.ndim, tensor->view.shape,
+                             copy_bytes > value_bytes ? MEMORY_MASTERS : MEMORY_WEIGHTS, error);
     if (!low)
         return NULL;
     OpAttr attr = {.out_format = format, .has_out_format = true};
@@ -62,8 +64,9 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
         tensor_release(low);
         return NULL;
     }
-    // From here on the value is a master: the weights that the model computes with are the copies.
-    allocator_assign(device->allocator, tensor->storage->data, MEMORY_MASTERS);
+    // The weights that the model computes with are the copies, unless it keeps no masters.
+    if (copy_bytes < value_bytes)
+        allocator_assign(device->allocator, tensor->storage->data, MEMORY_MASTERS);
     parameter->low = low;
     return low;
 }

@@ -31,7 +31,7 @@ typedef struct Engine {
     struct Scaler *scalers; // alive on this engine; a list of optim/'s
 } Engine;
 
-Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error);
+Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;
 void engine_free(Engine *engine);
 
 // Restarts the stream of random numbers.
@@ -47,18 +47,19 @@ bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, c
 
 // The first output of an operation of one, two or three inputs; further outputs are released.
 // NULL on failure.
-Tensor *op_one(Engine *engine, OpId op, Tensor *x, const OpAttr *attr, Error *error);
-Tensor *op_two(Engine *engine, OpId op, Tensor *x, Tensor *y, const OpAttr *attr, Error *error);
+Tensor *op_one(Engine *engine, OpId op, Tensor *x, const OpAttr *attr, Error *error) MUST_CHECK;
+Tensor *op_two(Engine *engine, OpId op, Tensor *x, Tensor *y, const OpAttr *attr,
+               Error *error) MUST_CHECK;
 Tensor *op_three(Engine *engine, OpId op, Tensor *x, Tensor *y, Tensor *z, const OpAttr *attr,
-                 Error *error);
+                 Error *error) MUST_CHECK;
 
 // A tensor of one value, and a copy in another format (or dense, in the same): recorded.
 Tensor *op_fill(Engine *engine, Format format, int ndim, const int64_t *shape, double value,
-                Error *error);
-Tensor *op_cast(Engine *engine, Tensor *x, Format format, Error *error);
+                Error *error) MUST_CHECK;
+Tensor *op_cast(Engine *engine, Tensor *x, Format format, Error *error) MUST_CHECK;
 // Random creation: OP_uniform, OP_normal, OP_randint with CreateAttr's a and b.
 Tensor *op_random(Engine *engine, OpId op, int ndim, const int64_t *shape, double a, double b,
-                  Error *error);
+                  Error *error) MUST_CHECK;
 
 // From `root` back, outside any autocast region. See tape.h.
 bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardOptions *options,

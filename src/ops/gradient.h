@@ -24,7 +24,7 @@ extern const OpId backward_of[OP_COUNT];
 // Sums a gradient over what was broadcast, so that it has the shape and format of the input; takes
 // over the reference to `gradient`.
 Tensor *gradient_sum_to(Engine *engine, Tensor *gradient, const GradShape *shape, Format format,
-                        Error *error);
+                        Error *error) MUST_CHECK;
 
 // ---- for the files that hold the rules ----------------------------------------------------------
 

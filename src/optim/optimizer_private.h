@@ -47,7 +47,8 @@ void optimizer_hold(Optimizer *optimizer); // given back by optimizer_free
 
 // A gradient that the device can work on in place: fp32 and dense (it is made so where strides are
 // in the way). NULL on failure; `what` is whose gradient it is.
-Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what, Error *error);
+Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what,
+                         Error *error) MUST_CHECK;
 // The format that a parameter's gradients are rounded to.
 Format gradient_rounding(const Tensor *parameter);
 

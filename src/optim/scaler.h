@@ -26,12 +26,12 @@ const char *scale_kind_name(ScaleKind kind);
 
 typedef struct Scaler Scaler;
 
-Scaler *scaler_new(Engine *engine, const ScaleRule *rule, Error *error);
+Scaler *scaler_new(Engine *engine, const ScaleRule *rule, Error *error) MUST_CHECK;
 void scaler_free(Scaler *scaler);
 const ScaleRule *scaler_rule(const Scaler *scaler);
 
 // loss * scale: a new reference, recorded.
-Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error);
+Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error) MUST_CHECK;
 // Rounds the optimizer's gradients to their layers' formats, counts, checks, unscales (the one
 // pass).
 bool scaler_unscale(Scaler *scaler, Optimizer *optimizer, Error *error) MUST_CHECK;
@@ -43,7 +43,8 @@ bool scaler_update(Scaler *scaler, double given, Error *error) MUST_CHECK;
 
 // These wait.
 double scaler_get(Scaler *scaler);
-bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied, Error *error);
+bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied,
+                    Error *error) MUST_CHECK;
 ScaleState scaler_state(Scaler *scaler);
 void scaler_load(Scaler *scaler, const ScaleState *state);
 // Sets the scale from outside, at a step boundary.

@@ -54,12 +54,12 @@ typedef struct PolicyLayer {
 
 typedef struct Policy Policy;
 
-Policy *policy_new(const Preset *preset, Error *error);
+Policy *policy_new(const Preset *preset, Error *error) MUST_CHECK;
 void policy_free(Policy *policy);
 const Preset *policy_preset(const Policy *policy);
 
 // Registers a layer and applies the rules so far to it; its number, or -1.
-int policy_add_layer(Policy *policy, const char *name, int parent, Error *error);
+int policy_add_layer(Policy *policy, const char *name, int parent, Error *error) MUST_CHECK;
 int policy_layer_count(const Policy *policy); // layer 0 included
 const PolicyLayer *policy_layer(const Policy *policy, int layer);
 

@@ -5,13 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-const char *const fashion_class_names[FASHION_CLASSES] = {
-    "T-shirt/top", "trouser", "pullover", "dress", "coat",
-    "sandal",      "shirt",   "sneaker",  "bag",   "ankle boot"};
-
 static const char default_folder[] = "/usr/share/datasets/fashion-mnist";
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, FASHION_CLASSES = 10 };
 
 // The plain file's path, or the compressed one's. What is there but cannot be read is found too, so
 // that the reader says why.

@@ -5,10 +5,5 @@
 
 #include "data/dataset.h"
 
-enum { FASHION_CLASSES = 10 };
-
 // The 60,000 images for training or the 10,000 for tests, [28,28,1] each; NULL on failure.
 Dataset *dataset_from_fashion(bool train, Error *error) MUST_CHECK;
-
-// What the classes are: FASHION_CLASSES constant strings.
-extern const char *const fashion_class_names[FASHION_CLASSES];

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Size classes: four to each power of two, so that at most a quarter of a block is unused.
 enum { SMALLEST_LOG2 = 8, STEPS = 4, CLASSES = (48 - SMALLEST_LOG2) * STEPS };
@@ -207,11 +206,6 @@ void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose)
 
 MemoryUse allocator_use(const Allocator *allocator) {
     return allocator->use;
-}
-
-void allocator_reset_peak(Allocator *allocator) {
-    memcpy(allocator->use.peak, allocator->use.now, sizeof allocator->use.peak);
-    allocator->use.total_peak = allocator->use.total_now;
 }
 
 void allocator_set_limit(Allocator *allocator, size_t bytes) {

@@ -18,13 +18,13 @@ Allocator *allocator_new(Device *device);
 void allocator_free(Allocator *allocator); // frees the cache; asserts that nothing is in use
 
 // 64-byte aligned; contents undefined. bytes 0 gives a valid pointer.
-void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error);
+void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose,
+                     Error *error) MUST_CHECK;
 void allocator_give(Allocator *allocator, void *memory);
 // Accounts memory under another purpose from now on.
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
 
 MemoryUse allocator_use(const Allocator *allocator);
-void allocator_reset_peak(Allocator *allocator);
 // Gives cached blocks back to the system.
 void allocator_trim(Allocator *allocator);
 // A limit on what may be reserved, 0: none. Past it, allocator_take fails with advice.

@@ -342,10 +342,6 @@ bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) {
     return true;
 }
 
-const OptimizerOptions *optimizer_options(const Optimizer *optimizer) {
-    return &optimizer->options;
-}
-
 int optimizer_parameter_count(const Optimizer *optimizer) {
     return optimizer->count;
 }

@@ -38,7 +38,7 @@ typedef struct Optimizer Optimizer;
 // Refuses what cannot work, by name: rates and decays that are negative or not finite, an epsilon
 // that rounds to 0 in the format of the state, a parameter twice, a tensor that is no leaf.
 Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
-                         const OptimizerGroup *groups, int group_count, Error *error);
+                         const OptimizerGroup *groups, int group_count, Error *error) MUST_CHECK;
 void optimizer_free(Optimizer *optimizer);
 
 void optimizer_zero_grad(Optimizer *optimizer); // drops the gradients
@@ -53,7 +53,7 @@ bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
 // what is finite), a tensor of no dimension; clipped to `limit`. Refused while a gradient still
 // carries a loss scale. The max_grad_norm of LAMB goes by the norm that the last scan found.
 Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
-                            Error *error);
+                            Error *error) MUST_CHECK;
 bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, double limit,
                           Error *error) MUST_CHECK;
 
@@ -62,7 +62,6 @@ bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) MUST_CH
 // Another way for the rate to move; its base rate stays what it was.
 bool optimizer_set_schedule(Optimizer *optimizer, const Schedule *schedule,
                             Error *error) MUST_CHECK;
-const OptimizerOptions *optimizer_options(const Optimizer *optimizer);
 int optimizer_parameter_count(const Optimizer *optimizer);
 Tensor *optimizer_parameter(const Optimizer *optimizer, int i); // borrowed
 // The moments of parameter i, 0 and 1, borrowed; NULL where the rule has none.
@@ -95,7 +94,7 @@ void optimizer_read_stats(Optimizer *optimizer, GradStats *stats);
 typedef struct WeightAverage WeightAverage;
 
 WeightAverage *weight_average_new(Engine *engine, Tensor *const *parameters, int count,
-                                  double decay, Error *error);
+                                  double decay, Error *error) MUST_CHECK;
 void weight_average_free(WeightAverage *average);
 // After a step; flags as in optimizer_flags: a skipped step leaves the average alone. May be NULL.
 bool weight_average_update(WeightAverage *average, const StepFlags *flags, Error *error) MUST_CHECK;

@@ -141,11 +141,6 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                                         optimizer->progress, error))
         return false;
     optimizer->scanned = false;
-    for (int k = 0; k < optimizer->item_count; k++) {
-        Parameter *record = parameter_of(optimizer->parameters[optimizer->item_slot[k]]);
-        if (record)
-            record->used = false;
-    }
     return engine_settle_buffers(engine, optimizer->parameters, optimizer->count, optimizer->flags,
                                  error);
 }

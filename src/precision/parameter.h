@@ -17,7 +17,6 @@ typedef struct Parameter {
     bool norm_or_bias; // what no_decay groups mean
     Tensor *low;       // NULL until asked for
     Format round_to;   // what the last recorded use computed in: its gradients are rounded to it
-    bool used;         // since the last step
 } Parameter;
 
 // Makes a leaf tensor a parameter; it owns the record from then on.

@@ -149,6 +149,8 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
         } else {
             node->saved[i] = tensor_hold(saved);
         }
+        if (saved)
+            node->saved_version[i] = tensor_version(node->saved[i]);
     }
     for (int i = 0; i < record->output_count; i++) {
         Tensor *output = record->outputs[i];
@@ -324,6 +326,22 @@ static void saved_outputs_detach(GradNode *node) {
     }
 }
 
+static bool saved_check(const GradNode *node, Error *error) {
+    for (int i = 0; i < node->saved_count; i++) {
+        const Tensor *saved = node->saved[i];
+        if (!saved || tensor_version(saved) == node->saved_version[i])
+            continue;
+        char text[96];
+        tensor_describe(saved, text, sizeof text);
+        return error_fail(error, ERROR_USAGE,
+                          "backward: %s: a tensor that its derivative needs, %s, was overwritten "
+                          "since, by a copy or a step; call backward before it, or run the "
+                          "forward pass again",
+                          op_table[node->op].name, text);
+    }
+    return true;
+}
+
 static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
     Tensor *input_grad[OP_MAX_INPUTS] = {0};
     bool done = false;
@@ -341,6 +359,8 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
                    "forward pass again, or ask to keep the graph");
         goto cleanup;
     }
+    if (!saved_check(node, error))
+        goto cleanup;
     if (options->create_graph)
         saved_outputs_attach(node);
     tape->hooks.enter(tape->context, node->layer);

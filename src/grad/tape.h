@@ -8,6 +8,8 @@
 //
 // The tape knows no operation: a rule and its context come from the room above. It is used from the
 // thread that drives the device.
+//
+// What a node saved is shared, not copied: a walk that comes after it was overwritten is refused.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -51,7 +53,8 @@ struct GradNode {
     GradShape output[OP_MAX_OUTPUTS];
     Tensor *saved[GRAD_MAX_SAVED];       // in the order of the record
     int8_t saved_output[GRAD_MAX_SAVED]; // which output that is, -1: none
-    Tensor *arrived[OP_MAX_OUTPUTS];     // during the walk back
+    uint64_t saved_version[GRAD_MAX_SAVED];
+    Tensor *arrived[OP_MAX_OUTPUTS]; // during the walk back
     bool queued, spent;
     GradNode *next; // on lists of the tape
 };

@@ -204,6 +204,10 @@ void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose)
         use->peak[purpose] = use->now[purpose];
 }
 
+MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory) {
+    return block_find(allocator, memory)->purpose;
+}
+
 MemoryUse allocator_use(const Allocator *allocator) {
     return allocator->use;
 }

@@ -23,6 +23,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose,
 void allocator_give(Allocator *allocator, void *memory);
 // Accounts memory under another purpose from now on.
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
+MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 
 MemoryUse allocator_use(const Allocator *allocator);
 // Gives cached blocks back to the system.

@@ -145,6 +145,8 @@ bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
         BufferChange *change = &engine->changes[i];
         bool last = is_last_word(change, parameters, count);
         const Tensor *before = last ? change->before_own : change->before_any;
+        if (before)
+            tensor_written(change->buffer);
         if (before && done)
             done = multi->restore(engine->device, &change->buffer->view, &before->view, 1, flags,
                                   error);

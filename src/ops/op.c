@@ -55,25 +55,6 @@ static bool layout_fits(OpLayout layout, const View *view) {
     return false;
 }
 
-static Tensor *dense_copy(Engine *engine, const Tensor *tensor, Error *error) {
-    Tensor *copy = tensor_new(engine->device, tensor->view.format, tensor->view.ndim,
-                              tensor->view.shape, MEMORY_ACTIVATIONS, error);
-    if (!copy)
-        return NULL;
-    OpAttr attr = {.out_format = tensor->view.format, .has_out_format = true};
-    KernelCall call;
-    call.op = OP_cast;
-    call.input_count = call.output_count = 1;
-    call.attr = &attr;
-    call.input[0] = tensor->view;
-    call.output[0] = copy->view;
-    if (!device_run(engine->device, &call, error)) {
-        tensor_release(copy);
-        return NULL;
-    }
-    return copy;
-}
-
 typedef struct Prepared {
     Tensor *edge[OP_MAX_INPUTS]; // where gradients flow; references held
     Tensor *used[OP_MAX_INPUTS]; // what the kernel reads; references held
@@ -112,7 +93,7 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         if (trains && formats->cast_inputs && input->parameter) // a bias too
             parameter_of(input)->round_to = formats->compute;
         if (!layout_fits(layout, &used->view)) {
-            Tensor *dense = dense_copy(engine, used, error);
+            Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
             tensor_release(used);
             if (!dense)
                 return false;

@@ -14,31 +14,13 @@ struct WeightAverage {
     bool swapped;
 };
 
-static bool copy_into(const Tensor *target, const Tensor *source, Error *error) {
-    OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
-    KernelCall call = {.op = OP_cast, .input_count = 1, .output_count = 1, .attr = &attr};
-    call.input[0] = source->view;
-    call.output[0] = target->view;
-    return device_run(tensor_device(target), &call, error);
-}
-
-static Tensor *copy_of(const Tensor *tensor, Format format, MemoryPurpose purpose, Error *error) {
-    Tensor *copy = tensor_new(tensor_device(tensor), format, tensor->view.ndim, tensor->view.shape,
-                              purpose, error);
-    if (copy && !copy_into(copy, tensor, error)) {
-        tensor_release(copy);
-        return NULL;
-    }
-    return copy;
-}
-
 static bool add_parameter(WeightAverage *average, Tensor *tensor, Error *error) {
     int i = average->count;
     if (!format_is_floating(tensor->view.format) || !view_is_dense(&tensor->view))
         return error_fail(error, ERROR_USAGE,
                           "EMA: parameter %d is %s: dense weights in a floating format wanted",
                           i + 1, format_name(tensor->view.format));
-    average->averages[i] = copy_of(tensor, FORMAT_FP32, MEMORY_OPTIMIZER, error);
+    average->averages[i] = tensor_copy_as(tensor, FORMAT_FP32, MEMORY_OPTIMIZER, error);
     if (!average->averages[i])
         return false;
     average->parameters[i] = tensor_hold(tensor);
@@ -115,16 +97,16 @@ bool weight_average_swap(WeightAverage *average, Error *error) {
     for (int i = 0; i < average->count && !average->swapped; i++) {
         Tensor *parameter = average->parameters[i];
         tensor_release(average->aside[i]); // of a swap that failed half-way
-        average->aside[i] = copy_of(parameter, parameter->view.format, MEMORY_OPTIMIZER, error);
+        average->aside[i] =
+            tensor_copy_as(parameter, parameter->view.format, MEMORY_OPTIMIZER, error);
         if (!average->aside[i])
             return false;
     }
     for (int i = 0; i < average->count; i++) {
         Tensor *parameter = average->parameters[i];
         const Tensor *source = average->swapped ? average->aside[i] : average->averages[i];
-        if (!copy_into(parameter, source, error))
+        if (!parameter_write(parameter, source, error))
             return false;
-        parameter_touch(parameter);
     }
     average->swapped = !average->swapped;
     for (int i = 0; i < average->count && !average->swapped; i++) {

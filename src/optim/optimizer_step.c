@@ -141,6 +141,13 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                                         optimizer->progress, error))
         return false;
     optimizer->scanned = false;
+    for (int k = 0; k < optimizer->item_count; k++) {
+        Tensor *tensor = optimizer->parameters[optimizer->item_slot[k]];
+        const Parameter *record = parameter_of(tensor);
+        tensor_written(tensor);
+        if (record && record->low)
+            tensor_written(record->low);
+    }
     return engine_settle_buffers(engine, optimizer->parameters, optimizer->count, optimizer->flags,
                                  error);
 }

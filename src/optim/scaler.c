@@ -166,19 +166,11 @@ static void windows_open(Scaler *scaler) {
     }
 }
 
-static bool scale_keep(Device *device, const Tensor *target, const Tensor *source, Error *error) {
-    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
-    KernelCall call = {.op = OP_cast, .input_count = 1, .output_count = 1, .attr = &attr};
-    call.input[0] = source->view;
-    call.output[0] = target->view;
-    return device_run(device, &call, error);
-}
-
-static bool window_save(const Scaler *scaler, Window *window, const Tensor *kept, Error *error) {
+static bool window_save(const Scaler *scaler, Window *window, Tensor *kept, Error *error) {
     if (!window->open || window->saved)
         return true;
     window->saved = true;
-    return scale_keep(scaler->engine->device, kept, scaler->scale, error);
+    return tensor_copy_into(kept, scaler->scale, error);
 }
 
 // The scale is about to move: windows with gradients in them keep what it was. Windows without
@@ -213,8 +205,7 @@ static Served *served_get(Scaler *scaler, Optimizer *optimizer, Error *error) {
         tensor_new(scaler->engine->device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
     if (!window_scale)
         return NULL;
-    if (scaler->window.saved &&
-        !scale_keep(scaler->engine->device, window_scale, scaler->window_scale, error)) {
+    if (scaler->window.saved && !tensor_copy_into(window_scale, scaler->window_scale, error)) {
         tensor_release(window_scale);
         return NULL;
     }

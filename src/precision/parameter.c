@@ -46,27 +46,54 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
     if (parameter->low && parameter->low->view.format == format)
         return parameter->low;
     parameter_touch(tensor);
-    Device *device = tensor_device(tensor);
     size_t value_bytes = format_table[tensor->view.format].bytes;
     size_t copy_bytes = format_table[format].bytes;
-    Tensor *low = tensor_new(device, format, tensor->view.ndim, tensor->view.shape,
-                             copy_bytes > value_bytes ? MEMORY_MASTERS : MEMORY_WEIGHTS, error);
+    MemoryPurpose purpose = copy_bytes > value_bytes ? MEMORY_MASTERS : MEMORY_WEIGHTS;
+    Tensor *low = tensor_copy_as(tensor, format, purpose, error);
     if (!low)
         return NULL;
-    OpAttr attr = {.out_format = format, .has_out_format = true};
-    KernelCall call;
-    call.op = OP_cast;
-    call.input_count = call.output_count = 1;
-    call.attr = &attr;
-    call.input[0] = tensor->view;
-    call.output[0] = low->view;
-    if (!device_run(device, &call, error)) {
-        tensor_release(low);
-        return NULL;
-    }
     // The weights that the model computes with are the copies, unless it keeps no masters.
     if (copy_bytes < value_bytes)
-        allocator_assign(device->allocator, tensor->storage->data, MEMORY_MASTERS);
+        allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
     parameter->low = low;
     return low;
+}
+
+static bool is_same_shape(const View *a, const View *b) {
+    return a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+static bool check_target(const Tensor *tensor, const Tensor *source, Error *error) {
+    char target[96], from[96];
+    tensor_describe(tensor, target, sizeof target);
+    tensor_describe(source, from, sizeof from);
+    if (!is_same_shape(&tensor->view, &source->view))
+        return error_fail(error, ERROR_USAGE, "copy: %s cannot be copied onto %s", from, target);
+    if (tensor->origin)
+        return error_fail(error, ERROR_USAGE,
+                          "copy: %s was computed from other tensors, whose gradients would not be "
+                          "those of its new contents; copy onto a leaf",
+                          target);
+    if (!view_is_dense(&tensor->view))
+        return error_fail(error, ERROR_USAGE,
+                          "copy: %s is a view with gaps; copy onto the tensor that it looks at",
+                          target);
+    return true;
+}
+
+bool parameter_write(Tensor *tensor, const Tensor *source, Error *error) {
+    if (!check_target(tensor, source, error))
+        return false;
+    Tensor *apart = NULL; // of a source that would be overwritten while it is read
+    if (source->storage == tensor->storage) {
+        apart = tensor_copy_as(source, source->view.format, MEMORY_WORKSPACE, error);
+        if (!apart)
+            return false;
+        source = apart;
+    }
+    bool done = tensor_copy_into(tensor, source, error);
+    parameter_touch(tensor);
+    tensor_release(apart);
+    return done;
 }

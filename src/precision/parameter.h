@@ -29,5 +29,9 @@ static inline Parameter *parameter_of(const Tensor *tensor) {
 
 // The value in `format`: the tensor itself or its low copy. Borrowed.
 Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) MUST_CHECK;
+// New contents for a leaf, a parameter or not: weights set by hand. Refused where the shapes
+// differ, and for what was computed from other tensors. Graphs that saved the old contents are
+// refused when they are walked.
+bool parameter_write(Tensor *tensor, const Tensor *source, Error *error) MUST_CHECK;
 // The value was written by something that did not rewrite the copy.
 void parameter_touch(Tensor *tensor);

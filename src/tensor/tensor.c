@@ -82,18 +82,22 @@ Tensor *tensor_from_host(Device *device, Format format, int ndim, const int64_t 
     return tensor;
 }
 
-// A dense copy made by the device itself, so that any layout can be read back.
-static Tensor *dense_copy(const Tensor *tensor, Error *error) {
-    Device *device = tensor_device(tensor);
-    Tensor *copy = tensor_new(device, tensor->view.format, tensor->view.ndim, tensor->view.shape,
-                              MEMORY_WORKSPACE, error);
-    if (!copy)
-        return NULL;
-    OpAttr attr = {.out_format = tensor->view.format, .has_out_format = true};
-    KernelCall call = {.op = OP_cast, .input_count = 1, .output_count = 1, .attr = &attr};
-    call.input[0] = tensor->view;
-    call.output[0] = copy->view;
-    if (!device_run(device, &call, error)) {
+bool tensor_copy_into(Tensor *target, const Tensor *source, Error *error) {
+    OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
+    KernelCall call; // large: only what is read is filled
+    call.op = OP_cast;
+    call.input_count = call.output_count = 1;
+    call.attr = &attr;
+    call.input[0] = source->view;
+    call.output[0] = target->view;
+    tensor_written(target);
+    return device_run(tensor_device(target), &call, error);
+}
+
+Tensor *tensor_copy_as(const Tensor *tensor, Format format, MemoryPurpose purpose, Error *error) {
+    Tensor *copy = tensor_new(tensor_device(tensor), format, tensor->view.ndim, tensor->view.shape,
+                              purpose, error);
+    if (copy && !tensor_copy_into(copy, tensor, error)) {
         tensor_release(copy);
         return NULL;
     }
@@ -107,7 +111,7 @@ bool tensor_read(const Tensor *tensor, void *host, Error *error) {
         device_read(device, host, tensor->view.data, bytes);
         return true;
     }
-    Tensor *copy = dense_copy(tensor, error);
+    Tensor *copy = tensor_copy_as(tensor, tensor->view.format, MEMORY_WORKSPACE, error);
     if (!copy)
         return false;
     device_read(device, host, copy->view.data, bytes);
@@ -164,6 +168,9 @@ void tensor_release(Tensor *tensor) {
 void tensor_adopt(Tensor *tensor, const Tensor *other) {
     assert(tensor->view.format == other->view.format);
     Storage *old = tensor->storage;
+    Allocator *allocator = old->device->allocator;
+    allocator_assign(allocator, other->storage->data, allocator_purpose(allocator, old->data));
+    tensor->adopted += old->written + 1;
     tensor->storage = other->storage;
     tensor->storage->references++;
     tensor->view = other->view;

@@ -19,6 +19,7 @@ typedef struct Storage {
     Device *device;
     void *data;
     size_t bytes;
+    uint64_t written; // how often its contents were overwritten
 } Storage;
 
 typedef struct Tensor Tensor;
@@ -39,6 +40,7 @@ struct Tensor {
     int references;
     View view; // view.data points into the storage
     Storage *storage;
+    uint64_t adopted; // see tensor_version
     // grad
     bool requires_grad;         // a leaf that asks for its gradient
     uint8_t output;             // which output of `origin` this is
@@ -62,10 +64,17 @@ bool tensor_read(const Tensor *tensor, void *host, Error *error) MUST_CHECK;
 // The value of a tensor of one element, of any format; waits.
 bool tensor_item(const Tensor *tensor, double *value, Error *error) MUST_CHECK;
 
+// A dense copy in a format.
+Tensor *tensor_copy_as(const Tensor *tensor, Format format, MemoryPurpose purpose,
+                       Error *error) MUST_CHECK;
+// Writes what `source` holds, in any format and layout, over a dense tensor of the same shape. No
+// business of the tape's.
+bool tensor_copy_into(Tensor *target, const Tensor *source, Error *error) MUST_CHECK;
+
 Tensor *tensor_hold(Tensor *tensor); // one more reference; NULL stays NULL
 void tensor_release(Tensor *tensor); // one less; NULL is fine
 // Makes `tensor` lie on the storage of `other` (same format and shape): how a buffer is replaced
-// without its holders noticing.
+// without its holders noticing. That memory is accounted from then on as the old was.
 void tensor_adopt(Tensor *tensor, const Tensor *other);
 
 static inline int64_t tensor_count(const Tensor *tensor) {
@@ -73,6 +82,14 @@ static inline int64_t tensor_count(const Tensor *tensor) {
 }
 static inline Device *tensor_device(const Tensor *tensor) {
     return tensor->storage->device;
+}
+// Grows whenever the contents change: so a graph knows that what it saved is what it was. Whoever
+// writes into a tensor's memory by another way than those above says so.
+static inline void tensor_written(Tensor *tensor) {
+    tensor->storage->written++;
+}
+static inline uint64_t tensor_version(const Tensor *tensor) {
+    return tensor->adopted + tensor->storage->written;
 }
 // "[32, 128] fp32" into `text`, for messages.
 void tensor_describe(const Tensor *tensor, char *text, size_t size);

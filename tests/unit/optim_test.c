@@ -388,6 +388,20 @@ static void a_gradient_that_comes_after_unscaling_is_refused(void) {
 
 // ---- cost ---------------------------------------------------------------------------------------
 
+static void a_graph_from_before_a_step_is_refused(void) {
+    Tensor *weight = parameter("w", 1, (float[]){2});
+    Optimizer *optimizer = sgd(weight, 1);
+    Tensor *square = op_two(engine, OP_mul, weight, weight, NULL, &error);
+    gradient_set(weight, (float[]){1});
+    DONE(optimizer_step(optimizer, &error));
+    Tensor *seed = constant(0, 1, (float[]){1});
+    REFUSED(engine_backward(engine, square, seed, NULL, &error), "was overwritten since");
+    tensor_release(seed);
+    tensor_release(square);
+    optimizer_free(optimizer);
+    tensor_release(weight);
+}
+
 static void steady_steps_ask_nothing_of_the_system(void) {
     Tensor *weights[4];
     for (int i = 0; i < 4; i++)
@@ -446,6 +460,7 @@ int main(void) {
         TEST(an_epsilon_that_vanishes_is_refused),
         TEST(what_cannot_work_is_refused_by_name),
         TEST(a_gradient_that_comes_after_unscaling_is_refused),
+        TEST(a_graph_from_before_a_step_is_refused),
         TEST(steady_steps_ask_nothing_of_the_system),
         TEST(gradients_with_gaps_are_made_dense),
     };

@@ -1,0 +1,160 @@
+// Plots, bars and gauges as cells.
+#include "../test.h"
+#include "ui/bars.h"
+#include "ui/glyphs.h"
+#include "ui/plot.h"
+#include "ui/rune.h"
+
+static Frame frame;
+
+static Area fresh(int columns, int rows) {
+    frame.ascii = false;
+    if (!frame_init(&frame, columns, rows, NULL))
+        abort();
+    return frame_area(&frame);
+}
+
+static const char *row_text(int row) {
+    static char text[4 * FRAME_MOST + 1];
+    size_t used = 0;
+    for (int column = 0; column < frame.columns; column++)
+        used += (size_t)rune_encode(frame_cell(&frame, column, row)->rune, text + used);
+    text[used] = 0;
+    return text;
+}
+
+static PlotPoint point(double x, double y) {
+    return (PlotPoint){x, y, y, y, false};
+}
+
+static const PlotPoint gap = {2, NAN, NAN, NAN, true};
+
+static void a_slope_goes_from_corner_to_corner(void) {
+    PlotPoint points[] = {point(0, 0), point(1, 1)};
+    PlotLine line = {.points = points, .count = 2, .ink = INK_FP16};
+    PlotAxes axes = {0, 1, 0, 1, false};
+    Area area = fresh(4, 2); // 8 by 8 dots: a diagonal
+    plot_draw(area, &axes, &line, 1);
+    CHECK_TEXT(row_text(0), "  ⡠⠊");
+    CHECK_TEXT(row_text(1), "⡠⠊  ");
+    CHECK_INT(frame_cell(&frame, 0, 1)->style.ink, INK_FP16);
+}
+
+static void what_is_not_finite_is_a_mark_and_moves_no_axis(void) {
+    PlotPoint points[] = {point(0, 1), point(1, 2), gap, point(3, 1)};
+    PlotLine line = {.points = points, .count = 4};
+    PlotAxes axes = plot_fit(&line, 1, 0, 3, false);
+    CHECK(axes.bottom > 0.9 && axes.top < 2.1);
+    plot_draw(fresh(4, 4), &axes, &line, 1);
+    CHECK_INT(frame_cell(&frame, 2, 3)->rune, GLYPH_CROSS);
+    CHECK_INT(frame_cell(&frame, 2, 3)->style.ink, INK_BAD);
+    CHECK_INT(frame_cell(&frame, 2, 0)->rune, ' '); // no line across the gap
+}
+
+static void axes_fit_what_is_in_the_window(void) {
+    PlotPoint points[] = {point(0, 1000), point(1, 2), point(2, 4)};
+    PlotLine line = {.points = points, .count = 3};
+    PlotAxes axes = plot_fit(&line, 1, 1, 2, true);
+    CHECK(axes.log_y && axes.bottom > 1.8 && axes.bottom < 2 && axes.top > 4 && axes.top < 4.3);
+    points[1].mean = points[1].low = points[1].high = -2;
+    axes = plot_fit(&line, 1, 1, 2, true);
+    CHECK(!axes.log_y && axes.bottom < -2);
+    axes = plot_fit(&line, 1, 50, 60, true);
+    CHECK(axes.bottom == 0 && axes.top == 1);
+    PlotPoint same[] = {point(0, 3), point(1, 3)};
+    PlotLine flat = {.points = same, .count = 2};
+    axes = plot_fit(&flat, 1, 0, 1, false);
+    CHECK(axes.bottom < 3 && axes.top > 3);
+}
+
+static void a_scale_is_held_until_it_changes(void) {
+    PlotPoint points[] = {point(0, 1), point(4, 0)};
+    PlotLine line = {.points = points, .count = 2, .steps = true};
+    PlotAxes axes = {0, 8, 0, 1, false};
+    plot_draw(fresh(8, 2), &axes, &line, 1);
+    CHECK_INT(frame_cell(&frame, 1, 0)->rune, GLYPH_BRAILLE + 0x09); // still at the top
+    CHECK_INT(frame_cell(&frame, 1, 1)->rune, ' ');
+    CHECK_INT(frame_cell(&frame, 7, 1)->rune, GLYPH_BRAILLE + 0xC0); // goes on to the edge
+}
+
+static void smoothing_keeps_a_constant_and_steps_over_gaps(void) {
+    PlotPoint points[] = {point(0, 5), point(1, 5), gap, point(3, 5)};
+    plot_smooth(points, 4, 0.9);
+    CHECK_NEAR(points[0].mean, 5, 1e-12);
+    CHECK_NEAR(points[3].mean, 5, 1e-12);
+    CHECK(isnan(points[2].mean));
+    PlotPoint step[] = {point(0, 0), point(1, 1)};
+    plot_smooth(step, 2, 0.5);
+    CHECK_NEAR(step[1].mean, 2.0 / 3, 1e-12);
+}
+
+static void columns_and_steps_map_back_and_forth(void) {
+    PlotAxes axes = {100, 300, 0, 1, false};
+    for (int column = 0; column < 50; column++)
+        CHECK_INT(plot_column_of(&axes, 50, plot_x_of(&axes, 50, column)), column);
+    CHECK_INT(plot_column_of(&axes, 50, 99), -1);
+    CHECK_INT(plot_column_of(&axes, 50, (double)NAN), -1);
+}
+
+static void labels_are_round_and_fit(void) {
+    PlotAxes axes = {0, 1, 32768, 65536, true};
+    Area area = fresh(6, 4);
+    plot_label_y(area, &axes, true);
+    CHECK_TEXT(row_text(0), "  2^16");
+    CHECK_TEXT(row_text(3), "  2^15");
+    axes = (PlotAxes){0, 1, 0.1, 2.3, false};
+    plot_label_y(fresh(5, 1), &axes, false);
+    CHECK_TEXT(row_text(0), " 2.30");
+}
+
+static void bars_grow_by_eighths_and_show_the_least(void) {
+    const double values[] = {0, 1e-9, 0.5, 1};
+    bars_draw(fresh(4, 2), values, 4, 1, INK_BF16, NULL);
+    CHECK_TEXT(row_text(0), "   █");
+    CHECK_TEXT(row_text(1), " ▁██");
+}
+
+static void sparks_gather_and_show_nothing_as_dots(void) {
+    const double values[] = {0, 0, 1, 1, 4, 4, 0, 0};
+    Area area = fresh(4, 1);
+    spark_draw(area, 0, 0, 4, values, 8, INK_FP16);
+    CHECK_TEXT(row_text(0), "·▂█·");
+}
+
+static void gauges_show_a_little_as_something(void) {
+    Area area = fresh(10, 1);
+    gauge_draw(area, 0, 0, 10, 0.001, INK_GOOD);
+    CHECK_INT(frame_cell(&frame, 0, 0)->style.ink, INK_GOOD);
+    CHECK_INT(frame_cell(&frame, 1, 0)->style.ink, INK_BORDER);
+    gauge_draw(area, 0, 0, 10, (double)NAN, INK_GOOD);
+    CHECK_INT(frame_cell(&frame, 0, 0)->style.ink, INK_BORDER);
+}
+
+static void drawing_into_nothing_draws_nothing(void) {
+    PlotPoint points[] = {point(0, 0), point(1, INFINITY), point(1e300, -1e300)};
+    PlotLine line = {.points = points, .count = 3, .spans = true};
+    PlotAxes axes = {0, 0, 0, 0, false};
+    Area area = fresh(3, 1);
+    plot_draw(area_part(area, 0, 0, 0, 0), &axes, &line, 1);
+    plot_draw(area, &axes, &line, 1);
+    plot_label_y(area_part(area, 0, 0, 0, 0), &axes, true);
+    const double values[] = {1, INFINITY, NAN};
+    bars_draw(area_part(area, 0, 0, 0, 0), values, 3, NAN, INK_FP32, NULL);
+    CHECK_INT(frame.columns, 3);
+}
+
+int main(void) {
+    RUN_TEST(a_slope_goes_from_corner_to_corner);
+    RUN_TEST(what_is_not_finite_is_a_mark_and_moves_no_axis);
+    RUN_TEST(axes_fit_what_is_in_the_window);
+    RUN_TEST(a_scale_is_held_until_it_changes);
+    RUN_TEST(smoothing_keeps_a_constant_and_steps_over_gaps);
+    RUN_TEST(columns_and_steps_map_back_and_forth);
+    RUN_TEST(labels_are_round_and_fit);
+    RUN_TEST(bars_grow_by_eighths_and_show_the_least);
+    RUN_TEST(sparks_gather_and_show_nothing_as_dots);
+    RUN_TEST(gauges_show_a_little_as_something);
+    RUN_TEST(drawing_into_nothing_draws_nothing);
+    frame_clear(&frame);
+    return test_end();
+}

@@ -11,6 +11,8 @@
 const Migration migrate_table[] = {{0, NULL}}; // version 1 is the first
 const int migrate_count = 0;
 
+enum { COPY_PATH_SIZE = STORE_PATH_SIZE + 48 };
+
 static bool set_version(Store *store, int version, Error *error) {
     char sql[64];
     snprintf(sql, sizeof sql, "PRAGMA user_version=%d", version);
@@ -52,7 +54,7 @@ bool store_make_schema(Store *store, Error *error) {
 // ---- older files --------------------------------------------------------------------------------
 
 static bool sync_folder(const char *path, Error *error) {
-    char folder[STORE_PATH_SIZE];
+    char folder[COPY_PATH_SIZE];
     snprintf(folder, sizeof folder, "%s", path);
     char *slash = strrchr(folder, '/');
     slash[slash == folder] = 0;
@@ -86,7 +88,7 @@ static bool copy_pages(Store *store, const char *copy, Error *error) {
 }
 
 static bool keep_copy(Store *store, Error *error) {
-    char copy[STORE_PATH_SIZE + 32], part[STORE_PATH_SIZE + 40];
+    char copy[COPY_PATH_SIZE - 8], part[COPY_PATH_SIZE];
     snprintf(copy, sizeof copy, "%s.backup-v%d", store->path, store->version);
     snprintf(part, sizeof part, "%s.part", copy);
     unlink(part);

@@ -57,12 +57,11 @@ static void find_mount_type(dev_t device, char *type, size_t size) {
         fclose(list);
 }
 
-// Puts the folder of a path there; of "/x" that is "/".
-static void folder_of(const char *path, char folder[STORE_PATH_SIZE]) {
-    snprintf(folder, STORE_PATH_SIZE, "%s", path);
-    char *slash = strrchr(folder, '/');
+// Cuts the last part of a path; "/" stays of "/x".
+static void cut_last(char *path) {
+    char *slash = strrchr(path, '/');
     if (slash)
-        slash[slash == folder] = 0;
+        slash[slash == path] = 0;
 }
 
 static bool check_network(const char *path, Error *error) {
@@ -72,7 +71,7 @@ static bool check_network(const char *path, Error *error) {
     while (statfs(place, &system) != 0) { // what is not there yet will lie on its parent's
         if ((errno != ENOENT && errno != ENOTDIR) || strcmp(place, "/") == 0)
             return true; // what comes next says why
-        folder_of(place, place);
+        cut_last(place);
     }
     char fuse[64] = "";
     struct stat status;
@@ -109,7 +108,8 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) {
                           "--db",
                           path, mode == STORE_READ ? "read" : "written");
     char folder[STORE_PATH_SIZE];
-    folder_of(path, folder);
+    snprintf(folder, sizeof folder, "%s", path);
+    cut_last(folder);
     if (mode == STORE_WRITE && access(folder, W_OK | X_OK) != 0)
         return error_fail(error, ERROR_HISTORY,
                           "%s: its folder may not be written (%s): a journal beside the file needs "

@@ -1,0 +1,67 @@
+// Energy is summed over packages, through the counters' ends, and unknown where it cannot be read.
+#include "run/energy.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static char root[64];
+
+static void plant(const char *zone, const char *file, const char *text) {
+    char path[200];
+    snprintf(path, sizeof path, "%s/%s", root, zone);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/%s/%s", root, zone, file);
+    FILE *out = fopen(path, "w");
+    CHECK(out && fputs(text, out) >= 0);
+    if (out)
+        fclose(out);
+}
+
+static void plant_zone(const char *zone, const char *name, const char *energy) {
+    plant(zone, "name", name);
+    plant(zone, "max_energy_range_uj", "10000000\n");
+    plant(zone, "energy_uj", energy);
+}
+
+static void packages_are_summed_through_their_ends(void) {
+    plant_zone("intel-rapl:0", "package-0\n", "9000000\n");
+    plant_zone("intel-rapl:1", "package-1\n", "1000000\n");
+    plant_zone("intel-rapl:2", "psys\n", "0\n");
+    plant_zone("intel-rapl:0:0", "core\n", "0\n");
+    Energy energy;
+    energy_begin(&energy, root);
+    CHECK_INT(energy.count, 2);
+    CHECK_NEAR(energy.joules, 0, 0);
+    plant("intel-rapl:0", "energy_uj", "2000000\n"); // 3 J, around the end
+    plant("intel-rapl:1", "energy_uj", "1500000\n"); // 0.5 J
+    plant("intel-rapl:2", "energy_uj", "9000000\n"); // the board: holds both
+    plant("intel-rapl:0:0", "energy_uj", "9000000\n");
+    energy_sample(&energy);
+    CHECK_NEAR(energy.joules, 3.5, 1e-9);
+    energy_sample(&energy);
+    CHECK_NEAR(energy.joules, 3.5, 1e-9);
+}
+
+static void what_cannot_be_read_is_unknown(void) {
+    Energy energy;
+    energy_begin(&energy, "/nowhere");
+    CHECK(isnan(energy.joules));
+    energy_sample(&energy);
+    CHECK(isnan(energy.joules));
+    energy_begin(&energy, root);
+    plant("intel-rapl:1", "energy_uj", "none\n");
+    energy_sample(&energy);
+    CHECK(isnan(energy.joules));
+}
+
+int main(void) {
+    snprintf(root, sizeof root, "/tmp/mpbench-energy-%ld", (long)getpid());
+    mkdir(root, 0700);
+    RUN_TEST(packages_are_summed_through_their_ends);
+    RUN_TEST(what_cannot_be_read_is_unknown);
+    char command[100];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    return system(command) == 0 ? test_end() : 1;
+}

@@ -186,6 +186,57 @@ static int bind_conv2d(lua_State *L) {
     return run(L, inputs, 3, &attr, 1);
 }
 
+// The size along one side whose windows the input's are.
+static int64_t size_before_windows(const ConvAttr *attr, int side, int64_t windows, int64_t kernel,
+                                   int64_t extra) {
+    const int64_t most = INT32_MAX; // what is larger, the operation refuses
+    int64_t stride = attr->stride[side], dilation = attr->dilation[side];
+    if (stride > most || dilation > most || attr->padding[side] > most || kernel > most ||
+        windows > most)
+        return 0;
+    return (windows - 1) * stride - 2 * attr->padding[side] + dilation * (kernel - 1) + 1 + extra;
+}
+
+static Tensor *conv_transpose2d(Engine *engine, Tensor *x, Tensor *weight, Tensor *bias,
+                                const OpAttr *attr, Error *error) {
+    Tensor *y = op_two(engine, OP_conv_transpose2d, x, weight, attr, error);
+    if (!y || !bias)
+        return y;
+    Tensor *same = op_cast(engine, bias, y->view.format, error);
+    Tensor *sum = same ? op_two(engine, OP_add, y, same, NULL, error) : NULL;
+    tensor_release(same);
+    tensor_release(y);
+    return sum;
+}
+
+static int bind_conv_transpose2d(lua_State *L) {
+    static const char *const known[] = {"stride", "padding",        "dilation",
+                                        "groups", "output_padding", NULL};
+    static const char *const sides[] = {"height", "width"};
+    Error error = {0};
+    Tensor *x = input(L, 1, "input"), *weight = input(L, 2, "weight");
+    Tensor *bias = optional(L, 3, "bias");
+    OpAttr attr = {.has_out_format = false};
+    int64_t extra[2];
+    bind_known_fields(L, name_of(L), 4, known);
+    field_pair(L, 4, "stride", 1, attr.conv.stride);
+    field_pair(L, 4, "padding", 0, attr.conv.padding);
+    field_pair(L, 4, "dilation", 1, attr.conv.dilation);
+    field_pair(L, 4, "output_padding", 0, extra);
+    attr.conv.groups = bind_field_integer(L, name_of(L), 4, "groups", 1);
+    for (int i = 0; i < 2 && x->view.ndim == 4 && weight->view.ndim == 4; i++) {
+        if (extra[i] < 0 || (extra[i] > 0 && extra[i] >= attr.conv.stride[i]))
+            return bind_error(L,
+                              "%s: output_padding %s is %lld: from 0 to below the stride is "
+                              "possible",
+                              name_of(L), sides[i], (long long)extra[i]);
+        attr.conv.input[i] = size_before_windows(&attr.conv, i, x->view.shape[1 + i],
+                                                 weight->view.shape[1 + i], extra[i]);
+    }
+    Engine *engine = session_of(L)->engine;
+    return BIND_TENSOR(L, conv_transpose2d(engine, x, weight, bias, &attr, &error), &error);
+}
+
 static int bind_attention(lua_State *L) {
     static const char *const known[] = {"causal", "scale", NULL};
     Tensor *const inputs[] = {input(L, 1, "q"), input(L, 2, "k"), input(L, 3, "v")};

@@ -291,6 +291,10 @@ bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *er
                                    : run_way(device, way, &problem, &arrays, error);
 }
 
+bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) {
+    return cpu_conv2d_backward_input(device, call, error);
+}
+
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {
     ConvArrays arrays = {call->input[0], call->output[0], call->output[1], call->input[1]};
     return run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);

@@ -32,7 +32,8 @@ typedef struct ConvAttr {
     int64_t groups;
     Activation activation;
     // Height and width that a stride hides from a gradient: of the input, for
-    // conv2d_backward_input; of the weight, for conv2d_backward_weight.
+    // conv2d_backward_input (and of the output of conv_transpose2d, which computes the same); of
+    // the weight, for conv2d_backward_weight.
     int64_t input[2], kernel[2];
 } ConvAttr;
 

@@ -161,6 +161,30 @@ static uint32_t saves_conv2d(OpId op, const OpAttr *attr) {
 }
 const GradientInfo gradient_conv2d = {back_conv2d, saves_conv2d};
 
+// Its gradients are the convolution that it turns around, and that one's of the weights, with the
+// two images exchanged.
+GRADIENT_RULE(conv_transpose2d) {
+    Tensor *x = node->saved[0], *w = node->saved[1], *dy = output_grad[0];
+    OpAttr attr = node->attr;
+    attr.has_out_format = true;
+    if (gradient_wanted(node, 0)) {
+        attr.out_format = gradient_format(node, 0);
+        input_grad[0] = op_three(context, OP_conv2d, dy, w, NULL, &attr, error);
+        if (!input_grad[0])
+            return false;
+    }
+    if (gradient_wanted(node, 1)) {
+        attr.out_format = FORMAT_FP32;
+        attr.conv.kernel[0] = node->inputs[1].shape[1];
+        attr.conv.kernel[1] = node->inputs[1].shape[2];
+        input_grad[1] = op_two(context, OP_conv2d_backward_weight, dy, x, &attr, error);
+        if (!input_grad[1])
+            return false;
+    }
+    return true;
+}
+GRADIENT_SAVES(conv_transpose2d, SAVE_INPUT(0) | SAVE_INPUT(1))
+
 GRADIENT_RULE(attention) {
     Tensor *const inputs[] = {output_grad[0], node->saved[0], node->saved[1],
                               node->saved[2], node->saved[3], node->saved[4]};

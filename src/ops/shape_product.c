@@ -117,6 +117,22 @@ static bool gradient_fits(const View *dy, const int64_t windows[2], Error *error
     return true;
 }
 
+// The output of size attr->input whose windows the first factor stands for.
+static bool output_before_windows(const KernelCall *call, View *output, Error *error) {
+    const ConvAttr *attr = &call->attr->conv;
+    const View *dy = &call->input[0], *weight = &call->input[1];
+    int64_t windows[2];
+    if (!conv_windows(attr, attr->input, &weight->shape[1], windows, error) ||
+        !gradient_fits(dy, windows, error))
+        return false;
+    if (weight->shape[3] > INT64_MAX / attr->groups)
+        return shape_fail(error, "%" PRId64 " groups of %" PRId64 " channels are too many",
+                          attr->groups, weight->shape[3]);
+    int64_t shape[4] = {dy->shape[0], attr->input[0], attr->input[1],
+                        weight->shape[3] * attr->groups};
+    return shape_output(&output[0], FORMAT_COUNT, 4, shape, error);
+}
+
 bool shape_conv2d_backward_input(const KernelCall *call, View *output, Error *error) {
     static const char *const names[] = {"gradient", "weight"};
     const ConvAttr *attr = &call->attr->conv;
@@ -130,18 +146,22 @@ bool shape_conv2d_backward_input(const KernelCall *call, View *output, Error *er
     if (dy->shape[3] != weight->shape[0])
         return shape_fail(error, "gradient has %" PRId64 " channels, weight makes %" PRId64,
                           dy->shape[3], weight->shape[0]);
-    int64_t windows[2];
-    if (!conv_windows(attr, attr->input, &weight->shape[1], windows, error) ||
-        !gradient_fits(dy, windows, error))
-        return false;
-    if (weight->shape[3] > INT64_MAX / attr->groups)
-        return shape_fail(error, "%" PRId64 " groups of %" PRId64 " channels are too many",
-                          attr->groups, weight->shape[3]);
-    int64_t shape[4] = {dy->shape[0], attr->input[0], attr->input[1],
-                        weight->shape[3] * attr->groups};
-    return shape_output(&output[0], FORMAT_COUNT, 4, shape, error);
+    return output_before_windows(call, output, error);
 }
 
+bool shape_conv_transpose2d(const KernelCall *call, View *output, Error *error) {
+    static const char *const names[] = {"input", "weight"};
+    const View *x = &call->input[0], *weight = &call->input[1];
+    if (!shape_all_floating(call, 2, names, error) ||
+        !shape_wants_dims(x, 4, "input", "[N,H,W,C]", error) ||
+        !shape_wants_dims(weight, 4, "weight", "[in,KH,KW,out/groups]", error) ||
+        !groups_divide(weight->shape[0], call->attr->conv.groups, "input", error))
+        return false;
+    if (x->shape[3] != weight->shape[0])
+        return shape_fail(error, "input has %" PRId64 " channels, weight wants %" PRId64,
+                          x->shape[3], weight->shape[0]);
+    return output_before_windows(call, output, error);
+}
 bool shape_conv2d_backward_weight(const KernelCall *call, View *output, Error *error) {
     static const char *const names[] = {"input", "gradient"};
     const ConvAttr *attr = &call->attr->conv;

@@ -78,6 +78,10 @@ REF_KERNEL(conv2d_backward_input) {
     return true;
 }
 
+REF_KERNEL(conv_transpose2d) {
+    return ref_conv2d_backward_input(device, call, error);
+}
+
 // The gradient of one weight: every place of the filter, times what this tap saw there.
 static double weight_gradient(const ConvAttr *attr, const View *x, const View *dy, int64_t filter,
                               int64_t kh, int64_t kw, int64_t channel) {

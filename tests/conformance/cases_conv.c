@@ -129,6 +129,15 @@ void cases_conv2d_backward_input(Cases *cases) {
     }
 }
 
+void cases_conv_transpose2d(Cases *cases) {
+    for (int i = 0; i < EVERY_KIND; i++)
+        input_case(cases, &conv_cases[0], every_kind[i], cases->format, cases->format);
+    for (int i = 0; i < CONV_CASES; i++) {
+        input_case(cases, &conv_cases[i], INTEGERS, cases->format, FORMAT_FP32);
+        input_case(cases, &conv_cases[i], NORMAL, cases->format, cases->format);
+    }
+}
+
 static void weight_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
     Shape dy = output_shape(conv);
     int64_t depth = dy.size[0] * dy.size[1] * dy.size[2];

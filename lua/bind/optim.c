@@ -172,17 +172,15 @@ static int optimizer_create(lua_State *L) {
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, optimizer_type);
-    if (session->run->optimizer_count < RUN_MAX_OPTIMIZERS)
-        session->run->optimizers[session->run->optimizer_count++] = *slot;
+    run_add_optimizer(session->run, *slot);
     return 1;
 }
 
 static int optimizer_gc(lua_State *L) {
     Optimizer **slot = lua_touserdata(L, 1);
     Session *session = session_of(L);
-    for (int i = 0; *slot && !session->finished && i < session->run->optimizer_count; i++)
-        if (session->run->optimizers[i] == *slot)
-            session->run->optimizers[i] = session->run->optimizers[--session->run->optimizer_count];
+    if (!session->finished)
+        run_remove_optimizer(session->run, *slot);
     optimizer_free(*slot);
     *slot = NULL;
     return 0;

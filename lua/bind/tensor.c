@@ -91,6 +91,15 @@ static int mp_drop(lua_State *L) {
     return bind_test_tensor(L, 1) ? tensor_gc(L) : 0;
 }
 
+// add_method(name, f): what the Lua half makes of operations is a method of tensors as they are.
+static int mp_add_method(lua_State *L) {
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_getfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");
+    lua_insert(L, 1);
+    lua_rawset(L, 1);
+    return 0;
+}
+
 // ---- creation -----------------------------------------------------------------------------------
 
 // The tensor; where there is none, the error says who wanted it.
@@ -447,7 +456,7 @@ static const luaL_Reg methods[] = {
     {NULL, NULL},
 };
 
-static const luaL_Reg inner[] = {{"drop", mp_drop}, {NULL, NULL}};
+static const luaL_Reg inner[] = {{"drop", mp_drop}, {"add_method", mp_add_method}, {NULL, NULL}};
 
 static const luaL_Reg metamethods[] = {
     {"__gc", tensor_gc},

@@ -1,6 +1,13 @@
 -- mp.fn: the operations as functions. Those of ops.def come from C; these are made of them.
 local core = require "mp.core"
-local fn = core.fn
+local layer = require "mp.layer"
+local fn, engine = core.fn, core.engine
+
+-- Defines one that is a method of tensors too.
+local function define(name, f)
+    fn[name] = f
+    engine.add_method(name, f)
+end
 
 -- stack(list [, dim]): joins tensors of one shape along a new dimension.
 function fn.stack(list, dim)
@@ -9,7 +16,7 @@ function fn.stack(list, dim)
     for i, t in ipairs(list) do
         local shape = t:shape()
         if dim < 1 or dim > #shape + 1 then
-            core.engine.fail(("stack: dimension %d: from 1 to %d is possible"):format(dim, #shape + 1))
+            engine.fail(("stack: dimension %d: from 1 to %d is possible"):format(dim, #shape + 1))
         end
         table.insert(shape, dim, 1)
         widened[i] = t:reshape(shape)
@@ -18,8 +25,75 @@ function fn.stack(list, dim)
 end
 
 -- flatten(x): everything but the first dimension in one.
-function fn.flatten(x)
-    return x:reshape(#x, -1)
+define("flatten", function(x) return x:reshape(#x, -1) end)
+
+-- upsample(x, factor): every pixel of [N,H,W,C] repeated.
+define("upsample", function(x, factor)
+    local shape = x:shape()
+    if #shape ~= 4 then
+        engine.fail(("upsample: input has shape [%s], [N,H,W,C] is wanted"):format(
+            table.concat(shape, ",")))
+    end
+    local n, height, width, channels = table.unpack(shape)
+    local down, right = table.unpack(layer.sizes("upsample", "factor", factor, 2, 1))
+    return x:reshape(n, height, 1, width, 1, channels)
+        :expand(n, height, down, width, right, channels)
+        :reshape(n, height * down, width * right, channels)
+end)
+
+-- ---- losses ---------------------------------------------------------------------------------------
+
+local function wide_tensor(title, argument, name, x)
+    if type(x) ~= "userdata" then
+        engine.fail(("%s: argument %d (%s): a tensor expected, got %s"):format(title, argument, name,
+            type(x)))
+    end
+    local format = x:dtype()
+    return (format == "bf16" or format == "fp16") and x:to "fp32" or x
 end
+
+-- A loss is a sum over many: it is computed in fp32 wherever it is called.
+local function define_loss(name, f)
+    define(name, function(x, target, ...)
+        return core.autocast(false, f, wide_tensor(name, 1, "input", x),
+            wide_tensor(name, 2, "target", target), ...)
+    end)
+end
+
+-- huber(x, target [, delta]): half the square of a difference up to delta, then a straight line.
+define_loss("huber", function(x, target, delta)
+    delta = delta or 1
+    if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
+        engine.fail(("huber: delta: a positive number expected, got %s"):format(tostring(delta)))
+    end
+    local far = (x - target):abs()
+    local near = far:clamp(0, delta)
+    return (near * (far - near * 0.5)):mean()
+end)
+
+-- hinge(x, target): the target is 1 or -1.
+define_loss("hinge", function(x, target) return fn.relu(1 - x * target):mean() end)
+
+-- kl(log_probabilities, target): the divergence of the probabilities `target` from those, a mean
+-- over rows. What has no probability adds nothing.
+define_loss("kl", function(x, target)
+    local least = 1e-37 -- a normal number of fp32, whose logarithm times 0 is 0
+    local shape = x:shape()
+    local rows = 1
+    for i = 1, #shape - 1 do rows = rows * shape[i] end
+    return (target * (fn.maximum(target, least):log() - x)):sum() / rows
+end)
+
+-- nll(log_probabilities, classes): the mean of what each row says of its class, negated; class -1 is
+-- left out.
+define_loss("nll", function(x, classes)
+    local shape = classes:shape()
+    local index = classes:to "fp32"
+    local counts = fn.greater(index, -1)
+    local width = table.move(shape, 1, #shape, 1, {})
+    width[#width + 1] = 1
+    local chosen = fn.gather(x, -1, index:clamp(0):to "int32":reshape(width)):reshape(shape)
+    return -fn.where(counts, chosen, 0):sum() / fn.maximum(counts:to "fp32":sum(), 1)
+end)
 
 return fn

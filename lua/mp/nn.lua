@@ -1,36 +1,14 @@
--- mp.nn: the layers. Parameters are made as PyTorch makes them by default; images are N,H,W,C, and
--- a convolution's weight is [out, height, width, in / groups].
+-- mp.nn: the layers. Parameters are made as PyTorch makes them by default; images are N,H,W,C.
 local core = require "mp.core"
+local fn = require "mp.functions"
+local layer = require "mp.layer"
 local module = require "mp.module"
-local strict = require "mp.strict"
-local engine, fn = core.engine, core.fn
+local engine = core.engine
+local positive, options_of, uniform, filled =
+    layer.positive, layer.options_of, layer.uniform, layer.filled
 
 local nn = { class = module.class }
-
-local function positive(layer, name, value)
-    if math.type(value) ~= "integer" or value < 1 then
-        engine.fail(("%s: %s: a positive whole number expected, got %s"):format(layer, name,
-            tostring(value)))
-    end
-    return value
-end
-
-local function options_of(layer, options, known)
-    if options == nil then return {} end
-    if type(options) ~= "table" then
-        engine.fail(("%s: options: a table expected, got %s"):format(layer, type(options)))
-    end
-    return strict.check(options, layer, known)
-end
-
--- Uniform in [-bound, bound), trained.
-local function uniform(bound, name, ...)
-    return engine.parameter(core.rand(...) * (2 * bound) - bound, name, 0, name == "bias")
-end
-
-local function filled(value, name, n)
-    return engine.parameter(core.full(value, n), name, 0, true)
-end
+for name, class in pairs(require "mp.conv") do nn[name] = class end
 
 -- nn.Parameter(tensor): a tensor that a module of one's own trains.
 function nn.Parameter(tensor)
@@ -54,36 +32,6 @@ end
 
 function Linear:forward(x)
     return fn.linear(x, self.weight, self.bias, self._activation)
-end
-
-local Conv2d = module.class "Conv2d"
-nn.Conv2d = Conv2d
-Conv2d._kind = "conv"
-
-function Conv2d:init(inputs, outputs, kernel, options)
-    positive("Conv2d", "in", inputs)
-    positive("Conv2d", "out", outputs)
-    options = options_of("Conv2d", options, { bias = "boolean", stride = "number table",
-        padding = "number table", dilation = "number table", groups = "number",
-        activation = "string" })
-    local height, width = kernel, kernel
-    if type(kernel) == "table" then height, width = kernel[1], kernel[2] end
-    positive("Conv2d", "kernel", height)
-    positive("Conv2d", "kernel", width)
-    local groups = positive("Conv2d", "groups", options.groups or 1)
-    if inputs % groups ~= 0 or outputs % groups ~= 0 then
-        engine.fail(("Conv2d: %d groups divide neither %d inputs nor %d outputs evenly"):format(
-            groups, inputs, outputs))
-    end
-    local bound = 1 / math.sqrt(inputs // groups * height * width)
-    self.weight = uniform(bound, "weight", outputs, height, width, inputs // groups)
-    if options.bias ~= false then self.bias = uniform(bound, "bias", outputs) end
-    self._options = { stride = options.stride, padding = options.padding,
-        dilation = options.dilation, groups = groups, activation = options.activation }
-end
-
-function Conv2d:forward(x)
-    return fn.conv2d(x, self.weight, self.bias, self._options)
 end
 
 local Embedding = module.class "Embedding"
@@ -239,6 +187,9 @@ simple("Sigmoid", "sigmoid", nothing, function(_, x) return fn.sigmoid(x) end)
 simple("LeakyReLU", "leaky_relu", function(self, slope) self._slope = slope or 0.01 end,
     function(self, x) return fn.leaky_relu(x, self._slope) end)
 simple("Flatten", "flatten", nothing, function(_, x) return fn.flatten(x) end)
+simple("Upsample", "upsample", function(self, factor)
+    self._factor = layer.sizes("Upsample", "factor", factor, 2, 1)
+end, function(self, x) return fn.upsample(x, self._factor) end)
 simple("GlobalAvgPool", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
 simple("Dropout", "dropout", function(self, p) self._p = p or 0.5 end,
     function(self, x) return fn.dropout(x, self._p, self._training) end)

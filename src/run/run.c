@@ -106,6 +106,24 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     return true;
 }
 
+void run_add_optimizer(Run *run, Optimizer *optimizer) {
+    if (run->optimizer_count == RUN_MAX_OPTIMIZERS)
+        return;
+    run_state(run)->watched[run->optimizer_count] = (WatchedOptimizer){.optimizer = optimizer};
+    run->optimizers[run->optimizer_count++] = optimizer;
+}
+
+void run_remove_optimizer(Run *run, const Optimizer *optimizer) {
+    WatchedOptimizer *watched = run_state(run)->watched;
+    int kept = 0;
+    for (int i = 0; i < run->optimizer_count; i++)
+        if (run->optimizers[i] != optimizer) {
+            run->optimizers[kept] = run->optimizers[i];
+            watched[kept++] = watched[i]; // what was counted of each stays with it
+        }
+    run->optimizer_count = kept;
+}
+
 bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) {
     if (run->parameter_count == RUN_MAX_PARAMETERS)
         return error_fail(error, ERROR_FAILED, "params: more than %d parameters",

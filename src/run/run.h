@@ -133,6 +133,11 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
 
 // ---- told by the binding ------------------------------------------------------------------------
 
+// Optimizers in use, from the first step to before they are freed; of more than there is room for
+// the later ones are not watched.
+void run_add_optimizer(Run *run, Optimizer *optimizer);
+void run_remove_optimizer(Run *run, const Optimizer *optimizer);
+
 bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) MUST_CHECK;
 // The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
 // before the first step starts the clock afresh.

@@ -11,8 +11,8 @@ typedef enum StepOutcome { STEP_WITHOUT_UPDATE, STEP_APPLIED, STEP_SKIPPED } Ste
 static StepOutcome observe_optimizer(WatchedOptimizer *watched, Optimizer *optimizer,
                                      char culprit[RUN_NAME_SIZE]) {
     uint64_t applied = optimizer_applied(optimizer);
-    if (watched->optimizer != optimizer || applied < watched->applied)
-        *watched = (WatchedOptimizer){.optimizer = optimizer};
+    if (applied < watched->applied) // its count was set back
+        watched->applied = watched->skipped = 0;
     bool has_applied = applied > watched->applied;
     watched->applied = applied;
     if (has_applied)

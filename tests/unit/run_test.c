@@ -57,7 +57,7 @@ static void begin(const char *precision, const char *loss_scale) {
         printf("not ok begin: %s\n", error.text);
         exit(1);
     }
-    run->optimizers[run->optimizer_count++] = model.optimizer;
+    run_add_optimizer(run, model.optimizer);
     run->scaler = model.scaler;
 }
 
@@ -172,6 +172,29 @@ static void points_are_read_a_step_later(void) {
     CHECK_INT(loss->count, 3);
     CHECK_NEAR(loss->last, 3, 0.1);
     CHECK_NEAR(loss->best, 1, 1e-6);
+    end();
+}
+
+static void an_optimizer_that_goes_takes_only_its_own_count_along(void) {
+    begin("fp32", NULL);
+    Optimizer *first = model.optimizer;
+    Tensor *weight = model.weight = number(0.5);
+    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
+    OptimizerGroup group = {&weight, 1, 1, 0};
+    CHECK(parameter_attach(weight, "late.weight", 0, false, &error));
+    model.optimizer = optimizer_new(model.run->engine, &options, &group, 1, &error);
+    run_add_optimizer(model.run, model.optimizer);
+    CHECK(train(1));
+    CHECK_INT(model.run->applied, 1);
+    run_remove_optimizer(model.run, first);
+    Tensor *first_weight = tensor_hold(optimizer_parameter(first, 0));
+    optimizer_free(first);
+    tensor_release(first_weight);
+    bool stop;
+    CHECK(run_step_ended(model.run, &stop, &error)); // nothing was updated in it
+    CHECK_INT(model.run->applied, 1);
+    CHECK_INT(model.run->skipped, 0);
+    tensor_release(first_weight);
     end();
 }
 
@@ -338,6 +361,7 @@ int main(void) {
     RUN_TEST(twenty_skips_at_the_floor_end_the_run);
     RUN_TEST(a_scale_that_can_still_fall_does_not_end_the_run);
     RUN_TEST(points_are_read_a_step_later);
+    RUN_TEST(an_optimizer_that_goes_takes_only_its_own_count_along);
     RUN_TEST(a_point_of_many_values_is_refused);
     RUN_TEST(the_end_comes_when_it_was_asked_for);
     RUN_TEST(the_command_line_beats_the_experiment);

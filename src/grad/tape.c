@@ -93,9 +93,40 @@ static GradEdge edge_to(Tensor *input) {
     return edge;
 }
 
+static GradNode *node_new(Tape *tape, int input_count, Error *error) {
+    size_t count = (size_t)input_count;
+    GradNode *node = calloc(1, sizeof *node + count * (sizeof(GradEdge) + sizeof(GradShape)));
+    if (!node) {
+        error_fail(error, ERROR_MEMORY, "no memory for the tape");
+        return NULL;
+    }
+    node->edges = (GradEdge *)(node + 1);
+    node->inputs = (GradShape *)(node->edges + count);
+    node->origin.release = node_release;
+    node->tape = tape;
+    node->number = tape->next_number++;
+    node->input_count = input_count;
+    return node;
+}
+
+static void output_link(Tensor *output, GradNode *node, int index) {
+    output->origin = &node->origin;
+    output->output = (uint8_t)index;
+    node->origin.references++;
+}
+
 static int output_index(const TapeRecord *record, const Tensor *tensor) {
     for (int i = 0; i < record->output_count; i++)
         if (record->outputs[i] == tensor)
+            return i;
+    return -1;
+}
+
+// The input that a saved tensor was used in place of (a low copy, one made dense), where gradients
+// flow to that input and not to what was used.
+static int replaced_input(const TapeRecord *record, const Tensor *saved, uint32_t wants) {
+    for (int i = 0; i < record->input_count; i++)
+        if (wants & (1u << i) && record->used[i] == saved && record->inputs[i] != saved)
             return i;
     return -1;
 }
@@ -109,21 +140,14 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
     if (!wants)
         return true;
     assert(record->saved_count <= GRAD_MAX_SAVED);
-    size_t count = (size_t)record->input_count;
-    GradNode *node = calloc(1, sizeof *node + count * (sizeof(GradEdge) + sizeof(GradShape)));
+    GradNode *node = node_new(tape, record->input_count, error);
     if (!node)
-        return error_fail(error, ERROR_MEMORY, "no memory for the tape");
-    node->edges = (GradEdge *)(node + 1);
-    node->inputs = (GradShape *)(node->edges + count);
-    node->origin.release = node_release;
-    node->tape = tape;
-    node->number = tape->next_number++;
+        return false;
     node->rule = record->rule;
     node->op = record->op;
     if (record->attr)
         node->attr = *record->attr;
     node->layer = record->layer;
-    node->input_count = record->input_count;
     node->output_count = record->output_count;
     node->saved_count = record->saved_count;
     node->wants = wants;
@@ -140,6 +164,7 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
         // An output that its own node held would never be freed: the node keeps a second tensor
         // on the same memory.
         node->saved_output[i] = (int8_t)(saved ? output_index(record, saved) : -1);
+        node->saved_input[i] = (int8_t)(saved ? replaced_input(record, saved, wants) : -1);
         if (node->saved_output[i] >= 0) {
             node->saved[i] = tensor_view(saved, &saved->view, error);
             if (!node->saved[i]) {
@@ -156,9 +181,7 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
         Tensor *output = record->outputs[i];
         if (!format_is_floating(output->view.format))
             continue;
-        output->origin = &node->origin;
-        output->output = (uint8_t)i;
-        node->origin.references++;
+        output_link(output, node, i);
     }
     if (node->origin.references == 0)
         node_release(&node->origin);
@@ -306,24 +329,72 @@ static bool deliver(Tape *tape, const GradEdge *edge, Tensor *gradient,
     return node->queued || heap_push(tape, node, error);
 }
 
-// While the walk back is recorded, an output that the node saved must lead back to the node.
-static void saved_outputs_attach(GradNode *node) {
-    for (int i = 0; i < node->saved_count; i++) {
-        if (node->saved_output[i] < 0)
-            continue;
-        node->saved[i]->origin = &node->origin;
-        node->saved[i]->output = (uint8_t)node->saved_output[i];
-        node->origin.references++;
-    }
+// ---- the walk itself recorded -------------------------------------------------------------------
+
+// Of a copy that was used in an input's place: what arrives for it is the input's.
+static bool alias_back(void *context, const GradNode *node, Tensor *const *output_grad,
+                       Tensor **input_grad, Error *error) {
+    Format format = grad_leaf_wants_full(node, 0) ? FORMAT_FP32 : node->inputs[0].format;
+    input_grad[0] = output_grad[0]->view.format == format
+                        ? tensor_hold(output_grad[0])
+                        : node->tape->hooks.cast(context, output_grad[0], format, error);
+    return input_grad[0] != NULL;
 }
 
-static void saved_outputs_detach(GradNode *node) {
-    for (int i = 0; i < node->saved_count; i++) {
-        if (node->saved_output[i] < 0)
-            continue;
-        node->saved[i]->origin = NULL;
-        node->origin.references--; // the walk holds one more
+static bool alias_link(Tensor *alias, const GradNode *node, int input, Error *error) {
+    GradNode *link = node_new(node->tape, 1, error);
+    if (!link)
+        return false;
+    GradEdge edge = node->edges[input];
+    if (edge.node)
+        edge.node->origin.references++;
+    tensor_hold(edge.leaf);
+    link->rule = alias_back;
+    link->op = OP_cast;
+    link->layer = node->layer;
+    link->output_count = 1;
+    link->wants = 1;
+    link->edges[0] = edge;
+    link->inputs[0] = edge.leaf ? shape_of(edge.leaf) : edge.node->output[edge.output];
+    link->output[0] = shape_of(alias);
+    output_link(alias, link, 0);
+    return true;
+}
+
+// What stands for a saved tensor in a recorded rule: it must lead back to what the tensor is of,
+// which it does not by itself where it is an output of the node or was used in an input's place.
+static Tensor *saved_leading_back(GradNode *node, int i, Error *error) {
+    Tensor *saved = node->saved[i];
+    if (!saved || (node->saved_output[i] < 0 && node->saved_input[i] < 0))
+        return tensor_hold(saved);
+    Tensor *alias = tensor_view(saved, &saved->view, error);
+    if (!alias)
+        return NULL;
+    if (node->saved_output[i] >= 0) {
+        output_link(alias, node, node->saved_output[i]);
+        return alias;
     }
+    if (alias_link(alias, node, node->saved_input[i], error))
+        return alias;
+    tensor_release(alias);
+    return NULL;
+}
+
+static bool rule_recorded(GradNode *node, Tensor **input_grad, Error *error) {
+    Tensor *own[GRAD_MAX_SAVED];
+    memcpy(own, node->saved, sizeof own);
+    bool done = true;
+    int count = 0;
+    for (; count < node->saved_count && done; count++) {
+        node->saved[count] = saved_leading_back(node, count, error);
+        done = node->saved[count] || !own[count];
+    }
+    if (done)
+        done = node->rule(node->tape->context, node, node->arrived, input_grad, error);
+    for (int i = 0; i < count; i++)
+        tensor_release(node->saved[i]);
+    memcpy(node->saved, own, sizeof own);
+    return done;
 }
 
 static bool saved_check(const GradNode *node, Error *error) {
@@ -361,12 +432,10 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
     }
     if (!saved_check(node, error))
         goto cleanup;
-    if (options->create_graph)
-        saved_outputs_attach(node);
     tape->hooks.enter(tape->context, node->layer);
-    done = node->rule(tape->context, node, node->arrived, input_grad, error);
-    if (options->create_graph)
-        saved_outputs_detach(node);
+    done = options->create_graph
+               ? rule_recorded(node, input_grad, error)
+               : node->rule(tape->context, node, node->arrived, input_grad, error);
     if (!done)
         goto cleanup;
     if (!options->keep_graph && !options->create_graph) {

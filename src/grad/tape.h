@@ -53,6 +53,7 @@ struct GradNode {
     GradShape output[OP_MAX_OUTPUTS];
     Tensor *saved[GRAD_MAX_SAVED];       // in the order of the record
     int8_t saved_output[GRAD_MAX_SAVED]; // which output that is, -1: none
+    int8_t saved_input[GRAD_MAX_SAVED];  // which input it was used in place of, -1: itself
     uint64_t saved_version[GRAD_MAX_SAVED];
     Tensor *arrived[OP_MAX_OUTPUTS]; // during the walk back
     bool queued, spent;

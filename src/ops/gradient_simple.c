@@ -55,16 +55,28 @@ static bool deliver(void *context, const GradNode *node, int i, Tensor *gradient
 
 // ---- functions of one number --------------------------------------------------------------------
 
+// A line's slope needs nothing of where on it x lies, and is itself a line in the gradient.
+static bool is_line(OpId op) {
+    return op == OP_neg || op == OP_affine;
+}
+
 GRADIENT_RULE(unary) {
     OpAttr attr = node->attr;
     attr.has_out_format = true;
     attr.out_format = gradient_format(node, 0);
+    if (is_line(node->op)) {
+        attr.scalar.b = 0;
+        input_grad[0] = op_one(context, node->op, output_grad[0], &attr, error);
+        return input_grad[0] != NULL;
+    }
     input_grad[0] =
         op_two(context, backward_of[node->op], output_grad[0], node->saved[0], &attr, error);
     return input_grad[0] != NULL;
 }
 static uint32_t saves_unary(OpId op, const OpAttr *attr) {
     (void)attr;
+    if (is_line(op))
+        return 0;
     return unary_saves_output[op] ? SAVE_OUTPUT(0) : SAVE_INPUT(0);
 }
 const GradientInfo gradient_unary = {back_unary, saves_unary};

@@ -226,6 +226,114 @@ static void a_pass_without_gradients_leaves_their_rounding_alone(void) {
     engine_close();
 }
 
+// ---- derivatives of derivatives -----------------------------------------------------------------
+
+// The derivative of y by x, recorded; NULL where it was refused.
+static Tensor *derivative(Tensor *y, Tensor *x, Error *error) {
+    Tensor *result = NULL;
+    BackwardOptions options = {
+        .create_graph = true, .inputs = &x, .results = &result, .input_count = 1};
+    if (engine_backward(engine, y, NULL, &options, error))
+        return result;
+    tensor_release(result);
+    return NULL;
+}
+
+static Tensor *sum_of(Tensor *x) {
+    return op_one(engine, OP_sum, x, NULL, NULL);
+}
+
+// A quotient's derivative needs the quotient: what it saved must lead back, however often.
+static void derivatives_of_a_quotient_go_on_and_on(void) {
+    engine_open("ref", "fp32");
+    Tensor *x = leaf(number(2)), *one = number(1);
+    Tensor *y[4] = {op_two(engine, OP_div, one, x, NULL, NULL)};
+    const double expected[4] = {1.0 / 2, -1.0 / 4, 2.0 / 8, -6.0 / 16};
+    for (int i = 1; i < 4; i++) {
+        Error error = {0};
+        y[i] = y[i - 1] ? derivative(y[i - 1], x, &error) : NULL;
+        CHECK_MESSAGE(y[i], "derivative %d: %s", i, error.text);
+        CHECK_NEAR(item(y[i]), expected[i], 1e-6);
+    }
+    for (int i = 0; i < 4; i++)
+        tensor_release(y[i]);
+    tensor_release(one);
+    tensor_release(x);
+    engine_close();
+}
+
+static void lines_and_means_have_second_derivatives(void) {
+    engine_open("ref", "fp32");
+    Error error = {0};
+    Tensor *x = leaf(vector(2, (float[]){2, 3}));
+    OpAttr line = {.has_out_format = false};
+    line.scalar.a = 3;
+    line.scalar.b = 1;
+    Tensor *a = op_one(engine, OP_affine, x, &line, NULL),
+           *b = op_one(engine, OP_neg, x, NULL, NULL);
+    Tensor *product = op_two(engine, OP_mul, a, b, NULL, NULL); // -3 x² - x
+    Tensor *y = op_one(engine, OP_mean, product, NULL, NULL);
+    Tensor *first = derivative(y, x, &error);
+    CHECK_MESSAGE(first, "%s", error.text);
+    Tensor *total = first ? sum_of(first) : NULL;
+    CHECK_NEAR(item(total), (-6 * 2 - 1 - 6 * 3 - 1) / 2.0, 1e-6);
+    Tensor *second = total ? derivative(total, x, &error) : NULL;
+    CHECK_MESSAGE(second, "%s", error.text);
+    float values[2] = {0};
+    CHECK(second && tensor_read(second, values, NULL));
+    CHECK_NEAR(values[0], -3, 1e-6);
+    CHECK_NEAR(values[1], -3, 1e-6);
+    Tensor *const all[] = {x, a, b, product, y, first, total, second};
+    for (int i = 0; i < 8; i++)
+        tensor_release(all[i]);
+    engine_close();
+}
+
+// y = x w', L = sum y². With e all ones: the sum of dL/dw = 2 y'x is 2 y'x e, whose derivatives are
+// 2 (x e) w + 2 y e' by x and 2 (x e)' x by w; that of dL/dx = 2 y w is 2 (e'y) (w e), whose
+// derivatives are 2 (w e) e w and 2 (w e) e'x + 2 (e'y) e'.
+static void check_second_derivatives(bool low, bool turned, bool by_x) {
+    engine_open("ref", low ? "bf16" : "fp32");
+    Error error = {0};
+    const float rows[4] = {1, 2, 3, 5}, columns[4] = {1, 3, 2, 5}, weights[2] = {2, -1};
+    Tensor *x = leaf(tensor_from_host(fixture_device, FORMAT_FP32, 2, (int64_t[]){2, 2},
+                                      turned ? columns : rows, MEMORY_DATA, NULL));
+    Tensor *w = tensor_from_host(fixture_device, FORMAT_FP32, 2, (int64_t[]){1, 2}, weights,
+                                 MEMORY_WEIGHTS, NULL);
+    CHECK(parameter_attach(w, "w", 0, false, NULL));
+    Tensor *given = turned ? op_transpose(engine, x, 0, 1, NULL) : tensor_hold(x);
+    engine->autocast.enabled = low;
+    Tensor *y = op_three(engine, OP_linear, given, w, NULL, NULL, NULL);
+    engine->autocast.enabled = false;
+    CHECK_INT(y->view.format, low ? FORMAT_BF16 : FORMAT_FP32);
+    Tensor *squares = op_two(engine, OP_mul, y, y, NULL, NULL), *loss = sum_of(squares);
+    Tensor *first = derivative(loss, by_x ? x : w, &error);
+    CHECK_MESSAGE(first, "%s", error.text);
+    Tensor *total = first ? sum_of(first) : NULL;
+    CHECK_NEAR(item(total), by_x ? 2 : 16, 1e-6);
+    CHECK_MESSAGE(total && engine_backward(engine, total, NULL, NULL, &error), "%s", error.text);
+    float dx[4] = {NAN}, dw[2] = {NAN};
+    CHECK(x->grad && tensor_read(x->grad, dx, NULL));
+    CHECK(w->grad && tensor_read(w->grad, dw, NULL));
+    const float expected_dx[2][4] = {{12, -6, 34, -14}, {4, -2, 4, -2}};
+    const float expected_dw[2][2] = {{54, 92}, {10, 16}};
+    for (int i = 0; i < 4; i++) {
+        int at = turned ? i % 2 * 2 + i / 2 : i;
+        CHECK_NEAR(dx[at], expected_dx[by_x][i], 1e-6);
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK_NEAR(dw[i], expected_dw[by_x][i], 1e-6);
+    Tensor *const all[] = {x, w, given, y, squares, loss, first, total};
+    for (int i = 0; i < 8; i++)
+        tensor_release(all[i]);
+    engine_close();
+}
+
+static void second_derivatives_go_through_what_products_read(void) {
+    for (int i = 0; i < 8; i++) // low copies, copies made dense, both
+        check_second_derivatives(i & 1, i & 2, i & 4);
+}
+
 int main(void) {
     RUN_TEST(gradients_of_a_sum_of_products);
     RUN_TEST(gradients_accumulate_over_walks);
@@ -239,5 +347,8 @@ int main(void) {
     RUN_TEST(a_loss_of_many_elements_needs_a_gradient_to_start_with);
     RUN_TEST(weights_get_fp32_gradients_through_low_copies);
     RUN_TEST(a_pass_without_gradients_leaves_their_rounding_alone);
+    RUN_TEST(derivatives_of_a_quotient_go_on_and_on);
+    RUN_TEST(lines_and_means_have_second_derivatives);
+    RUN_TEST(second_derivatives_go_through_what_products_read);
     return test_end();
 }

@@ -1,0 +1,255 @@
+#include "compare/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+#include "store/runs.h"
+
+enum {
+    CURVE_POINTS = 4096, // read of a run's loss
+    CHUNK_STEPS = 16384, // read at once while the first difference is looked for
+};
+
+// ---- making and freeing -------------------------------------------------------------------------
+
+static void clear_curves(CompareCurve *curves, int count) {
+    for (int i = 0; curves && i < count; i++) {
+        free(curves[i].points);
+        free(curves[i].x);
+    }
+    free(curves);
+}
+
+static void clear_runs(RunRecord *runs, int count) {
+    for (int i = 0; runs && i < count; i++)
+        record_clear(&runs[i]);
+    free(runs);
+}
+
+void compare_free(Comparison *comparison) {
+    if (!comparison)
+        return;
+    for (int i = 0; comparison->sides && i < comparison->run_count; i++)
+        free(comparison->sides[i].metrics);
+    for (int i = 0; comparison->groups && i < comparison->group_count; i++)
+        free(comparison->groups[i].metrics);
+    for (int i = 0; i < comparison->difference_count; i++)
+        free(comparison->differences[i].values);
+    clear_curves(comparison->losses, comparison->run_count);
+    clear_runs(comparison->runs, comparison->run_count);
+    free(comparison->sides);
+    free(comparison->groups);
+    free(comparison->differences);
+    free(comparison->caveats);
+    free(comparison->verdicts);
+    free(comparison->members);
+    free(comparison);
+}
+
+// Where the axis was not read, it follows from the record.
+static bool place_points(Comparison *comparison, Error *error) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        CompareCurve *curve = &comparison->losses[i];
+        if (curve->x || curve->count == 0)
+            continue;
+        curve->x = calloc((size_t)curve->count, sizeof *curve->x);
+        if (!curve->x)
+            return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+        for (int k = 0; k < curve->count; k++)
+            curve->x[k] = compare_axis_of_step(&comparison->runs[i], comparison->options.axis,
+                                               (double)curve->points[k].step);
+    }
+    return true;
+}
+
+static bool fill_sides(Comparison *comparison, Error *error) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        CompareSide *side = &comparison->sides[i];
+        comparison->members[i] = i;
+        side->members = &comparison->members[i];
+        side->member_count = 1;
+        memcpy(side->label, comparison->runs[i].name, sizeof comparison->runs[i].name);
+        if (!compare_fill_side(comparison, side, &comparison->sides[0], error))
+            return false;
+        compare_find_divergence(comparison, side, &comparison->sides[0]);
+    }
+    for (int g = 0; g < comparison->group_count; g++) {
+        CompareSide *group = &comparison->groups[g];
+        if (!compare_fill_side(comparison, group, &comparison->groups[0], error))
+            return false;
+        compare_find_divergence(comparison, group, &comparison->groups[0]);
+    }
+    return true;
+}
+
+// All but the verdicts, for which the divergence must be settled.
+static Comparison *compute(RunRecord *runs, CompareCurve *losses, int count,
+                           const CompareOptions *options, Error *error) {
+    Comparison *comparison = calloc(1, sizeof *comparison);
+    if (!comparison) {
+        clear_runs(runs, count);
+        clear_curves(losses, count);
+        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+        return NULL;
+    }
+    *comparison =
+        (Comparison){.options = *options, .runs = runs, .losses = losses, .run_count = count};
+    if (!losses)
+        comparison->losses = calloc((size_t)count, sizeof *comparison->losses);
+    comparison->sides = calloc((size_t)count, sizeof *comparison->sides);
+    comparison->members = calloc(2 * (size_t)count, sizeof *comparison->members);
+    bool done = comparison->losses && comparison->sides && comparison->members;
+    if (!done)
+        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+    if (!done || !place_points(comparison, error) || !compare_group_runs(comparison, error) ||
+        !fill_sides(comparison, error)) {
+        compare_free(comparison);
+        return NULL;
+    }
+    return comparison;
+}
+
+Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,
+                            const CompareOptions *options, Error *error) {
+    Comparison *comparison = compute(runs, losses, count, options, error);
+    if (comparison && !compare_judge(comparison, error)) {
+        compare_free(comparison);
+        return NULL;
+    }
+    return comparison;
+}
+
+// ---- from the history ---------------------------------------------------------------------------
+
+// The axis as the run logged it, a series of its name, between whose points it rises evenly.
+static bool read_axis(Store *store, const RunRecord *run, CompareAxis axis, CompareCurve *curve,
+                      Error *error) {
+    SeriesPoint *points;
+    int count;
+    if (axis == COMPARE_BY_STEP || curve->count == 0)
+        return true;
+    if (!store_read_series(store, run->id, compare_axis_name(axis), 0, INT64_MAX, CURVE_POINTS,
+                           &points, &count, error))
+        return false;
+    if (count > 0 && !(curve->x = calloc((size_t)curve->count, sizeof *curve->x))) {
+        free(points);
+        return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+    }
+    for (int i = 0, at = 0; i < curve->count && count > 0; i++) {
+        double step = (double)curve->points[i].step, begin = 0, x = 0;
+        while (at + 1 < count && (double)points[at].step < step)
+            at++;
+        if (at > 0) {
+            begin = (double)points[at - 1].step;
+            x = points[at - 1].mean;
+        }
+        double width = (double)points[at].step - begin;
+        curve->x[i] =
+            width > 0 ? x + (points[at].mean - x) * (step - begin) / width : points[at].mean;
+    }
+    free(points);
+    return true;
+}
+
+static bool read_run(Store *store, int64_t id, CompareAxis axis, RunRecord *run,
+                     CompareCurve *curve, Error *error) {
+    return store_read_run(store, id, run, error) &&
+           store_read_series(store, id, "loss", 0, INT64_MAX, CURVE_POINTS, &curve->points,
+                             &curve->count, error) &&
+           read_axis(store, run, axis, curve, error);
+}
+
+// The curves hold no more than so many points: near the first difference all of them are read.
+static bool refine_difference(Store *store, const Comparison *comparison, CompareSide *side,
+                              const CompareSide *baseline, Error *error) {
+    const CompareCurve *a = &comparison->losses[baseline->members[0]];
+    const CompareCurve *b = &comparison->losses[side->partner];
+    CompareDivergence *found = &side->divergence;
+    if (a->count == 0 || b->count == 0 || side->partner == baseline->members[0])
+        return true;
+    bool is_exact = found->is_known && found->different_width <= 1;
+    for (int i = 0; i < a->count && is_exact; i++)
+        is_exact = a->points[i].width == 1;
+    for (int i = 0; i < b->count && is_exact; i++)
+        is_exact = b->points[i].width == 1;
+    if (is_exact)
+        return true;
+    int64_t begin = found->is_known && found->different >= 0 ? found->different : 0;
+    int64_t a_end = a->points[a->count - 1].step + a->points[a->count - 1].width;
+    int64_t b_end = b->points[b->count - 1].step + b->points[b->count - 1].width;
+    int64_t end = a_end < b_end ? a_end : b_end;
+    if (found->is_known && found->different < 0)
+        return true; // equal sums at every zoom are equal points
+    *found = (CompareDivergence){
+        .different = -1, .parted = found->parted, .is_parted_at_end = found->is_parted_at_end};
+    for (int64_t from = begin; from < end && found->different < 0; from += CHUNK_STEPS) {
+        SeriesPoint *points[2] = {NULL, NULL};
+        int counts[2] = {0, 0};
+        const int64_t runs[2] = {comparison->runs[baseline->members[0]].id,
+                                 comparison->runs[side->partner].id};
+        bool done = true;
+        for (int i = 0; i < 2 && done; i++)
+            done = store_read_series(store, runs[i], "loss", from, from + CHUNK_STEPS - 1, 0,
+                                     &points[i], &counts[i], error);
+        if (done)
+            compare_first_difference(points[0], counts[0], points[1], counts[1], found);
+        free(points[0]);
+        free(points[1]);
+        if (!done)
+            return false;
+    }
+    return true;
+}
+
+static bool refine_all(Store *store, Comparison *comparison, Error *error) {
+    for (int i = 1; i < comparison->run_count; i++)
+        if (!refine_difference(store, comparison, &comparison->sides[i], &comparison->sides[0],
+                               error))
+            return false;
+    for (int g = 1; g < comparison->group_count; g++)
+        if (!refine_difference(store, comparison, &comparison->groups[g], &comparison->groups[0],
+                               error))
+            return false;
+    return true;
+}
+
+static bool check_runs(const int64_t *ids, int count, Error *error) {
+    if (count < 2 || count > COMPARE_MOST_RUNS)
+        return error_fail(error, ERROR_USAGE, "compare: takes from 2 to %d runs, not %d",
+                          COMPARE_MOST_RUNS, count);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++)
+            if (ids[i] == ids[k])
+                return error_fail(error, ERROR_USAGE,
+                                  "compare: run %" PRId64 " is given twice; name each run once",
+                                  ids[i]);
+    return true;
+}
+
+Comparison *compare_new(Store *store, const int64_t *ids, int count, const CompareOptions *options,
+                        Error *error) {
+    if (!check_runs(ids, count, error))
+        return NULL;
+    RunRecord *runs = calloc((size_t)count, sizeof *runs);
+    CompareCurve *curves = calloc((size_t)count, sizeof *curves);
+    bool done = runs && curves;
+    if (!done)
+        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+    for (int i = 0; i < count && done; i++)
+        done = read_run(store, ids[i], options->axis, &runs[i], &curves[i], error);
+    if (!done) {
+        clear_runs(runs, count);
+        clear_curves(curves, count);
+        return NULL;
+    }
+    Comparison *comparison = compute(runs, curves, count, options, error);
+    if (comparison &&
+        (!refine_all(store, comparison, error) || !compare_judge(comparison, error))) {
+        compare_free(comparison);
+        return NULL;
+    }
+    return comparison;
+}

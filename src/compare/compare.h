@@ -1,0 +1,119 @@
+// compare/compare.h: two or more runs side by side, the first of them the baseline.
+//
+// A Comparison owns the records of the runs and all that was computed from them; it prints nothing,
+// knows no SQL, and is not changed after it was made: any thread, one at a time. What cannot be
+// known (energy that nobody measured, the noise of a single seed) is NaN or LIKENESS_UNKNOWN.
+//
+// Runs that are the same but for their seed (experiment and its script, precision, loss scale,
+// parameters, device, threads, options, what layers were set to) make one group, and groups are
+// compared by Welch's test over their seeds. A run repeated with the same seed is a group of its
+// own: it is there to see whether the bits are equal.
+#pragma once
+
+#include "compare/statistics.h"
+#include "store/record.h"
+#include "store/series.h"
+
+enum { COMPARE_LABEL_SIZE = 192, COMPARE_TEXT_SIZE = 512, COMPARE_MOST_RUNS = 256 };
+
+typedef enum CompareAxis {
+    COMPARE_BY_STEP,
+    COMPARE_BY_EPOCH,
+    COMPARE_BY_SECONDS,
+    COMPARE_BY_SAMPLES,
+    COMPARE_AXES
+} CompareAxis;
+
+const char *compare_axis_name(CompareAxis axis); // "step"
+bool compare_axis_parse(const char *name, CompareAxis *axis);
+
+typedef struct CompareOptions {
+    CompareAxis axis;
+    double grams_per_kwh; // of CO2; NaN: unknown
+} CompareOptions;
+
+// Points of a series over the axis: x says where on it each stands.
+typedef struct CompareCurve {
+    SeriesPoint *points;
+    double *x;
+    int count;
+} CompareCurve;
+
+typedef struct CompareMetric {
+    char name[RECORD_NAME_SIZE];
+    Statistic baseline, value; // over the seeds of the two sides
+    Contrast contrast;
+} CompareMetric;
+
+// Where two trainings part. Two answers, since they are two questions:
+// - `different`: the first step at which the loss was not the same to the bit. -1: nowhere in what
+//   was kept of both. `different_width` > 1: somewhere in so many steps, which were summed up.
+// - `parted`: the first step from which the smoothed losses differ by more than noise. The steps
+//   that both have are cut into windows (at most 64, of at least 4 points a side); two windows in a
+//   row must differ, by more than 1 % of the larger mean, and by more than the noise: over several
+//   seeds the 95 % interval of Welch's test on the seeds' means in that window, else 3 standard
+//   errors of the two means, from the scatter of the points in the window. A window where one side
+//   is mostly not finite and the other is not differs. -1: never.
+typedef struct CompareDivergence {
+    bool is_known; // both logged a loss at the same steps
+    int64_t different, different_width;
+    int64_t parted;
+    bool is_parted_at_end;
+} CompareDivergence;
+
+// One run, or one group of seeds, against the baseline.
+typedef struct CompareSide {
+    char label[COMPARE_LABEL_SIZE]; // the shortest that tells it from the others: "bf16, lr=0.01"
+    const int *members;             // indexes of runs
+    int member_count;
+    // Over the members. `loss` is the mean over the last tenth of the axis that all runs share, or
+    // the last loss where no points were kept.
+    Statistic steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
+    int64_t skipped; // by all members together
+    // Against the baseline; of the baseline itself 1, 0 and nothing. Ratios of means: speedup > 1
+    // is faster, wall_ratio > 1 took longer.
+    double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio;
+    Contrast speed_contrast, loss_contrast;
+    CompareMetric *metrics; // that this side or the baseline has
+    int metric_count;
+    int partner; // the run that `different` is of: it has the seed of the baseline's first, if any
+    CompareDivergence divergence;
+} CompareSide;
+
+// Something that is not the same in all groups: a parameter, an option, a layer's precision.
+typedef struct CompareDifference {
+    char name[RECORD_NAME_SIZE + 8];  // "precision", "lr", "layer head"
+    char (*values)[RECORD_TEXT_SIZE]; // one a group; "" where it has none
+} CompareDifference;
+
+typedef struct Comparison {
+    CompareOptions options;
+    RunRecord *runs; // in the order that was asked for
+    CompareCurve *losses;
+    int run_count;
+    CompareSide *sides;  // one a run: alone, against the first run
+    CompareSide *groups; // the baseline's first
+    int group_count;
+    CompareDifference *differences;
+    int difference_count;
+    char (*caveats)[COMPARE_TEXT_SIZE]; // why numbers may mislead, a sentence each
+    int caveat_count;
+    char (*verdicts)[COMPARE_TEXT_SIZE]; // one a group after the first; at least one
+    int verdict_count;
+    int *members; // what sides and groups point into
+} Comparison;
+
+// Reads the runs and their losses. Takes 2 runs or more, each once.
+Comparison *compare_new(Store *store, const int64_t *runs, int count, const CompareOptions *options,
+                        Error *error);
+void compare_free(Comparison *comparison);
+
+// The same from records and curves in memory: takes both over, also when it fails. `losses` may be
+// NULL; their `x` may be NULL, and is then computed from the record.
+Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,
+                            const CompareOptions *options, Error *error);
+
+// The loss of every run on one grid of `cells` along the axis, from 0 to the largest x: values has
+// run_count rows of `cells` means, NaN where a run has no point and infinite where most points of
+// the cell are not finite. `last_x` is the end of the axis.
+void compare_align(const Comparison *comparison, int cells, double *values, double *last_x);

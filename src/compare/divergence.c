@@ -1,0 +1,180 @@
+// Where two trainings part: to the bit, and by more than noise. compare.h has the rules.
+#include <math.h>
+#include <string.h>
+
+#include "compare/private.h"
+
+enum { MOST_WINDOWS = 64, LEAST_POINTS = 4 };
+
+static const double least_share = 0.01, standard_errors = 3;
+
+// ---- to the bit ---------------------------------------------------------------------------------
+
+static bool same_bits(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+static bool same_point(const SeriesPoint *a, const SeriesPoint *b) {
+    return a->count == b->count && a->nans == b->nans && a->infs == b->infs &&
+           a->minus_infs == b->minus_infs && same_bits(a->first, b->first) &&
+           same_bits(a->last, b->last) && same_bits(a->min, b->min) &&
+           same_bits(a->mean, b->mean) && same_bits(a->max, b->max);
+}
+
+void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoint *b, int b_count,
+                              CompareDivergence *divergence) {
+    for (int i = 0, k = 0; i < a_count && k < b_count;) {
+        if (a[i].step < b[k].step) {
+            i++;
+        } else if (a[i].step > b[k].step) {
+            k++;
+        } else {
+            bool is_comparable = a[i].width == b[k].width;
+            divergence->is_known |= is_comparable;
+            if (is_comparable && !same_point(&a[i], &b[k])) {
+                divergence->different = a[i].step;
+                divergence->different_width = a[i].width;
+                return;
+            }
+            i++;
+            k++;
+        }
+    }
+}
+
+// ---- by more than noise -------------------------------------------------------------------------
+
+typedef struct Window { // the loss of one side in a window of steps
+    Statistic points;   // of the only member's points, or of the members' means
+    bool is_broken;     // mostly not finite
+} Window;
+
+static Statistic points_between(const CompareCurve *curve, int64_t from, int64_t to,
+                                bool *is_broken) {
+    // Welford's method: the window's points are not kept.
+    Statistic result = {.mean = NAN, .deviation = NAN, .interval = NAN};
+    double mean = 0, squares = 0, broken = 0, finite = 0;
+    for (int i = 0; i < curve->count; i++) {
+        const SeriesPoint *point = &curve->points[i];
+        if (point->step < from || point->step >= to)
+            continue;
+        finite += (double)point->count;
+        broken += (double)(point->nans + point->infs + point->minus_infs);
+        if (point->count == 0)
+            continue;
+        result.count++;
+        double step = point->mean - mean;
+        mean += step / result.count;
+        squares += step * (point->mean - mean);
+    }
+    *is_broken = broken > finite;
+    if (result.count > 0)
+        result.mean = mean;
+    if (result.count > 1)
+        result.deviation = sqrt(squares / (result.count - 1));
+    return result;
+}
+
+static Window window_of(const Comparison *comparison, const CompareSide *side, int64_t from,
+                        int64_t to) {
+    double means[COMPARE_MOST_RUNS];
+    Window window = {.is_broken = false};
+    int broken = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        bool is_broken;
+        window.points = points_between(&comparison->losses[side->members[i]], from, to, &is_broken);
+        means[i] = window.points.mean;
+        broken += is_broken;
+    }
+    if (side->member_count > 1)
+        window.points = statistic_of(means, side->member_count);
+    window.is_broken = 2 * broken > side->member_count;
+    return window;
+}
+
+static bool windows_differ(const Window *a, const Window *b, bool over_seeds) {
+    if (a->is_broken || b->is_broken)
+        return a->is_broken != b->is_broken;
+    double delta = fabs(a->points.mean - b->points.mean);
+    if (!(delta > least_share * fmax(fabs(a->points.mean), fabs(b->points.mean))))
+        return false; // nothing to hold against each other, too
+    if (over_seeds)
+        return statistic_contrast(&a->points, &b->points).likeness == LIKENESS_DIFFERENT;
+    double va = a->points.deviation * a->points.deviation / a->points.count;
+    double vb = b->points.deviation * b->points.deviation / b->points.count;
+    return delta > standard_errors * sqrt(va + vb);
+}
+
+// The steps that all members of both have, and the fewest points that one has among them.
+static int shared_steps(const Comparison *comparison, const CompareSide *const sides[2],
+                        int64_t *from, int64_t *to) {
+    *from = INT64_MIN, *to = INT64_MAX;
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < sides[s]->member_count; i++) {
+            const CompareCurve *curve = &comparison->losses[sides[s]->members[i]];
+            if (curve->count == 0)
+                return 0;
+            const SeriesPoint *first = &curve->points[0], *last = &curve->points[curve->count - 1];
+            if (first->step > *from)
+                *from = first->step;
+            if (last->step + last->width < *to)
+                *to = last->step + last->width;
+        }
+    int fewest = INT32_MAX;
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < sides[s]->member_count; i++) {
+            const CompareCurve *curve = &comparison->losses[sides[s]->members[i]];
+            int count = 0;
+            for (int k = 0; k < curve->count; k++)
+                count += curve->points[k].step >= *from && curve->points[k].step < *to;
+            fewest = count < fewest ? count : fewest;
+        }
+    return fewest;
+}
+
+static void find_parting(const Comparison *comparison, CompareDivergence *divergence,
+                         const CompareSide *const sides[2]) {
+    int64_t from, to;
+    int fewest = shared_steps(comparison, sides, &from, &to);
+    int windows = fewest / LEAST_POINTS < MOST_WINDOWS ? fewest / LEAST_POINTS : MOST_WINDOWS;
+    bool over_seeds = sides[0]->member_count > 1 && sides[1]->member_count > 1;
+    // A single seed beside several: its own scatter is all that is known of it.
+    CompareSide first[2] = {*sides[0], *sides[1]};
+    for (int s = 0; s < 2 && !over_seeds; s++)
+        first[s].member_count = 1;
+    bool before = false;
+    for (int w = 0; w < windows; w++) {
+        int64_t begin = from + (int64_t)((double)(to - from) * w / windows);
+        int64_t end = from + (int64_t)((double)(to - from) * (w + 1) / windows);
+        Window a = window_of(comparison, &first[0], begin, end);
+        Window b = window_of(comparison, &first[1], begin, end);
+        bool differ = windows_differ(&a, &b, over_seeds);
+        if (differ && before && divergence->parted < 0)
+            divergence->parted = from + (int64_t)((double)(to - from) * (w - 1) / windows);
+        before = differ;
+    }
+    divergence->is_parted_at_end = divergence->parted >= 0 && before;
+}
+
+// The member of the side that has the seed of the baseline's first, else its first.
+static int partner(const Comparison *comparison, const CompareSide *side,
+                   const CompareSide *baseline) {
+    int64_t seed = comparison->runs[baseline->members[0]].seed;
+    for (int i = 0; i < side->member_count; i++)
+        if (comparison->runs[side->members[i]].seed == seed)
+            return side->members[i];
+    return side->members[0];
+}
+
+void compare_find_divergence(const Comparison *comparison, CompareSide *side,
+                             const CompareSide *baseline) {
+    const CompareCurve *a = &comparison->losses[baseline->members[0]];
+    side->partner = partner(comparison, side, baseline);
+    const CompareCurve *b = &comparison->losses[side->partner];
+    side->divergence = (CompareDivergence){.different = -1, .parted = -1};
+    if (side->members[0] == baseline->members[0] && side->member_count == baseline->member_count)
+        return;
+    compare_first_difference(a->points, a->count, b->points, b->count, &side->divergence);
+    const CompareSide *const sides[2] = {baseline, side};
+    find_parting(comparison, &side->divergence, sides);
+}

@@ -1,0 +1,246 @@
+// Which runs are the same but for their seed, what tells groups apart, and what they are called.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+
+// Something that was chosen for a run; runs of a group have the same facets.
+typedef struct Facet {
+    char name[RECORD_NAME_SIZE + 8];
+    char value[RECORD_TEXT_SIZE];
+} Facet;
+
+typedef struct Facets {
+    Facet *list;
+    int count;
+} Facets;
+
+// Options that say nothing about the training, or that other facets tell as they came out.
+static bool is_told_elsewhere(const char *option) {
+    static const char *const names[] = {
+        "seed",    "name",   "tag",        "note",      "json",       "quiet",
+        "color",   "db",     "set",        "precision", "device",     "layer",
+        "threads", "matrix", "loss-scale", "help",      "no-history", "checkpoint-every"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(option, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void add_facet(Facets *facets, const char *name, const char *value) {
+    Facet *facet = &facets->list[facets->count++];
+    snprintf(facet->name, sizeof facet->name, "%s", name);
+    snprintf(facet->value, sizeof facet->value, "%s", value);
+}
+
+static void format_parameter(const RecordParameter *parameter, char text[RECORD_TEXT_SIZE]) {
+    switch (parameter->kind) {
+    case RECORD_NUMBER: snprintf(text, RECORD_TEXT_SIZE, "%.9g", parameter->number); break;
+    case RECORD_INTEGER: snprintf(text, RECORD_TEXT_SIZE, "%" PRId64, parameter->integer); break;
+    case RECORD_BOOLEAN:
+        snprintf(text, RECORD_TEXT_SIZE, "%s", parameter->integer ? "true" : "false");
+        break;
+    case RECORD_TEXT: snprintf(text, RECORD_TEXT_SIZE, "%s", parameter->text); break;
+    }
+}
+
+static bool collect_facets(const RunRecord *run, Facets *facets) {
+    enum { FIXED = 7 };
+    size_t most =
+        FIXED + (size_t)run->parameter_count + (size_t)run->option_count + (size_t)run->layer_count;
+    char text[RECORD_TEXT_SIZE], name[RECORD_NAME_SIZE + 8];
+    facets->count = 0;
+    facets->list = calloc(most, sizeof *facets->list);
+    if (!facets->list)
+        return false;
+    add_facet(facets, "precision", run->precision);
+    add_facet(facets, "experiment", run->experiment);
+    for (int i = 0; i < run->parameter_count; i++) {
+        format_parameter(&run->parameters[i], text);
+        add_facet(facets, run->parameters[i].name, text);
+    }
+    add_facet(facets, "loss scale", run->scale_rule);
+    for (int i = 0; i < run->layer_count; i++) {
+        const RecordLayer *layer = &run->layers[i];
+        bool is_set = layer->set[0] && strcmp(layer->set, "auto") != 0;
+        snprintf(name, sizeof name, "layer %s", layer->name);
+        if (is_set)
+            add_facet(facets, name, layer->set);
+    }
+    for (int i = 0; i < run->option_count; i++)
+        if (!is_told_elsewhere(run->options[i].name))
+            add_facet(facets, run->options[i].name, run->options[i].value);
+    add_facet(facets, "device", run->device);
+    add_facet(facets, "machine", run->device_name);
+    snprintf(text, sizeof text, "%d", run->threads);
+    add_facet(facets, "threads", text);
+    snprintf(text, sizeof text, "%.8s", run->script_hash);
+    add_facet(facets, "script", text);
+    return true;
+}
+
+static const char *facet_value(const Facets *facets, const char *name) {
+    for (int i = 0; i < facets->count; i++)
+        if (strcmp(facets->list[i].name, name) == 0)
+            return facets->list[i].value;
+    return "";
+}
+
+static bool contains_all(const Facets *a, const Facets *b) {
+    for (int i = 0; i < b->count; i++)
+        if (strcmp(facet_value(a, b->list[i].name), b->list[i].value) != 0)
+            return false;
+    return true;
+}
+
+// ---- groups -------------------------------------------------------------------------------------
+
+static bool has_seed(const Comparison *comparison, const int *group_of, int before, int group,
+                     int64_t seed) {
+    for (int i = 0; i < before; i++)
+        if (group_of[i] == group && comparison->runs[i].seed == seed)
+            return true;
+    return false;
+}
+
+// Gives every run its group; first[g] is the first run of group g.
+static int assign_groups(const Comparison *comparison, const Facets *facets, int *group_of,
+                         int *first) {
+    int count = 0;
+    for (int i = 0; i < comparison->run_count; i++) {
+        int group = 0;
+        while (group < count &&
+               !(contains_all(&facets[i], &facets[first[group]]) &&
+                 contains_all(&facets[first[group]], &facets[i]) &&
+                 !has_seed(comparison, group_of, i, group, comparison->runs[i].seed)))
+            group++;
+        group_of[i] = group;
+        if (group == count)
+            first[count++] = i;
+    }
+    return count;
+}
+
+static void fill_members(Comparison *comparison, const int *group_of) {
+    int *next = comparison->members + comparison->run_count;
+    for (int g = 0; g < comparison->group_count; g++) {
+        CompareSide *group = &comparison->groups[g];
+        group->members = next;
+        for (int i = 0; i < comparison->run_count; i++)
+            if (group_of[i] == g)
+                *next++ = i;
+        group->member_count = (int)(next - group->members);
+    }
+}
+
+// ---- differences --------------------------------------------------------------------------------
+
+static bool is_listed(const Comparison *comparison, const char *name) {
+    for (int i = 0; i < comparison->difference_count; i++)
+        if (strcmp(comparison->differences[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool add_difference(Comparison *comparison, const Facets *facets, const int *first,
+                           const char *name) {
+    int groups = comparison->group_count;
+    bool differs = false;
+    for (int g = 1; g < groups && !differs; g++)
+        differs =
+            strcmp(facet_value(&facets[first[g]], name), facet_value(&facets[first[0]], name)) != 0;
+    if (!differs || is_listed(comparison, name))
+        return true;
+    CompareDifference *grown =
+        realloc(comparison->differences,
+                (size_t)(comparison->difference_count + 1) * sizeof *comparison->differences);
+    if (!grown)
+        return false;
+    comparison->differences = grown;
+    CompareDifference *difference = &grown[comparison->difference_count];
+    snprintf(difference->name, sizeof difference->name, "%s", name);
+    difference->values = calloc((size_t)groups, sizeof *difference->values);
+    if (!difference->values)
+        return false;
+    comparison->difference_count++;
+    for (int g = 0; g < groups; g++)
+        snprintf(difference->values[g], sizeof difference->values[g], "%s",
+                 facet_value(&facets[first[g]], name));
+    return true;
+}
+
+static bool find_differences(Comparison *comparison, const Facets *facets, const int *first) {
+    for (int g = 0; g < comparison->group_count; g++) {
+        const Facets *of = &facets[first[g]];
+        for (int i = 0; i < of->count; i++)
+            if (!add_difference(comparison, facets, first, of->list[i].name))
+                return false;
+    }
+    return true;
+}
+
+// ---- labels -------------------------------------------------------------------------------------
+
+static void append_label(CompareSide *group, const CompareDifference *difference, int g) {
+    const char *value = difference->values[g];
+    bool is_precision = strcmp(difference->name, "precision") == 0;
+    size_t used = strlen(group->label);
+    enum { LONGEST = sizeof difference->name + 48 };
+    if (used + LONGEST > sizeof group->label)
+        return;
+    snprintf(group->label + used, sizeof group->label - used, "%s%s%s%.40s", used ? ", " : "",
+             is_precision ? "" : difference->name, is_precision ? "" : "=", value[0] ? value : "-");
+}
+
+static bool are_labels_unique(const Comparison *comparison) {
+    for (int a = 0; a < comparison->group_count; a++)
+        for (int b = 0; b < a; b++)
+            if (strcmp(comparison->groups[a].label, comparison->groups[b].label) == 0)
+                return false;
+    return true;
+}
+
+static void label_groups(Comparison *comparison) {
+    for (int d = 0; d < comparison->difference_count; d++) {
+        if (d > 0 && are_labels_unique(comparison))
+            return;
+        for (int g = 0; g < comparison->group_count; g++)
+            append_label(&comparison->groups[g], &comparison->differences[d], g);
+    }
+    if (comparison->difference_count > 0 && are_labels_unique(comparison))
+        return;
+    bool is_alone = comparison->group_count == 1;
+    for (int g = 0; g < comparison->group_count; g++) {
+        const RunRecord *run = &comparison->runs[comparison->groups[g].members[0]];
+        snprintf(comparison->groups[g].label, sizeof comparison->groups[g].label, "%s",
+                 is_alone ? run->precision : run->name);
+    }
+}
+
+bool compare_group_runs(Comparison *comparison, Error *error) {
+    size_t count = (size_t)comparison->run_count;
+    Facets *facets = calloc(count, sizeof *facets);
+    int *group_of = calloc(count, sizeof *group_of), *first = calloc(count, sizeof *first);
+    bool done = facets && group_of && first;
+    for (size_t i = 0; i < count && done; i++)
+        done = collect_facets(&comparison->runs[i], &facets[i]);
+    if (done) {
+        comparison->group_count = assign_groups(comparison, facets, group_of, first);
+        comparison->groups = calloc((size_t)comparison->group_count, sizeof *comparison->groups);
+        done = comparison->groups != NULL;
+    }
+    if (done) {
+        fill_members(comparison, group_of);
+        done = find_differences(comparison, facets, first);
+    }
+    if (done)
+        label_groups(comparison);
+    for (size_t i = 0; facets && i < count; i++)
+        free(facets[i].list);
+    free(facets);
+    free(group_of);
+    free(first);
+    return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+}

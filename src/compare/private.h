@@ -1,0 +1,24 @@
+// compare/private.h: what the files of this room share.
+#pragma once
+
+#include "compare/compare.h"
+
+// group.c: which runs belong together, what tells the groups apart, and their labels.
+bool compare_group_runs(Comparison *comparison, Error *error) MUST_CHECK;
+// side.c: fills everything of a side but its label, members and divergence.
+bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
+                       Error *error) MUST_CHECK;
+// divergence.c: of side against baseline.
+void compare_find_divergence(const Comparison *comparison, CompareSide *side,
+                             const CompareSide *baseline);
+// The first point that is not the same in both, among those that cover the same steps. Any point
+// that both have makes it known.
+void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoint *b, int b_count,
+                              CompareDivergence *divergence);
+// axis.c
+double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step);
+// verdict.c
+bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
+
+// The end of the axis that all runs reach; 0: some run has no loss.
+double compare_shared_end(const Comparison *comparison);

@@ -1,0 +1,150 @@
+// One run, or one group of seeds, in numbers, and what they are against the baseline's.
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+
+static const double joules_per_kwh = 3.6e6;
+static const double tail = 0.9; // the loss is the mean over what follows, of the shared axis
+
+static double known(int64_t value) {
+    return value == RECORD_UNKNOWN ? NAN : (double)value;
+}
+
+// The mean loss over the last tenth of what all runs share.
+static double tail_loss(const Comparison *comparison, int run) {
+    const CompareCurve *curve = &comparison->losses[run];
+    const RunRecord *record = &comparison->runs[run];
+    double end = compare_shared_end(comparison), sum = 0, finite = 0, broken = 0;
+    for (int i = 0; i < curve->count && end > 0; i++) {
+        const SeriesPoint *point = &curve->points[i];
+        if (!(curve->x[i] >= tail * end && curve->x[i] <= end))
+            continue;
+        if (point->count > 0)
+            sum += point->mean * (double)point->count;
+        finite += (double)point->count;
+        broken += (double)(point->nans + point->infs + point->minus_infs);
+    }
+    if (finite + broken > 0)
+        return broken > finite ? INFINITY : sum / finite;
+    return record->has_loss ? record->loss_last : NAN;
+}
+
+typedef struct Reading { // what one run says
+    double steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
+} Reading;
+
+static Reading read_run(const Comparison *comparison, int run) {
+    const RunRecord *record = &comparison->runs[run];
+    return (Reading){
+        .steps_per_s = record->steps_per_s > 0 ? record->steps_per_s : NAN,
+        .samples_per_s = record->samples_per_s > 0 ? record->samples_per_s : NAN,
+        .wall_s = record->wall_s > 0 ? record->wall_s : NAN,
+        .memory = known(record->memory.peak),
+        .energy_j = record->energy_j,
+        .co2_g = record->energy_j / joules_per_kwh * comparison->options.grams_per_kwh,
+        .loss = tail_loss(comparison, run),
+    };
+}
+
+// The statistic of one reading over the members.
+static Statistic over_members(const CompareSide *side, size_t offset, const Reading *readings,
+                              double *scratch) {
+    for (int i = 0; i < side->member_count; i++)
+        memcpy(&scratch[i], (const char *)&readings[i] + offset, sizeof *scratch);
+    return statistic_of(scratch, side->member_count);
+}
+
+static double ratio(const Statistic *value, const Statistic *base) {
+    return base->mean > 0 ? value->mean / base->mean : NAN;
+}
+
+// ---- metrics ------------------------------------------------------------------------------------
+
+static bool has_metric(const CompareSide *side, const char *name) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (strcmp(side->metrics[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static Statistic metric_of(const Comparison *comparison, const CompareSide *side, const char *name,
+                           double *scratch) {
+    int count = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        const RecordMetric *metric = record_metric(&comparison->runs[side->members[i]], name);
+        if (metric)
+            scratch[count++] = metric->value;
+    }
+    return statistic_of(scratch, count);
+}
+
+static bool add_metrics_of(const Comparison *comparison, CompareSide *side,
+                           const CompareSide *from) {
+    for (int m = 0; m < from->member_count; m++) {
+        const RunRecord *run = &comparison->runs[from->members[m]];
+        for (int i = 0; i < run->metric_count; i++) {
+            if (has_metric(side, run->metrics[i].name))
+                continue;
+            CompareMetric *grown =
+                realloc(side->metrics, (size_t)(side->metric_count + 1) * sizeof *side->metrics);
+            if (!grown)
+                return false;
+            side->metrics = grown;
+            grown[side->metric_count] = (CompareMetric){.name = ""};
+            memcpy(grown[side->metric_count++].name, run->metrics[i].name, RECORD_NAME_SIZE);
+        }
+    }
+    return true;
+}
+
+// ---- the side -----------------------------------------------------------------------------------
+
+bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
+                       Error *error) {
+    size_t most = (size_t)comparison->run_count;
+    Reading *readings = calloc(most, sizeof *readings);
+    double *scratch = calloc(most, sizeof *scratch);
+    bool done = readings && scratch && add_metrics_of(comparison, side, baseline) &&
+                add_metrics_of(comparison, side, side);
+    if (!done)
+        goto done;
+    side->skipped = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        readings[i] = read_run(comparison, side->members[i]);
+        side->skipped += comparison->runs[side->members[i]].skipped;
+    }
+    const struct {
+        Statistic *statistic;
+        size_t offset;
+    } rows[] = {
+        {&side->steps_per_s, offsetof(Reading, steps_per_s)},
+        {&side->samples_per_s, offsetof(Reading, samples_per_s)},
+        {&side->wall_s, offsetof(Reading, wall_s)},
+        {&side->memory, offsetof(Reading, memory)},
+        {&side->energy_j, offsetof(Reading, energy_j)},
+        {&side->co2_g, offsetof(Reading, co2_g)},
+        {&side->loss, offsetof(Reading, loss)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        *rows[i].statistic = over_members(side, rows[i].offset, readings, scratch);
+    side->speedup = ratio(&side->steps_per_s, &baseline->steps_per_s);
+    side->wall_ratio = ratio(&side->wall_s, &baseline->wall_s);
+    side->memory_ratio = ratio(&side->memory, &baseline->memory);
+    side->energy_ratio = ratio(&side->energy_j, &baseline->energy_j);
+    side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
+    side->speed_contrast = statistic_contrast(&baseline->steps_per_s, &side->steps_per_s);
+    side->loss_contrast = statistic_contrast(&baseline->loss, &side->loss);
+    for (int i = 0; i < side->metric_count; i++) {
+        CompareMetric *metric = &side->metrics[i];
+        metric->value = metric_of(comparison, side, metric->name, scratch);
+        metric->baseline = metric_of(comparison, baseline, metric->name, scratch);
+        metric->contrast = statistic_contrast(&metric->baseline, &metric->value);
+    }
+done:
+    free(readings);
+    free(scratch);
+    return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+}

@@ -1,0 +1,110 @@
+#include "compare/statistics.h"
+
+#include <math.h>
+
+static const double confidence = 0.975; // two sides of 2.5 % each
+
+// The continued fraction of the incomplete beta function, by Lentz's method.
+static double beta_fraction(double x, double a, double b) {
+    const double tiny = 1e-300;
+    double c = 1, d = 1 - (a + b) * x / (a + 1);
+    d = 1 / (fabs(d) < tiny ? tiny : d);
+    double result = d;
+    for (int m = 1; m < 10000; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        const double terms[] = {even, odd};
+        double before = result;
+        for (int i = 0; i < 2; i++) {
+            d = 1 + terms[i] * d;
+            d = 1 / (fabs(d) < tiny ? tiny : d);
+            c = 1 + terms[i] / c;
+            c = fabs(c) < tiny ? tiny : c;
+            result *= c * d;
+        }
+        if (fabs(result - before) <= 1e-16 * fabs(result))
+            break;
+    }
+    return result;
+}
+
+// The regularised incomplete beta function.
+static double beta_share(double x, double a, double b) {
+    if (x <= 0 || x >= 1)
+        return x <= 0 ? 0 : 1;
+    double front = exp(a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b));
+    if (x < (a + 1) / (a + b + 2)) // where the fraction converges fast
+        return front * beta_fraction(x, a, b) / a;
+    return 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+// How probable a value above t is, t >= 0.
+static double student_tail(double t, double freedom) {
+    if (isinf(freedom))
+        return 0.5 * erfc(t / sqrt(2));
+    return 0.5 * beta_share(freedom / (freedom + t * t), freedom / 2, 0.5);
+}
+
+double student_quantile(double probability, double freedom) {
+    if (!(probability > 0 && probability < 1 && freedom > 0))
+        return NAN;
+    const double normal = 1e7; // beyond it the two agree to all digits that matter
+    if (freedom > normal)
+        freedom = INFINITY;
+    double tail = probability < 0.5 ? probability : 1 - probability;
+    double low = 0, high = 1;
+    while (student_tail(high, freedom) > tail && high < 1e300)
+        high *= 2;
+    for (int i = 0; i < 200 && high - low > 1e-15 * high; i++) {
+        double middle = low + (high - low) / 2;
+        if (student_tail(middle, freedom) > tail)
+            low = middle;
+        else
+            high = middle;
+    }
+    double t = low + (high - low) / 2;
+    return probability < 0.5 ? -t : t;
+}
+
+Statistic statistic_of(const double *values, int count) {
+    Statistic result = {.mean = NAN, .deviation = NAN, .interval = NAN};
+    double sum = 0, squares = 0;
+    for (int i = 0; i < count; i++) {
+        if (!isfinite(values[i])) {
+            result.not_finite++;
+            continue;
+        }
+        result.count++;
+        sum += values[i];
+    }
+    if (result.count == 0)
+        return result;
+    result.mean = sum / result.count;
+    for (int i = 0; i < count; i++)
+        if (isfinite(values[i]))
+            squares += (values[i] - result.mean) * (values[i] - result.mean);
+    if (result.count < 2)
+        return result;
+    result.deviation = sqrt(squares / (result.count - 1));
+    result.interval =
+        student_quantile(confidence, result.count - 1) * result.deviation / sqrt(result.count);
+    return result;
+}
+
+Contrast statistic_contrast(const Statistic *a, const Statistic *b) {
+    Contrast contrast = {.delta = b->mean - a->mean, .interval = NAN};
+    if (a->count < 2 || b->count < 2)
+        return contrast;
+    double va = a->deviation * a->deviation / a->count;
+    double vb = b->deviation * b->deviation / b->count;
+    double freedom = 0;
+    if (va + vb > 0) {
+        freedom = (va + vb) * (va + vb) / (va * va / (a->count - 1) + vb * vb / (b->count - 1));
+        contrast.interval = student_quantile(confidence, freedom) * sqrt(va + vb);
+    } else {
+        contrast.interval = 0; // every seed gave the same number
+    }
+    contrast.likeness =
+        fabs(contrast.delta) <= contrast.interval ? LIKENESS_SAME : LIKENESS_DIFFERENT;
+    return contrast;
+}

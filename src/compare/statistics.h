@@ -1,0 +1,35 @@
+// compare/statistics.h: what several seeds of the same thing say: mean, scatter, and how far chance
+// alone could carry them. Pure functions on the caller's numbers; nothing allocates or fails. Any
+// thread.
+#pragma once
+
+#include <stdbool.h>
+
+typedef struct Statistic {
+    int count;        // values that are finite
+    int not_finite;   // values that are not, left out of the rest
+    double mean;      // NaN without a value
+    double deviation; // of the values, not of the mean; NaN with fewer than two
+    double interval;  // mean ± interval holds the true mean in 95 of 100 cases; NaN as above
+} Statistic;
+
+Statistic statistic_of(const double *values, int count);
+
+typedef enum Likeness {
+    LIKENESS_UNKNOWN, // a side has no value, or one only: chance cannot be told from effect
+    LIKENESS_SAME,    // the difference could be chance
+    LIKENESS_DIFFERENT,
+} Likeness;
+
+typedef struct Contrast { // b - a
+    double delta;         // of the means; NaN where one has none
+    double interval;      // 95 %; NaN where it cannot be told
+    Likeness likeness;
+} Contrast;
+
+// Welch's test: the two may scatter differently.
+Contrast statistic_contrast(const Statistic *a, const Statistic *b);
+
+// The value that Student's t with `freedom` degrees (need not be whole; INFINITY: normal) stays
+// under with this probability, 0 < probability < 1.
+double student_quantile(double probability, double freedom);

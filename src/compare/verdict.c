@@ -1,0 +1,280 @@
+// What a comparison comes down to, in one sentence a group, and what may mislead about it.
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+
+typedef struct Text { // grows up to COMPARE_TEXT_SIZE; what does not fit is left out
+    char *bytes;
+    size_t used;
+} Text;
+
+__attribute__((format(printf, 2, 3))) static void say(Text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    size_t room = COMPARE_TEXT_SIZE - text->used;
+    int length = vsnprintf(text->bytes + text->used, room, format, arguments);
+    va_end(arguments);
+    if (length > 0)
+        text->used += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static char *add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count) {
+    char(*grown)[COMPARE_TEXT_SIZE] = realloc(*lines, (size_t)(*count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    *lines = grown;
+    grown[*count][0] = 0;
+    return grown[(*count)++];
+}
+
+// ---- numbers ------------------------------------------------------------------------------------
+
+// As many decimals as the interval is good for, with two of its own digits.
+static int decimals_for(double interval, double value) {
+    double digit = interval > 0 ? interval : fabs(value) / 1000;
+    int decimals = digit > 0 ? (int)ceil(-log10(digit)) + (interval > 0 ? 1 : 0) : 3;
+    return decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+}
+
+static void say_number(Text *text, const Statistic *number) {
+    if (number->count == 0) {
+        say(text, number->not_finite > 0 ? "not finite" : "unknown");
+        return;
+    }
+    double size = fabs(number->mean);
+    bool is_plain = size == 0 || (size >= 1e-4 && size < 1e6);
+    if (!is_plain)
+        say(text, "%.4g", number->mean);
+    else
+        say(text, "%.*f", decimals_for(number->interval, number->mean), number->mean);
+    if (number->count < 2)
+        return;
+    if (!is_plain)
+        say(text, " ± %.2g", number->interval);
+    else
+        say(text, " ± %.*f", decimals_for(number->interval, number->mean), number->interval);
+}
+
+static void say_both(Text *text, const Statistic *value, const Statistic *baseline) {
+    say_number(text, value);
+    say(text, " against ");
+    say_number(text, baseline);
+}
+
+// ---- the parts of a sentence --------------------------------------------------------------------
+
+enum { MOST_PARTS = 4 };
+
+typedef struct Parts {
+    char text[MOST_PARTS][COMPARE_TEXT_SIZE];
+    int count;
+} Parts;
+
+static Text next_part(Parts *parts) {
+    char *bytes = parts->text[parts->count++];
+    bytes[0] = 0;
+    return (Text){bytes, 0};
+}
+
+static const double notable = 0.03; // ratios nearer to 1 are told as equal
+
+static void tell_speed(Parts *parts, const CompareSide *side, const char *baseline) {
+    double ratio = side->speedup;
+    if (isnan(ratio))
+        return;
+    Text text = next_part(parts);
+    bool is_noise = side->speed_contrast.likeness == LIKENESS_SAME;
+    if (is_noise || fabs(ratio - 1) < notable)
+        say(&text, "is as fast as %s%s", baseline, is_noise ? " within the noise" : "");
+    else if (ratio > 1)
+        say(&text, "is %.*f times as fast as %s", ratio < 1.095 ? 2 : 1, ratio, baseline);
+    else
+        say(&text, "runs at %.2g of the speed of %s", ratio, baseline);
+}
+
+static void tell_share(Parts *parts, double ratio, const char *verb, const char *what,
+                       const char *of) {
+    if (isnan(ratio))
+        return;
+    Text text = next_part(parts);
+    if (fabs(ratio - 1) < notable)
+        say(&text, "%s as much %s", verb, what);
+    else if (ratio < 1)
+        say(&text, "%s %.2f of %s %s", verb, ratio, of, what);
+    else
+        say(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
+}
+
+// The result that people look at: accuracy if there is one, else the first, else the loss.
+static const CompareMetric *chosen_metric(const CompareSide *side) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (strstr(side->metrics[i].name, "accuracy"))
+            return &side->metrics[i];
+    return side->metric_count > 0 ? &side->metrics[0] : NULL;
+}
+
+static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline) {
+    const CompareMetric *metric = chosen_metric(side);
+    const char *name = metric ? metric->name : "loss";
+    const Statistic *value = metric ? &metric->value : &side->loss;
+    const Statistic *base = metric ? &metric->baseline : &baseline->loss;
+    Contrast contrast = metric ? metric->contrast : side->loss_contrast;
+    if (value->count + value->not_finite == 0 && base->count + base->not_finite == 0)
+        return;
+    Text text = next_part(parts);
+    say(&text, "its %.63s is ", name);
+    if (value->count == 0 || base->count == 0 || value->not_finite != 0) {
+        say_both(&text, value, base);
+        if (value->count > 0 && value->not_finite > 0)
+            say(&text, ", with %d of %d seeds not finite", value->not_finite,
+                value->count + value->not_finite);
+    } else if (contrast.likeness == LIKENESS_SAME) {
+        say(&text, "the same within the noise (");
+        say_both(&text, value, base);
+        say(&text, ")");
+    } else if (contrast.likeness == LIKENESS_DIFFERENT) {
+        say(&text, "%s by %.2g, more than the noise of the seeds (",
+            contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta));
+        say_both(&text, value, base);
+        say(&text, ")");
+    } else {
+        say_both(&text, value, base);
+        say(&text, ", and one seed cannot tell that from chance");
+    }
+}
+
+static bool is_same_to_the_bit(const Comparison *comparison, const CompareSide *side,
+                               const CompareSide *baseline) {
+    const RunRecord *a = &comparison->runs[baseline->members[0]];
+    const RunRecord *b = &comparison->runs[side->members[0]];
+    return side->member_count == 1 && baseline->member_count == 1 && side->divergence.is_known &&
+           side->divergence.different < 0 && a->step == b->step;
+}
+
+static bool judge_group(Comparison *comparison, const CompareSide *side,
+                        const CompareSide *baseline) {
+    Parts *parts = calloc(1, sizeof *parts);
+    char *line = add_line(&comparison->verdicts, &comparison->verdict_count);
+    if (!parts || !line) {
+        free(parts);
+        return false;
+    }
+    Text text = {line, 0};
+    tell_speed(parts, side, baseline->label);
+    tell_share(parts, side->memory_ratio, "needs", "memory", "its");
+    tell_share(parts, side->energy_ratio, "uses", "energy", "its");
+    if (is_same_to_the_bit(comparison, side, baseline)) {
+        Text same = next_part(parts);
+        say(&same, "its loss is the same to the bit at every step that was kept");
+    } else {
+        tell_outcome(parts, side, baseline);
+    }
+    say(&text, "%s ", side->label);
+    if (parts->count == 0)
+        say(&text, "cannot be held against %s: nothing is known of both", baseline->label);
+    for (int i = 0; i < parts->count; i++)
+        say(&text, "%s%s",
+            i == 0                 ? ""
+            : i < parts->count - 1 ? ", "
+            : parts->count > 2     ? ", and "
+                                   : " and ",
+            parts->text[i]);
+    say(&text, ".");
+    free(parts);
+    return true;
+}
+
+// All runs are of one group: what its seeds say.
+static bool judge_seeds(Comparison *comparison) {
+    const CompareSide *group = &comparison->groups[0];
+    char *line = add_line(&comparison->verdicts, &comparison->verdict_count);
+    if (!line)
+        return false;
+    Text text = {line, 0};
+    const CompareMetric *metric = chosen_metric(group);
+    say(&text, "The %d runs differ in their seed alone: %s reaches %.63s ", group->member_count,
+        group->label, metric ? metric->name : "loss");
+    say_number(&text, metric ? &metric->value : &group->loss);
+    say(&text, ".");
+    return true;
+}
+
+// ---- caveats ------------------------------------------------------------------------------------
+
+static bool differs(const Comparison *comparison, const char *name) {
+    for (int i = 0; i < comparison->difference_count; i++)
+        if (strcmp(comparison->differences[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool warn_of_differences(Comparison *comparison) {
+    static const struct {
+        const char *name, *text;
+    } rows[] = {
+        {"experiment", "The runs are not of one experiment."},
+        {"script", "The script's text was not the same in all runs."},
+        {"device", "The runs were not on one kind of device: speed, memory and energy tell of the "
+                   "devices too, and a device may lack formats that another has."},
+        {"machine", "The runs were not on one machine: speed and energy tell of the machines too."},
+        {"threads", "The runs did not have the same number of threads: speed tells of that too, "
+                    "and sums may round differently."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!differs(comparison, rows[i].name))
+            continue;
+        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE, "%s", rows[i].text);
+    }
+    return true;
+}
+
+static bool warn_of_unfinished(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (run->status == RUN_FINISHED)
+            continue;
+        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "%s is %s: its numbers are of its first %" PRId64 " steps.", run->name,
+                 run_status_name(run->status), run->step);
+    }
+    return true;
+}
+
+static bool warn_of_lengths(Comparison *comparison) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < comparison->run_count; i++) {
+        int64_t step = comparison->runs[i].step;
+        least = step < least ? step : least;
+        most = step > most ? step : most;
+    }
+    if (least == most)
+        return true;
+    char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE,
+             "The runs took between %" PRId64 " and %" PRId64
+             " steps: losses are compared as far as all of them came, results as they ended.",
+             least, most);
+    return true;
+}
+
+bool compare_judge(Comparison *comparison, Error *error) {
+    bool done = comparison->group_count > 1 || judge_seeds(comparison);
+    for (int g = 1; g < comparison->group_count && done; g++)
+        done = judge_group(comparison, &comparison->groups[g], &comparison->groups[0]);
+    done = done && warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
+           warn_of_lengths(comparison);
+    return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+}

@@ -12,6 +12,8 @@ typedef enum ScheduleKind {
     SCHEDULE_STEP           // times `factor` every `every` steps
 } ScheduleKind;
 
+enum { SCHEDULE_KINDS = SCHEDULE_STEP + 1 };
+
 typedef struct Schedule {
     ScheduleKind kind;
     double rate; // the base: what constant gives

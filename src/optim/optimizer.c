@@ -52,28 +52,57 @@ static bool is_amount(double value) {
     return value >= 0 && isfinite(value);
 }
 
+#define SCHEDULE_NAMES "constant linear_warmup cosine step"
+
+bool schedule_kind_parse(const char *text, ScheduleKind *kind, Error *error) {
+    static const char *const names[SCHEDULE_KINDS] = {
+        [SCHEDULE_CONSTANT] = "constant",
+        [SCHEDULE_LINEAR_WARMUP] = "linear_warmup",
+        [SCHEDULE_COSINE] = "cosine",
+        [SCHEDULE_STEP] = "step",
+    };
+    for (int i = 0; i < SCHEDULE_KINDS; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *kind = (ScheduleKind)i;
+            return true;
+        }
+    return error_fail(error, ERROR_USAGE, "schedule %s: one of " SCHEDULE_NAMES, text);
+}
+
+static bool check_steps(const char *of, const Schedule *schedule, Error *error) {
+    if (!(schedule->every > 0) || !isfinite(schedule->every))
+        return refuse(error, of, "schedule.every", schedule->every, "a positive number");
+    if (!is_amount(schedule->factor))
+        return refuse(error, of, "schedule.factor", schedule->factor,
+                      "a finite number of at least 0");
+    return true;
+}
+
+static bool check_rise_and_fall(const char *of, const Schedule *schedule, Error *error) {
+    if (!is_amount(schedule->warmup))
+        return refuse(error, of, "schedule.warmup", schedule->warmup,
+                      "a number of steps, at least 0,");
+    if (!(schedule->total >= schedule->warmup) || !(schedule->total > 0) ||
+        !isfinite(schedule->total))
+        return refuse(error, of, "schedule.total", schedule->total,
+                      "a positive number of steps, no fewer than schedule.warmup,");
+    if (!is_amount(schedule->floor))
+        return refuse(error, of, "schedule.floor", schedule->floor,
+                      "a finite number of at least 0");
+    return true;
+}
+
 static bool check_schedule(const char *of, const Schedule *schedule, Error *error) {
     if (!is_amount(schedule->rate))
         return refuse(error, of, "lr", schedule->rate, "a finite number of at least 0");
-    if (schedule->kind == SCHEDULE_STEP) {
-        if (!(schedule->every > 0) || !isfinite(schedule->every))
-            return refuse(error, of, "schedule.every", schedule->every, "a positive number");
-        if (!is_amount(schedule->factor))
-            return refuse(error, of, "schedule.factor", schedule->factor,
-                          "a finite number of at least 0");
-    } else if (schedule->kind != SCHEDULE_CONSTANT) {
-        if (!is_amount(schedule->warmup))
-            return refuse(error, of, "schedule.warmup", schedule->warmup,
-                          "a number of steps, at least 0,");
-        if (!(schedule->total >= schedule->warmup) || !(schedule->total > 0) ||
-            !isfinite(schedule->total))
-            return refuse(error, of, "schedule.total", schedule->total,
-                          "a positive number of steps, no fewer than schedule.warmup,");
-        if (!is_amount(schedule->floor))
-            return refuse(error, of, "schedule.floor", schedule->floor,
-                          "a finite number of at least 0");
+    switch (schedule->kind) {
+    case SCHEDULE_CONSTANT: return true;
+    case SCHEDULE_STEP: return check_steps(of, schedule, error);
+    case SCHEDULE_LINEAR_WARMUP:
+    case SCHEDULE_COSINE: return check_rise_and_fall(of, schedule, error);
     }
-    return true;
+    return error_fail(error, ERROR_USAGE, "%s: schedule.kind is number %d: one of " SCHEDULE_NAMES,
+                      of, (int)schedule->kind);
 }
 
 static bool check_options(const OptimizerOptions *options, Error *error) {

@@ -22,6 +22,8 @@ typedef struct OptimizerOptions {
     bool stochastic;      // round low parameters stochastically
 } OptimizerOptions;
 
+// constant linear_warmup cosine step
+bool schedule_kind_parse(const char *text, ScheduleKind *kind, Error *error) MUST_CHECK;
 // What each kind starts from; lr is the caller's.
 OptimizerOptions optimizer_defaults(OptimizerKind kind);
 const char *optimizer_kind_name(OptimizerKind kind);

@@ -388,6 +388,26 @@ static void a_gradient_that_comes_after_unscaling_is_refused(void) {
 
 // ---- cost ---------------------------------------------------------------------------------------
 
+static void a_schedule_of_no_known_kind_is_refused(void) {
+    Tensor *weight = parameter("w", 1, (float[]){1});
+    OptimizerOptions options = options_of(OPTIMIZER_SGD, 1);
+    Optimizer *optimizer = optimizer_over(&options, &weight, 1);
+    OptimizerGroup group = {&weight, 1, 1, 0};
+    ScheduleKind kind;
+    options.schedule.kind = (ScheduleKind)SCHEDULE_KINDS;
+    REFUSED(optimizer_new(engine, &options, &group, 1, &error), "SGD: schedule.kind");
+    REFUSED(optimizer_set_schedule(optimizer, &options.schedule, &error), "one of constant");
+    REFUSED(schedule_kind_parse("cosin", &kind, &error),
+            "schedule cosin: one of constant linear_warmup cosine step");
+    const char *const names[] = {"constant", "linear_warmup", "cosine", "step"};
+    for (int i = 0; i < SCHEDULE_KINDS; i++) {
+        DONE(schedule_kind_parse(names[i], &kind, &error));
+        CHECK_INT(kind, i);
+    }
+    optimizer_free(optimizer);
+    tensor_release(weight);
+}
+
 static void a_graph_from_before_a_step_is_refused(void) {
     Tensor *weight = parameter("w", 1, (float[]){2});
     Optimizer *optimizer = sgd(weight, 1);
@@ -460,6 +480,7 @@ int main(void) {
         TEST(an_epsilon_that_vanishes_is_refused),
         TEST(what_cannot_work_is_refused_by_name),
         TEST(a_gradient_that_comes_after_unscaling_is_refused),
+        TEST(a_schedule_of_no_known_kind_is_refused),
         TEST(a_graph_from_before_a_step_is_refused),
         TEST(steady_steps_ask_nothing_of_the_system),
         TEST(gradients_with_gaps_are_made_dense),

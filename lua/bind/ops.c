@@ -4,21 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "lua/bind/bind.h"
+#include "lua/bind/ops.h"
 #include "ops/views.h"
 
-static OpId op_of(lua_State *L) {
-    return (OpId)lua_tointeger(L, lua_upvalueindex(2));
-}
-
-static const char *name_of(lua_State *L) {
-    return op_table[op_of(L)].name;
-}
-
-// Runs the operation and pushes its first `results` outputs.
-static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *attr, int results) {
+int bind_op_run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *attr, int results) {
     Error error = {0};
-    OpId op = op_of(L);
+    OpId op = bind_op(L);
     Tensor *outputs[OP_MAX_OUTPUTS];
     BIND_DONE(L, op_apply(session_of(L)->engine, op, inputs, count, attr, outputs, &error), &error);
     for (int i = results; i < op_table[op].outputs; i++)
@@ -27,12 +18,12 @@ static int run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *att
     return results;
 }
 
-static Tensor *input(lua_State *L, int argument, const char *name) {
-    return bind_tensor(L, name_of(L), argument, name);
+Tensor *bind_op_input(lua_State *L, int argument, const char *name) {
+    return bind_tensor(L, bind_op_name(L), argument, name);
 }
 
-static Tensor *optional(lua_State *L, int argument, const char *name) {
-    return bind_optional_tensor(L, name_of(L), argument, name);
+Tensor *bind_op_optional(lua_State *L, int argument, const char *name) {
+    return bind_optional_tensor(L, bind_op_name(L), argument, name);
 }
 
 // ---- point-wise ---------------------------------------------------------------------------------
@@ -49,19 +40,19 @@ static int bind_unary(lua_State *L) {
         {OP_clamp, 2, {-INFINITY, INFINITY}, {"low", "high"}},
         {OP_affine, 2, {1, 0}, {"factor", "shift"}},
     };
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
     for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
-        if (takes[i].op != op_of(L))
+        if (takes[i].op != bind_op(L))
             continue;
         double value[2] = {takes[i].missing[0], takes[i].missing[1]};
         for (int k = 0; k < takes[i].constants; k++)
             if (!lua_isnoneornil(L, 2 + k) || isnan(value[k]))
-                value[k] = bind_number(L, name_of(L), 2 + k, takes[i].names[k]);
+                value[k] = bind_number(L, bind_op_name(L), 2 + k, takes[i].names[k]);
         attr.scalar.a = value[0];
         attr.scalar.b = value[1];
     }
-    return run(L, &x, 1, &attr, 1);
+    return bind_op_run(L, &x, 1, &attr, 1);
 }
 
 // A tensor, or a number made into one of the other operand's format, which takes the number's place
@@ -74,10 +65,10 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
     int is_number;
     double value = lua_tonumberx(L, argument, &is_number);
     if (!is_number)
-        bind_argument_error(L, name_of(L), argument, argument == 1 ? "x" : "y",
+        bind_argument_error(L, bind_op_name(L), argument, argument == 1 ? "x" : "y",
                             "a tensor or a number");
     if (!other)
-        bind_argument_error(L, name_of(L), argument, "x", "a tensor beside a number");
+        bind_argument_error(L, bind_op_name(L), argument, "x", "a tensor beside a number");
     Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
     BIND_TENSOR(L, op_fill(session_of(L)->engine, format, 0, NULL, value, &error), &error);
     lua_replace(L, argument);
@@ -88,27 +79,27 @@ static int bind_two(lua_State *L) {
     lua_settop(L, 2);
     Tensor *left = bind_test_tensor(L, 1), *right = bind_test_tensor(L, 2);
     Tensor *const inputs[] = {operand(L, 1, right), operand(L, 2, left)};
-    return run(L, inputs, 2, NULL, 1);
+    return bind_op_run(L, inputs, 2, NULL, 1);
 }
 #define bind_binary  bind_two
 #define bind_compare bind_two
 
 static int bind_loss(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "target")};
-    return run(L, inputs, 2, NULL, 1);
+    Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_input(L, 2, "target")};
+    return bind_op_run(L, inputs, 2, NULL, 1);
 }
 
 static int bind_where(lua_State *L) {
     lua_settop(L, 3);
-    Tensor *condition = input(L, 1, "condition");
+    Tensor *condition = bind_op_input(L, 1, "condition");
     Tensor *left = bind_test_tensor(L, 2), *right = bind_test_tensor(L, 3);
     Tensor *other = left ? left : right;
     Tensor *const inputs[] = {condition, operand(L, 2, other), operand(L, 3, other)};
-    return run(L, inputs, 3, NULL, 1);
+    return bind_op_run(L, inputs, 3, NULL, 1);
 }
 
 static int bind_dropout(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     double probability = lua_isnoneornil(L, 2) ? 0.5 : bind_number(L, "dropout", 2, "p");
     bool training = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
     if (!(probability >= 0 && probability < 1))
@@ -120,153 +111,27 @@ static int bind_dropout(lua_State *L) {
     OpAttr attr = {.has_out_format = false};
     attr.dropout.probability = probability;
     attr.dropout.stream = engine_random(session_of(L)->engine, tensor_count(x));
-    return run(L, &x, 1, &attr, 1);
-}
-
-// ---- products -----------------------------------------------------------------------------------
-
-static Activation activation_named(lua_State *L, const char *name) {
-    static const char *const names[ACTIVATION_COUNT] = {"none", "relu", "tanh", "sigmoid"};
-    for (int i = 0; name && i < ACTIVATION_COUNT; i++)
-        if (strcmp(name, names[i]) == 0)
-            return (Activation)i;
-    if (name)
-        bind_error(L,
-                   "%s: activation %s: none, relu, tanh or sigmoid can be fused; call others "
-                   "behind it",
-                   name_of(L), name);
-    return ACTIVATION_NONE;
-}
-
-static int bind_matmul(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "x"), input(L, 2, "y")};
-    return run(L, inputs, 2, NULL, 1);
-}
-
-static int bind_linear(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "weight"), optional(L, 3, "bias")};
-    OpAttr attr = {.has_out_format = false};
-    attr.linear.activation = activation_named(L, luaL_optstring(L, 4, NULL));
-    return run(L, inputs, 3, &attr, 1);
-}
-
-// A field that is one number for both directions, or a table of height and width.
-static void field_pair(lua_State *L, int index, const char *field, int64_t missing,
-                       int64_t pair[2]) {
-    pair[0] = pair[1] = missing;
-    if (!lua_istable(L, index))
-        return;
-    if (lua_getfield(L, index, field) == LUA_TTABLE) {
-        for (int i = 0; i < 2; i++) {
-            int is_integer;
-            lua_rawgeti(L, -1, i + 1);
-            pair[i] = lua_tointegerx(L, -1, &is_integer);
-            if (!is_integer)
-                bind_error(L, "%s: %s: two whole numbers expected", name_of(L), field);
-            lua_pop(L, 1);
-        }
-        lua_pop(L, 1);
-        return;
-    }
-    lua_pop(L, 1);
-    pair[0] = pair[1] = bind_field_integer(L, name_of(L), index, field, missing);
-}
-
-static int bind_conv2d(lua_State *L) {
-    static const char *const known[] = {"stride", "padding",    "dilation",
-                                        "groups", "activation", NULL};
-    Tensor *const inputs[] = {input(L, 1, "input"), input(L, 2, "weight"), optional(L, 3, "bias")};
-    OpAttr attr = {.has_out_format = false};
-    bind_known_fields(L, "conv2d", 4, known);
-    field_pair(L, 4, "stride", 1, attr.conv.stride);
-    field_pair(L, 4, "padding", 0, attr.conv.padding);
-    field_pair(L, 4, "dilation", 1, attr.conv.dilation);
-    attr.conv.groups = bind_field_integer(L, "conv2d", 4, "groups", 1);
-    attr.conv.activation = activation_named(L, bind_field_text(L, "conv2d", 4, "activation"));
-    return run(L, inputs, 3, &attr, 1);
-}
-
-// The size along one side whose windows the input's are.
-static int64_t size_before_windows(const ConvAttr *attr, int side, int64_t windows, int64_t kernel,
-                                   int64_t extra) {
-    const int64_t most = INT32_MAX; // what is larger, the operation refuses
-    int64_t stride = attr->stride[side], dilation = attr->dilation[side];
-    if (stride > most || dilation > most || attr->padding[side] > most || kernel > most ||
-        windows > most)
-        return 0;
-    return (windows - 1) * stride - 2 * attr->padding[side] + dilation * (kernel - 1) + 1 + extra;
-}
-
-static Tensor *conv_transpose2d(Engine *engine, Tensor *x, Tensor *weight, Tensor *bias,
-                                const OpAttr *attr, Error *error) {
-    Tensor *y = op_two(engine, OP_conv_transpose2d, x, weight, attr, error);
-    if (!y || !bias)
-        return y;
-    Tensor *same = op_cast(engine, bias, y->view.format, error);
-    Tensor *sum = same ? op_two(engine, OP_add, y, same, NULL, error) : NULL;
-    tensor_release(same);
-    tensor_release(y);
-    return sum;
-}
-
-static int bind_conv_transpose2d(lua_State *L) {
-    static const char *const known[] = {"stride", "padding",        "dilation",
-                                        "groups", "output_padding", NULL};
-    static const char *const sides[] = {"height", "width"};
-    Error error = {0};
-    Tensor *x = input(L, 1, "input"), *weight = input(L, 2, "weight");
-    Tensor *bias = optional(L, 3, "bias");
-    OpAttr attr = {.has_out_format = false};
-    int64_t extra[2];
-    bind_known_fields(L, name_of(L), 4, known);
-    field_pair(L, 4, "stride", 1, attr.conv.stride);
-    field_pair(L, 4, "padding", 0, attr.conv.padding);
-    field_pair(L, 4, "dilation", 1, attr.conv.dilation);
-    field_pair(L, 4, "output_padding", 0, extra);
-    attr.conv.groups = bind_field_integer(L, name_of(L), 4, "groups", 1);
-    for (int i = 0; i < 2 && x->view.ndim == 4 && weight->view.ndim == 4; i++) {
-        if (extra[i] < 0 || (extra[i] > 0 && extra[i] >= attr.conv.stride[i]))
-            return bind_error(L,
-                              "%s: output_padding %s is %lld: from 0 to below the stride is "
-                              "possible",
-                              name_of(L), sides[i], (long long)extra[i]);
-        attr.conv.input[i] = size_before_windows(&attr.conv, i, x->view.shape[1 + i],
-                                                 weight->view.shape[1 + i], extra[i]);
-    }
-    Engine *engine = session_of(L)->engine;
-    return BIND_TENSOR(L, conv_transpose2d(engine, x, weight, bias, &attr, &error), &error);
-}
-
-static int bind_attention(lua_State *L) {
-    static const char *const known[] = {"causal", "scale", NULL};
-    Tensor *const inputs[] = {input(L, 1, "q"), input(L, 2, "k"), input(L, 3, "v")};
-    const View *q = &inputs[0]->view;
-    OpAttr attr = {.has_out_format = false};
-    bind_known_fields(L, "attention", 4, known);
-    double depth = q->ndim == 4 ? (double)q->shape[3] : 1;
-    attr.attention.causal = bind_field_boolean(L, "attention", 4, "causal", false);
-    attr.attention.scale = bind_field_number(L, "attention", 4, "scale", 1 / sqrt(depth));
-    return run(L, inputs, 3, &attr, 1);
+    return bind_op_run(L, &x, 1, &attr, 1);
 }
 
 // ---- normalisation ------------------------------------------------------------------------------
 
 static int bind_layer_norm(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "input"), optional(L, 2, "weight"),
-                              optional(L, 3, "bias")};
+    Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_optional(L, 2, "weight"),
+                              bind_op_optional(L, 3, "bias")};
     OpAttr attr = {.has_out_format = false};
     attr.norm.epsilon = luaL_optnumber(L, 4, 1e-5);
-    return run(L, inputs, 3, &attr, 1);
+    return bind_op_run(L, inputs, 3, &attr, 1);
 }
 
 // group_norm(input, groups, weight, bias [, epsilon])
 static int bind_group_norm(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "input"), optional(L, 3, "weight"),
-                              optional(L, 4, "bias")};
+    Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_optional(L, 3, "weight"),
+                              bind_op_optional(L, 4, "bias")};
     OpAttr attr = {.has_out_format = false};
     attr.norm.groups = bind_integer(L, "group_norm", 2, "groups");
     attr.norm.epsilon = luaL_optnumber(L, 5, 1e-5);
-    return run(L, inputs, 3, &attr, 1);
+    return bind_op_run(L, inputs, 3, &attr, 1);
 }
 
 // The running statistics move on; the step that turns out to be skipped takes them back.
@@ -315,8 +180,9 @@ static int bind_batch_norm(lua_State *L) {
     static const char *const known[] = {"training", "momentum", "eps", NULL};
     Error error = {0};
     Engine *engine = session_of(L)->engine;
-    Tensor *inputs[5] = {input(L, 1, "input"), optional(L, 2, "weight"), optional(L, 3, "bias"),
-                         optional(L, 4, "running_mean"), optional(L, 5, "running_variance")};
+    Tensor *inputs[5] = {bind_op_input(L, 1, "input"), bind_op_optional(L, 2, "weight"),
+                         bind_op_optional(L, 3, "bias"), bind_op_optional(L, 4, "running_mean"),
+                         bind_op_optional(L, 5, "running_variance")};
     bind_known_fields(L, "batch_norm", 6, known);
     OpAttr attr = {.has_out_format = false};
     attr.norm.epsilon = bind_field_number(L, "batch_norm", 6, "eps", 1e-5);
@@ -342,47 +208,48 @@ static Tensor *along(Engine *engine, OpId op, Tensor *x, int dim, Error *error) 
 
 static int bind_rowwise(lua_State *L) {
     Error error = {0};
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     int last = x->view.ndim - 1;
-    int dim = lua_isnoneornil(L, 2) ? last : bind_dimension(L, name_of(L), 2, x->view.ndim);
+    int dim = lua_isnoneornil(L, 2) ? last : bind_dimension(L, bind_op_name(L), 2, x->view.ndim);
     if (dim == last)
-        return run(L, &x, 1, NULL, 1);
-    return BIND_TENSOR(L, along(session_of(L)->engine, op_of(L), x, dim, &error), &error);
+        return bind_op_run(L, &x, 1, NULL, 1);
+    return BIND_TENSOR(L, along(session_of(L)->engine, bind_op(L), x, dim, &error), &error);
 }
 
 static int logits_and_classes(lua_State *L) {
-    Tensor *const inputs[] = {input(L, 1, "logits"), input(L, 2, "classes")};
-    return run(L, inputs, 2, NULL, 1);
+    Tensor *const inputs[] = {bind_op_input(L, 1, "logits"), bind_op_input(L, 2, "classes")};
+    return bind_op_run(L, inputs, 2, NULL, 1);
 }
 #define bind_cross_entropy logits_and_classes
 #define bind_accuracy      logits_and_classes
 
 static int bind_argmax(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
-    return run(L, &x, 1, NULL, 1);
+    Tensor *x = bind_op_input(L, 1, "x");
+    return bind_op_run(L, &x, 1, NULL, 1);
 }
 
 static int bind_topk(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
     attr.index.count = bind_integer(L, "topk", 2, "k");
-    return run(L, &x, 1, &attr, 2);
+    return bind_op_run(L, &x, 1, &attr, 2);
 }
 
 static int bind_reduce(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
     if (lua_istable(L, 2)) {
         for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, 2); i <= n; i++) {
             lua_rawgeti(L, 2, i);
-            attr.reduce.dims |= 1u << bind_dimension(L, name_of(L), lua_gettop(L), x->view.ndim);
+            attr.reduce.dims |= 1u
+                                << bind_dimension(L, bind_op_name(L), lua_gettop(L), x->view.ndim);
             lua_pop(L, 1);
         }
     } else if (!lua_isnoneornil(L, 2)) {
-        attr.reduce.dims = 1u << bind_dimension(L, name_of(L), 2, x->view.ndim);
+        attr.reduce.dims = 1u << bind_dimension(L, bind_op_name(L), 2, x->view.ndim);
     }
     attr.reduce.keep = lua_toboolean(L, 3);
-    return run(L, &x, 1, &attr, 1);
+    return bind_op_run(L, &x, 1, &attr, 1);
 }
 
 // ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width}
@@ -395,22 +262,22 @@ static void pair_argument(lua_State *L, int argument, const char *name, const in
     } else if (lua_istable(L, argument)) {
         for (int i = 0; i < 2; i++) {
             lua_rawgeti(L, argument, i + 1);
-            pair[i] = bind_integer(L, name_of(L), lua_gettop(L), name);
+            pair[i] = bind_integer(L, bind_op_name(L), lua_gettop(L), name);
             lua_pop(L, 1);
         }
     } else {
-        pair[0] = pair[1] = bind_integer(L, name_of(L), argument, name);
+        pair[0] = pair[1] = bind_integer(L, bind_op_name(L), argument, name);
     }
 }
 
 static int bind_pool(lua_State *L) {
     static const int64_t none[2] = {0, 0};
-    Tensor *x = input(L, 1, "input");
+    Tensor *x = bind_op_input(L, 1, "input");
     OpAttr attr = {.has_out_format = false};
     pair_argument(L, 2, "size", NULL, attr.pool.kernel);
     pair_argument(L, 3, "stride", attr.pool.kernel, attr.pool.stride);
     pair_argument(L, 4, "padding", none, attr.pool.padding);
-    return run(L, &x, 1, &attr, 1);
+    return bind_op_run(L, &x, 1, &attr, 1);
 }
 #define bind_max_pool2d bind_pool
 #define bind_avg_pool2d bind_pool
@@ -419,17 +286,17 @@ static int bind_pool(lua_State *L) {
 
 // embedding(index, weight), in PyTorch's order.
 static int bind_embedding(lua_State *L) {
-    Tensor *index = input(L, 1, "index"), *weight = input(L, 2, "weight");
+    Tensor *index = bind_op_input(L, 1, "index"), *weight = bind_op_input(L, 2, "weight");
     Tensor *const inputs[] = {weight, index};
-    return run(L, inputs, 2, NULL, 1);
+    return bind_op_run(L, inputs, 2, NULL, 1);
 }
 
 static int bind_gather(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
     attr.index.dim = bind_dimension(L, "gather", 2, x->view.ndim);
-    Tensor *const inputs[] = {x, input(L, 3, "index")};
-    return run(L, inputs, 2, &attr, 1);
+    Tensor *const inputs[] = {x, bind_op_input(L, 3, "index")};
+    return bind_op_run(L, inputs, 2, &attr, 1);
 }
 
 // cat(list, dim): more tensors than one call takes are joined in groups.
@@ -442,27 +309,28 @@ static int bind_cat(lua_State *L) {
     luaL_checkstack(L, OP_MAX_INPUTS + 4, "cat");
     OpAttr attr = {.has_out_format = false};
     lua_rawgeti(L, 1, 1);
-    attr.index.dim = lua_isnoneornil(L, 2)
-                         ? 0
-                         : bind_dimension(L, "cat", 2, input(L, 3, "first of the list")->view.ndim);
+    attr.index.dim =
+        lua_isnoneornil(L, 2)
+            ? 0
+            : bind_dimension(L, "cat", 2, bind_op_input(L, 3, "first of the list")->view.ndim);
     for (lua_Integer next = 2; next <= count;) {
-        Tensor *inputs[OP_MAX_INPUTS] = {input(L, 3, "of the list")};
+        Tensor *inputs[OP_MAX_INPUTS] = {bind_op_input(L, 3, "of the list")};
         int taken = 1;
         for (; taken < OP_MAX_INPUTS && next <= count; taken++, next++) {
             lua_rawgeti(L, 1, next);
-            inputs[taken] = input(L, lua_gettop(L), "of the list");
+            inputs[taken] = bind_op_input(L, lua_gettop(L), "of the list");
         }
-        run(L, inputs, taken, &attr, 1);
+        bind_op_run(L, inputs, taken, &attr, 1);
         lua_replace(L, 3);
         lua_settop(L, 3);
     }
-    input(L, 3, "of the list");
+    bind_op_input(L, 3, "of the list");
     return 1;
 }
 
 // pad(x, {{before, after}, ..} [, value]): a pair a dimension, from the first; the rest stay.
 static int bind_pad(lua_State *L) {
-    Tensor *x = input(L, 1, "x");
+    Tensor *x = bind_op_input(L, 1, "x");
     luaL_checktype(L, 2, LUA_TTABLE);
     OpAttr attr = {.has_out_format = false};
     lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
@@ -478,7 +346,7 @@ static int bind_pad(lua_State *L) {
         attr.pad.after[i - 1] = pair[1];
     }
     attr.pad.value = luaL_optnumber(L, 3, 0);
-    return run(L, &x, 1, &attr, 1);
+    return bind_op_run(L, &x, 1, &attr, 1);
 }
 
 // ---- the table ----------------------------------------------------------------------------------

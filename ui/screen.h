@@ -1,0 +1,123 @@
+// ui/screen.h: what the parts of the screen share and nobody else sees: the Ui, and what a screen
+// (home, live, compare, formats) is made of.
+//
+// The loop in ui.c waits for a key or the next look at the store, lets the screen in front take it,
+// and draws when something changed. A screen keeps its own state behind `state`; it reads the store
+// in `refresh` alone, so that drawing never waits, and draws into the panels of the layout. All of
+// it runs on the main thread.
+#pragma once
+
+#include "store/store.h"
+#include "ui/frame.h"
+#include "ui/keys.h"
+#include "ui/layout.h"
+#include "ui/settings.h"
+#include "ui/terminal.h"
+#include "ui/ui.h"
+
+typedef struct Ui Ui;
+
+typedef struct Screen {
+    const char *name; // in the header
+    int on;           // its bit in keys.def
+    // Makes the state; false: the program cannot go on.
+    bool (*open)(Ui *ui, Error *error);
+    void (*close)(Ui *ui);
+    // It comes to the front, perhaps for something new.
+    void (*enter)(Ui *ui);
+    // Reads what is new; true: what is shown changed. `seconds` since the last call.
+    bool (*refresh)(Ui *ui, double seconds);
+    // Words for the header's right, and everything below it.
+    void (*draw_header)(Ui *ui, Area area);
+    void (*draw_panel)(Ui *ui, PanelId panel, Area area, bool focused); // border included
+    // True: it was meant for this screen and is done.
+    bool (*request)(Ui *ui, Request request);
+    // A key that asks for nothing in the table, for forms that take text. True: taken.
+    bool (*key)(Ui *ui, int key);
+    // Of a panel, with the cell counted from its corner.
+    void (*click)(Ui *ui, PanelId panel, int column, int row, MouseAction action);
+    // Two sentences: what the panel shows and how to read it.
+    const char *(*explain)(PanelId panel);
+} Screen;
+
+extern const Screen screen_home, screen_live, screen_compare, screen_formats;
+
+// ---- what stands in front of a screen -----------------------------------------------------------
+
+enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096 };
+
+typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
+    bool open, is_question;
+    char label[MESSAGE_SIZE];
+    char text[PROMPT_SIZE];
+    int cursor;                             // in bytes
+    void (*done)(Ui *ui, const char *text); // Enter, or y
+    // Puts what could follow into `words` (borrowed, at most `most`) and where it begins in *from.
+    int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
+} Prompt;
+
+typedef struct Pager { // a page of text over the screen
+    bool open;
+    char title[80];
+    char *text;
+    int top;
+} Pager;
+
+struct Ui {
+    const UiHost *host;
+    const UiOptions *options;
+    Store *store;
+    Settings settings;
+    Keymap keymap;
+    Frame frame;
+    Layout layout;
+    ScreenId screen;
+    void *state[SCREENS];
+    PanelId focus[SCREENS], maximised[SCREENS];
+    Prompt prompt;
+    Pager pager;
+    char message[MESSAGE_SIZE];
+    Ink message_ink;
+    double message_until; // clock_seconds
+    int64_t run, runs[8]; // looked at on live; compared
+    int run_count;
+    int help_level; // of the help that is open
+    bool dirty, quit;
+};
+
+const Screen *ui_screen(const Ui *ui);
+void ui_go(Ui *ui, ScreenId screen);
+void ui_open_run(Ui *ui, int64_t run);
+void ui_compare(Ui *ui, const int64_t *runs, int count);
+// A line at the foot for some seconds.
+void ui_say(Ui *ui, Ink ink, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void ui_fail(Ui *ui, const Error *error);
+// The wall clock in milliseconds; MPBENCH_SCREEN_CLOCK in the environment holds it still, for
+// tests.
+int64_t ui_now_ms(void);
+
+// prompt.c
+void prompt_ask(Ui *ui, const char *label, const char *text,
+                void (*done)(Ui *ui, const char *text));
+// Yes or no; `yes` is called with "".
+void prompt_confirm(Ui *ui, const char *question, void (*yes)(Ui *ui, const char *text));
+void prompt_key(Ui *ui, int key);
+void prompt_draw(Ui *ui, Area area, int *cursor_column);
+
+// pager.c; takes the text over, which is freed with free()
+void pager_show(Ui *ui, const char *title, char *text);
+void pager_close(Ui *ui);
+bool pager_request(Ui *ui, Request request); // true: taken
+void pager_draw(Ui *ui, Area area);
+
+// help.c: the page of all keys of a screen
+void help_show(Ui *ui);
+
+// command.c: the line behind ':'
+void command_ask(Ui *ui);
+
+// launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by
+// NULL.
+bool launch_worker(Ui *ui, const char *const *arguments, Error *error) MUST_CHECK;
+// The last line that a worker which ended badly within a second or two left behind; "" else.
+void launch_watch(Ui *ui);

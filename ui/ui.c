@@ -1,0 +1,367 @@
+#include "ui/ui.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/sanitize.h"
+#include "ui/glyphs.h"
+#include "ui/rune.h"
+#include "ui/screen.h"
+
+static const Screen *const screens[SCREENS] = {
+    [SCREEN_HOME] = &screen_home,
+    [SCREEN_LIVE] = &screen_live,
+    [SCREEN_COMPARE] = &screen_compare,
+    [SCREEN_FORMATS] = &screen_formats,
+};
+
+const Screen *ui_screen(const Ui *ui) {
+    return screens[ui->screen];
+}
+
+int64_t ui_now_ms(void) {
+    const char *held = getenv("MPBENCH_SCREEN_CLOCK");
+    if (held && held[0])
+        return strtoll(held, NULL, 10);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// ---- going about --------------------------------------------------------------------------------
+
+static void lay_out(Ui *ui) {
+    ui->layout =
+        layout_of(ui->screen, ui->frame.columns, ui->frame.rows, ui->maximised[ui->screen]);
+    if (ui->layout.count > 0 && !layout_find(&ui->layout, ui->focus[ui->screen]))
+        ui->focus[ui->screen] = ui->layout.panels[0].id;
+    ui->dirty = true;
+}
+
+void ui_go(Ui *ui, ScreenId screen) {
+    ui->screen = screen;
+    lay_out(ui);
+    screens[screen]->enter(ui);
+}
+
+void ui_open_run(Ui *ui, int64_t run) {
+    ui->run = run;
+    ui_go(ui, SCREEN_LIVE);
+}
+
+void ui_compare(Ui *ui, const int64_t *runs, int count) {
+    enum { MOST = sizeof ui->runs / sizeof *ui->runs };
+    ui->run_count = count < MOST ? count : MOST;
+    memcpy(ui->runs, runs, (size_t)ui->run_count * sizeof *runs);
+    ui_go(ui, SCREEN_COMPARE);
+}
+
+void ui_say(Ui *ui, Ink ink, const char *format, ...) {
+    const double seconds = 6;
+    char text[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    sanitize_line(ui->message, sizeof ui->message, text, strlen(text));
+    ui->message_ink = ink;
+    ui->message_until = clock_seconds() + seconds;
+    ui->dirty = true;
+}
+
+void ui_fail(Ui *ui, const Error *error) {
+    ui_say(ui, INK_BAD, "%s", error->text);
+}
+
+static void resize(Ui *ui) {
+    int columns, rows;
+    terminal_size(&columns, &rows);
+    Error error;
+    if (!frame_init(&ui->frame, columns, rows, &error))
+        ui_fail(ui, &error); // goes on with the size there was
+    lay_out(ui);
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+static void draw_header(Ui *ui, Area area) {
+    int column = area_text(area, 1, 0, style_bold(INK_ACCENT), "mpbench") + 2;
+    for (int i = 0; i < SCREENS; i++) {
+        bool here = i == (int)ui->screen;
+        char name[24];
+        snprintf(name, sizeof name, " %s ", screens[i]->name);
+        Style style = here ? style_bold(INK_BRIGHT) : style_of(INK_DIM);
+        style.ground = here ? GROUND_SELECTED : GROUND_PLAIN;
+        column = area_text(area, column, 0, style, name) + 1;
+    }
+    screens[ui->screen]->draw_header(ui, area_part(area, column, 0, area.width - column - 1, 1));
+}
+
+static void draw_keys(Ui *ui, Area area) {
+    int column = 1;
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
+        // The screen's own keys first, those of all screens at the end.
+        int at = 1 + (i - 1 + REQUEST_SELECT - 1) % (REQUESTS - 1);
+        const KeyBinding *binding = &ui->keymap.bindings[at];
+        if (!(binding->where & ui_screen(ui)->on) || !binding->label[0])
+            continue;
+        char key[16];
+        key_describe(binding->first, key, sizeof key);
+        if (column + text_width(key) + 1 + text_width(binding->label) > area.width)
+            continue;
+        column = area_text(area, column, 0, style_bold(INK_ACCENT), key) + 1;
+        column = area_text(area, column, 0, style_of(INK_DIM), binding->label) + 2;
+    }
+}
+
+static void draw_foot(Ui *ui, Area area, int *cursor) {
+    if (ui->prompt.open)
+        prompt_draw(ui, area, cursor);
+    else if (clock_seconds() < ui->message_until)
+        area_text_cut(area, 1, 0, area.width - 2, style_of(ui->message_ink), ui->message);
+    else
+        draw_keys(ui, area);
+}
+
+static void draw_too_small(Ui *ui, Area area) {
+    area_print(area, 0, 0, style_of(INK_WARN), "too small: %d x %d", area.width, area.height);
+    area_print(area, 0, 1, style_of(INK_TEXT), "mpbench needs %d x %d", LAYOUT_LEAST_COLUMNS,
+               LAYOUT_LEAST_ROWS);
+    area_text(area, 0, 2, style_of(INK_DIM), "q quits; runs go on");
+    (void)ui;
+}
+
+static void draw(Ui *ui) {
+    int cursor = -1;
+    ui->frame.ascii = terminal_is_ascii();
+    frame_erase(&ui->frame);
+    Area all = frame_area(&ui->frame);
+    if (ui->layout.too_small) {
+        draw_too_small(ui, all);
+    } else {
+        draw_header(ui, area_part(all, 0, 0, all.width, 1));
+        for (int i = 0; i < ui->layout.count; i++) {
+            const Panel *panel = &ui->layout.panels[i];
+            ui_screen(ui)->draw_panel(
+                ui, panel->id,
+                area_part(all, panel->column, panel->row, panel->width, panel->height),
+                panel->id == ui->focus[ui->screen]);
+        }
+        if (ui->pager.open)
+            pager_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
+        draw_foot(ui, area_part(all, 0, all.height - 1, all.width, 1), &cursor);
+    }
+    terminal_draw(&ui->frame, cursor, ui->frame.rows - 1);
+    ui->dirty = false;
+}
+
+// ---- requests of all screens --------------------------------------------------------------------
+
+static void ask_help(Ui *ui) {
+    const char *text = ui_screen(ui)->explain(ui->focus[ui->screen]);
+    if (ui->help_level == 0 && text) {
+        ui->help_level = 1;
+        pager_show(ui, panel_name(ui->focus[ui->screen]), strdup(text));
+        ui_say(ui, INK_DIM, "? again: all keys; esc: back");
+        return;
+    }
+    ui->help_level = 2;
+    help_show(ui);
+}
+
+static void back_out(Ui *ui) {
+    if (ui->maximised[ui->screen] != PANEL_NONE) {
+        ui->maximised[ui->screen] = PANEL_NONE;
+        lay_out(ui);
+    } else if (ui->screen != SCREEN_HOME) {
+        ui_go(ui, SCREEN_HOME);
+    }
+}
+
+static void maximise(Ui *ui) {
+    PanelId *maximised = &ui->maximised[ui->screen];
+    *maximised = *maximised == PANEL_NONE ? ui->focus[ui->screen] : PANEL_NONE;
+    lay_out(ui);
+}
+
+static void focus_next(Ui *ui, int by) {
+    PanelId next = layout_next(&ui->layout, ui->focus[ui->screen], by);
+    if (ui->maximised[ui->screen] != PANEL_NONE) { // the next of those that would be there
+        Layout whole = layout_of(ui->screen, ui->frame.columns, ui->frame.rows, PANEL_NONE);
+        next = layout_next(&whole, ui->focus[ui->screen], by);
+        ui->maximised[ui->screen] = next;
+    }
+    ui->focus[ui->screen] = next;
+    lay_out(ui);
+}
+
+static void turn_mouse(Ui *ui) {
+    ui->settings.mouse = !ui->settings.mouse;
+    terminal_set_mouse(ui->settings.mouse);
+    ui_say(ui, INK_TEXT, "the mouse is %s", ui->settings.mouse ? "on" : "off: select text with it");
+}
+
+static void take_common(Ui *ui, Request request) {
+    switch (request) {
+    case REQUEST_QUIT: ui->quit = true; break;
+    case REQUEST_BACK: back_out(ui); break;
+    case REQUEST_HELP: ask_help(ui); break;
+    case REQUEST_COMMAND: command_ask(ui); break;
+    case REQUEST_REDRAW: terminal_redraw(); break;
+    case REQUEST_NEXT_PANEL: focus_next(ui, 1); break;
+    case REQUEST_PREVIOUS_PANEL: focus_next(ui, -1); break;
+    case REQUEST_TO_HOME: ui_go(ui, SCREEN_HOME); break;
+    case REQUEST_TO_LIVE: ui_go(ui, SCREEN_LIVE); break;
+    case REQUEST_TO_COMPARE: ui_go(ui, SCREEN_COMPARE); break;
+    case REQUEST_TO_FORMATS: ui_go(ui, SCREEN_FORMATS); break;
+    case REQUEST_MAXIMISE: maximise(ui); break;
+    case REQUEST_MOUSE: turn_mouse(ui); break;
+    default: break;
+    }
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static void take_key(Ui *ui, int key) {
+    ui->dirty = true;
+    ui->message_until = 0;
+    if (ui->prompt.open) {
+        prompt_key(ui, key);
+        return;
+    }
+    Request request = keymap_find(&ui->keymap, key, ui_screen(ui)->on);
+    if (ui->pager.open && request != REQUEST_HELP && pager_request(ui, request))
+        return;
+    if (!ui->layout.too_small && !ui->pager.open && ui_screen(ui)->key(ui, key))
+        return;
+    if (ui->layout.too_small && request != REQUEST_QUIT)
+        return;
+    if (request == REQUEST_NONE || !ui_screen(ui)->request(ui, request))
+        take_common(ui, request);
+}
+
+static void take_mouse(Ui *ui, const Input *input) {
+    if (ui->prompt.open || ui->layout.too_small)
+        return;
+    ui->dirty = true;
+    if (ui->pager.open) {
+        bool up = input->action == MOUSE_WHEEL_UP;
+        pager_request(ui, up || input->action == MOUSE_WHEEL_DOWN ? (up ? REQUEST_UP : REQUEST_DOWN)
+                                                                  : REQUEST_BACK);
+        return;
+    }
+    if (input->row == 0) { // the names of the screens
+        int column = 1 + text_width("mpbench") + 2;
+        for (int i = 0; i < SCREENS; i++) {
+            int width = text_width(screens[i]->name) + 2;
+            if (input->column >= column && input->column < column + width)
+                ui_go(ui, (ScreenId)i);
+            column += width + 1;
+        }
+        return;
+    }
+    PanelId id = layout_at(&ui->layout, input->column, input->row);
+    const Panel *panel = layout_find(&ui->layout, id);
+    if (!panel)
+        return;
+    ui->focus[ui->screen] = id;
+    ui_screen(ui)->click(ui, id, input->column - panel->column, input->row - panel->row,
+                         input->action);
+}
+
+static void take(Ui *ui, const Input *input) {
+    switch (input->kind) {
+    case INPUT_NONE: break;
+    case INPUT_KEY: take_key(ui, input->key); break;
+    case INPUT_MOUSE: take_mouse(ui, input); break;
+    case INPUT_RESIZE: resize(ui); break;
+    case INPUT_LOST: ui->quit = true; break;
+    }
+}
+
+// ---- the loop -----------------------------------------------------------------------------------
+
+// Keys that are there already are taken before the next picture is drawn.
+static void loop(Ui *ui) {
+    const double look_every = 0.1;
+    double looked = clock_seconds(), drawn = 0;
+    while (!ui->quit && !terminal_ended_by()) {
+        double now = clock_seconds(), frame_seconds = 1.0 / fmax(1, ui->settings.frames);
+        if (ui->message_until > 0 && now >= ui->message_until) {
+            ui->message_until = 0;
+            ui->dirty = true;
+        }
+        double wait = fmax(0, looked + look_every - now);
+        if (ui->dirty)
+            wait = fmin(wait, fmax(0, drawn + frame_seconds - now));
+        Input input = terminal_read(wait);
+        take(ui, &input);
+        now = clock_seconds();
+        if (now - looked >= look_every) {
+            launch_watch(ui);
+            if (ui_screen(ui)->refresh(ui, now - looked))
+                ui->dirty = true;
+            looked = now;
+        }
+        if (ui->dirty && now - drawn >= frame_seconds) {
+            draw(ui);
+            drawn = clock_seconds();
+        }
+    }
+}
+
+static bool open_screens(Ui *ui, Error *error) {
+    for (int i = 0; i < SCREENS; i++)
+        if (!screens[i]->open(ui, error))
+            return false;
+    return true;
+}
+
+static bool open_terminal(const Ui *ui, Error *error) {
+    static const int depths[] = {-1, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
+    TerminalOptions options = {.characters = ui->settings.characters,
+                               .depth = ui->options->depth >= 0 ? ui->options->depth
+                                                                : depths[ui->settings.colors],
+                               .mouse = ui->settings.mouse};
+    return terminal_open(&options, error);
+}
+
+static bool read_settings(Ui *ui, Error *error) {
+    settings_init(&ui->settings);
+    return !ui->options->settings || settings_read(&ui->settings, ui->options->settings, error);
+}
+
+bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *error) {
+    Ui *ui = calloc(1, sizeof *ui);
+    bool done = false;
+    *signal = 0;
+    if (!ui)
+        return error_fail(error, ERROR_MEMORY, "no memory for the screen");
+    ui->host = host;
+    ui->options = options;
+    keymap_init(&ui->keymap);
+    if (!read_settings(ui, error) ||
+        !(ui->store = store_open(options->database, STORE_WRITE, error)) ||
+        !open_screens(ui, error) || !open_terminal(ui, error))
+        goto done;
+    resize(ui);
+    ui_go(ui, options->run || options->demo ? SCREEN_LIVE : SCREEN_HOME);
+    loop(ui);
+    *signal = terminal_ended_by();
+    terminal_close();
+    done = true;
+done:
+    for (int i = 0; i < SCREENS; i++)
+        if (ui->state[i])
+            screens[i]->close(ui);
+    pager_close(ui);
+    store_close(ui->store);
+    frame_clear(&ui->frame);
+    free(ui);
+    return done;
+}

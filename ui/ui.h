@@ -1,0 +1,43 @@
+// ui/ui.h: the screen. It shows what the history has, live or old, by one code path; what it makes
+// happen are rows (orders to workers, tags, notes) and processes (`mpbench run ..`, which live on
+// when the screen is closed). It knows the store, compare/ and the formats; the rest comes from its
+// host, the command line.
+#pragma once
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { UI_MOST_PARAMETERS = 24 };
+
+typedef struct UiExperiment {
+    char name[64];   // what `mpbench run` takes
+    char about[200]; // one line
+    struct {
+        char name[64], value[64]; // the default, as --set would give it
+    } parameters[UI_MOST_PARAMETERS];
+    int parameter_count;
+} UiExperiment;
+
+typedef struct UiHost { // what a room above does for the screen
+    void *context;
+    const char *program; // of the workers: this one's path
+    // The experiments that can be launched by name; the array is freed with free().
+    bool (*list_experiments)(void *context, UiExperiment **list, int *count, Error *error);
+    // The text of one, freed with free(); NULL on failure.
+    char *(*read_experiment)(void *context, const char *name, Error *error);
+    // The choices of the launch form, each ended by NULL: "fp32", "bf16", ...
+    const char *const *precisions, *const *loss_scales, *const *devices;
+} UiHost;
+
+typedef struct UiOptions {
+    const char *database; // the path of the history
+    const char *run;      // RUN to open (`mpbench watch`); NULL: home
+    const char *settings; // the path of the settings' file; NULL: none is read or written
+    bool demo;            // the history is a recording that comes with the program
+    int depth;            // a ColorDepth; -1: what the terminal has
+} UiOptions;
+
+// Takes the terminal, returns when the user is done or the terminal is gone. *signal gets the
+// number of the signal that ended it, or 0.
+bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *error) MUST_CHECK;

@@ -18,6 +18,7 @@ typedef struct Update {
     double rate;         // of the schedule
     Pass pass;
     double *squares; // LAMB: of parameter and direction, a pair a piece
+    double *moved;   // of change and parameter, a pair a piece, where they are asked for
     float *ratio;    // LAMB: one a tensor
     uint64_t *block; // stochastic rounding: where each tensor's random numbers begin
 } Update;
@@ -71,6 +72,26 @@ static void parameter_store(const Update *work, int item, int64_t at, int64_t si
     }
 }
 
+// What a stretch of one tensor became, against what it was: in fp32 where it is kept so, else as it
+// was rounded.
+static void measure(const Update *work, int item, int64_t piece, int64_t at, int64_t size,
+                    const float *before, const float *after) {
+    const View *parameter = &work->items[item].parameter;
+    float rounded[CPU_BLOCK];
+    if (parameter->format != FORMAT_FP32) {
+        cpu_load(work->device, parameter->format, cpu_at(parameter, at), rounded, size);
+        after = rounded;
+    }
+    double moved = 0, was = 0;
+    for (int64_t i = 0; i < size; i++) {
+        double change = (double)after[i] - (double)before[i];
+        moved += change * change;
+        was += (double)before[i] * (double)before[i];
+    }
+    work->moved[2 * piece] += moved;
+    work->moved[2 * piece + 1] += was;
+}
+
 static void update_stretch(const Update *work, int item, int64_t piece, int64_t at, int64_t size) {
     const UpdateItem *tensor = &work->items[item];
     const CpuMulti *table = work->table;
@@ -82,6 +103,10 @@ static void update_stretch(const Update *work, int item, int64_t piece, int64_t 
     float *m = stretch_load(work->device, &tensor->moment[0], at, size, &moment[0]);
     float *v = stretch_load(work->device, &tensor->moment[1], at, size, &moment[1]);
     float *g = stretch_load(work->device, &tensor->gradient, at, size, &gradient);
+    bool is_measured = tensor->moved && work->pass != PASS_LAMB_MOMENTS;
+    float before[CPU_BLOCK];
+    if (is_measured)
+        memcpy(before, p, (size_t)size * sizeof *before);
     if (work->pass == PASS_LAMB_MOMENTS) {
         table->lamb_moments(p, g, m, v, size, &constants, &work->squares[2 * piece],
                             &work->squares[2 * piece + 1]);
@@ -101,6 +126,8 @@ static void update_stretch(const Update *work, int item, int64_t piece, int64_t 
     }
     if (work->pass != PASS_LAMB_MOMENTS)
         parameter_store(work, item, at, size, &parameter);
+    if (is_measured)
+        measure(work, item, piece, at, size, before, p);
 }
 
 static void update_task(void *context, int64_t begin, int64_t end, int thread) {
@@ -174,6 +201,18 @@ static void lamb_ratios(const Update *work) {
     }
 }
 
+static void sum_moved(const Update *work) {
+    for (int item = 0; item < work->pieces.items; item++) {
+        double *sum = work->items[item].moved;
+        if (!sum)
+            continue;
+        sum[0] = sum[1] = 0;
+        for (int64_t i = work->pieces.first[item]; i < work->pieces.first[item + 1]; i++)
+            for (int k = 0; k < 2; k++)
+                sum[k] += work->moved[2 * i + k];
+    }
+}
+
 bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
                 const StepFlags *flags, Progress *progress, Error *error) {
     if (flags && flags->found_inf) {
@@ -185,7 +224,7 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
         most_pieces += (view_count(&items[i].parameter) + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
     size_t numbers = cpu_line(pieces_bytes_of(count));
     size_t squares = cpu_line(2 * (size_t)most_pieces * sizeof(double));
-    char *memory = device_workspace(device, 3 * numbers + squares, error);
+    char *memory = device_workspace(device, 3 * numbers + 2 * squares, error);
     if (!memory)
         return false;
     Update work = {.device = device,
@@ -196,6 +235,7 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
                    .ratio = (float *)(void *)(memory + numbers),
                    .block = (uint64_t *)(void *)(memory + 2 * numbers),
                    .squares = (double *)(void *)(memory + 3 * numbers),
+                   .moved = (double *)(void *)(memory + 3 * numbers + squares),
                    .rate = schedule_rate(&rule->schedule, progress->applied)};
     work.constants = constants_of(device, rule, items, count, flags, progress->applied);
     uint64_t block = rule->random.offset; // each tensor begins a new block
@@ -204,6 +244,9 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
         work.block[i] = block;
         block += random_blocks(view_count(&items[i].parameter));
     }
+    bool is_measured = items[0].moved != NULL;
+    if (is_measured)
+        memset(work.moved, 0, squares);
     double cost = (double)work.pieces.elements * CPU_STREAM * 2;
     if (rule->kind == OPTIMIZER_LAMB) {
         memset(work.squares, 0, squares);
@@ -213,6 +256,8 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
         work.pass = PASS_LAMB_STEP;
     }
     cpu_parallel(device, work.pieces.count, 1, cost, update_task, &work);
+    if (is_measured)
+        sum_moved(&work);
     progress->applied++;
     return true;
 }

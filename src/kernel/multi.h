@@ -54,6 +54,7 @@ typedef struct UpdateItem {
     View gradient;   // fp32, unscaled
     View moment[2];  // SGD: momentum; the others: both. data NULL where the rule has none
     View low;        // the low copy, rewritten in the same pass; data NULL: none
+    double *moved;   // device memory, |change|² and |parameter before|²; NULL in all: unasked
     float lr_factor; // of its group, times the schedule's rate
     float weight_decay;
 } UpdateItem;

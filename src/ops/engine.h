@@ -18,6 +18,19 @@ typedef struct BufferChange { // a running statistic that may have to be taken b
     Tensor *before_any; // and at the last step of any; NULL: it has not changed since
 } BufferChange;
 
+// What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
+// layers past them are not counted. Work within a layer's operations is the layer's, casts
+// included.
+typedef struct EngineProfile {
+    int layers;
+    double *seconds;     // [layers]; layer 0: outside of all
+    double cast_seconds; // of these, in casts
+    float *largest;      // [layers], of |output| on the way forward where that is fp16; NULL: not
+                         // looked at
+    double look_seconds; // spent looking
+    int depth;           // of operations within operations
+} EngineProfile;
+
 typedef struct Engine {
     Device *device;
     Tape *tape;
@@ -26,7 +39,8 @@ typedef struct Engine {
     int layer; // in force; 0: none
     uint64_t seed, random_position;
     bool walking_back;
-    BufferChange *changes; // since the last settled step
+    EngineProfile *profile; // NULL: operations are not timed
+    BufferChange *changes;  // since the last settled step
     int change_count, change_size;
     struct Scaler *scalers; // alive on this engine; a list of optim/'s
 } Engine;

@@ -4,6 +4,7 @@
 
 #include "ops/engine.h"
 #include "ops/gradient.h"
+#include "ops/profile.h"
 #include "ops/shape.h"
 
 static Format wider(Format a, Format b) {
@@ -79,6 +80,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         prepared->count = i + 1;
         if (!input)
             continue;
+        if (tensor_is_hollow(input))
+            return tensor_refuse_hollow(input, error);
         Tensor *used;
         if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
             used = input_in_format(engine, input, formats->compute, error);
@@ -194,8 +197,8 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
     return done;
 }
 
-bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
-              Tensor **outputs, Error *error) {
+static bool op_run(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                   const OpAttr *attr, Tensor **outputs, Error *error) {
     static const OpAttr no_attr;
     assert(op_table[op].inputs == VARIADIC || op_table[op].inputs == input_count);
     for (int i = 0; i < op_table[op].outputs; i++)
@@ -211,6 +214,16 @@ bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, c
     if (engine->layer && op != OP_cast)
         error_prefix(error, "%s", policy_layer(engine->policy, engine->layer)->name);
     return false;
+}
+
+bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
+              Tensor **outputs, Error *error) {
+    if (!engine->profile)
+        return op_run(engine, op, inputs, input_count, attr, outputs, error);
+    double began = profile_begin(engine);
+    bool done = op_run(engine, op, inputs, input_count, attr, outputs, error);
+    profile_end(engine, op, began, done ? outputs[0] : NULL);
+    return done;
 }
 
 // ---- short forms --------------------------------------------------------------------------------

@@ -251,13 +251,15 @@ static bool take_device_memory(Optimizer *optimizer, Error *error) {
     enum { LINE = 64 };
     _Static_assert(sizeof(StepFlags) <= LINE && sizeof(Progress) <= LINE, "a line each");
     Device *device = optimizer->engine->device;
-    size_t bytes = 2 * LINE + (size_t)optimizer->count * sizeof(GradStats);
+    size_t stats = (size_t)optimizer->count * sizeof(GradStats);
+    size_t bytes = 2 * LINE + stats + 2 * (size_t)optimizer->count * sizeof(double);
     char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
     if (!memory)
         return false;
     optimizer->flags = (StepFlags *)(void *)memory;
     optimizer->progress = (Progress *)(void *)(memory + LINE);
     optimizer->stats = (GradStats *)(void *)(memory + 2 * LINE);
+    optimizer->moved = (double *)(void *)(memory + 2 * LINE + stats);
     StepFlags flags = {.clip = 1};
     Progress progress = {0};
     device_write(device, optimizer->flags, &flags, sizeof flags);

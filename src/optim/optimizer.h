@@ -91,6 +91,15 @@ uint64_t optimizer_applied(Optimizer *optimizer);
 // Statistics of the last scan, one a parameter in order.
 void optimizer_read_stats(Optimizer *optimizer, GradStats *stats);
 
+typedef struct ParameterMove {
+    double change_squared, before_squared; // of one parameter in one update; NaN: not measured
+} ParameterMove;
+
+// The next update also measures how far it moves each parameter (this does not wait).
+void optimizer_measure(Optimizer *optimizer);
+// Of the last update that was measured, one a parameter in order.
+void optimizer_read_moves(Optimizer *optimizer, ParameterMove *moves);
+
 // ---- averages of weights ------------------------------------------------------------------------
 
 typedef struct WeightAverage WeightAverage;

@@ -29,6 +29,8 @@ struct Optimizer {
     StepFlags *flags;
     Progress *progress;
     GradStats *stats;  // [count]
+    double *moved;     // [2 * count]
+    bool measuring;    // the next update fills `moved`
     bool scanned;      // since the last step or zero_grad,
     int scanned_count; // so many gradients
     char culprit[64];

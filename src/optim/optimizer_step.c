@@ -74,6 +74,7 @@ static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gr
         update->low.data = NULL;
     else if (update->low.data != low->view.data || update->low.format != low->view.format)
         update->low = low->view;
+    update->moved = optimizer->measuring ? &optimizer->moved[2 * i] : NULL;
     optimizer->scans[item].round_to =
         optimizer->options.full_gradients ? FORMAT_FP32 : gradient_rounding(tensor);
 }
@@ -91,6 +92,8 @@ static bool gather(Optimizer *optimizer, Error *error) {
             if (!gradient)
                 return false;
         }
+        if (tensor_is_hollow(gradient))
+            return tensor_refuse_hollow(gradient, error);
         if (optimizer->item_slot[items] != i)
             item_build(optimizer, items, i);
         item_refresh(optimizer, items, i, gradient);
@@ -140,7 +143,7 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                                         optimizer->item_count, optimizer->flags,
                                         optimizer->progress, error))
         return false;
-    optimizer->scanned = false;
+    optimizer->scanned = optimizer->measuring = false;
     for (int k = 0; k < optimizer->item_count; k++) {
         Tensor *tensor = optimizer->parameters[optimizer->item_slot[k]];
         const Parameter *record = parameter_of(tensor);
@@ -203,4 +206,17 @@ void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
         device_read(optimizer->engine->device, &stats[first], &optimizer->stats[first],
                     (size_t)count * sizeof *stats);
     }
+}
+
+void optimizer_measure(Optimizer *optimizer) {
+    const double unknown = (double)NAN;
+    for (int i = 0; i < 2 * optimizer->count; i++)
+        device_write(optimizer->engine->device, &optimizer->moved[i], &unknown, sizeof unknown);
+    optimizer->measuring = true;
+}
+
+void optimizer_read_moves(Optimizer *optimizer, ParameterMove *moves) {
+    _Static_assert(sizeof *moves == 2 * sizeof *optimizer->moved, "read as they lie");
+    device_read(optimizer->engine->device, moves, optimizer->moved,
+                (size_t)optimizer->count * sizeof *moves);
 }

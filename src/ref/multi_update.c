@@ -105,9 +105,17 @@ static bool update_one(Device *device, const UpdateStep *step, const UpdateItem 
     bool has_norms = parameter_squared > 0 && direction_squared > 0;
     if (step->rule->kind == OPTIMIZER_LAMB && has_norms)
         rate *= sqrt(parameter_squared) / sqrt(direction_squared);
-    for (int64_t i = 0; i < count; i++)
-        parameter_put(step, item, i, ref_get(&item->parameter, i) - rate * direction[i],
-                      first_block);
+    double moved_squared = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double before = ref_get(&item->parameter, i);
+        parameter_put(step, item, i, before - rate * direction[i], first_block);
+        double moved = ref_get(&item->parameter, i) - before;
+        moved_squared += moved * moved;
+    }
+    if (item->moved) {
+        item->moved[0] = moved_squared;
+        item->moved[1] = parameter_squared;
+    }
     return true;
 }
 

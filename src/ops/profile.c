@@ -1,0 +1,47 @@
+#include "ops/profile.h"
+
+#include <math.h>
+
+#include "base/clock.h"
+
+double profile_begin(Engine *engine) {
+    engine->profile->depth++;
+    return clock_seconds();
+}
+
+// The largest (or smallest) value of a tensor, outside of the graph and of the profile.
+static double extreme_of(Engine *engine, OpId op, Tensor *tensor) {
+    double value = 0;
+    Tensor *found = op_one(engine, op, tensor, NULL, NULL);
+    if (!found || !tensor_item(found, &value, NULL))
+        value = 0; // a look less
+    tensor_release(found);
+    return value;
+}
+
+static void look(Engine *engine, EngineProfile *profile, Tensor *output) {
+    double began = clock_seconds();
+    bool recording = tape_set_enabled(engine->tape, false);
+    engine->profile = NULL;
+    double high = fabs(extreme_of(engine, OP_max, output));
+    double low = fabs(extreme_of(engine, OP_min, output));
+    engine->profile = profile;
+    tape_set_enabled(engine->tape, recording);
+    double largest = fmax(high, low); // leaves NaN out: the loss tells of those
+    if (largest > (double)profile->largest[engine->layer])
+        profile->largest[engine->layer] = (float)largest;
+    profile->look_seconds += clock_seconds() - began;
+}
+
+void profile_end(Engine *engine, OpId op, double began, Tensor *output) {
+    EngineProfile *profile = engine->profile;
+    double seconds = clock_seconds() - began;
+    bool is_known = engine->layer < profile->layers;
+    if (op == OP_cast)
+        profile->cast_seconds += seconds;
+    if (--profile->depth == 0 && is_known)
+        profile->seconds[engine->layer] += seconds;
+    if (profile->depth == 0 && is_known && profile->largest && output && !engine->walking_back &&
+        output->view.format == FORMAT_FP16 && tensor_count(output) > 0)
+        look(engine, profile, output);
+}

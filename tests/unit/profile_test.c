@@ -1,0 +1,104 @@
+// What is measured on sampled steps: how far updates move weights, where the time of operations
+// goes, how large what layers give becomes.
+#include "kernel/random.h"
+#include "tests/training.h"
+
+enum { WIDE = 20000 }; // more than one piece of work
+
+static void draw(float *values, uint64_t seed) {
+    for (int i = 0; i < WIDE; i++)
+        values[i] = random_uniform(random_block(seed, (uint64_t)i).word[0]) + 0.5f;
+}
+
+static void read_all(Tensor *tensor, float *values) {
+    Tensor *wide = op_cast(engine, tensor, FORMAT_FP32, &error);
+    DONE(wide && tensor_read(wide, values, &error));
+    tensor_release(wide);
+}
+
+// One step; what it should have measured, from the values before and after.
+static void check_move(Optimizer *optimizer, Tensor *weight, const float *slopes) {
+    static float before[WIDE], after[WIDE];
+    read_all(weight, before);
+    gradient_set(weight, slopes);
+    optimizer_measure(optimizer);
+    DONE(optimizer_step(optimizer, &error));
+    read_all(weight, after);
+    double moved = 0, was = 0;
+    for (int i = 0; i < WIDE; i++) {
+        moved += ((double)after[i] - (double)before[i]) * ((double)after[i] - (double)before[i]);
+        was += (double)before[i] * (double)before[i];
+    }
+    ParameterMove move;
+    optimizer_read_moves(optimizer, &move);
+    CHECK(moved > 0);
+    CHECK_NEAR(move.change_squared, moved, moved * 1e-6);
+    CHECK_NEAR(move.before_squared, was, was * 1e-6);
+}
+
+static void measured_updates_say_how_far_they_moved(void) {
+    static float start[WIDE], slopes[WIDE];
+    draw(start, 1);
+    draw(slopes, 2);
+    const Format formats[] = {FORMAT_FP32, FORMAT_BF16};
+    for (size_t f = 0; f < 2; f++)
+        for (int kind = 0; kind < OPTIMIZER_COUNT; kind++) {
+            Tensor *weight = parameter_in(formats[f], "w", WIDE, start);
+            OptimizerOptions options = options_of((OptimizerKind)kind, 0.1);
+            options.stochastic = formats[f] != FORMAT_FP32;
+            Optimizer *optimizer = optimizer_over(&options, &weight, 1);
+            check_move(optimizer, weight, slopes);
+            check_move(optimizer, weight, slopes);
+            optimizer_free(optimizer);
+            tensor_release(weight);
+        }
+}
+
+static void a_skipped_update_moves_nothing_that_is_known(void) {
+    Tensor *weight = parameter("w", 2, (float[]){1, 2});
+    Optimizer *optimizer = sgd(weight, 1);
+    gradient_set(weight, (float[]){NAN, 1});
+    optimizer_measure(optimizer);
+    DONE(optimizer_step(optimizer, &error));
+    ParameterMove move;
+    optimizer_read_moves(optimizer, &move);
+    CHECK(isnan(move.change_squared) && isnan(move.before_squared));
+    optimizer_free(optimizer);
+    tensor_release(weight);
+}
+
+static void the_time_of_operations_is_their_layers(void) {
+    double seconds[3] = {0};
+    float largest[3] = {0};
+    EngineProfile profile = {.layers = 3, .seconds = seconds, .largest = largest};
+    Tensor *x = constant(2, 2, (float[]){1, -3, 2, 0});
+    engine->layer = 1;
+    engine->profile = &profile;
+    Tensor *low = op_cast(engine, x, FORMAT_FP16, &error);
+    CHECK(seconds[1] > 0 && profile.cast_seconds == seconds[1]);
+    CHECK_NEAR(largest[1], 3, 0);
+    engine->layer = 2;
+    Tensor *sum = op_two(engine, OP_add, x, x, NULL, &error);
+    CHECK(seconds[2] > 0 && seconds[0] == 0);
+    CHECK_NEAR(largest[2], 0, 0); // fp32 is not looked at
+    engine->layer = 7;            // registered after the profile was made
+    Tensor *late = op_two(engine, OP_add, x, x, NULL, &error);
+    CHECK_INT(profile.depth, 0);
+    engine->profile = NULL;
+    engine->layer = 0;
+    tensor_release(x);
+    tensor_release(low);
+    tensor_release(sum);
+    tensor_release(late);
+}
+
+int main(void) {
+#define TEST(name) \
+    { #name, name }
+    const TrainingTest tests[] = {
+        TEST(measured_updates_say_how_far_they_moved),
+        TEST(a_skipped_update_moves_nothing_that_is_known),
+        TEST(the_time_of_operations_is_their_layers),
+    };
+    return training_run(tests, sizeof tests / sizeof *tests);
+}

@@ -9,8 +9,14 @@
 #include "ui/frame.h"
 #include "ui/theme.h"
 
+typedef enum TerminalCharacters {
+    CHARACTERS_AUTO, // by the locale
+    CHARACTERS_UTF8,
+    CHARACTERS_ASCII
+} TerminalCharacters;
+
 typedef struct TerminalOptions {
-    enum { CHARACTERS_AUTO, CHARACTERS_UTF8, CHARACTERS_ASCII } characters; // auto: by the locale
+    TerminalCharacters characters;
     int depth; // a ColorDepth; -1: what the terminal has (and NO_COLOR)
     bool mouse;
 } TerminalOptions;

@@ -324,16 +324,18 @@ static bool open_screens(Ui *ui, Error *error) {
 
 static bool open_terminal(const Ui *ui, Error *error) {
     static const int depths[] = {-1, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
-    TerminalOptions options = {.characters = ui->settings.characters,
+    TerminalOptions options = {.characters = (TerminalCharacters)ui->settings.characters,
                                .depth = ui->options->depth >= 0 ? ui->options->depth
                                                                 : depths[ui->settings.colors],
-                               .mouse = ui->settings.mouse};
+                               .mouse = ui->settings.mouse != 0};
     return terminal_open(&options, error);
 }
 
 static bool read_settings(Ui *ui, Error *error) {
+    keymap_init(&ui->keymap);
     settings_init(&ui->settings);
-    return !ui->options->settings || settings_read(&ui->settings, ui->options->settings, error);
+    return !ui->options->settings ||
+           settings_read(&ui->settings, &ui->keymap, ui->options->settings, error);
 }
 
 bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *error) {
@@ -344,7 +346,6 @@ bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *er
         return error_fail(error, ERROR_MEMORY, "no memory for the screen");
     ui->host = host;
     ui->options = options;
-    keymap_init(&ui->keymap);
     if (!read_settings(ui, error) ||
         !(ui->store = store_open(options->database, STORE_WRITE, error)) ||
         !open_screens(ui, error) || !open_terminal(ui, error))

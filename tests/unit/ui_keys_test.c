@@ -1,0 +1,121 @@
+// Keys, what they ask for, and what the user set.
+#include <unistd.h>
+
+#include "../test.h"
+#include "ui/keys.h"
+#include "ui/settings.h"
+
+static void no_key_means_two_things_on_a_screen(void) {
+    Keymap keymap;
+    keymap_init(&keymap);
+    for (int screen = ON_HOME; screen <= ON_FORMATS; screen <<= 1)
+        for (int i = 1; i < REQUESTS; i++)
+            for (int j = 1; j < i; j++) {
+                const KeyBinding *a = &keymap.bindings[i], *b = &keymap.bindings[j];
+                if (!(a->where & screen) || !(b->where & screen))
+                    continue;
+                CHECK_MESSAGE(a->first != b->first && a->first != b->second &&
+                                  (!a->second || (a->second != b->first && a->second != b->second)),
+                              "%s and %s share a key", a->name, b->name);
+            }
+}
+
+static void every_request_is_found_by_its_key_and_explained(void) {
+    Keymap keymap;
+    keymap_init(&keymap);
+    for (int i = 1; i < REQUESTS; i++) {
+        const KeyBinding *binding = &keymap.bindings[i];
+        for (int screen = ON_HOME; screen <= ON_FORMATS; screen <<= 1)
+            if (binding->where & screen)
+                CHECK_INT(keymap_find(&keymap, binding->first, screen), i);
+        CHECK_MESSAGE(strlen(binding->text) > 10, "%s has no text", binding->name);
+    }
+    CHECK_INT(keymap_find(&keymap, KEY_CODE_NONE, ON_ALL), REQUEST_NONE);
+}
+
+static void keys_are_written_and_read_back(void) {
+    Keymap keymap;
+    keymap_init(&keymap);
+    for (int i = 1; i < REQUESTS; i++) {
+        char text[16];
+        int key = keymap.bindings[i].first;
+        key_describe(key, text, sizeof text);
+        CHECK_MESSAGE(key_parse(text) == key, "%s reads as %d", text, key_parse(text));
+    }
+    CHECK_INT(key_parse("nonsense"), KEY_CODE_NONE);
+    CHECK_INT(key_parse(""), KEY_CODE_NONE);
+    CHECK_INT(key_parse("ä"), 0xE4);
+}
+
+static void settings_come_back_from_their_file(void) {
+    char path[] = "/tmp/mpbench-settings-XXXXXX";
+    close(mkstemp(path));
+    Settings settings, again;
+    Keymap keymap, keys_again;
+    Error error = {0};
+    settings_init(&settings);
+    keymap_init(&keymap);
+    for (int i = 0; i < settings_count(); i++)
+        settings_turn(&settings, i, 1);
+    CHECK(keymap_set(&keymap, "scrub_back", "("));
+    CHECK_MESSAGE(settings_write(&settings, &keymap, path, &error), "%s", error.text);
+    settings_init(&again);
+    keymap_init(&keys_again);
+    CHECK_MESSAGE(settings_read(&again, &keys_again, path, &error), "%s", error.text);
+    for (int i = 0; i < settings_count(); i++) {
+        char a[64], b[64];
+        settings_describe(&settings, i, a, sizeof a);
+        settings_describe(&again, i, b, sizeof b);
+        CHECK_TEXT(b, a);
+    }
+    CHECK_INT(keymap_find(&keys_again, '(', ON_LIVE), REQUEST_SCRUB_BACK);
+    unlink(path);
+}
+
+static void what_a_file_says_wrongly_is_named(void) {
+    static const struct {
+        const char *line, *part;
+    } cases[] = {
+        {"smothing = 0.5", "did you mean smoothing"},
+        {"colors = \"pink\"", "auto true 256"},
+        {"frames = 1000", "from 1 to 60"},
+        {"frames", "name = value"},
+        {"key.fly = \"x\"", "no such request"},
+        {"smoothing = nan", "from 0 to"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[] = "/tmp/mpbench-settings-XXXXXX";
+        FILE *file = fdopen(mkstemp(path), "w");
+        fprintf(file, "-- a comment\nmouse = true -- another\n%s\n", cases[i].line);
+        fclose(file);
+        Settings settings;
+        Keymap keymap;
+        Error error = {0};
+        settings_init(&settings);
+        keymap_init(&keymap);
+        CHECK(!settings_read(&settings, &keymap, path, &error));
+        CHECK_CONTAINS(error.text, cases[i].part);
+        CHECK_CONTAINS(error.text, ":3: ");
+        unlink(path);
+    }
+}
+
+static void a_missing_file_leaves_what_is_usual(void) {
+    Settings settings;
+    Keymap keymap;
+    Error error;
+    settings_init(&settings);
+    keymap_init(&keymap);
+    CHECK(settings_read(&settings, &keymap, "/nonexistent/mpbench", &error));
+    CHECK_INT(settings.frames, 20);
+}
+
+int main(void) {
+    RUN_TEST(no_key_means_two_things_on_a_screen);
+    RUN_TEST(every_request_is_found_by_its_key_and_explained);
+    RUN_TEST(keys_are_written_and_read_back);
+    RUN_TEST(settings_come_back_from_their_file);
+    RUN_TEST(what_a_file_says_wrongly_is_named);
+    RUN_TEST(a_missing_file_leaves_what_is_usual);
+    return test_end();
+}

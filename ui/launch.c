@@ -1,0 +1,101 @@
+// Workers: `mpbench run ..` in a session of their own, which the screen's end does not touch.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "ui/screen.h"
+
+enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 128 };
+
+// Watched until it is clear that they run: a worker that ends soon, and badly, says why on its
+// standard error, which nobody sees.
+static struct Worker {
+    pid_t pid;
+    int errors; // the reading end of its standard error
+} workers[MOST_WORKERS];
+
+static void become_worker(const Ui *ui, const char *const *arguments, int errors) {
+    const char *list[MOST_ARGUMENTS + 4];
+    int count = 0;
+    list[count++] = ui->host->program;
+    for (; *arguments && count < MOST_ARGUMENTS; arguments++)
+        list[count++] = *arguments;
+    list[count++] = "--db";
+    list[count++] = ui->options->database;
+    list[count] = NULL;
+    setsid();
+    int nothing = open("/dev/null", O_RDWR);
+    dup2(nothing, STDIN_FILENO);
+    dup2(nothing, STDOUT_FILENO);
+    dup2(errors, STDERR_FILENO);
+    signal(SIGPIPE, SIG_IGN); // it writes on when the screen is closed
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execv(ui->host->program, (char *const *)list);
+    _exit(127);
+}
+
+bool launch_worker(Ui *ui, const char *const *arguments, Error *error) {
+    int ends[2];
+    struct Worker *worker = NULL;
+    for (int i = 0; i < MOST_WORKERS && !worker; i++)
+        if (workers[i].pid == 0)
+            worker = &workers[i];
+    if (!worker)
+        return error_fail(error, ERROR_FAILED,
+                          "%d runs were started here and still go; wait for "
+                          "one to end, or stop one with S",
+                          MOST_WORKERS);
+    if (pipe(ends) != 0)
+        return error_fail(error, ERROR_FAILED, "cannot start a run: %s", strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pid_t pid = fork();
+    if (pid == 0)
+        become_worker(ui, arguments, ends[1]);
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return error_fail(error, ERROR_FAILED, "cannot start a run: %s; close other programs",
+                          strerror(errno));
+    }
+    *worker = (struct Worker){pid, ends[0]};
+    return true;
+}
+
+// What it wrote is read all the time: a full pipe would hold the worker up.
+static void drain(const struct Worker *worker, char *last, size_t size) {
+    char text[4096];
+    for (ssize_t length; (length = read(worker->errors, text, sizeof text - 1)) > 0;) {
+        text[length] = 0;
+        char *line = strstr(text, "mpbench: ");
+        if (line)
+            snprintf(last, size, "%.*s", (int)strcspn(line, "\n"), line);
+    }
+}
+
+void launch_watch(Ui *ui) {
+    for (int i = 0; i < MOST_WORKERS; i++) {
+        struct Worker *worker = &workers[i];
+        if (worker->pid == 0)
+            continue;
+        char last[MESSAGE_SIZE] = "";
+        drain(worker, last, sizeof last);
+        int status;
+        if (waitpid(worker->pid, &status, WNOHANG) != worker->pid)
+            continue;
+        drain(worker, last, sizeof last);
+        close(worker->errors);
+        worker->pid = 0;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            ui_say(ui, INK_BAD, "%s", last[0] ? last : "the run ended badly; mpbench show @last");
+    }
+}

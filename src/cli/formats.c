@@ -1,13 +1,11 @@
 // `mpbench formats`: what each format is made of, or what each makes of a number.
 #include <math.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "number/describe.h"
-#include "number/expression.h"
 
 static const Format shown[] = {FORMAT_FP32, FORMAT_TF32, FORMAT_BF16, FORMAT_FP16,
                                FORMAT_E4M3, FORMAT_E5M2, FORMAT_INT8};
@@ -96,39 +94,7 @@ static void write_format(JsonWriter *json, Format format) {
 
 // ---- what a format makes of a number ------------------------------------------------------------
 
-typedef struct Answer {
-    Description of;    // the value that was computed in the format
-    double exact;      // in double
-    double error;      // value - exact; 0 when either is not finite
-    const char *event; // what happened
-} Answer;
-
-static bool same_number(double a, double b) {
-    return a == b || (isnan(a) && isnan(b));
-}
-
-// Every step of an expression is rounded, so that the result may differ from the exact one rounded.
-static bool answer(const char *text, Format format, Answer *out, Error *error) {
-    double value;
-    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_SATURATES, &out->exact, error) ||
-        !expression_evaluate(text, format, OVERFLOW_SATURATES, &value, error))
-        return error_prefix(error, "formats: %.80s", text);
-    out->of = describe_number(format, value, OVERFLOW_SATURATES);
-    Description rounded_once = describe_number(format, out->exact, OVERFLOW_SATURATES);
-    if (same_number(value, rounded_once.value))
-        out->event = describe_rounding_name(rounded_once.rounding);
-    else if (value == 0)
-        out->event = "flushed to zero on the way";
-    else if (!isfinite(value))
-        out->event = "overflowed on the way";
-    else
-        out->event = "rounded on the way";
-    bool is_finite = isfinite(value) && isfinite(out->exact);
-    out->error = is_finite ? value - out->exact : 0;
-    return true;
-}
-
-static void print_answer(const Terminal *terminal, const Answer *row, bool wide) {
+static void print_answer(const Terminal *terminal, const ExpressionResult *row, bool wide) {
     const Description *of = &row->of;
     char bits[64], between[2 * TEXT_SIZE + 8] = "";
     snprintf(bits, sizeof bits, "%s%s%s%s%s", of->sign, of->sign[0] ? " " : "", of->exponent,
@@ -142,13 +108,12 @@ static void print_answer(const Terminal *terminal, const Answer *row, bool wide)
         text_number(above, of->above, digits);
     if (of->has_below || of->has_above)
         snprintf(between, sizeof between, "%s .. %s", below, above);
-    bool is_bad = strcmp(row->event, "exact") != 0 && strncmp(row->event, "rounded", 7) != 0;
     const char *plain = terminal_style(terminal, STYLE_NONE);
     printf("%s%-5s  %-34s  %-10s  %-16.9g%s", terminal_format_color(terminal, of->format),
            format_name(of->format), bits, of->hex, of->value, plain);
     if (wide)
         printf("  %s%-34s%s", terminal_style(terminal, STYLE_DIM), between, plain);
-    printf("  %s%s", is_bad ? terminal_style(terminal, STYLE_BAD) : "", row->event);
+    printf("  %s%s", row->is_bad ? terminal_style(terminal, STYLE_BAD) : "", row->event);
     if (of->is_subnormal)
         printf(", subnormal");
     if (row->error != 0)
@@ -163,8 +128,8 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
     int width = terminal_width(terminal);
     bool wide = width == 0 || width >= WIDE;
     for (int i = 0; i < SHOWN_COUNT; i++) {
-        Answer row;
-        if (!answer(text, shown[i], &row, error))
+        ExpressionResult row;
+        if (!describe_expression(text, shown[i], &row, error))
             return false;
         if (i == 0) {
             printf("%s", terminal_style(terminal, STYLE_STRONG));
@@ -194,7 +159,7 @@ static void write_known(JsonWriter *json, const char *key, double value, bool is
         json_null(json);
 }
 
-static void write_answer(JsonWriter *json, const Answer *row) {
+static void write_answer(JsonWriter *json, const ExpressionResult *row) {
     const Description *of = &row->of;
     json_begin_object(json);
     write_text(json, "format", format_name(of->format));
@@ -213,9 +178,9 @@ static void write_answer(JsonWriter *json, const Answer *row) {
 }
 
 static bool write_answers(JsonWriter *json, const char *text, Error *error) {
-    Answer rows[SHOWN_COUNT];
+    ExpressionResult rows[SHOWN_COUNT];
     for (int i = 0; i < SHOWN_COUNT; i++)
-        if (!answer(text, shown[i], &rows[i], error))
+        if (!describe_expression(text, shown[i], &rows[i], error))
             return false;
     json_begin_object(json);
     write_text(json, "expression", text);
@@ -232,9 +197,9 @@ static bool write_answers(JsonWriter *json, const char *text, Error *error) {
 // ---- the command --------------------------------------------------------------------------------
 
 static bool check_expressions(const Cli *cli, Error *error) {
-    Answer unused;
+    ExpressionResult unused;
     for (int i = 0; i < cli->operand_count; i++)
-        if (!answer(cli->operands[i], FORMAT_FP32, &unused, error))
+        if (!describe_expression(cli->operands[i], FORMAT_FP32, &unused, error))
             return false;
     return true;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "number/expression.h"
+
 const char *describe_rounding_name(Rounding rounding) {
     static const char *const names[ROUNDING_COUNT] = {
         [ROUNDING_EXACT] = "exact",
@@ -127,4 +129,32 @@ Description describe_number(Format format, double asked, Overflow overflow) {
     write_pattern(&description, info);
     find_neighbours(&description, info);
     return description;
+}
+
+// ---- expressions --------------------------------------------------------------------------------
+
+static bool same_number(double a, double b) {
+    return a == b || (isnan(a) && isnan(b));
+}
+
+bool describe_expression(const char *text, Format format, ExpressionResult *result, Error *error) {
+    double value;
+    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_SATURATES, &result->exact, error) ||
+        !expression_evaluate(text, format, OVERFLOW_SATURATES, &value, error))
+        return error_prefix(error, "formats: %.80s", text);
+    result->of = describe_number(format, value, OVERFLOW_SATURATES);
+    Description once = describe_number(format, result->exact, OVERFLOW_SATURATES);
+    bool same = same_number(value, once.value);
+    if (same)
+        result->event = describe_rounding_name(once.rounding);
+    else if (value == 0)
+        result->event = "flushed to zero on the way";
+    else if (!isfinite(value))
+        result->event = "overflowed on the way";
+    else
+        result->event = "rounded on the way";
+    result->is_bad = same ? once.rounding > ROUNDING_ROUNDED : value == 0 || !isfinite(value);
+    bool is_finite = isfinite(value) && isfinite(result->exact);
+    result->error = is_finite ? value - result->exact : 0;
+    return true;
 }

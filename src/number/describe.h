@@ -4,6 +4,7 @@
 // thread. FORMAT_FP64 cannot be described.
 #pragma once
 
+#include "base/error.h"
 #include "number/format.h"
 
 typedef enum Rounding {
@@ -35,3 +36,15 @@ Description describe_number(Format format, double asked, Overflow overflow);
 
 // "exact", "rounded", "flushed to zero", ...
 const char *describe_rounding_name(Rounding rounding);
+
+typedef struct ExpressionResult {
+    Description of;    // the value that was computed in the format
+    double exact;      // in double
+    double error;      // value - exact; 0 when either is not finite
+    const char *event; // what happened: "rounded on the way", "flushed to zero", ...
+    bool is_bad;       // more than rounding
+} ExpressionResult;
+
+// What `text` (expression.h) comes to when every step of it is computed in `format`, which may
+// differ from the exact result rounded once.
+bool describe_expression(const char *text, Format format, ExpressionResult *result, Error *error);

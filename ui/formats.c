@@ -64,14 +64,11 @@ static void turn_bit(Ui *ui) {
     int top = format == FORMAT_TF32 ? 31 : count - 1;
     char text[TEXT_SIZE];
     double value = format_decode(format, bits ^ ((uint32_t)1 << (top - lab->bit)));
-    snprintf(text, sizeof text,
-             isfinite(value) ? "%.17g"
-             : isnan(value)  ? "nan"
-                             : "%sinf",
-             isfinite(value) ? value : 0);
     if (isinf(value))
         snprintf(text, sizeof text, "%sinf", value < 0 ? "-" : "");
-    else if (isfinite(value))
+    else if (isnan(value)) // of either sign
+        snprintf(text, sizeof text, "nan");
+    else
         snprintf(text, sizeof text, "%.17g", value);
     take_text(ui, text);
 }

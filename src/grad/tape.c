@@ -252,6 +252,7 @@ static bool add_in_place(Tensor *target, const Tensor *addend, Error *error) {
     call.input[0] = target->view;
     call.input[1] = addend->view;
     call.output[0] = target->view;
+    tensor_date(target);
     return device_run(tensor_device(target), &call, error);
 }
 

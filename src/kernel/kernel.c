@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernel/allocator.h"
+#include "kernel/replay.h"
 
 const OpInfo op_table[OP_COUNT] = {
 #define OP(name, inputs, outputs, class, family, gradient, layout, text) \
@@ -63,6 +64,8 @@ void device_close(Device *device) {
     if (!device)
         return;
     device_synchronize(device);
+    if (device->replay)
+        device_end_replay(device);
     allocator_free(device->allocator);
     device->backend->close(device);
     free(device);

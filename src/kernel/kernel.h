@@ -66,13 +66,16 @@ typedef enum MemoryPurpose {
 typedef struct Backend Backend;
 typedef struct Allocator Allocator;       // kernel/allocator.h
 typedef struct MultiKernels MultiKernels; // kernel/multi.h
+typedef struct DeviceReplay DeviceReplay; // kernel/replay.h
 
 typedef struct Device {
     const Backend *backend;
     void *state; // the backend's own
     Allocator *allocator;
     int threads;
-    char name[96]; // of the hardware
+    char name[96];        // of the hardware
+    DeviceReplay *replay; // NULL: it computes
+    bool late;            // the first step is over: a checkpoint holds what is made from now on
 } Device;
 
 typedef struct KernelCall {

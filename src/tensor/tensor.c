@@ -16,7 +16,12 @@ static Storage *storage_new(Device *device, size_t bytes, MemoryPurpose purpose,
         free(storage);
         return NULL;
     }
-    *storage = (Storage){.references = 1, .device = device, .data = data, .bytes = bytes};
+    *storage = (Storage){.references = 1,
+                         .device = device,
+                         .data = data,
+                         .bytes = bytes,
+                         .late = device->late,
+                         .hollow = device->replay != NULL};
     return storage;
 }
 
@@ -104,7 +109,20 @@ Tensor *tensor_copy_as(const Tensor *tensor, Format format, MemoryPurpose purpos
     return copy;
 }
 
+bool tensor_refuse_hollow(const Tensor *tensor, Error *error) {
+    char text[96];
+    tensor_describe(tensor, text, sizeof text);
+    return error_fail(
+        error, ERROR_FAILED,
+        "%s: this tensor was made before the checkpoint that the run resumed from and "
+        "is not in it; keep it as a field of a module that run:model knows, or "
+        "resume with --weights-only",
+        text);
+}
+
 bool tensor_read(const Tensor *tensor, void *host, Error *error) {
+    if (tensor_is_hollow(tensor))
+        return tensor_refuse_hollow(tensor, error);
     Device *device = tensor_device(tensor);
     size_t bytes = (size_t)tensor_count(tensor) * format_table[tensor->view.format].bytes;
     if (view_is_dense(&tensor->view)) {
@@ -127,6 +145,8 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
             error, ERROR_USAGE,
             "item: one element wanted, the tensor is %s; use :table() or reduce it first", text);
     }
+    if (tensor_is_hollow(tensor))
+        return tensor_refuse_hollow(tensor, error);
     union {
         double f64;
         float f32;

@@ -1,0 +1,104 @@
+#include "kernel/replay.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/multi.h"
+
+struct DeviceReplay {
+    const Backend *real;
+    Backend backend;
+    Kernel kernels[OP_COUNT];
+};
+
+static bool no_kernel(Device *device, const KernelCall *call, Error *error) {
+    (void)device, (void)call, (void)error;
+    return true;
+}
+
+static void no_write(Device *device, void *target, const void *host, size_t bytes) {
+    (void)device, (void)target, (void)host, (void)bytes;
+}
+
+static void read_zeros(Device *device, void *host, const void *source, size_t bytes) {
+    (void)device, (void)source;
+    memset(host, 0, bytes);
+}
+
+static bool no_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
+                    StepFlags *flags, Error *error) {
+    (void)device, (void)items, (void)count, (void)scale, (void)flags, (void)error;
+    return true;
+}
+
+static bool no_clip_norm(Device *device, double limit, StepFlags *flags, Error *error) {
+    (void)device, (void)limit, (void)flags, (void)error;
+    return true;
+}
+
+static bool no_clip_value(Device *device, const View *gradients, int count, float limit,
+                          Error *error) {
+    (void)device, (void)gradients, (void)count, (void)limit, (void)error;
+    return true;
+}
+
+static bool no_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
+                      const StepFlags *flags, Progress *progress, Error *error) {
+    (void)device, (void)rule, (void)items, (void)count, (void)flags, (void)progress, (void)error;
+    return true;
+}
+
+static bool no_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
+                            const StepFlags *const *flags, int count, Error *error) {
+    (void)device, (void)rule, (void)state, (void)flags, (void)count, (void)error;
+    return true;
+}
+
+static bool no_restore(Device *device, const View *target, const View *source, int count,
+                       const StepFlags *flags, Error *error) {
+    (void)device, (void)target, (void)source, (void)count, (void)flags, (void)error;
+    return true;
+}
+
+static bool no_average(Device *device, const View *average, const View *parameter, int count,
+                       double decay, const StepFlags *flags, Error *error) {
+    (void)device, (void)average, (void)parameter, (void)count, (void)decay, (void)flags;
+    (void)error;
+    return true;
+}
+
+static const MultiKernels no_multi = {
+    .scan = no_scan,
+    .clip_norm = no_clip_norm,
+    .clip_value = no_clip_value,
+    .update = no_update,
+    .scale_update = no_scale_update,
+    .restore = no_restore,
+    .average = no_average,
+};
+
+bool device_begin_replay(Device *device, Error *error) {
+    assert(!device->replay);
+    DeviceReplay *replay = calloc(1, sizeof *replay);
+    if (!replay)
+        return error_fail(error, ERROR_MEMORY, "no memory to replay the script");
+    replay->real = device->backend;
+    replay->backend = *device->backend;
+    for (int i = 0; i < OP_COUNT; i++)
+        replay->kernels[i] = device->backend->kernels[i] ? no_kernel : NULL;
+    replay->backend.kernels = replay->kernels;
+    replay->backend.multi = &no_multi;
+    replay->backend.write = no_write;
+    replay->backend.read = read_zeros;
+    device->replay = replay;
+    device->backend = &replay->backend;
+    return true;
+}
+
+void device_end_replay(Device *device) {
+    assert(device->replay);
+    device->backend = device->replay->real;
+    free(device->replay);
+    device->replay = NULL;
+}

@@ -1,7 +1,7 @@
 -- fashion_cnn: a small convolutional network on Fashion-MNIST: the first thing to compare in fp32
 -- and mixed precision.
 --
--- Two convolutions, one pooling, two linear layers; about 91.5 % after three epochs in any format.
+-- Two convolutions, one pooling, two linear layers; about 90.5 % after three epochs in any format.
 -- The rate falls to nothing over the run: at a constant one the accuracy of neighbouring steps differs
 -- by up to two points, more than what formats do to it.
 -- Needs Debian's dataset-fashion-mnist.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "ui/glyphs.h"
 #include "ui/rune.h"
 
@@ -133,6 +134,12 @@ int area_text_cut(Area area, int column, int row, int width, Style style, const 
     }
     area_put(area, at, row, style, GLYPH_ELLIPSIS);
     return at + 1;
+}
+
+int area_outside(Area area, int column, int row, int width, Style style, const char *text) {
+    char clean[2048]; // longer than any line that the history keeps
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    return area_text_cut(area, column, row, width, style, clean);
 }
 
 void area_text_right(Area area, int column, int row, Style style, const char *text) {

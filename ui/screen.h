@@ -83,6 +83,7 @@ struct Ui {
     int run_count;
     int help_level; // of the help that is open
     bool dirty, quit;
+    bool look_now; // refresh before the next picture: a key changed what is looked at
 };
 
 const Screen *ui_screen(const Ui *ui);

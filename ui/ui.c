@@ -302,8 +302,10 @@ static void loop(Ui *ui) {
         Input input = terminal_read(wait);
         take(ui, &input);
         now = clock_seconds();
-        if (now - looked >= look_every) {
+        bool is_due = ui->dirty && now - drawn >= frame_seconds;
+        if (now - looked >= look_every || (ui->look_now && is_due)) {
             launch_watch(ui);
+            ui->look_now = false;
             if (ui_screen(ui)->refresh(ui, now - looked))
                 ui->dirty = true;
             looked = now;

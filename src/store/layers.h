@@ -18,12 +18,12 @@ typedef struct LayerSample { // one layer over `width` steps from `step` on
     bool bins_are_scaled;
 } LayerSample;
 
-// In memory, steps in order; `layer` indexes the record's layers. Consecutive samples are merged
-// where they come faster than rows are cheap.
+// In memory, steps in order; `layer` (0 .. 4095) indexes the record's layers. The first 256 steps
+// are rows, later ones while about 10 come in a second; else there are the sums over 8, 64, ...
+// steps. series_flush writes them too. A resume inside a sum whose parts were not rows begins it
+// anew.
 bool layers_add(SeriesWriter *writer, int layer, const LayerSample *sample,
                 Error *error) MUST_CHECK;
-// Part of series_flush: both are written by it.
-
 // The samples of a layer over a window, as store_read_series.
 bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_t to, int most,
                       LayerSample **samples, int *count, Error *error) MUST_CHECK;
@@ -31,5 +31,6 @@ bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_
 // where there is none. `samples` has room for `count`.
 bool store_read_layers_at(Store *store, int64_t run, int64_t step, LayerSample *samples, int count,
                           Error *error) MUST_CHECK;
-// Adds b, which follows a, to a.
+// Adds b, which follows a, to a. Counts and bins add up (bins are halved alike where they would not
+// fit), update_ratio and seconds are means over the steps that have one, the precision is b's.
 void layer_sample_merge(LayerSample *a, const LayerSample *b);

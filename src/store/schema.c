@@ -129,6 +129,7 @@ const char *const schema_statements[] = {
     "  after INTEGER NOT NULL, -- its first step is after this one\n"
     "  why TEXT NOT NULL CHECK (why IN ('start', 'resume', 'fork')),\n"
     "  began_ms INTEGER NOT NULL,\n"
+    "  flushes INTEGER NOT NULL DEFAULT 0, -- by which its writer knows what was committed\n"
     "  PRIMARY KEY (run, segment)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE series (\n"
@@ -143,7 +144,7 @@ const char *const schema_statements[] = {
     "  segment INTEGER NOT NULL,\n"
     "  value REAL, -- NULL when it is not finite\n"
     "  kind TEXT NOT NULL DEFAULT 'finite' CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
-    "  PRIMARY KEY (series, step, segment)\n"
+    "  PRIMARY KEY (series, segment, step)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE buckets ( -- the same, summed up over 8, 64, 512, ... steps\n"
     "  series INTEGER NOT NULL REFERENCES series ON DELETE CASCADE,\n"
@@ -159,7 +160,7 @@ const char *const schema_statements[] = {
     "  least REAL,\n"
     "  mean REAL,\n"
     "  largest REAL,\n"
-    "  PRIMARY KEY (series, width, step, segment)\n"
+    "  PRIMARY KEY (series, width, segment, step)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE layer_samples ( -- true gradients of a layer over `width` steps\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
@@ -182,7 +183,7 @@ const char *const schema_statements[] = {
     "  update_ratio REAL, -- |change of the weights| / |weights|\n"
     "  seconds REAL, -- of a step, spent in the layer\n"
     "  histogram BLOB NOT NULL, -- docs/history.md: counts of exponents 2^-64 .. 2^63\n"
-    "  PRIMARY KEY (run, layer, level, step, segment)\n"
+    "  PRIMARY KEY (run, layer, level, segment, step)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE events ( -- single rows, never summed up\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"

@@ -17,19 +17,26 @@ enum { SERIES_NAME_SIZE = 64 };
 
 typedef struct SeriesWriter SeriesWriter;
 
-// Begins a segment of the run after step `from` (0: at the start) and supersedes what came later.
-// `why`: "start", "resume", "fork".
+// Begins a segment of the run after step `from` (0: at the start, all of before is superseded) and
+// supersedes what came later. `why`: "start", "resume", "fork". In a transaction of its own, or the
+// caller's; when that is undone the writer is of no use.
 SeriesWriter *series_writer_new(Store *store, int64_t run, int64_t from, const char *why,
                                 Error *error);
 void series_writer_free(SeriesWriter *writer); // without writing
 int series_writer_segment(const SeriesWriter *writer);
 
-// In memory: steps of one series come in order. `name` is kept.
+// In memory: steps of one series come in order, from 0 or after `from`; the same step again
+// replaces its value. A run has up to 256 series. `name` is copied.
 bool series_add(SeriesWriter *writer, const char *name, int64_t step, double value,
                 Error *error) MUST_CHECK;
 // Rows since the last call, `seconds` ago, which decides whether points are cheap. Buckets that are
 // not full yet are written too, and written over later, so that what was flushed is complete. Call
-// it in a transaction.
+// it in a transaction, once. What it wrote is let go when the next call finds it committed: after a
+// transaction that failed or was undone the next call writes it again. What waits is bounded: more
+// than 8,192 points of a series leave coarser buckets only.
+//
+// A resume goes on exactly after a step at which a flush was made (that of a checkpoint) or up to
+// which every point is a row. Elsewhere, the points of a bucket that were never rows are left out.
 bool series_flush(SeriesWriter *writer, double seconds, Error *error) MUST_CHECK;
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -54,7 +61,8 @@ typedef struct SeriesPoint { // a point (width 1) or a bucket
 
 // Points of the steps from .. to, both included, in order, not many more than `most` of them: the
 // finest level that fits. most 0: the finest there is. The array is the caller's to free; no point
-// is no error. `seconds` gives the time of a step, see store_step_times.
+// is no error. Where the points of a part of the window came too fast to be rows, that part has the
+// finest buckets there are.
 bool store_read_series(Store *store, int64_t run, const char *name, int64_t from, int64_t to,
                        int most, SeriesPoint **points, int *count, Error *error) MUST_CHECK;
 

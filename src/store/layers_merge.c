@@ -1,0 +1,79 @@
+// Samples of layers, added up.
+#include <math.h>
+#include <string.h>
+
+#include "store/series_private.h"
+
+static int64_t add(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+// How many times the counts are smaller than they were, as a power of two: the number of elements
+// that they stand for is known exactly.
+static int scaled_by(const LayerSample *sample) {
+    double counted = 0;
+    for (int i = 0; i < LAYER_BINS; i++)
+        counted += sample->bins[i];
+    double there =
+        (double)sample->count - (double)sample->zeros - (double)sample->nans - (double)sample->infs;
+    if (!sample->bins_are_scaled || !(counted > 0) || !(there > counted))
+        return 0;
+    double power = round(log2(there / counted));
+    return power < 31 ? (int)power : 31;
+}
+
+static void merge_bins(LayerSample *a, const LayerSample *b) {
+    if (!a->bins_are_scaled && !b->bins_are_scaled) {
+        uint64_t overflow = 0;
+        for (int i = 0; i < LAYER_BINS; i++)
+            overflow |= (uint64_t)a->bins[i] + b->bins[i];
+        if (overflow <= UINT32_MAX) {
+            for (int i = 0; i < LAYER_BINS; i++)
+                a->bins[i] += b->bins[i];
+            return;
+        }
+    }
+    int a_power = scaled_by(a), b_power = scaled_by(b);
+    int power = a_power > b_power ? a_power : b_power;
+    uint64_t sums[LAYER_BINS], largest = 0;
+    for (int i = 0; i < LAYER_BINS; i++) {
+        sums[i] = ((uint64_t)a->bins[i] >> (power - a_power)) +
+                  ((uint64_t)b->bins[i] >> (power - b_power));
+        largest = sums[i] > largest ? sums[i] : largest;
+    }
+    int halvings = largest > UINT32_MAX ? 1 : 0;
+    for (int i = 0; i < LAYER_BINS; i++)
+        a->bins[i] = (uint32_t)(sums[i] >> halvings);
+    a->bins_are_scaled = true;
+}
+
+// The mean of two readings of which either may be missing.
+static double mean_of(double a, int64_t a_width, double b, int64_t b_width) {
+    if (isnan(a))
+        return b;
+    if (isnan(b))
+        return a;
+    double part = (double)b_width / ((double)a_width + (double)b_width);
+    return a * (1 - part) + b * part;
+}
+
+void layer_sample_merge(LayerSample *a, const LayerSample *b) {
+    merge_bins(a, b); // while the numbers of elements are still each one's own
+    a->count = add(a->count, b->count);
+    a->zeros = add(a->zeros, b->zeros);
+    a->nans = add(a->nans, b->nans);
+    a->infs = add(a->infs, b->infs);
+    a->flushed = add(a->flushed, b->flushed);
+    a->subnormal = add(a->subnormal, b->subnormal);
+    a->overflowed = add(a->overflowed, b->overflowed);
+    a->largest = fmax(a->largest, b->largest);
+    a->sum += b->sum;
+    a->sum_squares += b->sum_squares;
+    a->update_ratio = mean_of(a->update_ratio, a->width, b->update_ratio, b->width);
+    a->seconds = mean_of(a->seconds, a->width, b->seconds, b->width);
+    memcpy(a->precision, b->precision, sizeof a->precision);
+    int64_t end = add(b->step, b->width);
+    if (end - a->step > a->width)
+        a->width = end - a->step;
+}

@@ -53,7 +53,7 @@ bool query_begin(Query *query, Store *store, const char *sql, Error *error) {
         }
         *slot = (StoreStatement){hash, statement};
     }
-    if (!sqlite3_stmt_readonly(statement)) {
+    if (!sqlite3_stmt_readonly(statement) && strncmp(sql, "PRAGMA ", 7) != 0) {
         if (store->is_broken)
             return error_fail(error, ERROR_HISTORY,
                               "%s: a write to it failed before, so nothing more is written; look "

@@ -137,6 +137,10 @@ static bool open_connection(Store *store, Error *error) {
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         sqlite3_db_config(store->db, settings[i].option, settings[i].value, NULL);
+    return true;
+}
+
+static bool tune_connection(Store *store, Error *error) {
     return store_execute(store,
                          "PRAGMA synchronous=FULL; PRAGMA cell_size_check=1; PRAGMA mmap_size=0;"
                          "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8000",
@@ -226,7 +230,8 @@ static bool open_file(Store *store, const StoreOptions *options, Error *error) {
         return false;
     if (!exists && !place_make(store->path, error))
         return false;
-    if (!open_connection(store, error) || !check_header(store, &is_empty, error))
+    if (!open_connection(store, error) || !check_header(store, &is_empty, error) ||
+        !tune_connection(store, error))
         return false;
     if (is_empty && store->mode == STORE_READ)
         return error_fail(error, ERROR_HISTORY,

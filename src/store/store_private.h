@@ -24,6 +24,7 @@
 
 #include "store/record.h"
 #include "store/store.h"
+#include "store/worker.h"
 
 enum { STORE_MOST_STATEMENTS = 192, STORE_RECORD_LISTS = 6 };
 
@@ -153,3 +154,61 @@ bool journal_set_mode(Store *store, Error *error) MUST_CHECK;
 const char *place_network_name(long type, const char *fuse);
 bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) MUST_CHECK;
 bool place_make(const char *path, Error *error) MUST_CHECK; // the folders and the empty file
+
+// ---- rows of runs -------------------------------------------------------------------------------
+
+// run_rows.c: "SELECT ... FROM runs LEFT JOIN workers", to which a WHERE or ORDER BY is added. The
+// columns of runs may be named; `room` is what `sql` holds.
+enum { RUN_SQL_SIZE = 2048 };
+void run_rows_select(char sql[RUN_SQL_SIZE], const char *rest);
+// Fills all but the lists from the current row. The status is settled by liveness.
+void run_rows_get(Query *query, RunRecord *record, const WorkerId *here);
+bool run_rows_insert(Store *store, RunRecord *record, Error *error) MUST_CHECK; // sets the id
+bool run_rows_update(Store *store, const RunRecord *record, Error *error) MUST_CHECK;
+
+// run_lists.c
+bool run_lists_write(Store *store, const RunRecord *record, Error *error) MUST_CHECK;
+bool run_lists_read(Store *store, RunRecord *record, Error *error) MUST_CHECK;
+
+// Runs from the newest to the oldest, with metrics, until `use` says that it is enough. `use` may
+// take the record's lists away (leaving {0}).
+typedef struct RunVisitor {
+    void *context;
+    bool (*use)(void *context, RunRecord *record, bool *enough, Error *error);
+} RunVisitor;
+bool store_visit_runs(Store *store, const RunVisitor *visitor, Error *error) MUST_CHECK;
+
+// filter.c
+typedef struct FilterWord FilterWord;
+typedef struct Filter {
+    FilterWord *words;
+    int count;
+} Filter;
+bool filter_parse(Filter *filter, const char *words, Error *error) MUST_CHECK;
+bool filter_matches(const Filter *filter, const RunRecord *record);
+void filter_clear(Filter *filter);
+
+// ---- workers and segments -----------------------------------------------------------------------
+
+typedef struct WorkerRow { // what the history knows of a worker
+    WorkerId id;
+    int64_t beat_ms, beat_wall_ms;
+} WorkerRow;
+
+// Columns of `workers` from `column` on, in the order of WORKER_COLUMNS; false: there is no row.
+#define WORKER_COLUMNS "w.token, w.host, w.boot, w.pid, w.started, w.beat_ms, w.beat_wall_ms"
+bool worker_row_get(Query *query, int column, WorkerRow *row);
+// Boot and host of this machine, for many calls of worker_judge.
+void worker_here(WorkerId *here);
+WorkerLife worker_judge(const WorkerRow *row, const WorkerId *here, pid_t *pid);
+
+// segments.c: which rows a later segment superseded.
+typedef struct SegmentCuts {
+    struct SegmentCut {
+        int64_t segment, after; // after: the least of this segment and all later ones
+    } * cuts;
+    int count;
+} SegmentCuts;
+bool segments_read(Store *store, int64_t run, SegmentCuts *cuts, Error *error) MUST_CHECK;
+bool segments_is_superseded(const SegmentCuts *cuts, int64_t segment, int64_t step);
+void segments_clear(SegmentCuts *cuts);

@@ -1,0 +1,109 @@
+// Rows of events.
+#include "store/events.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/store_private.h"
+
+static const char *const kind_names[EVENT_KINDS] = {"skip",    "scale",      "command", "diagnosis",
+                                                    "message", "checkpoint", "life"};
+
+const char *event_kind_name(EventKind kind) {
+    return kind >= 0 && kind < EVENT_KINDS ? kind_names[kind] : "unknown";
+}
+
+static bool find_kind(const char *name, EventKind *kind) {
+    for (int i = 0; i < EVENT_KINDS; i++)
+        if (strcmp(name, kind_names[i]) == 0) {
+            *kind = (EventKind)i;
+            return true;
+        }
+    return false;
+}
+
+bool store_add_event(Store *store, int64_t run, Event *event, Error *error) {
+    Query query;
+    if (!query_begin(
+            &query, store,
+            "INSERT INTO events (run, id, segment, step, time_ms, kind, layer, value, text)"
+            " VALUES (?1, (SELECT coalesce(max(id), 0) + 1 FROM events WHERE run = ?1),"
+            " ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
+            error))
+        return false;
+    query_put_integer(&query, run);
+    query_put_integer(&query, event->segment);
+    query_put_integer(&query, event->step);
+    query_put_integer(&query, event->time_ms);
+    query_put_text(&query, event_kind_name(event->kind));
+    query_put_text(&query, event->layer);
+    query_put_number(&query, event->value);
+    query_put_text(&query, event->text);
+    while (query_next(&query))
+        event->id = query_integer(&query, 0);
+    return query_end(&query, "the event cannot be kept", error);
+}
+
+static void get_event(Query *query, Event *event) {
+    *event = (Event){0};
+    event->id = query_integer(query, 0);
+    event->segment = (int)query_integer(query, 1);
+    event->step = query_integer(query, 2);
+    event->time_ms = query_integer(query, 3);
+    query_text(query, 5, event->layer, sizeof event->layer);
+    event->value = query_number(query, 6);
+    query_text(query, 7, event->text, sizeof event->text);
+}
+
+typedef struct EventList {
+    Event *events;
+    int count, capacity;
+} EventList;
+
+static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
+                        const SegmentCuts *cuts, EventList *list, Error *error) {
+    Query query;
+    if (!query_begin(&query, store,
+                     "SELECT id, segment, step, time_ms, kind, layer, value, text FROM events"
+                     " WHERE run = ? AND id > ? ORDER BY id",
+                     error))
+        return false;
+    query_put_integer(&query, run);
+    query_put_integer(&query, after);
+    while ((most == 0 || list->count < most) && query_next(&query)) {
+        EventKind kind; // of a newer program: left out
+        if (!find_kind(query_word(&query, 4), &kind) || (kinds && !(kinds & 1u << kind)) ||
+            segments_is_superseded(cuts, query_integer(&query, 1), query_integer(&query, 2)))
+            continue;
+        if (!store_grow((void **)&list->events, list->count, &list->capacity, sizeof(Event),
+                        error)) {
+            query_drop(&query);
+            return false;
+        }
+        get_event(&query, &list->events[list->count]);
+        list->events[list->count++].kind = kind;
+    }
+    return query_end(&query, "the events of the run cannot be read", error);
+}
+
+bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
+                       Event **events, int *count, Error *error) {
+    SegmentCuts cuts = {0};
+    EventList list = {0};
+    *events = NULL;
+    *count = 0;
+    if (!store_begin_reading(store, error))
+        return false;
+    bool done = segments_read(store, run, &cuts, error) &&
+                read_events(store, run, after, kinds, most, &cuts, &list, error);
+    store_end_reading(store);
+    segments_clear(&cuts);
+    if (!done) {
+        free(list.events);
+        return false;
+    }
+    *events = list.events;
+    *count = list.count;
+    return true;
+}

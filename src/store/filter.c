@@ -1,0 +1,288 @@
+// The words of a filter: field:value, field<number, and words that are looked for in the texts.
+#include <ctype.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "store/runs.h"
+#include "store/store_private.h"
+
+enum { MOST_WORDS = 32 };
+
+typedef enum Relation { IS, LESS, LESS_OR_EQUAL, MORE, MORE_OR_EQUAL } Relation;
+
+typedef enum FilterKind {
+    FILTER_ANY,    // a bare word, in any of the texts
+    FILTER_EXACT,  // the whole text
+    FILTER_PART,   // a part of the text
+    FILTER_STATUS, // the name of one
+    FILTER_NUMBER,
+    FILTER_METRIC, // the number of the first metric whose name begins so
+} FilterKind;
+
+typedef struct FilterField {
+    const char *name;
+    FilterKind kind;
+    double (*number)(const RunRecord *record); // NaN: unknown
+    size_t text;                               // where the record has it
+} FilterField;
+
+struct FilterWord {
+    const FilterField *field; // NULL: FILTER_ANY, FILTER_METRIC
+    FilterKind kind;
+    Relation relation;
+    double number;
+    char name[RECORD_NAME_SIZE]; // of a metric
+    char text[RECORD_TEXT_SIZE];
+};
+
+// ---- fields
+// -------------------------------------------------------------------------------------------
+
+static double known(int64_t value) {
+    return value == RECORD_UNKNOWN ? (double)NAN : (double)value;
+}
+static double get_id(const RunRecord *record) {
+    return (double)record->id;
+}
+static double get_steps(const RunRecord *record) {
+    return (double)record->step;
+}
+static double get_skipped(const RunRecord *record) {
+    return (double)record->skipped;
+}
+static double get_seed(const RunRecord *record) {
+    return (double)record->seed;
+}
+static double get_loss(const RunRecord *record) {
+    return record->has_loss ? record->loss_last : (double)NAN;
+}
+static double get_scale(const RunRecord *record) {
+    return record->scale_last;
+}
+static double get_wall(const RunRecord *record) {
+    return record->wall_s;
+}
+static double get_rate(const RunRecord *record) {
+    return record->steps_per_s;
+}
+static double get_memory(const RunRecord *record) {
+    return known(record->memory.peak);
+}
+
+static const FilterField filter_fields[] = {
+    {"status", FILTER_STATUS, NULL, 0},
+    {"precision", FILTER_EXACT, NULL, offsetof(RunRecord, precision)},
+    {"experiment", FILTER_PART, NULL, offsetof(RunRecord, experiment)},
+    {"device", FILTER_PART, NULL, offsetof(RunRecord, device)},
+    {"name", FILTER_PART, NULL, offsetof(RunRecord, name)},
+    {"tag", FILTER_PART, NULL, offsetof(RunRecord, tag)},
+    {"note", FILTER_PART, NULL, offsetof(RunRecord, note)},
+    {"id", FILTER_NUMBER, get_id, 0},
+    {"steps", FILTER_NUMBER, get_steps, 0},
+    {"loss", FILTER_NUMBER, get_loss, 0},
+    {"skipped", FILTER_NUMBER, get_skipped, 0},
+    {"scale", FILTER_NUMBER, get_scale, 0},
+    {"wall", FILTER_NUMBER, get_wall, 0},
+    {"rate", FILTER_NUMBER, get_rate, 0},
+    {"memory", FILTER_NUMBER, get_memory, 0},
+    {"seed", FILTER_NUMBER, get_seed, 0},
+};
+
+enum { FILTER_FIELDS = sizeof filter_fields / sizeof *filter_fields };
+
+static const FilterField *find_field(const char *name) {
+    for (int i = 0; i < FILTER_FIELDS; i++)
+        if (strcmp(name, filter_fields[i].name) == 0)
+            return &filter_fields[i];
+    return NULL;
+}
+
+static bool fail_field(const char *name, Error *error) {
+    Nearest nearest;
+    nearest_begin(&nearest, name);
+    for (int i = 0; i < FILTER_FIELDS; i++)
+        nearest_offer(&nearest, filter_fields[i].name);
+    return error_fail(
+        error, ERROR_USAGE,
+        "%s: no such field%s%s: there are status, precision, experiment, device, name, "
+        "tag, note with a colon, and id, steps, loss, skipped, scale, wall, rate, "
+        "memory, seed and metrics with < <= > >= =",
+        name, nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "");
+}
+
+// ---- parsing
+// ------------------------------------------------------------------------------------------
+
+// Reads the relation at `at`; gives what follows it.
+static const char *parse_relation(const char *at, Relation *relation) {
+    bool or_equal = (at[0] == '<' || at[0] == '>') && at[1] == '=';
+    if (at[0] == '<')
+        *relation = or_equal ? LESS_OR_EQUAL : LESS;
+    else if (at[0] == '>')
+        *relation = or_equal ? MORE_OR_EQUAL : MORE;
+    else
+        *relation = IS;
+    return at + (or_equal ? 2 : 1);
+}
+
+static bool parse_number(FilterWord *word, const char *name, const char *value, Error *error) {
+    char *end;
+    word->number = strtod(value, &end);
+    if (end == value || *end)
+        return error_fail(error, ERROR_USAGE, "%s: \"%s\" is no number", name, value);
+    return true;
+}
+
+static bool parse_status(const char *value, Error *error) {
+    const char *names[RUN_STATUSES];
+    for (int i = 0; i < RUN_STATUSES; i++) {
+        names[i] = run_status_name((RunStatus)i);
+        if (strcmp(value, names[i]) == 0)
+            return true;
+    }
+    const char *near = nearest_name(value, names, RUN_STATUSES);
+    return error_fail(
+        error, ERROR_USAGE,
+        "status:%s: no such status%s%s: there are running, paused, finished, stopped, "
+        "failed, dead",
+        value, near ? "; did you mean " : "", near ? near : "");
+}
+
+static bool parse_word(FilterWord *word, const char *text, Error *error) {
+    size_t length = strcspn(text, ":<>=");
+    *word = (FilterWord){.kind = FILTER_ANY};
+    if (!text[length]) {
+        snprintf(word->text, sizeof word->text, "%s", text);
+        return true;
+    }
+    char symbol = text[length];
+    const char *value = parse_relation(text + length, &word->relation);
+    if (length == 0)
+        return error_fail(error, ERROR_USAGE, "%s: a field is missing before %c", text, symbol);
+    if (!value[0])
+        return error_fail(error, ERROR_USAGE, "%s: a value is missing after %c", text, symbol);
+    if (length >= sizeof word->name)
+        return error_fail(error, ERROR_USAGE, "%.40s...: no field has a name so long", text);
+    snprintf(word->name, sizeof word->name, "%.*s", (int)length, text);
+    snprintf(word->text, sizeof word->text, "%s", value);
+    word->field = find_field(word->name);
+    if (!word->field && symbol == ':')
+        return fail_field(word->name, error);
+    word->kind = word->field ? word->field->kind : FILTER_METRIC;
+    if (word->kind == FILTER_NUMBER || word->kind == FILTER_METRIC)
+        return parse_number(word, word->name, value, error);
+    if (word->relation != IS)
+        return error_fail(error, ERROR_USAGE, "%s: write %s:VALUE, it is no number", text,
+                          word->name);
+    return word->kind != FILTER_STATUS || parse_status(value, error);
+}
+
+bool filter_parse(Filter *filter, const char *words, Error *error) {
+    *filter = (Filter){0};
+    if (!words || !words[0])
+        return true;
+    filter->words = calloc(MOST_WORDS, sizeof *filter->words);
+    if (!filter->words)
+        return error_fail(error, ERROR_MEMORY, "no memory for a filter");
+    static const char blanks[] = " \t\n";
+    for (const char *at = words + strspn(words, blanks); *at; at += strspn(at, blanks)) {
+        char text[RECORD_TEXT_SIZE];
+        size_t length = strcspn(at, blanks);
+        bool fits = length < sizeof text && filter->count < MOST_WORDS;
+        if (fits)
+            snprintf(text, sizeof text, "%.*s", (int)length, at);
+        else
+            error_fail(error, ERROR_USAGE, "the filter is too long: at most %d words of %d bytes",
+                       MOST_WORDS, RECORD_TEXT_SIZE - 1);
+        if (!fits || !parse_word(&filter->words[filter->count], text, error)) {
+            filter_clear(filter);
+            return false;
+        }
+        filter->count++;
+        at += length;
+    }
+    return true;
+}
+
+void filter_clear(Filter *filter) {
+    free(filter->words);
+    *filter = (Filter){0};
+}
+
+bool store_check_filter(const char *words, Error *error) {
+    Filter filter;
+    bool done = filter_parse(&filter, words, error);
+    filter_clear(&filter);
+    return done;
+}
+
+// ---- matching
+// -----------------------------------------------------------------------------------------
+
+// Letters that differ only in case are alike; `length` of them.
+static bool begins_alike(const char *text, const char *part) {
+    for (; *part; text++, part++)
+        if (tolower((unsigned char)*text) != tolower((unsigned char)*part))
+            return false;
+    return true;
+}
+
+static bool contains(const char *text, const char *part) {
+    for (; *text; text++)
+        if (begins_alike(text, part))
+            return true;
+    return !part[0];
+}
+
+static bool compare(Relation relation, double value, double bound) {
+    switch (relation) {
+    case IS: return value == bound || (isnan(value) && isnan(bound));
+    case LESS: return value < bound;
+    case LESS_OR_EQUAL: return value <= bound;
+    case MORE: return value > bound;
+    case MORE_OR_EQUAL: return value >= bound;
+    }
+    return false;
+}
+
+// A name that is given whole is before one that only begins so.
+static const RecordMetric *find_metric(const RunRecord *record, const char *name) {
+    const RecordMetric *exact = record_metric(record, name);
+    for (int i = 0; !exact && i < record->metric_count; i++)
+        if (begins_alike(record->metrics[i].name, name))
+            exact = &record->metrics[i];
+    return exact;
+}
+
+static bool word_matches(const FilterWord *word, const RunRecord *record) {
+    const char *text = word->field ? (const char *)record + word->field->text : "";
+    const RecordMetric *metric;
+    switch (word->kind) {
+    case FILTER_ANY:
+        return contains(record->name, word->text) || contains(record->experiment, word->text) ||
+               contains(record->tag, word->text) || contains(record->note, word->text);
+    case FILTER_EXACT: return begins_alike(text, word->text) && strlen(text) == strlen(word->text);
+    case FILTER_PART: return contains(text, word->text);
+    case FILTER_STATUS: return strcmp(run_status_name(record->status), word->text) == 0;
+    case FILTER_NUMBER:
+        // A loss may be NaN; where there is none, nothing is equal to it.
+        if (word->field->number == get_loss && !record->has_loss)
+            return false;
+        return compare(word->relation, word->field->number(record), word->number);
+    case FILTER_METRIC:
+        metric = find_metric(record, word->name);
+        return metric && compare(word->relation, metric->value, word->number);
+    }
+    return false;
+}
+
+bool filter_matches(const Filter *filter, const RunRecord *record) {
+    for (int i = 0; i < filter->count; i++)
+        if (!word_matches(&filter->words[i], record))
+            return false;
+    return true;
+}

@@ -1,0 +1,71 @@
+// The lists of a record, and the words for a status.
+#include "store/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const status_names[RUN_STATUSES] = {"running", "paused", "finished",
+                                                       "stopped", "failed", "dead"};
+
+const char *run_status_name(RunStatus status) {
+    return status >= 0 && status < RUN_STATUSES ? status_names[status] : "unknown";
+}
+
+bool run_status_parse(const char *name, RunStatus *status) {
+    for (int i = 0; i < RUN_STATUSES; i++)
+        if (strcmp(name, status_names[i]) == 0) {
+            *status = (RunStatus)i;
+            return true;
+        }
+    return false;
+}
+
+void record_clear(RunRecord *record) {
+    free(record->parameters);
+    free(record->layers);
+    free(record->metrics);
+    free(record->diagnoses);
+    free(record->options);
+    free(record->facts);
+    *record = (RunRecord){0};
+}
+
+// A copy of `count` elements replaces what *array points to; `list` may be that itself.
+static bool replace(void **array, int *array_count, const void *list, int count, size_t size,
+                    Error *error) {
+    void *copy = NULL;
+    if (count > 0) {
+        copy = calloc((size_t)count, size);
+        if (!copy)
+            return error_fail(error, ERROR_MEMORY, "no memory for %d rows: close other programs",
+                              count);
+        memcpy(copy, list, (size_t)count * size);
+    }
+    free(*array);
+    *array = copy;
+    *array_count = count;
+    return true;
+}
+
+// A function a list, all alike but for the type.
+#define SET_LIST(name, type, field)                                                        \
+    bool record_set_##name(RunRecord *record, const type *list, int count, Error *error) { \
+        void *array = record->name;                                                        \
+        bool done = replace(&array, &record->field, list, count, sizeof *list, error);     \
+        record->name = array;                                                              \
+        return done;                                                                       \
+    }
+
+SET_LIST(parameters, RecordParameter, parameter_count)
+SET_LIST(layers, RecordLayer, layer_count)
+SET_LIST(metrics, RecordMetric, metric_count)
+SET_LIST(diagnoses, RecordDiagnosis, diagnosis_count)
+SET_LIST(options, RecordOption, option_count)
+SET_LIST(facts, RecordFact, fact_count)
+
+const RecordMetric *record_metric(const RunRecord *record, const char *name) {
+    for (int i = 0; i < record->metric_count; i++)
+        if (strcmp(record->metrics[i].name, name) == 0)
+            return &record->metrics[i];
+    return NULL;
+}

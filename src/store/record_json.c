@@ -1,0 +1,144 @@
+// The object that describes a run: cli.md has its fields.
+#include <math.h>
+
+#include "store/record.h"
+
+static void write_text_or_null(JsonWriter *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_text(json, text[0] ? text : NULL);
+}
+
+static void write_integer(JsonWriter *json, const char *key, int64_t value) {
+    json_key(json, key);
+    if (value == RECORD_UNKNOWN)
+        json_null(json);
+    else
+        json_integer(json, value);
+}
+
+// A value: NaN is one too.
+static void write_value(JsonWriter *json, const char *key, double value, bool is_known) {
+    json_key(json, key);
+    if (is_known)
+        json_number(json, value);
+    else
+        json_null(json);
+}
+
+// A reading: NaN is unknown.
+static void write_reading(JsonWriter *json, const char *key, double value) {
+    write_value(json, key, value, !isnan(value));
+}
+
+static void write_loss(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "loss");
+    json_begin_object(json);
+    write_value(json, "first", record->loss_first, record->has_loss);
+    write_value(json, "last", record->loss_last, record->has_loss);
+    write_value(json, "best", record->loss_best, record->has_loss && !isnan(record->loss_best));
+    json_end_object(json);
+}
+
+static void write_metrics(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "metrics");
+    json_begin_object(json);
+    for (int i = 0; i < record->metric_count; i++)
+        write_value(json, record->metrics[i].name, record->metrics[i].value, true);
+    json_end_object(json);
+}
+
+static void write_scale(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "scale");
+    json_begin_object(json);
+    write_reading(json, "last", record->scale_last);
+    write_reading(json, "min", record->scale_min);
+    write_reading(json, "max", record->scale_max);
+    json_end_object(json);
+}
+
+static void write_memory(JsonWriter *json, const RecordMemory *memory) {
+    json_key(json, "memory");
+    json_begin_object(json);
+    write_integer(json, "peak", memory->peak);
+    write_integer(json, "weights", memory->weights);
+    write_integer(json, "activations", memory->activations);
+    write_integer(json, "optimizer", memory->optimizer);
+    write_integer(json, "masters", memory->masters);
+    write_integer(json, "gradients", memory->gradients);
+    write_integer(json, "workspace", memory->workspace);
+    json_end_object(json);
+}
+
+static void write_parameters(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "params");
+    json_begin_object(json);
+    for (int i = 0; i < record->parameter_count; i++) {
+        const RecordParameter *parameter = &record->parameters[i];
+        json_key(json, parameter->name);
+        switch (parameter->kind) {
+        case RECORD_NUMBER: json_number(json, parameter->number); break;
+        case RECORD_INTEGER: json_integer(json, parameter->integer); break;
+        case RECORD_BOOLEAN: json_boolean(json, parameter->integer != 0); break;
+        case RECORD_TEXT: json_text(json, parameter->text); break;
+        }
+    }
+    json_end_object(json);
+}
+
+static void write_layers(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "layers");
+    json_begin_array(json);
+    for (int i = 0; i < record->layer_count; i++) {
+        json_begin_object(json);
+        json_key(json, "name");
+        json_text(json, record->layers[i].name);
+        json_key(json, "precision");
+        json_text(json, record->layers[i].precision);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_diagnoses(JsonWriter *json, const RunRecord *record) {
+    json_key(json, "diagnoses");
+    json_begin_array(json);
+    for (int i = 0; i < record->diagnosis_count; i++) {
+        const RecordDiagnosis *diagnosis = &record->diagnoses[i];
+        json_begin_object(json);
+        write_text_or_null(json, "kind", diagnosis->kind);
+        write_text_or_null(json, "layer", diagnosis->layer);
+        write_integer(json, "step", diagnosis->step);
+        write_text_or_null(json, "text", diagnosis->text);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *json) {
+    json_begin_object(json);
+    write_integer(json, "id", record->id > 0 ? record->id : RECORD_UNKNOWN);
+    write_text_or_null(json, "name", record->name);
+    write_text_or_null(json, "experiment", record->experiment);
+    write_text_or_null(json, "status", run_status_name(record->status));
+    write_text_or_null(json, "precision", record->precision);
+    write_text_or_null(json, "device", record->device);
+    write_text_or_null(json, "device_name", record->device_name);
+    write_integer(json, "seed", record->seed);
+    write_integer(json, "steps", record->step);
+    write_integer(json, "applied", record->applied);
+    write_integer(json, "skipped", record->skipped);
+    write_loss(json, record);
+    write_metrics(json, record);
+    write_scale(json, record);
+    write_reading(json, "samples_per_s", record->samples_per_s);
+    write_reading(json, "steps_per_s", record->steps_per_s);
+    write_reading(json, "wall_s", record->wall_s);
+    write_memory(json, &record->memory);
+    write_reading(json, "energy_j", record->energy_j);
+    write_parameters(json, record);
+    if (with_layers)
+        write_layers(json, record);
+    write_diagnoses(json, record);
+    write_text_or_null(json, "error", record->error);
+    json_end_object(json);
+}

@@ -1,0 +1,303 @@
+// The catalogue: names, finding, filters, removing, and ten thousand runs at once.
+#include "base/clock.h"
+#include "store/checkpoints.h"
+#include "store/events.h"
+#include "tests/unit/store_fixture.h"
+
+static void names_are_made_unique_and_refused_twice(void) {
+    Store *store = fresh_store("names.db");
+    RunRecord record = some_run("cnn", "fp32");
+    snprintf(record.name, sizeof record.name, "cnn-2");
+    CHECK_INT(add_run(store, record), 1);
+    CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "cnn-2", "run 1");
+    record.name[0] = 0;
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    CHECK_TEXT(record.name, "cnn-2-2"); // a person was quicker
+    record = some_run("a-name-of-an-experiment-that-is-nearly-as-long-as-the-room-it-has", "fp32");
+    record.experiment[RECORD_NAME_SIZE - 1] = 0;
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    CHECK_INT(strlen(record.name), RECORD_NAME_SIZE - 1);
+    CHECK_TEXT(record.name + RECORD_NAME_SIZE - 3, "-3");
+    snprintf(record.name, sizeof record.name, "12");
+    CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "12", "number");
+    snprintf(record.name, sizeof record.name, "@last");
+    CHECK_REFUSED(store_add_run(store, &record, NULL, 0, &error), ERROR_USAGE, "@last", "name");
+    store_close(store);
+}
+
+static void ids_are_never_used_again(void) {
+    Store *store = fresh_store("ids.db");
+    add_run(store, some_run("cnn", "fp32"));
+    int64_t id = add_run(store, some_run("cnn", "fp32"));
+    CHECK_DONE(store_remove_run(store, id, &error));
+    CHECK_INT(add_run(store, some_run("cnn", "fp32")), id + 1);
+    store_close(store);
+}
+
+static Store *small_catalogue(void) {
+    Store *store = fresh_store("small.db");
+    static const struct {
+        const char *experiment, *precision, *tag, *note;
+        RunStatus status;
+        double loss, accuracy, scale;
+        int64_t skipped, seed;
+    } rows[] = {
+        {"fashion-cnn", "fp32", "baseline", "", RUN_FINISHED, 0.25, 0.91, 1, 0, 1},
+        {"fashion-cnn", "fp16", "", "Two words", RUN_FINISHED, 0.27, 0.90, 65536, 2, 1},
+        {"fashion-cnn", "bf16", "", "", RUN_FAILED, NAN, NAN, 1, 0, 2},
+        {"gpt", "fp16", "", "", RUN_STOPPED, 1.5, NAN, 1024, 30, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        RunRecord record = some_run(rows[i].experiment, rows[i].precision);
+        snprintf(record.tag, sizeof record.tag, "%s", rows[i].tag);
+        snprintf(record.note, sizeof record.note, "%s", rows[i].note);
+        record.status = rows[i].status;
+        record.has_loss = true;
+        record.loss_first = record.loss_last = record.loss_best = rows[i].loss;
+        record.scale_last = rows[i].scale;
+        record.skipped = rows[i].skipped;
+        record.seed = rows[i].seed;
+        record.steps_per_s = 10 * (double)(i + 1);
+        record.memory.peak = 1000000;
+        if (!isnan(rows[i].accuracy))
+            CHECK_DONE(record_set_metrics(
+                &record, (RecordMetric[]){{"accuracy", rows[i].accuracy}, {"top5", 0.99}}, 2,
+                &error));
+        add_run(store, record);
+        free(record.metrics);
+    }
+    return store;
+}
+
+// The ids that a filter lets through, the newest first: "4 2".
+static const char *listed(Store *store, const char *words) {
+    static char text[64];
+    RunRecord *runs = NULL;
+    int count = 0;
+    text[0] = 0;
+    CHECK_DONE(store_list_runs(store, &(RunFilter){.words = words}, &runs, &count, &error));
+    for (int i = 0; i < count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", i ? " " : "",
+                 (int)runs[i].id);
+    store_free_runs(runs, count);
+    return text;
+}
+
+static void filters_let_through_what_they_say(void) {
+    Store *store = small_catalogue();
+    static const char *const rows[][2] = {
+        {NULL, "4 3 2 1"},
+        {"", "4 3 2 1"},
+        {"status:failed", "3"},
+        {"precision:fp16", "4 2"},
+        {"precision:FP16 cnn", "2"},
+        {"experiment:cnn", "3 2 1"},
+        {"tag:baseline", "1"},
+        {"note:two", "2"},
+        {"WORDS", "2"},
+        {"gpt", "4"},
+        {"acc>0.9", "1"},
+        {"acc>=0.9", "2 1"},
+        {"accuracy<1", "2 1"},
+        {"loss<0.26", "1"},
+        {"loss=nan", "3"},
+        {"skipped>0", "4 2"},
+        {"scale=65536", "2"},
+        {"id>=3", "4 3"},
+        {"id:2", "2"},
+        {"seed=2", "3"},
+        {"rate<=20", "2 1"},
+        {"memory>1e5", "4 3 2 1"},
+        {"top5>0.5 loss>0.26", "2"},
+        {"steps>0", ""},
+        {"device:CPU", "4 3 2 1"},
+        {"name:gpt-4", "4"},
+        {"wall=0 id=1", "1"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const char *ids = listed(store, rows[i][0]);
+        CHECK_MESSAGE(strcmp(ids, rows[i][1]) == 0, "%s gives \"%s\", not \"%s\"", rows[i][0], ids,
+                      rows[i][1]);
+    }
+    RunRecord *runs;
+    int count;
+    CHECK_DONE(
+        store_list_runs(store, &(RunFilter){.words = "cnn", .limit = 2}, &runs, &count, &error));
+    CHECK_INT(count, 2);
+    CHECK_INT(runs[0].id, 3);
+    CHECK_INT(runs[1].metric_count, 2);
+    CHECK_TEXT(runs[1].metrics[0].name, "accuracy");
+    CHECK_NEAR(runs[1].metrics[1].value, 0.99, 0);
+    store_free_runs(runs, count);
+    store_close(store);
+}
+
+static void wrong_filters_name_what_is_right(void) {
+    CHECK_DONE(store_check_filter("status:failed acc>0.9 two words", &error));
+    CHECK_REFUSED(store_check_filter("statsu:failed", &error), ERROR_USAGE, "statsu",
+                  "did you mean status");
+    CHECK_REFUSED(store_check_filter("status:faild", &error), ERROR_USAGE, "faild",
+                  "did you mean failed");
+    CHECK_REFUSED(store_check_filter("loss<much", &error), ERROR_USAGE, "loss", "much", "number");
+    CHECK_REFUSED(store_check_filter("loss<", &error), ERROR_USAGE, "loss<", "missing");
+    CHECK_REFUSED(store_check_filter(":failed", &error), ERROR_USAGE, "missing");
+    CHECK_REFUSED(store_check_filter("tag<3", &error), ERROR_USAGE, "tag:");
+    CHECK_REFUSED(store_check_filter("zzzz:1", &error), ERROR_USAGE, "zzzz", "status");
+    char many[4096] = "";
+    for (int i = 0; i < 100; i++)
+        strcat(many, "word ");
+    CHECK_REFUSED(store_check_filter(many, &error), ERROR_USAGE, "too long");
+    memset(many, 'x', sizeof many - 1);
+    CHECK_REFUSED(store_check_filter(many, &error), ERROR_USAGE, "too long");
+}
+
+static int64_t found(Store *store, const char *text) {
+    int64_t id = 0;
+    CHECK_DONE(store_find_run(store, text, &id, &error));
+    return id;
+}
+
+static void runs_are_found_as_people_type_them(void) {
+    Store *store = small_catalogue();
+    int64_t id;
+    CHECK_INT(found(store, "3"), 3);
+    CHECK_INT(found(store, "gpt-4"), 4);
+    CHECK_INT(found(store, "g"), 4);
+    CHECK_INT(found(store, "@last"), 4);
+    CHECK_INT(found(store, "@last:fp16"), 4);
+    CHECK_INT(found(store, "@last:bf16"), 3);
+    CHECK_INT(found(store, "@last:finished"), 2);
+    CHECK_INT(found(store, "@last:fashion-cnn"), 3);
+    RunRecord record = some_run("x", "fp32");
+    snprintf(record.name, sizeof record.name, "gpt");
+    CHECK_INT(add_run(store, record), 5);
+    CHECK_INT(found(store, "gpt"), 5); // the whole name is before the beginning of another
+    CHECK_REFUSED(store_find_run(store, "fashion", &id, &error), ERROR_USAGE, "more than one",
+                  "fashion-cnn-3, fashion-cnn-2, fashion-cnn-1");
+    CHECK_REFUSED(store_find_run(store, "fashion-cmn-1", &id, &error), ERROR_USAGE,
+                  "did you mean fashion-cnn-1");
+    CHECK_REFUSED(store_find_run(store, "77", &id, &error), ERROR_USAGE, "77", "no such run");
+    CHECK_REFUSED(store_find_run(store, "99999999999999999999999", &id, &error), ERROR_USAGE,
+                  "no such run");
+    CHECK_REFUSED(store_find_run(store, "@last:fp8x", &id, &error), ERROR_USAGE, "fp8x");
+    CHECK_REFUSED(store_find_run(store, "@last:finishd", &id, &error), ERROR_USAGE,
+                  "did you mean finished");
+    CHECK_REFUSED(store_find_run(store, "@first", &id, &error), ERROR_USAGE, "@last");
+    CHECK_REFUSED(store_find_run(store, "", &id, &error), ERROR_USAGE, "no run");
+    store_close(store);
+    store = fresh_store("empty.db");
+    CHECK_REFUSED(store_find_run(store, "@last", &id, &error), ERROR_USAGE, "empty");
+    store_close(store);
+}
+
+static void tags_and_notes_are_kept_or_refused(void) {
+    Store *store = small_catalogue();
+    CHECK_DONE(store_set_tag(store, 1, "best", &error));
+    CHECK_DONE(store_set_note(store, 1, "", &error));
+    CHECK_TEXT(listed(store, "tag:best"), "1");
+    CHECK_REFUSED(store_set_tag(store, 9, "x", &error), ERROR_USAGE, "no run 9");
+    char text[300];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    CHECK_REFUSED(store_set_note(store, 1, text, &error), ERROR_USAGE, "longer than 255");
+    CHECK_REFUSED(store_set_tag(store, 1, text, &error), ERROR_USAGE, "longer than 63");
+    store_close(store);
+}
+
+static void removing_a_run_removes_all_of_it(void) {
+    Store *store = fresh_store("remove.db");
+    RunRecord record = some_run("gone", "fp32"), kept = some_run("kept", "fp32");
+    CHECK_DONE(record_set_metrics(&record, (RecordMetric[]){{"a", 1}}, 1, &error));
+    CHECK_DONE(store_add_run(store, &record, "one", 3, &error));
+    CHECK_DONE(store_add_run(store, &kept, "two", 3, &error));
+    RunRecord fork = some_run("fork", "fp32");
+    fork.parent = record.id, fork.parent_step = 3;
+    CHECK_DONE(store_add_run(store, &fork, "two", 3, &error));
+    Event event = {.text = "x", .value = NAN};
+    CHECK_DONE(store_add_event(store, record.id, &event, &error));
+    CheckpointRow row = {.run = record.id, .why = "asked", .hash = "0", .file = "1/x"};
+    CHECK_DONE(store_add_checkpoint(store, &row, &error));
+    CHECK_DONE(store_remove_run(store, record.id, &error));
+    const char *path = path_of("remove.db");
+    CHECK_INT(ask_sql(path,
+                      "SELECT (SELECT count(*) FROM metrics) + (SELECT count(*) FROM events) +"
+                      " (SELECT count(*) FROM checkpoints)"),
+              0);
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM scripts"), 1);
+    CHECK_DONE(store_read_run(store, fork.id, &record, &error));
+    CHECK_INT(record.parent, 0);
+    record_clear(&record);
+    CHECK_REFUSED(store_read_run(store, 1, &record, &error), ERROR_USAGE, "no run 1");
+    CHECK_REFUSED(store_remove_run(store, 1, &error), ERROR_USAGE, "no run 1");
+    size_t length;
+    CHECK_REFUSED(store_read_script(store, "00", &length, &error) != NULL, ERROR_USAGE, "00");
+    CHECK_DONE(store_compact(store, &error));
+    CHECK_DONE(store_check(store, &error));
+    store_close(store);
+}
+
+static void the_same_matrix_is_gone_on_with(void) {
+    Store *store = fresh_store("matrix.db");
+    int64_t first, second, third;
+    CHECK_DONE(store_find_matrix(store, "a", &first, &error));
+    CHECK_DONE(store_find_matrix(store, "b", &second, &error));
+    CHECK_DONE(store_find_matrix(store, "a", &third, &error));
+    CHECK(first == third && first != second && first > 0);
+    RunRecord record = some_run("x", "fp32");
+    record.matrix = second;
+    int64_t id = add_run(store, record);
+    add_run(store, some_run("x", "fp32"));
+    RunRecord *runs;
+    int count;
+    CHECK_DONE(store_list_runs(store, &(RunFilter){.matrix = second}, &runs, &count, &error));
+    CHECK(count == 1 && runs[0].id == id);
+    store_free_runs(runs, count);
+    store_close(store);
+}
+
+static void ten_thousand_runs_list_at_once(void) {
+    Store *store = fresh_store("many.db");
+    CHECK_DONE(store_begin(store, &error));
+    RunRecord record = some_run("fashion-cnn", "fp16");
+    CHECK_DONE(
+        record_set_metrics(&record, (RecordMetric[]){{"accuracy", 0.9}, {"loss", 0.2}}, 2, &error));
+    for (int i = 0; i < 10000; i++) {
+        record.name[0] = 0;
+        record.step = i;
+        CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    }
+    record_clear(&record);
+    CHECK_DONE(store_commit(store, &error));
+    store_close(store);
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        store = store_open(path_of("many.db"), STORE_READ, &error);
+        RunRecord *runs;
+        int count;
+        double began = clock_seconds();
+        CHECK_DONE(store_list_runs(store, &(RunFilter){0}, &runs, &count, &error));
+        double took = clock_seconds() - began;
+        best = took < best ? took : best;
+        CHECK_INT(count, 10000);
+        CHECK(count == 10000 && runs[0].id == 10000 && runs[9999].metric_count == 2);
+        store_free_runs(runs, count);
+        store_close(store);
+    }
+    printf("# 10,000 runs list in %.1f ms\n", best * 1e3);
+    CHECK_MESSAGE(best < 0.15, "10,000 runs took %.0f ms", best * 1e3);
+}
+
+int main(void) {
+    make_folder();
+    RUN_TEST(names_are_made_unique_and_refused_twice);
+    RUN_TEST(ids_are_never_used_again);
+    RUN_TEST(filters_let_through_what_they_say);
+    RUN_TEST(wrong_filters_name_what_is_right);
+    RUN_TEST(runs_are_found_as_people_type_them);
+    RUN_TEST(tags_and_notes_are_kept_or_refused);
+    RUN_TEST(removing_a_run_removes_all_of_it);
+    RUN_TEST(the_same_matrix_is_gone_on_with);
+    RUN_TEST(ten_thousand_runs_list_at_once);
+    remove_folder();
+    return test_end();
+}

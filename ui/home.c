@@ -1,0 +1,188 @@
+// The home screen: what can be trained, and what was.
+#include "ui/home.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ui/outside.h"
+
+Home *home_of(const Ui *ui) {
+    return ui->state[SCREEN_HOME];
+}
+
+bool home_move(Request request, int count, int page, int *at) {
+    int next = *at;
+    switch (request) {
+    case REQUEST_UP: next--; break;
+    case REQUEST_DOWN: next++; break;
+    case REQUEST_PAGE_UP: next -= page; break;
+    case REQUEST_PAGE_DOWN: next += page; break;
+    case REQUEST_FIRST: next = 0; break;
+    case REQUEST_LAST: next = count - 1; break;
+    default: return false;
+    }
+    next = next < count ? next : count - 1;
+    *at = next > 0 ? next : 0;
+    return true;
+}
+
+int home_scroll(int top, int at, int height) {
+    if (at < top)
+        return at;
+    return at >= top + height ? at - height + 1 : top;
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static bool home_open(Ui *ui, Error *error) {
+    Home *home = calloc(1, sizeof *home);
+    ui->state[SCREEN_HOME] = home;
+    if (!home)
+        return error_fail(error, ERROR_MEMORY, "no memory for the screen");
+    const UiHost *host = ui->host;
+    if (!host->list_experiments(host->context, &home->experiments, &home->experiment_count, error))
+        return false;
+    home->forms = calloc((size_t)home->experiment_count + 1, sizeof *home->forms);
+    for (int i = 0; i < home->experiment_count; i++)
+        if (strcmp(home->experiments[i].name, "fashion_cnn") == 0) // the one to begin with
+            home->experiment = i;
+    return home->forms || error_fail(error, ERROR_MEMORY, "no memory for the screen");
+}
+
+static void home_close(Ui *ui) {
+    Home *home = home_of(ui);
+    free(home->experiments);
+    free(home->forms);
+    store_free_runs(home->runs, home->run_count);
+    free(home->preview);
+    compare_free(home->comparison);
+    free(home);
+}
+
+static void home_enter(Ui *ui) {
+    home_of(ui)->since_read = home_of(ui)->since_preview = 1e9; // at once
+}
+
+// What was started here opens once its rows are there.
+static void open_awaited(Ui *ui) {
+    Home *home = home_of(ui);
+    int64_t found[HOME_MOST_CHOSEN];
+    int count = 0;
+    for (int i = home->run_count - 1; i >= 0; i--)
+        if (home->runs[i].id > home->awaited_after && count < HOME_MOST_CHOSEN)
+            found[count++] = home->runs[i].id;
+    if (home->awaited == 0 || count < home->awaited)
+        return;
+    home->awaited = 0;
+    if (!home->awaited_compare) {
+        ui_open_run(ui, found[0]);
+        return;
+    }
+    ui->run = found[0];
+    ui_compare(ui, found, count);
+}
+
+static bool home_refresh(Ui *ui, double seconds) {
+    const double read_every = 0.5, preview_every = 1;
+    Home *home = home_of(ui);
+    bool changed = false;
+    home->since_read += seconds;
+    home->since_preview += seconds;
+    if (home->since_read >= read_every || home->awaited > 0) {
+        changed = home_read_runs(ui);
+        home->since_read = 0;
+        open_awaited(ui);
+    }
+    bool moved = home->preview_of != home->run;
+    if (changed || moved || (home->chosen_count > 1 && home->since_preview >= preview_every)) {
+        home_read_preview(ui);
+        home->since_preview = 0;
+        changed = true;
+    }
+    return changed;
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+static void home_header(Ui *ui, Area area) {
+    struct stat status;
+    char count[VALUE_SIZE], bytes[VALUE_SIZE], text[96];
+    bool has_file = stat(store_file(ui->store), &status) == 0;
+    snprintf(text, sizeof text, "history %s run%s · %s", value_count(count, home_of(ui)->total),
+             home_of(ui)->total == 1 ? "" : "s", value_bytes(bytes, has_file ? status.st_size : 0));
+    area_text_right(area, area.width, 0, style_of(INK_DIM), text);
+}
+
+static void home_draw(Ui *ui, PanelId panel, Area area, bool focused) {
+    switch (panel) {
+    case PANEL_EXPERIMENTS: home_draw_experiments(ui, area, focused); break;
+    case PANEL_LAUNCH: home_draw_launch(ui, area, focused); break;
+    case PANEL_RUNS: home_draw_runs(ui, area, focused); break;
+    default: home_draw_preview(ui, area, focused);
+    }
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static bool home_request(Ui *ui, Request request) {
+    PanelId focus = ui->focus[SCREEN_HOME];
+    switch (request) {
+    case REQUEST_QUICK: home_quick_start(ui); return true;
+    case REQUEST_MATRIX: home_matrix(ui); return true;
+    default: break;
+    }
+    if (focus == PANEL_EXPERIMENTS || focus == PANEL_LAUNCH)
+        return home_launch_request(ui, focus, request);
+    return home_runs_request(ui, request);
+}
+
+static bool home_key(Ui *ui, int key) {
+    return ui->focus[SCREEN_HOME] == PANEL_LAUNCH && home_launch_key(ui, key);
+}
+
+static void home_click(Ui *ui, PanelId panel, int column, int row, MouseAction action) {
+    switch (panel) {
+    case PANEL_EXPERIMENTS: home_click_experiment(ui, row, action); break;
+    case PANEL_LAUNCH: home_click_launch(ui, column, row, action); break;
+    case PANEL_RUNS: home_click_run(ui, row, action); break;
+    default: break;
+    }
+}
+
+static const char *home_explain(PanelId panel) {
+    switch (panel) {
+    case PANEL_EXPERIMENTS:
+        return "What can be trained: each is a Lua script, read with e. Enter goes to the form "
+               "below "
+               "it, and from there enter starts a run that lives on when the screen is closed.";
+    case PANEL_LAUNCH:
+        return "What the next run will be: left and right turn a choice, a digit begins a new "
+               "value. "
+               "A dash means: as the experiment says. Enter trains, m trains three seeds in each "
+               "of fp32, bf16 and fp16 and compares them.";
+    case PANEL_RUNS:
+        return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
+               "opens "
+               "it, space chooses it and c compares those chosen; / shows only some of them.";
+    default:
+        return "The loss of the run under the cursor, or of those that are chosen, by step. Each "
+               "format has one colour everywhere; below it, what the comparison says in a "
+               "sentence.";
+    }
+}
+
+const Screen screen_home = {
+    .name = "home",
+    .on = ON_HOME,
+    .open = home_open,
+    .close = home_close,
+    .enter = home_enter,
+    .refresh = home_refresh,
+    .draw_header = home_header,
+    .draw_panel = home_draw,
+    .request = home_request,
+    .key = home_key,
+    .click = home_click,
+    .explain = home_explain,
+};

@@ -1,0 +1,81 @@
+// ui/home.h: what the files of the home screen share: the experiments with the form that launches
+// them, and the runs with a preview of those that are chosen.
+#pragma once
+
+#include "compare/compare.h"
+#include "store/runs.h"
+#include "ui/plot.h"
+#include "ui/screen.h"
+
+enum {
+    FORM_TEXT_SIZE = 64,
+    FORM_FIXED = 4,
+    FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
+    HOME_MOST_CHOSEN = 8
+};
+
+typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
+    int choices[3];         // of the first three; 0: as the experiment says
+    char seed[FORM_TEXT_SIZE];
+    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE]; // as the user set them; "": the default
+    int row;
+} LaunchForm;
+
+typedef enum HomeSort { SORT_AGE, SORT_LOSS, SORT_RATE, SORT_MEMORY, SORT_STATUS, SORTS } HomeSort;
+
+typedef struct Home {
+    UiExperiment *experiments;
+    LaunchForm *forms; // one an experiment
+    int experiment_count, experiment, experiment_top;
+
+    RunRecord *runs; // as filtered and sorted
+    int run_count, run_top;
+    int64_t run; // under the cursor; 0: none
+    char filter[PROMPT_SIZE];
+    HomeSort sort;
+    int64_t chosen[HOME_MOST_CHOSEN];
+    int chosen_count;
+    int64_t total; // runs in the history, whatever the filter
+
+    // What was started here and has not shown up yet.
+    int awaited;           // how many runs
+    int64_t awaited_after; // newer than this one
+    bool awaited_compare;  // then compared, else opened
+
+    int64_t preview_of; // whose preview it is; 0: to be read
+    PlotPoint *preview;
+    int preview_count;
+    Comparison *comparison; // of those that are chosen; NULL: fewer than two
+    char preview_text[COMPARE_TEXT_SIZE];
+    double since_read, since_preview; // seconds
+} Home;
+
+Home *home_of(const Ui *ui);
+
+// home_launch.c
+void home_draw_experiments(Ui *ui, Area area, bool focused);
+void home_draw_launch(Ui *ui, Area area, bool focused);
+bool home_launch_request(Ui *ui, PanelId panel, Request request);
+bool home_launch_key(Ui *ui, int key);
+void home_click_experiment(Ui *ui, int row, MouseAction action);
+void home_click_launch(Ui *ui, int column, int row, MouseAction action);
+// Starts the experiment under the cursor with what its form says.
+void home_train(Ui *ui);
+// fashion_cnn in fp32 and mixed precision, side by side.
+void home_quick_start(Ui *ui);
+void home_matrix(Ui *ui);
+
+// home_runs.c
+bool home_read_runs(Ui *ui); // true: something changed
+void home_draw_runs(Ui *ui, Area area, bool focused);
+bool home_runs_request(Ui *ui, Request request);
+void home_click_run(Ui *ui, int row, MouseAction action);
+bool home_is_chosen(const Home *home, int64_t run);
+// home_preview.c
+void home_read_preview(Ui *ui);
+void home_draw_preview(Ui *ui, Area area, bool focused);
+
+// Moves a cursor by lines, pages or to an end; false: the request is none of these.
+bool home_move(Request request, int count, int page, int *at);
+// The first line shown so that the cursor is seen.
+int home_scroll(int top, int at, int height);

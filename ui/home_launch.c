@@ -1,0 +1,341 @@
+// Experiments, and the form that launches one.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ui/glyphs.h"
+#include "ui/home.h"
+#include "ui/outside.h"
+#include "ui/theme.h"
+
+enum { ROW_SEED = 3, BORDER = 1 };
+
+static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed"};
+static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
+                                                      "--seed"};
+
+static const UiExperiment *experiment_of(const Home *home) {
+    return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
+}
+
+static LaunchForm *form_of(const Home *home) {
+    return &home->forms[home->experiment];
+}
+
+static const char *const *choices_of(const Ui *ui, int row) {
+    const UiHost *host = ui->host;
+    const char *const *const lists[] = {host->precisions, host->loss_scales, host->devices};
+    return lists[row];
+}
+
+// ---- the list -----------------------------------------------------------------------------------
+
+void home_draw_experiments(Ui *ui, Area area, bool focused) {
+    enum { NAME = 15 };
+    Home *home = home_of(ui);
+    Area inside = area_box(area, "experiments", "enter: the form", focused);
+    home->experiment_top = home_scroll(home->experiment_top, home->experiment, inside.height);
+    for (int row = 0; row < inside.height; row++) {
+        int i = home->experiment_top + row;
+        if (i >= home->experiment_count)
+            break;
+        bool here = i == home->experiment;
+        area_put(inside, 0, row, style_of(INK_ACCENT), here && focused ? GLYPH_CURSOR : ' ');
+        area_outside(inside, 1, row, NAME - 1, here ? style_bold(INK_BRIGHT) : style_of(INK_TEXT),
+                     home->experiments[i].name);
+        area_outside(inside, NAME, row, inside.width - NAME, style_of(INK_DIM),
+                     home->experiments[i].about);
+        if (here)
+            area_set_ground(area_part(inside, 0, row, inside.width, 1), GROUND_SELECTED);
+    }
+}
+
+// ---- the form -----------------------------------------------------------------------------------
+
+static int form_rows(const Home *home) {
+    return FORM_FIXED + experiment_of(home)->parameter_count;
+}
+
+// What a row shows: the choice, what was typed, or the default.
+static const char *value_of(const Ui *ui, int row, bool *is_default) {
+    const Home *home = home_of(ui);
+    const LaunchForm *form = form_of(home);
+    *is_default = false;
+    if (row < ROW_SEED) {
+        *is_default = form->choices[row] == 0;
+        return *is_default ? "–" : choices_of(ui, row)[form->choices[row] - 1];
+    }
+    const char *typed = row == ROW_SEED ? form->seed : form->values[row - FORM_FIXED];
+    *is_default = !typed[0];
+    if (typed[0])
+        return typed;
+    return row == ROW_SEED ? "–" : experiment_of(home)->parameters[row - FORM_FIXED].value;
+}
+
+static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
+    enum { VALUE = 14 };
+    const Home *home = home_of(ui);
+    const char *name =
+        row < FORM_FIXED ? fixed_rows[row] : experiment_of(home)->parameters[row - FORM_FIXED].name;
+    bool is_default;
+    const char *value = value_of(ui, row, &is_default);
+    Style style = style_of(is_default ? INK_TEXT : INK_BRIGHT);
+    if (row == 0 && !is_default)
+        style = style_bold(theme_format_ink(value));
+    area_outside(area, 1, line, VALUE - 2, style_of(INK_DIM), name);
+    int column = VALUE;
+    if (row < ROW_SEED)
+        column = area_text(area, column, line, style_of(INK_ACCENT), "‹ ");
+    column = area_outside(area, column, line, area.width - column, style, value);
+    if (row < ROW_SEED)
+        area_text(area, column, line, style_of(INK_ACCENT), " ›");
+    if (here)
+        area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
+}
+
+void home_draw_launch(Ui *ui, Area area, bool focused) {
+    Home *home = home_of(ui);
+    const UiExperiment *experiment = experiment_of(home);
+    Area inside = area_box(area, experiment ? experiment->name : "launch", "enter trains", focused);
+    if (!experiment || area_is_empty(inside))
+        return;
+    int rows = form_rows(home), at = form_of(home)->row;
+    int room = inside.height > rows + 1 ? rows : inside.height - 1;
+    int top = home_scroll(0, at, room > 0 ? room : 1);
+    for (int line = 0; line < room && top + line < rows; line++)
+        draw_form_row(ui, inside, line, top + line, focused && top + line == at);
+    int foot = inside.height - 1, column = 1;
+    static const char *const hints[][2] = {
+        {"enter", "train"}, {"e", "read the script"}, {"m", "matrix"}};
+    for (int i = 0; i < 3; i++) {
+        column = area_text(inside, column, foot, style_bold(INK_ACCENT), hints[i][0]) + 1;
+        column = area_text(inside, column, foot, style_of(INK_DIM), hints[i][1]) + 2;
+    }
+}
+
+static void turn(Ui *ui, int by) {
+    LaunchForm *form = form_of(home_of(ui));
+    if (form->row >= ROW_SEED)
+        return;
+    int count = 1;
+    while (choices_of(ui, form->row)[count - 1])
+        count++;
+    form->choices[form->row] = (form->choices[form->row] + by + count) % count;
+}
+
+static void take_value(Ui *ui, const char *text) {
+    Home *home = home_of(ui);
+    LaunchForm *form = form_of(home);
+    char *value = form->row == ROW_SEED ? form->seed : form->values[form->row - FORM_FIXED];
+    if (strlen(text) >= FORM_TEXT_SIZE)
+        ui_say(ui, INK_WARN, "a value has up to %d characters", FORM_TEXT_SIZE - 1);
+    else
+        snprintf(value, FORM_TEXT_SIZE, "%s", text);
+}
+
+static void ask_value(Ui *ui, const char *text) {
+    const Home *home = home_of(ui);
+    int row = form_of(home)->row;
+    prompt_ask(ui,
+               row == ROW_SEED ? "seed" : experiment_of(home)->parameters[row - FORM_FIXED].name,
+               text, take_value);
+}
+
+bool home_launch_key(Ui *ui, int key) {
+    const Home *home = home_of(ui);
+    if (!experiment_of(home) || form_of(home)->row < ROW_SEED)
+        return false;
+    if (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE || key == '=') {
+        bool is_default;
+        ask_value(ui, key == '=' ? value_of(ui, form_of(home)->row, &is_default) : "");
+        return true;
+    }
+    if (!(key >= '0' && key <= '9') && key != '-' && key != '.')
+        return false;
+    ask_value(ui, (char[]){(char)key, 0});
+    return true;
+}
+
+// ---- starting -----------------------------------------------------------------------------------
+
+enum { MOST_ARGUMENTS = 16 + 2 * FORM_MOST };
+
+typedef struct Arguments { // of a worker
+    const char *list[MOST_ARGUMENTS];
+    int count;
+    char settings[UI_MOST_PARAMETERS][2 * FORM_TEXT_SIZE + 2];
+} Arguments;
+
+static void add(Arguments *arguments, const char *a, const char *b) {
+    arguments->list[arguments->count++] = a;
+    if (b)
+        arguments->list[arguments->count++] = b;
+}
+
+static void add_form(const Ui *ui, Arguments *arguments, bool all) {
+    const Home *home = home_of(ui);
+    const LaunchForm *form = form_of(home);
+    for (int row = 0; row < form_rows(home); row++) {
+        bool is_default, is_fixed = row < FORM_FIXED;
+        const char *value = value_of(ui, row, &is_default);
+        bool belongs_to_matrix = row == 1 || row == 2 || !is_fixed;
+        if (is_default || (!all && !belongs_to_matrix))
+            continue;
+        if (is_fixed) {
+            add(arguments, fixed_options[row], value);
+            continue;
+        }
+        char *setting = arguments->settings[row - FORM_FIXED];
+        snprintf(setting, sizeof arguments->settings[0], "%s=%s",
+                 experiment_of(home)->parameters[row - FORM_FIXED].name,
+                 form->values[row - FORM_FIXED]);
+        add(arguments, "--set", setting);
+    }
+}
+
+static bool start(Ui *ui, Arguments *arguments) {
+    Error error;
+    arguments->list[arguments->count] = NULL;
+    if (launch_worker(ui, arguments->list, &error))
+        return true;
+    ui_fail(ui, &error);
+    return false;
+}
+
+static void await(Ui *ui, int runs, bool compare) {
+    Home *home = home_of(ui);
+    home->awaited = runs;
+    home->awaited_compare = compare;
+    home->awaited_after = 0;
+    home->filter[0] = 0; // what is awaited must be seen
+    home_read_runs(ui);
+    for (int i = 0; i < home->run_count; i++)
+        if (home->runs[i].id > home->awaited_after)
+            home->awaited_after = home->runs[i].id;
+}
+
+void home_train(Ui *ui) {
+    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Arguments arguments = {.count = 0};
+    if (!experiment)
+        return;
+    add(&arguments, "run", experiment->name);
+    add(&arguments, "--quiet", NULL);
+    add_form(ui, &arguments, true);
+    await(ui, 1, false);
+    if (start(ui, &arguments))
+        ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
+               experiment->name);
+}
+
+void home_quick_start(Ui *ui) {
+    static const char *const precisions[] = {"fp32", "amp"};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    char threads[24];
+    snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
+    await(ui, 2, true);
+    for (int i = 0; i < 2; i++) {
+        Arguments arguments = {.count = 0};
+        add(&arguments, "run", "fashion_cnn");
+        add(&arguments, "--quiet", NULL);
+        add(&arguments, "--precision", precisions[i]);
+        add(&arguments, "--seed", "1");
+        add(&arguments, "--threads", threads);
+        if (!start(ui, &arguments))
+            return;
+    }
+    ui_say(ui, INK_GOOD, "fashion_cnn is starting in fp32 and in mixed precision, side by side");
+}
+
+void home_matrix(Ui *ui) {
+    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Arguments arguments = {.count = 0};
+    if (!experiment)
+        return;
+    add(&arguments, "matrix", experiment->name);
+    add(&arguments, "--precision", "fp32,bf16,fp16");
+    add(&arguments, "--seeds", "3");
+    add(&arguments, "--quiet", NULL);
+    add_form(ui, &arguments, false);
+    if (start(ui, &arguments))
+        ui_say(ui, INK_GOOD,
+               "%s: nine runs, three seeds in each of fp32, bf16 and fp16, one after "
+               "another",
+               experiment->name);
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static void show_script(Ui *ui) {
+    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Error error;
+    char *text = ui->host->read_experiment(ui->host->context, experiment->name, &error);
+    if (text)
+        pager_show(ui, experiment->name, text);
+    else
+        ui_fail(ui, &error);
+}
+
+bool home_launch_request(Ui *ui, PanelId panel, Request request) {
+    Home *home = home_of(ui);
+    enum { PAGE = 8 };
+    if (!experiment_of(home))
+        return false;
+    bool in_form = panel == PANEL_LAUNCH;
+    if (in_form ? home_move(request, form_rows(home), PAGE, &form_of(home)->row)
+                : home_move(request, home->experiment_count, PAGE, &home->experiment))
+        return true;
+    switch (request) {
+    case REQUEST_LEFT:
+    case REQUEST_RIGHT:
+        if (in_form)
+            turn(ui, request == REQUEST_RIGHT ? 1 : -1);
+        return true;
+    case REQUEST_SELECT:
+        if (in_form)
+            turn(ui, 1);
+        return true;
+    case REQUEST_ENTER:
+        if (in_form || !layout_find(&ui->layout, PANEL_LAUNCH))
+            home_train(ui);
+        else
+            ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+        return true;
+    case REQUEST_SCRIPT: show_script(ui); return true;
+    default: return false;
+    }
+}
+
+void home_click_experiment(Ui *ui, int row, MouseAction action) {
+    Home *home = home_of(ui);
+    int i = home->experiment_top + row - BORDER;
+    if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN)
+        home_launch_request(ui, PANEL_EXPERIMENTS,
+                            action == MOUSE_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+    else if (i >= 0 && i < home->experiment_count)
+        home->experiment = i;
+    if (action == MOUSE_DOUBLE)
+        ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+}
+
+void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
+    const Home *home = home_of(ui);
+    if (!experiment_of(home))
+        return;
+    LaunchForm *form = form_of(home);
+    int at = row - BORDER;
+    (void)column;
+    if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
+        turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
+        return;
+    }
+    if (at < 0 || at >= form_rows(home))
+        return;
+    bool again = form->row == at, is_default;
+    form->row = at;
+    if (again && at < ROW_SEED)
+        turn(ui, 1);
+    else if (again)
+        ask_value(ui, value_of(ui, at, &is_default));
+}

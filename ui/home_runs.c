@@ -1,0 +1,436 @@
+// The table of runs.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ui/glyphs.h"
+#include "ui/home.h"
+#include "ui/outside.h"
+#include "ui/theme.h"
+
+enum { HEAD_ROWS = 1, BORDER = 1 };
+
+static const RunRecord *find(const Home *home, int64_t run) {
+    for (int i = 0; i < home->run_count; i++)
+        if (home->runs[i].id == run)
+            return &home->runs[i];
+    return NULL;
+}
+
+static int index_of(const Home *home) {
+    for (int i = 0; i < home->run_count; i++)
+        if (home->runs[i].id == home->run)
+            return i;
+    return 0;
+}
+
+bool home_is_chosen(const Home *home, int64_t run) {
+    for (int i = 0; i < home->chosen_count; i++)
+        if (home->chosen[i] == run)
+            return true;
+    return false;
+}
+
+// ---- sorting ------------------------------------------------------------------------------------
+
+static const char *const sort_names[SORTS] = {"by age", "by loss", "by rate", "by memory",
+                                              "by state"};
+
+// NaN last, then the smaller first.
+static int compare_numbers(double a, double b) {
+    if (isnan(a) || isnan(b))
+        return isnan(a) - isnan(b);
+    return (a > b) - (a < b);
+}
+
+static double loss_of(const RunRecord *run) {
+    return run->has_loss ? run->loss_last : (double)NAN;
+}
+
+static int by_age(const void *a, const void *b) {
+    int64_t x = ((const RunRecord *)a)->id, y = ((const RunRecord *)b)->id;
+    return (x < y) - (x > y);
+}
+
+static int by_loss(const void *a, const void *b) {
+    int order = compare_numbers(loss_of(a), loss_of(b));
+    return order ? order : by_age(a, b);
+}
+
+static int by_rate(const void *a, const void *b) {
+    const RunRecord *x = a, *y = b;
+    int order = compare_numbers(-x->samples_per_s, -y->samples_per_s);
+    return order ? order : by_age(a, b);
+}
+
+static int by_memory(const void *a, const void *b) {
+    const RunRecord *x = a, *y = b;
+    int order = compare_numbers((double)y->memory.peak, (double)x->memory.peak);
+    return order ? order : by_age(a, b);
+}
+
+static int by_status(const void *a, const void *b) {
+    const RunRecord *x = a, *y = b;
+    int order = (int)x->status - (int)y->status;
+    return order ? order : by_age(a, b);
+}
+
+static void sort(Home *home) {
+    static int (*const orders[SORTS])(const void *, const void *) = {by_age, by_loss, by_rate,
+                                                                     by_memory, by_status};
+    if (home->run_count > 1)
+        qsort(home->runs, (size_t)home->run_count, sizeof *home->runs, orders[home->sort]);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static bool same_run(const RunRecord *a, const RunRecord *b) {
+    return a->id == b->id && a->status == b->status && a->stale == b->stale && a->step == b->step &&
+           a->metric_count == b->metric_count && strcmp(a->tag, b->tag) == 0 &&
+           strcmp(a->note, b->note) == 0;
+}
+
+static bool same_runs(const Home *home, const RunRecord *runs, int count) {
+    if (count != home->run_count)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!same_run(&home->runs[i], &runs[i]))
+            return false;
+    return true;
+}
+
+bool home_read_runs(Ui *ui) {
+    Home *home = home_of(ui);
+    RunFilter filter = {.words = home->filter[0] ? home->filter : NULL};
+    Home fresh = {.sort = home->sort};
+    Error error;
+    if (!store_list_runs(ui->store, &filter, &fresh.runs, &fresh.run_count, &error)) {
+        ui_fail(ui, &error);
+        return true;
+    }
+    sort(&fresh);
+    bool same = same_runs(home, fresh.runs, fresh.run_count);
+    store_free_runs(home->runs, home->run_count);
+    home->runs = fresh.runs;
+    home->run_count = fresh.run_count;
+    if (!home->filter[0])
+        home->total = fresh.run_count;
+    if (!find(home, home->run))
+        home->run = home->run_count > 0 ? home->runs[0].id : 0;
+    return !same;
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+typedef struct Column {
+    const char *title;
+    int width, least; // shown where the panel is at least so wide
+    bool is_right;
+    void (*draw)(Area area, int column, int row, int width, const RunRecord *run);
+} Column;
+
+static void draw_right(Area area, int column, int row, int width, Ink ink, const char *text) {
+    area_text_right(area_part(area, column, row, width, 1), width, 0, style_of(ink), text);
+}
+
+static void draw_id(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    snprintf(text, sizeof text, "%lld", (long long)run->id);
+    draw_right(area, column, row, width, INK_DIM, text);
+}
+
+static void draw_experiment(Area area, int column, int row, int width, const RunRecord *run) {
+    int end = area_outside(area, column, row, width, style_of(INK_TEXT), run->experiment);
+    if (run->tag[0])
+        area_outside(area, end + 1, row, column + width - end - 1, style_of(INK_ACCENT), run->tag);
+}
+
+static void draw_format(Area area, int column, int row, int width, const RunRecord *run) {
+    area_outside(area, column, row, width, style_bold(theme_format_ink(run->precision)),
+                 run->precision);
+}
+
+static void draw_state(Area area, int column, int row, int width, const RunRecord *run) {
+    static const Ink inks[RUN_STATUSES] = {
+        [RUN_RUNNING] = INK_GOOD, [RUN_PAUSED] = INK_WARN, [RUN_FINISHED] = INK_TEXT,
+        [RUN_STOPPED] = INK_WARN, [RUN_FAILED] = INK_BAD,  [RUN_DEAD] = INK_WARN};
+    Style style = style_of(inks[run->status]);
+    if (run->status != RUN_RUNNING) {
+        area_text_cut(area, column, row, width, style,
+                      run->status == RUN_FINISHED ? "done" : run_status_name(run->status));
+        return;
+    }
+    area_put(area, column, row, style, GLYPH_LIVE);
+    if (run->stale)
+        area_text(area, column + 2, row, style_of(INK_WARN), "silent");
+    else if (run->total_steps > 0)
+        area_print(area, column + 2, row, style, "%.0f %%",
+                   100.0 * (double)run->step / (double)run->total_steps);
+    else
+        area_text(area, column + 2, row, style, "running");
+}
+
+static void draw_loss(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    bool is_bad = run->has_loss && !isfinite(run->loss_last);
+    draw_right(area, column, row, width, is_bad ? INK_BAD : INK_BRIGHT,
+               run->has_loss ? value_number(text, run->loss_last) : "–");
+}
+
+static void draw_metric(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    const RecordMetric *metric = record_metric(run, "accuracy");
+    if (!metric && run->metric_count > 0)
+        metric = &run->metrics[0];
+    draw_right(area, column, row, width, INK_BRIGHT,
+               metric ? value_number(text, metric->value) : "–");
+}
+
+static void draw_skipped(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    draw_right(area, column, row, width, INK_TEXT, value_count(text, run->skipped));
+}
+
+static void draw_rate(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    bool has_samples = isfinite(run->samples_per_s);
+    draw_right(area, column, row, width, INK_TEXT,
+               value_short(text, has_samples ? run->samples_per_s : run->steps_per_s));
+}
+
+static void draw_memory(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    draw_right(area, column, row, width, INK_DIM, value_bytes(text, run->memory.peak));
+}
+
+static void draw_age(Area area, int column, int row, int width, const RunRecord *run) {
+    char text[VALUE_SIZE];
+    draw_right(area, column, row, width, INK_DIM, value_age(text, ui_now_ms() - run->created_ms));
+}
+
+// A column gives way where the panel is narrow; the experiment takes what is left.
+static const Column columns[] = {
+    {"#", 4, 0, true, draw_id},           {"experiment", 0, 0, false, draw_experiment},
+    {"format", 6, 0, false, draw_format}, {"state", 9, 0, false, draw_state},
+    {"loss", 9, 0, true, draw_loss},      {"result", 8, 58, true, draw_metric},
+    {"skip", 5, 66, true, draw_skipped},  {"rate/s", 7, 74, true, draw_rate},
+    {"memory", 8, 92, true, draw_memory}, {"age", 7, 84, true, draw_age},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns, CURSOR = 2, GAP = 1 };
+
+static int flexible_width(int width) {
+    int left = width - CURSOR;
+    for (int i = 0; i < COLUMNS; i++)
+        if (width >= columns[i].least)
+            left -= columns[i].width + GAP;
+    return left > 4 ? left : 4;
+}
+
+static void draw_row(Area area, int row, const RunRecord *run) {
+    int at = CURSOR, flexible = flexible_width(area.width);
+    for (int i = 0; i < COLUMNS; i++) {
+        const Column *column = &columns[i];
+        if (area.width < column->least)
+            continue;
+        int width = column->width > 0 ? column->width : flexible;
+        if (run)
+            column->draw(area, at, row, width, run);
+        else if (column->is_right)
+            draw_right(area, at, row, width, INK_DIM, column->title);
+        else
+            area_text_cut(area, at, row, width, style_of(INK_DIM), column->title);
+        at += width + GAP;
+    }
+}
+
+static void draw_nothing(const Home *home, Area area) {
+    area = area_part(area, 2, 1, area.width - 4, area.height - 1);
+    if (home->filter[0]) {
+        int row = area_wrap(area, 0, style_of(INK_TEXT), "No run matches the filter.");
+        area_wrap(area, row + 1, style_of(INK_DIM), "/ changes it; an empty one shows all runs.");
+        return;
+    }
+    int row = area_wrap(area, 0, style_bold(INK_BRIGHT), "No runs yet.");
+    int column = area_text(area, 0, row + 1, style_bold(INK_ACCENT), "f") + 1;
+    row = area_wrap(area_part(area, column, 0, area.width - column, area.height), row + 1,
+                    style_of(INK_TEXT),
+                    "trains a small CNN in fp32 and in mixed precision, side by side, and opens "
+                    "the comparison as it goes.");
+    area_wrap(area, row + 1, style_of(INK_DIM),
+              "Or choose an experiment: tab goes to the list, enter to its form, enter trains.");
+}
+
+void home_draw_runs(Ui *ui, Area area, bool focused) {
+    Home *home = home_of(ui);
+    char right[160];
+    snprintf(right, sizeof right, "%s · %s%.100s", sort_names[home->sort],
+             home->filter[0] ? "/ " : "/ filter", home->filter);
+    Area inside = area_box(area, "runs", right, focused);
+    if (home->run_count == 0) {
+        draw_nothing(home, inside);
+        return;
+    }
+    int height = inside.height - HEAD_ROWS, at = index_of(home);
+    draw_row(inside, 0, NULL);
+    home->run_top = home_scroll(home->run_top, at, height > 0 ? height : 1);
+    for (int row = 0; row < height && home->run_top + row < home->run_count; row++) {
+        const RunRecord *run = &home->runs[home->run_top + row];
+        bool here = run->id == home->run;
+        if (home_is_chosen(home, run->id))
+            area_put(inside, 1, row + HEAD_ROWS, style_of(INK_ACCENT), GLYPH_SELECTED);
+        else if (here && focused)
+            area_put(inside, 1, row + HEAD_ROWS, style_of(INK_ACCENT), GLYPH_CURSOR);
+        draw_row(inside, row + HEAD_ROWS, run);
+        if (here)
+            area_set_ground(area_part(inside, 0, row + HEAD_ROWS, inside.width, 1),
+                            GROUND_SELECTED);
+    }
+}
+
+// ---- what can be done with them -----------------------------------------------------------------
+
+static void choose(Home *home) {
+    home->preview_of = 0;
+    for (int i = 0; i < home->chosen_count; i++)
+        if (home->chosen[i] == home->run) {
+            memmove(&home->chosen[i], &home->chosen[i + 1],
+                    (size_t)(--home->chosen_count - i) * sizeof *home->chosen);
+            return;
+        }
+    if (home->run && home->chosen_count < HOME_MOST_CHOSEN)
+        home->chosen[home->chosen_count++] = home->run;
+}
+
+static void compare(Ui *ui) {
+    Home *home = home_of(ui);
+    if (home->chosen_count >= 2)
+        ui_compare(ui, home->chosen, home->chosen_count);
+    else
+        ui_say(ui, INK_WARN, "choose two runs or more with space, then c compares them");
+}
+
+static void take_filter(Ui *ui, const char *text) {
+    Error error;
+    Home *home = home_of(ui);
+    if (text[0] && !store_check_filter(text, &error)) {
+        ui_fail(ui, &error);
+        return;
+    }
+    snprintf(home->filter, sizeof home->filter, "%s", text);
+    home_read_runs(ui);
+}
+
+static void take_tag(Ui *ui, const char *text) {
+    Error error;
+    if (!store_set_tag(ui->store, home_of(ui)->run, text, &error))
+        ui_fail(ui, &error);
+    home_read_runs(ui);
+}
+
+static void take_note(Ui *ui, const char *text) {
+    Error error;
+    if (!store_set_note(ui->store, home_of(ui)->run, text, &error))
+        ui_fail(ui, &error);
+    home_read_runs(ui);
+}
+
+// As `mpbench rm` does it, which knows of checkpoint files and of workers that live.
+static void remove_runs(Ui *ui, const char *text) {
+    (void)text;
+    Home *home = home_of(ui);
+    char names[HOME_MOST_CHOSEN + 1][24];
+    const char *arguments[HOME_MOST_CHOSEN + 3] = {"rm"};
+    int count = home->chosen_count > 0 ? home->chosen_count : 1;
+    for (int i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "%lld",
+                 (long long)(home->chosen_count > 0 ? home->chosen[i] : home->run));
+        arguments[1 + i] = names[i];
+    }
+    Error error;
+    home->chosen_count = 0;
+    if (!launch_worker(ui, arguments, &error))
+        ui_fail(ui, &error);
+}
+
+static void confirm_again(Ui *ui, const char *text) {
+    (void)text;
+    prompt_confirm(ui, "really? Their points and checkpoints cannot be brought back", remove_runs);
+}
+
+static void ask_remove(Ui *ui) {
+    const Home *home = home_of(ui);
+    const RunRecord *run = find(home, home->run);
+    char question[160];
+    if (!run)
+        return;
+    if (home->chosen_count > 0)
+        snprintf(question, sizeof question, "delete the %d runs that are chosen?",
+                 home->chosen_count);
+    else
+        snprintf(question, sizeof question, "delete run %lld, %s?", (long long)run->id, run->name);
+    prompt_confirm(ui, question, confirm_again);
+}
+
+bool home_runs_request(Ui *ui, Request request) {
+    Home *home = home_of(ui);
+    int at = index_of(home), page = ui->frame.rows / 2;
+    if (home_move(request, home->run_count, page, &at)) {
+        if (home->run_count > 0)
+            home->run = home->runs[at].id;
+        return true;
+    }
+    const RunRecord *run = find(home, home->run);
+    switch (request) {
+    case REQUEST_ENTER:
+        if (run)
+            ui_open_run(ui, run->id);
+        return true;
+    case REQUEST_SELECT: choose(home); return home_runs_request(ui, REQUEST_DOWN);
+    case REQUEST_COMPARE: compare(ui); return true;
+    case REQUEST_FILTER: prompt_ask(ui, "/", home->filter, take_filter); return true;
+    case REQUEST_SORT:
+        home->sort = (home->sort + 1) % SORTS;
+        sort(home);
+        return true;
+    case REQUEST_TAG:
+        if (run)
+            prompt_ask(ui, "tag", run->tag, take_tag);
+        return true;
+    case REQUEST_NOTE:
+        if (run)
+            prompt_ask(ui, "note", run->note, take_note);
+        return true;
+    case REQUEST_DELETE: ask_remove(ui); return true;
+    case REQUEST_COPY:
+        if (run) {
+            terminal_copy(run->name);
+            ui_say(ui, INK_DIM, "copied: %s", run->name);
+        }
+        return true;
+    case REQUEST_BACK: // first what was narrowed down
+        if (!home->filter[0] && home->chosen_count == 0)
+            return false;
+        home->filter[0] = 0;
+        home->chosen_count = 0;
+        home->preview_of = 0;
+        home_read_runs(ui);
+        return true;
+    default: return false;
+    }
+}
+
+void home_click_run(Ui *ui, int row, MouseAction action) {
+    Home *home = home_of(ui);
+    int i = home->run_top + row - BORDER - HEAD_ROWS;
+    if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
+        home_runs_request(ui, action == MOUSE_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+        return;
+    }
+    if (i < 0 || i >= home->run_count)
+        return;
+    bool again = home->run == home->runs[i].id;
+    home->run = home->runs[i].id;
+    if (action == MOUSE_DOUBLE || again)
+        ui_open_run(ui, home->run);
+}

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ui/outside.h"
+#include "ui/values.h"
 
 Home *home_of(const Ui *ui) {
     return ui->state[SCREEN_HOME];

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "ui/home.h"
-#include "ui/outside.h"
 #include "ui/theme.h"
+#include "ui/values.h"
 
 enum { MOST_POINTS = 400, LABELS = 7 };
 

@@ -6,8 +6,8 @@
 
 #include "ui/glyphs.h"
 #include "ui/home.h"
-#include "ui/outside.h"
 #include "ui/theme.h"
+#include "ui/values.h"
 
 enum { HEAD_ROWS = 1, BORDER = 1 };
 

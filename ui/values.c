@@ -1,18 +1,9 @@
-#include "ui/outside.h"
+#include "ui/values.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-
-#include "base/sanitize.h"
 
 static const char dash[] = "–";
-
-int area_outside(Area area, int column, int row, int width, Style style, const char *text) {
-    char clean[512];
-    sanitize_line(clean, sizeof clean, text, strlen(text));
-    return area_text_cut(area, column, row, width, style, clean);
-}
 
 static const char *unknown(char *text) {
     snprintf(text, VALUE_SIZE, "%s", dash);

@@ -10,6 +10,41 @@ static const Command commands[] = {
      "Without --precision the experiment's own holds, else auto: fp16 where the device gains from\n"
      "it, else bf16, else fp32.",
      1, 1, command_run},
+    {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
+     "FILTER: words in the name, experiment or tag, and fields: status:failed precision:fp16\n"
+     "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.",
+     0, CLI_MAX_OPERANDS, command_ls},
+    {"show", FOR_SHOW, "RUN", "all that is known of one run",
+     "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
+     "that precision or status) or @last:EXPERIMENT.",
+     1, 1, command_show},
+    {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",
+     "Runs that differ in their seed alone are one group; groups are compared by Welch's test, "
+     "and\n"
+     "what follows +- is a 95 % interval of the mean. The loss is the mean over the last tenth of\n"
+     "what all runs share of the axis. Trainings part where the bits of the loss differ, and "
+     "beyond\n"
+     "noise where two windows of steps in a row differ by more than 1 % and 3 standard errors "
+     "(over\n"
+     "several seeds: the 95 % interval).",
+     2, CLI_MAX_OPERANDS, command_compare},
+    {"matrix", FOR_MATRIX, "EXPERIMENT", "every combination as a run, then the comparison",
+     "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "
+     "Every\n"
+     "combination is trained in a process of its own. The same command again goes on where it was\n"
+     "ended: what finished is not run again. The first combination is the baseline.",
+     1, 1, command_matrix},
+    {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
+     "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
+     "sample and event. safetensors: the newest checkpoint, once its checksum is found right.",
+     1, 1, command_export},
+    {"rm", 0, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL, 1,
+     CLI_MAX_OPERANDS, command_rm},
+    {"tag", 0, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
+     command_tag},
+    {"note", 0, "RUN TEXT", "keeps a text with a run", NULL, 2, CLI_MAX_OPERANDS, command_note},
+    {"gc", FOR_GC, "", "takes away what runs left behind, and makes the history's file smaller",
+     NULL, 0, 0, command_gc},
     {"formats", FOR_FORMATS, "[NUMBER|EXPRESSION ...]", "a number in every format, bit by bit",
      "An expression is computed in each format: + - * / ^ and parentheses, 1e-4*1e-4, 2^-25,\n"
      "0x1.8p3, inf, nan. Without one: what each format is made of.",

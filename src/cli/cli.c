@@ -61,7 +61,8 @@ static bool parse_long(Parse *parse, const char *argument) {
     Nearest nearest;
     nearest_begin(&nearest, wanted);
     for (const Option *option = option_table; option->name; option++) {
-        nearest_offer(&nearest, option->name);
+        if (option->help)
+            nearest_offer(&nearest, option->name);
         if (strcmp(option->name, wanted) != 0)
             continue;
         if (option->argument)

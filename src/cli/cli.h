@@ -23,6 +23,12 @@ enum {
     FOR_FORMATS = 1 << 1,
     FOR_DOCTOR = 1 << 2,
     FOR_HELP = 1 << 3,
+    FOR_LS = 1 << 8,
+    FOR_SHOW = 1 << 9,
+    FOR_COMPARE = 1 << 10,
+    FOR_EXPORT = 1 << 11,
+    FOR_GC = 1 << 12,
+    FOR_MATRIX = 1 << 13,
     FOR_ALL = ~0,
 };
 
@@ -43,7 +49,7 @@ struct Option {
     char letter;      // 0: none
     int commands;
     const char *argument; // NULL: a flag
-    const char *help;
+    const char *help;     // NULL: for the program itself, not shown
     bool (*set)(Cli *cli, const Option *option, const char *value, Error *error);
     size_t field; // offset in Cli, for the setters that share one
 };
@@ -62,6 +68,10 @@ struct Cli {
     RunLayerRule layers[CLI_MAX_RULES];
     RunSetting settings[CLI_MAX_RULES];
     const char *database;
+    const char *axis, *format, *output; // --by, --format, --output
+    double grams_per_kwh;               // 0: not given
+    int64_t limit, seeds, workers;      // 0: not given
+    bool dry_run;
     bool no_history, json, quiet, trust, help, version;
     ColorChoice color;
 
@@ -91,5 +101,14 @@ bool command_home(Cli *cli, Error *error);
 bool command_run(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
+bool command_ls(Cli *cli, Error *error);
+bool command_show(Cli *cli, Error *error);
+bool command_compare(Cli *cli, Error *error);
+bool command_matrix(Cli *cli, Error *error);
+bool command_export(Cli *cli, Error *error);
+bool command_rm(Cli *cli, Error *error);
+bool command_tag(Cli *cli, Error *error);
+bool command_note(Cli *cli, Error *error);
+bool command_gc(Cli *cli, Error *error);
 bool command_help(Cli *cli, Error *error);
 bool command_version(Cli *cli, Error *error);

@@ -37,7 +37,8 @@ void cli_print_wrapped(const char *text, int column) {
 static void print_options(int mask, bool common) {
     enum { COLUMN = 30 };
     for (const Option *option = option_table; option->name; option++) {
-        if ((option->commands == FOR_ALL) != common || (!common && !(option->commands & mask)))
+        if (!option->help || (option->commands == FOR_ALL) != common ||
+            (!common && !(option->commands & mask)))
             continue;
         char letter[8] = "   ";
         if (option->letter)

@@ -118,14 +118,29 @@ static bool set_threads(Cli *cli, const Option *option, const char *value, Error
     return true;
 }
 
-static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
+static bool check_precision(const Option *option, const char *value, Error *error) {
     // tf32 and fp8 are known, and refused with a reason where the device is.
     const char *choices[MOST_CHOICES] = {"auto", "amp", "tf32", "fp8"};
     int count = 4;
     for (const Preset *preset = preset_table; preset->name && count < MOST_CHOICES; preset++)
         choices[count++] = preset->name;
-    cli->run.precision = value;
     return check_choice(error, option->name, value, choices, count);
+}
+
+// One, or for a matrix several with commas between.
+static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
+    cli->run.precision = value;
+    if (!(cli->command->options & FOR_MATRIX))
+        return check_precision(option, value, error);
+    for (const char *next = value;; next++) {
+        size_t length = strcspn(next, ",");
+        const char *piece = keep_text(cli, next, length, error);
+        if (!piece || !check_precision(option, piece, error))
+            return false;
+        next += length;
+        if (!*next)
+            return true;
+    }
 }
 
 static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -200,6 +215,34 @@ static bool set_color(Cli *cli, const Option *option, const char *value, Error *
     return choice_error(error, option->name, value, choices, 3);
 }
 
+static bool set_axis(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const char *const choices[] = {"step", "epoch", "seconds", "samples"};
+    cli->axis = value;
+    return check_choice(error, option->name, value, choices, 4);
+}
+
+static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const char *const choices[] = {"csv", "jsonl", "safetensors"};
+    cli->format = value;
+    if (strcmp(value, "tensorboard") == 0)
+        return error_fail(
+            error, ERROR_USAGE,
+            "--%s tensorboard: this version does not write it yet; csv and jsonl have "
+            "the same numbers",
+            option->name);
+    return check_choice(error, option->name, value, choices, 3);
+}
+
+static bool set_grams(Cli *cli, const Option *option, const char *value, Error *error) {
+    char *end;
+    cli->grams_per_kwh = strtod(value, &end);
+    if (*end || !value[0] || !(cli->grams_per_kwh > 0 && cli->grams_per_kwh <= 1e5))
+        return error_fail(error, ERROR_USAGE,
+                          "--%s %.60s: grams of CO2 a kWh are wanted, more than 0", option->name,
+                          value);
+    return true;
+}
+
 static bool refuse_checkpoints(Cli *cli, const Option *option, const char *value, Error *error) {
     (void)cli, (void)value;
     return error_fail(error, ERROR_USAGE,
@@ -213,32 +256,46 @@ static bool refuse_checkpoints(Cli *cli, const Option *option, const char *value
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN, "P", "auto amp fp32 bf16 fp16 O0..O3 mixed_float16 mixed_bfloat16",
-     set_precision, 0},
-    {"layer", 0, FOR_RUN, "PATTERN=P", "precision of the layers so named; the last match wins",
-     set_layer, 0},
-    {"loss-scale", 0, FOR_RUN, "S",
+    {"precision", 'p', FOR_RUN | FOR_MATRIX, "P",
+     "auto amp fp32 bf16 fp16 O0..O3 mixed_float16 mixed_bfloat16", set_precision, 0},
+    {"layer", 0, FOR_RUN | FOR_MATRIX, "PATTERN=P",
+     "precision of the layers so named; the last match wins", set_layer, 0},
+    {"loss-scale", 0, FOR_RUN | FOR_MATRIX, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
-    {"device", 'd', FOR_RUN, "D", "auto cpu gpu gpu:N ref", set_device, 0},
-    {"set", 0, FOR_RUN, "KEY=VALUE", "a parameter of the experiment", set_setting, 0},
+    {"device", 'd', FOR_RUN | FOR_MATRIX, "D", "auto cpu gpu gpu:N ref", set_device, 0},
+    {"set", 0, FOR_RUN | FOR_MATRIX, "KEY=VALUE",
+     "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
+    {"seeds", 0, FOR_MATRIX, "N", "seeds 1 to N of every combination (1)", set_count, FIELD(seeds)},
+    {"workers", 0, FOR_MATRIX, "N", "so many runs at once, which share the threads (1)", set_count,
+     FIELD(workers)},
+    {"matrix", 0, FOR_RUN, "ID", NULL, set_count, FIELD(run.matrix)},
+    {"by", 0, FOR_COMPARE | FOR_MATRIX, "AXIS",
+     "what curves stand over, and losses are compared at: step epoch seconds samples", set_axis, 0},
+    {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW, "G",
+     "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
+    {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
+    {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors", set_export_format, 0},
+    {"output", 'o', FOR_EXPORT, "FILE", "in place of standard output", set_text, FIELD(output)},
+    {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
     {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
-    {"steps", 0, FOR_RUN, "N", "end after so many steps", set_count, FIELD(run.steps)},
-    {"epochs", 0, FOR_RUN, "N", "end after so many passes over the data", set_count,
+    {"steps", 0, FOR_RUN | FOR_MATRIX, "N", "end after so many steps", set_count, FIELD(run.steps)},
+    {"epochs", 0, FOR_RUN | FOR_MATRIX, "N", "end after so many passes over the data", set_count,
      FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN, "N", "of the device (all processors)", set_threads, 0},
+    {"threads", 0, FOR_RUN | FOR_MATRIX, "N", "of the device (all processors)", set_threads, 0},
     {"name", 0, FOR_RUN, "S", "of the run", set_text, FIELD(run.name)},
-    {"tag", 0, FOR_RUN, "S", "of the run, for finding it again", set_text, FIELD(run.tag)},
-    {"note", 0, FOR_RUN, "S", "kept with the run", set_text, FIELD(run.note)},
+    {"tag", 0, FOR_RUN | FOR_MATRIX, "S", "of the run, for finding it again", set_text,
+     FIELD(run.tag)},
+    {"note", 0, FOR_RUN | FOR_MATRIX, "S", "kept with the run", set_text, FIELD(run.note)},
     {"checkpoint-every", 0, FOR_RUN, "N", "steps between checkpoints; comes with the run history",
      refuse_checkpoints, 0},
     {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
-    {"json", 0, FOR_RUN | FOR_FORMATS | FOR_DOCTOR, NULL, "the result as JSON on standard output",
-     set_flag, FIELD(json)},
-    {"quiet", 0, FOR_RUN, NULL, "no progress", set_flag, FIELD(quiet)},
-    {"trust", 0, FOR_RUN, NULL, "give the script Lua's whole library: files, programs, everything",
-     set_flag, FIELD(trust)},
+    {"json", 0, FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX,
+     NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
+    {"quiet", 0, FOR_RUN | FOR_MATRIX, NULL, "no progress", set_flag, FIELD(quiet)},
+    {"trust", 0, FOR_RUN | FOR_MATRIX, NULL,
+     "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
     {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},
     {"help", 'h', FOR_ALL, NULL, "this page", set_flag, FIELD(help)},

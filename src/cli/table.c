@@ -7,7 +7,7 @@
 #include "base/sanitize.h"
 #include "base/utf8.h"
 
-enum { GAP = 2, MOST_COLUMNS = 32 };
+enum { GAP = 2, MOST_COLUMNS = 32, TITLE_SIZE = 64 };
 
 typedef struct Cell {
     char *text;
@@ -16,6 +16,7 @@ typedef struct Cell {
 
 struct Table {
     const TableColumn *columns;
+    char titles[MOST_COLUMNS][TITLE_SIZE]; // sanitised
     int column_count;
     Cell *cells;
     size_t count, room;
@@ -26,6 +27,8 @@ Table *table_new(const TableColumn *columns, int count) {
     Table *table = calloc(1, sizeof *table);
     if (table)
         *table = (Table){.columns = columns, .column_count = count};
+    for (int i = 0; table && i < count; i++)
+        sanitize_line(table->titles[i], TITLE_SIZE, columns[i].title, strlen(columns[i].title));
     return table;
 }
 
@@ -110,7 +113,7 @@ static bool is_empty(const Table *table, int column) {
 
 static int width_of_column(const Table *table, int column) {
     const TableColumn *of = &table->columns[column];
-    int widest = table_text_width(of->title);
+    int widest = table_text_width(table->titles[column]);
     for (size_t i = (size_t)column; i < table->count; i += (size_t)table->column_count) {
         int width = table_text_width(table->cells[i].text);
         if (width > widest)
@@ -181,8 +184,8 @@ static void print_row(const Table *table, FILE *out, const Cell *cells, const ch
         if (!is_shown[i])
             continue;
         fprintf(out, "%*s", is_first ? 0 : GAP, "");
-        print_cell(out, cells ? cells[i].text : table->columns[i].title,
-                   cells ? cells[i].style : style, plain, &table->columns[i], widths[i], i == last);
+        print_cell(out, cells ? cells[i].text : table->titles[i], cells ? cells[i].style : style,
+                   plain, &table->columns[i], widths[i], i == last);
         is_first = false;
     }
     fputc('\n', out);

@@ -9,14 +9,6 @@
 #include "base/clock.h"
 #include "run/run_private.h"
 
-const char *run_status_name(RunStatus status) {
-    static const char *const names[] = {
-        [RUN_RUNNING] = "running", [RUN_PAUSED] = "paused", [RUN_FINISHED] = "finished",
-        [RUN_STOPPED] = "stopped", [RUN_FAILED] = "failed", [RUN_DEAD] = "dead",
-    };
-    return names[status];
-}
-
 void run_copy_text(char *out, size_t size, const char *text) {
     size_t length = strlen(text);
     if (length >= size)

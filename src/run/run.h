@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "ops/engine.h"
 #include "optim/scaler.h"
+#include "store/record.h"
 
 typedef struct RunLayerRule {
     const char *pattern;
@@ -35,18 +36,8 @@ typedef struct RunOptions { // borrowed; must outlive the run
     uint64_t seed;
     int64_t steps, epochs;         // 0: the experiment's own
     const char *name, *tag, *note; // may be NULL
+    int64_t matrix;                // that it belongs to; 0: none
 } RunOptions;
-
-typedef enum RunStatus {
-    RUN_RUNNING,
-    RUN_PAUSED,
-    RUN_FINISHED,
-    RUN_STOPPED,
-    RUN_FAILED,
-    RUN_DEAD
-} RunStatus;
-
-const char *run_status_name(RunStatus status);
 
 enum { RUN_NAME_SIZE = 64, RUN_MAX_SERIES = 64, RUN_MAX_METRICS = 64, RUN_MAX_DIAGNOSES = 64 };
 

@@ -1,0 +1,198 @@
+// The object of `mpbench compare --json`.
+#include <math.h>
+#include <string.h>
+
+#include "cli/compare.h"
+
+static void write_text(JsonWriter *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_text(json, text);
+}
+
+static void write_integer(JsonWriter *json, const char *key, int64_t value) {
+    json_key(json, key);
+    json_integer(json, value);
+}
+
+static void write_known(JsonWriter *json, const char *key, double value) {
+    json_key(json, key);
+    if (isnan(value))
+        json_null(json);
+    else
+        json_number(json, value);
+}
+
+static const char *likeness_name(Likeness likeness) {
+    static const char *const names[] = {
+        [LIKENESS_UNKNOWN] = NULL, [LIKENESS_SAME] = "same", [LIKENESS_DIFFERENT] = "different"};
+    return names[likeness];
+}
+
+static void write_statistic(JsonWriter *json, const char *key, const Statistic *statistic) {
+    json_key(json, key);
+    if (statistic->count + statistic->not_finite == 0) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    write_known(json, "mean", statistic->mean);
+    write_known(json, "standard_deviation", statistic->deviation);
+    write_known(json, "interval_95", statistic->interval);
+    write_integer(json, "seeds", statistic->count);
+    write_integer(json, "not_finite", statistic->not_finite);
+    json_end_object(json);
+}
+
+static void write_divergence(JsonWriter *json, const CompareDivergence *divergence) {
+    json_key(json, "first_divergence");
+    if (!divergence->is_known) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_key(json, "step"); // the bits differ
+    if (divergence->different >= 0)
+        json_integer(json, divergence->different);
+    else
+        json_null(json);
+    write_integer(json, "within_steps",
+                  divergence->different >= 0 ? divergence->different_width : 0);
+    json_key(json, "beyond_noise");
+    if (divergence->parted >= 0)
+        json_integer(json, divergence->parted);
+    else
+        json_null(json);
+    json_key(json, "at_the_end");
+    json_boolean(json, divergence->is_parted_at_end);
+    json_end_object(json);
+}
+
+// What a side is against the baseline.
+static void write_ratios(JsonWriter *json, const CompareSide *side) {
+    write_known(json, "speedup", side->speedup);
+    write_known(json, "wall_ratio", side->wall_ratio);
+    write_known(json, "memory_ratio", side->memory_ratio);
+    write_known(json, "energy_ratio", side->energy_ratio);
+    write_known(json, "co2_ratio", side->co2_ratio);
+    write_known(json, "loss_delta", side->loss_contrast.delta);
+    json_key(json, "metric_deltas");
+    json_begin_object(json);
+    for (int i = 0; i < side->metric_count; i++)
+        write_known(json, side->metrics[i].name, side->metrics[i].contrast.delta);
+    json_end_object(json);
+    write_divergence(json, &side->divergence);
+}
+
+static void write_run(JsonWriter *json, const Comparison *comparison, int index) {
+    const RunRecord *run = &comparison->runs[index];
+    const CompareSide *side = &comparison->sides[index];
+    json_begin_object(json);
+    write_integer(json, "id", run->id);
+    write_text(json, "name", run->name);
+    write_text(json, "experiment", run->experiment);
+    write_text(json, "status", run_status_name(run->status));
+    write_text(json, "precision", run->precision);
+    write_text(json, "device", run->device);
+    write_text(json, "device_name", run->device_name);
+    write_integer(json, "seed", run->seed);
+    write_integer(json, "steps", run->step);
+    write_integer(json, "skipped", run->skipped);
+    write_known(json, "loss", side->loss.mean);
+    json_key(json, "metrics");
+    json_begin_object(json);
+    for (int i = 0; i < run->metric_count; i++) {
+        json_key(json, run->metrics[i].name);
+        json_number(json, run->metrics[i].value);
+    }
+    json_end_object(json);
+    write_known(json, "steps_per_s", side->steps_per_s.mean);
+    write_known(json, "samples_per_s", side->samples_per_s.mean);
+    write_known(json, "wall_s", side->wall_s.mean);
+    write_known(json, "memory_peak", side->memory.mean);
+    write_known(json, "energy_j", side->energy_j.mean);
+    write_known(json, "co2_g", side->co2_g.mean);
+    if (index > 0)
+        write_ratios(json, side);
+    json_end_object(json);
+}
+
+static void write_group(JsonWriter *json, const Comparison *comparison, int index) {
+    const CompareSide *side = &comparison->groups[index];
+    json_begin_object(json);
+    write_text(json, "label", side->label);
+    json_key(json, "runs");
+    json_begin_array(json);
+    for (int i = 0; i < side->member_count; i++)
+        json_integer(json, comparison->runs[side->members[i]].id);
+    json_end_array(json);
+    const struct {
+        const char *key;
+        const Statistic *statistic;
+    } rows[] = {{"loss", &side->loss},
+                {"steps_per_s", &side->steps_per_s},
+                {"samples_per_s", &side->samples_per_s},
+                {"wall_s", &side->wall_s},
+                {"memory_peak", &side->memory},
+                {"energy_j", &side->energy_j},
+                {"co2_g", &side->co2_g}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        write_statistic(json, rows[i].key, rows[i].statistic);
+    json_key(json, "metrics");
+    json_begin_object(json);
+    for (int i = 0; i < side->metric_count; i++)
+        write_statistic(json, side->metrics[i].name, &side->metrics[i].value);
+    json_end_object(json);
+    if (index > 0) {
+        write_ratios(json, side);
+        write_known(json, "loss_delta_95", side->loss_contrast.interval);
+        write_text(json, "loss_is", likeness_name(side->loss_contrast.likeness));
+        json_key(json, "metrics_are");
+        json_begin_object(json);
+        for (int i = 0; i < side->metric_count; i++)
+            write_text(json, side->metrics[i].name,
+                       likeness_name(side->metrics[i].contrast.likeness));
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void write_differences(JsonWriter *json, const Comparison *comparison) {
+    json_key(json, "differences");
+    json_begin_object(json);
+    for (int i = 0; i < comparison->difference_count; i++) {
+        json_key(json, comparison->differences[i].name);
+        json_begin_array(json); // in the order of the groups
+        for (int g = 0; g < comparison->group_count; g++)
+            json_text(json, comparison->differences[i].values[g]);
+        json_end_array(json);
+    }
+    json_end_object(json);
+}
+
+static void write_texts(JsonWriter *json, const char *key, char (*texts)[COMPARE_TEXT_SIZE],
+                        int count) {
+    json_key(json, key);
+    json_begin_array(json);
+    for (int i = 0; i < count; i++)
+        json_text(json, texts[i]);
+    json_end_array(json);
+}
+
+void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
+    json_begin_object(json);
+    write_text(json, "by", compare_axis_name(comparison->options.axis));
+    json_key(json, "runs");
+    json_begin_array(json);
+    for (int i = 0; i < comparison->run_count; i++)
+        write_run(json, comparison, i);
+    json_end_array(json);
+    json_key(json, "groups");
+    json_begin_array(json);
+    for (int g = 0; g < comparison->group_count; g++)
+        write_group(json, comparison, g);
+    json_end_array(json);
+    write_differences(json, comparison);
+    write_texts(json, "caveats", comparison->caveats, comparison->caveat_count);
+    write_texts(json, "verdict", comparison->verdicts, comparison->verdict_count);
+    json_end_object(json);
+}

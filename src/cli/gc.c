@@ -1,0 +1,87 @@
+// `mpbench gc`: takes away what runs left behind, and gives the room back to the disk.
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/checkpoint_files.h"
+#include "cli/cli.h"
+#include "cli/history.h"
+#include "store/worker.h"
+
+typedef struct Collection {
+    Store *store;
+    bool only_count;
+    FilesRemoved removed;
+    int skipped; // folders of runs that live
+} Collection;
+
+static int64_t file_size(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
+}
+
+// A worker renames its file before it adds the row: nothing of a run that lives is a leftover.
+static bool is_live(Store *store, int64_t run, bool *live, Error *error) {
+    WorkerLife life;
+    pid_t pid;
+    if (!store_worker_life(store, run, &life, &pid, error))
+        return false;
+    *live = life == WORKER_LIVE || life == WORKER_STALE;
+    return true;
+}
+
+static bool collect_folder(Collection *collection, int64_t run, Error *error) {
+    CheckpointRow *rows;
+    int count;
+    bool live;
+    if (!is_live(collection->store, run, &live, error))
+        return false;
+    if (live) {
+        collection->skipped++;
+        return true;
+    }
+    if (!store_list_checkpoints(collection->store, run, &rows, &count, error))
+        return false;
+    bool done = checkpoint_files_remove(collection->store, run, rows, count, collection->only_count,
+                                        &collection->removed, error);
+    free(rows);
+    return done;
+}
+
+static void say(const Collection *collection, int64_t before, int64_t after) {
+    const FilesRemoved *removed = &collection->removed;
+    char size[TEXT_SIZE], smaller[TEXT_SIZE];
+    const char *verb = collection->only_count ? "would be removed" : "removed";
+    printf("%d file%s of checkpoints that no run needs %s", removed->count,
+           removed->count == 1 ? "" : "s", verb);
+    if (removed->count > 0)
+        printf(", %s", text_bytes(size, (double)removed->bytes));
+    putchar('\n');
+    if (collection->skipped > 0)
+        printf("%d run%s in progress left alone\n", collection->skipped,
+               collection->skipped == 1 ? "" : "s");
+    if (!collection->only_count)
+        printf("the history takes %s, %s less than before\n", text_bytes(size, (double)after),
+               text_bytes(smaller, (double)(before > after ? before - after : 0)));
+}
+
+bool command_gc(Cli *cli, Error *error) {
+    int64_t *runs = NULL, before, after;
+    int count = 0;
+    Store *store = history_open(cli, cli->dry_run ? STORE_READ : STORE_WRITE, error);
+    if (!store)
+        return false;
+    Collection collection = {.store = store, .only_count = cli->dry_run};
+    before = after = file_size(store_file(store));
+    bool done = checkpoint_folders(store, &runs, &count, error);
+    for (int i = 0; i < count && done; i++)
+        done = collect_folder(&collection, runs[i], error);
+    if (done && !cli->dry_run) {
+        done = store_compact(store, error);
+        after = file_size(store_file(store));
+    }
+    if (done)
+        say(&collection, before, after);
+    free(runs);
+    store_close(store);
+    return done;
+}

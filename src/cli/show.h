@@ -1,0 +1,17 @@
+// cli/show.h: what the files of `mpbench show` share.
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/terminal.h"
+#include "store/store.h"
+
+typedef struct ShowPage {
+    Terminal terminal;
+    bool has_utf8;
+    double grams_per_kwh;
+    const char *strong, *dim, *plain; // escapes, or ""
+} ShowPage;
+
+void show_title(const ShowPage *page, const char *title);
+// The table of layers, as they were at the end.
+bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;

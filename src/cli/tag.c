@@ -1,0 +1,12 @@
+// `mpbench tag`: a word to find a run by.
+#include "cli/cli.h"
+#include "cli/history.h"
+
+bool command_tag(Cli *cli, Error *error) {
+    int64_t id;
+    Store *store = history_open(cli, STORE_WRITE, error);
+    bool done = store && store_find_run(store, cli->operands[0], &id, error) &&
+                store_set_tag(store, id, cli->operands[1], error);
+    store_close(store);
+    return done;
+}

@@ -54,14 +54,12 @@ static const char *const option_names[] = {
 
 // What lua/mp/optim.lua makes of a schedule, at `at`.
 static Schedule schedule_at(lua_State *L, const char *function, int at, double rate) {
-    static const char *const kinds[] = {"constant", "linear_warmup", "cosine", "step"};
+    Error error = {0};
     Schedule schedule = {.kind = SCHEDULE_CONSTANT, .rate = rate};
     if (lua_isnoneornil(L, at))
         return schedule;
     const char *kind = bind_field_text(L, function, at, "kind");
-    for (int i = 0; kind && i < 4; i++)
-        if (strcmp(kind, kinds[i]) == 0)
-            schedule.kind = (ScheduleKind)i;
+    BIND_DONE(L, !kind || schedule_kind_parse(kind, &schedule.kind, &error), &error);
     schedule.warmup = bind_field_number(L, function, at, "warmup", 0);
     schedule.total = bind_field_number(L, function, at, "total", 0);
     schedule.floor = bind_field_number(L, function, at, "floor", 0);

@@ -402,33 +402,12 @@ static int tensor_to(lua_State *L) {
     return BIND_TENSOR(L, op_cast(session->engine, tensor, format, &error), &error);
 }
 
-static bool copy_onto(Engine *engine, Tensor *tensor, Tensor *source, Error *error) {
-    bool previous = tape_set_enabled(engine->tape, false);
-    Tensor *cast = op_cast(engine, source, tensor->view.format, error);
-    tape_set_enabled(engine->tape, previous);
-    if (!cast)
-        return false;
-    tensor_adopt(tensor, cast);
-    parameter_touch(tensor);
-    tensor_release(cast);
-    return true;
-}
-
 // t:copy(other): new contents for a leaf: how weights are set by hand.
 static int tensor_copy(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "copy", 1, "tensor");
     Tensor *source = bind_tensor(L, "copy", 2, "source");
-    bool same = tensor->view.ndim == source->view.ndim;
-    for (int i = 0; same && i < tensor->view.ndim; i++)
-        same = tensor->view.shape[i] == source->view.shape[i];
-    if (!same) {
-        char here[96], there[96];
-        tensor_describe(tensor, here, sizeof here);
-        tensor_describe(source, there, sizeof there);
-        return bind_error(L, "copy: %s cannot be copied onto %s", there, here);
-    }
-    BIND_DONE(L, copy_onto(session_of(L)->engine, tensor, source, &error), &error);
+    BIND_DONE(L, parameter_write(tensor, source, &error), &error);
     lua_settop(L, 1);
     return 1;
 }

@@ -33,9 +33,30 @@ static int open_mp(lua_State *L) {
     return 1;
 }
 
+typedef struct Training { // what the machine's calls back are given
+    Run *run;
+    const LuaRunOptions *options;
+} Training;
+
+static void print_line(void *context, const char *text, size_t length) {
+    const Training *training = context;
+    if (training->options->print)
+        training->options->print(training->options->context, text, length);
+}
+
+// On the watchdog's thread: the run's is in a library call that does not return, so that nobody
+// else touches the run.
+static void end_stuck(void *context, const char *why) {
+    Training *training = context;
+    Error error = {0};
+    error_fail(&error, ERROR_FAILED, "%s", why);
+    run_finish(training->run, &error);
+    training->options->stuck(training->options->context, &error);
+}
+
 static bool stop_wanted(void *context) {
-    (void)context;
-    return run_stop_requested() != 0;
+    const Training *training = context;
+    return run_is_to_stop(training->run);
 }
 
 static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *error) {
@@ -80,12 +101,14 @@ static bool train(LuaVm *vm, const char *path, Error *error) {
 
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
     Session session = {.run = run, .engine = run->engine};
+    Training training = {.run = run, .options = options};
     LuaVmOptions vm_options = {.memory_limit = options->memory_limit,
                                .trust = options->trust,
                                .traceback = options->traceback,
-                               .print = options->print,
+                               .print = print_line,
+                               .on_stuck = options->stuck ? end_stuck : NULL,
                                .stop_wanted = stop_wanted,
-                               .context = options->context};
+                               .context = &training};
     LuaVm *vm = machine_new(&session, &vm_options, error);
     if (!vm) {
         run_finish(run, error);

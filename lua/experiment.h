@@ -13,7 +13,10 @@ typedef struct LuaRunOptions {
     bool traceback;      // append Lua's traceback to an error of the script, through `print`
     // A line of `print`, as the script wrote it: not sanitised. NULL: dropped.
     void (*print)(void *context, const char *text, size_t length);
-    void *context;
+    // A library call in the script does not return. The run is finished, as failed; this is called
+    // on another thread and must end the process. NULL: a line on standard error, and the end.
+    void (*stuck)(void *context, const Error *error);
+    void *context; // of both
 } LuaRunOptions;
 
 // Trains. However it ends, the run is finished (run_finish) before it returns. True: the run did

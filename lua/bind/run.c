@@ -41,6 +41,12 @@ static int run_configure_call(lua_State *L) {
         }
         lua_pop(L, 3);
     }
+    size_t script_count;
+    const Script *script = lua_vm_scripts(session_of(L)->vm, &script_count);
+    if (script_count > 0) // the experiment is the first
+        run_set_script(run, script->name, script->hash, script->text, script->length);
+    run_add_fact(run, "library.lua",
+                 LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE);
     if (!run_configure(run, name, precision, rules, (int)count, &error)) {
         session_of(L)->refusal = error; // its code decides the exit status
         return bind_raise(L, &error);
@@ -77,7 +83,7 @@ static int run_options_call(lua_State *L) {
 
 static int run_parameter_call(lua_State *L) {
     Error error = {0};
-    RunParameter parameter = {.kind = RUN_TEXT};
+    RecordParameter parameter = {.kind = RECORD_TEXT};
     size_t length;
     const char *name = luaL_checklstring(L, 1, &length);
     if (length >= sizeof parameter.name)
@@ -86,11 +92,11 @@ static int run_parameter_call(lua_State *L) {
     memcpy(parameter.name, name, length + 1);
     switch (lua_type(L, 2)) {
     case LUA_TBOOLEAN:
-        parameter.kind = RUN_BOOLEAN;
+        parameter.kind = RECORD_BOOLEAN;
         parameter.integer = lua_toboolean(L, 2);
         break;
     case LUA_TNUMBER:
-        parameter.kind = lua_isinteger(L, 2) ? RUN_INTEGER : RUN_NUMBER;
+        parameter.kind = lua_isinteger(L, 2) ? RECORD_INTEGER : RECORD_NUMBER;
         parameter.integer = lua_tointeger(L, 2);
         parameter.number = lua_tonumber(L, 2);
         break;

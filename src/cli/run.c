@@ -8,6 +8,7 @@
 #include "cli/progress.h"
 #include "cli/summary.h"
 #include "lua/experiment.h"
+#include "run/recorder.h"
 
 enum { STATUS_OF_SIGNALS = 128 };
 
@@ -28,10 +29,75 @@ static void catch_signals(void) {
         sigaction(numbers[i], &action, NULL);
 }
 
-static void write_json(const Run *run) {
+// ---- what came of it ----------------------------------------------------------------------------
+
+typedef struct Training {
+    const Cli *cli;
+    Run *run;
+    Recorder *recorder; // NULL: no history
+    ProgressView progress;
+} Training;
+
+static bool write_json(const Run *run, Error *error) {
+    RunRecord record;
+    if (!run_describe(run, &record, error))
+        return false;
     JsonWriter json = {.stream = stdout};
-    run_write_json(run, 0, &json);
+    record_write_json(&record, true, &json);
     putchar('\n');
+    record_clear(&record);
+    return true;
+}
+
+// The run is finished: its last state goes into the history, and the result to standard output.
+// `done`: it did what it was asked for, else `error` says why not.
+static bool report(Training *training, bool done, Error *error) {
+    Run *run = training->run;
+    Error lost = {0};
+    bool is_kept = !training->recorder || recorder_end(training->recorder, run, &lost);
+    bool is_own = lost.code == ERROR_STOPPED; // somebody else's run now: it has been told
+    progress_end(&training->progress);
+    if (!is_kept && !is_own) {
+        error_prefix(&lost, "not all of run %s is in the history", run->name);
+        lost.code = ERROR_HISTORY;
+    }
+    if (training->cli->json)
+        done = write_json(run, done ? error : NULL) && done;
+    else if (done || run->step > 0)
+        summary_print(run, training->cli->color);
+    if (is_kept)
+        return done;
+    if (!done)
+        cli_print_error(&lost); // beside its own
+    else
+        *error = lost;
+    return false;
+}
+
+static void print(void *context, const char *text, size_t length) {
+    Training *training = context;
+    progress_print(&training->progress, text, length);
+}
+
+// On another thread, while the run's own hangs in the script: nothing can be freed any more.
+static void end_stuck(void *context, const Error *error) {
+    Error ignored = *error;
+    bool done = report(context, false, &ignored);
+    cli_print_error(error);
+    fflush(stdout);
+    _exit(done ? 0 : error_exit_status(error->code));
+}
+
+static bool train(Training *training, const char *path, Error *error) {
+    Run *run = training->run;
+    const Cli *cli = training->cli;
+    LuaRunOptions options = {
+        .trust = cli->trust, .print = print, .stuck = end_stuck, .context = training};
+    progress_begin(&training->progress, cli->color, cli->quiet);
+    run->observer = progress_observer(&training->progress);
+    run->recorder = training->recorder;
+    bool done = lua_run_experiment(run, path, &options, error);
+    return report(training, done, error);
 }
 
 bool command_run(Cli *cli, Error *error) {
@@ -40,21 +106,14 @@ bool command_run(Cli *cli, Error *error) {
         return false;
     cli_limit_spinning(cli->arguments);
     catch_signals();
-    Run *run = run_new(&cli->run, error);
-    if (!run)
+    Training training = {.cli = cli};
+    if (!cli->no_history && !(training.recorder = recorder_new(cli->database, error)))
         return false;
-    ProgressView progress;
-    progress_begin(&progress, cli->color, cli->quiet);
-    run->observer = progress_observer(&progress);
-    LuaRunOptions options = {.trust = cli->trust, .print = progress_print, .context = &progress};
-    bool done = lua_run_experiment(run, path, &options, error);
-    progress_end(&progress);
-    if (cli->json)
-        write_json(run);
-    else if (done || run->step > 0)
-        summary_print(run, cli->color);
-    if (run->status == RUN_STOPPED && run_stop_requested())
+    training.run = run_new(&cli->run, error);
+    bool done = training.run && train(&training, path, error);
+    if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();
-    run_free(run);
+    recorder_free(training.recorder);
+    run_free(training.run);
     return done;
 }

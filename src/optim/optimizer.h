@@ -88,6 +88,7 @@ typedef struct OptimizerReport {
 
 OptimizerReport optimizer_report(Optimizer *optimizer);
 uint64_t optimizer_applied(Optimizer *optimizer);
+double optimizer_norm(Optimizer *optimizer); // of the gradients of the last scan, unscaled
 // Statistics of the last scan, one a parameter in order.
 void optimizer_read_stats(Optimizer *optimizer, GradStats *stats);
 

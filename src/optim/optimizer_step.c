@@ -189,6 +189,13 @@ OptimizerReport optimizer_report(Optimizer *optimizer) {
                              .culprit = flags.found_inf ? find_culprit(optimizer) : NULL};
 }
 
+double optimizer_norm(Optimizer *optimizer) {
+    double squared;
+    device_read(optimizer->engine->device, &squared, &optimizer->flags->norm_squared,
+                sizeof squared);
+    return sqrt(squared);
+}
+
 uint64_t optimizer_applied(Optimizer *optimizer) {
     Progress progress;
     device_read(optimizer->engine->device, &progress, optimizer->progress, sizeof progress);

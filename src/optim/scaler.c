@@ -393,6 +393,15 @@ bool scaler_set(Scaler *scaler, double scale, Error *error) {
     return true;
 }
 
+bool scaler_set_rule(Scaler *scaler, const ScaleRule *rule, Error *error) {
+    if (!scale_rule_check(rule, error) || !windows_save(scaler, false, error))
+        return false;
+    ScaleState state = scale_state_initial(rule);
+    scaler->rule = *rule;
+    device_write(scaler->engine->device, state_of(scaler), &state, sizeof state);
+    return true;
+}
+
 void scaler_load(Scaler *scaler, const ScaleState *state) {
     Error unwanted; // a window that is open now belongs to what is thrown away
     if (!windows_save(scaler, false, &unwanted))

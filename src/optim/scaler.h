@@ -47,5 +47,6 @@ bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied,
                     Error *error) MUST_CHECK;
 ScaleState scaler_state(Scaler *scaler);
 void scaler_load(Scaler *scaler, const ScaleState *state);
-// Sets the scale from outside, at a step boundary.
+// Sets the scale from outside, at a step boundary; and the rule by which it moves, from its start.
 bool scaler_set(Scaler *scaler, double scale, Error *error) MUST_CHECK;
+bool scaler_set_rule(Scaler *scaler, const ScaleRule *rule, Error *error) MUST_CHECK;

@@ -1,12 +1,14 @@
 #include "run/run.h"
 
 #include <assert.h>
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "run/recorder_private.h"
 #include "run/run_private.h"
 
 void run_copy_text(char *out, size_t size, const char *text) {
@@ -45,6 +47,8 @@ Run *run_new(const RunOptions *options, Error *error) {
         return NULL;
     }
     run->started = clock_seconds();
+    run_look_around(run);
+    energy_begin(&state->energy, NULL);
     run_resume_clock(run);
     return run;
 }
@@ -53,6 +57,7 @@ void run_free(Run *run) {
     if (!run)
         return;
     run_drop_pending(run_state(run));
+    run_free_sampler(run_state(run));
     engine_free(run->engine);
     device_close(run->device);
     free(run);
@@ -63,6 +68,13 @@ static bool set_rules(Policy *policy, const RunLayerRule *rules, int count, Erro
         if (!policy_set(policy, rules[i].pattern, rules[i].precision, NULL, error))
             return false;
     return true;
+}
+
+void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length) {
+    run_copy_text(run->script.path, sizeof run->script.path, path);
+    run_copy_text(run->script.hash, sizeof run->script.hash, hash);
+    run->script.text = text;
+    run->script.length = length;
 }
 
 bool run_configure(Run *run, const char *experiment, const char *default_precision,
@@ -80,6 +92,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
                           &run->scale_rule, error))
         return false;
+    run_copy_text(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
+                  options->loss_scale ? options->loss_scale : preset.loss_scale);
     run_copy_text(run->precision, sizeof run->precision, preset.name);
     Policy *policy = policy_new(&preset, error);
     if (!policy)
@@ -89,11 +103,14 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     if (!set_rules(policy, rules, rule_count, error) ||
         !set_rules(policy, options->layers, options->layer_count, error))
         return false;
+    if (run->recorder && !recorder_begin(run->recorder, run, error))
+        return false;
+    run->script.text = NULL;
     if (run->precision_why[0]) {
         char text[256];
         snprintf(text, sizeof text, "precision auto: %s, since %s", preset.name,
                  run->precision_why);
-        run_event(run, text);
+        run_tell(run, EVENT_LIFE, "", (double)NAN, text);
     }
     return true;
 }
@@ -116,7 +133,7 @@ void run_remove_optimizer(Run *run, const Optimizer *optimizer) {
     run->optimizer_count = kept;
 }
 
-bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) {
+bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error) {
     if (run->parameter_count == RUN_MAX_PARAMETERS)
         return error_fail(error, ERROR_FAILED, "params: more than %d parameters",
                           RUN_MAX_PARAMETERS);
@@ -133,7 +150,9 @@ void run_finish(Run *run, const Error *error) {
     run_check_steps(state);
     run_pause_clock(run);
     run->ended = clock_seconds();
-    bool stopped = run_stop_requested() && !state->reached_limit;
+    state->ended_ms = run_wall_ms();
+    run_sample_energy(run);
+    bool stopped = run_is_to_stop(run) && !state->reached_limit;
     if (error && error->code != ERROR_STOPPED) {
         run->status = RUN_FAILED;
         run->error = *error;
@@ -170,9 +189,23 @@ double run_steps_per_second(const Run *run) {
 
 // ---- what is said about it ----------------------------------------------------------------------
 
-void run_event(Run *run, const char *text) {
-    if (run->observer.event)
+void run_record_event(Run *run, EventKind kind, const char *layer, double value, const char *text) {
+    if (!run->recorder || run->is_silent)
+        return;
+    Event event = {.step = run->step, .time_ms = run_wall_ms(), .kind = kind, .value = value};
+    run_copy_text(event.layer, sizeof event.layer, layer);
+    run_copy_text(event.text, sizeof event.text, text);
+    recorder_event(run->recorder, &event);
+}
+
+void run_tell(Run *run, EventKind kind, const char *layer, double value, const char *text) {
+    if (run->observer.event && !run->is_silent)
         run->observer.event(run->observer.context, run, text);
+    run_record_event(run, kind, layer, value, text);
+}
+
+void run_event(Run *run, const char *text) {
+    run_tell(run, EVENT_MESSAGE, "", (double)NAN, text);
 }
 
 void run_diagnose(Run *run, const char *kind, const char *layer, const char *format, ...) {
@@ -182,7 +215,7 @@ void run_diagnose(Run *run, const char *kind, const char *layer, const char *for
             return;
     if (run->diagnosis_count == RUN_MAX_DIAGNOSES)
         return;
-    RunDiagnosis *diagnosis = &run->diagnoses[run->diagnosis_count++];
+    RecordDiagnosis *diagnosis = &run->diagnoses[run->diagnosis_count++];
     run_copy_text(diagnosis->kind, sizeof diagnosis->kind, kind);
     run_copy_text(diagnosis->layer, sizeof diagnosis->layer, layer);
     diagnosis->step = run->step;
@@ -190,10 +223,20 @@ void run_diagnose(Run *run, const char *kind, const char *layer, const char *for
     va_start(arguments, format);
     vsnprintf(diagnosis->text, sizeof diagnosis->text, format, arguments);
     va_end(arguments);
-    run_event(run, diagnosis->text);
+    run_tell(run, EVENT_DIAGNOSIS, diagnosis->layer, (double)NAN, diagnosis->text);
 }
 
 // ---- asking for the end -------------------------------------------------------------------------
+
+void run_stop(Run *run, const char *reason) {
+    run_copy_text(run->stop_reason, sizeof run->stop_reason, reason);
+    atomic_store(&run->stop_asked, 1);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, reason);
+}
+
+bool run_is_to_stop(const Run *run) {
+    return atomic_load(&run->stop_asked) || run_stop_requested();
+}
 
 // A signal handler has no other way to reach the run than a variable of the program.
 static volatile sig_atomic_t stop_signal;

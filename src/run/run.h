@@ -8,11 +8,12 @@
 // handlers included.
 #pragma once
 
+#include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/json.h"
 #include "ops/engine.h"
 #include "optim/scaler.h"
+#include "store/events.h"
 #include "store/record.h"
 
 typedef struct RunLayerRule {
@@ -37,9 +38,20 @@ typedef struct RunOptions { // borrowed; must outlive the run
     int64_t steps, epochs;         // 0: the experiment's own
     const char *name, *tag, *note; // may be NULL
     int64_t matrix;                // that it belongs to; 0: none
+    const RecordOption *typed;     // as they were typed, in order
+    int typed_count;
+    int64_t resumes; // the run of the history that goes on, after step `from`; 0: a new one
+    int64_t parent;  // the run that this one is a fork of, at step `from`; 0: none
+    int64_t from;
 } RunOptions;
 
-enum { RUN_NAME_SIZE = 64, RUN_MAX_SERIES = 64, RUN_MAX_METRICS = 64, RUN_MAX_DIAGNOSES = 64 };
+enum {
+    RUN_NAME_SIZE = RECORD_NAME_SIZE,
+    RUN_MAX_SERIES = 64,
+    RUN_MAX_METRICS = 64,
+    RUN_MAX_DIAGNOSES = 64,
+    RUN_MAX_FACTS = 24,
+};
 
 typedef struct RunSeries { // a logged quantity, summed up
     char name[RUN_NAME_SIZE];
@@ -47,35 +59,29 @@ typedef struct RunSeries { // a logged quantity, summed up
     double first, last, best; // best: the lowest finite
 } RunSeries;
 
-typedef struct RunMetric {
-    char name[RUN_NAME_SIZE];
-    double value;
-} RunMetric;
-
-typedef struct RunDiagnosis {
-    char kind[RUN_NAME_SIZE]; // "scale_floor", "loss_not_finite", ...
-    char layer[RUN_NAME_SIZE];
-    int64_t step;
-    char text[256]; // cause, numbers, what to do
-} RunDiagnosis;
-
-typedef struct RunParameter { // of the experiment, after --set
-    char name[RUN_NAME_SIZE];
-    enum { RUN_NUMBER, RUN_INTEGER, RUN_BOOLEAN, RUN_TEXT } kind;
-    double number;
-    int64_t integer; // also of booleans
-    char text[256];
-} RunParameter;
-
 enum { RUN_MAX_PARAMETERS = 64, RUN_MAX_OPTIMIZERS = 16 };
 
 typedef struct Run Run;
+typedef struct Recorder Recorder; // run/recorder.h
 
 typedef struct RunObserver { // NULL functions are not called
     void *context;
     void (*step)(void *context, const Run *run);                    // a step has ended
     void (*event)(void *context, const Run *run, const char *text); // one line, not sanitised
 } RunObserver;
+
+// Keeps a checkpoint at a step boundary, on the run's thread; `answer` gets a line about it. NULL
+// function: this run keeps none.
+typedef struct RunCheckpointer {
+    void *context;
+    bool (*keep)(void *context, Run *run, const char *why, char *answer, size_t size, Error *error);
+} RunCheckpointer;
+
+typedef struct RunScript {
+    char path[512], hash[65];
+    const char *text; // borrowed, until run_configure has returned
+    size_t length;
+} RunScript;
 
 struct Run {
     const RunOptions *options;
@@ -103,19 +109,31 @@ struct Run {
     char culprit[RUN_NAME_SIZE]; // the parameter that caused the last skip
     RunSeries series[RUN_MAX_SERIES];
     int series_count;
-    RunMetric metrics[RUN_MAX_METRICS];
+    RecordMetric metrics[RUN_MAX_METRICS];
     int metric_count;
-    RunParameter parameters[RUN_MAX_PARAMETERS];
+    RecordParameter parameters[RUN_MAX_PARAMETERS];
     int parameter_count;
-    RunDiagnosis diagnoses[RUN_MAX_DIAGNOSES];
+    RecordDiagnosis diagnoses[RUN_MAX_DIAGNOSES];
     int diagnosis_count;
-    Error error; // of a run that failed
+    RecordFact facts[RUN_MAX_FACTS];
+    int fact_count;
+    RunScript script;
+    Error error;           // of a run that failed
+    Recorder *recorder;    // borrowed; NULL: no history is kept
+    int64_t id;            // in the history; 0: none yet
+    char stop_reason[256]; // "": nobody asked for the end but signals and limits
+    atomic_int stop_asked; // by an order; any thread
+    const char *waits_for; // "paused", "disk full"; NULL: it trains
+    bool is_silent;        // steps are gone through again: nothing is told or recorded
+    RunCheckpointer checkpointer;
 };
 
 // Opens the device, with an engine in fp32 until the experiment is known.
 Run *run_new(const RunOptions *options, Error *error);
 void run_free(Run *run);
 
+// The script that the experiment was read from; before run_configure.
+void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length);
 // The experiment is known: settles its name, the precision (the options' before the experiment's
 // default), the rules for layers (the experiment's before the options', so that the last match is
 // the options'), the scale rule. Before any layer is registered.
@@ -129,7 +147,7 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
 void run_add_optimizer(Run *run, Optimizer *optimizer);
 void run_remove_optimizer(Run *run, const Optimizer *optimizer);
 
-bool run_add_parameter(Run *run, const RunParameter *parameter, Error *error) MUST_CHECK;
+bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error) MUST_CHECK;
 // The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
 // before the first step starts the clock afresh.
 void run_pause_clock(Run *run);
@@ -141,7 +159,12 @@ bool run_step_ended(Run *run, bool *stop, Error *error) MUST_CHECK;
 bool run_log(Run *run, const char *name, Tensor *value, Error *error) MUST_CHECK;
 bool run_log_number(Run *run, const char *name, double value, Error *error) MUST_CHECK;
 bool run_result(Run *run, const char *name, double value, Error *error) MUST_CHECK;
+// What surrounds the run: {"library.lua", "5.4.4"}. Of one name the last holds.
+void run_add_fact(Run *run, const char *name, const char *value);
+// A message of the script.
 void run_event(Run *run, const char *text);
+// Any event, in words; `value` as event_kinds ask for it, else NaN.
+void run_tell(Run *run, EventKind kind, const char *layer, double value, const char *text);
 // Notes a diagnosis once a kind and layer.
 void run_diagnose(Run *run, const char *kind, const char *layer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -154,9 +177,12 @@ const RunSeries *run_series(const Run *run, const char *name); // NULL: never lo
 // Over the time spent in steps; the first step, which makes what the others find made, is left out.
 // 0: too early to say.
 double run_steps_per_second(const Run *run);
-// The object of cli.md. `id` 0: null.
-void run_write_json(const Run *run, int64_t id, JsonWriter *json);
+// All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
+bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 
+// Ends the run at the next boundary, with status stopped; `reason` is for people. The run's thread.
+void run_stop(Run *run, const char *reason);
+bool run_is_to_stop(const Run *run); // by an order or a signal; any thread
 // Async-signal-safe; any thread. The step in progress is finished.
 void run_request_stop(int signal_number);
 int run_stop_requested(void); // the signal, or 0; run_request_stop(0) takes a request back

@@ -139,3 +139,27 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
                  series, what, (long long)step,
                  is_fp16 ? " (fp16 ends at 65504: try -p bf16, or fp32 for the last layers)" : "");
 }
+
+// ---- what sampled steps show --------------------------------------------------------------------
+
+void run_check_activations(RunState *state, int layer, double largest) {
+    const double end_of_fp16 = 65504, near = 0.9;
+    if (!(largest >= near * end_of_fp16) || !isfinite(largest))
+        return;
+    const char *name = policy_layer(state->run.engine->policy, layer)->name;
+    run_diagnose(&state->run, "near_overflow", name,
+                 "%.60s gives values up to %.0f, and fp16 ends at 65504: use --layer %.60s=bf16",
+                 name, largest, name);
+}
+
+void run_check_casts(RunState *state) {
+    enum { SAMPLES = 20 };
+    const double worth_saying = 0.4;
+    double share = run_cast_share(&state->run);
+    if (state->sampler.count < SAMPLES || !(share > worth_saying))
+        return;
+    run_diagnose(&state->run, "casting", "",
+                 "%.0f %% of the time of steps goes into casts between formats: the layers are too "
+                 "small to gain from low precision; try -p fp32, or larger batches",
+                 100 * share);
+}

@@ -1,7 +1,9 @@
 // run/run_private.h: what the files of run/ share and nobody else sees.
 #pragma once
 
+#include "run/energy.h"
 #include "run/run.h"
+#include "store/commands.h"
 
 enum { RUN_MAX_PENDING = 256, RUN_SKIPS_AT_FLOOR = 20 };
 
@@ -10,6 +12,20 @@ typedef struct PendingPoint { // logged, not read yet
     int64_t step; // steps that had ended when it was logged
     Tensor *value;
 } PendingPoint;
+
+typedef struct RunSampler { // run_sample.c
+    EngineProfile profile;
+    int layers;
+    double *seconds;      // [layers]
+    float *largest;       // [layers]
+    ParameterMove *moved; // [layers]
+    ParameterMove *moves; // of one optimizer
+    int move_count;
+    double next, next_look;             // clock_seconds
+    double began;                       // run_clock
+    double total_seconds, cast_seconds; // of all sampled steps
+    int64_t count;                      // of these
+} RunSampler;
 
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
@@ -36,6 +52,11 @@ typedef struct RunState { // a Run is the first member of one
     bool clock_runs;
     double first_step_seconds; // on the clock: it made primitives and filled caches
     bool reached_limit;
+    RunSampler sampler;
+    Energy energy;
+    double next_energy;           // clock_seconds
+    int64_t created_ms, ended_ms; // wall clock, since 1970
+    char scale_rule_name[64];
 } RunState;
 
 static inline RunState *run_state(Run *run) {
@@ -43,6 +64,32 @@ static inline RunState *run_state(Run *run) {
 }
 
 void run_copy_text(char *out, size_t size, const char *text);
+int64_t run_wall_ms(void);
+// Facts that are the same for every run here.
+void run_look_around(Run *run);
+// Only into the history, not to the observer.
+void run_record_event(Run *run, EventKind kind, const char *layer, double value, const char *text);
+
+// ---- at a boundary ------------------------------------------------------------------------------
+
+// Does what the recorder's thread asks for; waits here while the run is paused.
+void run_attend(Run *run);
+void run_obey(Run *run, RunCommand *command);
+// Those that wait when the run has ended.
+void run_refuse_orders(Run *run);
+// A record of the run, for the recorder's thread.
+void run_publish_record(Run *run);
+// Changes of precision that were queued.
+void run_apply_changes(Run *run);
+void run_include_scale(Run *run, double scale);
+// Ends a sample and begins one now and then; `applied`: by which optimizers, a bit each.
+void run_sample_step(RunState *state, unsigned applied);
+void run_sample_energy(Run *run);
+double run_cast_share(const Run *run); // NaN: unknown
+void run_free_sampler(RunState *state);
+
+// ---- points -------------------------------------------------------------------------------------
+
 // The clock of the steps, up to now.
 double run_clock(const Run *run);
 // Reads pending points logged before `step`.
@@ -55,4 +102,6 @@ void run_tell_skip(RunState *state);
 void run_check_setup(RunState *state);     // after the first step
 void run_check_underflow(RunState *state); // of gradients that nothing scales
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
+void run_check_activations(RunState *state, int layer, double largest);
+void run_check_casts(RunState *state);
 void run_check_steps(RunState *state); // at the end: was anything trained that no step counted?

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "run/recorder_private.h"
 #include "run/run_private.h"
 
 const RunSeries *run_series(const Run *run, const char *name) {
@@ -39,6 +40,8 @@ static void add_point(RunState *state, int index, double value, int64_t step) {
     series->last = value;
     if (isfinite(value) && !(series->best <= value))
         series->best = value;
+    if (state->run.recorder && !state->run.is_silent)
+        recorder_point(state->run.recorder, &state->run, index, step, value);
     run_check_loss(state, series->name, value, step);
 }
 
@@ -96,7 +99,7 @@ bool run_log_number(Run *run, const char *name, double value, Error *error) {
 }
 
 bool run_result(Run *run, const char *name, double value, Error *error) {
-    RunMetric *metric = NULL;
+    RecordMetric *metric = NULL;
     for (int i = 0; i < run->metric_count && !metric; i++)
         if (strcmp(run->metrics[i].name, name) == 0)
             metric = &run->metrics[i];

@@ -1,8 +1,10 @@
 // The boundary between two steps. On the way where nothing happens it costs a few reads of
 // counters: a small model takes forty thousand steps a second.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "run/recorder_private.h"
 #include "run/run_private.h"
 
 typedef enum StepOutcome { STEP_WITHOUT_UPDATE, STEP_APPLIED, STEP_SKIPPED } StepOutcome;
@@ -25,18 +27,24 @@ static StepOutcome observe_optimizer(WatchedOptimizer *watched, Optimizer *optim
     return has_skipped ? STEP_SKIPPED : STEP_WITHOUT_UPDATE;
 }
 
-static StepOutcome observe_optimizers(RunState *state, char culprit[RUN_NAME_SIZE]) {
+// Which of them acted, and which were applied, is a bit each.
+static StepOutcome observe_optimizers(RunState *state, char culprit[RUN_NAME_SIZE],
+                                      unsigned *scanned, unsigned *applied) {
     Run *run = &state->run;
     StepOutcome outcome = STEP_WITHOUT_UPDATE;
     for (int i = 0; i < run->optimizer_count; i++) {
         StepOutcome one = observe_optimizer(&state->watched[i], run->optimizers[i], culprit);
+        if (one != STEP_WITHOUT_UPDATE)
+            *scanned |= 1u << i;
+        if (one == STEP_APPLIED)
+            *applied |= 1u << i;
         if (one > outcome) // one that skipped makes the step a skipped one
             outcome = one;
     }
     return outcome;
 }
 
-static void include_scale(Run *run, double scale) {
+void run_include_scale(Run *run, double scale) {
     run->scale_last = scale;
     if (scale < run->scale_min)
         run->scale_min = scale;
@@ -53,12 +61,12 @@ static void observe_scale(RunState *state) {
         double initial = (double)scale_state_initial(rule).scale;
         if (!state->watched_scaler)
             run->scale_last = run->scale_min = run->scale_max = initial;
-        include_scale(run, initial);
+        run_include_scale(run, initial);
         state->watched_scaler = run->scaler;
     }
     double scale = scaler_get(run->scaler);
     if (scale != run->scale_last)
-        include_scale(run, scale);
+        run_include_scale(run, scale);
 }
 
 // ---- skips --------------------------------------------------------------------------------------
@@ -67,6 +75,14 @@ static void observe_scale(RunState *state) {
 static bool is_told(int in_a_row) {
     enum { FIRST = 3, THEN_EVERY = 10 };
     return in_a_row <= FIRST || in_a_row % THEN_EVERY == 0;
+}
+
+// "fc1" of "fc1.weight".
+static void layer_of_parameter(char layer[RUN_NAME_SIZE], const char *parameter) {
+    run_copy_text(layer, RUN_NAME_SIZE, parameter);
+    char *dot = strrchr(layer, '.');
+    if (dot)
+        *dot = 0;
 }
 
 void run_tell_skip(RunState *state) {
@@ -90,7 +106,13 @@ void run_tell_skip(RunState *state) {
     if (skip->has_scale && run->scale_last != skip->scale)
         snprintf(text + used, sizeof text - (size_t)used, "; the scale is now %g", run->scale_last);
     skip->step = 0;
-    run_event(run, text);
+    char layer[RUN_NAME_SIZE];
+    layer_of_parameter(layer, skip->culprit);
+    double after = skip->has_scale ? skip->scale_after : (double)NAN;
+    if (is_told(skip->in_a_row))
+        run_tell(run, EVENT_SKIP, layer, after, text);
+    else
+        run_record_event(run, EVENT_SKIP, layer, after, text);
 }
 
 // Skips in a row that the scale could do nothing about: those on its way down are not among them.
@@ -132,20 +154,18 @@ static bool count_skip(RunState *state, double scale_before, const char *culprit
     run->skipped++;
     run->skips_in_a_row++;
     run_copy_text(run->culprit, sizeof run->culprit, culprit);
-    if (is_told(run->skips_in_a_row)) {
-        state->waiting = (SkippedStep){.step = run->step,
-                                       .in_a_row = run->skips_in_a_row,
-                                       .scale = scale_before,
-                                       .scale_after = run->scale_last,
-                                       .has_scale = run->scaler != NULL};
-        run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
-    }
+    state->waiting = (SkippedStep){.step = run->step,
+                                   .in_a_row = run->skips_in_a_row,
+                                   .scale = scale_before,
+                                   .scale_after = run->scale_last,
+                                   .has_scale = run->scaler != NULL};
+    run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
     return !is_stuck(run) || fail_at_floor(state, error);
 }
 
 // ---- changes from outside -----------------------------------------------------------------------
 
-static void apply_changes(Run *run) {
+void run_apply_changes(Run *run) {
     const Policy *policy = run->engine->policy;
     if (policy_apply_queued(run->engine->policy) == 0)
         return;
@@ -159,7 +179,17 @@ static void apply_changes(Run *run) {
         used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", layer->name,
                          layer_precision_name(layer->own));
     }
-    run_event(run, text);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
+// The scale moved by itself. Rules that move it at every step would only repeat its series.
+static void tell_scale(Run *run, double before) {
+    if (!run->recorder || !run->scaler || run->scale_last == before ||
+        scaler_rule(run->scaler)->kind != SCALE_DYNAMIC)
+        return;
+    char text[96];
+    snprintf(text, sizeof text, "the loss scale went from %g to %g", before, run->scale_last);
+    run_record_event(run, EVENT_SCALE, "", run->scale_last, text);
 }
 
 // ---- the boundary -------------------------------------------------------------------------------
@@ -174,22 +204,31 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         scale_before = (double)scale_state_initial(scaler_rule(run->scaler)).scale;
     run_tell_skip(state);
     char culprit[RUN_NAME_SIZE] = "";
-    StepOutcome outcome = observe_optimizers(state, culprit);
+    unsigned scanned = 0, applied = 0;
+    StepOutcome outcome = observe_optimizers(state, culprit, &scanned, &applied);
     observe_scale(state);
     if (outcome == STEP_APPLIED) {
         run->applied++;
         run->skips_in_a_row = 0;
     }
+    if (outcome != STEP_SKIPPED)
+        tell_scale(run, scale_before);
     bool done = outcome != STEP_SKIPPED || count_skip(state, scale_before, culprit, error);
-    apply_changes(run);
+    run_apply_changes(run);
     if (run->step == 1) {
         state->first_step_seconds = run_clock(run);
         run_check_setup(state);
     }
     run_check_underflow(state);
-    if (run->observer.step)
+    if (!run->is_silent)
+        run_sample_step(state, applied);
+    if (run->recorder && !run->is_silent) {
+        recorder_step(run->recorder, run, scanned);
+        run_attend(run);
+    }
+    if (run->observer.step && !run->is_silent)
         run->observer.step(run->observer.context, run);
     state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;
-    *stop = state->reached_limit || run_stop_requested();
+    *stop = state->reached_limit || run_is_to_stop(run);
     return done;
 }

@@ -5,6 +5,7 @@ set -u
 mpbench=${MPBENCH:-build/mpbench}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+export MPBENCH_DB="$folder/history.db"
 failures=0
 
 # Runs the program; leaves $status, and its streams in out and err.
@@ -248,7 +249,7 @@ end
 begin "a run ends with its result on standard output"
 run run "$tiny" -p fp32
 expect_status 0
-expect_out "^tiny finished"
+expect_out "^tiny-1 finished"
 expect_out "30 applied, 0 skipped"
 expect_out "answer *42"
 end
@@ -257,7 +258,7 @@ begin "a run writes JSON and nothing else on standard output"
 run run "$tiny" -p fp16 --json --quiet --steps 20 --seed 3 --set lr=0.01 --name mine --layer head=fp32
 expect_status 0
 [ "$(wc -l <"$folder/out")" -eq 1 ] || fail "more than one line"
-expect_out '^{"id":null,"name":"mine","experiment":"tiny","status":"finished","precision":"fp16"'
+expect_out '^{"id":[0-9]*,"name":"mine","experiment":"tiny","status":"finished","precision":"fp16"'
 expect_out '"seed":3,"steps":20,"applied":20,"skipped":0'
 expect_out '"lr":0.01'
 expect_out '"layers":\[{"name":"head","precision":"fp32"}\]'

@@ -304,16 +304,16 @@ static void it_describes_itself_in_json(void) {
         "\"loss\":{\"first\":0.5,",
         "\"metrics\":{\"accuracy\":0.5,\"odd\":\"nan\"}",
         "\"scale\":{\"last\":32768,\"min\":32768,\"max\":65536}",
-        "\"energy_j\":null,\"params\":{\"lr\":0.001,\"width\":32,\"wide\":true,\"kind\":\"a\"}",
+        "\"params\":{\"lr\":0.001,\"width\":32,\"wide\":true,\"kind\":\"a\"}",
         "\"layers\":[{\"name\":\"fc\",\"precision\":\"fp32\"}]",
         "\"diagnoses\":[],\"error\":null}",
     };
     static char text[2000];
     begin(NULL, "dynamic");
-    const RunParameter parameters[] = {{"lr", RUN_NUMBER, .number = 0.001},
-                                       {"width", RUN_INTEGER, .integer = 32},
-                                       {"wide", RUN_BOOLEAN, .integer = 1},
-                                       {"kind", RUN_TEXT, .text = "a"}};
+    const RecordParameter parameters[] = {{"lr", RECORD_NUMBER, .number = 0.001},
+                                       {"width", RECORD_INTEGER, .integer = 32},
+                                       {"wide", RECORD_BOOLEAN, .integer = 1},
+                                       {"kind", RECORD_TEXT, .text = "a"}};
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
         CHECK(run_add_parameter(model.run, &parameters[i], &error));
     CHECK(train(1) && train(overflows) && train(1));
@@ -323,7 +323,11 @@ static void it_describes_itself_in_json(void) {
     run_finish(model.run, NULL);
     FILE *stream = fmemopen(text, sizeof text, "w");
     JsonWriter json = {.stream = stream};
-    run_write_json(model.run, 7, &json);
+    RunRecord record;
+    model.run->id = 7;
+    CHECK(run_describe(model.run, &record, &error));
+    record_write_json(&record, true, &json);
+    record_clear(&record);
     fclose(stream);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         CHECK_MESSAGE(strstr(text, parts[i]), "%s is missing in %.700s", parts[i], text);

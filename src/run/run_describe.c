@@ -1,0 +1,146 @@
+// All that is to be said of a run, as the history keeps it and `--json` prints it.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "kernel/allocator.h"
+#include "run/run_private.h"
+
+int64_t run_wall_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void run_add_fact(Run *run, const char *name, const char *value) {
+    int at = 0;
+    while (at < run->fact_count && strcmp(run->facts[at].name, name) != 0)
+        at++;
+    if (at == RUN_MAX_FACTS)
+        return;
+    if (at == run->fact_count)
+        run->fact_count++;
+    run_copy_text(run->facts[at].name, sizeof run->facts[at].name, name);
+    run_copy_text(run->facts[at].value, sizeof run->facts[at].value, value);
+}
+
+void run_look_around(Run *run) {
+    struct utsname system;
+    char text[RECORD_TEXT_SIZE];
+    run_state(run)->created_ms = run_wall_ms();
+    run_add_fact(run, "mpbench", MPBENCH_VERSION);
+    if (uname(&system) == 0) {
+        snprintf(text, sizeof text, "%s %s %s", system.sysname, system.release, system.machine);
+        run_add_fact(run, "host", system.nodename);
+        run_add_fact(run, "kernel", text);
+    }
+    run_add_fact(run, "processor", run->device->name);
+    snprintf(text, sizeof text, "%d", run->device->threads);
+    run_add_fact(run, "threads", text);
+    run_add_fact(run, "compiler", __VERSION__);
+}
+
+static void describe_loss(const Run *run, RunRecord *record) {
+    const RunSeries *loss = run_series(run, "loss");
+    record->has_loss = loss && loss->count > 0;
+    record->loss_first = record->has_loss ? loss->first : (double)NAN;
+    record->loss_last = record->has_loss ? loss->last : (double)NAN;
+    record->loss_best = record->has_loss ? loss->best : (double)NAN;
+}
+
+static void describe_speed(const Run *run, RunRecord *record) {
+    const RunState *state = (const RunState *)run;
+    double rate = run_steps_per_second(run);
+    double samples = run->step > 0 ? (double)run->samples / (double)run->step : 0;
+    record->steps_per_s = rate > 0 ? rate : (double)NAN;
+    record->samples_per_s = rate > 0 && samples > 0 ? rate * samples : (double)NAN;
+    record->wall_s = (run->ended > 0 ? run->ended : clock_seconds()) - run->started;
+    record->cast_share = run_cast_share(run);
+    record->energy_j = state->energy.joules;
+}
+
+static void describe_memory(const Run *run, RunRecord *record) {
+    MemoryUse use = allocator_use(run->device->allocator);
+    record->memory = (RecordMemory){
+        .peak = (int64_t)use.total_peak,
+        .weights = (int64_t)use.peak[MEMORY_WEIGHTS],
+        .masters = (int64_t)use.peak[MEMORY_MASTERS],
+        .activations = (int64_t)use.peak[MEMORY_ACTIVATIONS],
+        .gradients = (int64_t)use.peak[MEMORY_GRADIENTS],
+        .optimizer = (int64_t)use.peak[MEMORY_OPTIMIZER],
+        .workspace = (int64_t)use.peak[MEMORY_WORKSPACE],
+    };
+}
+
+// Layer 0 of the policy is none; the record counts from the first real one.
+static bool describe_layers(const Run *run, RunRecord *record, Error *error) {
+    const Policy *policy = run->engine->policy;
+    int count = policy_layer_count(policy) - 1;
+    RecordLayer *layers = calloc((size_t)count + 1, sizeof *layers);
+    if (!layers)
+        return error_fail(error, ERROR_MEMORY, "no memory for %d layers", count);
+    for (int i = 0; i < count; i++) {
+        const PolicyLayer *layer = policy_layer(policy, i + 1);
+        Format format = policy_low_format(policy, i + 1, (AutocastRegion){.enabled = true});
+        run_copy_text(layers[i].name, sizeof layers[i].name, layer->name);
+        run_copy_text(layers[i].precision, sizeof layers[i].precision, format_name(format));
+        run_copy_text(layers[i].set, sizeof layers[i].set, layer_precision_name(layer->own));
+        layers[i].parent = layer->parent - 1;
+    }
+    bool done = record_set_layers(record, layers, count, error);
+    free(layers);
+    return done;
+}
+
+bool run_describe(const Run *run, RunRecord *record, Error *error) {
+    const RunState *state = (const RunState *)run;
+    const RunOptions *options = run->options;
+    *record = (RunRecord){
+        .id = run->id,
+        .status = run->status,
+        .threads = run->device->threads,
+        .seed = (int64_t)options->seed,
+        .step = run->step,
+        .applied = run->applied,
+        .skipped = run->skipped,
+        .total_steps = run->total_steps,
+        .epoch = run->epoch,
+        .epochs = run->epochs,
+        .samples = (int64_t)run->samples,
+        .scale_last = run->scale_last,
+        .scale_min = run->scale_min,
+        .scale_max = run->scale_max,
+        .created_ms = state->created_ms,
+        .ended_ms = run->ended > 0 ? state->ended_ms : 0,
+        .parent = options->parent,
+        .parent_step = options->parent ? options->from : 0,
+        .matrix = options->matrix,
+    };
+    run_copy_text(record->name, sizeof record->name, run->name);
+    run_copy_text(record->experiment, sizeof record->experiment, run->experiment);
+    run_copy_text(record->tag, sizeof record->tag, options->tag ? options->tag : "");
+    run_copy_text(record->note, sizeof record->note, options->note ? options->note : "");
+    run_copy_text(record->precision, sizeof record->precision, run->precision);
+    run_copy_text(record->scale_rule, sizeof record->scale_rule, state->scale_rule_name);
+    run_copy_text(record->device, sizeof record->device, run->device->backend->name);
+    run_copy_text(record->device_name, sizeof record->device_name, run->device->name);
+    run_copy_text(record->script_path, sizeof record->script_path, run->script.path);
+    run_copy_text(record->script_hash, sizeof record->script_hash, run->script.hash);
+    const char *fault = run->error.code != ERROR_NONE ? run->error.text : run->stop_reason;
+    run_copy_text(record->error, sizeof record->error, fault);
+    describe_loss(run, record);
+    describe_speed(run, record);
+    describe_memory(run, record);
+    if (describe_layers(run, record, error) &&
+        record_set_parameters(record, run->parameters, run->parameter_count, error) &&
+        record_set_metrics(record, run->metrics, run->metric_count, error) &&
+        record_set_diagnoses(record, run->diagnoses, run->diagnosis_count, error) &&
+        record_set_options(record, options->typed, options->typed_count, error) &&
+        record_set_facts(record, run->facts, run->fact_count, error))
+        return true;
+    record_clear(record);
+    return false;
+}

@@ -1,0 +1,337 @@
+// Orders from outside, at a step boundary: what each does, and why one is refused. And what else
+// the recorder's thread wants of the run's: a record of it, a pause while the disk is full, its
+// end.
+#include <errno.h>
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/nearest.h"
+#include "run/recorder_private.h"
+#include "run/run_private.h"
+
+// ---- the orders ---------------------------------------------------------------------------------
+
+// Each writes one line into `answer`; false: refused, and nothing has changed.
+typedef bool (*Obey)(Run *run, const char *argument, char *answer);
+
+#define ANSWER(...) snprintf(answer, COMMAND_ANSWER_SIZE, __VA_ARGS__)
+
+static bool refuse(char *answer, const Error *error) {
+    ANSWER("%.*s", COMMAND_ANSWER_SIZE - 1, error->text);
+    return false;
+}
+
+static bool obey_pause(Run *run, const char *argument, char *answer) {
+    (void)argument;
+    bool was_paused = run->status == RUN_PAUSED;
+    run->status = RUN_PAUSED;
+    ANSWER("%s after step %lld; `resume` goes on", was_paused ? "already paused" : "paused",
+           (long long)run->step);
+    return true;
+}
+
+static bool obey_resume(Run *run, const char *argument, char *answer) {
+    (void)argument;
+    if (run->status != RUN_PAUSED) {
+        ANSWER("the run is not paused: it is at step %lld", (long long)run->step);
+        return false;
+    }
+    run->status = RUN_RUNNING;
+    ANSWER("goes on after step %lld", (long long)run->step);
+    return true;
+}
+
+static bool obey_stop(Run *run, const char *argument, char *answer) {
+    (void)argument;
+    atomic_store(&run->stop_asked, 1);
+    ANSWER("stopped after step %lld", (long long)run->step);
+    return true;
+}
+
+static bool obey_checkpoint(Run *run, const char *argument, char *answer) {
+    (void)argument;
+    Error error = {0};
+    if (!run->checkpointer.keep) {
+        ANSWER("this run keeps no checkpoints");
+        return false;
+    }
+    return run->checkpointer.keep(run->checkpointer.context, run, "asked", answer,
+                                  COMMAND_ANSWER_SIZE, &error) ||
+           refuse(answer, &error);
+}
+
+// ---- set ----------------------------------------------------------------------------------------
+
+static bool is_known_pattern(const Run *run, const char *pattern, char *answer) {
+    const Policy *policy = run->engine->policy;
+    Nearest nearest;
+    nearest_begin(&nearest, pattern);
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const char *name = policy_layer(policy, i)->name;
+        if (fnmatch(pattern, name, 0) == 0)
+            return true;
+        nearest_offer(&nearest, name);
+    }
+    ANSWER("%.80s: no layer has such a name%s%.80s%s; `mpbench show` lists them", pattern,
+           nearest.best ? " (did you mean " : "", nearest.best ? nearest.best : "",
+           nearest.best ? "?)" : "");
+    return false;
+}
+
+static bool set_layer(Run *run, const char *pattern, const char *value, char *answer) {
+    Error error = {0};
+    LayerPrecision precision;
+    if (!pattern[0]) {
+        ANSWER("layer.PATTERN=P is wanted, as in layer.head=fp32");
+        return false;
+    }
+    if (!is_known_pattern(run, pattern, answer))
+        return false;
+    if (!layer_precision_parse(value, &precision, &error) ||
+        !policy_queue(run->engine->policy, pattern, precision, &error))
+        return refuse(answer, &error);
+    run_apply_changes(run);
+    ANSWER("%.80s is %s from step %lld on", pattern, layer_precision_name(precision),
+           (long long)run->step + 1);
+    return true;
+}
+
+static bool set_scale(Run *run, const char *rest, const char *value, char *answer) {
+    (void)rest;
+    Error error = {0};
+    ScaleRule rule;
+    if (!run->scaler) {
+        ANSWER("this run has no loss scaler");
+        return false;
+    }
+    if (!scale_rule_parse(value, &rule, &error))
+        return refuse(answer, &error);
+    // A number sets the scale and leaves the rule by which it moves; a preset sets both.
+    bool has_rule = scaler_rule(run->scaler)->kind != SCALE_NONE;
+    bool is_number = has_rule && strspn(value, "0123456789+-.eExXpP") == strlen(value);
+    double scale = (double)scale_state_initial(&rule).scale;
+    if (!(is_number ? scaler_set(run->scaler, scale, &error)
+                    : scaler_set_rule(run->scaler, &rule, &error)))
+        return refuse(answer, &error);
+    if (!is_number) { // the rule of scalers that the script makes later, too
+        run->scale_rule = rule;
+        run_copy_text(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
+                      value);
+    }
+    run_include_scale(run, scaler_get(run->scaler));
+    ANSWER("the loss scale is %g from step %lld on", run->scale_last, (long long)run->step + 1);
+    return true;
+}
+
+// lr=X: of all optimizers; lr.2=X: of the second.
+static bool set_rate(Run *run, const char *which, const char *value, char *answer) {
+    Error error = {0};
+    char *end, *end_of_which = NULL;
+    double rate = strtod(value, &end);
+    long only = which[0] ? strtol(which, &end_of_which, 10) : 0;
+    if (!value[0] || *end) {
+        ANSWER("lr=%.40s: a number is wanted", value);
+        return false;
+    }
+    if (run->optimizer_count == 0 ||
+        (which[0] && (*end_of_which || only < 1 || only > run->optimizer_count))) {
+        ANSWER("lr.%.40s: the run has %d optimizer%s, numbered from 1", which, run->optimizer_count,
+               run->optimizer_count == 1 ? "" : "s");
+        return false;
+    }
+    for (int i = 0; i < run->optimizer_count; i++)
+        if ((!only || only == i + 1) && !optimizer_set_rate(run->optimizers[i], rate, &error))
+            return refuse(answer, &error);
+    ANSWER("the learning rate is %g from step %lld on", rate, (long long)run->step + 1);
+    return true;
+}
+
+static const struct Setter {
+    const char *key; // a dot at its end: the rest of the name is an argument of its own
+    bool (*set)(Run *run, const char *rest, const char *value, char *answer);
+} setters[] = {
+    {"layer.", set_layer}, {"loss_scale", set_scale}, {"lr", set_rate}, {"lr.", set_rate}};
+
+static bool obey_set(Run *run, const char *argument, char *answer) {
+    char key[COMMAND_ARGUMENT_SIZE];
+    const char *equals = strrchr(argument, '=');
+    if (equals && equals > argument) {
+        snprintf(key, sizeof key, "%.*s", (int)(equals - argument), argument);
+        for (size_t i = 0; i < sizeof setters / sizeof *setters; i++) {
+            size_t length = strlen(setters[i].key);
+            bool has_rest = setters[i].key[length - 1] == '.';
+            if (has_rest ? strncmp(key, setters[i].key, length) == 0
+                         : strcmp(key, setters[i].key) == 0)
+                return setters[i].set(run, key + length, equals + 1, answer);
+        }
+    }
+    ANSWER("set %.80s: layer.PATTERN=P, loss_scale=S, lr=X or lr.N=X can be set", argument);
+    return false;
+}
+
+static const struct Order {
+    const char *verb;
+    Obey obey;
+} order_table[] = {
+    {"pause", obey_pause},           {"resume", obey_resume}, {"stop", obey_stop},
+    {"checkpoint", obey_checkpoint}, {"set", obey_set},
+};
+
+void run_obey(Run *run, RunCommand *command) {
+    bool is_known = false;
+    command->state = COMMAND_REFUSED;
+    command->step = -1;
+    for (size_t i = 0; i < sizeof order_table / sizeof *order_table; i++) {
+        if (strcmp(command->verb, order_table[i].verb) != 0)
+            continue;
+        is_known = true;
+        if (order_table[i].obey(run, command->argument, command->answer)) {
+            command->state = COMMAND_DONE;
+            command->step = run->step;
+        }
+    }
+    if (!is_known)
+        snprintf(command->answer, sizeof command->answer,
+                 "%.20s: no such order; pause resume stop checkpoint set are", command->verb);
+    char text[EVENT_TEXT_SIZE];
+    snprintf(text, sizeof text, "%.20s%s%.120s: %s%.220s", command->verb,
+             command->argument[0] ? " " : "", command->argument,
+             command->state == COMMAND_REFUSED ? "refused: " : "", command->answer);
+    run_tell(run, EVENT_COMMAND, "", (double)NAN, text);
+}
+
+// ---- what the recorder wants --------------------------------------------------------------------
+
+static bool next_order(Recorder *recorder, RunCommand *order) {
+    pthread_mutex_lock(&recorder->lock);
+    OrderQueue *queue = &recorder->claimed;
+    bool found = queue->count > 0 && recorder->answered.count < MOST_ORDERS;
+    if (found) {
+        *order = queue->orders[0];
+        memmove(queue->orders, queue->orders + 1, (size_t)--queue->count * sizeof *queue->orders);
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    return found;
+}
+
+static void give_answer(Recorder *recorder, const RunCommand *order) {
+    pthread_mutex_lock(&recorder->lock);
+    recorder->answered.orders[recorder->answered.count++] = *order;
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+void run_refuse_orders(Run *run) {
+    RunCommand order;
+    while (next_order(run->recorder, &order)) {
+        bool was_stop = strcmp(order.verb, "stop") == 0;
+        order.state = was_stop ? COMMAND_DONE : COMMAND_REFUSED;
+        order.step = was_stop ? run->step : -1;
+        snprintf(order.answer, sizeof order.answer, "%s after step %lld",
+                 was_stop ? "stopped" : "the run has ended", (long long)run->step);
+        give_answer(run->recorder, &order);
+    }
+}
+
+void run_publish_record(Run *run) {
+    RunRecord *record = calloc(1, sizeof *record), *older;
+    run_sample_energy(run);
+    if (!record || !run_describe(run, record, NULL)) {
+        free(record);
+        return; // a moment later
+    }
+    older = atomic_exchange(&run->recorder->snapshot, record);
+    if (older)
+        record_clear(older);
+    free(older);
+}
+
+static void tell_over(Run *run) {
+    Recorder *recorder = run->recorder;
+    if (recorder->has_told_over)
+        return;
+    recorder->has_told_over = true;
+    char text[EVENT_TEXT_SIZE];
+    pthread_mutex_lock(&recorder->lock);
+    Error fault = recorder->fault;
+    pthread_mutex_unlock(&recorder->lock);
+    if (fault.code == ERROR_STOPPED) {
+        snprintf(text, sizeof text, "%.250s", fault.text);
+        run_stop(run, text);
+        return;
+    }
+    snprintf(text, sizeof text,
+             "%.250s; training goes on, but nothing after step %lld is kept in the history",
+             fault.text, (long long)run->step);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
+static void look_once(Run *run) {
+    Recorder *recorder = run->recorder;
+    int wanted = atomic_exchange(&recorder->attention, 0);
+    RunCommand order;
+    if (wanted & ATTEND_OVER)
+        tell_over(run);
+    while ((wanted & ATTEND_ORDERS) && next_order(recorder, &order)) {
+        run_obey(run, &order);
+        give_answer(recorder, &order);
+        wanted |= ATTEND_SNAPSHOT;
+    }
+    if (wanted & ATTEND_SNAPSHOT)
+        run_publish_record(run);
+}
+
+static void wait_for_attention(Recorder *recorder) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 50000000; // signals wake nobody
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&recorder->lock);
+    if (atomic_load(&recorder->attention) == 0)
+        pthread_cond_timedwait(&recorder->to_run, &recorder->lock, &until);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+static bool must_wait(const Run *run) {
+    bool is_full = atomic_load(&run->recorder->is_full);
+    return (run->status == RUN_PAUSED || is_full) && !run_is_to_stop(run);
+}
+
+// At a boundary, when the recorder wants something.
+static void attend(Run *run) {
+    Recorder *recorder = run->recorder;
+    look_once(run);
+    if (!must_wait(run))
+        return;
+    bool clock_ran = run_state(run)->clock_runs;
+    bool has_told_full = false;
+    run_pause_clock(run);
+    while (must_wait(run)) {
+        bool is_full = atomic_load(&recorder->is_full);
+        run->waits_for = is_full ? "disk full" : "paused";
+        if (is_full && !has_told_full)
+            run_tell(run, EVENT_LIFE, "", (double)NAN,
+                     "the disk of the history is full: training waits; free space and it goes on");
+        if (!is_full && has_told_full)
+            run_tell(run, EVENT_LIFE, "", (double)NAN, "the history has room again");
+        has_told_full = is_full;
+        if (run->observer.step)
+            run->observer.step(run->observer.context, run);
+        wait_for_attention(recorder);
+        look_once(run);
+    }
+    if (has_told_full && !atomic_load(&recorder->is_full))
+        run_tell(run, EVENT_LIFE, "", (double)NAN, "the history has room again: training goes on");
+    run->waits_for = NULL;
+    if (clock_ran)
+        run_resume_clock(run);
+}
+
+void run_attend(Run *run) {
+    if (run->recorder && atomic_load_explicit(&run->recorder->attention, memory_order_relaxed))
+        attend(run);
+}

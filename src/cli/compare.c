@@ -64,19 +64,10 @@ static int shown_metrics(const Comparison *comparison, const char *names[MOST_ME
     return count;
 }
 
-static void put_statistic(Table *table, const Page *page, const Statistic *value, int digits) {
-    char text[2 * TEXT_SIZE + 8], mean[TEXT_SIZE], interval[TEXT_SIZE];
-    if (value->count == 0) {
-        table_put(table, value->not_finite > 0 ? "not finite" : NULL, "");
-        return;
-    }
-    text_number(mean, value->mean, digits);
-    if (value->count > 1)
-        snprintf(text, sizeof text, "%s %s %s", mean, page->has_utf8 ? "±" : "+-",
-                 text_number(interval, value->interval, 2));
-    else
-        snprintf(text, sizeof text, "%s", mean);
-    table_put(table, text, "");
+static void put_statistic(Table *table, const Page *page, const Statistic *value) {
+    char text[STATISTIC_TEXT_SIZE];
+    bool is_known = value->count + value->not_finite > 0;
+    table_put(table, is_known ? statistic_text(text, value, !page->has_utf8) : NULL, "");
 }
 
 static void put_ratio(Table *table, double ratio) {
@@ -95,23 +86,23 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
     else
         snprintf(text, sizeof text, "run %" PRId64, run->id);
     table_put(table, text, "");
-    put_statistic(table, page, &side->loss, 4);
+    put_statistic(table, page, &side->loss);
     for (int m = 0; m < metric_count; m++) {
         const CompareMetric *found = NULL;
         for (int i = 0; i < side->metric_count && !found; i++)
             if (strcmp(side->metrics[i].name, metrics[m]) == 0)
                 found = &side->metrics[i];
         const Statistic none = {.count = 0};
-        put_statistic(table, page, found ? &found->value : &none, 4);
+        put_statistic(table, page, found ? &found->value : &none);
     }
-    put_statistic(table, page, &side->steps_per_s, 4);
+    put_statistic(table, page, &side->steps_per_s);
     put_ratio(table, side->speedup);
     table_put(table, isnan(side->memory.mean) ? NULL : text_bytes(number, side->memory.mean), "");
     put_ratio(table, side->memory_ratio);
-    put_statistic(table, page, &side->wall_s, 3);
-    put_statistic(table, page, &side->energy_j, 3);
+    put_statistic(table, page, &side->wall_s);
+    put_statistic(table, page, &side->energy_j);
     put_ratio(table, side->energy_ratio);
-    put_statistic(table, page, &side->co2_g, 3);
+    put_statistic(table, page, &side->co2_g);
     table_put(table, side->skipped > 0 ? text_count(number, side->skipped) : NULL, "");
 }
 

@@ -29,10 +29,12 @@ static double tail_loss(const Comparison *comparison, int run) {
     }
     if (finite + broken > 0)
         return broken > finite ? INFINITY : sum / finite;
-    return record->has_loss ? record->loss_last : NAN;
+    if (!record->has_loss)
+        return NAN;
+    return isfinite(record->loss_last) ? record->loss_last : INFINITY;
 }
 
-typedef struct Reading { // what one run says
+typedef struct Reading { // what one run says; NaN: unknown; infinite: not finite
     double steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
 } Reading;
 
@@ -49,12 +51,15 @@ static Reading read_run(const Comparison *comparison, int run) {
     };
 }
 
-// The statistic of one reading over the members.
+// The statistic of one reading over the members that know it.
 static Statistic over_members(const CompareSide *side, size_t offset, const Reading *readings,
                               double *scratch) {
-    for (int i = 0; i < side->member_count; i++)
-        memcpy(&scratch[i], (const char *)&readings[i] + offset, sizeof *scratch);
-    return statistic_of(scratch, side->member_count);
+    int count = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        memcpy(&scratch[count], (const char *)&readings[i] + offset, sizeof *scratch);
+        count += !isnan(scratch[count]);
+    }
+    return statistic_of(scratch, count);
 }
 
 static double ratio(const Statistic *value, const Statistic *base) {

@@ -1,6 +1,7 @@
 #include "compare/statistics.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const double confidence = 0.975; // two sides of 2.5 % each
 
@@ -107,4 +108,32 @@ Contrast statistic_contrast(const Statistic *a, const Statistic *b) {
     contrast.likeness =
         fabs(contrast.delta) <= contrast.interval ? LIKENESS_SAME : LIKENESS_DIFFERENT;
     return contrast;
+}
+
+// As many decimals as the interval is good for, with two of its own digits.
+static int decimals_for(const Statistic *statistic) {
+    double interval = statistic->interval;
+    double digit = interval > 0 ? interval / 10 : fabs(statistic->mean) / 1000;
+    int decimals = digit > 0 ? (int)ceil(-log10(digit)) : 3;
+    return decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
+}
+
+const char *statistic_text(char text[STATISTIC_TEXT_SIZE], const Statistic *statistic, bool ascii) {
+    const char *sign = ascii ? "+-" : "±";
+    double size = fabs(statistic->mean), mean = statistic->mean, interval = statistic->interval;
+    bool has_scatter = statistic->count > 1 && interval > 0;
+    bool is_plain = size == 0 || (size >= 1e-4 && size < 1e9);
+    int decimals = decimals_for(statistic);
+    if (statistic->count == 0)
+        snprintf(text, STATISTIC_TEXT_SIZE, statistic->not_finite > 0 ? "not finite" : "unknown");
+    else if (has_scatter && is_plain)
+        snprintf(text, STATISTIC_TEXT_SIZE, "%.*f %s %.*f", decimals, mean, sign, decimals,
+                 interval);
+    else if (has_scatter)
+        snprintf(text, STATISTIC_TEXT_SIZE, "%.4g %s %.2g", mean, sign, interval);
+    else if (is_plain)
+        snprintf(text, STATISTIC_TEXT_SIZE, "%.*f", decimals, mean);
+    else
+        snprintf(text, STATISTIC_TEXT_SIZE, "%.4g", mean);
+    return text;
 }

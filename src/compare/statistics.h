@@ -15,6 +15,12 @@ typedef struct Statistic {
 
 Statistic statistic_of(const double *values, int count);
 
+enum { STATISTIC_TEXT_SIZE = 64 };
+
+// "0.9110 ± 0.0050": as many decimals as the interval is good for; "not finite", "unknown". In
+// UTF-8, or with "+-" for `ascii`. Returns `text`.
+const char *statistic_text(char text[STATISTIC_TEXT_SIZE], const Statistic *statistic, bool ascii);
+
 typedef enum Likeness {
     LIKENESS_UNKNOWN, // a side has no value, or one only: chance cannot be told from effect
     LIKENESS_SAME,    // the difference could be chance

@@ -32,32 +32,11 @@ static char *add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count) {
     return grown[(*count)++];
 }
 
-// ---- numbers ------------------------------------------------------------------------------------
-
-// As many decimals as the interval is good for, with two of its own digits.
-static int decimals_for(double interval, double value) {
-    double digit = interval > 0 ? interval : fabs(value) / 1000;
-    int decimals = digit > 0 ? (int)ceil(-log10(digit)) + (interval > 0 ? 1 : 0) : 3;
-    return decimals < 0 ? 0 : decimals > 9 ? 9 : decimals;
-}
+// ---- the parts of a sentence --------------------------------------------------------------------
 
 static void say_number(Text *text, const Statistic *number) {
-    if (number->count == 0) {
-        say(text, number->not_finite > 0 ? "not finite" : "unknown");
-        return;
-    }
-    double size = fabs(number->mean);
-    bool is_plain = size == 0 || (size >= 1e-4 && size < 1e6);
-    if (!is_plain)
-        say(text, "%.4g", number->mean);
-    else
-        say(text, "%.*f", decimals_for(number->interval, number->mean), number->mean);
-    if (number->count < 2)
-        return;
-    if (!is_plain)
-        say(text, " ± %.2g", number->interval);
-    else
-        say(text, " ± %.*f", decimals_for(number->interval, number->mean), number->interval);
+    char words[STATISTIC_TEXT_SIZE];
+    say(text, "%s", statistic_text(words, number, false));
 }
 
 static void say_both(Text *text, const Statistic *value, const Statistic *baseline) {
@@ -65,8 +44,6 @@ static void say_both(Text *text, const Statistic *value, const Statistic *baseli
     say(text, " against ");
     say_number(text, baseline);
 }
-
-// ---- the parts of a sentence --------------------------------------------------------------------
 
 enum { MOST_PARTS = 4 };
 

@@ -1,0 +1,100 @@
+// What several seeds say: Student's t against printed tables, intervals and Welch's test by hand.
+#include "compare/statistics.h"
+#include "tests/test.h"
+
+static void quantiles_are_those_of_the_tables(void) {
+    static const struct {
+        double probability, freedom, value;
+    } rows[] = {{0.975, 1, 12.7062047},   {0.975, 2, 4.30265273},       {0.975, 3, 3.18244631},
+                {0.975, 5, 2.57058184},   {0.975, 10, 2.22813885},      {0.975, 30, 2.04227246},
+                {0.975, 120, 1.97993041}, {0.995, 4, 4.60409487},       {0.95, 7, 1.89457861},
+                {0.9, 5, 1.47588405},     {0.975, INFINITY, 1.95996398}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double t = student_quantile(rows[i].probability, rows[i].freedom);
+        CHECK_MESSAGE(fabs(t - rows[i].value) < 1e-7, "t(%g, %g) is %.9g, expected %.9g",
+                      rows[i].probability, rows[i].freedom, t, rows[i].value);
+        double mirrored = student_quantile(1 - rows[i].probability, rows[i].freedom);
+        CHECK_NEAR(mirrored, -rows[i].value, 1e-6);
+    }
+    CHECK(isnan(student_quantile(1, 3)));
+    CHECK(isnan(student_quantile(0.5, 0)));
+}
+
+static void an_interval_is_that_of_the_mean(void) {
+    const double values[] = {0.910, 0.912, 0.908};
+    Statistic of = statistic_of(values, 3);
+    CHECK_INT(of.count, 3);
+    CHECK_NEAR(of.mean, 0.910, 1e-15);
+    CHECK_NEAR(of.deviation, 0.002, 1e-15);
+    CHECK_NEAR(of.interval, 4.30265273 * 0.002 / sqrt(3), 1e-10);
+}
+
+static void one_value_has_no_interval_and_none_no_mean(void) {
+    const double values[] = {3, NAN, INFINITY};
+    Statistic one = statistic_of(values, 3), none = statistic_of(values + 1, 2);
+    CHECK_INT(one.count, 1);
+    CHECK_INT(one.not_finite, 2);
+    CHECK_NEAR(one.mean, 3, 0);
+    CHECK(isnan(one.interval) && isnan(one.deviation));
+    CHECK_INT(none.count, 0);
+    CHECK(isnan(none.mean));
+}
+
+static void seeds_decide_what_is_noise(void) {
+    const double a[] = {10, 12, 14}, b[] = {11, 13, 14}, c[] = {30, 31, 33};
+    Statistic of_a = statistic_of(a, 3), of_b = statistic_of(b, 3), of_c = statistic_of(c, 3);
+    Contrast near = statistic_contrast(&of_a, &of_b), far = statistic_contrast(&of_a, &of_c);
+    CHECK_INT(near.likeness, LIKENESS_SAME);
+    CHECK_INT(far.likeness, LIKENESS_DIFFERENT);
+    CHECK_NEAR(far.delta, 31 + 1.0 / 3 - 12, 1e-12);
+    // Welch by hand: variances 4 and 7/3, each over 3.
+    double va = 4.0 / 3, vc = 7.0 / 9,
+           freedom = (va + vc) * (va + vc) / (va * va / 2 + vc * vc / 2);
+    CHECK_NEAR(far.interval, student_quantile(0.975, freedom) * sqrt(va + vc), 1e-12);
+}
+
+static void one_seed_tells_nothing(void) {
+    const double a[] = {1}, b[] = {2, 3};
+    Statistic of_a = statistic_of(a, 1), of_b = statistic_of(b, 2);
+    Contrast contrast = statistic_contrast(&of_a, &of_b);
+    CHECK_INT(contrast.likeness, LIKENESS_UNKNOWN);
+    CHECK_NEAR(contrast.delta, 1.5, 0);
+    CHECK(isnan(contrast.interval));
+}
+
+static void equal_numbers_without_scatter_are_the_same(void) {
+    const double a[] = {1, 1}, b[] = {1, 1}, c[] = {2, 2};
+    Statistic of_a = statistic_of(a, 2), of_b = statistic_of(b, 2), of_c = statistic_of(c, 2);
+    CHECK_INT(statistic_contrast(&of_a, &of_b).likeness, LIKENESS_SAME);
+    CHECK_INT(statistic_contrast(&of_a, &of_c).likeness, LIKENESS_DIFFERENT);
+}
+
+static void numbers_have_the_digits_that_they_are_good_for(void) {
+    static const struct {
+        Statistic of;
+        const char *text;
+    } rows[] = {
+        {{.count = 3, .mean = 0.9104, .interval = 0.0023}, "0.9104 +- 0.0023"},
+        {{.count = 3, .mean = 1003.4, .interval = 25}, "1003 +- 25"},
+        {{.count = 3, .mean = 4e-7, .interval = 1e-8}, "4e-07 +- 1e-08"},
+        {{.count = 2, .mean = 42, .interval = 0}, "42.00"},
+        {{.count = 1, .mean = 0.91, .interval = NAN}, "0.9100"},
+        {{.count = 0, .not_finite = 1, .mean = NAN}, "not finite"},
+        {{.count = 0, .mean = NAN}, "unknown"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[STATISTIC_TEXT_SIZE];
+        CHECK_TEXT(statistic_text(text, &rows[i].of, true), rows[i].text);
+    }
+}
+
+int main(void) {
+    RUN_TEST(numbers_have_the_digits_that_they_are_good_for);
+    RUN_TEST(quantiles_are_those_of_the_tables);
+    RUN_TEST(an_interval_is_that_of_the_mean);
+    RUN_TEST(one_value_has_no_interval_and_none_no_mean);
+    RUN_TEST(seeds_decide_what_is_noise);
+    RUN_TEST(one_seed_tells_nothing);
+    RUN_TEST(equal_numbers_without_scatter_are_the_same);
+    return test_end();
+}

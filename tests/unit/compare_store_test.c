@@ -1,0 +1,118 @@
+// Comparing runs of a history: what is read, how far, and what is refused.
+#include <unistd.h>
+
+#include "tests/test.h"
+#include "tests/unit/compare_fixture.h"
+
+static char folder[] = "/tmp/mpbench-compare-XXXXXX";
+static const Planted fp32 = {"one", "fp32", 1, 0.9, 100, 0.1, 0.2, 0.05, 0};
+static const Planted bf16 = {"two", "bf16", 1, 0.9, 200, 0.1, 0.2, 0.06, 0};
+static const CompareOptions by_step = {.axis = COMPARE_BY_STEP, .grams_per_kwh = NAN};
+
+static Store *fresh_store(void) {
+    char path[128];
+    Error error;
+    snprintf(path, sizeof path, "%s/history.db", folder);
+    unlink(path);
+    Store *store = store_open(path, STORE_WRITE, &error);
+    if (!store)
+        fprintf(stderr, "%s\n", error.text);
+    return store;
+}
+
+static void runs_are_read_with_their_losses(void) {
+    Store *store = fresh_store();
+    Error error;
+    int64_t runs[] = {plant(store, &fp32), plant(store, &bf16)};
+    Comparison *comparison = compare_new(store, runs, 2, &by_step, &error);
+    CHECK_MESSAGE(comparison != NULL, "%s", error.text);
+    if (comparison) {
+        CHECK_INT(comparison->losses[0].count, PLANTED_STEPS);
+        CHECK_NEAR(comparison->sides[1].speedup, 2, 1e-12);
+        CHECK_INT(comparison->sides[1].divergence.different, 1);
+        CHECK_TEXT(comparison->groups[1].label, "bf16");
+    }
+    compare_free(comparison);
+    store_close(store);
+}
+
+// Longer than what is read at once: the first difference is looked for among all points.
+static void the_first_difference_of_long_runs_is_exact(void) {
+    Store *store = fresh_store();
+    Error error;
+    enum { LONG = 30000, DIFFERENT = 23457 };
+    int64_t runs[2];
+    for (int i = 0; i < 2; i++) {
+        Planted planted = fp32;
+        planted.name = i ? "b" : "a";
+        RunRecord record = planted_record(&planted);
+        record.step = LONG;
+        CHECK(store_add_run(store, &record, NULL, 0, &error));
+        SeriesWriter *writer = series_writer_new(store, record.id, 0, "start", &error);
+        CHECK(store_begin(store, &error));
+        for (int64_t step = 1; step <= LONG; step++) {
+            double loss = planted_loss(&planted, step) + (i && step == DIFFERENT ? 1e-9 : 0);
+            CHECK(series_add(writer, "loss", step, loss, &error));
+            if (step % 100 == 0) // slow enough for every point to be a row
+                CHECK(series_flush(writer, 1e6, &error));
+        }
+        CHECK(store_commit(store, &error));
+        series_writer_free(writer);
+        runs[i] = record.id;
+        record_clear(&record);
+    }
+    Comparison *comparison = compare_new(store, runs, 2, &by_step, &error);
+    CHECK_MESSAGE(comparison != NULL, "%s", error.text);
+    if (comparison) {
+        CHECK(comparison->losses[0].count < LONG);
+        CHECK_INT(comparison->sides[1].divergence.different, DIFFERENT);
+        CHECK_INT(comparison->sides[1].divergence.different_width, 1);
+        CHECK_INT(comparison->sides[1].divergence.parted, -1);
+    }
+    compare_free(comparison);
+    store_close(store);
+}
+
+static void one_run_and_the_same_run_twice_are_refused(void) {
+    Store *store = fresh_store();
+    Error error;
+    int64_t run = plant(store, &fp32), runs[] = {run, run}, missing[] = {run, run + 5};
+    CHECK(!compare_new(store, runs, 1, &by_step, &error) && error.code == ERROR_USAGE);
+    CHECK(!compare_new(store, runs, 2, &by_step, &error) && error.code == ERROR_USAGE);
+    CHECK_CONTAINS(error.text, "given twice");
+    CHECK(!compare_new(store, missing, 2, &by_step, &error));
+    store_close(store);
+}
+
+static void a_logged_axis_beats_the_computed_one(void) {
+    Store *store = fresh_store();
+    Error error;
+    int64_t runs[] = {plant(store, &fp32), plant(store, &bf16)};
+    SeriesWriter *writer = series_writer_new(store, runs[0], PLANTED_STEPS, "resume", &error);
+    CHECK(series_add(writer, "loss", PLANTED_STEPS + 1, 0.2, &error));
+    CHECK(series_add(writer, "seconds", PLANTED_STEPS + 1, 1000, &error));
+    CHECK(store_begin(store, &error) && series_flush(writer, 1, &error) &&
+          store_commit(store, &error));
+    series_writer_free(writer);
+    CompareOptions by_seconds = {.axis = COMPARE_BY_SECONDS, .grams_per_kwh = NAN};
+    Comparison *comparison = compare_new(store, runs, 2, &by_seconds, &error);
+    CHECK_MESSAGE(comparison != NULL, "%s", error.text);
+    if (comparison) {
+        const CompareCurve *curve = &comparison->losses[0];
+        CHECK_NEAR(curve->x[curve->count - 1], 1000, 1e-9);
+    }
+    compare_free(comparison);
+    store_close(store);
+}
+
+int main(void) {
+    if (!mkdtemp(folder))
+        return 1;
+    RUN_TEST(runs_are_read_with_their_losses);
+    RUN_TEST(the_first_difference_of_long_runs_is_exact);
+    RUN_TEST(one_run_and_the_same_run_twice_are_refused);
+    RUN_TEST(a_logged_axis_beats_the_computed_one);
+    char command[160];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command) == 0 ? test_end() : 1;
+}

@@ -1,0 +1,222 @@
+// Runs side by side: groups, labels, what differs, ratios, where they part, and the verdict.
+#include "tests/test.h"
+#include "tests/unit/compare_fixture.h"
+
+static const Planted six[] = {
+    {"a1", "fp32", 1, 0.911, 50, 0.1, 0.2, 0.05, 0},
+    {"b1", "bf16", 1, 0.910, 90, 0.1, 0.2, 0.05, 0},
+    {"a2", "fp32", 2, 0.913, 51, 0.1, 0.2, 0.05, 0},
+    {"b2", "bf16", 2, 0.911, 91, 0.1, 0.2, 0.05, 0},
+    {"a3", "fp32", 3, 0.909, 49, 0.1, 0.2, 0.05, 0},
+    {"b3", "bf16", 3, 0.909, 89, 0.1, 0.2, 0.05, 0},
+};
+
+static void runs_that_differ_in_seed_alone_are_one_group(void) {
+    Comparison *comparison = compare_planted(six, 6, COMPARE_BY_STEP);
+    CHECK_INT(comparison->group_count, 2);
+    CHECK_INT(comparison->groups[0].member_count, 3);
+    CHECK_INT(comparison->groups[0].members[2], 4);
+    CHECK_INT(comparison->groups[1].members[0], 1);
+    CHECK_TEXT(comparison->groups[0].label, "fp32");
+    CHECK_TEXT(comparison->groups[1].label, "bf16");
+    CHECK_NEAR(comparison->groups[1].speedup, 90.0 / 50, 1e-12);
+    CHECK_NEAR(comparison->groups[1].memory_ratio, 0.62, 1e-12);
+    CHECK(isnan(comparison->groups[1].energy_ratio) && isnan(comparison->groups[1].co2_ratio));
+    compare_free(comparison);
+}
+
+static void the_same_seed_again_is_a_group_of_its_own(void) {
+    Planted runs[] = {six[0], six[0]};
+    runs[1].name = "again";
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_INT(comparison->group_count, 2);
+    CHECK_INT(comparison->difference_count, 0);
+    CHECK_TEXT(comparison->groups[1].label, "again");
+    CHECK(comparison->groups[1].divergence.is_known);
+    CHECK_INT(comparison->groups[1].divergence.different, -1);
+    CHECK_INT(comparison->groups[1].divergence.parted, -1);
+    CHECK_CONTAINS(comparison->verdicts[0], "the same to the bit");
+    compare_free(comparison);
+}
+
+static void only_what_differs_is_listed(void) {
+    Planted runs[] = {six[0], six[0]};
+    runs[1].name = "b";
+    runs[1].lr = 0.01;
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_INT(comparison->difference_count, 1);
+    CHECK_TEXT(comparison->differences[0].name, "lr");
+    CHECK_TEXT(comparison->differences[0].values[0], "0.1");
+    CHECK_TEXT(comparison->differences[0].values[1], "0.01");
+    CHECK_TEXT(comparison->groups[1].label, "lr=0.01");
+    compare_free(comparison);
+}
+
+static void layers_that_somebody_set_are_differences(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    RecordLayer layer = {.name = "head", .parent = -1, .precision = "fp16", .set = "auto"};
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[i]);
+        snprintf(runs[i].precision, sizeof runs[i].precision, "fp16");
+        snprintf(layer.set, sizeof layer.set, "%s", i ? "fp32" : "auto");
+        CHECK(record_set_layers(&runs[i], &layer, 1, &error));
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->group_count, 2);
+    CHECK_TEXT(comparison->groups[1].label, "layer head=fp32");
+    CHECK_TEXT(comparison->differences[0].values[0], "");
+    compare_free(comparison);
+}
+
+static void the_verdict_over_seeds_knows_noise(void) {
+    Comparison *comparison = compare_planted(six, 6, COMPARE_BY_STEP);
+    CHECK_INT(comparison->verdict_count, 1);
+    CHECK_TEXT(
+        comparison->verdicts[0],
+        "bf16 is 1.8 times as fast as fp32, needs 0.62 of its memory, and its accuracy is the "
+        "same within the noise (0.9100 ± 0.0025 against 0.9110 ± 0.0050).");
+    CHECK_INT(comparison->caveat_count, 0);
+    compare_free(comparison);
+    Planted worse[6];
+    memcpy(worse, six, sizeof worse);
+    for (int i = 1; i < 6; i += 2)
+        worse[i].accuracy -= 0.1;
+    comparison = compare_planted(worse, 6, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is lower by 0.1, more than the noise");
+    compare_free(comparison);
+}
+
+static void one_seed_cannot_tell(void) {
+    Planted runs[] = {six[0], six[1]};
+    runs[1].end = 0.21;
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "one seed cannot tell");
+    CHECK_INT(comparison->groups[1].metrics[0].contrast.likeness, LIKENESS_UNKNOWN);
+    compare_free(comparison);
+}
+
+static void what_misleads_is_said(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    Error error;
+    for (int i = 0; i < 2; i++)
+        runs[i] = planted_record(&six[i]);
+    snprintf(runs[1].device_name, sizeof runs[1].device_name, "Another one");
+    runs[1].status = RUN_STOPPED;
+    runs[1].step = 120;
+    runs[1].energy_j = runs[0].energy_j = 3.6e6;
+    runs[1].energy_j = 1.8e6;
+    CompareOptions options = {.grams_per_kwh = 400};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 3);
+    CHECK_CONTAINS(comparison->caveats[0], "not on one machine");
+    CHECK_CONTAINS(comparison->caveats[1], "b1 is stopped: its numbers are of its first 120 steps");
+    CHECK_CONTAINS(comparison->caveats[2], "between 120 and 400 steps");
+    CHECK_NEAR(comparison->groups[0].co2_g.mean, 400, 1e-9);
+    CHECK_NEAR(comparison->groups[1].co2_ratio, 0.5, 1e-12);
+    CHECK(!comparison->groups[1].divergence.is_known);
+    compare_free(comparison);
+}
+
+static void trainings_part_where_the_curves_do(void) {
+    Planted runs[] = {six[0], six[0]};
+    runs[1].name = "b";
+    runs[1].precision = "bf16";
+    runs[1].seed = 7; // other noise about the same curve
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_INT(comparison->groups[1].divergence.different, 1);
+    CHECK_INT(comparison->groups[1].divergence.parted, -1);
+    compare_free(comparison);
+    runs[1].end = 0.6; // ends above: apart as soon as that is more than the noise
+    comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    int64_t parted = comparison->groups[1].divergence.parted;
+    CHECK_MESSAGE(parted > 1 && parted < 100, "parted at %lld", (long long)parted);
+    CHECK(comparison->groups[1].divergence.is_parted_at_end);
+    CHECK_NEAR(comparison->groups[1].loss_contrast.delta, 0.4, 0.02);
+    compare_free(comparison);
+}
+
+static void seeds_are_the_noise_where_there_are_several(void) {
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    Comparison *comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    CHECK_INT(comparison->groups[1].divergence.parted, -1);
+    compare_free(comparison);
+    for (int i = 1; i < 6; i += 2)
+        runs[i].end = 0.8;
+    comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    CHECK(comparison->groups[1].divergence.parted > 0);
+    CHECK_INT(comparison->groups[1].loss_contrast.likeness, LIKENESS_DIFFERENT);
+    compare_free(comparison);
+}
+
+static void a_loss_that_ends_not_finite_parts(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    CompareCurve *curves = calloc(2, sizeof *curves);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[0]);
+        curves[i] = planted_curve(&six[0]);
+    }
+    for (int i = 200; i < PLANTED_STEPS; i++)
+        curves[1].points[i] = (SeriesPoint){.step = i + 1, .width = 1, .nans = 1};
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
+    const CompareDivergence *divergence = &comparison->groups[1].divergence;
+    CHECK_INT(divergence->different, 201);
+    CHECK_MESSAGE(divergence->parted > 190 && divergence->parted < 215, "parted at %lld",
+                  (long long)divergence->parted);
+    CHECK_INT(comparison->groups[1].loss.not_finite, 1);
+    compare_free(comparison);
+}
+
+static void curves_stand_over_the_axis_that_is_asked_for(void) {
+    Planted runs[] = {six[0], six[1]};
+    enum { CELLS = 10 };
+    double values[2 * CELLS], last;
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_SECONDS);
+    compare_align(comparison, CELLS, values, &last);
+    CHECK_NEAR(last, PLANTED_STEPS / 50.0, 1e-9);
+    CHECK(isfinite(values[CELLS - 1]));
+    CHECK(isnan(values[2 * CELLS - 1])); // the faster one ended before
+    CHECK(values[CELLS] < values[0]);    // and came further in the first cell
+    // At the same time the faster one is further: the loss is taken where both came.
+    CHECK(comparison->groups[1].loss_contrast.delta < 0);
+    compare_free(comparison);
+    static const struct {
+        CompareAxis axis;
+        double last;
+    } axes[] = {{COMPARE_BY_STEP, 400}, {COMPARE_BY_EPOCH, 2}, {COMPARE_BY_SAMPLES, 12800}};
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        comparison = compare_planted(runs, 2, axes[i].axis);
+        compare_align(comparison, CELLS, values, &last);
+        CHECK_NEAR(last, axes[i].last, 1e-9);
+        CHECK_NEAR(values[0], values[CELLS], 1e-9);
+        compare_free(comparison);
+    }
+}
+
+static void an_axis_has_its_name(void) {
+    CompareAxis axis;
+    CHECK(compare_axis_parse("seconds", &axis) && axis == COMPARE_BY_SECONDS);
+    CHECK(!compare_axis_parse("hours", &axis));
+    for (int i = 0; i < COMPARE_AXES; i++)
+        CHECK(compare_axis_parse(compare_axis_name((CompareAxis)i), &axis) && (int)axis == i);
+}
+
+int main(void) {
+    RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
+    RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
+    RUN_TEST(only_what_differs_is_listed);
+    RUN_TEST(layers_that_somebody_set_are_differences);
+    RUN_TEST(the_verdict_over_seeds_knows_noise);
+    RUN_TEST(one_seed_cannot_tell);
+    RUN_TEST(what_misleads_is_said);
+    RUN_TEST(trainings_part_where_the_curves_do);
+    RUN_TEST(seeds_are_the_noise_where_there_are_several);
+    RUN_TEST(a_loss_that_ends_not_finite_parts);
+    RUN_TEST(curves_stand_over_the_axis_that_is_asked_for);
+    RUN_TEST(an_axis_has_its_name);
+    return test_end();
+}

@@ -34,6 +34,13 @@ static const Command commands[] = {
      "combination is trained in a process of its own. The same command again goes on where it was\n"
      "ended: what finished is not run again. The first combination is the baseline.",
      1, 1, command_matrix},
+    {"ctl", 0, "RUN VERB [ARGUMENT]", "an order to a run in progress, done at its next step",
+     "VERB: pause, resume, stop, checkpoint, or set with one of\n"
+     "  layer.PATTERN=P   the precision of the layers so named: auto fp32 bf16 fp16\n"
+     "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
+     "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
+     "Prints the run's answer; exit status 1 where it is refused.",
+     2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
      "sample and event. safetensors: the newest checkpoint, once its checksum is found right.",

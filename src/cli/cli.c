@@ -127,6 +127,13 @@ static bool split(Parse *parse) {
     return true;
 }
 
+// For the run's record: a resume asks for the same.
+static void keep_typed(Cli *cli, const Given *given) {
+    RecordOption *typed = &cli->typed[cli->run.typed_count++];
+    snprintf(typed->name, sizeof typed->name, "%s", given->option->name);
+    snprintf(typed->value, sizeof typed->value, "%s", given->value ? given->value : "");
+}
+
 static bool apply(const Parse *parse) {
     Cli *cli = parse->cli;
     for (int i = 0; i < parse->given_count; i++) {
@@ -137,6 +144,8 @@ static bool apply(const Parse *parse) {
                               cli->command->name, option->name, cli->command->name);
         if (!option->set(cli, option, parse->given[i].value, parse->error))
             return false;
+        if (option->commands != FOR_ALL && (option->commands & FOR_RUN))
+            keep_typed(cli, &parse->given[i]);
     }
     return true;
 }
@@ -189,6 +198,7 @@ bool cli_parse(Cli *cli, int argc, char **argv, Error *error) {
         return error_fail(error, ERROR_MEMORY, "no memory for the command line");
     cli->run.layers = cli->layers;
     cli->run.settings = cli->settings;
+    cli->run.typed = cli->typed;
     cli->run.seed = 1;
     *parse = (Parse){.arguments = argv, .count = argc, .at = 1, .cli = cli, .error = error};
     bool done = split(parse) && find_command(cli, error) && apply(parse);

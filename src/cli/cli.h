@@ -67,6 +67,7 @@ struct Cli {
     RunOptions run;
     RunLayerRule layers[CLI_MAX_RULES];
     RunSetting settings[CLI_MAX_RULES];
+    RecordOption typed[CLI_MAX_TEXTS]; // the run's options, kept with it
     const char *database;
     const char *axis, *format, *output; // --by, --format, --output
     double grams_per_kwh;               // 0: not given
@@ -101,6 +102,7 @@ bool command_home(Cli *cli, Error *error);
 bool command_run(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
+bool command_ctl(Cli *cli, Error *error);
 bool command_ls(Cli *cli, Error *error);
 bool command_show(Cli *cli, Error *error);
 bool command_compare(Cli *cli, Error *error);

@@ -39,7 +39,7 @@ typedef struct Segment {
     char text[80];
 } Segment;
 
-enum { MOST_SEGMENTS = 8 };
+enum { MOST_SEGMENTS = 9 };
 
 typedef struct Line {
     Segment segments[MOST_SEGMENTS];
@@ -92,6 +92,8 @@ static void compose(Line *line, const Run *run, bool live) {
                  text_count(total, run->total_steps));
     else
         snprintf(text, SIZE, "step %s", text_count(number, run->step));
+    if (run->waits_for)
+        snprintf(add_segment(line, 0), SIZE, "waits: %s", run->waits_for);
     if (run->epochs > 0)
         snprintf(add_segment(line, 6), SIZE, "epoch %lld/%lld", (long long)run->epoch,
                  (long long)run->epochs);

@@ -22,9 +22,8 @@ static int64_t width_of(const void *element) {
     return ((const LayerSample *)element)->width;
 }
 
-static bool write_row(const LadderSource *source, int level, int segment, const void *element,
+static bool write_row(const LadderSource *source, int level, int segment, const LayerSample *sample,
                       Error *error) {
-    const LayerSample *sample = element;
     unsigned char bytes[HISTOGRAM_MOST_BYTES];
     size_t size = histogram_pack(sample, bytes);
     Query query;
@@ -54,6 +53,15 @@ static bool write_row(const LadderSource *source, int level, int segment, const 
     query_put_blob(&query, bytes, size);
     query_next(&query);
     return query_end(&query, "samples of layers cannot be written", error);
+}
+
+static bool write_rows(const LadderSource *source, int level, int segment, const void *elements,
+                       int count, Error *error) {
+    const LayerSample *samples = elements;
+    for (int i = 0; i < count; i++)
+        if (!write_row(source, level, segment, &samples[i], error))
+            return false;
+    return true;
 }
 
 static const char *what_is_wrong(const LayerSample *sample) {
@@ -137,6 +145,6 @@ const LadderKind layer_kind = {
     .merge = merge,
     .weight = weigh,
     .width = width_of,
-    .write = write_row,
+    .write = write_rows,
     .read = read_rows,
 };

@@ -143,7 +143,8 @@ const char *const schema_statements[] = {
     "  step INTEGER NOT NULL,\n"
     "  segment INTEGER NOT NULL,\n"
     "  value REAL, -- NULL when it is not finite\n"
-    "  kind TEXT NOT NULL DEFAULT 'finite' CHECK (kind IN ('finite', 'nan', '+inf', '-inf')),\n"
+    "  kind TEXT NOT NULL DEFAULT 'finite' CHECK (kind = 'finite' OR kind = 'nan'\n"
+    "    OR kind = '+inf' OR kind = '-inf'), -- IN would build a list for every row\n"
     "  PRIMARY KEY (series, segment, step)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE buckets ( -- the same, summed up over 8, 64, 512, ... steps\n"

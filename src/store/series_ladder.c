@@ -62,26 +62,20 @@ static void let_go(Ladder *ladder, int level) {
     rung->lost = true;
 }
 
-// Room for one more that waits at this level.
+// Room for one more that waits at this level. What is written, but not known to be committed, does
+// not count.
 static bool make_room(Ladder *ladder, int level, Error *error) {
     Rung *rung = &ladder->rungs[level];
     const LadderKind *kind = ladder->kind;
-    if (rung->count < rung->capacity)
-        return true;
-    int most = level == 0 ? kind->most_samples : kind->most_buckets;
-    if (rung->count >= most) {
+    if (rung->count - rung->written >= (level == 0 ? kind->most_samples : kind->most_buckets)) {
         if (level == LADDER_TOP)
             return error_fail(error, ERROR_FULL,
                               "too much waits to be written to the history; is the disk full?");
         let_go(ladder, level);
-        if (rung->count < rung->capacity)
-            return true;
     }
+    if (rung->count < rung->capacity)
+        return true;
     int capacity = rung->capacity ? 2 * rung->capacity : 16;
-    if (capacity > most)
-        capacity = most;
-    if (capacity <= rung->count)
-        capacity = rung->count + 16;
     char *waiting = realloc(rung->waiting, (size_t)capacity * kind->size);
     if (!waiting)
         return error_fail(error, ERROR_MEMORY, "no memory for points that wait to be written");
@@ -123,7 +117,7 @@ bool ladder_add(Ladder *ladder, const void *sample, Error *error) {
     if (step < 0 || step > LADDER_LAST_STEP)
         return error_fail(error, ERROR_FAILED, "%lld is no step", (long long)step);
     if (step < last || (step == last && !ladder->rungs[0].is_open))
-        return error_fail(error, ERROR_FAILED, "step %lld comes after step %lld", (long long)step,
+        return error_fail(error, ERROR_FAILED, "step %lld is not after step %lld", (long long)step,
                           (long long)last);
     if (step > last) {
         // Every level whose bucket ends closes, the finest first. Room is made before anything
@@ -176,14 +170,20 @@ static int choose_level(const Ladder *ladder, double seconds) {
     return LADDER_TOP;
 }
 
+// Those of the waiting that are due, neighbours together.
 static bool write_waiting(Ladder *ladder, const LadderSource *source, int segment, int level,
                           bool is_cheap, Error *error) {
-    for (int i = 0; i < ladder->rungs[level].count; i++) {
-        const char *element = waiting_at(ladder, level, i);
-        int64_t step = step_of(element);
-        bool is_due = is_cheap || is_always(ladder, level, step) || is_in_tail(ladder, level, step);
-        if (is_due && !ladder->kind->write(source, level, segment, element, error))
+    int count = ladder->rungs[level].count, first = 0;
+    for (int i = 0; i <= count; i++) {
+        if (i < count) {
+            int64_t step = step_of(waiting_at(ladder, level, i));
+            if (is_cheap || is_always(ladder, level, step) || is_in_tail(ladder, level, step))
+                continue;
+        }
+        if (i > first && !ladder->kind->write(source, level, segment,
+                                              waiting_at(ladder, level, first), i - first, error))
             return false;
+        first = i + 1;
     }
     return true;
 }
@@ -208,7 +208,7 @@ static bool write_open(Ladder *ladder, const LadderSource *source, int segment, 
             kind->open(sum, level);
         }
         bool is_due = has_sum && (level >= finest || kind->keeps_tail);
-        if (is_due && !kind->write(source, level, segment, sum, error))
+        if (is_due && !kind->write(source, level, segment, sum, 1, error))
             return false;
     }
     return true;

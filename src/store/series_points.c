@@ -73,40 +73,69 @@ static int64_t width_of(const void *element) {
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-static bool write_row(const LadderSource *source, int level, int segment, const void *element,
-                      Error *error) {
-    const SeriesPoint *point = element;
+// A statement for many points costs half as much a point as one for each.
+#define POINTS_HEAD \
+    "INSERT OR REPLACE INTO points (series, segment, step, value, kind) VALUES (?1, ?2, ?, ?, ?)"
+#define POINTS_4 ", (?1, ?2, ?, ?, ?), (?1, ?2, ?, ?, ?), (?1, ?2, ?, ?, ?), (?1, ?2, ?, ?, ?)"
+#define POINTS_3 ", (?1, ?2, ?, ?, ?), (?1, ?2, ?, ?, ?), (?1, ?2, ?, ?, ?)"
+
+enum { POINTS_AT_ONCE = 32 };
+
+static bool write_points(const LadderSource *source, int segment, const SeriesPoint *points,
+                         int count, Error *error) {
+    for (int done = 0; done < count;) {
+        int some = count - done >= POINTS_AT_ONCE ? POINTS_AT_ONCE : 1;
+        Query query;
+        if (!query_begin(&query, source->store,
+                         some == 1 ? POINTS_HEAD
+                                   : POINTS_HEAD POINTS_3 POINTS_4 POINTS_4 POINTS_4 POINTS_4
+                                         POINTS_4 POINTS_4 POINTS_4,
+                         error))
+            return false;
+        query_put_integer(&query, source->owner);
+        query_put_integer(&query, segment);
+        for (int end = done + some; done < end; done++) {
+            double value = series_point_value(&points[done]);
+            query_put_integer(&query, points[done].step);
+            query_put_number(&query, value);
+            query_put_kind(&query, value);
+        }
+        query_next(&query);
+        if (!query_end(&query, "points cannot be written", error))
+            return false;
+    }
+    return true;
+}
+
+static bool write_bucket(const LadderSource *source, int segment, const SeriesPoint *bucket,
+                         Error *error) {
     Query query;
     if (!query_begin(&query, source->store,
-                     level == 0
-                         ? "INSERT OR REPLACE INTO points (series, segment, step, value, kind) "
-                           "VALUES (?1, ?2, ?3, ?4, ?5)"
-                         : "INSERT OR REPLACE INTO buckets (series, segment, step, width, count, "
-                           "nans, infs, minus_infs, first, last, least, mean, largest) VALUES "
-                           "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     "INSERT OR REPLACE INTO buckets (series, segment, step, width, count, nans, "
+                     "infs, minus_infs, first, last, least, mean, largest) VALUES (?1, ?2, ?3, ?4, "
+                     "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
                      error))
         return false;
-    query_put_integer(&query, source->owner);
-    query_put_integer(&query, segment);
-    query_put_integer(&query, point->step);
-    if (level == 0) {
-        double value = series_point_value(point);
-        query_put_number(&query, value);
-        query_put_kind(&query, value);
-    } else {
-        query_put_integer(&query, point->width);
-        query_put_integer(&query, point->count);
-        query_put_integer(&query, point->nans);
-        query_put_integer(&query, point->infs);
-        query_put_integer(&query, point->minus_infs);
-        query_put_number(&query, point->first);
-        query_put_number(&query, point->last);
-        query_put_number(&query, point->min);
-        query_put_number(&query, point->mean);
-        query_put_number(&query, point->max);
-    }
+    const int64_t integers[] = {source->owner, segment,      bucket->step, bucket->width,
+                                bucket->count, bucket->nans, bucket->infs, bucket->minus_infs};
+    const double numbers[] = {bucket->first, bucket->last, bucket->min, bucket->mean, bucket->max};
+    for (int i = 0; i < 8; i++)
+        query_put_integer(&query, integers[i]);
+    for (int i = 0; i < 5; i++)
+        query_put_number(&query, numbers[i]);
     query_next(&query);
     return query_end(&query, "points cannot be written", error);
+}
+
+static bool write_rows(const LadderSource *source, int level, int segment, const void *elements,
+                       int count, Error *error) {
+    const SeriesPoint *points = elements;
+    if (level == 0)
+        return write_points(source, segment, points, count, error);
+    for (int i = 0; i < count; i++)
+        if (!write_bucket(source, segment, &points[i], error))
+            return false;
+    return true;
 }
 
 static bool damaged(Query *query, const LadderSource *source, int level, int64_t step,
@@ -203,6 +232,6 @@ const LadderKind series_kind = {
     .weight = weigh,
     .weighs_points = true,
     .width = width_of,
-    .write = write_row,
+    .write = write_rows,
     .read = read_rows,
 };

@@ -72,8 +72,8 @@ typedef struct LadderKind {
     int64_t (*weight)(const void *element); // adds up: a bucket's is that of its parts
     bool weighs_points;                     // the weight is the number of samples
     int64_t (*width)(const void *element);  // steps that it spans
-    bool (*write)(const LadderSource *source, int level, int segment, const void *element,
-                  Error *error);
+    bool (*write)(const LadderSource *source, int level, int segment, const void *elements,
+                  int count, Error *error);
     // Adds the rows of a segment from step `first` to `last`, in order, `most` at most.
     bool (*read)(const LadderSource *source, int level, int segment, int64_t first, int64_t last,
                  int most, Rows *rows, Error *error);

@@ -115,6 +115,11 @@ bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const
     return true;
 }
 
+static int64_t add_weight(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 // ---- windows ------------------------------------------------------------------------------------
 
 static bool touches(const LadderKind *kind, const void *element, int64_t step, int64_t from,
@@ -140,7 +145,7 @@ static bool replace_parents(const LadderKind *kind, int level, const Rows *paren
             for (first = end = child; end < children->count; end++) {
                 if (rows_step(children, end) - begin >= ladder_width(level + 1))
                     break;
-                weight += kind->weight(rows_at(children, end));
+                weight = add_weight(weight, kind->weight(rows_at(children, end)));
             }
             child = end;
             if (weight < kind->weight(parent))
@@ -259,7 +264,7 @@ bool ladder_read_edge(const LadderKind *kind, const LadderSource *source, const 
             goto done;
         int64_t sum = 0;
         for (int i = 0; i < level_rows.count; i++)
-            sum += kind->weight(rows_at(&level_rows, i));
+            sum = add_weight(sum, kind->weight(rows_at(&level_rows, i)));
         if (level == LADDER_TOP)
             *weight = sum;
         if (level_rows.count == 0 || sum < expected)

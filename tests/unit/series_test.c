@@ -4,65 +4,7 @@
 
 #include "store/series_private.h"
 #include "tests/unit/history_fixture.h"
-
-// What the series should hold, kept the simplest way.
-typedef struct Model {
-    int64_t steps;
-    double *values;
-    bool *has;
-} Model;
-
-static Model model_new(int64_t steps) {
-    return (Model){steps, calloc((size_t)steps, sizeof(double)),
-                   calloc((size_t)steps, sizeof(bool))};
-}
-
-static void model_free(Model *model) {
-    free(model->values);
-    free(model->has);
-}
-
-static void model_resume(Model *model, int64_t from) {
-    for (int64_t i = from > 0 ? from + 1 : 0; i < model->steps; i++)
-        model->has[i] = false;
-}
-
-static SeriesPoint model_bucket(const Model *model, int64_t step, int64_t width) {
-    SeriesPoint bucket = {.step = step, .width = width};
-    double sum = 0;
-    bucket.first = bucket.last = bucket.min = bucket.max = bucket.mean = (double)NAN;
-    for (int64_t i = step; i < step + width && i < model->steps; i++) {
-        if (!model->has[i])
-            continue;
-        double value = model->values[i];
-        bucket.nans += isnan(value) != 0;
-        bucket.infs += isinf(value) && value > 0;
-        bucket.minus_infs += isinf(value) && value < 0;
-        if (!isfinite(value))
-            continue;
-        if (bucket.count++ == 0)
-            bucket.first = bucket.min = bucket.max = value;
-        bucket.last = value;
-        bucket.min = fmin(bucket.min, value);
-        bucket.max = fmax(bucket.max, value);
-        sum += value;
-    }
-    if (bucket.count > 0)
-        bucket.mean = sum / (double)bucket.count;
-    return bucket;
-}
-
-static bool same(double a, double b) {
-    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0;
-}
-
-static bool same_bucket(const SeriesPoint *a, const SeriesPoint *b) {
-    return a->count == b->count && a->nans == b->nans && a->infs == b->infs &&
-           a->minus_infs == b->minus_infs && same(a->first, b->first) && same(a->last, b->last) &&
-           same(a->min, b->min) && same(a->max, b->max) &&
-           (isnan(a->mean) ? isnan(b->mean)
-                           : fabs(a->mean - b->mean) <= 1e-12 * (1 + fabs(b->mean)));
-}
+#include "tests/unit/series_model.h"
 
 // Whatever the zoom, each bucket is what the model has there, and no point of the window is missed.
 static void check_window(History *history, const Model *model, int64_t from, int64_t to, int most) {
@@ -428,7 +370,7 @@ static void a_step_logged_twice_keeps_the_later_value(void) {
         flush(writer, 1);
         check_windows(&history, &model, 99, &random);
         CHECK(!series_add(writer, "loss", 48, 1, &error));
-        CHECK_TEXT(error.text, "series loss: step 48 comes after step 49");
+        CHECK_TEXT(error.text, "series loss: step 48 is not after step 49");
         series_writer_free(writer);
         model_free(&model);
     }
@@ -519,6 +461,26 @@ static void rows_that_make_no_sense_are_named(void) {
     }
 }
 
+static void a_fork_goes_on_after_its_first_step(void) {
+    History history;
+    if (history_open(&history)) {
+        Error error = {0};
+        uint64_t random = 23;
+        Model model = model_new(2000);
+        SeriesWriter *writer = writer_of(&history, 1003, "fork");
+        CHECK(!series_add(writer, "loss", 1003, 1, &error));
+        CHECK_TEXT(error.text, "series loss: step 1003 is not after step 1003");
+        for (int64_t step = 1004; step < 1500; step++)
+            add(writer, &model, step, some_value(&random));
+        flush(writer, 0.1);
+        check_windows(&history, &model, 1999, &random);
+        CHECK_INT(history_number(&history, "SELECT count(*) FROM points"), 496);
+        series_writer_free(writer);
+        model_free(&model);
+    }
+    history_close(&history);
+}
+
 static void what_is_not_there_is_no_error(void) {
     History history;
     if (history_open(&history)) {
@@ -595,6 +557,7 @@ int main(void) {
     RUN_TEST(more_series_than_a_run_may_have_are_refused_by_name);
     RUN_TEST(memory_stays_bounded_without_a_flush);
     RUN_TEST(rows_that_make_no_sense_are_named);
+    RUN_TEST(a_fork_goes_on_after_its_first_step);
     RUN_TEST(what_is_not_there_is_no_error);
     RUN_TEST(any_window_of_a_long_series_is_read_at_once);
     return test_end();

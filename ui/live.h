@@ -26,10 +26,10 @@ enum {
 
 typedef struct LiveView { // what is looked at; keys change it
     int64_t run;
-    int64_t cursor;      // the step that is shown
-    int64_t span;        // steps in the window of the curves; 0: all
-    int64_t window_end;  // the last of them
-    int64_t cross;       // the step of the cross-hair
+    int64_t cursor;     // the step that is shown
+    int64_t span;       // steps in the window of the curves; 0: all
+    int64_t window_end; // the last of them
+    int64_t cross;      // the step of the cross-hair
     bool has_cross;
     char series[SERIES_NAME_SIZE]; // "": the first
     double smoothing;
@@ -64,9 +64,9 @@ typedef struct LiveData { // what was read
     int64_t left, right;          // of the window
     int64_t step;                 // of the cursor
     LiveLine line, ghost_line, scale_line;
-    double scale;       // at the cursor; NaN: unknown
-    LiveOther ghost;    // drawn behind: what this was forked from, or the last in another precision
-    LiveOther full;     // the fp32 run of the same experiment
+    double scale;    // at the cursor; NaN: unknown
+    LiveOther ghost; // drawn behind: what this was forked from, or the last in another precision
+    LiveOther full;  // the fp32 run of the same experiment
     LayerSample *layers; // at the cursor, one a layer of the record; width 0: none
     int layer_count;
     LayerSample *heat; // of the selected layer, over the window
@@ -79,15 +79,15 @@ typedef struct LiveData { // what was read
 
 typedef struct LiveOrder { // sent, not yet answered
     int64_t id;
-    int layer;         // that it sets; -1: none or several
-    char target[16];   // what it sets it to
-    char what[160];    // in words, fit to be shown
+    int layer;       // that it sets; -1: none or several
+    char target[16]; // what it sets it to
+    char what[160];  // in words, fit to be shown
 } LiveOrder;
 
 typedef struct LiveChange { // of formats, to be taken back
-    int layer;          // -1: all of them
-    int count;          // of layers
-    char (*before)[16]; // what each was set to
+    int layer;              // -1: all of them
+    int count;              // of layers
+    char (*before)[16];     // what each was set to
 } LiveChange;
 
 typedef struct Live {
@@ -97,8 +97,8 @@ typedef struct Live {
     int order_count;
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
-    bool moved;         // the view changed since the last look
-    double unread;      // seconds since the record was read
+    bool moved;                      // the view changed since the last look
+    double unread;                   // seconds since the record was read
     char complaint[ERROR_TEXT_SIZE]; // said last, so that it is said once
 } Live;
 
@@ -107,6 +107,12 @@ typedef struct Live {
 // Looks at the history; true: what is shown changed.
 bool live_data_look(Ui *ui, Live *live, double seconds);
 void live_data_clear(LiveData *data);
+// live_others.c: the ghost and the fp32 run.
+bool live_find_others(Ui *ui, LiveData *data, Error *error) MUST_CHECK;
+// live_events.c: those before and at the cursor, as many as are kept; and whether there are new
+// ones.
+bool live_read_events(Ui *ui, Live *live, Error *error) MUST_CHECK;
+bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) MUST_CHECK;
 // The newest event that a panel at the cursor shows, counted from 0; NULL: none.
 const Event *live_event(const Live *live, int from_newest);
 
@@ -141,13 +147,13 @@ typedef struct LiveWord {
     char text[40];
 } LiveWord;
 
-LiveWord live_count(int64_t value);          // "1,240"; unknown: a dash
-LiveWord live_number(double value);          // "0.2841", "nan"
-LiveWord live_reading(double value);         // the same; NaN is unknown: a dash
-LiveWord live_share(double share);           // "4.1 %"
-LiveWord live_bytes(int64_t bytes);          // "61 MB"
-LiveWord live_scale(double scale);           // "2^15", "1126.4"
-LiveWord live_span_of_time(double seconds);  // "0:03"
+LiveWord live_count(int64_t value);                        // "1,240"; unknown: a dash
+LiveWord live_number(double value);                        // "0.2841", "nan"
+LiveWord live_reading(double value);                       // the same; NaN is unknown: a dash
+LiveWord live_share(double share);                         // "4.1 %"
+LiveWord live_bytes(int64_t bytes);                        // "61 MB"
+LiveWord live_scale(double scale);                         // "2^15", "1126.4"
+LiveWord live_span_of_time(double seconds);                // "0:03"
 void live_clean(char *out, size_t size, const char *text); // from outside
 Ink live_ink(const char *precision); // the format's, BRIGHT where the name is of none
 // "running", or "stale" where the worker is silent.

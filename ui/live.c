@@ -1,0 +1,158 @@
+// The live screen: one run, as it trains or as it was.
+#include "ui/live.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "store/runs.h"
+
+static Live *state_of(Ui *ui) {
+    return ui->state[SCREEN_LIVE];
+}
+
+static bool open_live(Ui *ui, Error *error) {
+    Live *live = calloc(1, sizeof *live);
+    if (!live)
+        return error_fail(error, ERROR_MEMORY, "no memory for the screen of a run");
+    live->data.scale = NAN;
+    live->view.smoothing = ui->settings.smoothing;
+    live->view.log_axis = ui->settings.log_axis != 0;
+    ui->state[SCREEN_LIVE] = live;
+    return true;
+}
+
+static void close_live(Ui *ui) {
+    Live *live = state_of(ui);
+    live_data_clear(&live->data);
+    live_forget_orders(live);
+    free(live);
+    ui->state[SCREEN_LIVE] = NULL;
+}
+
+// Smoothing and axis stay as they were set for the run before.
+static void open_run(Live *live, int64_t run) {
+    live_data_clear(&live->data);
+    live_forget_orders(live);
+    live->view = (LiveView){.run = run,
+                            .cursor = LIVE_FOLLOWS,
+                            .window_end = LIVE_FOLLOWS,
+                            .smoothing = live->view.smoothing,
+                            .log_axis = live->view.log_axis};
+    live->moved = true;
+    live->complaint[0] = 0;
+}
+
+static void choose_run(Ui *ui) {
+    const char *asked = ui->options && ui->options->run ? ui->options->run : NULL;
+    Error error;
+    int64_t run;
+    if (ui->run != 0)
+        return;
+    if (store_find_run(ui->store, asked ? asked : "@last", &run, &error))
+        ui->run = run;
+    else if (asked)
+        ui_fail(ui, &error);
+}
+
+static bool refresh(Ui *ui, double seconds) {
+    Live *live = state_of(ui);
+    if (live->view.run != ui->run)
+        open_run(live, ui->run);
+    bool answered = live_poll_orders(ui, live);
+    return live_data_look(ui, live, seconds) || answered;
+}
+
+static void enter(Ui *ui) {
+    choose_run(ui);
+    state_of(ui)->moved = true;
+    refresh(ui, 0);
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+static void draw_header(Ui *ui, Area area) {
+    live_draw_header(state_of(ui), area);
+}
+
+static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
+    static void (*const panels[PANELS])(const Live *live, Area area, bool focused) = {
+        [PANEL_LOSS] = live_draw_loss,       [PANEL_SCALE] = live_draw_scale,
+        [PANEL_LAYERS] = live_draw_layers,   [PANEL_HISTOGRAM] = live_draw_histogram,
+        [PANEL_HEAT] = live_draw_heat,       [PANEL_EVENTS] = live_draw_events,
+        [PANEL_MACHINE] = live_draw_machine,
+    };
+    if (panels[panel] && !area_is_empty(area))
+        panels[panel](state_of(ui), area, focused);
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static bool request(Ui *ui, Request asked) {
+    Live *live = state_of(ui);
+    return live_move(ui, live, asked) || live_order(ui, live, asked);
+}
+
+// The second keys of scrubbing go further than the first.
+static bool take_key(Ui *ui, int key) {
+    if (key == KEY_CODE_NONE)
+        return false;
+    bool back = key == ui->keymap.bindings[REQUEST_SCRUB_BACK].second;
+    bool forward = key == ui->keymap.bindings[REQUEST_SCRUB_FORWARD].second;
+    if (back || forward)
+        live_scrub_tenth(ui, state_of(ui), back ? -1 : 1);
+    return back || forward;
+}
+
+static const char *explain(PanelId panel) {
+    static const char *const texts[PANELS] = {
+        [PANEL_LOSS] =
+            "The loss at every step: the line is smoothed (w), the dim dots behind it are what was "
+            "logged, a red cross is a value that was not finite. The second line is the run this "
+            "one was forked from, or the last one in another precision: as long as they lie on "
+            "each other, the cheaper format costs nothing.",
+        [PANEL_SCALE] =
+            "What the loss is multiplied with so that small gradients survive in a narrow format; "
+            "it is halved when a gradient overflows, and grows again after many clean steps. A red "
+            "cross is a step that was skipped, with the layer whose gradient overflowed: a few are "
+            "how the rule finds its limit, many in a row mean trouble.",
+        [PANEL_LAYERS] =
+            "One line a layer: the format it computes in, where the exponents of its gradients "
+            "lie, the share that its format rounds to zero at this loss scale, how far a step "
+            "moves its weights, and its share of the time. Space gives the layer the next format "
+            "while the run goes on, a gives it back to the policy, u takes that back; red is "
+            "a share over 5 %.",
+        [PANEL_HISTOGRAM] =
+            "How many gradients of the selected layer lie at each power of two, in true values "
+            "(unscaled); the line below is the range of its format at this loss scale: dots are "
+            "flushed to zero, thin is subnormal, thick is normal, crosses overflow. < and > move "
+            "a supposed scale and say what it would lose; v shows the exponents over time.",
+        [PANEL_HEAT] =
+            "The exponents of the selected layer's gradients from left to right over the steps of "
+            "the window; the denser a cell, the more gradients lie there. Red cells are lost at "
+            "the present scale; a cloud that sinks towards them will need more scale, or bf16.",
+        [PANEL_EVENTS] =
+            "What happened, the newest first: skipped steps and why, changes of the scale, what "
+            "you changed, checkpoints, and what the run noticed about itself. Up and down scroll; "
+            "with the step cursor in the past the list ends there.",
+        [PANEL_MACHINE] =
+            "How fast it trains, against the fp32 run of the same experiment where there is one, "
+            "what holds the memory, the power drawn, and how much of a step goes into casting. A "
+            "dash is a reading that this machine or run does not give.",
+    };
+    return texts[panel];
+}
+
+const Screen screen_live = {
+    .name = "live",
+    .on = ON_LIVE,
+    .open = open_live,
+    .close = close_live,
+    .enter = enter,
+    .refresh = refresh,
+    .draw_header = draw_header,
+    .draw_panel = draw_panel,
+    .request = request,
+    .key = take_key,
+    .click = live_click,
+    .explain = explain,
+};

@@ -1,0 +1,268 @@
+// What happened, what the machine does, and the line above all panels.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/bars.h"
+#include "ui/glyphs.h"
+#include "ui/live.h"
+#include "ui/rune.h"
+
+// ---- events -------------------------------------------------------------------------------------
+
+static const struct {
+    const char *word;
+    Ink ink;
+} kinds[EVENT_KINDS] = {
+    [EVENT_SKIP] = {"skip", INK_BAD},      [EVENT_SCALE] = {"scale", INK_GOOD},
+    [EVENT_COMMAND] = {"you", INK_BRIGHT}, [EVENT_DIAGNOSIS] = {"note", INK_WARN},
+    [EVENT_MESSAGE] = {"log", INK_TEXT},   [EVENT_CHECKPOINT] = {"saved", INK_GOOD},
+    [EVENT_LIFE] = {"run", INK_DIM},
+};
+
+void live_draw_events(const Live *live, Area area, bool focused) {
+    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6 };
+    const LiveData *data = &live->data;
+    char right[64] = "";
+    if (live->view.event_top > 0)
+        snprintf(right, sizeof right, "%d newer above", live->view.event_top);
+    Area inside = area_box(area, panel_name(PANEL_EVENTS), right, focused);
+    if (data->event_count == 0)
+        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "nothing happened yet");
+    for (int row = 0; row < inside.height; row++) {
+        const Event *event = live_event(live, live->view.event_top + row);
+        if (!event)
+            break;
+        int kind = event->kind >= 0 && event->kind < EVENT_KINDS ? (int)event->kind : EVENT_LIFE;
+        area_text_right(inside, STEP_COLUMNS - 1, row, style_of(INK_DIM),
+                        live_count(event->step).text);
+        area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(kinds[kind].ink),
+                      kinds[kind].word);
+        int column = STEP_COLUMNS + KIND_COLUMNS;
+        area_outside(inside, column, row, inside.width - column, style_of(INK_TEXT), event->text);
+    }
+}
+
+// ---- the machine --------------------------------------------------------------------------------
+
+typedef struct Reading {
+    const char *label;
+    double share; // of the gauge; NaN: empty
+    Ink ink;
+    char text[64];
+} Reading;
+
+enum { MOST_READINGS = 20 };
+
+typedef struct Readings {
+    Reading list[MOST_READINGS];
+    int count;
+} Readings;
+
+static Reading *add(Readings *readings, const char *label, double share, Ink ink,
+                    const char *text) {
+    Reading *reading = &readings->list[readings->count++];
+    *reading = (Reading){label, share, ink, ""};
+    snprintf(reading->text, sizeof reading->text, "%s", text);
+    return reading;
+}
+
+static double ratio(double a, double b) {
+    return a > 0 && b > 0 ? a / b : NAN;
+}
+
+static double known(int64_t bytes) {
+    return bytes == RECORD_UNKNOWN ? NAN : (double)bytes;
+}
+
+static void add_ratio(Reading *reading, double of_full) {
+    size_t used = strlen(reading->text);
+    if (isfinite(of_full))
+        snprintf(reading->text + used, sizeof reading->text - used, "  %.2f×", of_full);
+}
+
+static void add_speed(Readings *readings, const LiveData *data) {
+    const RunRecord *run = &data->record;
+    double best = fmax(run->samples_per_s, data->full.is_there ? data->full.samples_per_s : NAN);
+    bool has_samples = run->samples_per_s > 0;
+    double speedup = has_samples ? ratio(run->samples_per_s, data->full.samples_per_s)
+                                 : ratio(run->steps_per_s, data->full.steps_per_s);
+    char text[64];
+    add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
+        live_reading(has_samples ? run->samples_per_s : NAN).text);
+    add(readings, "steps/s", NAN, INK_GOOD,
+        live_reading(run->steps_per_s > 0 ? run->steps_per_s : NAN).text);
+    if (!data->full.is_there)
+        return;
+    snprintf(text, sizeof text, isfinite(speedup) ? "%.2f× of #%lld" : "–", speedup,
+             (long long)data->full.id);
+    const double most = 4; // times as fast: a full gauge
+    add(readings, "vs fp32", speedup / most, live_ink(run->precision), text);
+}
+
+static void add_memory(Readings *readings, const LiveData *data) {
+    const RecordMemory *memory = &data->record.memory;
+    const struct {
+        const char *label;
+        int64_t bytes;
+        double of_full;
+    } rows[] = {
+        {"memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak))},
+        {"activations", memory->activations,
+         ratio(known(memory->activations), known(data->full.activations))},
+        {"weights", memory->weights, NAN},
+        {"masters", memory->masters, NAN},
+        {"gradients", memory->gradients, NAN},
+        {"optimizer", memory->optimizer, NAN},
+        {"workspace", memory->workspace, NAN},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (i > 0 && rows[i].bytes == 0)
+            continue; // there is none of it
+        double share = ratio(known(rows[i].bytes), known(memory->peak));
+        Reading *reading =
+            add(readings, rows[i].label, share, INK_FP32, live_bytes(rows[i].bytes).text);
+        if (data->full.is_there)
+            add_ratio(reading, rows[i].of_full);
+    }
+}
+
+// A fact that the worker keeps of itself, as a number; NaN: it has none.
+static double fact_of(const RunRecord *record, const char *name) {
+    for (int i = 0; i < record->fact_count; i++)
+        if (strcmp(record->facts[i].name, name) == 0) {
+            double value;
+            return sscanf(record->facts[i].value, "%lf", &value) == 1 ? value : NAN;
+        }
+    return NAN;
+}
+
+static void add_share_of_step(Readings *readings, const char *label, double share) {
+    char text[64] = "–";
+    if (isfinite(share))
+        snprintf(text, sizeof text, "%s of a step", live_share(share).text);
+    add(readings, label, share, INK_WARN, text);
+}
+
+static void gather_readings(Readings *readings, const LiveData *data) {
+    const RunRecord *run = &data->record;
+    add_speed(readings, data);
+    add_memory(readings, data);
+    char text[64] = "–";
+    double watts = ratio(run->energy_j, run->wall_s);
+    if (isfinite(watts))
+        snprintf(text, sizeof text, "%.1f W  %s J", watts, live_number(run->energy_j).text);
+    add(readings, "power", NAN, INK_GOOD, text);
+    add_share_of_step(readings, "casting", run->cast_share);
+    add_share_of_step(readings, "watching", fact_of(run, "telemetry.share"));
+}
+
+void live_draw_machine(const Live *live, Area area, bool focused) {
+    enum { LABEL = 12, GAUGE_LEAST = 6, GAUGE_MOST = 30, TEXT = 18 };
+    char device[160], right[160];
+    const RunRecord *run = &live->data.record;
+    live_clean(device, sizeof device, run->device_name[0] ? run->device_name : run->device);
+    snprintf(right, sizeof right, "%s", device);
+    Area inside = area_box(area, panel_name(PANEL_MACHINE), right, focused);
+    if (!live->data.is_known) {
+        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "no run is open");
+        return;
+    }
+    Readings readings = {.count = 0};
+    gather_readings(&readings, &live->data);
+    int gauge = inside.width - LABEL - TEXT - 3;
+    gauge = gauge > GAUGE_MOST ? GAUGE_MOST : gauge < GAUGE_LEAST ? 0 : gauge;
+    for (int row = 0; row < inside.height && row < readings.count; row++) {
+        const Reading *reading = &readings.list[row];
+        area_text_cut(inside, 1, row, LABEL - 1, style_of(INK_DIM), reading->label);
+        if (gauge > 0)
+            gauge_draw(inside, LABEL + 1, row, gauge, reading->share, reading->ink);
+        int column = LABEL + 1 + (gauge > 0 ? gauge + 2 : 0);
+        area_text_cut(inside, column, row, inside.width - column, style_of(INK_BRIGHT),
+                      reading->text);
+    }
+}
+
+// ---- the header ---------------------------------------------------------------------------------
+
+// What stands at the far right: the time left, or what became of the run.
+static Ink describe_state(const Live *live, char *text, size_t size) {
+    const LiveData *data = &live->data;
+    const RunRecord *run = &data->record;
+    if (live->view.cursor != LIVE_FOLLOWS) {
+        snprintf(text, size, "at step %s, G follows again", live_count(data->step).text);
+        return INK_WARN;
+    }
+    if (live->view.frozen) {
+        snprintf(text, size, "frozen, f goes on");
+        return INK_WARN;
+    }
+    double left = run->steps_per_s > 0 && run->total_steps > run->step
+                      ? (double)(run->total_steps - run->step) / run->steps_per_s
+                      : NAN;
+    if (run->status == RUN_RUNNING && !run->stale && isfinite(left)) {
+        snprintf(text, size, "%s left", live_span_of_time(left).text);
+        return INK_DIM;
+    }
+    snprintf(text, size, "%s", live_status(run));
+    bool is_bad = run->status == RUN_FAILED || run->status == RUN_DEAD;
+    return is_bad ? INK_BAD : run->status == RUN_FINISHED ? INK_GOOD : INK_WARN;
+}
+
+static int draw_progress(const RunRecord *run, Area area, int end, int room) {
+    enum { GAUGE_LEAST = 6, GAUGE_MOST = 16 };
+    char text[96];
+    if (run->total_steps > 0)
+        snprintf(text, sizeof text, "%s/%s", live_count(run->step).text,
+                 live_count(run->total_steps).text);
+    else
+        snprintf(text, sizeof text, "step %s", live_count(run->step).text);
+    int width = text_width(text), gauge = room - width - 2;
+    gauge = run->total_steps <= 0 || gauge < GAUGE_LEAST ? 0
+            : gauge > GAUGE_MOST                         ? GAUGE_MOST
+                                                         : gauge;
+    if (room < width)
+        return end;
+    if (gauge > 0) {
+        end -= gauge;
+        gauge_draw(area, end, 0, gauge, (double)run->step / (double)run->total_steps, INK_GOOD);
+        end -= 1;
+    }
+    area_text_right(area, end, 0, style_of(INK_BRIGHT), text);
+    return end - width - 2;
+}
+
+void live_draw_header(const Live *live, Area area) {
+    enum { NAME_MOST = 24, NAME_LEAST = 10 };
+    const RunRecord *run = &live->data.record;
+    char name[RECORD_NAME_SIZE * 2], precision[64], rest[200], state[96],
+        title[RECORD_NAME_SIZE * 2];
+    if (!live->data.is_known) {
+        area_text_right(area, area.width, 0, style_of(INK_DIM), "no run");
+        return;
+    }
+    live_clean(name, sizeof name, run->name);
+    live_clean(precision, sizeof precision, run->precision);
+    snprintf(rest, sizeof rest, "%s · %s", run->scale_rule[0] ? run->scale_rule : "–", run->device);
+    char clean[400];
+    live_clean(clean, sizeof clean, rest);
+    Ink ink = describe_state(live, state, sizeof state);
+    int end = area.width, state_width = text_width(state);
+    if (state_width + NAME_LEAST <= area.width) {
+        area_text_right(area, end, 0, style_of(ink), state);
+        end -= state_width + 1;
+    }
+    int title_width =
+        snprintf(title, sizeof title, "#%lld %.*s", (long long)run->id, NAME_MOST * 4, name);
+    title_width = text_width(title);
+    int least = title_width + 1 + text_width(precision) + 1;
+    int spare = end - least - text_width(clean) - 2;
+    bool has_rest = spare > 12;
+    end = draw_progress(run, area, end, has_rest ? spare : end - least);
+    int column = area_text_cut(area, 0, 0, end - 1 < NAME_MOST + 8 ? end - 1 : NAME_MOST + 8,
+                               style_bold(INK_BRIGHT), title);
+    column = area_text_cut(area, column + 1, 0, end - column - 1, style_bold(live_ink(precision)),
+                           precision);
+    if (has_rest)
+        area_text_cut(area, column + 1, 0, end - column - 1, style_of(INK_DIM), clean);
+}

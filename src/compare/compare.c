@@ -124,31 +124,30 @@ Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,
 
 // ---- from the history ---------------------------------------------------------------------------
 
-// The axis as the run logged it, a series of its name, between whose points it rises evenly.
-static bool read_axis(Store *store, const RunRecord *run, CompareAxis axis, CompareCurve *curve,
-                      Error *error) {
+// The time that steps took, as the run logged it: x is the time at the end of a point's last step.
+// Without it, and for the other axes, steps are even.
+static bool read_seconds(Store *store, const RunRecord *run, CompareAxis axis, CompareCurve *curve,
+                         Error *error) {
     SeriesPoint *points;
     int count;
-    if (axis == COMPARE_BY_STEP || curve->count == 0)
+    if (axis != COMPARE_BY_SECONDS || curve->count == 0)
         return true;
-    if (!store_read_series(store, run->id, compare_axis_name(axis), 0, INT64_MAX, CURVE_POINTS,
-                           &points, &count, error))
+    if (!store_read_series(store, run->id, "step_seconds", 0, INT64_MAX, CURVE_POINTS, &points,
+                           &count, error))
         return false;
     if (count > 0 && !(curve->x = calloc((size_t)curve->count, sizeof *curve->x))) {
         free(points);
         return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
     }
+    double before = 0; // at the begin of points[at]
     for (int i = 0, at = 0; i < curve->count && count > 0; i++) {
-        double step = (double)curve->points[i].step, begin = 0, x = 0;
-        while (at + 1 < count && (double)points[at].step < step)
-            at++;
-        if (at > 0) {
-            begin = (double)points[at - 1].step;
-            x = points[at - 1].mean;
-        }
-        double width = (double)points[at].step - begin;
-        curve->x[i] =
-            width > 0 ? x + (points[at].mean - x) * (step - begin) / width : points[at].mean;
+        int64_t end = curve->points[i].step + curve->points[i].width;
+        for (; at + 1 < count && points[at + 1].step < end; at++)
+            before += fmax(points[at].mean, 0) * (double)points[at].width;
+        double steps = (double)(end - points[at].step);
+        if (at + 1 == count) // what was logged ends here
+            steps = fmin(steps, (double)points[at].width);
+        curve->x[i] = before + fmax(points[at].mean, 0) * fmax(steps, 0);
     }
     free(points);
     return true;
@@ -159,7 +158,7 @@ static bool read_run(Store *store, int64_t id, CompareAxis axis, RunRecord *run,
     return store_read_run(store, id, run, error) &&
            store_read_series(store, id, "loss", 0, INT64_MAX, CURVE_POINTS, &curve->points,
                              &curve->count, error) &&
-           read_axis(store, run, axis, curve, error);
+           read_seconds(store, run, axis, curve, error);
 }
 
 // The curves hold no more than so many points: near the first difference all of them are read.

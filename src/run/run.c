@@ -190,9 +190,14 @@ double run_steps_per_second(const Run *run) {
 // ---- what is said about it ----------------------------------------------------------------------
 
 void run_record_event(Run *run, EventKind kind, const char *layer, double value, const char *text) {
+    run_record_event_at(run, run->step, kind, layer, value, text);
+}
+
+void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *layer, double value,
+                         const char *text) {
     if (!run->recorder || run->is_silent)
         return;
-    Event event = {.step = run->step, .time_ms = run_wall_ms(), .kind = kind, .value = value};
+    Event event = {.step = step, .time_ms = run_wall_ms(), .kind = kind, .value = value};
     run_copy_text(event.layer, sizeof event.layer, layer);
     run_copy_text(event.text, sizeof event.text, text);
     recorder_event(run->recorder, &event);

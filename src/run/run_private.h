@@ -69,6 +69,8 @@ int64_t run_wall_ms(void);
 void run_look_around(Run *run);
 // Only into the history, not to the observer.
 void run_record_event(Run *run, EventKind kind, const char *layer, double value, const char *text);
+void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *layer, double value,
+                         const char *text);
 
 // ---- at a boundary ------------------------------------------------------------------------------
 

@@ -105,14 +105,13 @@ void run_tell_skip(RunState *state) {
     used += snprintf(text + used, sizeof text - (size_t)used, "%s", cause);
     if (skip->has_scale && run->scale_last != skip->scale)
         snprintf(text + used, sizeof text - (size_t)used, "; the scale is now %g", run->scale_last);
-    skip->step = 0;
     char layer[RUN_NAME_SIZE];
     layer_of_parameter(layer, skip->culprit);
     double after = skip->has_scale ? skip->scale_after : (double)NAN;
-    if (is_told(skip->in_a_row))
-        run_tell(run, EVENT_SKIP, layer, after, text);
-    else
-        run_record_event(run, EVENT_SKIP, layer, after, text);
+    if (is_told(skip->in_a_row) && run->observer.event && !run->is_silent)
+        run->observer.event(run->observer.context, run, text);
+    run_record_event_at(run, skip->step, EVENT_SKIP, layer, after, text);
+    skip->step = 0;
 }
 
 // Skips in a row that the scale could do nothing about: those on its way down are not among them.

@@ -5,7 +5,7 @@
 #   make lint     format, include rules, Lua, shell              make asan    tests under sanitizers
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
-#   make docs     docs/reference.md
+#   make docs     docs/reference.md, docs/history.md
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -156,6 +156,8 @@ demo: $(BUILD)/mpbench
 docs: $(BUILD)/mpbench
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/reference.sh > $(BUILD)/reference.md
 	mv $(BUILD)/reference.md docs/reference.md
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/history.sh > $(BUILD)/history.md
+	mv $(BUILD)/history.md docs/history.md
 
 # ---- the program elsewhere ----------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ names_below() {
 
 echo '# Reference'
 echo
-echo "Made by \`make docs\` from the program itself. What scripts can call: [lua.md](lua.md)."
+echo "Made by \`make docs\` from the program itself. What scripts can call: [lua.md](lua.md). What the history holds: [history.md](history.md)."
 echo
 echo '## Commands'
 echo
@@ -35,6 +35,7 @@ for command in $(names_below Commands:); do
     echo '```'
 done
 for topic in $(names_below 'Topics of help:'); do
+    [ "$topic" != history ] || continue # a page of its own
     title=$("$mpbench" help | awk -v topic="$topic" '
         /^Topics of help:$/ { inside = 1 }
         inside && $1 == topic { sub(/^ *[^ ]+ */, ""); print; exit }')

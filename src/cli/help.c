@@ -5,6 +5,7 @@
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/experiments.h"
+#include "cli/history.h"
 #include "cli/terminal.h"
 #include "cli/topics.h"
 #include "lua/experiment.h"
@@ -79,15 +80,30 @@ static void print_commands(const Command *commands) {
     }
 }
 
-bool command_home(Cli *cli, Error *error) {
-    (void)cli, (void)error;
+static void print_quick_start(void) {
     printf("mpbench %s: mixed precision on the workbench\n", MPBENCH_VERSION);
     puts("\n  mpbench run NAME          trains one of the experiments below, or a Lua file\n"
          "  mpbench formats 1e-4*1e-4  a number in every format, bit by bit\n"
          "  mpbench doctor            what this machine can do\n"
          "  mpbench help [COMMAND]    all of it");
     print_experiments();
-    return true;
+}
+
+bool command_home(Cli *cli, Error *error) {
+    enum { SHOWN = 20 };
+    const RunFilter filter = {.limit = SHOWN};
+    Store *store;
+    int count = 0;
+    if (!history_open_to_read(cli, &store, error))
+        return false;
+    bool done = !store || history_print_list(cli, store, &filter, &count, error);
+    store_close(store);
+    if (done && count == 0)
+        print_quick_start();
+    else if (done)
+        puts("\nmpbench ls lists all of them, mpbench show RUN says what is known of one, mpbench "
+             "compare RUN RUN\nholds two side by side, mpbench help tells the rest.");
+    return done;
 }
 
 static void print_overview(const Cli *cli) {

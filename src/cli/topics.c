@@ -8,6 +8,7 @@
 #include "kernel/kernel.h"
 #include "optim/scaler.h"
 #include "precision/policy.h"
+#include "store/store.h"
 
 static const struct {
     const char *name, *text;
@@ -97,7 +98,18 @@ static void print_scales(void) {
          "After:\noverflows before it backs off.");
 }
 
+static void print_history(void) {
+    puts("The history is one SQLite file, which any SQLite tool reads while mpbench writes:\n\n"
+         "  sqlite3 -readonly ~/.local/share/mpbench/history.db 'SELECT * FROM run_summary'\n\n"
+         "It lies at --db, else MPBENCH_DB, else $XDG_DATA_HOME/mpbench/history.db. Views for "
+         "people\n"
+         "are run_summary, run_points and run_events; the tables, as they are made:\n");
+    for (const char *const *statement = store_schema(); *statement; statement++)
+        puts(*statement);
+}
+
 const Topic topic_table[] = {
+    {"history", "where runs are kept: tables, columns, views", print_history},
     {"operations", "every operation, its class and its inputs", print_operations},
     {"precisions", "what --precision takes", print_precisions},
     {"loss-scales", "what --loss-scale takes", print_scales},

@@ -22,6 +22,14 @@ MPBENCH=$mpbench sh "$root/docs/reference.sh" >"$folder/reference.md" 2>"$folder
     wrong="run \`make docs\`: $(sed -n 2p "$folder/diff")"
 report reference_is_what_the_program_says "$wrong"
 
+wrong=
+MPBENCH=$mpbench sh "$root/docs/history.sh" >"$folder/history.md" 2>"$folder/err" ||
+    wrong=$(tail -n 1 "$folder/err")
+[ -n "$wrong" ] || grep -q '^CREATE TABLE runs' "$folder/history.md" || wrong="it lacks the schema"
+[ -n "$wrong" ] || diff "$root/docs/history.md" "$folder/history.md" >"$folder/diff" ||
+    wrong="run \`make docs\`: $(sed -n 2p "$folder/diff")"
+report history_page_is_the_schema "$wrong"
+
 # Every name that scripts can reach, its room before it and what it is behind it.
 cat >"$folder/names.lua" <<'LUA'
 local mp = require "mp"

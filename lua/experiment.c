@@ -34,13 +34,13 @@ static int open_mp(lua_State *L) {
 }
 
 typedef struct Training { // what the machine's calls back are given
-    Run *run;
+    const Session *session;
     const LuaRunOptions *options;
 } Training;
 
 static void print_line(void *context, const char *text, size_t length) {
     const Training *training = context;
-    if (training->options->print)
+    if (training->options->print && !bind_is_replaying(training->session))
         training->options->print(training->options->context, text, length);
 }
 
@@ -50,13 +50,13 @@ static void end_stuck(void *context, const char *why) {
     Training *training = context;
     Error error = {0};
     error_fail(&error, ERROR_FAILED, "%s", why);
-    run_finish(training->run, &error);
+    run_finish(training->session->run, &error);
     training->options->stuck(training->options->context, &error);
 }
 
 static bool stop_wanted(void *context) {
     const Training *training = context;
-    return run_is_to_stop(training->run);
+    return run_is_to_stop(training->session->run);
 }
 
 static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *error) {
@@ -100,8 +100,13 @@ static bool train(LuaVm *vm, const char *path, Error *error) {
 }
 
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
-    Session session = {.run = run, .engine = run->engine};
-    Training training = {.run = run, .options = options};
+    Session session = {.run = run,
+                       .engine = run->engine,
+                       .keeping = options->keeping,
+                       .resume = options->resume,
+                       .weights = options->weights};
+    Training training = {&session, options};
+    run->is_silent = options->resume != NULL;
     LuaVmOptions vm_options = {.memory_limit = options->memory_limit,
                                .trust = options->trust,
                                .traceback = options->traceback,
@@ -109,8 +114,11 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                                .on_stuck = options->stuck ? end_stuck : NULL,
                                .stop_wanted = stop_wanted,
                                .context = &training};
-    LuaVm *vm = machine_new(&session, &vm_options, error);
+    bool ready = !options->resume ||
+                 checkpoint_read_journal(options->resume, &session.inventory.journal, error);
+    LuaVm *vm = ready ? machine_new(&session, &vm_options, error) : NULL;
     if (!vm) {
+        inventory_clear(&session.inventory);
         run_finish(run, error);
         return false;
     }
@@ -120,6 +128,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
         done = true;
     if (!done && session.refusal.code != ERROR_NONE)
         *error = session.refusal;
+    done = bind_end_script(&session, done, error);
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));
@@ -129,6 +138,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     session.finished = true;
     lua_vm_free(vm);
     bind_release_unclaimed(&session);
+    inventory_clear(&session.inventory);
     return done;
 }
 
@@ -183,6 +193,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     session.finished = true;
     lua_vm_free(vm);
     bind_release_unclaimed(&session);
+    inventory_clear(&session.inventory);
     run_free(run);
     return done;
 }

@@ -5,7 +5,16 @@
 // the run. Called from the thread that drives the run's device.
 #pragma once
 
+#include "run/checkpoint.h"
 #include "run/run.h"
+
+typedef struct LuaKeeping { // of checkpoints
+    const char *folder;     // NULL: none are kept
+    int64_t every;          // steps between two; 0: only when asked, when stopped and at the end
+    // One is safe on the disk. On the run's thread; may be NULL.
+    void (*kept)(void *context, const Run *run, const CheckpointFile *file);
+    void *context;
+} LuaKeeping;
 
 typedef struct LuaRunOptions {
     bool trust;          // the whole library: io, os, debug, package
@@ -17,6 +26,9 @@ typedef struct LuaRunOptions {
     // on another thread and must end the process. NULL: a line on standard error, and the end.
     void (*stuck)(void *context, const Error *error);
     void *context; // of both
+    LuaKeeping keeping;
+    Checkpoint *resume; // borrowed: goes on from there, by the same script; NULL: from the start
+    SafeFile *weights;  // borrowed: what the models that the run gets to know begin with; or NULL
 } LuaRunOptions;
 
 // Trains. However it ends, the run is finished (run_finish) before it returns. True: the run did

@@ -6,6 +6,7 @@
 //   vm_sandbox.c  the library that a script sees
 //   vm_require.c  `require`
 //   vm_random.c   math.random
+//   vm_pairs.c    pairs, in an order to rely on
 #pragma once
 
 #include "lua/vm.h"
@@ -57,4 +58,5 @@ void vm_guard_library(lua_State *L);
 
 void vm_sandbox_open(lua_State *L);
 int vm_require(lua_State *L);      // upvalue 1: the library's own, or nil
+void vm_pairs_open(lua_State *L);  // replaces the global function
 void vm_random_open(lua_State *L); // replaces two functions in the table on top of the stack

@@ -217,6 +217,7 @@ void vm_sandbox_open(lua_State *L) {
         luaL_openlibs(L);
     else
         open_narrow(L);
+    vm_pairs_open(L);
     lua_getglobal(L, "math");
     vm_random_open(L);
     lua_pop(L, 1);

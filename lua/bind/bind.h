@@ -9,7 +9,9 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "lua/experiment.h"
 #include "lua/vm.h"
+#include "run/checkpoint.h"
 #include "run/run.h"
 
 enum { BIND_MOST_TENSORS = 64 }; // that are pushed in one go
@@ -24,8 +26,20 @@ typedef struct Session {
     // On their way into handles, or left behind where Lua had no memory for one.
     Tensor *unclaimed[2 * BIND_MOST_TENSORS];
     int unclaimed_count;
-    Error refusal; // set when what ended the script was typed on the command line
-    bool finished; // the run has ended: what it owned is no more
+    // What a checkpoint is made of, and when one is taken (checkpoint.c).
+    Inventory inventory;
+    LuaKeeping keeping;
+    struct TensorHandle *handles; // all that Lua holds, the youngest first
+    uint64_t handle_count;        // made so far
+    Checkpoint *resume;           // borrowed: the script is replayed up to there; NULL: it is not
+    SafeFile *weights;            // borrowed: for models that the run gets to know; or NULL
+    int loaded_count;             // of the named tensors, those that were looked up in it
+    bool at_boundary;             // before the next engine work there is something to do:
+    const char *checkpoint_why;   // a checkpoint to be taken; NULL: none
+    bool stops;                   // the run to be ended
+    int64_t kept_step;            // of the last checkpoint
+    Error refusal;                // set when what ended the script was typed on the command line
+    bool finished;                // the run has ended: what it owned is no more
 } Session;
 
 static inline Session *session_of(lua_State *L) {
@@ -57,20 +71,46 @@ bool bind_is_callable(lua_State *L, int index);
 
 // A call that gives a new tensor, or NULL and an error: pushes it, or raises the error. The only
 // way for a result to reach a script.
-#define BIND_TENSOR(L, call, error) (lua_vm_enter_engine(L), bind_give_tensor(L, call, error))
+#define BIND_TENSOR(L, call, error) (bind_enter(L), bind_give_tensor(L, call, error))
 // A call that gives true, or false and an error, which it raises. 0: nothing was pushed.
-#define BIND_DONE(L, call, error) (lua_vm_enter_engine(L), bind_ended(L, call, error))
+#define BIND_DONE(L, call, error) (bind_enter(L), bind_ended(L, call, error))
+// The same for what only reads: it belongs to the step before, see checkpoint.c.
+#define BIND_READ(L, call, error) (lua_vm_enter_engine(L), bind_ended(L, call, error))
 // Any other statement.
 #define BIND_ENTERED(L, statement) \
     do {                           \
-        lua_vm_enter_engine(L);    \
+        bind_enter(L);             \
         statement;                 \
         lua_vm_leave_engine(L);    \
     } while (0)
 
+// What comes before engine work, at a boundary between two steps: a checkpoint, the end of a
+// replay, the end of the run. May raise an error.
+void bind_boundary(lua_State *L);
+static inline void bind_enter(lua_State *L) {
+    if (session_of(L)->at_boundary)
+        bind_boundary(L);
+    lua_vm_enter_engine(L);
+}
+
 // What the first two expand to; never called by themselves.
 int bind_give_tensor(lua_State *L, Tensor *tensor, const Error *error);
 int bind_ended(lua_State *L, bool done, const Error *error);
+
+// ---- checkpoints and replay ---------------------------------------------------------------------
+
+// Whether the script is replayed: nothing that it says is told.
+bool bind_is_replaying(const Session *session);
+// What the script reads of the device: recalled while it is replayed (true: `values` is filled),
+// remembered otherwise.
+bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size);
+void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t size);
+// Takes a checkpoint at the next boundary.
+void bind_want_checkpoint(Session *session, const char *why);
+// The tensors that Lua holds, the oldest first; the caller frees the array.
+bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error *error) MUST_CHECK;
+// The script has ended, well or not: what is due at the last boundary.
+bool bind_end_script(Session *session, bool done, Error *error) MUST_CHECK;
 
 // ---- tensors ------------------------------------------------------------------------------------
 

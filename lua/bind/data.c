@@ -28,6 +28,15 @@ static Tensor *batch_tensor(Session *session, const LoaderArray *array, Error *e
                             array->data, MEMORY_DATA, error);
 }
 
+// While the script is replayed nothing is prepared: the device would not take it.
+static bool next_batch(const Session *session, Loader *loader, LoaderBatch *batch, bool *end,
+                       Error *error) {
+    if (!session->engine->device->replay)
+        return loader_next(loader, batch, end, error);
+    loader_skip(loader, batch, end);
+    return true;
+}
+
 // The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.
 static int loader_step(lua_State *L) {
     Error error = {0};
@@ -36,7 +45,7 @@ static int loader_step(lua_State *L) {
     LoaderBatch batch;
     bool end;
     lua_vm_check(L);
-    BIND_DONE(L, loader_next(handle->loader, &batch, &end, &error), &error);
+    BIND_DONE(L, next_batch(session, handle->loader, &batch, &end, &error), &error);
     if (end)
         return 0;
     if (tape_is_enabled(session->engine->tape)) // what is only looked at is not trained on
@@ -44,7 +53,7 @@ static int loader_step(lua_State *L) {
     lua_createtable(L, 0, 3);
     BIND_TENSOR(L, batch_tensor(session, &batch.x, &error), &error);
     lua_setfield(L, -2, "x");
-    if (batch.y.data) {
+    if (batch.y.ndim > 0) {
         BIND_TENSOR(L, batch_tensor(session, &batch.y, &error), &error);
         lua_setfield(L, -2, "y");
     }
@@ -106,6 +115,7 @@ static int loader_decode(lua_State *L) {
 
 static int loader_gc(lua_State *L) {
     LoaderHandle *handle = lua_touserdata(L, 1);
+    inventory_remove(&session_of(L)->inventory, MEMBER_LOADER, handle->loader);
     loader_free(handle->loader);
     handle->loader = NULL;
     return 0;
@@ -142,8 +152,13 @@ static bool open_loader(LoaderHandle *handle, const char *function, Dataset *dat
 }
 
 // The handle lies on top of the stack; `dataset` is an expression that reads one into `error`.
-#define GIVE_LOADER(L, function, handle, dataset, error) \
-    (BIND_DONE(L, open_loader(handle, function, dataset, error), error), 1)
+#define GIVE_LOADER(L, function, handle, dataset, error)                                       \
+    (BIND_DONE(                                                                                \
+         L,                                                                                    \
+         open_loader(handle, function, dataset, error) &&                                      \
+             inventory_add(&session_of(L)->inventory, MEMBER_LOADER, (handle)->loader, error), \
+         error),                                                                               \
+     1)
 
 #define LOADER_FIELDS "batch", "shuffle", "drop_last", "limit", "seed"
 
@@ -236,8 +251,15 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
     if (format != FORMAT_FP32 && format != FORMAT_INT32)
         bind_error(L, "tensors: %s: fp32 or int32 expected, got %s", field, format_name(format));
     size_t count = (size_t)tensor_count(tensor);
-    void *data = lua_newuserdatauv(L, (count ? count : 1) * format_table[format].bytes, 0);
-    BIND_DONE(L, tensor_read(tensor, data, &error), &error);
+    size_t size = count * format_table[format].bytes;
+    void *data = lua_newuserdatauv(L, size ? size : 1, 0);
+    // What is read before the first step ends is there again when the script is replayed.
+    bool late = session_of(L)->engine->device->late;
+    if (!late || !bind_recall(L, JOURNAL_DATA, data, size)) {
+        BIND_DONE(L, tensor_read(tensor, data, &error), &error);
+        if (late)
+            bind_remember(L, JOURNAL_DATA, data, size);
+    }
     return (DatasetTensor){format, tensor->view.ndim, tensor->view.shape, data};
 }
 

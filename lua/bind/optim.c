@@ -171,6 +171,8 @@ static int optimizer_create(lua_State *L) {
         return bind_raise(L, &error);
     luaL_setmetatable(L, optimizer_type);
     run_add_optimizer(session->run, *slot);
+    if (!inventory_add(&session->inventory, MEMBER_OPTIMIZER, *slot, &error))
+        return bind_raise(L, &error);
     return 1;
 }
 
@@ -179,6 +181,7 @@ static int optimizer_gc(lua_State *L) {
     Session *session = session_of(L);
     if (!session->finished)
         run_remove_optimizer(session->run, *slot);
+    inventory_remove(&session->inventory, MEMBER_OPTIMIZER, *slot);
     optimizer_free(*slot);
     *slot = NULL;
     return 0;
@@ -195,7 +198,12 @@ static int optimizer_lr(lua_State *L) {
     if (!lua_isnoneornil(L, 2) &&
         !optimizer_set_rate(optimizer, bind_number(L, "lr", 2, "rate"), &error))
         return bind_raise(L, &error);
-    lua_pushnumber(L, optimizer_rate(optimizer));
+    double rate = optimizer_rate(optimizer), before;
+    if (!bind_recall(L, JOURNAL_RATE, &before, sizeof before))
+        bind_remember(L, JOURNAL_RATE, &rate, sizeof rate);
+    else if (!checkpoint_has_own_settings(session_of(L)->resume, session_of(L)->run))
+        rate = before; // an order may have changed it
+    lua_pushnumber(L, rate);
     return 1;
 }
 
@@ -212,8 +220,13 @@ static int optimizer_schedule(lua_State *L) {
 
 static int optimizer_steps(lua_State *L) {
     Optimizer *optimizer = *optimizer_slot(L, "steps");
-    uint64_t applied;
-    BIND_ENTERED(L, applied = optimizer_applied(optimizer));
+    uint64_t applied = 0;
+    if (!bind_recall(L, JOURNAL_STEPS, &applied, sizeof applied)) {
+        lua_vm_enter_engine(L);
+        applied = optimizer_applied(optimizer);
+        lua_vm_leave_engine(L);
+        bind_remember(L, JOURNAL_STEPS, &applied, sizeof applied);
+    }
     lua_pushinteger(L, (lua_Integer)applied);
     return 1;
 }
@@ -278,11 +291,14 @@ static int average_create(lua_State *L) {
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, average_type);
+    if (!inventory_add(&session_of(L)->inventory, MEMBER_AVERAGE, *slot, &error))
+        return bind_raise(L, &error);
     return 1;
 }
 
 static int average_gc(lua_State *L) {
     WeightAverage **slot = lua_touserdata(L, 1);
+    inventory_remove(&session_of(L)->inventory, MEMBER_AVERAGE, *slot);
     weight_average_free(*slot);
     *slot = NULL;
     return 0;

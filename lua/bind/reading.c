@@ -38,7 +38,10 @@ static int tensor_item_method(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "item", 1, "tensor");
     double value;
-    BIND_DONE(L, tensor_item(tensor, &value, &error), &error);
+    if (tensor_count(tensor) != 1 || !bind_recall(L, JOURNAL_TENSOR, &value, sizeof value)) {
+        BIND_READ(L, tensor_item(tensor, &value, &error), &error);
+        bind_remember(L, JOURNAL_TENSOR, &value, sizeof value);
+    }
     push_value(L, tensor->view.format, value);
     return 1;
 }
@@ -59,8 +62,11 @@ static double *push_values(lua_State *L, Tensor *tensor) {
     Error error = {0};
     int64_t count = tensor_count(tensor);
     double *values = lua_newuserdatauv(L, (size_t)(count ? count : 1) * sizeof *values, 0);
+    size_t size = (size_t)count * sizeof *values;
+    if (bind_recall(L, JOURNAL_TENSOR, values, size))
+        return values;
     Format format = tensor->view.format;
-    BIND_DONE(L, read_wide(session_of(L)->engine, tensor, values, &error), &error);
+    BIND_READ(L, read_wide(session_of(L)->engine, tensor, values, &error), &error);
     for (int64_t i = count - 1; i >= 0; i--) { // widen in place, from the end
         if (format == FORMAT_INT32) {
             int32_t value;
@@ -72,6 +78,7 @@ static double *push_values(lua_State *L, Tensor *tensor) {
             values[i] = (double)value;
         }
     }
+    bind_remember(L, JOURNAL_TENSOR, values, size);
     return values;
 }
 

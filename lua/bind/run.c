@@ -6,18 +6,6 @@
 #include "base/nearest.h"
 #include "lua/bind/bind.h"
 
-int bind_end_step(lua_State *L) {
-    Error error = {0};
-    Session *session = session_of(L);
-    bool stop = false;
-    if (!run_step_ended(session->run, &stop, &error))
-        return bind_raise(L, &error);
-    if (stop)
-        lua_vm_interrupt(session->vm, "the run is to end here");
-    lua_vm_check(L);
-    return 0;
-}
-
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
     enum { MOST = 256 };
@@ -148,25 +136,47 @@ static int run_evaluating_call(lua_State *L) {
     return 0;
 }
 
+// The names in a table of values on the stack, sorted: Lua's own order is another one in every
+// process. They live as long as the table's keys.
+enum { MOST_VALUES = RUN_MAX_SERIES };
+
+static int sorted_names(lua_State *L, const char *function, const char *names[MOST_VALUES]) {
+    int count = 0;
+    lua_pushnil(L);
+    while (lua_next(L, 1)) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) != LUA_TSTRING)
+            return bind_error(L, "%s: a name expected, got %s", function, luaL_typename(L, -1));
+        if (count == MOST_VALUES)
+            return bind_error(L, "%s: more than %d values", function, MOST_VALUES);
+        const char *name = lua_tostring(L, -1);
+        int at = count++;
+        for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
+            names[at] = names[at - 1];
+        names[at] = name;
+    }
+    return count;
+}
+
 // log(table): a point of each series named in it
 static int run_log_call(lua_State *L) {
     Error error = {0};
     Run *run = session_of(L)->run;
+    const char *names[MOST_VALUES];
     luaL_checktype(L, 1, LUA_TTABLE);
-    lua_pushnil(L);
-    while (lua_next(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
-            return bind_error(L, "log: the name of a series expected, got %s",
-                              luaL_typename(L, -2));
-        const char *name = lua_tostring(L, -2);
+    if (bind_is_replaying(session_of(L)))
+        return 0;
+    int count = sorted_names(L, "log", names);
+    for (int i = 0; i < count; i++) {
+        lua_getfield(L, 1, names[i]);
         Tensor *tensor = bind_test_tensor(L, -1);
         int is_number;
         double value = lua_tonumberx(L, -1, &is_number);
         if (!tensor && !is_number)
-            return bind_error(L, "log: %s: a number or a tensor expected, got %s", name,
+            return bind_error(L, "log: %s: a number or a tensor expected, got %s", names[i],
                               luaL_typename(L, -1));
-        bool done =
-            tensor ? run_log(run, name, tensor, &error) : run_log_number(run, name, value, &error);
+        bool done = tensor ? run_log(run, names[i], tensor, &error)
+                           : run_log_number(run, names[i], value, &error);
         if (!done)
             return bind_raise(L, &error);
         lua_pop(L, 1);
@@ -176,12 +186,13 @@ static int run_log_call(lua_State *L) {
 
 static int run_result_call(lua_State *L) {
     Error error = {0};
+    const char *names[MOST_VALUES];
     luaL_checktype(L, 1, LUA_TTABLE);
-    lua_pushnil(L);
-    while (lua_next(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
-            return bind_error(L, "result: a name expected, got %s", luaL_typename(L, -2));
-        const char *name = lua_tostring(L, -2);
+    if (bind_is_replaying(session_of(L)))
+        return 0;
+    int count = sorted_names(L, "result", names);
+    for (int i = 0; i < count; i++) {
+        lua_getfield(L, 1, names[i]);
         Tensor *tensor = bind_test_tensor(L, -1);
         int is_number = 1;
         double value = 0;
@@ -192,9 +203,9 @@ static int run_result_call(lua_State *L) {
             value = lua_tonumberx(L, -1, &is_number);
         }
         if (!is_number)
-            return bind_error(L, "result: %s: a number expected, got %s", name,
+            return bind_error(L, "result: %s: a number expected, got %s", names[i],
                               luaL_typename(L, -1));
-        if (!run_result(session_of(L)->run, name, value, &error))
+        if (!run_result(session_of(L)->run, names[i], value, &error))
             return bind_raise(L, &error);
         lua_pop(L, 1);
     }
@@ -202,8 +213,38 @@ static int run_result_call(lua_State *L) {
 }
 
 static int run_event_call(lua_State *L) {
-    run_event(session_of(L)->run, luaL_checkstring(L, 1));
+    const char *text = luaL_checkstring(L, 1);
+    if (!bind_is_replaying(session_of(L)))
+        run_event(session_of(L)->run, text);
     return 0;
+}
+
+static int run_checkpoint_call(lua_State *L) {
+    bind_want_checkpoint(session_of(L), "asked");
+    return 0;
+}
+
+// remember(name, tensor, is_buffer): what checkpoints call a tensor of a model
+static int run_remember_call(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Tensor *tensor = bind_tensor(L, "remember", 2, "tensor");
+    if (!inventory_name(&session->inventory, luaL_checkstring(L, 1), tensor, lua_toboolean(L, 3),
+                        &error))
+        return bind_raise(L, &error);
+    return 0;
+}
+
+// load_weights(): those of --weights, for tensors that were named since the last call
+static int run_load_weights_call(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    int first = session->loaded_count;
+    session->loaded_count = session->inventory.named_count;
+    if (!session->weights || first == session->loaded_count)
+        return 0;
+    return BIND_DONE(
+        L, checkpoint_load_weights(session->weights, &session->inventory, first, &error), &error);
 }
 
 // run_scaler([spec]): the scaler that --loss-scale or the precision asks for; the first one decides
@@ -273,6 +314,9 @@ static const luaL_Reg functions[] = {
     {"log", run_log_call},
     {"result", run_result_call},
     {"event", run_event_call},
+    {"checkpoint", run_checkpoint_call},
+    {"remember", run_remember_call},
+    {"load_weights", run_load_weights_call},
     {"run_scaler", run_scaler_call},
     {"lead_scaler", run_lead_call},
     {"end_step", run_end_step_call},

@@ -51,8 +51,10 @@ int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
     ScalerHandle *handle = lua_newuserdatauv(L, sizeof *handle, 2);
     *handle = (ScalerHandle){NULL, false};
     luaL_setmetatable(L, scaler_type);
-    BIND_ENTERED(L, handle->scaler = scaler_new(session_of(L)->engine, rule, &error));
-    if (!handle->scaler)
+    Session *session = session_of(L);
+    BIND_ENTERED(L, handle->scaler = scaler_new(session->engine, rule, &error));
+    if (!handle->scaler ||
+        !inventory_add(&session->inventory, MEMBER_SCALER, handle->scaler, &error))
         return bind_raise(L, &error);
     return 1;
 }
@@ -83,6 +85,7 @@ static int scaler_gc(lua_State *L) {
     Session *session = session_of(L);
     if (!session->finished && handle->scaler && session->run->scaler == handle->scaler)
         session->run->scaler = NULL;
+    inventory_remove(&session->inventory, MEMBER_SCALER, handle->scaler);
     scaler_free(handle->scaler);
     handle->scaler = NULL;
     return 0;
@@ -109,32 +112,46 @@ static int scaler_step_method(lua_State *L) {
     return BIND_DONE(L, scaler_step(handle->scaler, optimizer, &error), &error);
 }
 
-// Calls the user's function with the step's statistics and its own state; returns the new scale.
-static double scale_from_lua(lua_State *L, Scaler *scaler) {
-    Session *session = session_of(L);
-    lua_getiuservalue(L, 1, 1);
-    lua_createtable(L, 0, 5);
+// What a user's function goes by: of all optimizers together, and the scale so far.
+typedef struct ScaleReport {
+    double found_inf, largest, mean, norm, scale;
+} ScaleReport;
+
+static ScaleReport read_report(const Run *run, Scaler *scaler) {
     OptimizerReport total = {0};
-    for (int i = 0; i < session->run->optimizer_count; i++) {
-        OptimizerReport report;
-        BIND_ENTERED(L, report = optimizer_report(session->run->optimizers[i]));
+    for (int i = 0; i < run->optimizer_count; i++) {
+        OptimizerReport report = optimizer_report(run->optimizers[i]);
         total.found_inf = total.found_inf || report.found_inf;
         total.largest = fmax(total.largest, report.largest);
         total.sum += report.sum;
         total.count += report.count;
         total.norm = hypot(total.norm, report.norm);
     }
-    lua_pushboolean(L, total.found_inf);
+    return (ScaleReport){.found_inf = total.found_inf,
+                         .largest = total.largest,
+                         .mean = total.count ? total.sum / (double)total.count : 0,
+                         .norm = total.norm,
+                         .scale = scaler_get(scaler)};
+}
+
+// Calls the user's function with the step's statistics and its own state; returns the new scale.
+static double scale_from_lua(lua_State *L, Scaler *scaler) {
+    ScaleReport report;
+    if (!bind_recall(L, JOURNAL_REPORT, &report, sizeof report)) {
+        BIND_ENTERED(L, report = read_report(session_of(L)->run, scaler));
+        bind_remember(L, JOURNAL_REPORT, &report, sizeof report);
+    }
+    lua_getiuservalue(L, 1, 1);
+    lua_createtable(L, 0, 5);
+    lua_pushboolean(L, report.found_inf != 0);
     lua_setfield(L, -2, "found_inf");
-    lua_pushnumber(L, total.largest);
+    lua_pushnumber(L, report.largest);
     lua_setfield(L, -2, "largest");
-    lua_pushnumber(L, total.count ? total.sum / (double)total.count : 0);
+    lua_pushnumber(L, report.mean);
     lua_setfield(L, -2, "mean");
-    lua_pushnumber(L, total.norm);
+    lua_pushnumber(L, report.norm);
     lua_setfield(L, -2, "norm");
-    double before;
-    BIND_ENTERED(L, before = scaler_get(scaler));
-    lua_pushnumber(L, before);
+    lua_pushnumber(L, report.scale);
     lua_setfield(L, -2, "scale");
     lua_getiuservalue(L, 1, 2);
     lua_call(L, 2, 1);
@@ -164,18 +181,25 @@ static int scaler_update_method(lua_State *L) {
 
 static int scaler_get_method(lua_State *L) {
     Scaler *scaler = scaler_handle(L, "get")->scaler;
-    double scale;
-    BIND_ENTERED(L, scale = scaler_get(scaler));
+    double scale = 0;
+    if (!bind_recall(L, JOURNAL_SCALE, &scale, sizeof scale)) {
+        lua_vm_enter_engine(L);
+        scale = scaler_get(scaler);
+        lua_vm_leave_engine(L);
+        bind_remember(L, JOURNAL_SCALE, &scale, sizeof scale);
+    }
     lua_pushnumber(L, scale);
     return 1;
 }
 
 static int scaler_applied_method(lua_State *L) {
     Error error = {0};
-    bool applied;
+    bool applied = false;
     ScalerHandle *handle = scaler_handle(L, "applied");
     const Optimizer *optimizer = bind_optimizer_at(L, 2, "applied");
-    BIND_DONE(L, scaler_applied(handle->scaler, optimizer, &applied, &error), &error);
+    BIND_READ(L, scaler_applied(handle->scaler, optimizer, &applied, &error), &error);
+    if (!bind_recall(L, JOURNAL_APPLIED, &applied, sizeof applied))
+        bind_remember(L, JOURNAL_APPLIED, &applied, sizeof applied);
     lua_pushboolean(L, applied);
     return 1;
 }
@@ -183,7 +207,12 @@ static int scaler_applied_method(lua_State *L) {
 static int scaler_state_method(lua_State *L) {
     Scaler *scaler = scaler_handle(L, "state")->scaler;
     ScaleState state;
-    BIND_ENTERED(L, state = scaler_state(scaler));
+    if (!bind_recall(L, JOURNAL_SCALE, &state, sizeof state)) {
+        lua_vm_enter_engine(L);
+        state = scaler_state(scaler);
+        lua_vm_leave_engine(L);
+        bind_remember(L, JOURNAL_SCALE, &state, sizeof state);
+    }
     lua_createtable(L, 0, 3);
     lua_pushnumber(L, (lua_Number)state.scale);
     lua_setfield(L, -2, "scale");

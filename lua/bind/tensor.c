@@ -8,9 +8,12 @@
 #include "lua/bind/bind.h"
 #include "ops/views.h"
 
-typedef struct Handle {
-    Tensor *tensor; // NULL once freed
-} Handle;
+typedef struct TensorHandle Handle;
+struct TensorHandle {
+    Tensor *tensor;          // NULL once freed
+    uint64_t number;         // counted since the start of the script
+    Handle *older, *younger; // of those that are not freed
+};
 
 Tensor *bind_test_tensor(lua_State *L, int index) {
     Handle *handle = lua_touserdata(L, index);
@@ -48,7 +51,10 @@ static void report_pressure(lua_State *L, Session *session, const Tensor *tensor
 
 static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
     Handle *handle = lua_newuserdatauv(L, sizeof *handle, 0);
-    handle->tensor = *tensor;
+    *handle = (Handle){*tensor, session->handle_count++, session->handles, NULL};
+    if (session->handles)
+        session->handles->younger = handle;
+    session->handles = handle;
     *tensor = NULL;
     luaL_setmetatable(L, "mp.tensor");
     report_pressure(L, session, handle->tensor);
@@ -80,9 +86,30 @@ void bind_release_unclaimed(Session *session) {
 
 static int tensor_gc(lua_State *L) {
     Handle *handle = lua_touserdata(L, 1);
+    if (!handle->tensor)
+        return 0;
+    if (handle->younger)
+        handle->younger->older = handle->older;
+    else
+        session_of(L)->handles = handle->older;
+    if (handle->older)
+        handle->older->younger = handle->younger;
     tensor_release(handle->tensor);
     handle->tensor = NULL;
     return 0;
+}
+
+bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error *error) {
+    int number = 0;
+    for (const Handle *handle = session->handles; handle; handle = handle->older)
+        number++;
+    *live = malloc(((size_t)number + 1) * sizeof **live);
+    if (!*live)
+        return error_fail(error, ERROR_MEMORY, "no memory to list the tensors of the script");
+    *count = number;
+    for (const Handle *handle = session->handles; handle; handle = handle->older)
+        (*live)[--number] = (LiveTensor){handle->number, handle->tensor};
+    return true;
 }
 
 // drop(tensor): lets go of it now instead of when the collector comes by. For handles that nobody

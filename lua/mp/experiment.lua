@@ -133,6 +133,7 @@ function Run.model(_, m, name)
         engine.fail(("run:model: a module expected, got %s"):format(type(m)))
     end
     module.register(m, name)
+    engine.load_weights()
     return m
 end
 
@@ -158,7 +159,7 @@ function Run.result(self, values) engine.result(named_values("result", self, val
 function Run.event(_, text) engine.event(tostring(text)) end
 
 function Run.checkpoint()
-    engine.event("a checkpoint was asked for; this build keeps none")
+    engine.checkpoint()
 end
 
 -- ---- the standard loop ----------------------------------------------------------------------------

@@ -122,6 +122,16 @@ local function own_parameters(self)
     return list
 end
 
+-- Tensors that are its fields and that nothing trains: running statistics.
+local function own_buffers(self)
+    local list = {}
+    for _, key in ipairs(self._order) do
+        local value = rawget(self, key)
+        if is_tensor(value) and not engine.parameter_name(value) then list[#list + 1] = { key, value } end
+    end
+    return list
+end
+
 -- Calls visit(module, path) for the module and all below it, each once.
 local function walk(self, path, visit, seen)
     if seen[self] then return end
@@ -237,9 +247,13 @@ function module.register(model, prefix)
         rawset(m, "_path", path)
         for _, entry in ipairs(own_parameters(m)) do
             local _, norm_or_bias = engine.parameter_name(entry[2])
-            engine.parameter(entry[2], path == "" and entry[1] or path .. "." .. entry[1], layer,
-                norm_or_bias)
+            local name = path == "" and entry[1] or path .. "." .. entry[1]
+            engine.parameter(entry[2], name, layer, norm_or_bias)
             if not m._keep_full then engine.store_low(entry[2]) end
+            engine.remember(name, entry[2], false)
+        end
+        for _, entry in ipairs(own_buffers(m)) do
+            engine.remember(path == "" and entry[1] or path .. "." .. entry[1], entry[2], true)
         end
         if m._precision then
             engine.set_precision(path == "" and "*" or path, m._precision)

@@ -38,6 +38,7 @@ struct Loader {
     // The consumer's.
     LoaderState next; // what it gets next
     bool resumed;     // loader_set_state was called and no batch came since
+    bool skipped;     // so did loader_skip: the filler is behind
 
     // The filler's: the thread's while there is one, else the consumer's.
     int64_t *indices; // of one batch
@@ -88,9 +89,13 @@ static void choose_indices(Loader *loader, LoaderState at, int64_t count) {
     }
 }
 
-static void fill_slot(Loader *loader, Slot *slot, LoaderState at) {
+static int64_t count_at(const Loader *loader, LoaderState at) {
     int64_t left = loader->samples - at.position * loader->options.batch;
-    slot->count = left < loader->options.batch ? left : loader->options.batch;
+    return left < loader->options.batch ? left : loader->options.batch;
+}
+
+static void fill_slot(Loader *loader, Slot *slot, LoaderState at) {
+    slot->count = count_at(loader, at);
     slot->at = at;
     choose_indices(loader, at, slot->count);
     dataset_fill(loader->dataset, loader->indices, slot->count, slot->x, slot->y);
@@ -333,17 +338,37 @@ static LoaderArray array_of(const Field *field, const void *data, int64_t count)
     return array;
 }
 
-bool loader_next(Loader *loader, LoaderBatch *batch, bool *end, Error *error) {
+// Goes to the next epoch where one is over; *end says whether that was the last.
+static void turn_epoch(Loader *loader, LoaderBatch *batch, bool *end) {
     *end = false;
-    if (loader->next.position >= loader->batches) {
-        loader->next = (LoaderState){loader->next.epoch + 1, 0};
-        int64_t epochs = loader->options.epochs ? loader->options.epochs : 1;
-        if (epochs > 0 && loader->next.epoch % (uint64_t)epochs == 0) {
-            *batch = (LoaderBatch){0};
-            *end = true;
-            loader->resumed = false;
-            return true;
-        }
+    if (loader->next.position < loader->batches)
+        return;
+    loader->next = (LoaderState){loader->next.epoch + 1, 0};
+    int64_t epochs = loader->options.epochs ? loader->options.epochs : 1;
+    if (epochs > 0 && loader->next.epoch % (uint64_t)epochs == 0) {
+        *batch = (LoaderBatch){0};
+        *end = true;
+        loader->resumed = false;
+    }
+}
+
+static void give(Loader *loader, const Slot *slot, LoaderBatch *batch) {
+    const Dataset *dataset = loader->dataset;
+    *batch = (LoaderBatch){
+        .x = array_of(&dataset->x, slot->x, slot->count), .count = slot->count, .at = slot->at};
+    if (dataset->y.kind != FIELD_NONE)
+        batch->y = array_of(&dataset->y, slot->y, slot->count);
+    loader->next.position++;
+    loader->resumed = false;
+}
+
+bool loader_next(Loader *loader, LoaderBatch *batch, bool *end, Error *error) {
+    turn_epoch(loader, batch, end);
+    if (*end)
+        return true;
+    if (loader->skipped) {
+        jump(loader);
+        loader->skipped = false;
     }
     if (loader->threaded && !loader->started && !start_thread(loader, error))
         return false;
@@ -352,14 +377,17 @@ bool loader_next(Loader *loader, LoaderBatch *batch, bool *end, Error *error) {
         slot = take_slot(loader);
     else
         fill_slot(loader, slot, loader->next);
-    const Dataset *dataset = loader->dataset;
-    *batch = (LoaderBatch){
-        .x = array_of(&dataset->x, slot->x, slot->count), .count = slot->count, .at = slot->at};
-    if (slot->y)
-        batch->y = array_of(&dataset->y, slot->y, slot->count);
-    loader->next.position++;
-    loader->resumed = false;
+    give(loader, slot, batch);
     return true;
+}
+
+void loader_skip(Loader *loader, LoaderBatch *batch, bool *end) {
+    turn_epoch(loader, batch, end);
+    if (*end)
+        return;
+    loader->skipped = true;
+    const Slot slot = {.x = NULL, .count = count_at(loader, loader->next), .at = loader->next};
+    give(loader, &slot, batch);
 }
 
 void loader_begin(Loader *loader) {

@@ -63,6 +63,10 @@ void loader_free(Loader *loader);
 // as were asked for: the call after that begins the next epoch.
 bool loader_next(Loader *loader, LoaderBatch *batch, bool *end, Error *error) MUST_CHECK;
 
+// The same without preparing anything: shapes and counts of the batch, no data. Batches that are
+// taken afterwards are as if these had been taken too.
+void loader_skip(Loader *loader, LoaderBatch *batch, bool *end);
+
 // For the head of a loop over one epoch: leaves a half-read epoch and goes to the start of the
 // next. At the start of one, and directly after loader_set_state, it changes nothing.
 void loader_begin(Loader *loader);

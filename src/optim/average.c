@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "optim/optimizer_private.h"
+#include "optim/state.h"
 
 struct WeightAverage {
     Engine *engine;
@@ -113,5 +114,15 @@ bool weight_average_swap(WeightAverage *average, Error *error) {
         tensor_release(average->aside[i]);
         average->aside[i] = NULL;
     }
+    return true;
+}
+
+bool weight_average_at(const WeightAverage *average, int i, Tensor **parameter, Tensor **mean,
+                       Tensor **aside) {
+    if (i >= average->count)
+        return false;
+    *parameter = average->parameters[i];
+    *mean = average->averages[i];
+    *aside = average->aside[i];
     return true;
 }

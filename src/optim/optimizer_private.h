@@ -54,6 +54,9 @@ Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what,
 // The format that a parameter's gradients are rounded to.
 Format gradient_rounding(const Tensor *parameter);
 
+// Writes the state alone: windows of accumulation stay as they are.
+void scaler_restore(Scaler *scaler, const ScaleState *state);
+
 // Every scaler of the engine drops what it knows of an optimizer that is about to go.
 void scalers_forget(Engine *engine, const Optimizer *optimizer);
 // Refuses to clip gradients that still carry a loss scale. Waits only to word its refusal.

@@ -8,6 +8,7 @@
 
 #include "kernel/allocator.h"
 #include "optim/optimizer_private.h"
+#include "optim/state.h"
 
 typedef enum Stage { STAGE_READY, STAGE_UNSCALED, STAGE_STEPPED } Stage;
 
@@ -407,6 +408,22 @@ void scaler_load(Scaler *scaler, const ScaleState *state) {
     if (!windows_save(scaler, false, &unwanted))
         scaler->version++;
     device_write(scaler->engine->device, state_of(scaler), state, sizeof *state);
+}
+
+// ---- for checkpoints ----------------------------------------------------------------------------
+
+void scaler_restore(Scaler *scaler, const ScaleState *state) {
+    device_write(scaler->engine->device, state_of(scaler), state, sizeof *state);
+}
+
+bool scaler_kept_scale(const Scaler *scaler, int i, Tensor **kept) {
+    if (i > scaler->served_count)
+        return false;
+    const Window *window = i == 0 ? &scaler->window : &scaler->served[i - 1].window;
+    *kept = i == 0 ? scaler->window_scale : scaler->served[i - 1].window_scale;
+    if (!window->saved)
+        *kept = NULL;
+    return true;
 }
 
 // ---- these wait ---------------------------------------------------------------------------------

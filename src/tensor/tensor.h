@@ -23,6 +23,7 @@ typedef struct Storage {
     // Made or written over since the first step ended; and while the device replayed, so that
     // nothing is in it until a checkpoint fills it.
     bool late, hollow;
+    bool is_listed; // a checkpoint that is being put together has it
 } Storage;
 
 typedef struct Tensor Tensor;

@@ -1,0 +1,210 @@
+// Checkpoints as the binding takes them, and the replay of a script that resumes from one.
+//
+// A checkpoint of a step is taken just before the first engine work after it, so that what a script
+// logs right after a step belongs to the step; a replay ends at the same place. Until then nothing
+// is told, and what the script reads of the device comes from the journal.
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernel/replay.h"
+#include "lua/bind/bind.h"
+
+bool bind_is_replaying(const Session *session) {
+    return session->resume != NULL;
+}
+
+// ---- the journal --------------------------------------------------------------------------------
+
+bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size) {
+    Error error = {0};
+    Session *session = session_of(L);
+    if (!session->resume)
+        return false;
+    if (!journal_take(&session->inventory.journal, kind, values, size, &error))
+        bind_raise(L, &error);
+    return true;
+}
+
+void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t size) {
+    Session *session = session_of(L);
+    if (session->keeping.folder)
+        journal_add(&session->inventory.journal, kind, values, size);
+}
+
+// ---- taking one ---------------------------------------------------------------------------------
+
+static CheckpointExtra extra_of(const Session *session, bool at_end) {
+    size_t count;
+    const Script *scripts = lua_vm_scripts(session->vm, &count);
+    CheckpointExtra extra = {.script_hash = count > 0 ? scripts[0].hash : "", .at_end = at_end};
+    lua_vm_random_state(session->vm, extra.lua_random);
+    return extra;
+}
+
+static bool save(Session *session, const char *why, bool at_end, Error *error) {
+    Run *run = session->run;
+    char path[1024];
+    CheckpointFile file = {.why = why};
+    Inventory *inventory = &session->inventory;
+    if (!checkpoint_path(session->keeping.folder, run->step, path, sizeof path, error) ||
+        !bind_list_live(session, &inventory->live, &inventory->live_count, error))
+        return false;
+    CheckpointExtra extra = extra_of(session, at_end);
+    bool done = checkpoint_save(run, inventory, &extra, path, &file, error);
+    free(inventory->live);
+    inventory->live = NULL;
+    inventory->live_count = 0;
+    if (done && session->keeping.kept)
+        session->keeping.kept(session->keeping.context, run, &file);
+    return done;
+}
+
+// A checkpoint that cannot be kept is told of; training goes on.
+static void take(lua_State *L, Session *session, const char *why, bool at_end) {
+    Error error = {0};
+    session->checkpoint_why = NULL;
+    lua_gc(L, LUA_GCCOLLECT); // so that what nobody can reach any more is not written
+    if (save(session, why, at_end, &error)) {
+        session->kept_step = session->run->step;
+        return;
+    }
+    char text[ERROR_TEXT_SIZE + 64];
+    snprintf(text, sizeof text, "the checkpoint of step %lld was not kept: %s",
+             (long long)session->run->step, error.text);
+    run_event(session->run, text);
+}
+
+void bind_want_checkpoint(Session *session, const char *why) {
+    if (session->resume)
+        return;
+    if (!session->keeping.folder) {
+        run_event(session->run, "a checkpoint was asked for; this run keeps none");
+        return;
+    }
+    session->checkpoint_why = why;
+    session->at_boundary = true;
+}
+
+// ---- the end of a replay ------------------------------------------------------------------------
+
+static bool restore(Session *session, Error *error) {
+    Checkpoint *resume = session->resume;
+    Inventory *inventory = &session->inventory;
+    if (session->engine->device->replay)
+        device_end_replay(session->engine->device);
+    if (!bind_list_live(session, &inventory->live, &inventory->live_count, error))
+        return false;
+    CheckpointExtra extra = extra_of(session, false);
+    bool done = checkpoint_restore(resume, session->run, inventory, &extra, error);
+    free(inventory->live);
+    inventory->live = NULL;
+    inventory->live_count = 0;
+    session->resume = NULL;
+    session->run->is_silent = false;
+    session->kept_step = session->run->step;
+    const Run *run = session->run;
+    session->stops = run->step_limit > 0 && run->step >= run->step_limit;
+    return done;
+}
+
+// ---- between two steps --------------------------------------------------------------------------
+
+void bind_boundary(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    session->at_boundary = false;
+    if (session->resume && !restore(session, &error))
+        bind_raise(L, &error);
+    if (session->checkpoint_why)
+        take(L, session, session->checkpoint_why, false);
+    if (session->stops)
+        lua_vm_interrupt(session->vm, "the run is to end here");
+    lua_vm_check(L);
+}
+
+static int replay_step(lua_State *L, Session *session) {
+    Error error = {0};
+    Run *run = session->run;
+    Device *device = session->engine->device;
+    int64_t target = checkpoint_step(session->resume);
+    bool at_end = checkpoint_is_at_end(session->resume);
+    device->late = true;
+    if (run->step == target)
+        return bind_error(L, at_end ? "resume: the last checkpoint was taken when the script had "
+                                      "ended, and now it goes on; fork from an earlier one, or "
+                                      "resume with --weights-only"
+                                    : "resume: the script does no work between two steps where the "
+                                      "checkpoint was taken: it has changed");
+    run->step++;
+    if (run_is_to_stop(run))
+        lua_vm_interrupt(session->vm, "the run is to end here");
+    else if (run->step == target && !at_end)
+        session->at_boundary = true;
+    else if (!device->replay && !device_begin_replay(device, &error))
+        return bind_raise(L, &error);
+    lua_vm_check(L);
+    return 0;
+}
+
+// What a step that ended asks to be kept.
+static const char *reason_to_keep(const Session *session, bool stop) {
+    const Run *run = session->run;
+    bool last = run->total_steps > 0 && run->step >= run->total_steps;
+    if (stop && run_is_to_stop(run))
+        return "stop";
+    if (stop || last)
+        return "end";
+    if (session->keeping.every > 0 && run->step % session->keeping.every == 0)
+        return "periodic";
+    return NULL;
+}
+
+int bind_end_step(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    bool stop = false;
+    if (session->resume)
+        return replay_step(L, session);
+    if (session->stops) // the script did not come by the engine since the step that was the last
+        lua_vm_interrupt(session->vm, "the run is to end here");
+    lua_vm_check(L);
+    bool done = run_step_ended(session->run, &stop, &error);
+    session->engine->device->late = true;
+    if (!done)
+        return bind_raise(L, &error);
+    const char *why = session->keeping.folder ? reason_to_keep(session, stop) : NULL;
+    if (why)
+        session->checkpoint_why = why;
+    session->stops = stop;
+    session->at_boundary = session->checkpoint_why || stop;
+    return 0;
+}
+
+// The script is over.
+bool bind_end_script(Session *session, bool done, Error *error) {
+    lua_State *L = lua_vm_state(session->vm);
+    Run *run = session->run;
+    if (session->resume) {
+        bool there =
+            done && error->code == ERROR_NONE && run->step == checkpoint_step(session->resume);
+        if (there)
+            return restore(session, error);
+        if (session->engine->device->replay)
+            device_end_replay(session->engine->device);
+        checkpoint_restore_counters(session->resume, run);
+        session->resume = NULL;
+        run->is_silent = false;
+        session->kept_step = run->step;
+        return done &&
+               (run_is_to_stop(run) ||
+                error_fail(error, ERROR_FAILED,
+                           "resume: the script ended before the step of the checkpoint: it, "
+                           "its data or its options have changed; put them back, or resume "
+                           "with --weights-only"));
+    }
+    if (session->checkpoint_why)
+        take(L, session, session->checkpoint_why, false);
+    else if (done && session->keeping.folder && run->step > session->kept_step)
+        take(L, session, "end", true);
+    return done;
+}

@@ -1,0 +1,55 @@
+#include "optim/state.h"
+
+#include "optim/optimizer_private.h"
+
+void optimizer_get_numbers(const Optimizer *optimizer, double numbers[OPTIMIZER_NUMBERS]) {
+    Device *device = optimizer->engine->device;
+    StepFlags flags;
+    Progress progress;
+    device_read(device, &flags, optimizer->flags, sizeof flags);
+    device_read(device, &progress, optimizer->progress, sizeof progress);
+    const double all[OPTIMIZER_NUMBERS] = {(double)progress.applied, (double)progress.skipped,
+                                           flags.found_inf,          (double)flags.clip,
+                                           flags.norm_squared,       flags.sum,
+                                           (double)flags.count,      (double)flags.largest,
+                                           (double)flags.norm,       optimizer_rate(optimizer)};
+    for (int i = 0; i < OPTIMIZER_NUMBERS; i++)
+        numbers[i] = all[i];
+}
+
+void optimizer_set_numbers(Optimizer *optimizer, const double numbers[OPTIMIZER_NUMBERS]) {
+    Device *device = optimizer->engine->device;
+    optimizer_set_progress(optimizer, (uint64_t)numbers[0], (uint64_t)numbers[1]);
+    StepFlags flags = {.found_inf = (uint32_t)numbers[2],
+                       .clip = (float)numbers[3],
+                       .norm_squared = numbers[4],
+                       .sum = numbers[5],
+                       .count = (uint64_t)numbers[6],
+                       .largest = (float)numbers[7],
+                       .norm = (float)numbers[8]};
+    device_write(device, optimizer->flags, &flags, sizeof flags);
+}
+
+void scaler_get_numbers(Scaler *scaler, double numbers[SCALER_NUMBERS]) {
+    ScaleState state = scaler_state(scaler);
+    numbers[0] = (double)state.scale;
+    numbers[1] = (double)state.good;
+    numbers[2] = (double)state.hysteresis_left;
+    numbers[3] = (double)state.skips_at_floor;
+    numbers[4] = state.mean;
+    numbers[5] = state.variance;
+    numbers[6] = state.mean_weight;
+    numbers[7] = state.variance_weight;
+}
+
+void scaler_set_numbers(Scaler *scaler, const double numbers[SCALER_NUMBERS]) {
+    ScaleState state = {.scale = (float)numbers[0],
+                        .good = (int64_t)numbers[1],
+                        .hysteresis_left = (int64_t)numbers[2],
+                        .skips_at_floor = (int64_t)numbers[3],
+                        .mean = numbers[4],
+                        .variance = numbers[5],
+                        .mean_weight = numbers[6],
+                        .variance_weight = numbers[7]};
+    scaler_restore(scaler, &state);
+}

@@ -1,0 +1,185 @@
+// Taking a checkpoint: notes, then the pieces, one after another.
+#include "run/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/loader.h"
+#include "run/checkpoint_private.h"
+#include "run/run_private.h"
+
+bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, Error *error) {
+    char part[1024];
+    int length = snprintf(part, sizeof part, "%s", folder);
+    if (length <= 0 || length >= (int)sizeof part - 64)
+        return error_fail(error, ERROR_FAILED, "checkpoint: the path of its folder is too long");
+    // The folder and what lies above it, private to the user.
+    for (int i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        char kept = part[i];
+        part[i] = 0;
+        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+            return error_fail(error, errno == ENOSPC ? ERROR_FULL : ERROR_FAILED,
+                              "checkpoint: cannot make the folder %.250s: %s", part,
+                              strerror(errno));
+        part[i] = kept;
+    }
+    snprintf(path, size, "%s/step-%" PRId64 ".safetensors", folder, step);
+    return true;
+}
+
+// ---- notes --------------------------------------------------------------------------------------
+
+typedef struct Notes {
+    SafeWriter *writer;
+    Error *error;
+    bool done; // so far
+} Notes;
+
+static __attribute__((format(printf, 3, 4))) void note(Notes *notes, const char *key,
+                                                       const char *format, ...) {
+    char value[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    notes->done = notes->done && safe_note(notes->writer, key, value, notes->error);
+}
+
+static void note_identity(Notes *notes, const Run *run, const Inventory *inventory,
+                          const CheckpointExtra *extra) {
+    const Engine *engine = run->engine;
+    note(notes, "mpbench", "%d", CHECKPOINT_FORMAT);
+    note(notes, "format", "pt"); // what readers of weights expect
+    note(notes, "step", "%" PRId64, run->step);
+    note(notes, "at_end", "%d", extra->at_end);
+    note(notes, "experiment", "%s", run->experiment);
+    note(notes, "script", "%s", extra->script_hash);
+    note(notes, "seed", "%" PRIu64, run->options->seed);
+    note(notes, "device", "%s", run->device->backend->name);
+    note(notes, "threads", "%d", run->device->threads);
+    note(notes, "precision", "%s", run->precision);
+    note(notes, "journal", "%s", inventory->journal.is_given_up ? "given up" : "whole");
+    note(notes, "random", "%" PRIu64 " %" PRIu64, engine->seed, engine->random_position);
+    note(notes, "lua_random", "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64, extra->lua_random[0],
+         extra->lua_random[1], extra->lua_random[2], extra->lua_random[3]);
+}
+
+static void note_counters(Notes *notes, const Run *run) {
+    char key[32 + RUN_NAME_SIZE];
+    note(notes, "applied", "%" PRId64, run->applied);
+    note(notes, "skipped", "%" PRId64, run->skipped);
+    note(notes, "samples", "%" PRIu64, run->samples);
+    note(notes, "epoch", "%" PRId64, run->epoch);
+    note(notes, "seconds", "%a", run_clock(run));
+    note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min, run->scale_max);
+    note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
+    note(notes, "culprit", "%s", run->culprit);
+    for (int i = 0; i < run->series_count; i++) {
+        const RunSeries *series = &run->series[i];
+        snprintf(key, sizeof key, "series.%s", series->name);
+        note(notes, key, "%d %" PRIu64 " %a %a %a", i, series->count, series->first, series->last,
+             series->best);
+    }
+    for (int i = 0; i < run->metric_count; i++) {
+        snprintf(key, sizeof key, "result.%s", run->metrics[i].name);
+        note(notes, key, "%d %a", i, run->metrics[i].value);
+    }
+}
+
+void checkpoint_rule_text(const ScaleRule *rule, char *text, size_t size) {
+    snprintf(text, size, "%d %a %a %a %a %a %" PRId64 " %" PRId64, (int)rule->kind, rule->init,
+             rule->growth, rule->backoff, rule->floor, rule->ceiling, rule->interval,
+             rule->hysteresis);
+}
+
+static void note_members(Notes *notes, const Run *run, const Inventory *inventory) {
+    char key[32 + RUN_NAME_SIZE], text[256];
+    const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
+    const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
+    for (int i = 0; i < scalers->count; i++) {
+        if (!scalers->members[i])
+            continue;
+        snprintf(key, sizeof key, "scaler%d.rule", i);
+        checkpoint_rule_text(scaler_rule(scalers->members[i]), text, sizeof text);
+        note(notes, key, "%s", text);
+    }
+    for (int i = 0; i < loaders->count; i++) {
+        if (!loaders->members[i])
+            continue;
+        LoaderState state = loader_state(loaders->members[i]);
+        snprintf(key, sizeof key, "loader%d", i);
+        note(notes, key, "%" PRIu64 " %" PRId64, state.epoch, state.position);
+    }
+    const Policy *policy = run->engine->policy;
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const PolicyLayer *layer = policy_layer(policy, i);
+        snprintf(key, sizeof key, "layer.%.*s", RUN_NAME_SIZE, layer->name);
+        if (layer->own != LAYER_AUTO)
+            note(notes, key, "%s", layer_precision_name(layer->own));
+    }
+}
+
+// ---- the file -----------------------------------------------------------------------------------
+
+static bool declare(SafeWriter *writer, const PieceList *list, const Journal *journal,
+                    Error *error) {
+    const int64_t length[1] = {(int64_t)journal->size};
+    for (int i = 0; i < list->count; i++) {
+        const Piece *piece = &list->pieces[i];
+        if (!safe_declare(writer, piece->name, piece->type, piece->ndim, piece->shape, error))
+            return false;
+    }
+    return safe_declare(writer, "journal", SAFE_U8, 1, length, error);
+}
+
+static bool write_pieces(SafeWriter *writer, const PieceList *list, const Journal *journal,
+                         Error *error) {
+    size_t largest = 1;
+    for (int i = 0; i < list->count; i++) {
+        size_t bytes = piece_bytes(&list->pieces[i]);
+        largest = bytes > largest ? bytes : largest;
+    }
+    void *memory = malloc(largest);
+    if (!memory)
+        return error_fail(error, ERROR_MEMORY, "checkpoint: no memory for a tensor of %zu bytes",
+                          largest);
+    bool done = true;
+    for (int i = 0; done && i < list->count; i++)
+        done = piece_get(&list->pieces[i], memory, error) &&
+               safe_write(writer, memory, piece_bytes(&list->pieces[i]), error);
+    free(memory);
+    return done && safe_write(writer, journal->bytes, journal->size, error);
+}
+
+bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, const char *path,
+                     CheckpointFile *file, Error *error) {
+    PieceList list;
+    bool done = false;
+    run_read_pending(run_state(run), INT64_MAX);
+    run_tell_skip(run_state(run));
+    if (!pieces_collect(&list, run, inventory, true, error))
+        return false;
+    Notes notes = {.writer = safe_writer_new(path, error), .error = error, .done = true};
+    if (!notes.writer)
+        goto done;
+    note_identity(&notes, run, inventory, extra);
+    note_counters(&notes, run);
+    note_members(&notes, run, inventory);
+    done = notes.done && declare(notes.writer, &list, &inventory->journal, error) &&
+           write_pieces(notes.writer, &list, &inventory->journal, error) &&
+           safe_finish(notes.writer, file->hash, &file->bytes, error);
+    file->step = run->step;
+    snprintf(file->path, sizeof file->path, "%s", path);
+done:
+    safe_writer_free(notes.writer);
+    pieces_clear(&list);
+    return done || error_prefix(error, "checkpoint");
+}

@@ -1,0 +1,70 @@
+// run/checkpoint.h: the state of a run as a file, and back.
+//
+// A checkpoint is a plain safetensors file: weights under "weight/NAME", running statistics under
+// "buffer/NAME", beside them what exact resuming needs: moments, counts, scales, averages, tensors
+// that the script holds, the journal of what it read; positions and counters are notes. Lua itself
+// cannot be saved: a resumed run replays its script without computing (kernel/replay.h), and where
+// the checkpoint was taken all of this is put in its place. Names and shapes are compared before
+// anything is written; where they differ nothing is. The thread that drives the run.
+#pragma once
+
+#include "data/safetensors.h"
+#include "run/inventory.h"
+#include "run/run.h"
+
+enum { CHECKPOINT_FORMAT = 1 };
+
+typedef struct CheckpointFile { // one that is safe on the disk
+    int64_t step;
+    const char *why; // "asked", "periodic", "stop", "end"
+    char path[1024];
+    char hash[HASH_HEX_SIZE];
+    uint64_t bytes;
+} CheckpointFile;
+
+// Where the checkpoint of a step lies in a folder; makes the folder.
+bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size,
+                     Error *error) MUST_CHECK;
+
+// What only the binding knows.
+typedef struct CheckpointExtra {
+    const char *script_hash;
+    uint64_t lua_random[4];
+    bool at_end; // taken when the script was over, not before a step
+} CheckpointExtra;
+
+// Reads what the run has logged so far, then writes.
+bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, const char *path,
+                     CheckpointFile *file, Error *error) MUST_CHECK;
+
+// ---- and back -----------------------------------------------------------------------------------
+
+typedef enum RestoreMode {
+    RESTORE_EXACT, // all is to be as it was
+    RESTORE_FORK,  // options may differ: what they decide is theirs
+} RestoreMode;
+
+typedef struct Checkpoint Checkpoint;
+
+// Opens one for resuming: refused, with the way out, where it lacks what that takes. `hash`, which
+// may be NULL, is what the file's checksum must be.
+Checkpoint *checkpoint_open(const char *path, const char *hash, RestoreMode mode, Error *error);
+void checkpoint_close(Checkpoint *checkpoint); // NULL is fine
+int64_t checkpoint_step(const Checkpoint *checkpoint);
+bool checkpoint_is_at_end(const Checkpoint *checkpoint);
+const char *checkpoint_note(const Checkpoint *checkpoint, const char *key); // NULL: none
+bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *error) MUST_CHECK;
+// The replay has come to where the checkpoint was taken and the device computes again.
+bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
+                        const CheckpointExtra *extra, Error *error) MUST_CHECK;
+// Whether a fork sets parameters of its own: what they decide is then not taken from the file.
+bool checkpoint_has_own_settings(const Checkpoint *checkpoint, const Run *run);
+// The counters alone: of a run that ends while it still replays.
+void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run);
+
+// ---- weights alone ------------------------------------------------------------------------------
+
+// Fills the named tensors from number `first` on with those of the same name, in any floating type.
+// Refused, with nothing loaded, where a weight is missing or has another shape; buffers may miss.
+bool checkpoint_load_weights(SafeFile *file, Inventory *inventory, int first,
+                             Error *error) MUST_CHECK;

@@ -1,0 +1,495 @@
+// From a checkpoint back to a run that stands where it was taken.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/loader.h"
+#include "optim/state.h"
+#include "run/checkpoint.h"
+#include "run/checkpoint_private.h"
+#include "run/run_private.h"
+
+struct Checkpoint {
+    SafeFile *file;
+    RestoreMode mode;
+    int64_t step;
+    bool at_end;
+};
+
+// What the error says when the file will not do for resuming.
+#define WAY_OUT "resume with --weights-only to start the script afresh with its weights"
+
+// ---- opening ------------------------------------------------------------------------------------
+
+const char *checkpoint_note(const Checkpoint *checkpoint, const char *key) {
+    return safe_header_note(safe_header(checkpoint->file), key);
+}
+
+int64_t checkpoint_step(const Checkpoint *checkpoint) {
+    return checkpoint->step;
+}
+
+bool checkpoint_is_at_end(const Checkpoint *checkpoint) {
+    return checkpoint->at_end;
+}
+
+static bool check_hash(SafeFile *file, const char *path, const char *hash, Error *error) {
+    char found[HASH_HEX_SIZE];
+    if (!hash)
+        return true;
+    if (!safe_hash(file, found, error))
+        return false;
+    return strcmp(found, hash) == 0 ||
+           error_fail(error, ERROR_FAILED,
+                      "%.250s: its checksum is not the one that it was written with: the file is "
+                      "damaged; go on from an earlier checkpoint",
+                      path);
+}
+
+static bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) {
+    const SafeHeader *header = safe_header(checkpoint->file);
+    static const char *const needed[] = {"step", "random", "lua_random", "seed"};
+    const char *format = safe_header_note(header, "mpbench");
+    if (!format)
+        return error_fail(error, ERROR_FAILED,
+                          "%.250s: weights, but no checkpoint of mpbench: nothing to resume; "
+                          "`mpbench run EXPERIMENT --weights FILE` starts with them",
+                          path);
+    if (atoi(format) > CHECKPOINT_FORMAT)
+        return error_fail(error, ERROR_FAILED,
+                          "%.250s: written by a newer mpbench (format %.8s, this one knows %d)",
+                          path, format, CHECKPOINT_FORMAT);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!safe_header_note(header, needed[i]))
+            return error_fail(error, ERROR_FAILED, "%.250s: its %s state is missing; " WAY_OUT,
+                              path, i == 0 ? "step" : "random");
+    const char *journal = safe_header_note(header, "journal");
+    if (!safe_header_find(header, "journal") || !journal || strcmp(journal, "whole") != 0)
+        return error_fail(error, ERROR_FAILED,
+                          "%.250s: the script had read more than %d MiB of the device, and what it "
+                          "read is not in the checkpoint; " WAY_OUT,
+                          path, JOURNAL_LARGEST >> 20);
+    checkpoint->step = strtoll(safe_header_note(header, "step"), NULL, 10);
+    const char *at_end = safe_header_note(header, "at_end");
+    checkpoint->at_end = at_end && at_end[0] == '1';
+    return checkpoint->step > 0 ||
+           error_fail(error, ERROR_FAILED, "%.250s: its step is not a positive number", path);
+}
+
+Checkpoint *checkpoint_open(const char *path, const char *hash, RestoreMode mode, Error *error) {
+    Checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+    if (!checkpoint) {
+        error_fail(error, ERROR_MEMORY, "no memory to open a checkpoint");
+        return NULL;
+    }
+    checkpoint->mode = mode;
+    checkpoint->file = safe_open(path, error);
+    if (checkpoint->file && check_hash(checkpoint->file, path, hash, error) &&
+        check_contents(checkpoint, path, error))
+        return checkpoint;
+    checkpoint_close(checkpoint);
+    return NULL;
+}
+
+void checkpoint_close(Checkpoint *checkpoint) {
+    if (!checkpoint)
+        return;
+    safe_close(checkpoint->file);
+    free(checkpoint);
+}
+
+bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *error) {
+    const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), "journal");
+    size_t size = (size_t)(entry->end - entry->begin);
+    void *bytes = malloc(size ? size : 1);
+    if (!bytes)
+        return error_fail(error, ERROR_MEMORY, "resume: no memory for the journal");
+    bool done = safe_read(checkpoint->file, entry, bytes, error) &&
+                journal_set(journal, bytes, size, error);
+    free(bytes);
+    return done;
+}
+
+// ---- differences --------------------------------------------------------------------------------
+
+typedef struct Differences {
+    char text[ERROR_TEXT_SIZE / 2];
+    size_t used;
+    int count, told;
+} Differences;
+
+static void differ(Differences *differences, const char *kind, const char *name) {
+    enum { TOLD = 4 };
+    differences->count++;
+    if (differences->told == TOLD)
+        return;
+    size_t left = sizeof differences->text - differences->used;
+    int length = snprintf(differences->text + differences->used, left, "%s%s %.60s",
+                          differences->told ? ", " : "", kind, name);
+    if ((size_t)length >= left) {
+        differences->text[differences->used] = 0;
+        return;
+    }
+    differences->used += (size_t)length;
+    differences->told++;
+}
+
+static void differ_in_shape(Differences *differences, const Piece *piece, const SafeEntry *entry) {
+    char kind[256], here[80], there[80];
+    View ours = {.ndim = piece->ndim}, theirs = {.ndim = entry->ndim};
+    theirs.ndim = theirs.ndim < VIEW_MAX_DIMS ? theirs.ndim : VIEW_MAX_DIMS;
+    memcpy(ours.shape, piece->shape, sizeof ours.shape);
+    memcpy(theirs.shape, entry->shape, (size_t)theirs.ndim * sizeof(int64_t));
+    shape_describe(&ours, here, sizeof here);
+    shape_describe(&theirs, there, sizeof there);
+    snprintf(kind, sizeof kind, "%s %s in the file and %s %s in the model:", there,
+             safe_type_name(entry->type), here, safe_type_name(piece->type));
+    differ(differences, kind, piece->name);
+}
+
+static bool refuse_differences(const Differences *differences, Error *error) {
+    if (differences->count == 0)
+        return true;
+    return error_fail(error, ERROR_FAILED,
+                      "the checkpoint is of another model, nothing was loaded: %d difference%s: "
+                      "%s%s",
+                      differences->count, differences->count == 1 ? "" : "s", differences->text,
+                      differences->told < differences->count ? ", .." : "");
+}
+
+static bool has_piece(const PieceList *list, const char *name) {
+    for (int i = 0; i < list->count; i++)
+        if (strcmp(list->pieces[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_model(const char *name) {
+    return strncmp(name, "weight/", 7) == 0 || strncmp(name, "buffer/", 7) == 0;
+}
+
+static bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
+    const SafeHeader *header = safe_header(checkpoint->file);
+    Differences differences = {.count = 0};
+    for (int i = 0; i < list->count; i++) {
+        const Piece *piece = &list->pieces[i];
+        const SafeEntry *entry = safe_header_find(header, piece->name);
+        if (piece->role != PIECE_WEIGHT)
+            continue;
+        bool exact = checkpoint->mode == RESTORE_EXACT;
+        if (!entry)
+            differ(&differences, "missing in the file:", piece->name);
+        else if (!piece_fits(piece, entry) || (exact && entry->type != piece->type))
+            differ_in_shape(&differences, piece, entry);
+    }
+    for (int i = 0; i < header->count; i++)
+        if (is_of_model(header->entries[i].name) && !has_piece(list, header->entries[i].name))
+            differ(&differences, "not in the model:", header->entries[i].name);
+    return refuse_differences(&differences, error);
+}
+
+static bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
+    for (int i = 0; i < list->count; i++) {
+        const Piece *piece = &list->pieces[i];
+        const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), piece->name);
+        if (piece->role == PIECE_STATE && (!entry || !piece_fits(piece, entry)))
+            return error_fail(
+                error, ERROR_FAILED,
+                "the checkpoint lacks %.80s%s: exact resuming is not possible; " WAY_OUT,
+                piece->name, entry ? " in this shape" : "");
+    }
+    return true;
+}
+
+// ---- positions ----------------------------------------------------------------------------------
+
+static bool changed(Error *error, const char *what) {
+    return error_fail(error, ERROR_FAILED,
+                      "resume: %s is elsewhere than when the checkpoint was taken: the script, its "
+                      "data or its options have changed; put them back, or " WAY_OUT,
+                      what);
+}
+
+static bool check_positions(const Checkpoint *checkpoint, const Run *run,
+                            const Inventory *inventory, const CheckpointExtra *extra,
+                            Error *error) {
+    char text[128], key[32];
+    const Engine *engine = run->engine;
+    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, engine->seed, engine->random_position);
+    if (strcmp(text, checkpoint_note(checkpoint, "random")) != 0)
+        return changed(error, "the stream of random numbers");
+    snprintf(text, sizeof text, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
+             extra->lua_random[0], extra->lua_random[1], extra->lua_random[2],
+             extra->lua_random[3]);
+    if (strcmp(text, checkpoint_note(checkpoint, "lua_random")) != 0)
+        return changed(error, "math.random");
+    const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
+    for (int i = 0; i < loaders->count; i++) {
+        snprintf(key, sizeof key, "loader%d", i);
+        const char *saved = checkpoint_note(checkpoint, key);
+        if (!loaders->members[i] || !saved)
+            continue;
+        LoaderState state = loader_state(loaders->members[i]);
+        snprintf(text, sizeof text, "%" PRIu64 " %" PRId64, state.epoch, state.position);
+        if (strcmp(text, saved) != 0)
+            return changed(error, "a loader");
+    }
+    return true;
+}
+
+// Reads up to `count` numbers; returns how many there were.
+static int numbers_of(const char *text, double *numbers, int count) {
+    int found = 0;
+    while (text && *text && found < count) {
+        char *end;
+        numbers[found] = strtod(text, &end);
+        if (end == text)
+            break;
+        found++;
+        text = end;
+    }
+    return found;
+}
+
+// ---- filling ------------------------------------------------------------------------------------
+
+// Whether a fork's own options decide what this piece holds: a scale by another rule starts afresh.
+static bool is_overruled(const Checkpoint *checkpoint, const Inventory *inventory,
+                         const Piece *piece) {
+    const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
+    if (checkpoint->mode == RESTORE_EXACT)
+        return false;
+    for (int i = 0; i < scalers->count; i++) {
+        char key[32], text[256];
+        if (!scalers->members[i] || scalers->members[i] != piece->owner)
+            continue;
+        snprintf(key, sizeof key, "scaler%d.rule", i);
+        const char *saved = checkpoint_note(checkpoint, key);
+        checkpoint_rule_text(scaler_rule(piece->owner), text, sizeof text);
+        return !saved || strcmp(saved, text) != 0;
+    }
+    return false;
+}
+
+// The rule of a scale, which an order may have changed.
+static bool restore_rules(const Checkpoint *checkpoint, const Inventory *inventory, Error *error) {
+    const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
+    for (int i = 0; i < scalers->count && checkpoint->mode == RESTORE_EXACT; i++) {
+        char key[32], text[256];
+        snprintf(key, sizeof key, "scaler%d.rule", i);
+        const char *saved = checkpoint_note(checkpoint, key);
+        ScaleRule rule;
+        if (!scalers->members[i] || !saved)
+            continue;
+        checkpoint_rule_text(scaler_rule(scalers->members[i]), text, sizeof text);
+        if (strcmp(saved, text) == 0)
+            continue;
+        double numbers[8];
+        if (numbers_of(saved, numbers, 8) < 8)
+            return error_fail(error, ERROR_FAILED, "the checkpoint's %s cannot be read; " WAY_OUT,
+                              key);
+        rule = (ScaleRule){.kind = (ScaleKind)numbers[0],
+                           .init = numbers[1],
+                           .growth = numbers[2],
+                           .backoff = numbers[3],
+                           .floor = numbers[4],
+                           .ceiling = numbers[5],
+                           .interval = (int64_t)numbers[6],
+                           .hysteresis = (int64_t)numbers[7]};
+        if (!scaler_set_rule(scalers->members[i], &rule, error))
+            return false;
+    }
+    return true;
+}
+
+static bool fill(const Checkpoint *checkpoint, const PieceList *list, const Inventory *inventory,
+                 Error *error) {
+    for (int i = 0; i < list->count; i++) {
+        const Piece *piece = &list->pieces[i];
+        const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), piece->name);
+        bool wanted = entry && piece_fits(piece, entry) &&
+                      !(piece->storage && !piece->storage->hollow) &&
+                      !is_overruled(checkpoint, inventory, piece);
+        if (wanted && !piece_put(piece, checkpoint->file, entry, error))
+            return false;
+    }
+    return true;
+}
+
+bool checkpoint_has_own_settings(const Checkpoint *checkpoint, const Run *run) {
+    return checkpoint->mode == RESTORE_FORK && run->options->setting_count > 0;
+}
+
+// The base rate, which an order may have changed from outside; a fork's --set is the fork's own.
+static bool restore_rates(const Checkpoint *checkpoint, const Run *run, const Inventory *inventory,
+                          Error *error) {
+    const MemberList *optimizers = &inventory->lists[MEMBER_OPTIMIZER];
+    if (checkpoint_has_own_settings(checkpoint, run))
+        return true;
+    for (int i = 0; i < optimizers->count; i++) {
+        char name[32];
+        double numbers[OPTIMIZER_NUMBERS];
+        snprintf(name, sizeof name, "optimizer%d/state", i);
+        const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), name);
+        if (!optimizers->members[i] || !entry)
+            continue;
+        if (!safe_read(checkpoint->file, entry, numbers, error) ||
+            !optimizer_set_rate(optimizers->members[i], numbers[OPTIMIZER_NUMBERS - 1], error))
+            return false;
+    }
+    return true;
+}
+
+// Layers as they were set while the run went on; of a fork that sets some itself, they stay its
+// own.
+static bool restore_layers(const Checkpoint *checkpoint, Run *run, Error *error) {
+    const RunOptions *options = run->options;
+    Policy *policy = run->engine->policy;
+    const char *precision = checkpoint_note(checkpoint, "precision");
+    bool same = precision && strcmp(precision, run->precision) == 0;
+    if (checkpoint->mode == RESTORE_FORK && (options->layer_count > 0 || !same))
+        return true;
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        char key[32 + RUN_NAME_SIZE];
+        const PolicyLayer *layer = policy_layer(policy, i);
+        snprintf(key, sizeof key, "layer.%.*s", RUN_NAME_SIZE, layer->name);
+        const char *saved = checkpoint_note(checkpoint, key);
+        LayerPrecision own = LAYER_AUTO;
+        if ((saved && !layer_precision_parse(saved, &own, error)) ||
+            (own != layer->own && !policy_set(policy, layer->name, own, NULL, error)))
+            return false;
+    }
+    return true;
+}
+
+// ---- counters -----------------------------------------------------------------------------------
+
+static int64_t whole(const Checkpoint *checkpoint, const char *key) {
+    const char *text = checkpoint_note(checkpoint, key);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static void restore_series(Run *run, const char *name, const double numbers[5]) {
+    int at = (int)numbers[0];
+    if (!(numbers[0] >= 0 && numbers[0] < RUN_MAX_SERIES))
+        return;
+    RunSeries *series = &run->series[at];
+    run_copy_text(series->name, sizeof series->name, name);
+    series->count = (uint64_t)numbers[1];
+    series->first = numbers[2];
+    series->last = numbers[3];
+    series->best = numbers[4];
+    if (run->series_count <= at)
+        run->series_count = at + 1;
+}
+
+// In the order in which they were given first; notes are sorted.
+static void restore_results(const SafeHeader *header, Run *run) {
+    bool found = true;
+    for (int at = 0; found && at < RUN_MAX_METRICS; at++) {
+        found = false;
+        for (int i = 0; i < header->note_count && !found; i++) {
+            const SafeNote *note = &header->notes[i];
+            double numbers[2];
+            found = strncmp(note->key, "result.", 7) == 0 &&
+                    numbers_of(note->value, numbers, 2) == 2 && numbers[0] == at &&
+                    run_result(run, note->key + 7, numbers[1], NULL);
+        }
+    }
+}
+
+void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
+    const SafeHeader *header = safe_header(checkpoint->file);
+    double numbers[5];
+    run->step = checkpoint->step;
+    run->applied = whole(checkpoint, "applied");
+    run->skipped = whole(checkpoint, "skipped");
+    run->samples = (uint64_t)whole(checkpoint, "samples");
+    run->epoch = whole(checkpoint, "epoch");
+    run->skips_in_a_row = (int)whole(checkpoint, "skips_in_a_row");
+    const char *culprit = checkpoint_note(checkpoint, "culprit");
+    run_copy_text(run->culprit, sizeof run->culprit, culprit ? culprit : "");
+    if (numbers_of(checkpoint_note(checkpoint, "scale"), numbers, 3) == 3) {
+        run->scale_last = numbers[0];
+        run->scale_min = numbers[1];
+        run->scale_max = numbers[2];
+    }
+    for (int i = 0; i < header->note_count; i++) {
+        const SafeNote *note = &header->notes[i];
+        bool is_series = strncmp(note->key, "series.", 7) == 0;
+        if (is_series && numbers_of(note->value, numbers, 5) == 5)
+            restore_series(run, note->key + 7, numbers);
+    }
+    restore_results(header, run);
+    run_pause_clock(run);
+    if (numbers_of(checkpoint_note(checkpoint, "seconds"), numbers, 1) == 1)
+        run->training_seconds = numbers[0];
+    run_resume_clock(run);
+}
+
+// What the boundary compares its next look with.
+static void restore_watched(Run *run) {
+    RunState *state = run_state(run);
+    for (int i = 0; i < run->optimizer_count; i++) {
+        OptimizerReport report = optimizer_report(run->optimizers[i]);
+        state->watched[i].optimizer = run->optimizers[i];
+        state->watched[i].applied = report.applied;
+        state->watched[i].skipped = report.skipped;
+    }
+    state->watched_scaler = run->scaler;
+}
+
+// ---- the whole ----------------------------------------------------------------------------------
+
+bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
+                        const CheckpointExtra *extra, Error *error) {
+    PieceList list;
+    if (!check_positions(checkpoint, run, inventory, extra, error) ||
+        !pieces_collect(&list, run, inventory, false, error))
+        return false;
+    bool done =
+        check_model(checkpoint, &list, error) && check_state(checkpoint, &list, error) &&
+        restore_rules(checkpoint, inventory, error) && fill(checkpoint, &list, inventory, error) &&
+        restore_rates(checkpoint, run, inventory, error) && restore_layers(checkpoint, run, error);
+    pieces_clear(&list);
+    if (!done)
+        return false;
+    checkpoint_restore_counters(checkpoint, run);
+    restore_watched(run);
+    return true;
+}
+
+// ---- weights alone ------------------------------------------------------------------------------
+
+// The entry of a named tensor: as checkpoints call it, or by its bare name as others do.
+static const SafeEntry *entry_of(const SafeHeader *header, const NamedTensor *named,
+                                 const char *name) {
+    const SafeEntry *entry = safe_header_find(header, name);
+    return entry ? entry : safe_header_find(header, named->name);
+}
+
+bool checkpoint_load_weights(SafeFile *file, Inventory *inventory, int first, Error *error) {
+    const SafeHeader *header = safe_header(file);
+    Differences differences = {.count = 0};
+    bool done = true;
+    for (int pass = 0; done && pass < 2; pass++) {
+        for (int i = first; done && i < inventory->named_count; i++) {
+            const NamedTensor *named = &inventory->named[i];
+            char *name = piece_name_of(named);
+            if (!name)
+                return error_fail(error, ERROR_MEMORY, "no memory to load weights");
+            const SafeEntry *entry = entry_of(header, named, name);
+            Piece piece = piece_of_tensor(name, PIECE_WEIGHT, named->tensor);
+            if (pass == 0 && !entry && !named->is_buffer)
+                differ(&differences, "missing in the file:", named->name);
+            else if (pass == 0 && entry && !piece_fits(&piece, entry))
+                differ_in_shape(&differences, &piece, entry);
+            else if (pass == 1 && entry)
+                done = piece_put(&piece, file, entry, error);
+            free(name);
+        }
+        done = done && refuse_differences(&differences, error);
+    }
+    return done;
+}

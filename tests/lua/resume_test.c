@@ -1,0 +1,322 @@
+// A run that is stopped and resumed, or forked with the same options, is bit for bit the run that
+// was never stopped (fault 41): its losses, its weights, and all else that a last checkpoint holds.
+//
+// Scripts of every kind are stopped at random steps. MPBENCH_SOAK=1 tries more of them.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lua/experiment.h"
+#include "tests/test.h"
+
+enum { MOST_STEPS = 512 };
+
+typedef struct Trial { // one run, or a part of one
+    const char *script;
+    const char *settings; // "key=value key=value"
+    const char *precision, *folder;
+    int64_t steps, every, stop_at;
+    Checkpoint *resume;
+    SafeFile *weights;
+    double losses[MOST_STEPS]; // the last loss that was known when the step ended
+    int64_t step;              // where it ended
+    int kept;                  // checkpoints
+    bool done;
+    char printed[256];
+    Error error;
+} Trial;
+
+static char folder[64];
+static uint64_t dice = 20;
+
+static int64_t random_to(int64_t most) {
+    dice = dice * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return 1 + (int64_t)((dice >> 33) % (uint64_t)most);
+}
+
+static void on_step(void *context, const Run *run) {
+    Trial *trial = context;
+    const RunSeries *loss = run_series(run, "loss");
+    if (run->step < MOST_STEPS)
+        trial->losses[run->step] = loss ? loss->last : 0;
+    if (run->step == trial->stop_at)
+        run_request_stop(SIGTERM);
+}
+
+static void on_kept(void *context, const Run *run, const CheckpointFile *file) {
+    (void)run, (void)file;
+    ((Trial *)context)->kept++;
+}
+
+static void on_print(void *context, const char *text, size_t length) {
+    Trial *trial = context;
+    size_t used = strlen(trial->printed);
+    snprintf(trial->printed + used, sizeof trial->printed - used, "%.*s;", (int)length, text);
+}
+
+static void train(Trial *trial) {
+    char text[256];
+    RunSetting settings[16];
+    RunOptions options = {
+        .device = "cpu", .threads = 1, .seed = 7, .steps = trial->steps, .settings = settings};
+    options.precision = trial->precision;
+    snprintf(text, sizeof text, "%s", trial->settings ? trial->settings : "");
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        char *equals = strchr(word, '=');
+        *equals = 0;
+        settings[options.setting_count++] = (RunSetting){word, equals + 1};
+    }
+    Run *run = run_new(&options, &trial->error);
+    if (!run)
+        return;
+    run->observer = (RunObserver){.context = trial, .step = on_step};
+    LuaRunOptions lua = {.print = on_print,
+                         .context = trial,
+                         .keeping = {trial->folder, trial->every, on_kept, trial},
+                         .resume = trial->resume,
+                         .weights = trial->weights};
+    trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);
+    trial->step = run->step;
+    run_request_stop(0);
+    run_free(run);
+}
+
+static const char *write_script(const char *name, const char *text) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s.lua", folder, name);
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    return path;
+}
+
+static const char *file_of(const char *subfolder, int64_t step) {
+    static char path[2][256];
+    static int next;
+    char *out = path[next++ % 2];
+    snprintf(out, sizeof path[0], "%s/%s/step-%lld.safetensors", folder, subfolder,
+             (long long)step);
+    return out;
+}
+
+static const char *folder_of(const char *name) {
+    static char path[4][128];
+    static int next;
+    char *out = path[next++ % 4];
+    snprintf(out, sizeof path[0], "%s/%s", folder, name);
+    return out;
+}
+
+// ---- comparing ----------------------------------------------------------------------------------
+
+static bool is_same_entry(SafeFile *a, const SafeEntry *x, SafeFile *b, const SafeEntry *y) {
+    size_t size = (size_t)(x->end - x->begin);
+    Error error;
+    if (x->type != y->type || x->ndim != y->ndim || y->end - y->begin != size)
+        return false;
+    void *left = malloc(size + 1), *right = malloc(size + 1);
+    bool same = safe_read(a, x, left, &error) && safe_read(b, y, right, &error) &&
+                memcmp(left, right, size) == 0;
+    free(left);
+    free(right);
+    return same;
+}
+
+// All tensors and all notes but the time that it took.
+static void check_same_files(const char *expected, const char *actual, const char *what) {
+    Error error = {0};
+    SafeFile *a = safe_open(expected, &error);
+    CHECK_MESSAGE(a, "%s: %s", what, error.text);
+    SafeFile *b = safe_open(actual, &error);
+    CHECK_MESSAGE(b, "%s: %s", what, error.text);
+    if (a && b) {
+        const SafeHeader *x = safe_header(a), *y = safe_header(b);
+        for (int i = 0; i < x->count; i++) {
+            const SafeEntry *other = safe_header_find(y, x->entries[i].name);
+            CHECK_MESSAGE(other, "%s: %s is missing", what, x->entries[i].name);
+            if (other)
+                CHECK_MESSAGE(is_same_entry(a, &x->entries[i], b, other), "%s: %s differs", what,
+                              x->entries[i].name);
+        }
+        for (int i = 0; i < y->count; i++)
+            CHECK_MESSAGE(safe_header_find(x, y->entries[i].name), "%s: %s is new", what,
+                          y->entries[i].name);
+        for (int i = 0; i < x->note_count; i++) {
+            const char *other = safe_header_note(y, x->notes[i].key);
+            if (strcmp(x->notes[i].key, "seconds") != 0)
+                CHECK_MESSAGE(other && strcmp(other, x->notes[i].value) == 0,
+                              "%s: note %s: %s, not %s", what, x->notes[i].key, other ? other : "-",
+                              x->notes[i].value);
+        }
+        CHECK_MESSAGE(x->count > 3, "%s: only %d tensors", what, x->count);
+    }
+    safe_close(a);
+    safe_close(b);
+}
+
+// The run whole, then stopped after random steps and resumed, and forked.
+static void check_script(const char *name, const char *script, const char *settings,
+                         const char *precision, int64_t steps, int stops) {
+    char what[64];
+    Trial whole = {.script = script,
+                   .settings = settings,
+                   .precision = precision,
+                   .folder = folder_of("whole"),
+                   .steps = steps};
+    train(&whole);
+    CHECK_MESSAGE(whole.done, "%s: %s", name, whole.error.text);
+    CHECK_MESSAGE(whole.kept == 1, "%s: %d checkpoints", name, whole.kept);
+    if (!whole.done)
+        return;
+    if (getenv("MPBENCH_SOAK"))
+        stops = 20;
+    for (int i = 0; i < stops; i++) {
+        int64_t at = random_to(whole.step - 1);
+        snprintf(what, sizeof what, "%s after step %lld", name, (long long)at);
+        Trial first = whole, second = whole;
+        first.folder = second.folder = folder_of("parts");
+        first.stop_at = at;
+        first.kept = second.kept = 0;
+        first.printed[0] = second.printed[0] = 0;
+        memset(first.losses, 0, sizeof first.losses);
+        train(&first);
+        CHECK_MESSAGE(first.done && first.step == at && first.kept == 1, "%s: stopped at %lld: %s",
+                      what, (long long)first.step, first.error.text);
+        second.resume = checkpoint_open(file_of("parts", at), NULL,
+                                        i % 2 ? RESTORE_FORK : RESTORE_EXACT, &second.error);
+        CHECK_MESSAGE(second.resume, "%s: %s", what, second.error.text);
+        if (!second.resume)
+            return;
+        memset(second.losses, 0, sizeof second.losses);
+        train(&second);
+        checkpoint_close(second.resume);
+        CHECK_MESSAGE(second.done && second.step == whole.step, "%s: ended at %lld: %s", what,
+                      (long long)second.step, second.error.text);
+        for (int64_t k = at + 1; k <= whole.step && k < MOST_STEPS; k++)
+            CHECK_MESSAGE(memcmp(&second.losses[k], &whole.losses[k], sizeof(double)) == 0,
+                          "%s: the loss of step %lld is %.17g, not %.17g", what, (long long)k,
+                          second.losses[k], whole.losses[k]);
+        check_same_files(file_of("whole", whole.step), file_of("parts", whole.step), what);
+    }
+}
+
+// ---- scripts ------------------------------------------------------------------------------------
+
+static const char dropout_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'dropout', params = { epochs = 3 },\n"
+    "  data = function() local x = mp.randn(60, 8)\n"
+    "    return { train = mp.data.tensors { x = x, y = mp.randint(3, 60), batch = 8, shuffle = "
+    "true },\n"
+    "             test = mp.data.tensors { x = x, y = mp.randint(3, 60), batch = 20 } } end,\n"
+    "  model = function() return nn.Sequential { nn.Linear(8, 16), nn.BatchNorm(16), nn.ReLU(),\n"
+    "    nn.Dropout(0.3), nn.Linear(16, 3) } end,\n"
+    "  loss = function(m, b) return F.cross_entropy(m(b.x), b.y) end,\n"
+    "  eval = function(m, b) return { accuracy = F.accuracy(m(b.x), b.y) } end,\n"
+    "  schedule = function() return mp.optim.schedule.cosine { warmup = 3 } end,\n"
+    "  optim = function(p) return mp.optim.Adam(p, { lr = 1e-2 }) end, accumulate = 2 }\n";
+
+static const char gan_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'gan', params = { steps = 24 }, run = function(run)\n"
+    "  local G = run:model(nn.Sequential { nn.Linear(4, 16), nn.BatchNorm(16), nn.ReLU(), "
+    "nn.Linear(16, 6) }, 'G')\n"
+    "  local D = run:model(nn.Sequential { nn.Linear(6, 16), nn.BatchNorm(16), nn.LeakyReLU(0.2), "
+    "nn.Linear(16, 1) }, 'D')\n"
+    "  local oG = mp.optim.Adam(G:parameters(), { lr = 2e-3, betas = { 0.5, 0.99 } })\n"
+    "  local oD = mp.optim.SGD(D:parameters(), { lr = 1e-2, momentum = 0.9 })\n"
+    "  local sD, sG = run:scaler(), mp.scaler { init = 2^20, interval = 5 }\n"
+    "  local average = mp.optim.EMA(G, 0.9)\n"
+    "  local sum = mp.zeros(1)\n"
+    "  for step = 1, run.params.steps do\n"
+    "    local real = mp.randn(8, 6) + 1\n"
+    "    local fake = mp.autocast(function() return G(mp.randn(8, 4)) end)\n"
+    "    oD:zero_grad()\n"
+    "    local dl = mp.autocast(function()\n"
+    "      return F.bce_with_logits(D(real), mp.ones(8, 1)) + F.bce_with_logits(D(fake:detach()), "
+    "mp.zeros(8, 1)) end)\n"
+    "    sD:scale(dl):backward() sD:step(oD) sD:update()\n"
+    "    run:log { loss = dl }\n"
+    "    oG:zero_grad()\n"
+    "    local gl = mp.autocast(function() return F.bce_with_logits(D(fake), mp.ones(8, 1)) end)\n"
+    "    sG:scale(gl):backward() sG:step(oG) sG:update()\n"
+    "    average:update(oG)\n"
+    "    sum = sum + gl:detach()\n"
+    "    run:log { g = gl }\n"
+    "    if step % 7 == 0 then average:with(function() run:log { mean = G(mp.ones(2, 4)):sum() } "
+    "end) end\n"
+    "  end\n"
+    "  run:result { sum = sum:sum() }\n"
+    "end }\n";
+
+static const char early_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'early', params = { steps = 200 }, run = function(run)\n"
+    "  local net = run:model(nn.Sequential { nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1) })\n"
+    "  local opt = mp.optim.AdamW(net:parameters(), { lr = 3e-2 })\n"
+    "  local scaler = mp.scaler(function(stats, state)\n"
+    "    state.seen = (state.seen or 0) + 1\n"
+    "    return stats.found_inf and stats.scale / 2 or state.seen % 6 == 0 and stats.scale * 2 or "
+    "stats.scale end)\n"
+    "  local w, best, bad, kept = mp.randn(4, 1), math.huge, 0, {}\n"
+    "  local step = 0\n"
+    "  while step < run.params.steps do\n"
+    "    step = step + 1\n"
+    "    local x = mp.randn(16, 4) * (1 + math.random())\n"
+    "    local loss = F.mse(net(x), x:matmul(w))\n"
+    "    opt:zero_grad()\n"
+    "    scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
+    "    run:log { loss = loss, scale = scaler:get() }\n"
+    "    kept[#kept + 1] = loss:detach()\n"
+    "    if step % 5 == 0 then\n"
+    "      local mean = 0\n"
+    "      for i = #kept - 4, #kept do mean = mean + kept[i]:item() end\n"
+    "      print(step, tostring(kept[#kept]))\n"
+    "      if mean < best then best, bad = mean, 0 else bad = bad + 1 opt:lr(opt:lr() * 0.5) end\n"
+    "      if bad == 2 or opt:steps() ~= step then break end\n"
+    "    end\n"
+    "  end\n"
+    "  run:result { best = best, steps = step }\n"
+    "end }\n";
+
+static void the_introductory_loop_goes_on_bit_for_bit(void) {
+    check_script("simple fp32", "experiments/simple.lua", "steps=40", "fp32", 0, 2);
+    check_script("simple fp16", "experiments/simple.lua", "steps=40", "fp16", 0, 2);
+    check_script("simple O3", "experiments/simple.lua", "steps=20", "O3", 0, 2);
+}
+
+static void a_convolutional_network_on_images_does(void) {
+    check_script("fashion_cnn", "experiments/fashion_cnn.lua", "batch=8 epochs=1", "bf16", 6, 2);
+}
+
+static void a_transformer_with_shuffled_text_does(void) {
+    check_script("gpt", "experiments/gpt.lua",
+                 "steps=12 layers=1 width=16 heads=2 context=16 batch=4 write=5", "bf16", 0, 2);
+}
+
+static void dropout_shuffling_statistics_and_accumulation_do(void) {
+    check_script("dropout", write_script("dropout", dropout_script), "", "fp16", 0, 3);
+}
+
+static void two_optimizers_two_scalers_and_an_average_do(void) {
+    check_script("gan", write_script("gan", gan_script), "", "fp16", 0, 4);
+}
+
+static void a_script_that_decides_by_what_it_reads_does(void) {
+    check_script("early", write_script("early", early_script), "", "fp32", 0, 4);
+}
+
+int main(void) {
+    snprintf(folder, sizeof folder, "/tmp/mpbench-resume-XXXXXX");
+    if (!mkdtemp(folder))
+        return 1;
+    RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
+    RUN_TEST(a_convolutional_network_on_images_does);
+    RUN_TEST(a_transformer_with_shuffled_text_does);
+    RUN_TEST(dropout_shuffling_statistics_and_accumulation_do);
+    RUN_TEST(two_optimizers_two_scalers_and_an_average_do);
+    RUN_TEST(a_script_that_decides_by_what_it_reads_does);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command) != 0 || test_end();
+}

@@ -1,0 +1,416 @@
+#!/bin/sh
+# The commands on the history, on short real runs: what they print, what they refuse, and what they
+# leave. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export MPBENCH_DB="$folder/history.db"
+unset MPBENCH_CO2
+failures=0
+
+# Runs the program; leaves $status, and its streams in out and err.
+run() {
+    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+}
+fail() {
+    [ -n "$why" ] || why=$1
+}
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
+}
+expect_out() {
+    grep -q -e "$1" "$folder/out" || fail "standard output lacks \"$1\": $(head -n 3 "$folder/out" | tr '\n' ' ')"
+}
+expect_no_out() {
+    ! grep -q -e "$1" "$folder/out" || fail "standard output has \"$1\""
+}
+expect_err() {
+    grep -q -e "$1" "$folder/err" || fail "standard error lacks \"$1\": $(head -n 3 "$folder/err" | tr '\n' ' ')"
+}
+expect_error() { # STATUS TEXT
+    expect_status "$1"
+    expect_err "^mpbench: .*$2"
+    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
+}
+begin() {
+    name=$1
+    why=
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+train() { # ARGUMENTS of run
+    "$mpbench" run simple --quiet --steps 60 --threads 1 "$@" >/dev/null 2>>"$folder/train" || fail "a run failed"
+}
+# A key's first value in the JSON of the last command.
+value_of() {
+    sed 's/[[:space:]]//g' "$folder/out" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2-
+}
+
+# ---- nothing recorded -----------------------------------------------------------------------------
+
+begin "an empty history is no error for ls"
+run ls
+expect_status 0
+expect_out "No run was recorded yet"
+run ls --json
+expect_status 0
+expect_out '^\[\]$'
+[ ! -e "$MPBENCH_DB" ] || fail "reading made a file"
+run show 1
+expect_error 2 "the history is empty"
+end
+
+begin "what is no history is left alone, with status 4"
+echo "not a database, but a text of somebody's" >"$folder/notes.txt"
+cp "$folder/notes.txt" "$folder/before"
+for command in ls "show 1" "rm 1" gc; do
+    # shellcheck disable=SC2086 # words
+    run $command --db "$folder/notes.txt"
+    expect_error 4 "notes.txt"
+done
+cmp -s "$folder/notes.txt" "$folder/before" || fail "it was changed"
+end
+
+# ---- lists and pages ------------------------------------------------------------------------------
+
+begin "runs are listed, the newest first"
+train -p fp32 --seed 1
+train -p fp32 --seed 2
+train -p bf16 --seed 1
+train -p bf16 --seed 2 --name last-one
+run ls
+expect_status 0
+expect_out '^id  *name  *status'
+[ "$(sed -n 2p "$folder/out" | awk '{ print $1, $2, $3, $4 }')" = "4 last-one finished bf16" ] ||
+    fail "the first row is $(sed -n 2p "$folder/out")"
+[ "$(wc -l <"$folder/out")" -eq 5 ] || fail "not four rows"
+run ls precision:fp32 --limit 1
+[ "$(wc -l <"$folder/out")" -eq 2 ] || fail "--limit and a filter do not give one row"
+expect_out '^ *2 '
+run ls precision:fp16
+expect_status 0
+expect_out "No run is like that"
+run ls sede:1
+expect_error 2 "seed"
+run
+expect_status 0
+expect_out '^ *4  last-one'
+expect_out "mpbench show RUN"
+end
+
+begin "ls --json is an array of runs without layers"
+run ls --json
+expect_status 0
+[ "$(sed 's/[[:space:]]//g' "$folder/out" | cut -c1-8)" = '[{"id":4' ] || fail "it begins $(head -c 40 "$folder/out")"
+expect_out '"precision": *"bf16"'
+expect_no_out '"layers"'
+run ls nothing-like-that --json
+expect_out '^\[\]$'
+end
+
+begin "show tells all of one run"
+run show last-one
+expect_status 0
+for part in 'precision .*bf16' 'steps .*60 applied' 'loss .* -> ' 'parameters .*lr' 'energy ' '^Layers' 'fc1 ' \
+    '^Events' 'finished after step 60' '^Environment' 'memory .*weights'; do
+    expect_out "$part"
+done
+run show 4 --json
+expect_status 0
+[ "$(value_of id)" = 4 ] || fail "the id is $(value_of id)"
+expect_out '"layers"'
+expect_out '"energy_j": *\(null\|[0-9]\)'
+end
+
+begin "a run is named by its number, its name, a beginning of it, @last"
+for typed in 4 last-one last @last @last:bf16; do
+    run show "$typed" --json
+    [ "$(value_of id)" = 4 ] || fail "$typed is not run 4"
+done
+run show @last:fp32 --json
+[ "$(value_of id)" = 2 ] || fail "@last:fp32 is not run 2"
+run show last-won
+expect_error 2 "last-one"
+run show 99
+expect_error 2 "99"
+end
+
+begin "curves and tables are ASCII where the locale is"
+LC_ALL=C run show 1
+[ -z "$(LC_ALL=C tr -d '\n\40-\176' <"$folder/out")" ] || fail "show prints more than ASCII"
+LC_ALL=C run compare 1 2 3 4
+[ -z "$(LC_ALL=C tr -d '\n\40-\176' <"$folder/out")" ] || fail "compare prints more than ASCII"
+LC_ALL=C.UTF-8 run show 1
+LC_ALL=C grep -q "$(printf '\342\240')" "$folder/out" || fail "no braille with UTF-8"
+end
+
+begin "a list fits the terminal"
+if command -v script >/dev/null 2>&1; then
+    TERM=xterm script -qec "stty cols 44; '$mpbench' ls --color never" /dev/null </dev/null >"$folder/out" 2>&1
+    tr -d '\r' <"$folder/out" >"$folder/narrow"
+    longest=$(awk '{ if (length($0) > n) n = length($0) } END { print n }' "$folder/narrow")
+    [ "$longest" -le 44 ] || fail "a line of $longest columns on 44"
+    grep -q '^id  *name .*loss' "$folder/narrow" || fail "id, name and loss should stay: $(head -n 1 "$folder/narrow")"
+    ! grep -q 'memory' "$folder/narrow" || fail "memory should have given way"
+fi
+end
+
+# ---- comparing --------------------------------------------------------------------------------------
+
+begin "compare holds runs against the first"
+run compare 1 3
+expect_status 0
+expect_out '^bf16  *run 3 '
+expect_out '^precision  *fp32  *bf16'
+expect_out 'one seed cannot tell'
+expect_no_out 'differs.*seed'
+run compare 1 3 --json
+expect_status 0
+for key in speedup memory_ratio energy_ratio loss_delta metric_deltas first_divergence; do
+    expect_out "\"$key\":"
+done
+[ "$(value_of energy_ratio)" = null ] || [ -n "$(value_of energy_j)" ] || fail "energy is neither known nor null"
+end
+
+begin "several seeds are one group with an interval"
+run compare 1 2 3 4 --json
+expect_status 0
+expect_out '"runs":\[1,2\]'
+expect_out '"runs":\[3,4\]'
+expect_out '"standard_deviation":[0-9]'
+expect_out '"interval_95":[0-9]'
+expect_out 'within the noise\|more than the noise'
+run compare 1 2 3 4 --by seconds
+expect_status 0
+expect_out "every run"
+end
+
+begin "the same run again is the same to the bit"
+train -p fp32 --seed 1
+run compare 1 5
+expect_status 0
+expect_out "the same losses to the bit"
+end
+
+begin "what cannot be compared is refused"
+run compare 1
+expect_error 2 "compare: RUN RUN"
+run compare 1 1
+expect_error 2 "given twice"
+run compare 1 77
+expect_error 2 "77"
+run compare 1 2 --by hour
+expect_error 2 "one of step epoch seconds samples"
+run compare 1 2 --co2 -3
+expect_error 2 "grams"
+end
+
+# ---- exporting --------------------------------------------------------------------------------------
+
+begin "export writes a column a series, and an object a line"
+run export 1
+expect_status 0
+head -n 1 "$folder/out" | grep -q '^step,.*loss' || fail "the head is $(head -n 1 "$folder/out")"
+columns=$(head -n 1 "$folder/out" | tr -dc , | wc -c)
+awk -F, -v n="$columns" 'NF != n + 1 { exit 1 }' "$folder/out" || fail "rows differ in length"
+[ "$(wc -l <"$folder/out")" -ge 60 ] || fail "rows are missing"
+run export 1 --format jsonl -o "$folder/run.jsonl"
+expect_status 0
+for kind in run point event layer; do
+    grep -q "^{\"kind\":\"$kind\"" "$folder/run.jsonl" || fail "no line of kind $kind"
+done
+! grep -qv '^{.*}$' "$folder/run.jsonl" || fail "a line is no object"
+[ ! -e "$folder/run.jsonl.part" ] || fail "a part was left"
+run export 1 --format tensorboard
+expect_error 2 "tensorboard"
+run export 1 --format cvs
+expect_error 2 "did you mean csv"
+run export 1 -o "$folder/nowhere/x.csv"
+expect_error 1 "nowhere"
+run export 1 --format safetensors -o "$folder/w.safetensors"
+expect_error 1 "has no checkpoint"
+[ ! -e "$folder/w.safetensors" ] || fail "an empty file was left"
+end
+
+# ---- notes, and strings from outside ----------------------------------------------------------------
+
+begin "tags and notes are kept, and no escape reaches the terminal"
+escape=$(printf '\033[31m')
+run tag 1 baseline
+expect_status 0
+run note 1 red "${escape}text"
+expect_status 0
+run tag 2 "${escape}x"
+run ls tag:baseline
+expect_out '^ *1 .*baseline'
+run show 1
+expect_out 'note  *red \\x1b\[31mtext'
+for command in ls "show 1" "show 2" "compare 1 2" "compare 1 3"; do
+    # shellcheck disable=SC2086 # words
+    run $command --color never
+    expect_status 0
+    ! grep -q "$(printf '\033')" "$folder/out" || fail "$command: an escape came through"
+done
+run tag 99 x
+expect_error 2 "99"
+end
+
+# ---- removing ---------------------------------------------------------------------------------------
+
+cat >"$folder/endless.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "endless",
+    run = function(run)
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(4, 2) })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+        while true do
+            opt:zero_grad()
+            local loss = net(mp.randn(2, 4)):sum()
+            loss:backward()
+            opt:step()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+
+begin "rm takes runs out, all that are named or none"
+run rm 5 99
+expect_error 2 "99"
+run show 5 --json
+expect_status 0
+run rm 5 5
+expect_status 0
+expect_out "^1 run removed"
+run show 5
+expect_error 2 "5"
+end
+
+begin "a run in progress is not removed"
+"$mpbench" run "$folder/endless.lua" --quiet --threads 1 --name busy >/dev/null 2>&1 &
+worker=$!
+tries=0
+until "$mpbench" ls status:running 2>/dev/null | grep -q busy || [ "$tries" -ge 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+run rm busy
+expect_error 1 "it is being trained"
+kill -TERM "$worker"
+wait "$worker"
+run rm busy
+expect_status 0
+end
+
+begin "gc removes what no run needs, and nothing else"
+mkdir -p "$folder/checkpoints/77" "$folder/checkpoints/1" "$folder/checkpoints/mine"
+echo left >"$folder/checkpoints/77/10.safetensors"
+echo left >"$folder/checkpoints/1/10.safetensors.tmp"
+echo mine >"$folder/checkpoints/mine/notes"
+run gc --dry-run
+expect_status 0
+expect_out "^2 files .* would be removed"
+[ -e "$folder/checkpoints/77/10.safetensors" ] || fail "--dry-run removed a file"
+run gc
+expect_status 0
+expect_out "^2 files .* removed"
+expect_out "the history takes"
+for path in 77 1/10.safetensors.tmp; do
+    [ ! -e "$folder/checkpoints/$path" ] || fail "$path is left"
+done
+[ -e "$folder/checkpoints/mine/notes" ] || fail "a folder of somebody else's was emptied"
+run ls
+[ "$(wc -l <"$folder/out")" -eq 5 ] || fail "runs are missing"
+end
+
+# ---- the matrix -------------------------------------------------------------------------------------
+
+matrix() {
+    run matrix simple --steps 40 --threads 2 "$@"
+}
+
+begin "a matrix runs every combination and ends with the comparison"
+matrix -p fp32,bf16 --seeds 2 --workers 2 --json
+expect_status 0
+expect_err "4/4 done"
+expect_out '"verdict":\["bf16 '
+ids=$(value_of runs)
+[ -n "$ids" ] || fail "no runs in the object"
+"$mpbench" ls --json | tr -d '[:space:]' | grep -o '"name":"simple[^"]*"' | sort -u >"$folder/names"
+before=$(wc -l <"$folder/names")
+matrix -p fp32,bf16 --seeds 2 --workers 2
+expect_status 0
+expect_err "4/4 done before"
+"$mpbench" ls --json | tr -d '[:space:]' | grep -o '"name":"simple[^"]*"' | sort -u >"$folder/names"
+[ "$(wc -l <"$folder/names")" -eq "$before" ] || fail "finished runs were run again"
+end
+
+begin "a matrix that grows runs what it lacks"
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
+expect_status 0
+expect_err "8/8 done"
+expect_out "lr=0.02"
+"$mpbench" rm @last >/dev/null
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
+expect_err "7/8 done before"
+expect_err "8/8 done: "
+end
+
+begin "a run of a matrix that fails is named, and tried again"
+cat >"$folder/fails.lua" <<'LUA'
+return require("mp").experiment {
+    name = "fails", params = { bad = 0 },
+    run = function(run)
+        if run.params.bad == 1 then error "on purpose" end
+        run:log { loss = 1 }
+        run:result { accuracy = 0.5 }
+    end,
+}
+LUA
+run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
+expect_status 1
+expect_err "bad=1, seed 2 failed"
+expect_err "^mpbench: matrix: 2 of 4 runs failed"
+run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
+expect_err "2/4 done before"
+end
+
+begin "a matrix is asked for rightly"
+matrix -p fp32,fp61
+expect_error 2 "did you mean fp16"
+matrix -p fp32,fp32
+expect_error 2 "named twice"
+matrix -p fp32,bf16 --seeds 1000
+expect_error 2 "more than 256"
+matrix -p fp32 --name x
+expect_error 2 "has no option --name"
+end
+
+begin "a signal to a matrix reaches its runs"
+"$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --quiet >/dev/null 2>&1 &
+leader=$!
+tries=0
+until [ "$("$mpbench" ls status:running endless 2>/dev/null | grep -c '^ *[0-9]')" -eq 2 ] || [ "$tries" -ge 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+kill -TERM "$leader"
+wait "$leader"
+status=$?
+expect_status 143
+run ls status:running
+expect_out "No run is like that"
+run ls status:stopped endless
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 2 ] || fail "two stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+exit "$failures"

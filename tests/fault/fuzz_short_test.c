@@ -5,7 +5,7 @@
 #include "tests/test.h"
 
 static void check_round(FuzzOne one, FuzzSeed seed_of) {
-    uint64_t broken = fuzz_run(one, seed_of, 20000, 1);
+    uint64_t broken = fuzz_run(one, seed_of, 100000, 1);
     CHECK_MESSAGE(broken == 0, "execution %llu of seed 1 broke a promise",
                   (unsigned long long)broken);
 }

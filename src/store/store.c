@@ -159,22 +159,21 @@ static bool read_pragma(Store *store, const char *sql, int64_t *value, Error *er
 
 // What a file's first bytes say it is, read past SQLite's own look at it, which might already undo
 // what another application left half done.
-static bool check_header(Store *store, bool *is_empty, Error *error) {
+static bool check_header(Store *store, Error *error) {
     sqlite3_file *file = NULL;
-    sqlite3_int64 size = 0;
+    struct stat status; // SQLite takes a file of one byte for an empty one
     unsigned char head[100] = {0};
     sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (!file || !file->pMethods || file->pMethods->xFileSize(file, &size) != SQLITE_OK)
+    if (!file || !file->pMethods || stat(store->path, &status) != 0)
         return error_fail(error, ERROR_HISTORY, "%s cannot be read: look after its disk",
                           store->path);
-    *is_empty = size == 0;
-    if (size == 0)
+    if (status.st_size == 0)
         return true;
     int code = file->pMethods->xRead(file, head, sizeof head, 0);
     if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ)
         return store_fail(store, code, "the history cannot be read", error);
     static const unsigned char zeros[sizeof head];
-    if (memcmp(head, zeros, sizeof head) == 0 && size >= 512)
+    if (memcmp(head, zeros, sizeof head) == 0 && status.st_size >= 512)
         return true; // perhaps a first write that a power cut undid: SQLite knows
     if (memcmp(head, "SQLite format 3", 16) != 0)
         return error_fail(error, ERROR_HISTORY,
@@ -225,19 +224,22 @@ static bool check_pages(Store *store, Error *error) {
 }
 
 static bool open_file(Store *store, const StoreOptions *options, Error *error) {
-    bool exists = false, is_empty = false;
+    bool exists = false;
+    int64_t pages = 0;
     if (!place_check(store->path, store->mode, &exists, error))
         return false;
     if (!exists && !place_make(store->path, error))
         return false;
-    if (!open_connection(store, error) || !check_header(store, &is_empty, error) ||
-        !tune_connection(store, error))
+    // The pages are counted after SQLite undid what a killed writer left: perhaps all of it.
+    if (!open_connection(store, error) || !check_header(store, error) ||
+        !tune_connection(store, error) || !store_prepare_ends(store, error) ||
+        !read_pragma(store, "PRAGMA page_count", &pages, error))
         return false;
-    if (is_empty && store->mode == STORE_READ)
+    if (pages == 0 && store->mode == STORE_READ)
         return error_fail(error, ERROR_HISTORY,
                           "%s is empty: no run has been kept there yet; `mpbench run` keeps one",
                           store->path);
-    if (is_empty && !store_make_schema(store, error))
+    if (pages == 0 && !store_make_schema(store, error))
         return false;
     if (!check_version(store, options, error) || !store_check_schema(store, error) ||
         !check_pages(store, error) || !journal_set_mode(store, error))
@@ -291,78 +293,6 @@ void store_close(Store *store) {
     free(store);
 }
 
-// ---- transactions -------------------------------------------------------------------------------
-
-bool store_begin(Store *store, Error *error) {
-    if (store->depth == 0) {
-        // A writer takes its lock at once: one that began as a reader could not be waited for.
-        Query query;
-        const char *sql = store->mode == STORE_READ ? "BEGIN" : "BEGIN IMMEDIATE";
-        if (!query_begin(&query, store, sql, error))
-            return false;
-        query_next(&query);
-        if (!query_end(&query, "the history cannot be written", error))
-            return false;
-    }
-    store->depth++;
-    return true;
-}
-
-bool store_commit(Store *store, Error *error) {
-    if (store->depth == 0)
-        return error_fail(error, ERROR_HISTORY,
-                          "%s: the transaction was undone by an earlier failure: do all of it "
-                          "again",
-                          store->path);
-    if (store->depth > 1) {
-        store->depth--;
-        return true;
-    }
-    Query query;
-    if (!query_begin(&query, store, "COMMIT", error)) {
-        store_rollback(store);
-        return false;
-    }
-    query_next(&query);
-    if (!query_end(&query, "the history cannot be written", error)) {
-        store_rollback(store);
-        return false;
-    }
-    store->depth = 0;
-    return true;
-}
-
-void store_rollback(Store *store) {
-    store->depth = 0;
-    store->updated_run = 0;
-    if (!sqlite3_get_autocommit(store->db)) {
-        for (int i = 0; i < store->statement_count; i++)
-            sqlite3_reset(store->statements[i].statement);
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
-    }
-}
-
-bool store_begin_reading(Store *store, Error *error) {
-    if (store->depth == 0 && !store_execute(store, "BEGIN", "the history cannot be read", error))
-        return false;
-    store->depth++;
-    return true;
-}
-
-void store_end_reading(Store *store) {
-    if (store->depth == 1 && !sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL); // nothing was written: cannot fail
-    if (store->depth > 0)
-        store->depth--;
-}
-
-bool store_end(Store *store, bool done, Error *error) {
-    if (done)
-        return store_commit(store, error);
-    store_rollback(store);
-    return false;
-}
-
 // ---- the whole file -----------------------------------------------------------------------------
 
 bool store_check(Store *store, Error *error) {
@@ -377,6 +307,10 @@ bool store_check(Store *store, Error *error) {
         return false;
     if (strcmp(complaint, "ok") == 0)
         return true;
+    const char *cause = strstr(complaint, "error code="); // that a page could not be had
+    int code = cause ? atoi(cause + strlen("error code=")) : SQLITE_CORRUPT;
+    if ((code & 0xff) != SQLITE_CORRUPT)
+        return store_fail(store, code, "the history cannot be checked", error);
     for (char *at = complaint; *at; at++)
         if (*at == '\n')
             *at = ' ';

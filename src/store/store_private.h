@@ -107,6 +107,8 @@ bool store_fail(Store *store, int code, const char *what, Error *error);
 // Keep it short: a writer waits for its end.
 bool store_begin_reading(Store *store, Error *error) MUST_CHECK;
 void store_end_reading(Store *store);
+// Prepares what ends a transaction, so that no lack of memory keeps one open.
+bool store_prepare_ends(Store *store, Error *error) MUST_CHECK;
 // store_commit when `done`, else store_rollback; the common end of a function that writes.
 bool store_end(Store *store, bool done, Error *error) MUST_CHECK;
 

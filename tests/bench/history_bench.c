@@ -116,8 +116,7 @@ static void bench_lists(int runs) {
            measure(list, &few), measure(list, &filtered));
 }
 
-// ---- comparisons
-// -------------------------------------------------------------------------------------
+// ---- comparing --------------------------------------------------------------------------------
 
 typedef struct CompareJob {
     Store *store;

@@ -38,7 +38,7 @@ Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, c
 // The collector sees a handle as a few bytes. Once the handles made since its last round stand for
 // much memory, it is made to run: a young collection costs microseconds and frees what a step left.
 static void report_pressure(lua_State *L, Session *session, const Tensor *tensor) {
-    const size_t least = (size_t)16 << 20;
+    const size_t least = (size_t)4 << 20;
     session->handle_bytes += tensor->storage->bytes;
     if (session->handle_bytes < least)
         return;

@@ -11,7 +11,8 @@ typedef struct Collection {
     Store *store;
     bool only_count;
     FilesRemoved removed;
-    int skipped; // folders of runs that live
+    int superseded; // checkpoints, by a resume before them
+    int skipped;    // folders of runs that live
 } Collection;
 
 static int64_t file_size(const char *path) {
@@ -29,6 +30,20 @@ static bool is_live(Store *store, int64_t run, bool *live, Error *error) {
     return true;
 }
 
+// Their rows; the files then have none.
+static bool drop_superseded(Collection *collection, int64_t run, Error *error) {
+    CheckpointRow *rows;
+    int count;
+    if (!store_list_superseded_checkpoints(collection->store, run, &rows, &count, error))
+        return false;
+    bool done = true;
+    for (int i = 0; i < count && done && !collection->only_count; i++)
+        done = store_remove_checkpoint(collection->store, rows[i].id, error);
+    collection->superseded += count;
+    free(rows);
+    return done;
+}
+
 static bool collect_folder(Collection *collection, int64_t run, Error *error) {
     CheckpointRow *rows;
     int count;
@@ -39,7 +54,8 @@ static bool collect_folder(Collection *collection, int64_t run, Error *error) {
         collection->skipped++;
         return true;
     }
-    if (!store_list_checkpoints(collection->store, run, &rows, &count, error))
+    if (!drop_superseded(collection, run, error) ||
+        !store_list_checkpoints(collection->store, run, &rows, &count, error))
         return false;
     bool done = checkpoint_files_remove(collection->store, run, rows, count, collection->only_count,
                                         &collection->removed, error);
@@ -55,6 +71,9 @@ static void say(const Collection *collection, int64_t before, int64_t after) {
            removed->count == 1 ? "" : "s", verb);
     if (removed->count > 0)
         printf(", %s", text_bytes(size, (double)removed->bytes));
+    if (collection->superseded > 0)
+        printf(" (%d checkpoint%s that a resume superseded)", collection->superseded,
+               collection->superseded == 1 ? "" : "s");
     putchar('\n');
     if (collection->skipped > 0)
         printf("%d run%s in progress left alone\n", collection->skipped,

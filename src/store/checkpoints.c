@@ -54,8 +54,8 @@ static void get_row(Query *query, CheckpointRow *row) {
     query_text(query, 8, row->file, sizeof row->file);
 }
 
-static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, CheckpointRow **rows,
-                      int *count, Error *error) {
+static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, bool superseded,
+                      CheckpointRow **rows, int *count, Error *error) {
     Query query;
     int capacity = 0;
     if (!query_begin(&query, store,
@@ -66,7 +66,8 @@ static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, Checkp
     query_put_integer(&query, run);
     while (query_next(&query)) {
         if (!is_inside(query_word(&query, 8)) ||
-            segments_is_superseded(cuts, query_integer(&query, 2), query_integer(&query, 3)))
+            segments_is_superseded(cuts, query_integer(&query, 2), query_integer(&query, 3)) !=
+                superseded)
             continue;
         if (!store_grow((void **)rows, *count, &capacity, sizeof **rows, error)) {
             query_drop(&query);
@@ -77,15 +78,15 @@ static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, Checkp
     return query_end(&query, "the checkpoints of the run cannot be read", error);
 }
 
-bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
-                            Error *error) {
+static bool list(Store *store, int64_t run, bool superseded, CheckpointRow **rows, int *count,
+                 Error *error) {
     SegmentCuts cuts = {0};
     *rows = NULL;
     *count = 0;
     if (!store_begin_reading(store, error))
         return false;
-    bool done =
-        segments_read(store, run, &cuts, error) && read_rows(store, run, &cuts, rows, count, error);
+    bool done = segments_read(store, run, &cuts, error) &&
+                read_rows(store, run, &cuts, superseded, rows, count, error);
     store_end_reading(store);
     segments_clear(&cuts);
     if (!done) {
@@ -94,6 +95,16 @@ bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int
         *count = 0;
     }
     return done;
+}
+
+bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
+                            Error *error) {
+    return list(store, run, false, rows, count, error);
+}
+
+bool store_list_superseded_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
+                                       Error *error) {
+    return list(store, run, true, rows, count, error);
 }
 
 bool store_remove_checkpoint(Store *store, int64_t id, Error *error) {

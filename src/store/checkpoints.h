@@ -17,4 +17,7 @@ bool store_add_checkpoint(Store *store, CheckpointRow *row, Error *error) MUST_C
 // Those of the run in force (not superseded ones), by step; the caller frees the array.
 bool store_list_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
                             Error *error) MUST_CHECK;
+// Those that a resume before them superseded: nobody loads them any more.
+bool store_list_superseded_checkpoints(Store *store, int64_t run, CheckpointRow **rows, int *count,
+                                       Error *error) MUST_CHECK;
 bool store_remove_checkpoint(Store *store, int64_t id, Error *error) MUST_CHECK;

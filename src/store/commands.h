@@ -28,7 +28,8 @@ bool store_send_command(Store *store, int64_t run, const char *verb, const char 
 bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *error) MUST_CHECK;
 
 // The worker's half. Claims up to `most` queued orders, oldest first, each for this worker only and
-// only once; *count 0: none. What cannot be read as an order is refused in the same pass.
+// only once; *count 0: none; *count == most: call again. What cannot be read as an order is refused
+// in the same pass.
 bool store_claim_commands(Store *store, int64_t run, const char *token, RunCommand *commands,
                           int most, int *count, Error *error) MUST_CHECK;
 bool store_answer_command(Store *store, const RunCommand *command, Error *error) MUST_CHECK;

@@ -100,6 +100,8 @@ static double value_of_kind(double value, const char *kind) {
 static void apply_kinds(RunRecord *record, const char *kinds) {
     char words[3][8] = {"", "", ""};
     record->has_loss = kinds[0] != 0;
+    if (strcmp(kinds, "finite finite finite") == 0)
+        return;
     if (sscanf(kinds, "%7s %7s %7s", words[0], words[1], words[2]) < 1)
         return;
     record->loss_first = value_of_kind(record->loss_first, words[0]);
@@ -132,7 +134,9 @@ void run_rows_select(char text[RUN_SQL_SIZE], const char *rest) {
         add(&sql, ", ");
         add(&sql, fields[i].column);
     }
-    add(&sql, " FROM runs LEFT JOIN workers w ON w.run = runs.id ");
+    // Only for runs that go on: thousands that are over need no look at workers.
+    add(&sql, " FROM runs LEFT JOIN workers w ON w.run ="
+              " CASE WHEN status IN ('running', 'paused') THEN runs.id END ");
     add(&sql, rest);
 }
 

@@ -4,8 +4,9 @@
 // started; it beats once a second, on a clock that neither stops in suspend nor jumps. Its run is
 // running while beats come, stale while the process is there but silent, dead when the process is
 // provably gone (another boot, no such pid, a pid started at another moment) or, where that cannot
-// be told, when no beat came for 5 s. Stale and dead are what readers see: nothing is written, so
-// both are undone by the next beat.
+// be told, when no beat came for 5 s. A run that nobody took within 5 s of its making, or that was
+// given back while it was still running, reads as dead too. Stale and dead are what readers see:
+// nothing is written, so both are undone by the next beat.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +20,8 @@ typedef struct WorkerId {
 
 bool worker_identify(WorkerId *worker, Error *error) MUST_CHECK; // of this process
 
-// Takes the run: refused while another worker lives, taken over from one that is dead.
+// Takes the run: refused (ERROR_BUSY) while another worker lives, taken over from one that is dead,
+// whose unanswered orders are refused.
 bool store_own_run(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
 // Fails with ERROR_STOPPED when somebody else owns the run now.
 bool store_beat(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;

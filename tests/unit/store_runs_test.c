@@ -224,6 +224,7 @@ static void removing_a_run_removes_all_of_it(void) {
                       " (SELECT count(*) FROM checkpoints)"),
               0);
     CHECK_INT(ask_sql(path, "SELECT count(*) FROM scripts"), 1);
+    record_clear(&record);
     CHECK_DONE(store_read_run(store, fork.id, &record, &error));
     CHECK_INT(record.parent, 0);
     record_clear(&record);

@@ -54,14 +54,12 @@ static void draw_cursors(const Live *live, Area plot, const PlotAxes *axes) {
         draw_upright(plot, plot_column_of(axes, plot.width, (double)live->view.cross), INK_ACCENT);
 }
 
-static void say_nothing(const Live *live, Area inside, const char *what) {
+static void say_nothing(const Live *live, Area inside) {
     const char *why = !live->data.is_known               ? "no run is open: choose one at home (1)"
                       : live_is_over(&live->data.record) ? "nothing was logged here"
                                                          : "the first steps are on their way";
-    char text[160];
-    snprintf(text, sizeof text, "%s%s", what, why);
     area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
-              style_of(INK_DIM), text);
+              style_of(INK_DIM), why);
 }
 
 int64_t live_step_under(const Live *live, int width, int column) {
@@ -84,11 +82,11 @@ static int draw_legend_row(Area plot, int row, Ink ink, int64_t id, const char *
     enum { VALUE_COLUMNS = 10 };
     char text[80];
     int length = snprintf(text, sizeof text, "#%lld %.24s", (long long)id, precision);
-    int column = plot.width - 2 - 1 - length - 1 - VALUE_COLUMNS;
+    int column = plot.width - 4 - length - 1 - VALUE_COLUMNS;
     if (column < plot.width / 4 || row >= plot.height)
         return row;
-    area_put(plot, column, row, style_of(ink), GLYPH_BAR);
-    column = area_text(plot, column + 2, row, style_of(ink), text);
+    column = area_text(plot, column, row, style_of(ink), " ━ ");
+    column = area_text(plot, column, row, style_of(ink), text);
     area_print(plot, column, row, style_of(INK_BRIGHT), " %*s", VALUE_COLUMNS, value.text);
     return row + 1;
 }
@@ -135,7 +133,7 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
     describe_loss(live, &axes, right, sizeof right);
     Area inside = area_box(area, title, right, focused), plot = curve_area(inside);
     if (data->line.count == 0) {
-        say_nothing(live, inside, "");
+        say_nothing(live, inside);
         return;
     }
     plot_label_y(area_part(inside, 0, 0, LIVE_LABEL_COLUMNS - 1, inside.height), &axes, false);
@@ -160,9 +158,11 @@ int64_t live_next_growth(const Live *live) {
         const Event *event = &data->events[i];
         if (!changes_scale(event))
             continue;
-        bool has_grown = event->kind == EVENT_SCALE && before && event->value > before->value;
-        if (has_grown)
+        if (event->kind == EVENT_SCALE && before && event->value > before->value)
             interval = event->step - before->step;
+        else if (event->kind == EVENT_SCALE && !before && data->events_are_all &&
+                 data->record.parent == 0)
+            interval = event->step; // counted from the start
         before = event;
     }
     if (interval <= 0 || live_is_over(&data->record))
@@ -273,9 +273,13 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
     describe_scale(live, right, sizeof right);
     Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
     Area plot = curve_area(inside);
+    if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {
+        area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
+                  style_of(INK_DIM), "this run scales no loss (s sets a scale)");
+        return;
+    }
     if (data->scale_line.count == 0) {
-        bool none = data->is_known && strcmp(data->record.scale_rule, "none") == 0;
-        say_nothing(live, inside, none ? "this run scales no loss; " : "");
+        say_nothing(live, inside);
         return;
     }
     PlotAxes axes = scale_axes(data);

@@ -164,12 +164,14 @@ static void draw_labels(const Shown *shown, Area area, const Range *range) {
 }
 
 static void draw_counted(const Shown *shown, Area area) {
+    enum { WIDE = 44 };
     const LayerSample *sample = shown->sample;
     LiveShares shares = live_counted(sample);
     bool is_broken = sample->infs + sample->nans > 0;
     char text[160];
-    snprintf(text, sizeof text, "%s flushed  %s subnormal  %s", live_share(shares.flushed).text,
-             live_share(shares.subnormal).text, sample->nans > 0 ? "nan " : "inf ");
+    snprintf(text, sizeof text, "%s flushed  %s %s  %s", live_share(shares.flushed).text,
+             live_share(shares.subnormal).text, area.width < WIDE ? "subn." : "subnormal",
+             sample->nans > 0 ? "nan " : "inf ");
     int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
     column = area_print(area, column, 0, is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), "%s",
@@ -201,14 +203,14 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     bool fits = live_fits(shown->sample, shown->format, shown->scale);
     char overflow[64] = "fits";
     if (!fits && shares.overflowed > 0)
-        snprintf(overflow, sizeof overflow, "%s overflows", live_share(shares.overflowed).text);
+        snprintf(overflow, sizeof overflow, "%s overflow", live_share(shares.overflowed).text);
     else if (!fits)
         snprintf(overflow, sizeof overflow, "overflows");
     if (live->view.hypothesis == 0 && fits)
-        snprintf(text, sizeof text, "fits; < > try other scales");
+        snprintf(text, sizeof text, "fits; < > try others");
     else
-        snprintf(text, sizeof text, "%s flushed, %s subnormal, %s", live_share(shares.flushed).text,
-                 live_share(shares.subnormal).text, overflow);
+        snprintf(text, sizeof text, "%s, %s flushed, %s subnormal", overflow,
+                 live_share(shares.flushed).text, live_share(shares.subnormal).text);
     area_text_cut(area, column, 0, area.width - column, style_of(fits ? INK_DIM : INK_BAD), text);
 }
 

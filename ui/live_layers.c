@@ -60,7 +60,7 @@ typedef struct Rows { // of the panel's inside: a head, layers, then sentences
 } Rows;
 
 static Rows rows_of(const Live *live, int height) {
-    enum { HEAD = 1, SENTENCES = 3 };
+    enum { HEAD = 1, SENTENCES = 2 };
     int count = live->data.record.layer_count, room = height - HEAD;
     count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
     int wanted = SENTENCES + (live->order_count > 0 ? 1 : 0);
@@ -155,6 +155,12 @@ static void draw_time(Area area, const Columns *columns, int row, double share) 
     area_text_right(area, columns->time + columns->time_width, row, style_of(INK_DIM), text);
 }
 
+// "8.4e-4"
+static void describe_ratio(char *text, size_t size, double value) {
+    int exponent = value != 0 ? (int)floor(log10(fabs(value))) : 0;
+    snprintf(text, size, "%.1fe%d", value / pow(10, exponent), exponent);
+}
+
 static void draw_layer(const Live *live, Area area, const Columns *columns, int row, int layer) {
     const LiveData *data = &live->data;
     const RecordLayer *recorded = &data->record.layers[layer];
@@ -178,7 +184,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (columns->ratio >= 0) {
         snprintf(text, sizeof text, "–");
         if (sample && isfinite(sample->update_ratio))
-            snprintf(text, sizeof text, "%.1e", sample->update_ratio);
+            describe_ratio(text, sizeof text, sample->update_ratio);
         area_text_right(area, columns->ratio, row, style_of(INK_TEXT), text);
     }
     if (columns->time >= 0 && sample && sample->seconds > 0)
@@ -224,9 +230,12 @@ static int advise(const Live *live, Area area, int row, int layer) {
     int n = live_better_scale(sample, format, scale, good_enough);
     if (n > 0) {
         LiveShares better = live_shares(sample, format, ldexp(scale, n));
-        snprintf(text, sizeof text, "At %s all but %s would stay, and fit%s%s",
-                 live_scale(ldexp(scale, n)).text, live_share(better.flushed).text,
-                 other[0] ? "; " : ".", other);
+        snprintf(text, sizeof text,
+                 better.flushed > 0 ? "At %s all but %s would stay, and fit%s%s"
+                                    : "At %s all%s would stay, and fit%s%s",
+                 live_scale(ldexp(scale, n)).text,
+                 better.flushed > 0 ? live_share(better.flushed).text : "", other[0] ? "; " : ".",
+                 other);
     } else {
         snprintf(text, sizeof text, "No scale keeps them and lets the largest fit%s%s",
                  other[0] ? "; " : ".", other);

@@ -117,8 +117,8 @@ static void add_memory(Readings *readings, const LiveData *data) {
         {"workspace", memory->workspace, NAN},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (i > 0 && rows[i].bytes == 0)
-            continue; // there is none of it
+        if (i > 0 && (rows[i].bytes == 0 || rows[i].bytes == RECORD_UNKNOWN))
+            continue; // there is none of it, or nobody counted
         double share = ratio(known(rows[i].bytes), known(memory->peak));
         Reading *reading =
             add(readings, rows[i].label, share, INK_FP32, live_bytes(rows[i].bytes).text);
@@ -185,16 +185,18 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
 
 // ---- the header ---------------------------------------------------------------------------------
 
-// What stands at the far right: the time left, or what became of the run.
-static Ink describe_state(const Live *live, char *text, size_t size) {
+// What stands at the far right: the time left, or what became of the run. `brief` where there is
+// little room.
+static Ink describe_state(const Live *live, bool brief, char *text, size_t size) {
     const LiveData *data = &live->data;
     const RunRecord *run = &data->record;
     if (live->view.cursor != LIVE_FOLLOWS) {
-        snprintf(text, size, "at step %s, G follows again", live_count(data->step).text);
+        snprintf(text, size, brief ? "at %s, G follows" : "at step %s, G follows again",
+                 live_count(data->step).text);
         return INK_WARN;
     }
     if (live->view.frozen) {
-        snprintf(text, size, "frozen, f goes on");
+        snprintf(text, size, brief ? "frozen" : "frozen, f goes on");
         return INK_WARN;
     }
     double left = run->steps_per_s > 0 && run->total_steps > run->step
@@ -236,7 +238,7 @@ void live_draw_header(const Live *live, Area area) {
     enum { NAME_MOST = 24, NAME_LEAST = 10 };
     const RunRecord *run = &live->data.record;
     char name[RECORD_NAME_SIZE * 2], precision[64], rest[200], state[96],
-        title[RECORD_NAME_SIZE * 2];
+        title[RECORD_NAME_SIZE * 2 + 32];
     if (!live->data.is_known) {
         area_text_right(area, area.width, 0, style_of(INK_DIM), "no run");
         return;
@@ -246,22 +248,30 @@ void live_draw_header(const Live *live, Area area) {
     snprintf(rest, sizeof rest, "%s · %s", run->scale_rule[0] ? run->scale_rule : "–", run->device);
     char clean[400];
     live_clean(clean, sizeof clean, rest);
-    Ink ink = describe_state(live, state, sizeof state);
+    enum { WIDE = 60, NARROW = 24 };
+    Ink ink = describe_state(live, area.width < WIDE, state, sizeof state);
     int end = area.width, state_width = text_width(state);
+    if (area.width < NARROW) { // which run, and what it does
+        int after =
+            area_print(area, 0, 0, style_bold(live_ink(precision)), "#%lld ", (long long)run->id);
+        area_text_cut(area, after, 0, area.width - after, style_of(ink), state);
+        return;
+    }
     if (state_width + NAME_LEAST <= area.width) {
         area_text_right(area, end, 0, style_of(ink), state);
         end -= state_width + 1;
     }
-    int title_width =
-        snprintf(title, sizeof title, "#%lld %.*s", (long long)run->id, NAME_MOST * 4, name);
-    title_width = text_width(title);
-    int least = title_width + 1 + text_width(precision) + 1;
+    snprintf(title, sizeof title, "#%lld %s", (long long)run->id, name);
+    int precision_width = text_width(precision), title_width = text_width(title);
+    int title_most = end - precision_width - 2;
+    title_most = title_most > NAME_MOST + 8 ? NAME_MOST + 8 : title_most;
+    title_width = title_width < title_most ? title_width : title_most;
+    int least = title_width + 1 + precision_width + 1;
     int spare = end - least - text_width(clean) - 2;
     bool has_rest = spare > 12;
     end = draw_progress(run, area, end, has_rest ? spare : end - least);
-    int column = area_text_cut(area, 0, 0, end - 1 < NAME_MOST + 8 ? end - 1 : NAME_MOST + 8,
-                               style_bold(INK_BRIGHT), title);
-    column = area_text_cut(area, column + 1, 0, end - column - 1, style_bold(live_ink(precision)),
+    int column = area_text_cut(area, 0, 0, title_width, style_bold(INK_BRIGHT), title);
+    column = area_text_cut(area, column + 1, 0, precision_width, style_bold(live_ink(precision)),
                            precision);
     if (has_rest)
         area_text_cut(area, column + 1, 0, end - column - 1, style_of(INK_DIM), clean);

@@ -148,6 +148,7 @@ soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)
 
 bench: $(BUILD)/mpbench $(BENCH_BIN)
 	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/telemetry_bench.sh; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
 
 demo: $(BUILD)/mpbench

@@ -257,6 +257,17 @@ static void take_answers(RecorderWriter *writer) {
     pthread_mutex_unlock(&recorder->lock);
 }
 
+static bool end_when_replaced(Recorder *recorder) {
+    Error fault = {0};
+    if (!store_is_replaced(recorder->store))
+        return false;
+    error_fail(&fault, ERROR_HISTORY,
+               "%s: the history was deleted or replaced while it was written",
+               store_file(recorder->store));
+    end_recording(recorder, &fault);
+    return true;
+}
+
 // What all that fails in a commit leads to. True: it may be tried again.
 static bool is_passing(RecorderWriter *writer, const Error *fault, double now) {
     Recorder *recorder = writer->recorder;
@@ -268,7 +279,8 @@ static bool is_passing(RecorderWriter *writer, const Error *fault, double now) {
     }
     if (fault->code == ERROR_BUSY)
         return true;
-    end_recording(recorder, fault);
+    if (!end_when_replaced(recorder)) // that would be why
+        end_recording(recorder, fault);
     return false;
 }
 
@@ -289,13 +301,8 @@ static bool commit(RecorderWriter *writer) {
         return is_passing(writer, &fault, now) && false;
     if (now >= writer->next_beat) {
         writer->next_beat = now + beat_interval;
-        if (store_is_replaced(recorder->store)) {
-            error_fail(&fault, ERROR_HISTORY,
-                       "%s: the history was deleted or replaced while it was written",
-                       store_file(recorder->store));
-            end_recording(recorder, &fault);
+        if (end_when_replaced(recorder))
             return false;
-        }
     }
     writer->last_commit = now;
     writer->event_count = writer->answers.count = 0;

@@ -1,0 +1,230 @@
+#!/bin/sh
+# Runs and their history from outside: what is recorded, orders, signals, and what a run that is
+# killed at any moment leaves behind. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+folder=$(mktemp -d)
+export MPBENCH_DB="$folder/history.db"
+trap 'kill $workers 2>/dev/null; rm -rf "$folder"' EXIT
+workers=
+failures=0
+rounds=25
+[ -z "${MPBENCH_SOAK:-}" ] || rounds=5000
+
+fail() {
+    [ -n "$why" ] || why=$1
+}
+begin() {
+    name=$1
+    why=
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+
+# A small model, so that a step takes no time; it ends when it is told to.
+cat >"$folder/tiny.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "tiny",
+    params = { many = 1000000000 },
+    run = function(run)
+        local F = mp.fn
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(8, 4):named "head" })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        local scaler = run:scaler()
+        local x, y = mp.randn(16, 8), mp.randint(4, 16)
+        for _ = 1, run.params.many do
+            opt:zero_grad()
+            local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+printf 'local mp = require "mp"\nreturn mp.experiment { name = "bad", run = function(run) run:event "here" error "broken" end }\n' >"$folder/bad.lua"
+tiny=$folder/tiny.lua
+
+# start NAME [OPTION ...]: a run in the background; its process in $worker.
+start() {
+    named=$1
+    shift
+    "$mpbench" run "$tiny" --name "$named" --threads 1 --quiet --json "$@" \
+        >"$folder/$named.json" 2>"$folder/$named.err" &
+    worker=$!
+    workers="$workers $worker"
+}
+# field RUN KEY: of `show --json`, the last of that name.
+field() {
+    "$mpbench" show "$1" --json 2>/dev/null | sed -n "s/.*\"$2\":\"*\([^,\"}]*\).*/\1/p"
+}
+# wait_for RUN KEY VALUE [SECONDS]
+wait_for() {
+    tries=$((${4:-10} * 20))
+    while [ "$tries" -gt 0 ]; do
+        [ "$(field "$1" "$2")" = "$3" ] && return 0
+        tries=$((tries - 1))
+        sleep 0.05
+    done
+    fail "$1 has $2 $(field "$1" "$2") instead of $3"
+    return 1
+}
+# Until the run has made a step that the history knows.
+wait_for_steps() {
+    tries=200
+    while [ "$tries" -gt 0 ]; do
+        step=$(field "$1" steps)
+        [ "${step:-0}" -gt 0 ] && return 0
+        tries=$((tries - 1))
+        sleep 0.05
+    done
+    fail "$1 has no step in the history after 10 s: $(head -n 1 "$folder/$1.err")"
+    return 1
+}
+
+# ---- recorded ------------------------------------------------------------------------------------
+
+begin "a run is in the history when it has ended"
+"$mpbench" run "$tiny" --name whole --set many=500 --tag mine --quiet >/dev/null 2>"$folder/err" ||
+    fail "exit status $?: $(cat "$folder/err")"
+[ "$(field whole status)" = finished ] || fail "status is $(field whole status)"
+[ "$(field whole steps)" = 500 ] || fail "steps are $(field whole steps)"
+"$mpbench" ls tag:mine | grep -q whole || fail "ls does not find it by its tag"
+end
+
+begin "a run that fails is in the history with its error"
+"$mpbench" run "$folder/bad.lua" --name failing --quiet >/dev/null 2>&1 && fail "exit status 0"
+[ "$(field failing status)" = failed ] || fail "status is $(field failing status)"
+field failing error | grep -q 'bad.lua:2: broken' || fail "error is $(field failing error)"
+end
+
+begin "without history nothing is kept"
+before=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
+"$mpbench" run "$tiny" --set many=50 --no-history --quiet >/dev/null 2>&1 || fail "exit status $?"
+[ "$("$mpbench" ls --json | grep -o '"name"' | wc -l)" -eq "$before" ] || fail "a run was added"
+end
+
+begin "a history that cannot be opened is exit status 4, before anything is trained"
+echo "no database" >"$folder/foreign.db"
+"$mpbench" run "$tiny" --db "$folder/foreign.db" --quiet >"$folder/out" 2>"$folder/err"
+[ $? -eq 4 ] || fail "exit status is not 4: $(cat "$folder/err")"
+[ "$(cat "$folder/foreign.db")" = "no database" ] || fail "the file was touched"
+end
+
+begin "a name is given once"
+"$mpbench" run "$tiny" --name whole --set many=5 --quiet >/dev/null 2>"$folder/err"
+[ $? -eq 2 ] || fail "exit status is not 2: $(cat "$folder/err")"
+end
+
+# ---- orders --------------------------------------------------------------------------------------
+
+begin "a run is paused, goes on, and stops when it is told to"
+start steered
+if wait_for_steps steered; then
+    "$mpbench" ctl steered pause >"$folder/out" 2>&1 || fail "pause: $(cat "$folder/out")"
+    wait_for steered status paused
+    step=$(field steered steps)
+    sleep 0.5
+    [ "$(field steered steps)" = "$step" ] || fail "it trains while it is paused"
+    "$mpbench" ctl steered resume >"$folder/out" 2>&1 || fail "resume: $(cat "$folder/out")"
+    wait_for steered status running
+    "$mpbench" ctl steered set layer.head=bf16 >"$folder/out" 2>&1 || fail "set: $(cat "$folder/out")"
+    grep -q 'head is bf16' "$folder/out" || fail "the answer is $(cat "$folder/out")"
+    "$mpbench" ctl steered set layer.hat=bf16 >/dev/null 2>"$folder/err" && fail "an unknown layer was set"
+    grep -q 'refused: hat: no layer' "$folder/err" || fail "the refusal is $(cat "$folder/err")"
+    "$mpbench" ctl steered stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
+fi
+wait "$worker"
+status=$?
+[ "$status" -eq 0 ] || fail "exit status $status after stop"
+[ "$(field steered status)" = stopped ] || fail "status is $(field steered status)"
+"$mpbench" ctl steered pause >/dev/null 2>"$folder/err" && fail "a run that is over took an order"
+grep -q 'is over' "$folder/err" || fail "the refusal is $(cat "$folder/err")"
+end
+
+begin "a paused run stops when it is told to"
+start halted
+if wait_for_steps halted; then
+    "$mpbench" ctl halted pause >/dev/null 2>&1 || fail "pause failed"
+    "$mpbench" ctl halted stop >/dev/null 2>&1 || fail "stop failed"
+fi
+wait "$worker"
+[ "$(field halted status)" = stopped ] || fail "status is $(field halted status)"
+end
+
+for signal in INT TERM HUP; do
+    begin "SIG$signal ends a run with its last state in the history"
+    start "signal$signal"
+    wait_for_steps "signal$signal" && kill -s "$signal" "$worker"
+    wait "$worker"
+    status=$?
+    [ "$status" -eq $((128 + $(kill -l "$signal" 2>/dev/null || case $signal in INT) echo 2 ;; TERM) echo 15 ;; *) echo 1 ;; esac))) ] ||
+        fail "exit status $status"
+    [ "$(field "signal$signal" status)" = stopped ] || fail "status is $(field "signal$signal" status)"
+    said=$(sed -n 's/.*"steps":\([0-9]*\).*/\1/p' "$folder/signal$signal.json")
+    [ "$(field "signal$signal" steps)" = "$said" ] || fail "the history lacks steps: $said were made"
+    end
+done
+
+# ---- killed --------------------------------------------------------------------------------------
+
+begin "two runs at once and a reader disturb nobody"
+start twin1
+first=$worker
+start twin2
+second=$worker
+wait_for_steps twin1
+wait_for_steps twin2
+reads=0
+while [ "$reads" -lt 20 ]; do
+    "$mpbench" ls --json >/dev/null 2>"$folder/err" || fail "a reader failed: $(cat "$folder/err")"
+    reads=$((reads + 1))
+done
+kill "$first" "$second"
+wait "$first" "$second"
+for twin in twin1 twin2; do
+    [ "$(field "$twin" status)" = stopped ] || fail "$twin is $(field "$twin" status): $(cat "$folder/$twin.err")"
+done
+end
+
+begin "a run that is killed is dead within 5 s, and lacks at most its last second"
+round=0
+while [ "$round" -lt "$rounds" ] && [ -z "$why" ]; do
+    round=$((round + 1))
+    start "killed$round"
+    if [ $((round % 5)) -eq 1 ]; then # that it loses little is looked at now and then
+        wait_for_steps "killed$round" || break
+        sleep 1.2
+        acknowledged=$(field "killed$round" steps)
+    else
+        acknowledged=0
+        # shellcheck disable=SC2046 # a moment from 10 to 400 ms
+        sleep $(awk -v seed="$round$$" 'BEGIN { srand(seed); printf "%.3f", 0.01 + 0.39 * rand() }')
+    fi
+    kill -9 "$worker"
+    wait "$worker" 2>/dev/null
+    "$mpbench" doctor >/dev/null 2>&1 || fail "round $round: doctor fails"
+    "$mpbench" ls --json >"$folder/out" 2>"$folder/err" || fail "round $round: $(cat "$folder/err")"
+    [ "$acknowledged" -eq 0 ] && continue
+    wait_for "killed$round" status dead 5
+    [ "$(field "killed$round" steps)" -ge "$acknowledged" ] || fail "round $round: rows were lost"
+    last=$("$mpbench" export "killed$round" --format csv | tail -n 1 | cut -d, -f1)
+    [ $((last + 4096)) -ge "$acknowledged" ] || # a row of many steps begins before its last one
+        fail "round $round: the series end at $last, and step $acknowledged was acknowledged"
+done
+if command -v sqlite3 >/dev/null 2>&1; then
+    [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
+fi
+"$mpbench" run "$tiny" --name after --set many=50 --quiet >/dev/null 2>"$folder/err" ||
+    fail "nothing can be recorded afterwards: $(cat "$folder/err")"
+end
+
+exit "$failures"

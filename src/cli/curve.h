@@ -20,7 +20,7 @@ typedef struct CurveFrame {
     const char *indent;
 } CurveFrame;
 
-enum { CURVE_LABEL_COLUMNS = 9, CURVE_MOST_CELLS = 512 };
+enum { CURVE_LABEL_COLUMNS = 11, CURVE_MOST_CELLS = 512 };
 
 // Room for all finite values; logarithmic when they are positive and span a factor of 30.
 CurveAxis curve_axis(const double *values, int count);

@@ -194,20 +194,29 @@ static void append_label(CompareSide *group, const CompareDifference *difference
              is_precision ? "" : difference->name, is_precision ? "" : "=", value[0] ? value : "-");
 }
 
+static bool is_label_shared(const Comparison *comparison, int g) {
+    for (int other = 0; other < comparison->group_count; other++)
+        if (other != g && strcmp(comparison->groups[other].label, comparison->groups[g].label) == 0)
+            return true;
+    return false;
+}
+
 static bool are_labels_unique(const Comparison *comparison) {
-    for (int a = 0; a < comparison->group_count; a++)
-        for (int b = 0; b < a; b++)
-            if (strcmp(comparison->groups[a].label, comparison->groups[b].label) == 0)
-                return false;
+    for (int g = 0; g < comparison->group_count; g++)
+        if (is_label_shared(comparison, g))
+            return false;
     return true;
 }
 
+// All get the first difference, those that still share a label the next one, and so on.
 static void label_groups(Comparison *comparison) {
+    bool is_shared[COMPARE_MOST_RUNS];
     for (int d = 0; d < comparison->difference_count; d++) {
-        if (d > 0 && are_labels_unique(comparison))
-            return;
         for (int g = 0; g < comparison->group_count; g++)
-            append_label(&comparison->groups[g], &comparison->differences[d], g);
+            is_shared[g] = d == 0 || is_label_shared(comparison, g);
+        for (int g = 0; g < comparison->group_count; g++)
+            if (is_shared[g])
+                append_label(&comparison->groups[g], &comparison->differences[d], g);
     }
     if (comparison->difference_count > 0 && are_labels_unique(comparison))
         return;

@@ -119,9 +119,16 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
             contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta));
         say_both(&text, value, base);
         say(&text, ")");
+    } else if (value->count == 1 && base->count == 1 && value->mean == base->mean) {
+        say(&text, "the same (");
+        say_number(&text, value);
+        say(&text, "), though one seed cannot tell what others would do");
     } else {
         say_both(&text, value, base);
-        say(&text, ", and one seed cannot tell that from chance");
+        say(&text, side->divergence.is_parted_at_end
+                       ? ", and the losses part by more than their noise, though one seed cannot "
+                         "tell what others would do"
+                       : ", and one seed cannot tell that from chance");
     }
 }
 

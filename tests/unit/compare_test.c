@@ -52,6 +52,17 @@ static void only_what_differs_is_listed(void) {
     compare_free(comparison);
 }
 
+static void a_label_says_no_more_than_it_must(void) {
+    Planted runs[] = {six[0], six[1], six[1]};
+    runs[2].name = "c";
+    runs[2].lr = 0.01;
+    Comparison *comparison = compare_planted(runs, 3, COMPARE_BY_STEP);
+    CHECK_TEXT(comparison->groups[0].label, "fp32");
+    CHECK_TEXT(comparison->groups[1].label, "bf16, lr=0.1");
+    CHECK_TEXT(comparison->groups[2].label, "bf16, lr=0.01");
+    compare_free(comparison);
+}
+
 static void layers_that_somebody_set_are_differences(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     RecordLayer layer = {.name = "head", .parent = -1, .precision = "fp16", .set = "auto"};
@@ -94,6 +105,12 @@ static void one_seed_cannot_tell(void) {
     Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
     CHECK_CONTAINS(comparison->verdicts[0], "one seed cannot tell");
     CHECK_INT(comparison->groups[1].metrics[0].contrast.likeness, LIKENESS_UNKNOWN);
+    compare_free(comparison);
+    runs[1].end = 0.9;
+    runs[1].accuracy = 0.3;
+    comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is 0.3000 against 0.9110, and the losses "
+                                            "part by more than their noise, though one seed");
     compare_free(comparison);
 }
 
@@ -209,6 +226,7 @@ int main(void) {
     RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
     RUN_TEST(only_what_differs_is_listed);
+    RUN_TEST(a_label_says_no_more_than_it_must);
     RUN_TEST(layers_that_somebody_set_are_differences);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(one_seed_cannot_tell);

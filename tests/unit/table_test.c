@@ -86,8 +86,8 @@ static void a_curve_falls_from_top_to_bottom(void) {
     CHECK_NEAR(axis.low, 1, 0);
     CHECK_NEAR(axis.high, 4, 0);
     char *text = draw(&ascii, &axis, values);
-    CHECK_TEXT(text, "      4 |''..    \n"
-                     "      1 |    ''..\n");
+    CHECK_TEXT(text, "        4 |''..    \n"
+                     "        1 |    ''..\n");
     free(text);
 }
 
@@ -97,8 +97,8 @@ static void what_is_not_finite_is_a_mark_and_no_part_of_the_axis(void) {
     CHECK_NEAR(axis.high, 2, 0);
     CHECK_NEAR(axis.low, 1, 0);
     char *text = draw(&ascii, &axis, values);
-    CHECK_TEXT(text, "      2 |''      \n"
-                     "      1 |  ! ..!.\n");
+    CHECK_TEXT(text, "        2 |''      \n"
+                     "        1 |  ! ..!.\n");
     free(text);
 }
 
@@ -119,7 +119,7 @@ static void braille_has_eight_dots_a_character(void) {
     CurveAxis axis = curve_axis(values, 4);
     CHECK_INT(curve_cells(&frame), 4);
     char *text = draw(&frame, &axis, values);
-    CHECK_TEXT(text, ">       3 │⠑⢄\n");
+    CHECK_TEXT(text, ">         3 │⠑⢄\n");
     free(text);
 }
 

@@ -44,6 +44,8 @@ typedef struct LiveView { // what is looked at; keys change it
 typedef struct LiveLine { // a series in the window
     PlotPoint *raw, *smooth;
     int count;
+    bool has_value; // at the cross-hair, else at the cursor
+    double value;   // as it was logged: may be NaN
 } LiveLine;
 
 typedef struct LiveOther { // a run beside this one

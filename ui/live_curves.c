@@ -26,19 +26,12 @@ static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t ste
     return low > 0 ? &points[low - 1] : NULL;
 }
 
-static int64_t step_read(const Live *live) {
-    return live->view.has_cross ? live->view.cross : live->data.step;
-}
-
+// What was logged at the step, else the last before it.
 static LiveWord value_at(const LiveLine *line, int64_t step) {
+    if (line->has_value)
+        return live_number(line->value);
     const PlotPoint *point = point_at(line->raw, line->count, step);
-    if (!point)
-        return live_reading(NAN);
-    if (!isfinite(point->mean) && point->bad) {
-        LiveWord word = {"not finite"};
-        return word;
-    }
-    return live_reading(point->mean);
+    return live_reading(point ? point->mean : NAN);
 }
 
 static void draw_upright(Area area, int column, Ink ink) {
@@ -94,7 +87,7 @@ static int draw_legend_row(Area plot, int row, Ink ink, int64_t id, const char *
 static void draw_legend(const Live *live, Area plot) {
     const LiveData *data = &live->data;
     char precision[32];
-    int64_t step = step_read(live);
+    int64_t step = live->view.has_cross ? live->view.cross : data->step;
     live_clean(precision, sizeof precision, data->record.precision);
     int row = draw_legend_row(plot, 0, live_ink(precision), data->record.id, precision,
                               value_at(&data->line, step));
@@ -247,7 +240,7 @@ static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
     return drawn;
 }
 
-static void describe_scale(const Live *live, char *right, size_t size) {
+static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
     const LiveData *data = &live->data;
     const RunRecord *record = &data->record;
     LiveWord scale = live_scale(data->scale);
@@ -258,6 +251,8 @@ static void describe_scale(const Live *live, char *right, size_t size) {
                  live_count(live->view.cross).text);
     } else if (live->view.cursor != LIVE_FOLLOWS) {
         snprintf(right, size, "%s at step %s", scale.text, live_count(data->step).text);
+    } else if (data->is_known && brief) {
+        snprintf(right, size, "%s · %s skipped", scale.text, live_count(record->skipped).text);
     } else if (data->is_known) {
         snprintf(right, size, "%s · %s skipped of %s", scale.text, live_count(record->skipped).text,
                  live_count(record->step).text);
@@ -267,10 +262,10 @@ static void describe_scale(const Live *live, char *right, size_t size) {
 }
 
 void live_draw_scale(const Live *live, Area area, bool focused) {
-    enum { LEAST_CURVE_ROWS = 4 };
+    enum { LEAST_CURVE_ROWS = 4, WIDE = 48 };
     const LiveData *data = &live->data;
     char right[160];
-    describe_scale(live, right, sizeof right);
+    describe_scale(live, area.width < WIDE, right, sizeof right);
     Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
     Area plot = curve_area(inside);
     if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {

@@ -80,7 +80,24 @@ typedef struct LineWanted {
     int most;
     bool held;
     double smoothing;
+    int64_t read; // the step of which the value is wanted
 } LineWanted;
+
+// The value at the step, where one was logged.
+static bool value_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *error) {
+    SeriesPoint *points = NULL;
+    int count = 0;
+    if (!store_read_series(ui->store, wanted->run, wanted->name, wanted->read, wanted->read, 0,
+                           &points, &count, error))
+        return false;
+    line->has_value = count > 0;
+    if (count > 0) {
+        const SeriesPoint *point = &points[count - 1];
+        line->value = point->width == 1 ? series_point_value(point) : point->mean;
+    }
+    free(points);
+    return true;
+}
 
 static bool line_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *error) {
     SeriesPoint *points = NULL;
@@ -91,7 +108,7 @@ static bool line_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *e
     bool done = line_make(line, points, count, wanted->held, wanted->smoothing) ||
                 error_fail(error, ERROR_MEMORY, "no memory for a curve");
     free(points);
-    return done;
+    return done && value_read(ui, line, wanted, error);
 }
 
 // ---- the run ------------------------------------------------------------------------------------
@@ -192,11 +209,12 @@ static void settle_window(LiveView *view, LiveData *data) {
     }
 }
 
-static int dots_of(const Ui *ui, PanelId panel, int beside) {
-    enum { USUAL = 100, LEAST = 16 };
+// How many points a panel can show, and somewhat more: levels of the history lie far apart.
+static int points_of(const Ui *ui, PanelId panel, int beside) {
+    enum { USUAL = 100, LEAST = 16, A_COLUMN = 8 };
     const Panel *found = layout_find(&ui->layout, panel);
     int width = found ? found->width - 2 - beside : USUAL;
-    return 2 * (width > LEAST ? width : LEAST);
+    return A_COLUMN * (width > LEAST ? width : LEAST);
 }
 
 static bool lines_read(Ui *ui, Live *live, Error *error) {
@@ -206,8 +224,9 @@ static bool lines_read(Ui *ui, Live *live, Error *error) {
                          .name = data->shown,
                          .from = data->left,
                          .to = data->right,
-                         .most = dots_of(ui, PANEL_LOSS, LIVE_LABEL_COLUMNS),
-                         .smoothing = view->smoothing};
+                         .most = points_of(ui, PANEL_LOSS, LIVE_LABEL_COLUMNS),
+                         .smoothing = view->smoothing,
+                         .read = view->has_cross ? view->cross : data->step};
     line_clear(&data->ghost_line);
     if (!line_read(ui, &data->line, &wanted, error))
         return false;
@@ -220,26 +239,18 @@ static bool lines_read(Ui *ui, Live *live, Error *error) {
                           .name = "scale",
                           .from = data->left,
                           .to = data->right,
-                          .most = dots_of(ui, PANEL_SCALE, LIVE_LABEL_COLUMNS),
-                          .held = true};
-    return line_read(ui, &data->scale_line, &wanted, error);
+                          .most = points_of(ui, PANEL_SCALE, LIVE_LABEL_COLUMNS),
+                          .held = true,
+                          .read = data->step};
+    if (!line_read(ui, &data->scale_line, &wanted, error))
+        return false;
+    data->scale = data->scale_line.has_value     ? data->scale_line.value
+                  : view->cursor == LIVE_FOLLOWS ? data->record.scale_last
+                                                 : NAN;
+    return true;
 }
 
 // ---- what is at the cursor ----------------------------------------------------------------------
-
-static bool scale_read(Ui *ui, Live *live, Error *error) {
-    LiveData *data = &live->data;
-    SeriesPoint *points = NULL;
-    int count = 0;
-    if (!store_read_series(ui->store, live->view.run, "scale", data->step, data->step, 1, &points,
-                           &count, error))
-        return false;
-    data->scale = count > 0                           ? points[count - 1].last
-                  : live->view.cursor == LIVE_FOLLOWS ? data->record.scale_last
-                                                      : NAN;
-    free(points);
-    return true;
-}
 
 static bool layers_read(Ui *ui, Live *live, Error *error) {
     static const int64_t back[] = {0, 1, 8}; // samples may end a little before the points
@@ -273,8 +284,8 @@ static bool heat_read(Ui *ui, Live *live, Error *error) {
         return true;
     PanelId panel = layout_find(&ui->layout, PANEL_HEAT) ? PANEL_HEAT : PANEL_HISTOGRAM;
     return store_read_layer(ui->store, live->view.run, live->view.layer, data->left, data->right,
-                            dots_of(ui, panel, LIVE_LABEL_COLUMNS), &data->heat, &data->heat_count,
-                            error);
+                            points_of(ui, panel, LIVE_LABEL_COLUMNS) / 4, &data->heat,
+                            &data->heat_count, error);
 }
 
 static bool read_all(Ui *ui, Live *live, Error *error) {
@@ -285,8 +296,8 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     settle_window(&live->view, data);
     if (live->view.layer >= data->record.layer_count)
         live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
-    return lines_read(ui, live, error) && scale_read(ui, live, error) &&
-           layers_read(ui, live, error) && heat_read(ui, live, error) &&
+    return lines_read(ui, live, error) && layers_read(ui, live, error) &&
+           heat_read(ui, live, error) &&
            ((live->view.frozen && !live->moved) || live_read_events(ui, live, error));
 }
 

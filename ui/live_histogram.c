@@ -63,6 +63,28 @@ static uint32_t glyph_of(Zone zone) {
     return glyphs[zone];
 }
 
+// The layer's name gives way, so that it is always said that the values are true ones.
+static Area draw_box(Area area, const Shown *shown, PanelId panel, bool focused) {
+    enum { CORNERS = 6, BETWEEN = 4, LEAST_NAME = 6 };
+    static const char right[] = "true values";
+    const char *what = panel_name(panel);
+    int room = area.width - CORNERS - BETWEEN - (int)sizeof right;
+    int name_width = text_width(shown->name);
+    if (name_width + 3 + text_width(what) > room)
+        what = panel == PANEL_HEAT ? "over time" : "exponents";
+    int left = room - 3 - text_width(what);
+    left = left < LEAST_NAME ? LEAST_NAME : left;
+    char title[RECORD_NAME_SIZE * 2 + 64];
+    if (!shown->name[0])
+        snprintf(title, sizeof title, "%s", what);
+    else if (name_width <= left)
+        snprintf(title, sizeof title, "%s · %s", shown->name, what);
+    else
+        snprintf(title, sizeof title, "%.*s… · %s", (int)text_fit(shown->name, left - 1),
+                 shown->name, what);
+    return area_box(area, title, right, focused);
+}
+
 // ---- the range of exponents ---------------------------------------------------------------------
 
 typedef struct Range { // exponents, and how they share the columns
@@ -232,10 +254,7 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
     }
     Shown shown;
     bool is_there = choose(live, &shown);
-    char title[RECORD_NAME_SIZE * 2 + 32];
-    snprintf(title, sizeof title, shown.name[0] ? "%s · %s" : "%s%s", shown.name,
-             panel_name(PANEL_HISTOGRAM));
-    Area inside = area_box(area, title, "true values", focused);
+    Area inside = draw_box(area, &shown, PANEL_HISTOGRAM, focused);
     inside = area_part(inside, 1, 0, inside.width - 2, inside.height);
     if (area_is_empty(inside))
         return;
@@ -326,10 +345,8 @@ void live_draw_heat(const Live *live, Area area, bool focused) {
     const LiveData *data = &live->data;
     Shown shown;
     choose(live, &shown);
-    char title[RECORD_NAME_SIZE * 2 + 32], text[16];
-    snprintf(title, sizeof title, shown.name[0] ? "%s · %s" : "%s%s", shown.name,
-             panel_name(PANEL_HEAT));
-    Area inside = area_box(area, title, "true values", focused);
+    char text[16];
+    Area inside = draw_box(area, &shown, PANEL_HEAT, focused);
     int low, high;
     exponents_of(data, &low, &high);
     if (data->heat_count == 0 || high < low) {

@@ -14,10 +14,10 @@
 enum { SPARK_COLUMNS = 24 };
 
 static const TableColumn columns[] = {
-    {"layer", false, 0, 32},   {"in", false, 1, 0},        {"set to", false, 6, 0},
-    {"flushed", true, 2, 0},   {"overflowed", true, 7, 0}, {"mean |g|", true, 5, 0},
-    {"largest", true, 4, 0},   {"exponents", false, 3, 0}, {"update", true, 8, 0},
-    {"ms a step", true, 9, 0},
+    {"layer", false, 0, 32},  {"in", false, 1, 0},        {"set to", false, 7, 0},
+    {"flushed", true, 2, 0},  {"zero", true, 5, 0},       {"overflowed", true, 8, 0},
+    {"mean |g|", true, 6, 0}, {"largest", true, 4, 0},    {"exponents", false, 3, 0},
+    {"update", true, 9, 0},   {"ms a step", true, 10, 0},
 };
 
 typedef struct Bins { // the exponents that any layer has, in groups of equal width
@@ -57,6 +57,7 @@ static void put_layer(Table *table, const ShowPage *page, const RecordLayer *lay
     table_put(table, layer->precision, history_precision_style(&page->terminal, layer->precision));
     table_put(table, layer->set[0] ? layer->set : NULL, "");
     put_share(table, sample->flushed, is_known ? sample->count : 0);
+    put_share(table, sample->zeros, is_known ? sample->count : 0);
     put_share(table, sample->overflowed, is_known ? sample->count : 0);
     int64_t finite = sample->count - sample->nans - sample->infs;
     put_known(table, is_known && finite > 0 ? sample->sum / (double)finite : NAN, 2);

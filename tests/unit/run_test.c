@@ -1,6 +1,8 @@
 // A run counts its steps, names what went wrong, keeps its series and describes itself.
 #include "run/run.h"
 
+#include "run/run_private.h"
+
 #include <signal.h>
 #include <time.h>
 
@@ -296,6 +298,45 @@ static void gradients_that_vanish_unscaled_are_told(void) {
     end();
 }
 
+// What layer fc gives in fp16 in the second step, which is the first to be sampled.
+static void gives_in_fp16(double value) {
+    begin("fp16", "none");
+    CHECK(train(1));
+    Engine *engine = model.run->engine;
+    Tensor *wide = number(value);
+    engine->layer = 1;
+    Tensor *low = op_cast(engine, wide, FORMAT_FP16, &error);
+    engine->layer = 0;
+    tensor_release(wide);
+    tensor_release(low);
+    CHECK(train(1));
+}
+
+static void a_layer_near_the_end_of_fp16_is_told(void) {
+    gives_in_fp16(-60000);
+    CHECK_INT(model.run->diagnosis_count, 1);
+    CHECK_TEXT(model.run->diagnoses[0].kind, "near_overflow");
+    CHECK_TEXT(model.run->diagnoses[0].layer, "fc");
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "use --layer fc=bf16");
+    end();
+    gives_in_fp16(50000);
+    CHECK_INT(model.run->diagnosis_count, 0);
+    end();
+}
+
+static void steps_of_casts_are_told(void) {
+    begin("fp16", "none");
+    RunSampler *sampler = &run_state(model.run)->sampler;
+    *sampler = (RunSampler){.count = 20, .total_seconds = 1, .cast_seconds = 0.3};
+    run_check_casts(run_state(model.run));
+    CHECK_INT(model.run->diagnosis_count, 0);
+    sampler->cast_seconds = 0.6;
+    run_check_casts(run_state(model.run));
+    CHECK_INT(model.run->diagnosis_count, 1);
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "60 % of the time of steps");
+    end();
+}
+
 static void it_describes_itself_in_json(void) {
     static const char *const parts[] = {
         "{\"id\":7,\"name\":\"tiny\",\"experiment\":\"tiny\",\"status\":\"finished\"",
@@ -311,9 +352,9 @@ static void it_describes_itself_in_json(void) {
     static char text[2000];
     begin(NULL, "dynamic");
     const RecordParameter parameters[] = {{"lr", RECORD_NUMBER, .number = 0.001},
-                                       {"width", RECORD_INTEGER, .integer = 32},
-                                       {"wide", RECORD_BOOLEAN, .integer = 1},
-                                       {"kind", RECORD_TEXT, .text = "a"}};
+                                          {"width", RECORD_INTEGER, .integer = 32},
+                                          {"wide", RECORD_BOOLEAN, .integer = 1},
+                                          {"kind", RECORD_TEXT, .text = "a"}};
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
         CHECK(run_add_parameter(model.run, &parameters[i], &error));
     CHECK(train(1) && train(overflows) && train(1));
@@ -373,6 +414,8 @@ int main(void) {
     RUN_TEST(changes_wait_for_the_boundary);
     RUN_TEST(a_pattern_that_matches_nothing_is_told);
     RUN_TEST(gradients_that_vanish_unscaled_are_told);
+    RUN_TEST(a_layer_near_the_end_of_fp16_is_told);
+    RUN_TEST(steps_of_casts_are_told);
     RUN_TEST(it_describes_itself_in_json);
     RUN_TEST(a_boundary_where_nothing_happens_costs_next_to_nothing);
     return test_end();

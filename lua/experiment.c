@@ -107,6 +107,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                        .weights = options->weights};
     Training training = {&session, options};
     run->is_silent = options->resume != NULL;
+    run->checkpointer = (RunCheckpointer){&session, bind_want_checkpoint};
     LuaVmOptions vm_options = {.memory_limit = options->memory_limit,
                                .trust = options->trust,
                                .traceback = options->traceback,
@@ -136,6 +137,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
         run->samples = (uint64_t)run->step * session.samples_a_step;
     run_finish(run, done ? NULL : error);
     session.finished = true;
+    run->checkpointer = (RunCheckpointer){NULL, NULL};
     lua_vm_free(vm);
     bind_release_unclaimed(&session);
     inventory_clear(&session.inventory);

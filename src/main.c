@@ -10,6 +10,17 @@ static const Command commands[] = {
      "Without --precision the experiment's own holds, else auto: fp16 where the device gains from\n"
      "it, else bf16, else fp32.",
      1, 1, command_run},
+    {"resume", FOR_RESUME, "RUN", "goes on with a run from its last checkpoint",
+     "The script is gone through again without computing, up to the checkpoint; from there on\n"
+     "training is bit for bit what it would have been, on the same device and threads. The "
+     "options\n"
+     "are those that the run began with. Refused while the run is in progress.",
+     1, 1, command_resume},
+    {"fork", FOR_FORK, "RUN", "a new run that goes on from a step of another, with other options",
+     "Options beat those of the parent. Where no checkpoint lies at the step, the parent is "
+     "trained\n"
+     "again, unrecorded, from the one before it up to there.",
+     1, 1, command_fork},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
      "FILTER: words in the name, experiment or tag, and fields: status:failed precision:fp16\n"
      "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.",

@@ -105,8 +105,9 @@ bool bind_is_replaying(const Session *session);
 // remembered otherwise.
 bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size);
 void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t size);
-// Takes a checkpoint at the next boundary.
-void bind_want_checkpoint(Session *session, const char *why);
+// Takes a checkpoint at the next boundary: a RunCheckpointer's function, of a Session.
+bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer, size_t size,
+                          Error *error);
 // The tensors that Lua holds, the oldest first; the caller frees the array.
 bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error *error) MUST_CHECK;
 // The script has ended, well or not: what is due at the last boundary.

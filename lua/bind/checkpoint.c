@@ -5,9 +5,14 @@
 // is told, and what the script reads of the device comes from the journal.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernel/replay.h"
 #include "lua/bind/bind.h"
+
+static bool keeps(const Session *session) {
+    return session->keeping.folder || session->run->recorder;
+}
 
 bool bind_is_replaying(const Session *session) {
     return session->resume != NULL;
@@ -27,7 +32,7 @@ bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size) {
 
 void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t size) {
     Session *session = session_of(L);
-    if (session->keeping.folder)
+    if (keeps(session))
         journal_add(&session->inventory.journal, kind, values, size);
 }
 
@@ -43,27 +48,33 @@ static CheckpointExtra extra_of(const Session *session, bool at_end) {
 
 static bool save(Session *session, const char *why, bool at_end, Error *error) {
     Run *run = session->run;
-    char path[1024];
+    char folder[1024], path[1100];
     CheckpointFile file = {.why = why};
     Inventory *inventory = &session->inventory;
-    if (!checkpoint_path(session->keeping.folder, run->step, path, sizeof path, error) ||
-        !bind_list_live(session, &inventory->live, &inventory->live_count, error))
+    snprintf(folder, sizeof folder, "%s", session->keeping.folder ? session->keeping.folder : "");
+    if ((!session->keeping.folder && !checkpoint_folder(run, folder, sizeof folder, error)) ||
+        !checkpoint_path(folder, run->step, path, sizeof path, error) ||
+        (!at_end && // a script that is over needs nothing that it held
+         !bind_list_live(session, &inventory->live, &inventory->live_count, error)))
         return false;
     CheckpointExtra extra = extra_of(session, at_end);
     bool done = checkpoint_save(run, inventory, &extra, path, &file, error);
     free(inventory->live);
     inventory->live = NULL;
     inventory->live_count = 0;
+    if (done && !session->keeping.folder)
+        done = checkpoint_record(run, &file, error);
     if (done && session->keeping.kept)
         session->keeping.kept(session->keeping.context, run, &file);
     return done;
 }
 
 // A checkpoint that cannot be kept is told of; training goes on.
-static void take(lua_State *L, Session *session, const char *why, bool at_end) {
+static void take(Session *session, const char *why, bool at_end) {
     Error error = {0};
     session->checkpoint_why = NULL;
-    lua_gc(L, LUA_GCCOLLECT); // so that what nobody can reach any more is not written
+    if (session->kept_step == session->run->step) // it is there already
+        return;
     if (save(session, why, at_end, &error)) {
         session->kept_step = session->run->step;
         return;
@@ -74,27 +85,29 @@ static void take(lua_State *L, Session *session, const char *why, bool at_end) {
     run_event(session->run, text);
 }
 
-void bind_want_checkpoint(Session *session, const char *why) {
-    if (session->resume)
-        return;
-    if (!session->keeping.folder) {
-        run_event(session->run, "a checkpoint was asked for; this run keeps none");
-        return;
-    }
+// An order, or run:checkpoint(): due before the next engine work.
+bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer, size_t size,
+                          Error *error) {
+    Session *session = context;
+    if (!keeps(session))
+        return error_fail(error, ERROR_FAILED, "this run keeps no checkpoints");
     session->checkpoint_why = why;
     session->at_boundary = true;
+    snprintf(answer, size, "the checkpoint of step %lld is kept before the next one begins",
+             (long long)run->step);
+    return true;
 }
 
 // ---- the end of a replay ------------------------------------------------------------------------
 
-static bool restore(Session *session, Error *error) {
+static bool restore(Session *session, bool at_end, Error *error) {
     Checkpoint *resume = session->resume;
     Inventory *inventory = &session->inventory;
     if (session->engine->device->replay)
         device_end_replay(session->engine->device);
     if (!bind_list_live(session, &inventory->live, &inventory->live_count, error))
         return false;
-    CheckpointExtra extra = extra_of(session, false);
+    CheckpointExtra extra = extra_of(session, at_end);
     bool done = checkpoint_restore(resume, session->run, inventory, &extra, error);
     free(inventory->live);
     inventory->live = NULL;
@@ -113,10 +126,13 @@ void bind_boundary(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     session->at_boundary = false;
-    if (session->resume && !restore(session, &error))
+    // What nobody can reach any more is not written, and not asked for when it is read.
+    if (session->resume || session->checkpoint_why)
+        lua_gc(L, LUA_GCCOLLECT);
+    if (session->resume && !restore(session, false, &error))
         bind_raise(L, &error);
     if (session->checkpoint_why)
-        take(L, session, session->checkpoint_why, false);
+        take(session, session->checkpoint_why, false);
     if (session->stops)
         lua_vm_interrupt(session->vm, "the run is to end here");
     lua_vm_check(L);
@@ -172,9 +188,11 @@ int bind_end_step(lua_State *L) {
     session->engine->device->late = true;
     if (!done)
         return bind_raise(L, &error);
-    const char *why = session->keeping.folder ? reason_to_keep(session, stop) : NULL;
+    const char *why = keeps(session) ? reason_to_keep(session, stop) : NULL;
     if (why)
         session->checkpoint_why = why;
+    if (why && strcmp(why, "end") == 0) // the script may end before the next engine work:
+        lua_gc(L, LUA_GCCOLLECT);       // what it leaves is then taken as it lies there
     session->stops = stop;
     session->at_boundary = session->checkpoint_why || stop;
     return 0;
@@ -182,13 +200,12 @@ int bind_end_step(lua_State *L) {
 
 // The script is over.
 bool bind_end_script(Session *session, bool done, Error *error) {
-    lua_State *L = lua_vm_state(session->vm);
     Run *run = session->run;
     if (session->resume) {
         bool there =
             done && error->code == ERROR_NONE && run->step == checkpoint_step(session->resume);
         if (there)
-            return restore(session, error);
+            return restore(session, true, error);
         if (session->engine->device->replay)
             device_end_replay(session->engine->device);
         checkpoint_restore_counters(session->resume, run);
@@ -203,8 +220,8 @@ bool bind_end_script(Session *session, bool done, Error *error) {
                            "with --weights-only"));
     }
     if (session->checkpoint_why)
-        take(L, session, session->checkpoint_why, false);
-    else if (done && session->keeping.folder && run->step > session->kept_step)
-        take(L, session, "end", true);
+        take(session, session->checkpoint_why, false);
+    else if (done && keeps(session) && run->step > session->kept_step)
+        take(session, "end", true);
     return done;
 }

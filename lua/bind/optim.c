@@ -201,7 +201,7 @@ static int optimizer_lr(lua_State *L) {
     double rate = optimizer_rate(optimizer), before;
     if (!bind_recall(L, JOURNAL_RATE, &before, sizeof before))
         bind_remember(L, JOURNAL_RATE, &rate, sizeof rate);
-    else if (!checkpoint_has_own_settings(session_of(L)->resume, session_of(L)->run))
+    else if (!checkpoint_has_own_settings(session_of(L)->resume))
         rate = before; // an order may have changed it
     lua_pushnumber(L, rate);
     return 1;

@@ -220,7 +220,12 @@ static int run_event_call(lua_State *L) {
 }
 
 static int run_checkpoint_call(lua_State *L) {
-    bind_want_checkpoint(session_of(L), "asked");
+    Error error = {0};
+    char answer[128];
+    Session *session = session_of(L);
+    if (!bind_is_replaying(session) &&
+        !bind_want_checkpoint(session, session->run, "asked", answer, sizeof answer, &error))
+        run_event(session->run, error.text);
     return 0;
 }
 

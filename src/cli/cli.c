@@ -134,6 +134,18 @@ static void keep_typed(Cli *cli, const Given *given) {
     snprintf(typed->value, sizeof typed->value, "%s", given->value ? given->value : "");
 }
 
+bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) {
+    if (cli->run.typed_count == CLI_MAX_TEXTS)
+        return error_fail(error, ERROR_USAGE, "more than %d options", CLI_MAX_TEXTS);
+    for (const Option *option = option_table; option->name; option++)
+        if (strcmp(option->name, name) == 0) {
+            const Given given = {option, value};
+            keep_typed(cli, &given);
+            return option->set(cli, option, cli->typed[cli->run.typed_count - 1].value, error);
+        }
+    return true; // of another version: it knows none
+}
+
 static bool apply(const Parse *parse) {
     Cli *cli = parse->cli;
     for (int i = 0; i < parse->given_count; i++) {

@@ -29,6 +29,8 @@ enum {
     FOR_EXPORT = 1 << 11,
     FOR_GC = 1 << 12,
     FOR_MATRIX = 1 << 13,
+    FOR_RESUME = 1 << 14,
+    FOR_FORK = 1 << 15,
     FOR_ALL = ~0,
 };
 
@@ -74,6 +76,9 @@ struct Cli {
     int64_t limit, seeds, workers;      // 0: not given
     bool dry_run;
     bool no_history, json, quiet, trust, help, version;
+    int64_t checkpoint_every, at; // steps; 0: not given
+    bool weights_only;
+    const char *weights; // NULL: those that the script makes
     ColorChoice color;
 
     char *texts[CLI_MAX_TEXTS]; // pieces of arguments, freed at the end
@@ -85,6 +90,8 @@ int cli_main(const Command *commands, int argc, char **argv);
 
 // Parses into cli, which is zeroed but for `commands`.
 bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
+// Sets an option as if it had been typed, and keeps it with the run's. Both texts are copied.
+bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) MUST_CHECK;
 // "mpbench: text" on standard error, sanitised.
 void cli_print_error(const Error *error);
 // Prints text from outside, sanitised, without a line end.
@@ -100,6 +107,8 @@ void cli_limit_spinning(char **arguments);
 
 bool command_home(Cli *cli, Error *error);
 bool command_run(Cli *cli, Error *error);
+bool command_resume(Cli *cli, Error *error);
+bool command_fork(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
 bool command_ctl(Cli *cli, Error *error);

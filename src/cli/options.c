@@ -243,29 +243,21 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
     return true;
 }
 
-static bool refuse_checkpoints(Cli *cli, const Option *option, const char *value, Error *error) {
-    (void)cli, (void)value;
-    return error_fail(error, ERROR_USAGE,
-                      "--%s: checkpoints are kept in the run history, which this version does not "
-                      "have yet; leave the option out",
-                      option->name);
-}
-
 // ---- the table ----------------------------------------------------------------------------------
 
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_MATRIX, "P",
+    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK, "P",
      "auto amp fp32 bf16 fp16 O0..O3 mixed_float16 mixed_bfloat16", set_precision, 0},
-    {"layer", 0, FOR_RUN | FOR_MATRIX, "PATTERN=P",
+    {"layer", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "PATTERN=P",
      "precision of the layers so named; the last match wins", set_layer, 0},
-    {"loss-scale", 0, FOR_RUN | FOR_MATRIX, "S",
+    {"loss-scale", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
-    {"device", 'd', FOR_RUN | FOR_MATRIX, "D", "auto cpu gpu gpu:N ref", set_device, 0},
-    {"set", 0, FOR_RUN | FOR_MATRIX, "KEY=VALUE",
+    {"device", 'd', FOR_RUN | FOR_MATRIX | FOR_FORK, "D", "auto cpu gpu gpu:N ref", set_device, 0},
+    {"set", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
     {"seeds", 0, FOR_MATRIX, "N", "seeds 1 to N of every combination (1)", set_count, FIELD(seeds)},
     {"workers", 0, FOR_MATRIX, "N", "so many runs at once, which share the threads (1)", set_count,
@@ -280,21 +272,35 @@ const Option option_table[] = {
     {"output", 'o', FOR_EXPORT, "FILE", "in place of standard output", set_text, FIELD(output)},
     {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
     {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
-    {"steps", 0, FOR_RUN | FOR_MATRIX, "N", "end after so many steps", set_count, FIELD(run.steps)},
-    {"epochs", 0, FOR_RUN | FOR_MATRIX, "N", "end after so many passes over the data", set_count,
-     FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN | FOR_MATRIX, "N", "of the device (all processors)", set_threads, 0},
-    {"name", 0, FOR_RUN, "S", "of the run", set_text, FIELD(run.name)},
-    {"tag", 0, FOR_RUN | FOR_MATRIX, "S", "of the run, for finding it again", set_text,
+    {"steps", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many steps", set_count,
+     FIELD(run.steps)},
+    {"epochs", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many passes over the data",
+     set_count, FIELD(run.epochs)},
+    {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "of the device (all processors)",
+     set_threads, 0},
+    {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_text, FIELD(run.name)},
+    {"tag", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "of the run, for finding it again", set_text,
      FIELD(run.tag)},
-    {"note", 0, FOR_RUN | FOR_MATRIX, "S", "kept with the run", set_text, FIELD(run.note)},
-    {"checkpoint-every", 0, FOR_RUN, "N", "steps between checkpoints; comes with the run history",
-     refuse_checkpoints, 0},
+    {"note", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "kept with the run", set_text,
+     FIELD(run.note)},
+    {"at", 0, FOR_FORK | FOR_RESUME, "STEP", "from there; without it, from the last checkpoint",
+     set_count, FIELD(at)},
+    {"weights-only", 0, FOR_RESUME, NULL,
+     "start the script afresh, as a new run, with the weights of the checkpoint", set_flag,
+     FIELD(weights_only)},
+    {"weights", 0, FOR_RUN, "FILE", "begin with these weights (safetensors), found by their names",
+     set_text, FIELD(weights)},
+    {"checkpoint-every", 0, FOR_RUN | FOR_FORK, "N",
+     "steps between checkpoints; one is kept at the end and at a stop anyway", set_count,
+     FIELD(checkpoint_every)},
     {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
-    {"json", 0, FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX,
+    {"json", 0,
+     FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX |
+         FOR_RESUME | FOR_FORK,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
-    {"quiet", 0, FOR_RUN | FOR_MATRIX, NULL, "no progress", set_flag, FIELD(quiet)},
-    {"trust", 0, FOR_RUN | FOR_MATRIX, NULL,
+    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL, "no progress", set_flag,
+     FIELD(quiet)},
+    {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
     {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},

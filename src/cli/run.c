@@ -1,4 +1,5 @@
-// `mpbench run`: trains one experiment in the foreground and says what came of it.
+// Trains one experiment in the foreground and says what came of it: `mpbench run`, and what resume
+// and fork share with it.
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include "cli/experiments.h"
 #include "cli/progress.h"
 #include "cli/summary.h"
+#include "cli/training.h"
 #include "lua/experiment.h"
 #include "run/recorder.h"
 
@@ -35,6 +37,7 @@ typedef struct Training {
     const Cli *cli;
     Run *run;
     Recorder *recorder; // NULL: no history
+    const TrainingPlan *plan;
     ProgressView progress;
 } Training;
 
@@ -88,32 +91,58 @@ static void end_stuck(void *context, const Error *error) {
     _exit(done ? 0 : error_exit_status(error->code));
 }
 
-static bool train(Training *training, const char *path, Error *error) {
+// Training again up to a step only serves to get there: it ends with the checkpoint.
+static void end_there(void *context, const Run *run) {
+    Training *training = context;
+    if (run->step == training->plan->until)
+        run_stop(training->run, "there");
+}
+
+static bool train(Training *training, const TrainingPlan *plan, SafeFile *weights, Error *error) {
     Run *run = training->run;
     const Cli *cli = training->cli;
-    LuaRunOptions options = {
-        .trust = cli->trust, .print = print, .stuck = end_stuck, .context = training};
+    LuaRunOptions options = {.trust = cli->trust,
+                             .print = print,
+                             .stuck = end_stuck,
+                             .context = training,
+                             .keeping = {.folder = plan->folder, .every = cli->checkpoint_every},
+                             .resume = plan->resume,
+                             .weights = weights};
+    if (plan->until > 0) {
+        options.print = NULL;
+        options.stuck = NULL;
+        options.keeping.every = 0;
+        run->observer = (RunObserver){.context = training, .step = end_there};
+        return lua_run_experiment(run, plan->path, &options, error);
+    }
     progress_begin(&training->progress, cli->color, cli->quiet);
     run->observer = progress_observer(&training->progress);
     run->recorder = training->recorder;
-    bool done = lua_run_experiment(run, path, &options, error);
+    bool done = lua_run_experiment(run, plan->path, &options, error);
     return report(training, done, error);
+}
+
+bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
+    cli_limit_spinning(cli->arguments);
+    catch_signals();
+    Training training = {.cli = cli, .plan = plan};
+    SafeFile *weights = NULL;
+    bool is_recorded = !cli->no_history && plan->until == 0;
+    bool done = (!cli->weights || (weights = safe_open(cli->weights, error))) &&
+                (!is_recorded || (training.recorder = recorder_new(cli->database, error))) &&
+                (training.run = run_new(&cli->run, error)) &&
+                train(&training, plan, weights, error);
+    if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
+        cli->status = STATUS_OF_SIGNALS + run_stop_requested();
+    recorder_free(training.recorder);
+    run_free(training.run);
+    safe_close(weights);
+    return done;
 }
 
 bool command_run(Cli *cli, Error *error) {
     char path[EXPERIMENT_PATH_SIZE];
     if (!experiment_find(cli->operands[0], path, sizeof path, error))
         return false;
-    cli_limit_spinning(cli->arguments);
-    catch_signals();
-    Training training = {.cli = cli};
-    if (!cli->no_history && !(training.recorder = recorder_new(cli->database, error)))
-        return false;
-    training.run = run_new(&cli->run, error);
-    bool done = training.run && train(&training, path, error);
-    if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
-        cli->status = STATUS_OF_SIGNALS + run_stop_requested();
-    recorder_free(training.recorder);
-    run_free(training.run);
-    return done;
+    return training_run(cli, &(TrainingPlan){.path = path}, error);
 }

@@ -39,16 +39,16 @@ bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extr
 
 // ---- and back -----------------------------------------------------------------------------------
 
-typedef enum RestoreMode {
-    RESTORE_EXACT, // all is to be as it was
-    RESTORE_FORK,  // options may differ: what they decide is theirs
-} RestoreMode;
+typedef struct RestoreOwn { // what a fork was asked for itself: that is not taken from the file
+    bool settings, layers, scale;
+} RestoreOwn;
 
 typedef struct Checkpoint Checkpoint;
 
 // Opens one for resuming: refused, with the way out, where it lacks what that takes. `hash`, which
-// may be NULL, is what the file's checksum must be.
-Checkpoint *checkpoint_open(const char *path, const char *hash, RestoreMode mode, Error *error);
+// may be NULL, is what the file's checksum must be; `own` is NULL where all is to be as it was.
+Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn *own,
+                            Error *error);
 void checkpoint_close(Checkpoint *checkpoint); // NULL is fine
 int64_t checkpoint_step(const Checkpoint *checkpoint);
 bool checkpoint_is_at_end(const Checkpoint *checkpoint);
@@ -57,10 +57,17 @@ bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *er
 // The replay has come to where the checkpoint was taken and the device computes again.
 bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
                         const CheckpointExtra *extra, Error *error) MUST_CHECK;
-// Whether a fork sets parameters of its own: what they decide is then not taken from the file.
-bool checkpoint_has_own_settings(const Checkpoint *checkpoint, const Run *run);
+// Whether a fork sets parameters of its own.
+bool checkpoint_has_own_settings(const Checkpoint *checkpoint);
 // The counters alone: of a run that ends while it still replays.
 void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run);
+
+// ---- in the history -----------------------------------------------------------------------------
+
+// Where those of a recorded run lie.
+bool checkpoint_folder(Run *run, char *folder, size_t size, Error *error) MUST_CHECK;
+// Adds the row of a file in that folder, and takes older periodic ones away.
+bool checkpoint_record(Run *run, const CheckpointFile *file, Error *error) MUST_CHECK;
 
 // ---- weights alone ------------------------------------------------------------------------------
 

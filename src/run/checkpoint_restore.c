@@ -12,7 +12,8 @@
 
 struct Checkpoint {
     SafeFile *file;
-    RestoreMode mode;
+    RestoreOwn own;
+    bool exact; // all is to be as it was
     int64_t step;
     bool at_end;
 };
@@ -77,13 +78,16 @@ static bool check_contents(Checkpoint *checkpoint, const char *path, Error *erro
            error_fail(error, ERROR_FAILED, "%.250s: its step is not a positive number", path);
 }
 
-Checkpoint *checkpoint_open(const char *path, const char *hash, RestoreMode mode, Error *error) {
+Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn *own,
+                            Error *error) {
     Checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
     if (!checkpoint) {
         error_fail(error, ERROR_MEMORY, "no memory to open a checkpoint");
         return NULL;
     }
-    checkpoint->mode = mode;
+    checkpoint->exact = own == NULL;
+    if (own)
+        checkpoint->own = *own;
     checkpoint->file = safe_open(path, error);
     if (checkpoint->file && check_hash(checkpoint->file, path, hash, error) &&
         check_contents(checkpoint, path, error))
@@ -177,7 +181,7 @@ static bool check_model(const Checkpoint *checkpoint, const PieceList *list, Err
         const SafeEntry *entry = safe_header_find(header, piece->name);
         if (piece->role != PIECE_WEIGHT)
             continue;
-        bool exact = checkpoint->mode == RESTORE_EXACT;
+        bool exact = checkpoint->exact;
         if (!entry)
             differ(&differences, "missing in the file:", piece->name);
         else if (!piece_fits(piece, entry) || (exact && entry->type != piece->type))
@@ -258,7 +262,7 @@ static int numbers_of(const char *text, double *numbers, int count) {
 static bool is_overruled(const Checkpoint *checkpoint, const Inventory *inventory,
                          const Piece *piece) {
     const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
-    if (checkpoint->mode == RESTORE_EXACT)
+    if (!checkpoint->own.scale)
         return false;
     for (int i = 0; i < scalers->count; i++) {
         char key[32], text[256];
@@ -275,7 +279,7 @@ static bool is_overruled(const Checkpoint *checkpoint, const Inventory *inventor
 // The rule of a scale, which an order may have changed.
 static bool restore_rules(const Checkpoint *checkpoint, const Inventory *inventory, Error *error) {
     const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
-    for (int i = 0; i < scalers->count && checkpoint->mode == RESTORE_EXACT; i++) {
+    for (int i = 0; i < scalers->count && !checkpoint->own.scale; i++) {
         char key[32], text[256];
         snprintf(key, sizeof key, "scaler%d.rule", i);
         const char *saved = checkpoint_note(checkpoint, key);
@@ -317,15 +321,14 @@ static bool fill(const Checkpoint *checkpoint, const PieceList *list, const Inve
     return true;
 }
 
-bool checkpoint_has_own_settings(const Checkpoint *checkpoint, const Run *run) {
-    return checkpoint->mode == RESTORE_FORK && run->options->setting_count > 0;
+bool checkpoint_has_own_settings(const Checkpoint *checkpoint) {
+    return checkpoint->own.settings;
 }
 
 // The base rate, which an order may have changed from outside; a fork's --set is the fork's own.
-static bool restore_rates(const Checkpoint *checkpoint, const Run *run, const Inventory *inventory,
-                          Error *error) {
+static bool restore_rates(const Checkpoint *checkpoint, const Inventory *inventory, Error *error) {
     const MemberList *optimizers = &inventory->lists[MEMBER_OPTIMIZER];
-    if (checkpoint_has_own_settings(checkpoint, run))
+    if (checkpoint_has_own_settings(checkpoint))
         return true;
     for (int i = 0; i < optimizers->count; i++) {
         char name[32];
@@ -344,11 +347,8 @@ static bool restore_rates(const Checkpoint *checkpoint, const Run *run, const In
 // Layers as they were set while the run went on; of a fork that sets some itself, they stay its
 // own.
 static bool restore_layers(const Checkpoint *checkpoint, Run *run, Error *error) {
-    const RunOptions *options = run->options;
     Policy *policy = run->engine->policy;
-    const char *precision = checkpoint_note(checkpoint, "precision");
-    bool same = precision && strcmp(precision, run->precision) == 0;
-    if (checkpoint->mode == RESTORE_FORK && (options->layer_count > 0 || !same))
+    if (checkpoint->own.layers)
         return true;
     for (int i = 1; i < policy_layer_count(policy); i++) {
         char key[32 + RUN_NAME_SIZE];
@@ -445,13 +445,15 @@ static void restore_watched(Run *run) {
 bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
                         const CheckpointExtra *extra, Error *error) {
     PieceList list;
-    if (!check_positions(checkpoint, run, inventory, extra, error) ||
-        !pieces_collect(&list, run, inventory, false, error))
+    if (!pieces_collect(&list, run, inventory, false, error))
         return false;
+    // At the end of a script nothing is trained any more, and what trained may be gone.
     bool done =
-        check_model(checkpoint, &list, error) && check_state(checkpoint, &list, error) &&
+        check_model(checkpoint, &list, error) &&
+        (extra->at_end || check_state(checkpoint, &list, error)) &&
+        check_positions(checkpoint, run, inventory, extra, error) &&
         restore_rules(checkpoint, inventory, error) && fill(checkpoint, &list, inventory, error) &&
-        restore_rates(checkpoint, run, inventory, error) && restore_layers(checkpoint, run, error);
+        restore_rates(checkpoint, inventory, error) && restore_layers(checkpoint, run, error);
     pieces_clear(&list);
     if (!done)
         return false;

@@ -346,9 +346,10 @@ static void poll_orders(RecorderWriter *writer, double now) {
 static void work_off_job(RecorderWriter *writer) {
     Recorder *recorder = writer->recorder;
     pthread_mutex_lock(&recorder->lock);
-    RecorderJob *job = recorder->job;
+    // One that is done may go with its caller's stack as soon as the lock is free.
+    RecorderJob *job = recorder->job && !recorder->job->is_done ? recorder->job : NULL;
     pthread_mutex_unlock(&recorder->lock);
-    if (!job || job->is_done)
+    if (!job)
         return;
     bool done = job->work(recorder->store, job->context, &job->error);
     if (!done && job->error.code == ERROR_BUSY)

@@ -173,8 +173,8 @@ run run "$tiny" more
 expect_usage_error "one argument too many"
 run formats --steps 3
 expect_usage_error "has no option --steps"
-run run "$tiny" --checkpoint-every 5
-expect_usage_error "checkpoint"
+run run "$tiny" --checkpoint-every 0.5
+expect_usage_error "checkpoint-every"
 run run "$folder/none.lua"
 expect_usage_error "no such file"
 run run "$folder"

@@ -236,8 +236,8 @@ expect_error 2 "did you mean csv"
 run export 1 -o "$folder/nowhere/x.csv"
 expect_error 1 "nowhere"
 run export 1 --format safetensors -o "$folder/w.safetensors"
-expect_error 1 "has no checkpoint"
-[ ! -e "$folder/w.safetensors" ] || fail "an empty file was left"
+expect_status 0
+[ -s "$folder/w.safetensors" ] || fail "no weights came out"
 end
 
 # ---- notes, and strings from outside ----------------------------------------------------------------

@@ -182,8 +182,9 @@ static void check_script(const char *name, const char *script, const char *setti
         train(&first);
         CHECK_MESSAGE(first.done && first.step == at && first.kept == 1, "%s: stopped at %lld: %s",
                       what, (long long)first.step, first.error.text);
-        second.resume = checkpoint_open(file_of("parts", at), NULL,
-                                        i % 2 ? RESTORE_FORK : RESTORE_EXACT, &second.error);
+        second.resume =
+            checkpoint_open(file_of("parts", at), NULL,
+                            i % 2 ? &(RestoreOwn){false, false, false} : NULL, &second.error);
         CHECK_MESSAGE(second.resume, "%s: %s", what, second.error.text);
         if (!second.resume)
             return;

@@ -1,0 +1,129 @@
+#!/bin/sh
+# resume and fork as people type them: a run that was stopped or killed goes on, a fork begins where
+# it was asked to, and what cannot go on says why.
+# shellcheck disable=SC2154
+mpbench=${MPBENCH:?the program to test}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+export MPBENCH_DB="$folder/history.db"
+unset MPBENCH_COLOR
+failed=0
+why=
+
+begin() { name=$1 why=; }
+fail() { [ -n "$why" ] || why=$1; }
+end() {
+    if [ -n "$why" ]; then
+        echo "not ok $name: $why"
+        failed=1
+    else
+        echo "ok $name"
+    fi
+}
+run() {
+    "$mpbench" "$@" --quiet >"$folder/out" 2>"$folder/err"
+    status=$?
+}
+expect_status() { [ "$status" -eq "$1" ] || fail "status $status, not $1: $(head -c 300 "$folder/err")"; }
+expect_error() {
+    expect_status "$1"
+    grep -q -e "$2" "$folder/err" || fail "no \"$2\" in: $(head -c 300 "$folder/err")"
+}
+# What a run's JSON says under a name.
+says() { "$mpbench" show "$1" --json | tr ',{' '\n\n' | sed -n "s/^\"$2\"://p" | head -n 1; }
+
+cat >"$folder/long.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "long", params = { steps = 400, lr = 1e-2, rest = 0 }, run = function(run)
+    local p = run.params
+    local net = run:model(nn.Sequential { nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 1) })
+    local opt = mp.optim.Adam(net:parameters(), { lr = p.lr })
+    local scaler = run:scaler()
+    local w = mp.randn(8, 1)
+    for step = 1, p.steps do
+        local x = mp.randn(16, 8)
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.mse(net(x), x:matmul(w)) end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+        for _ = 1, p.rest do math.sqrt(2) end
+        if step == 120 then run:checkpoint() end
+    end
+end }
+LUA
+
+begin "a fork with the parent's options ends as the parent did"
+run run "$folder/long.lua" --threads 1 -p fp16 --checkpoint-every 100
+expect_status 0
+run fork 1 --at 300
+expect_status 0
+run fork 1 --at 37
+expect_status 0
+for id in 2 3; do
+    [ "$(says $id last)" = "$(says 1 last)" ] || fail "run $id: $(says $id last), not $(says 1 last)"
+    [ "$(says $id steps)" = 400 ] || fail "run $id has $(says $id steps) steps"
+done
+end
+
+begin "a fork takes other options"
+run fork 1 --at 300 -p bf16 --set lr=1e-3 --loss-scale 8
+expect_status 0
+[ "$(says 4 precision)" = '"bf16"' ] || fail "precision $(says 4 precision)"
+[ "$(says 4 last)" != "$(says 1 last)" ] || fail "nothing changed"
+run fork 1 --at 4000
+expect_error 2 "ends before that step"
+end
+
+begin "a run that was killed is resumed and ends as if it had not been"
+"$mpbench" run "$folder/long.lua" --threads 1 -p fp16 --checkpoint-every 100 --set rest=30000 \
+    --quiet >"$folder/out" 2>&1 &
+worker=$!
+waited=0
+while [ ! -e "$folder/checkpoints/5/step-200.safetensors" ] && [ "$waited" -lt 200 ]; do
+    sleep 0.05
+    waited=$((waited + 1))
+done
+run resume 5
+expect_error 1 "in progress"
+kill -9 "$worker"
+wait "$worker" 2>/dev/null
+sleep 0.2
+run resume 5
+expect_status 0
+[ "$(says 5 last)" = "$(says 1 last)" ] || fail "loss $(says 5 last), not $(says 1 last)"
+[ "$(says 5 status)" = '"finished"' ] || fail "status $(says 5 status)"
+[ "$(says 5 applied)" = "$(says 1 applied)" ] || fail "applied $(says 5 applied)"
+end
+
+begin "one flipped bit is seen, and the checkpoint before it offered"
+file=$folder/checkpoints/1/step-400.safetensors
+size=$(wc -c <"$file")
+printf '\377' | dd of="$file" bs=1 seek=$((size - 40)) conv=notrunc 2>/dev/null
+run fork 1
+expect_error 1 "checksum.*--at 300"
+run fork 1 --at 300
+expect_status 0
+end
+
+begin "a script that has changed is told, and one that goes another way refused"
+sed -i 's/Dropout(0.2)/Dropout(0.2), nn.ReLU(), nn.Linear(16, 16)/' "$folder/long.lua"
+run fork 1 --at 300
+expect_error 1 "has changed since"
+grep -q "another model.*missing in the file: weight/linear3.weight" "$folder/err" ||
+    fail "$(head -c 400 "$folder/err")"
+end
+
+begin "weights are found by their names, and a missing one is refused"
+run run "$folder/long.lua" --weights "$folder/checkpoints/1/step-300.safetensors"
+expect_error 1 "missing in the file: linear3.weight"
+sed -i 's/, nn.ReLU(), nn.Linear(16, 16)//' "$folder/long.lua"
+run run "$folder/long.lua" --weights "$folder/checkpoints/1/step-300.safetensors" --set lr=0 --steps 1
+expect_status 0
+run resume 5 --weights-only
+expect_status 0
+end
+
+exit "$failed"

@@ -10,7 +10,7 @@
 #include "cli/history.h"
 #include "cli/table.h"
 
-enum { CURVE_COLUMNS = 64, CURVE_ROWS = 4, MOST_CURVES = 8 };
+enum { CURVE_COLUMNS = 64, CURVE_ROWS = 4, MOST_CURVES = 8, GROUPS_A_TABLE = 5 };
 
 typedef struct Page {
     const Comparison *comparison;
@@ -133,28 +133,36 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
 
 // ---- what differs -------------------------------------------------------------------------------
 
-static bool print_differences(const Page *page, Error *error) {
+// The groups from..to-1; many groups are told in several tables.
+static bool print_differences_of(const Page *page, int from, int to, Error *error) {
     const Comparison *comparison = page->comparison;
-    enum { MOST = 9 };
-    TableColumn columns[MOST] = {{"differs", false, 0, 24}};
-    int shown = comparison->group_count < MOST - 1 ? comparison->group_count : MOST - 1;
-    if (comparison->difference_count == 0)
-        return true;
-    for (int g = 0; g < shown; g++)
-        columns[1 + g] = (TableColumn){comparison->groups[g].label, false, 0, 40};
-    Table *table = table_new(columns, 1 + shown);
+    TableColumn columns[1 + GROUPS_A_TABLE] = {{"differs", false, 0, 24}};
+    for (int g = from; g < to; g++)
+        columns[1 + g - from] = (TableColumn){comparison->groups[g].label, false, 0, 40};
+    Table *table = table_new(columns, 1 + to - from);
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the comparison");
     for (int i = 0; i < comparison->difference_count; i++) {
         const CompareDifference *difference = &comparison->differences[i];
         table_put(table, difference->name, "");
-        for (int g = 0; g < shown; g++)
+        for (int g = from; g < to; g++)
             table_put(table, difference->values[g][0] ? difference->values[g] : NULL, "");
     }
     putchar('\n');
     bool done = table_print(table, stdout, page->width, page->dim, page->plain, error);
     table_free(table);
     return done;
+}
+
+static bool print_differences(const Page *page, Error *error) {
+    int groups = page->comparison->group_count;
+    for (int from = 0; from < groups && page->comparison->difference_count > 0;
+         from += GROUPS_A_TABLE) {
+        int to = from + GROUPS_A_TABLE < groups ? from + GROUPS_A_TABLE : groups;
+        if (!print_differences_of(page, from, to, error))
+            return false;
+    }
+    return true;
 }
 
 static void print_divergence(const Page *page, const CompareSide *side) {
@@ -249,6 +257,8 @@ static bool print_curves(const Page *page, Error *error) {
                  text_number(number, last, 6));
         printf("%*s0%*s\n", CURVE_LABEL_COLUMNS, "", frame.columns - 1, text);
     }
+    if (done && last > 0 && groups > MOST_CURVES)
+        printf("(the curves of %d more are left out)\n", groups - MOST_CURVES);
     free(values);
     free(rows);
     return done;

@@ -135,6 +135,8 @@ static bool compare_cells(const Cli *cli, Store *store, const Matrix *matrix, Er
         if (matrix->cells[i].run > 0)
             runs[count++] = matrix->cells[i].run;
     if (count < 2) {
+        if (cli->json)
+            puts("null");
         if (!cli->quiet)
             fprintf(stderr, "matrix: %d run%s finished: nothing to compare\n", count,
                     count == 1 ? "" : "s");

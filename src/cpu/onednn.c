@@ -2,6 +2,7 @@
 
 #include <dnnl.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -378,4 +379,10 @@ bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *wor
                               "convolution: oneDNN failed; its version is %d.%d, at least 2.6 is "
                               "wanted",
                               dnnl_version()->major, dnnl_version()->minor);
+}
+
+void onednn_name(char *name, size_t name_size, char *version, size_t version_size) {
+    const dnnl_version_t *own = dnnl_version();
+    snprintf(name, name_size, "oneDNN");
+    snprintf(version, version_size, "%d.%d.%d", own->major, own->minor, own->patch);
 }

@@ -21,5 +21,7 @@ size_t onednn_conv_workspace(const OneDnnConv *conv);
 bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
                      Error *error);
 
+// "oneDNN" and its version.
+void onednn_name(char *name, size_t name_size, char *version, size_t version_size);
 // Whether the library computes bf16 with instructions of its own on this processor.
 bool onednn_has_bf16(void);

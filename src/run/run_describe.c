@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "kernel/allocator.h"
 #include "run/run_private.h"
+#include "store/store.h"
 
 int64_t run_wall_ms(void) {
     struct timespec now;
@@ -41,6 +42,13 @@ void run_look_around(Run *run) {
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);
     run_add_fact(run, "compiler", __VERSION__);
+    if (run->device->backend->library) {
+        char library[RECORD_NAME_SIZE], name[RECORD_NAME_SIZE + 16];
+        run->device->backend->library(library, sizeof library, text, sizeof text);
+        snprintf(name, sizeof name, "library.%s", library);
+        run_add_fact(run, name, text);
+    }
+    run_add_fact(run, "library.SQLite", store_library());
 }
 
 static void describe_loss(const Run *run, RunRecord *record) {

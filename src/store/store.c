@@ -87,6 +87,10 @@ const char *const *store_schema(void) {
     return schema_statements;
 }
 
+const char *store_library(void) {
+    return sqlite3_libversion();
+}
+
 const char *store_journal_mode(const Store *store) {
     return store->journal;
 }

@@ -60,4 +60,5 @@ enum { STORE_SCHEMA_VERSION = 1 };
 // The schema, a statement each, ended by NULL, for docs/history.md: tables, columns with their
 // comments, views.
 const char *const *store_schema(void);
+const char *store_library(void);                    // the version of SQLite
 const char *store_journal_mode(const Store *store); // "wal" or "truncate": journal.c decides

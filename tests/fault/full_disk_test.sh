@@ -1,0 +1,114 @@
+#!/bin/sh
+# A full disk pauses training, and nothing is lost once there is room. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+here=$(dirname "$0")
+folder=$(mktemp -d)
+export MPBENCH_DB="$folder/history.db" FULL_DISK="$folder/full"
+worker=
+trap '[ -z "$worker" ] || kill -9 "$worker" 2>/dev/null; rm -rf "$folder"' EXIT
+failures=0
+
+fail() {
+    [ -n "$why" ] || why=$1
+}
+begin() {
+    name=$1
+    why=
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+
+cat >"$folder/tiny.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "tiny",
+    run = function(run)
+        local net = run:model(mp.nn.Linear(8, 4):named "head")
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        local scaler = run:scaler()
+        local x, y = mp.randn(16, 8), mp.randint(4, 16)
+        while true do
+            opt:zero_grad()
+            local loss = mp.fn.cross_entropy(net(x), y)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+
+if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan ||
+    ! "${CC:-gcc}" -shared -fPIC -O1 -o "$folder/full_disk.so" "$here/full_disk.c" 2>"$folder/err"; then
+    echo "skip a full disk pauses training: nothing can be loaded into this build"
+    exit 0
+fi
+
+start() {
+    LD_PRELOAD="$folder/full_disk.so" "$mpbench" run "$folder/tiny.lua" --name "$1" --threads 1 --json \
+        >"$folder/$1.json" 2>"$folder/$1.err" &
+    worker=$!
+}
+steps() {
+    "$mpbench" show "$1" --json 2>/dev/null | sed -n 's/.*"steps":\([0-9]*\).*/\1/p'
+}
+# wait_for FILE TEXT
+wait_for() {
+    tries=200
+    until grep -q -e "$2" "$1"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { fail "$1 lacks \"$2\" after 10 s: $(tail -n 2 "$1")"; return 1; }
+        sleep 0.05
+    done
+}
+wait_for_more() {
+    tries=200
+    until now=$(steps "$1") && [ "${now:-0}" -gt "$2" ]; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || { fail "$1 does not go on after step $2"; return 1; }
+        sleep 0.05
+    done
+}
+
+begin "a full disk pauses training until there is room"
+start patient
+wait_for_more patient 0
+: >"$FULL_DISK"
+wait_for "$folder/patient.err" 'the disk of the history is full: training waits'
+before=$(steps patient)
+sleep 1
+[ "$(steps patient)" = "$before" ] || fail "steps were written to a full disk"
+rm "$FULL_DISK"
+wait_for "$folder/patient.err" 'the history has room again'
+wait_for_more patient "$before"
+kill "$worker"
+wait "$worker"
+status=$?
+[ "$status" -eq 143 ] || fail "exit status $status instead of 143"
+made=$(sed -n 's/.*"steps":\([0-9]*\).*/\1/p' "$folder/patient.json")
+[ "$(steps patient)" = "$made" ] || fail "$made steps were made, $(steps patient) are in the history"
+end
+
+begin "a run that waits for room ends when it is told to, and says what is lost"
+start hasty
+wait_for_more hasty 0
+: >"$FULL_DISK"
+wait_for "$folder/hasty.err" 'training waits'
+kill "$worker"
+wait "$worker"
+status=$?
+[ "$status" -eq 4 ] || fail "exit status $status instead of 4"
+grep -q 'not all of run hasty is in the history' "$folder/hasty.err" || fail "$(tail -n 1 "$folder/hasty.err")"
+rm "$FULL_DISK"
+[ "$("$mpbench" show hasty --json | sed -n 's/.*"status":"\([a-z]*\)".*/\1/p')" = dead ] || fail "it is not shown as dead"
+end
+worker=
+exit "$failures"

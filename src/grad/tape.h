@@ -57,7 +57,7 @@ struct GradNode {
     uint64_t saved_version[GRAD_MAX_SAVED];
     Tensor *arrived[OP_MAX_OUTPUTS]; // during the walk back
     bool queued, spent;
-    bool visited; // by a walk that lists what graphs hold
+    bool visited;   // by a walk that lists what graphs hold
     GradNode *next; // on lists of the tape
 };
 

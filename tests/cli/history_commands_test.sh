@@ -342,6 +342,8 @@ plant_checkpoint() { # STEP SEGMENT TEXT
 }
 
 if command -v sqlite3 >/dev/null 2>&1; then
+    sqlite3 "$MPBENCH_DB" "DELETE FROM checkpoints" # those that the runs kept at their ends
+    rm -rf "$folder/checkpoints"
     begin "export copies the newest checkpoint, once its checksum is right"
     plant_checkpoint 10 0 "older weights"
     plant_checkpoint 20 0 "newer weights"

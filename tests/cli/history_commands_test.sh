@@ -342,35 +342,33 @@ plant_checkpoint() { # STEP SEGMENT TEXT
 }
 
 if command -v sqlite3 >/dev/null 2>&1; then
-    sqlite3 "$MPBENCH_DB" "DELETE FROM checkpoints" # those that the runs kept at their ends
-    rm -rf "$folder/checkpoints"
     begin "export copies the newest checkpoint, once its checksum is right"
-    plant_checkpoint 10 0 "older weights"
-    plant_checkpoint 20 0 "newer weights"
+    plant_checkpoint 70 0 "older weights"
+    plant_checkpoint 80 0 "newer weights"
     run export 1 --format safetensors -o "$folder/w.safetensors"
     expect_status 0
     [ "$(cat "$folder/w.safetensors")" = "newer weights" ] || fail "another file was copied"
     run show 1
     expect_out '^Checkpoints'
-    expect_out '20 .*1/20.safetensors'
-    printf 'newer wEights' >"$folder/checkpoints/1/20.safetensors"
+    expect_out '80 .*1/80.safetensors'
+    printf 'newer wEights' >"$folder/checkpoints/1/80.safetensors"
     run export 1 --format safetensors
     expect_error 1 "checksum"
     [ ! -s "$folder/out" ] || fail "a damaged checkpoint was written out"
     end
 
     begin "gc removes what a resume superseded, and keeps what is in force"
-    sqlite3 "$MPBENCH_DB" "INSERT INTO segments (run, segment, after, why, began_ms) VALUES (1, 1, 15, 'resume', 1700000000000)"
+    sqlite3 "$MPBENCH_DB" "INSERT INTO segments (run, segment, after, why, began_ms) VALUES (1, 1, 75, 'resume', 1700000000000)"
     run gc --dry-run
     expect_out "^1 file .* would be removed.*(1 checkpoint that a resume superseded)"
     run gc
     expect_status 0
-    [ -e "$folder/checkpoints/1/10.safetensors" ] || fail "the one in force is gone"
-    [ ! -e "$folder/checkpoints/1/20.safetensors" ] || fail "the superseded one is there"
-    [ "$(sqlite3 "$MPBENCH_DB" 'SELECT count(*) FROM checkpoints')" = 1 ] || fail "a row is left"
-    plant_checkpoint 30 1 "after the resume"
+    [ -e "$folder/checkpoints/1/70.safetensors" ] || fail "the one in force is gone"
+    [ ! -e "$folder/checkpoints/1/80.safetensors" ] || fail "the superseded one is there"
+    [ "$(sqlite3 "$MPBENCH_DB" 'SELECT count(*) FROM checkpoints WHERE step > 70')" = 0 ] || fail "a row is left"
+    plant_checkpoint 90 1 "after the resume"
     run rm 1
-    expect_out "2 files"
+    expect_out "3 files"
     [ ! -e "$folder/checkpoints/1" ] || fail "files are left"
     end
 else
@@ -427,6 +425,9 @@ expect_err "bad=1, seed 2 failed"
 expect_err "^mpbench: matrix: 2 of 4 runs failed"
 run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
 expect_err "2/4 done before"
+run export @last:failed --format safetensors -o "$folder/none.safetensors"
+expect_error 1 "has no checkpoint"
+[ ! -e "$folder/none.safetensors" ] || fail "an empty file was left"
 end
 
 begin "a matrix is asked for rightly"

@@ -51,7 +51,7 @@ enum { STEPS = 400, LAYERS = 5 };
 static const char *const layer_names[LAYERS] = {"conv1", "conv2", "norm", "hidden", "head"};
 
 // Gradients spread around 2^middle; `tail` of a thousand lie far below, at 2^-44.
-static LayerSample some_sample(int64_t step, int middle, int tail, const char *precision) {
+static inline LayerSample some_sample(int64_t step, int middle, int tail, const char *precision) {
     static const int shape[] = {1, 10, 80, 200, 418, 200, 80, 10, 1};
     enum { WIDE = sizeof shape / sizeof *shape };
     LayerSample sample = {.step = step, .width = 1, .update_ratio = 8e-4, .seconds = 0.002};
@@ -67,15 +67,15 @@ static LayerSample some_sample(int64_t step, int middle, int tail, const char *p
     return sample;
 }
 
-static void add_some_event(Store *store, int64_t run, int64_t step, EventKind kind, double value,
-                           const char *layer, const char *text) {
+static inline void add_some_event(Store *store, int64_t run, int64_t step, EventKind kind,
+                                  double value, const char *layer, const char *text) {
     Event event = {.step = step, .time_ms = 1000 * step, .kind = kind, .value = value};
     snprintf(event.layer, sizeof event.layer, "%s", layer);
     snprintf(event.text, sizeof event.text, "%s", text);
     CHECK_DONE(store_add_event(store, run, &event, &error));
 }
 
-static void add_points(Store *store, int64_t run, bool is_low) {
+static inline void add_points(Store *store, int64_t run, bool is_low) {
     SeriesWriter *writer = series_writer_new(store, run, 0, "start", &error);
     CHECK_MESSAGE(writer, "%s", error.text);
     for (int64_t step = 1; writer && step <= STEPS; step++) {
@@ -98,7 +98,7 @@ static void add_points(Store *store, int64_t run, bool is_low) {
     series_writer_free(writer);
 }
 
-static int64_t add_history_run(Store *store, const char *precision, RunStatus status) {
+static inline int64_t add_history_run(Store *store, const char *precision, RunStatus status) {
     bool is_low = strcmp(precision, "fp16") == 0;
     RunRecord record = some_run("fashion-cnn", precision);
     RecordLayer layers[LAYERS];
@@ -131,7 +131,7 @@ static int64_t add_history_run(Store *store, const char *precision, RunStatus st
 }
 
 // Run 1 in fp32, run 2 in fp16.
-static Store *make_history(RunStatus status) {
+static inline Store *make_history(RunStatus status) {
     Store *store = fresh_store("history.db");
     add_history_run(store, "fp32", RUN_FINISHED);
     int64_t run = add_history_run(store, "fp16", status);
@@ -144,7 +144,7 @@ static Store *make_history(RunStatus status) {
 
 // ---- the screen ---------------------------------------------------------------------------------
 
-static Ui *open_screen(Store *store, int64_t run) {
+static inline Ui *open_screen(Store *store, int64_t run) {
     Ui *ui = calloc(1, sizeof *ui);
     keymap_init(&ui->keymap);
     settings_init(&ui->settings);
@@ -161,19 +161,19 @@ static Ui *open_screen(Store *store, int64_t run) {
     return ui;
 }
 
-static void close_screen(Ui *ui) {
+static inline void close_screen(Ui *ui) {
     screen_live.close(ui);
     pager_close(ui);
     frame_clear(&ui->frame);
     free(ui);
 }
 
-static Live *live_of(Ui *ui) {
+static inline Live *live_of(Ui *ui) {
     return ui->state[SCREEN_LIVE];
 }
 
 // Every cell of the screen as text, a line a row.
-static const char *frame_text(const Frame *frame) {
+static inline const char *frame_text(const Frame *frame) {
     static char *text;
     size_t used = 0;
     free(text);
@@ -190,7 +190,7 @@ static const char *frame_text(const Frame *frame) {
     return text;
 }
 
-static const char *draw_screen(Ui *ui, int columns, int rows, bool ascii) {
+static inline const char *draw_screen(Ui *ui, int columns, int rows, bool ascii) {
     if (!frame_init(&ui->frame, columns, rows, &error))
         abort();
     ui->frame.ascii = ascii;

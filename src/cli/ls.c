@@ -127,7 +127,8 @@ bool command_ls(Cli *cli, Error *error) {
     if (!join_words(cli, words, error) || !store_check_filter(words[0] ? words : NULL, error) ||
         !history_open_to_read(cli, &store, error))
         return false;
-    RunFilter filter = {.words = words[0] ? words : NULL, .limit = (int)cli->limit};
+    int limit = cli->limit < INT32_MAX ? (int)cli->limit : INT32_MAX;
+    RunFilter filter = {.words = words[0] ? words : NULL, .limit = limit};
     bool done = true;
     if (store)
         done = history_print_list(cli, store, &filter, &count, error);

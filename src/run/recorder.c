@@ -82,6 +82,7 @@ static bool make_row(Recorder *recorder, Run *run, Error *error) {
             store_rollback(recorder->store);
     }
     if (done) {
+        recorder->stop_asked = &run->stop_asked;
         recorder->run = run->id = record.id;
         if (is_new)
             run_copy_text(run->name, sizeof run->name, record.name);
@@ -116,7 +117,7 @@ bool recorder_end(Recorder *recorder, Run *run, Error *error) {
              (long long)run->step, run->error.code != ERROR_NONE ? ": " : "",
              run->error.code != ERROR_NONE ? run->error.text : "");
     run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
-    ring_publish(recorder->ring);
+    run_refuse_orders(run);
     run_publish_record(run);
     recorder_stop_writer(recorder);
     if (recorder->fault.code == ERROR_NONE)
@@ -172,8 +173,10 @@ static void *put(Recorder *recorder, size_t size) {
 
 void recorder_event(Recorder *recorder, const Event *event) {
     PutEvent *record = put(recorder, sizeof *record);
-    if (record)
-        *record = (PutEvent){.kind = PUT_EVENT, .event = *event};
+    if (!record)
+        return;
+    *record = (PutEvent){.kind = PUT_EVENT, .event = *event};
+    ring_publish(recorder->ring);
 }
 
 void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step, double value) {

@@ -97,6 +97,7 @@ typedef struct RecorderWriter RecorderWriter; // recorder_writer.c
 struct Recorder {
     Store *store; // the writer's, once it runs
     int64_t run;
+    atomic_int *stop_asked; // the run's
     WorkerId worker;
     Ring *ring;
     RecorderWriter *writer;

@@ -335,6 +335,9 @@ static void poll_orders(RecorderWriter *writer, double now) {
         writer->last_order = last;
     if (count == 0)
         return;
+    for (int i = 0; i < count; i++) // a script that makes no steps is interrupted for it
+        if (strcmp(orders[i].verb, "stop") == 0)
+            atomic_store(recorder->stop_asked, 1);
     pthread_mutex_lock(&recorder->lock);
     memcpy(&recorder->claimed.orders[recorder->claimed.count], orders,
            (size_t)count * sizeof *orders);

@@ -181,6 +181,38 @@ for signal in INT TERM HUP; do
     end
 done
 
+cat >"$folder/endless.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "endless", run = function() while true do end end }
+LUA
+cat >"$folder/stuck.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "stuck", run = function() string.find(("a"):rep(200), ("a*"):rep(100) .. "b") end }
+LUA
+
+begin "a script that makes no steps ends when it is told to stop"
+"$mpbench" run "$folder/endless.lua" --name endless --quiet >/dev/null 2>&1 &
+worker=$!
+workers="$workers $worker"
+wait_for endless status running
+timeout 8 "$mpbench" ctl endless stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
+wait "$worker"
+[ "$(field endless status)" = stopped ] || fail "status is $(field endless status)"
+end
+
+begin "a run whose script hangs is ended, and leaves its record"
+"$mpbench" run "$folder/stuck.lua" --name stuck --quiet --json >"$folder/stuck.json" 2>"$folder/err" &
+worker=$!
+workers="$workers $worker"
+wait_for stuck status running
+kill "$worker"
+wait "$worker"
+status=$?
+[ "$status" -eq 1 ] || fail "exit status $status instead of 1"
+grep -q '"status":"failed".*"error":"the script has not ended' "$folder/stuck.json" || fail "the JSON is $(cat "$folder/stuck.json")"
+[ "$(field stuck status)" = failed ] || fail "status is $(field stuck status)"
+end
+
 # ---- killed --------------------------------------------------------------------------------------
 
 begin "two runs at once and a reader disturb nobody"

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "store/commands.h"
 #include "store/events.h"
 #include "store/layers.h"
@@ -265,6 +266,36 @@ static void training_outlives_a_history_that_is_deleted(void) {
     end();
 }
 
+static void a_lock_held_long_loses_nothing(void) {
+    const double held = 6.5; // longer than the store waits at a time
+    begin("locked_out");
+    sqlite3 *db;
+    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+    bool stop;
+    for (double until = clock_seconds() + held; clock_seconds() < until;) {
+        CHECK(train(1, &stop) && !stop);
+        a_moment();
+    }
+    CHECK(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    int64_t id = model.run->id, steps = model.run->step;
+    run_finish(model.run, NULL);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+    Store *store = store_open(path, STORE_READ, &error);
+    SeriesPoint *points = NULL;
+    int count = 0;
+    CHECK(store && store_read_series(store, id, "loss", 0, steps, 0, &points, &count, &error));
+    int64_t values = 0;
+    for (int i = 0; i < count; i++)
+        values += points[i].count;
+    CHECK_INT(values, steps);
+    free(points);
+    store_close(store);
+}
+
 static bool write_note(Store *store, void *context, Error *fault) {
     return store_set_note(store, *(int64_t *)context, "from the thread", fault);
 }
@@ -287,6 +318,7 @@ int main(void) {
     RUN_TEST(everything_of_a_run_is_found_again);
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
     RUN_TEST(work_is_done_on_the_recorders_thread);
+    RUN_TEST(a_lock_held_long_loses_nothing);
     RUN_TEST(a_run_that_another_worker_took_ends);
     RUN_TEST(training_outlives_a_history_that_is_deleted);
     char command[100];

@@ -152,6 +152,7 @@ typedef struct LiveWord {
 LiveWord live_count(int64_t value);                        // "1,240"; unknown: a dash
 LiveWord live_number(double value);                        // "0.2841", "nan"
 LiveWord live_reading(double value);                       // the same; NaN is unknown: a dash
+LiveWord live_rate(double a_second);                       // "63.4"; what is not above 0 is unknown
 LiveWord live_share(double share);                         // "4.1 %"
 LiveWord live_bytes(int64_t bytes);                        // "61 MB"
 LiveWord live_scale(double scale);                         // "2^15", "1126.4"

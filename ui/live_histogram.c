@@ -19,6 +19,7 @@ typedef struct Shown { // what the panel is of
     double scale; // the supposed one
     char name[RECORD_NAME_SIZE * 2];
     Ink ink;
+    bool has_time_only; // it was timed, but has no weights
 } Shown;
 
 static bool choose(const Live *live, Shown *shown) {
@@ -34,8 +35,9 @@ static bool choose(const Live *live, Shown *shown) {
                                                 : live_ink(format_name(shown->format));
     if (layer >= data->layer_count || data->layers[layer].width == 0)
         return false;
+    shown->has_time_only = data->layers[layer].count == 0;
     shown->sample = &data->layers[layer];
-    return true;
+    return !shown->has_time_only;
 }
 
 // Where most true values of this exponent go.
@@ -239,6 +241,8 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
 static void say_why_empty(const Live *live, const Shown *shown, Area inside) {
     const char *why = !live->data.is_known                 ? "no run is open"
                       : live->data.record.layer_count == 0 ? "this run has no layers"
+                      : shown->has_time_only
+                          ? "this layer has no weights, and so no gradients to count"
                       : shown->name[0] && live_is_over(&live->data.record)
                           ? "no gradients of this layer were counted here"
                           : "the gradients of this layer are counted from the first steps on";

@@ -11,6 +11,7 @@
 
 static const double too_much = 0.05; // of a layer's gradients flushed: said in red
 static const double noticed = 0.001; // said at all
+static const double thin = 0.0005;   // of a histogram: left out of the sparks
 
 // ---- where things are ---------------------------------------------------------------------------
 
@@ -93,8 +94,11 @@ static void settle_columns(Columns *columns, const LiveData *data) {
         if (sample->width == 0)
             continue;
         columns->seconds += sample->seconds > 0 ? sample->seconds : 0;
+        double total = 0; // a thin tail is not worth squeezing the rest
         for (int bin = 0; bin < LAYER_BINS; bin++)
-            if (sample->bins[bin] > 0) {
+            total += sample->bins[bin];
+        for (int bin = 0; bin < LAYER_BINS; bin++)
+            if (sample->bins[bin] > total * thin) {
                 columns->first_bin = bin < columns->first_bin ? bin : columns->first_bin;
                 columns->last_bin = bin > columns->last_bin ? bin : columns->last_bin;
             }
@@ -173,7 +177,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     draw_format(live, area, columns->format, row, layer);
     LiveShares shares = sample ? live_counted(sample) : (LiveShares){0};
     char text[32] = "–";
-    if (sample && columns->spark >= 0)
+    if (sample && sample->count > 0 && columns->spark >= 0)
         draw_spark(area, columns, row, sample,
                    live_ink(sample->precision[0] ? sample->precision : recorded->precision));
     if (shares.is_known)

@@ -20,8 +20,34 @@ static const struct {
     [EVENT_LIFE] = {"run", INK_DIM},
 };
 
+// The step stands beside it already.
+static const char *without_step(const Event *event) {
+    char start[48];
+    int length = snprintf(start, sizeof start, "step %lld skipped: ", (long long)event->step);
+    return strncmp(event->text, start, (size_t)length) == 0 ? event->text + length : event->text;
+}
+
+// In one row, or two where there is room for them; returns the row after.
+static int draw_text(Area area, int row, bool may_wrap, const char *text) {
+    char clean[2 * EVENT_TEXT_SIZE], line[2 * EVENT_TEXT_SIZE];
+    live_clean(clean, sizeof clean, text);
+    size_t fits = text_fit(clean, area.width), cut = fits;
+    if (!may_wrap || !clean[fits] || row + 1 >= area.height) {
+        area_text_cut(area, 0, row, area.width, style_of(INK_TEXT), clean);
+        return row + 1;
+    }
+    while (cut > 0 && clean[cut] != ' ')
+        cut--;
+    cut = cut > 0 ? cut : fits;
+    snprintf(line, sizeof line, "%.*s", (int)cut, clean);
+    area_text(area, 0, row, style_of(INK_TEXT), line);
+    area_text_cut(area, 0, row + 1, area.width, style_of(INK_TEXT),
+                  clean + cut + (clean[cut] == ' '));
+    return row + 2;
+}
+
 void live_draw_events(const Live *live, Area area, bool focused) {
-    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6 };
+    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6, ROWS_TO_WRAP = 6 };
     const LiveData *data = &live->data;
     char right[64] = "";
     if (live->view.event_top > 0)
@@ -29,8 +55,10 @@ void live_draw_events(const Live *live, Area area, bool focused) {
     Area inside = area_box(area, panel_name(PANEL_EVENTS), right, focused);
     if (data->event_count == 0)
         area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "nothing happened yet");
-    for (int row = 0; row < inside.height; row++) {
-        const Event *event = live_event(live, live->view.event_top + row);
+    enum { TEXT = STEP_COLUMNS + KIND_COLUMNS };
+    Area texts = area_part(inside, TEXT, 0, inside.width - TEXT, inside.height);
+    for (int row = 0, i = live->view.event_top; row < inside.height; i++) {
+        const Event *event = live_event(live, i);
         if (!event)
             break;
         int kind = event->kind >= 0 && event->kind < EVENT_KINDS ? (int)event->kind : EVENT_LIFE;
@@ -38,8 +66,9 @@ void live_draw_events(const Live *live, Area area, bool focused) {
                         live_count(event->step).text);
         area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(kinds[kind].ink),
                       kinds[kind].word);
-        int column = STEP_COLUMNS + KIND_COLUMNS;
-        area_outside(inside, column, row, inside.width - column, style_of(INK_TEXT), event->text);
+        row = area_is_empty(texts)
+                  ? row + 1
+                  : draw_text(texts, row, inside.height >= ROWS_TO_WRAP, without_step(event));
     }
 }
 
@@ -49,6 +78,7 @@ typedef struct Reading {
     const char *label;
     double share; // of the gauge; NaN: empty
     Ink ink;
+    int rank; // the highest give way where there is no room for all
     char text[64];
 } Reading;
 
@@ -62,7 +92,7 @@ typedef struct Readings {
 static Reading *add(Readings *readings, const char *label, double share, Ink ink,
                     const char *text) {
     Reading *reading = &readings->list[readings->count++];
-    *reading = (Reading){label, share, ink, ""};
+    *reading = (Reading){.label = label, .share = share, .ink = ink};
     snprintf(reading->text, sizeof reading->text, "%s", text);
     return reading;
 }
@@ -89,9 +119,8 @@ static void add_speed(Readings *readings, const LiveData *data) {
                                  : ratio(run->steps_per_s, data->full.steps_per_s);
     char text[64];
     add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
-        live_reading(has_samples ? run->samples_per_s : NAN).text);
-    add(readings, "steps/s", NAN, INK_GOOD,
-        live_reading(run->steps_per_s > 0 ? run->steps_per_s : NAN).text);
+        live_rate(run->samples_per_s).text);
+    add(readings, "steps/s", NAN, INK_GOOD, live_rate(run->steps_per_s).text)->rank = has_samples;
     if (!data->full.is_there)
         return;
     snprintf(text, sizeof text, isfinite(speedup) ? "%.2f× of #%lld" : "–", speedup,
@@ -106,15 +135,16 @@ static void add_memory(Readings *readings, const LiveData *data) {
         const char *label;
         int64_t bytes;
         double of_full;
+        int rank;
     } rows[] = {
-        {"memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak))},
+        {"memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
         {"activations", memory->activations,
-         ratio(known(memory->activations), known(data->full.activations))},
-        {"weights", memory->weights, NAN},
-        {"masters", memory->masters, NAN},
-        {"gradients", memory->gradients, NAN},
-        {"optimizer", memory->optimizer, NAN},
-        {"workspace", memory->workspace, NAN},
+         ratio(known(memory->activations), known(data->full.activations)), 0},
+        {"weights", memory->weights, NAN, 2},
+        {"masters", memory->masters, NAN, 4},
+        {"gradients", memory->gradients, NAN, 3},
+        {"optimizer", memory->optimizer, NAN, 2},
+        {"workspace", memory->workspace, NAN, 5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (i > 0 && (rows[i].bytes == 0 || rows[i].bytes == RECORD_UNKNOWN))
@@ -122,6 +152,7 @@ static void add_memory(Readings *readings, const LiveData *data) {
         double share = ratio(known(rows[i].bytes), known(memory->peak));
         Reading *reading =
             add(readings, rows[i].label, share, INK_FP32, live_bytes(rows[i].bytes).text);
+        reading->rank = rows[i].rank;
         if (data->full.is_there)
             add_ratio(reading, rows[i].of_full);
     }
@@ -157,6 +188,18 @@ static void gather_readings(Readings *readings, const LiveData *data) {
     add_share_of_step(readings, "watching", fact_of(run, "telemetry.share"));
 }
 
+static void make_fit(Readings *readings, int rows) {
+    while (readings->count > rows && readings->count > 0) {
+        int least = 0;
+        for (int i = 0; i < readings->count; i++)
+            if (readings->list[i].rank >= readings->list[least].rank)
+                least = i;
+        readings->count--;
+        memmove(readings->list + least, readings->list + least + 1,
+                (size_t)(readings->count - least) * sizeof *readings->list);
+    }
+}
+
 void live_draw_machine(const Live *live, Area area, bool focused) {
     enum { LABEL = 12, GAUGE_LEAST = 6, GAUGE_MOST = 30, TEXT = 18 };
     char device[160], right[160];
@@ -170,6 +213,7 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
     }
     Readings readings = {.count = 0};
     gather_readings(&readings, &live->data);
+    make_fit(&readings, inside.height);
     int gauge = inside.width - LABEL - TEXT - 3;
     gauge = gauge > GAUGE_MOST ? GAUGE_MOST : gauge < GAUGE_LEAST ? 0 : gauge;
     for (int row = 0; row < inside.height && row < readings.count; row++) {

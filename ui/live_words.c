@@ -50,6 +50,20 @@ LiveWord live_reading(double value) {
     return isnan(value) ? dash : live_number(value);
 }
 
+LiveWord live_rate(double a_second) {
+    LiveWord word;
+    if (!(a_second > 0) || isinf(a_second))
+        return dash;
+    if (a_second >= 999.5)
+        return live_count(llround(fmin(a_second, 1e15)));
+    snprintf(word.text, sizeof word.text,
+             a_second >= 100  ? "%.0f"
+             : a_second >= 10 ? "%.1f"
+                              : "%.2f",
+             a_second);
+    return word;
+}
+
 LiveWord live_share(double share) {
     LiveWord word;
     double percent = share * 100;

@@ -5,7 +5,7 @@
 #   make lint     format, include rules, Lua, shell              make asan    tests under sanitizers
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
-#   make docs     docs/reference.md, docs/history.md
+#   make docs     docs/reference.md               make pictures  those of README, from the screen, docs/history.md
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -37,7 +37,7 @@ LUA_LIBS   := $(shell pkg-config --libs lua5.4 2>/dev/null || echo -llua5.4)
 CPPFLAGS += -Isrc -I. -D_POSIX_C_SOURCE=200809L -DMPBENCH_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 $(OPT) $(WARN) -fopenmp -pthread -fno-math-errno -fno-trapping-math
 LDFLAGS  += -fopenmp -pthread
-LDLIBS   += -ldnnl -lsqlite3 $(LUA_LIBS) -lz -lm
+LDLIBS   += -ldnnl -lsqlite3 -lncursesw -ltinfo $(LUA_LIBS) -lz -lm
 
 # ---- what is built ------------------------------------------------------------------------------
 
@@ -116,6 +116,20 @@ TEST_C   := $(wildcard tests/unit/*_test.c tests/conformance/*_test.c tests/gold
                        tests/fault/*_test.c tests/lua/*_test.c)
 TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 
+# The screen is tested on a terminal of libvterm; where that is missing these are left out, by name.
+VTERM_LIBS := $(shell pkg-config --libs vterm 2>/dev/null)
+SCREEN_C   := $(wildcard tests/screen/*_test.c)
+SCREEN_O   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c tests/screen/picture.c,\
+                  $(wildcard tests/screen/*.c)))
+$(SCREEN_O) $(BUILD)/tests/screen/picture.o: EXTRA_CFLAGS += -Wno-conversion
+ifneq ($(VTERM_LIBS),)
+TEST_BIN += $(SCREEN_C:%.c=$(BUILD)/%)
+else
+$(foreach test,$(SCREEN_C),$(info $(test): left out, libvterm-dev is missing (make deps)))
+endif
+$(SCREEN_C:%.c=$(BUILD)/%): $(SCREEN_O)
+$(SCREEN_C:%.c=$(BUILD)/%): LDLIBS += $(VTERM_LIBS)
+
 $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
@@ -154,6 +168,14 @@ bench: $(BUILD)/mpbench $(BENCH_BIN)
 demo: $(BUILD)/mpbench
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh demo.sh
 
+# What README shows, from the screen itself.
+$(BUILD)/tests/screen/picture: $(BUILD)/tests/screen/picture.o $(SCREEN_O) $(BUILD)/libmpbench.a
+	$(call say,link)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(VTERM_LIBS)
+
+pictures: $(BUILD)/mpbench $(BUILD)/tests/screen/picture
+	@mkdir -p docs/pictures
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/screen/pictures.sh $(BUILD)/tests/screen/picture docs/pictures
+
 docs: $(BUILD)/mpbench
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/reference.sh > $(BUILD)/reference.md
 	mv $(BUILD)/reference.md docs/reference.md
@@ -162,7 +184,7 @@ docs: $(BUILD)/mpbench
 
 # ---- the program elsewhere ----------------------------------------------------------------------
 
-EXPERIMENTS := $(wildcard experiments/*.lua)
+EXPERIMENTS := $(wildcard experiments/*.lua experiments/*.gz)
 DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
 install: $(BUILD)/mpbench
@@ -209,5 +231,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak lint asan bench demo docs deps install dist clean FORCE
+.PHONY: all test soak lint asan bench demo docs pictures deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

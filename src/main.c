@@ -2,7 +2,8 @@
 #include "cli/cli.h"
 
 static const Command commands[] = {
-    {"home", 0, "", "the experiments, and where to begin", NULL, 0, 0, command_home},
+    {"home", FOR_HOME, "", "the screen: experiments, runs, all that is done with them",
+     "Where standard output is no terminal, the newest runs as a table.", 0, 0, command_home},
     {"run", FOR_RUN, "EXPERIMENT", "train here, in the foreground",
      "EXPERIMENT is the path of a Lua file, or the name of one that ships.\n"
      "Progress goes to standard error, the result to standard output. SIGINT and SIGTERM finish\n"
@@ -29,6 +30,7 @@ static const Command commands[] = {
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
      "that precision or status) or @last:EXPERIMENT.",
      1, 1, command_show},
+    {"watch", 0, "RUN", "the screen, on one run", NULL, 1, 1, command_watch},
     {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",
      "Runs that differ in their seed alone are one group; groups are compared by Welch's test, "
      "and\n"

@@ -44,9 +44,7 @@ static void set_option(Ui *ui, const char *verb, const char *argument) {
         ui_fail(ui, &error);
         return;
     }
-    static const int depths[] = {DEPTH_TRUE, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
-    terminal_set_depth((ColorDepth)depths[ui->settings.colors]);
-    terminal_set_mouse(ui->settings.mouse);
+    settings_apply(ui);
     ui_say(ui, INK_TEXT, "%s is %s", name, value);
 }
 

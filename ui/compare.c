@@ -425,10 +425,8 @@ static bool compare_request(Ui *ui, Request request) {
     case REQUEST_FIRST: view->from = 0; return true;
     case REQUEST_LAST: view->from = 1 - view->span; return true;
     case REQUEST_COPY:
-        if (view->comparison && view->comparison->verdict_count > 0) {
-            terminal_copy(view->comparison->verdicts[0]);
-            ui_say(ui, INK_DIM, "the verdict is on the clipboard");
-        }
+        if (view->comparison && view->comparison->verdict_count > 0)
+            ui_copy(ui, view->comparison->verdicts[0]);
         return true;
     case REQUEST_BACK:
         if (!view->has_cross)

@@ -251,7 +251,7 @@ static bool lab_request(Ui *ui, Request request) {
     case REQUEST_FIRST: lab->bit = 0; return true;
     case REQUEST_LAST: lab->bit = format_bits(shown[lab->row]) - 1; return true;
     case REQUEST_ENTER: ask(ui); return true;
-    case REQUEST_COPY: terminal_copy(lab->text); return true;
+    case REQUEST_COPY: ui_copy(ui, lab->text); return true;
     default: return false;
     }
 }

@@ -1,7 +1,9 @@
 // The page of all keys, from the table of them.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "ui/rune.h"
 #include "ui/screen.h"
 
 static void describe_keys(const KeyBinding *binding, char *text, size_t size) {
@@ -12,7 +14,32 @@ static void describe_keys(const KeyBinding *binding, char *text, size_t size) {
              binding->second ? second : "");
 }
 
-static void print_keys(FILE *out, const Keymap *keymap, const char *title, int on, bool common) {
+enum { TEXT_COLUMN = 21 };
+
+// In lines of `width` columns, each below the first one's text.
+static void print_text(FILE *out, const char *text, int width) {
+    int column = TEXT_COLUMN;
+    for (bool is_first = true; *text; is_first = false) {
+        int length = (int)strcspn(text, " ");
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", length, text);
+        int columns = text_width(word);
+        if (!is_first && column + 1 + columns > width) {
+            fprintf(out, "\n%*s", TEXT_COLUMN, "");
+            column = TEXT_COLUMN;
+        } else if (!is_first) {
+            fputc(' ', out);
+            column++;
+        }
+        fputs(word, out);
+        column += columns;
+        text += length + (text[length] == ' ');
+    }
+    fputc('\n', out);
+}
+
+static void print_keys(FILE *out, const Ui *ui, const char *title, int on, bool common) {
+    const Keymap *keymap = &ui->keymap;
     fprintf(out, "%s\n", title);
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
         const KeyBinding *binding = &keymap->bindings[i];
@@ -20,7 +47,8 @@ static void print_keys(FILE *out, const Keymap *keymap, const char *title, int o
             continue;
         char keys[40];
         describe_keys(binding, keys, sizeof keys);
-        fprintf(out, "  %-18s %s\n", keys, binding->text);
+        fprintf(out, "  %-18s ", keys);
+        print_text(out, binding->text, pager_columns(ui));
     }
 }
 
@@ -30,9 +58,9 @@ void help_show(Ui *ui) {
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return;
-    print_keys(out, &ui->keymap, "Here", ui_screen(ui)->on, false);
+    print_keys(out, ui, "Here", ui_screen(ui)->on, false);
     fputs("\n", out);
-    print_keys(out, &ui->keymap, "Everywhere", ON_ALL, true);
+    print_keys(out, ui, "Everywhere", ON_ALL, true);
     fputs("\nColours: fp32 blue, bf16 green, fp16 orange, fp8 rose; red is what is wrong.\n"
           "A dash is a value that is not known. Runs go on when the screen is closed.\n",
           out);

@@ -47,6 +47,8 @@ static bool home_open(Ui *ui, Error *error) {
     for (int i = 0; i < home->experiment_count; i++)
         if (strcmp(home->experiments[i].name, "fashion_cnn") == 0) // the one to begin with
             home->experiment = i;
+    home_read_runs(ui);
+    ui->focus[SCREEN_HOME] = home->total > 0 ? PANEL_RUNS : PANEL_EXPERIMENTS;
     return home->forms || error_fail(error, ERROR_MEMORY, "no memory for the screen");
 }
 

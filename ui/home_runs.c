@@ -403,10 +403,8 @@ bool home_runs_request(Ui *ui, Request request) {
         return true;
     case REQUEST_DELETE: ask_remove(ui); return true;
     case REQUEST_COPY:
-        if (run) {
-            terminal_copy(run->name);
-            ui_say(ui, INK_DIM, "copied: %s", run->name);
-        }
+        if (run)
+            ui_copy(ui, run->name);
         return true;
     case REQUEST_BACK: // first what was narrowed down
         if (!home->filter[0] && home->chosen_count == 0)

@@ -27,7 +27,7 @@ void pager_show(Ui *ui, const char *title, char *text) {
     if (!clean)
         return;
     ui->pager = (Pager){.open = true, .text = clean};
-    snprintf(ui->pager.title, sizeof ui->pager.title, "%s", title);
+    sanitize_line(ui->pager.title, sizeof ui->pager.title, title, strlen(title));
 }
 
 static int count_lines(const char *text) {
@@ -61,11 +61,20 @@ bool pager_request(Ui *ui, Request request) {
     return true;
 }
 
+static int box_width(int columns) {
+    enum { MOST = 104 };
+    return columns - 4 < MOST ? columns - 4 : MOST;
+}
+
+int pager_columns(const Ui *ui) {
+    return box_width(ui->frame.columns) - 4;
+}
+
 void pager_draw(Ui *ui, Area area) {
     const Pager *pager = &ui->pager;
     int lines = count_lines(pager->text);
     bool is_short = !strchr(pager->text, '\n');
-    int width = area.width > 108 ? 104 : area.width - 4;
+    int width = box_width(area.width);
     int height = is_short ? 8 : lines + 2 < area.height - 2 ? lines + 2 : area.height - 2;
     Area box = area_part(area, (area.width - width) / 2, (area.height - height) / 2, width, height);
     area_fill(box, style_of(INK_TEXT));

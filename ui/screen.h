@@ -63,6 +63,12 @@ typedef struct Pager { // a page of text over the screen
     int top;
 } Pager;
 
+typedef struct SettingsPage { // over the screen
+    bool open, changed;
+    int row;
+    int first_row; // where it was drawn
+} SettingsPage;
+
 struct Ui {
     const UiHost *host;
     const UiOptions *options;
@@ -76,6 +82,7 @@ struct Ui {
     PanelId focus[SCREENS], maximised[SCREENS];
     Prompt prompt;
     Pager pager;
+    SettingsPage page;
     char message[MESSAGE_SIZE];
     Ink message_ink;
     double message_until; // clock_seconds
@@ -93,6 +100,8 @@ void ui_compare(Ui *ui, const int64_t *runs, int count);
 // A line at the foot for some seconds.
 void ui_say(Ui *ui, Ink ink, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void ui_fail(Ui *ui, const Error *error);
+// Puts text from outside on the clipboard, and says so.
+void ui_copy(Ui *ui, const char *text);
 // The wall clock in milliseconds; MPBENCH_SCREEN_CLOCK in the environment holds it still, for
 // tests.
 int64_t ui_now_ms(void);
@@ -110,6 +119,14 @@ void pager_show(Ui *ui, const char *title, char *text);
 void pager_close(Ui *ui);
 bool pager_request(Ui *ui, Request request); // true: taken
 void pager_draw(Ui *ui, Area area);
+int pager_columns(const Ui *ui); // of a line of text
+
+// settings_page.c
+void settings_page_show(Ui *ui);
+bool settings_page_request(Ui *ui, Request request); // true: taken
+void settings_page_click(Ui *ui, int row, MouseAction action);
+void settings_page_draw(Ui *ui, Area area);
+void settings_apply(Ui *ui); // to the terminal, after they were changed
 
 // help.c: the page of all keys of a screen
 void help_show(Ui *ui);

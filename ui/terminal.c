@@ -25,8 +25,7 @@
 #include "ui/keys.h"
 #include "ui/rune.h"
 
-// ---- what the signal handler needs
-// ---------------------------------------------------------------
+// ---- what the signal handler needs --------------------------------------------------------------
 
 enum { RESTORE_SIZE = 512, STACK_SIZE = 64 * 1024 };
 
@@ -37,7 +36,7 @@ static struct {
     size_t restore_length;
     volatile sig_atomic_t end_signal;
     SCREEN *screen;
-    bool ascii, mouse;
+    bool ascii, is_utf8, mouse;
     ColorDepth depth, most_depth;
 } terminal;
 
@@ -154,8 +153,12 @@ static void make_pairs(void) {
         }
 }
 
-void terminal_set_depth(ColorDepth depth) {
-    terminal.depth = depth < terminal.most_depth ? depth : terminal.most_depth;
+void terminal_set_depth(int depth) {
+    const char *no_color = getenv("NO_COLOR");
+    if (depth < 0)
+        depth = no_color && no_color[0] != '\0' ? DEPTH_MONO : DEPTH_TRUE;
+    terminal.depth =
+        (ColorDepth)depth < terminal.most_depth ? (ColorDepth)depth : terminal.most_depth;
     make_pairs();
     terminal_redraw();
 }
@@ -167,6 +170,10 @@ void terminal_set_mouse(bool on) {
                  : 0,
               NULL);
     mouseinterval(0); // a press counts when it comes
+}
+
+void terminal_set_characters(TerminalCharacters characters) {
+    terminal.ascii = characters == CHARACTERS_ASCII || !terminal.is_utf8;
 }
 
 static bool check_terminal(Error *error) {
@@ -193,10 +200,10 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     if (!check_terminal(error))
         return false;
     setlocale(LC_CTYPE, "");
-    bool is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    if (options->characters == CHARACTERS_UTF8 && !is_utf8) // ncurses writes what the locale has
-        is_utf8 = setlocale(LC_CTYPE, "C.UTF-8") != NULL;
-    terminal.ascii = options->characters == CHARACTERS_ASCII || !is_utf8;
+    terminal.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    if (options->characters == CHARACTERS_UTF8 && !terminal.is_utf8)
+        terminal.is_utf8 = setlocale(LC_CTYPE, "C.UTF-8") != NULL; // ncurses writes what it has
+    terminal_set_characters(options->characters);
     if (tcgetattr(STDIN_FILENO, &terminal.before) != 0)
         return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
                           strerror(errno));
@@ -219,11 +226,7 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
         use_default_colors();
         terminal.most_depth = depth_there_is();
     }
-    const char *no_color = getenv("NO_COLOR");
-    ColorDepth wanted = options->depth >= 0               ? (ColorDepth)options->depth
-                        : no_color && no_color[0] != '\0' ? DEPTH_MONO
-                                                          : DEPTH_TRUE;
-    terminal_set_depth(wanted);
+    terminal_set_depth(options->depth);
     terminal_set_mouse(options->mouse);
     return true;
 }

@@ -50,7 +50,8 @@ void terminal_close(void);
 void terminal_size(int *columns, int *rows);
 bool terminal_is_ascii(void);
 ColorDepth terminal_depth(void);
-void terminal_set_depth(ColorDepth depth); // not beyond what it has
+void terminal_set_depth(int depth); // as TerminalOptions; not beyond what it has
+void terminal_set_characters(TerminalCharacters characters); // UTF-8 only where it began so
 void terminal_set_mouse(bool on);
 bool terminal_has_mouse(void);
 

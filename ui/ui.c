@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/sanitize.h"
+#include "store/runs.h"
 #include "ui/glyphs.h"
 #include "ui/rune.h"
 #include "ui/screen.h"
@@ -102,21 +103,35 @@ static void draw_header(Ui *ui, Area area) {
     screens[ui->screen]->draw_header(ui, area_part(area, column, 0, area.width - column - 1, 1));
 }
 
+static int key_width(const KeyBinding *binding) {
+    char key[16];
+    key_describe(binding->first, key, sizeof key);
+    return text_width(key) + 1 + text_width(binding->label) + 2;
+}
+
+static int draw_key(Area area, int column, const KeyBinding *binding) {
+    char key[16];
+    key_describe(binding->first, key, sizeof key);
+    column = area_text(area, column, 0, style_bold(INK_ACCENT), key) + 1;
+    return area_text(area, column, 0, style_of(INK_DIM), binding->label) + 2;
+}
+
+// The screen's own keys first, then those of all screens; the way to help and out always fits.
 static void draw_keys(Ui *ui, Area area) {
-    int column = 1;
+    const KeyBinding *bindings = ui->keymap.bindings;
+    static const Request always[] = {REQUEST_HELP, REQUEST_QUIT};
+    int column = 1, end = area.width;
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        end -= key_width(&bindings[always[i]]);
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
-        // The screen's own keys first, those of all screens at the end.
         int at = 1 + (i - 1 + REQUEST_SELECT - 1) % (REQUESTS - 1);
-        const KeyBinding *binding = &ui->keymap.bindings[at];
-        if (!(binding->where & ui_screen(ui)->on) || !binding->label[0])
-            continue;
-        char key[16];
-        key_describe(binding->first, key, sizeof key);
-        if (column + text_width(key) + 1 + text_width(binding->label) > area.width)
-            continue;
-        column = area_text(area, column, 0, style_bold(INK_ACCENT), key) + 1;
-        column = area_text(area, column, 0, style_of(INK_DIM), binding->label) + 2;
+        const KeyBinding *binding = &bindings[at];
+        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && at != REQUEST_HELP &&
+            at != REQUEST_QUIT && column + key_width(binding) <= end)
+            column = draw_key(area, column, binding);
     }
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        column = draw_key(area, column, &bindings[always[i]]);
 }
 
 static void draw_foot(Ui *ui, Area area, int *cursor) {
@@ -154,6 +169,8 @@ static void draw(Ui *ui) {
         }
         if (ui->pager.open)
             pager_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
+        if (ui->page.open)
+            settings_page_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         draw_foot(ui, area_part(all, 0, all.height - 1, all.width, 1), &cursor);
     }
     terminal_draw(&ui->frame, cursor, ui->frame.rows - 1);
@@ -206,6 +223,37 @@ static void turn_mouse(Ui *ui) {
     ui_say(ui, INK_TEXT, "the mouse is %s", ui->settings.mouse ? "on" : "off: select text with it");
 }
 
+void ui_copy(Ui *ui, const char *text) {
+    char line[MESSAGE_SIZE];
+    sanitize_line(line, sizeof line, text, strlen(text));
+    if (!line[0])
+        return;
+    terminal_copy(line);
+    ui_say(ui, INK_DIM, "copied: %s", line);
+}
+
+// What the panel in focus shows on its selected line, else on its first one.
+static void copy_line(Ui *ui) {
+    const Panel *panel = layout_find(&ui->layout, ui->focus[ui->screen]);
+    char text[MESSAGE_SIZE];
+    size_t used = 0;
+    if (!panel || panel->height < 3)
+        return;
+    int row = panel->row + 1;
+    for (int y = row; y < panel->row + panel->height - 1; y++)
+        if (frame_cell(&ui->frame, panel->column + 2, y)->style.ground == GROUND_SELECTED)
+            row = y;
+    for (int x = panel->column + 1; x < panel->column + panel->width - 1; x++) {
+        uint32_t rune = frame_cell(&ui->frame, x, row)->rune;
+        bool is_gap = rune == ' ' && (used == 0 || text[used - 1] == ' ');
+        if (rune && !is_gap && used + 5 < sizeof text)
+            used += (size_t)rune_encode(rune, text + used);
+    }
+    used -= used > 0 && text[used - 1] == ' ';
+    text[used] = 0;
+    ui_copy(ui, text);
+}
+
 static void take_common(Ui *ui, Request request) {
     switch (request) {
     case REQUEST_QUIT: ui->quit = true; break;
@@ -221,6 +269,8 @@ static void take_common(Ui *ui, Request request) {
     case REQUEST_TO_FORMATS: ui_go(ui, SCREEN_FORMATS); break;
     case REQUEST_MAXIMISE: maximise(ui); break;
     case REQUEST_MOUSE: turn_mouse(ui); break;
+    case REQUEST_COPY: copy_line(ui); break;
+    case REQUEST_SETTINGS: settings_page_show(ui); break;
     default: break;
     }
 }
@@ -235,11 +285,15 @@ static void take_key(Ui *ui, int key) {
         return;
     }
     Request request = keymap_find(&ui->keymap, key, ui_screen(ui)->on);
+    if (ui->layout.too_small) {
+        ui->quit = request == REQUEST_QUIT;
+        return;
+    }
+    if (ui->page.open && settings_page_request(ui, request))
+        return;
     if (ui->pager.open && request != REQUEST_HELP && pager_request(ui, request))
         return;
-    if (!ui->layout.too_small && !ui->pager.open && ui_screen(ui)->key(ui, key))
-        return;
-    if (ui->layout.too_small && request != REQUEST_QUIT)
+    if (!ui->pager.open && ui_screen(ui)->key(ui, key))
         return;
     if (request == REQUEST_NONE || !ui_screen(ui)->request(ui, request))
         take_common(ui, request);
@@ -249,6 +303,10 @@ static void take_mouse(Ui *ui, const Input *input) {
     if (ui->prompt.open || ui->layout.too_small)
         return;
     ui->dirty = true;
+    if (ui->page.open) {
+        settings_page_click(ui, input->row, input->action);
+        return;
+    }
     if (ui->pager.open) {
         bool up = input->action == MOUSE_WHEEL_UP;
         pager_request(ui, up || input->action == MOUSE_WHEEL_DOWN ? (up ? REQUEST_UP : REQUEST_DOWN)
@@ -340,6 +398,19 @@ static bool read_settings(Ui *ui, Error *error) {
            settings_read(&ui->settings, &ui->keymap, ui->options->settings, error);
 }
 
+// A history that cannot be written (newer, damaged, in a folder of somebody else) is looked at.
+static bool open_history(Ui *ui, Error *error) {
+    Error why_read_only;
+    ui->store = store_open(ui->options->database, STORE_WRITE, &why_read_only);
+    if (!ui->store) {
+        ui->store = store_open(ui->options->database, STORE_READ, error);
+        *error = why_read_only;
+        ui_fail(ui, error);
+    }
+    const char *wanted = ui->options->run ? ui->options->run : ui->options->demo ? "@last" : NULL;
+    return ui->store && (!wanted || store_find_run(ui->store, wanted, &ui->run, error));
+}
+
 bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *error) {
     Ui *ui = calloc(1, sizeof *ui);
     bool done = false;
@@ -348,12 +419,11 @@ bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *er
         return error_fail(error, ERROR_MEMORY, "no memory for the screen");
     ui->host = host;
     ui->options = options;
-    if (!read_settings(ui, error) ||
-        !(ui->store = store_open(options->database, STORE_WRITE, error)) ||
-        !open_screens(ui, error) || !open_terminal(ui, error))
+    if (!read_settings(ui, error) || !open_history(ui, error) || !open_screens(ui, error) ||
+        !open_terminal(ui, error))
         goto done;
     resize(ui);
-    ui_go(ui, options->run || options->demo ? SCREEN_LIVE : SCREEN_HOME);
+    ui_go(ui, ui->run != 0 ? SCREEN_LIVE : SCREEN_HOME);
     loop(ui);
     *signal = terminal_ended_by();
     terminal_close();

@@ -31,6 +31,7 @@ enum {
     FOR_MATRIX = 1 << 13,
     FOR_RESUME = 1 << 14,
     FOR_FORK = 1 << 15,
+    FOR_HOME = 1 << 18,
     FOR_ALL = ~0,
 };
 
@@ -74,6 +75,7 @@ struct Cli {
     const char *axis, *format, *output; // --by, --format, --output
     double grams_per_kwh;               // 0: not given
     int64_t limit, seeds, workers;      // 0: not given
+    bool demo;
     bool dry_run;
     bool no_history, json, quiet, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
@@ -99,6 +101,9 @@ void cli_print_outside(FILE *out, const char *text);
 // Prints words on standard output, in lines that begin at `column`, where the first one stands.
 void cli_print_wrapped(const char *text, int column);
 
+// The newest runs and what to do next; where there are none, how to begin.
+bool cli_print_history(const Cli *cli, Error *error) MUST_CHECK;
+
 // Before training: starts the program again with waiting threads that soon sleep, unless the
 // environment settles that. Returns when there is nothing to do.
 void cli_limit_spinning(char **arguments);
@@ -106,6 +111,7 @@ void cli_limit_spinning(char **arguments);
 // ---- the commands -------------------------------------------------------------------------------
 
 bool command_home(Cli *cli, Error *error);
+bool command_watch(Cli *cli, Error *error);
 bool command_run(Cli *cli, Error *error);
 bool command_resume(Cli *cli, Error *error);
 bool command_fork(Cli *cli, Error *error);

@@ -104,6 +104,19 @@ static bool copy_path(char *path, size_t size, const char *found) {
     return length >= 0 && (size_t)length < size;
 }
 
+bool experiment_find_file(const char *name, char *path, size_t size) {
+    Folders *folders = malloc(sizeof *folders);
+    bool found = false;
+    if (folders)
+        find_folders(folders);
+    for (int i = 0; folders && i < folders->count && !found; i++) {
+        int length = snprintf(path, size, "%s/%s", folders->path[i], name);
+        found = length > 0 && (size_t)length < size && access(path, R_OK) == 0;
+    }
+    free(folders);
+    return found;
+}
+
 static bool is_folder(const char *name) {
     struct stat status;
     return stat(name, &status) == 0 && S_ISDIR(status.st_mode);

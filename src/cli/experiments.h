@@ -19,5 +19,7 @@ typedef struct ExperimentFile {
 // A path as it is given, or the file of an experiment that ships. Unknown names are an error that
 // lists the known ones and the nearest.
 bool experiment_find(const char *name, char *path, size_t size, Error *error);
+// A file that lies beside the experiments; false: in none of their folders.
+bool experiment_find_file(const char *name, char *path, size_t size);
 // All that ship, in order of their names; of two with one name the first folder's. To be freed.
 ExperimentFile *experiment_list(int *count);

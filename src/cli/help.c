@@ -89,7 +89,7 @@ static void print_quick_start(void) {
     print_experiments();
 }
 
-bool command_home(Cli *cli, Error *error) {
+bool cli_print_history(const Cli *cli, Error *error) {
     enum { SHOWN = 20 };
     const RunFilter filter = {.limit = SHOWN};
     Store *store;

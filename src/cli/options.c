@@ -270,6 +270,8 @@ const Option option_table[] = {
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
     {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors", set_export_format, 0},
     {"output", 'o', FOR_EXPORT, "FILE", "in place of standard output", set_text, FIELD(output)},
+    {"demo", 0, FOR_HOME, NULL, "the screen on a recording, to try it without training", set_flag,
+     FIELD(demo)},
     {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
     {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
     {"steps", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many steps", set_count,

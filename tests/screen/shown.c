@@ -1,0 +1,399 @@
+#define _XOPEN_SOURCE   700
+#define _DEFAULT_SOURCE // TIOCSWINSZ
+
+#include "tests/screen/shown.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ui/rune.h"
+#include "ui/theme.h"
+
+extern char **environ;
+
+double shown_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void give_up(const char *what) {
+    printf("not ok %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+// ---- the shell ----------------------------------------------------------------------------------
+
+typedef struct Word { // from the shell
+    char what;        // 'p' pid, 's' stopped, 'e' ended
+    int value;
+} Word;
+
+static void say(int pipe, char what, int value) {
+    Word word = {.what = what, .value = value};
+    if (write(pipe, &word, sizeof word) != sizeof word)
+        _exit(1);
+}
+
+static void set_environment(const char *const *changes) {
+    static const char *const gone[] = {"LC_ALL",   "LC_CTYPE",   "LANG",    "NO_COLOR",
+                                       "TERMINFO", "MPBENCH_DB", "COLUMNS", "LINES"};
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        unsetenv(gone[i]);
+    putenv("TERM=xterm-256color");
+    putenv("LC_ALL=C.UTF-8");
+    for (; *changes; changes++) {
+        if (strchr(*changes, '='))
+            putenv((char *)(uintptr_t)*changes);
+        else
+            unsetenv(*changes);
+    }
+}
+
+// In a session of its own, whose terminal is the pseudo-terminal.
+static void keep_job(const char *terminal, int words_in, int words_out,
+                     const char *const *environment, char *const *arguments) {
+    setsid();
+    int fd = open(terminal, O_RDWR);
+    ioctl(fd, TIOCSCTTY, 0);
+    for (int i = 0; i < 3; i++)
+        dup2(fd, i);
+    signal(SIGTTOU, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    struct termios own;
+    tcgetattr(0, &own);
+    set_environment(environment);
+    pid_t program = fork();
+    if (program == 0) {
+        setpgid(0, 0);
+        tcsetpgrp(0, getpid());
+        signal(SIGTTOU, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
+        for (int i = 3; i < 256; i++)
+            close(i);
+        execv(arguments[0], arguments);
+        _exit(126);
+    }
+    setpgid(program, program);
+    say(words_out, 'p', program);
+    for (int status; waitpid(program, &status, WUNTRACED) == program;) {
+        tcsetpgrp(0, getpid());
+        if (!WIFSTOPPED(status)) {
+            say(words_out, 'e', status);
+            break;
+        }
+        tcsetattr(0, TCSADRAIN, &own); // as shells do
+        say(words_out, 's', 0);
+        char byte;
+        if (read(words_in, &byte, 1) != 1)
+            break;
+        tcsetpgrp(0, program);
+        kill(-program, SIGCONT);
+    }
+    _exit(0);
+}
+
+static void hear(Shown *shown, double seconds) {
+    struct pollfd in = {.fd = shown->words_out, .events = POLLIN};
+    Word word;
+    if (poll(&in, 1, (int)(seconds * 1000)) != 1)
+        return;
+    if (read(shown->words_out, &word, sizeof word) != sizeof word) {
+        shown->ended = true;
+        return;
+    }
+    if (word.what == 'p')
+        shown->program = word.value;
+    shown->stopped = word.what == 's';
+    if (word.what == 'e') {
+        shown->ended = true;
+        shown->status = word.value;
+    }
+}
+
+// ---- the terminal -------------------------------------------------------------------------------
+
+static int on_property(VTermProp property, VTermValue *value, void *user) {
+    Shown *shown = user;
+    if (property == VTERM_PROP_ALTSCREEN)
+        shown->is_alternate = value->boolean;
+    else if (property == VTERM_PROP_CURSORVISIBLE)
+        shown->shows_cursor = value->boolean;
+    else if (property == VTERM_PROP_MOUSE)
+        shown->mouse = value->number;
+    return 1;
+}
+
+static void answer(const char *bytes, size_t length, void *user) { // to what the program asks
+    const Shown *shown = user;
+    if (write(shown->terminal, bytes, length) < 0)
+        return;
+}
+
+static void make_terminal(Shown *shown) {
+    static const VTermScreenCallbacks callbacks = {.settermprop = on_property};
+    shown->vt = vterm_new(shown->rows, shown->columns);
+    vterm_set_utf8(shown->vt, 1);
+    vterm_output_set_callback(shown->vt, answer, shown);
+    shown->screen = vterm_obtain_screen(shown->vt);
+    shown->shows_cursor = true;
+    vterm_screen_set_callbacks(shown->screen, &callbacks, shown);
+    vterm_screen_enable_altscreen(shown->screen, 1);
+    vterm_screen_reset(shown->screen, 1);
+}
+
+static void set_size(const Shown *shown) {
+    struct winsize size = {.ws_row = (unsigned short)shown->rows,
+                           .ws_col = (unsigned short)shown->columns};
+    ioctl(shown->terminal, TIOCSWINSZ, &size);
+}
+
+void shown_start(Shown *shown, int columns, int rows, const char *const *environment,
+                 const char *const *arguments) {
+    enum { MOST = 32 };
+    const char *program = getenv("MPBENCH");
+    char *list[MOST] = {(char *)(uintptr_t)(program ? program : "build/mpbench")};
+    int to_shell[2], from_shell[2], count = 1;
+    for (; *arguments && count < MOST - 1; arguments++)
+        list[count++] = (char *)(uintptr_t)*arguments;
+    if (access(list[0], X_OK) != 0)
+        give_up(list[0]);
+    *shown = (Shown){.columns = columns, .rows = rows, .raw = malloc(SHOWN_RAW_SIZE)};
+    shown->terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (!shown->raw || shown->terminal < 0 || grantpt(shown->terminal) != 0 ||
+        unlockpt(shown->terminal) != 0 || pipe(to_shell) != 0 || pipe(from_shell) != 0)
+        give_up("a pseudo-terminal");
+    const char *name = ptsname(shown->terminal);
+    shown->other_side = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    set_size(shown);
+    tcgetattr(shown->other_side, &shown->before);
+    make_terminal(shown);
+    fcntl(shown->terminal, F_SETFL, O_NONBLOCK);
+    fflush(stdout);
+    shown->shell = fork();
+    if (shown->shell == 0) {
+        close(shown->terminal);
+        close(to_shell[1]);
+        close(from_shell[0]);
+        keep_job(name, to_shell[0], from_shell[1], environment, list);
+    }
+    close(to_shell[0]);
+    close(from_shell[1]);
+    shown->words_in = to_shell[1];
+    shown->words_out = from_shell[0];
+    hear(shown, 10);
+}
+
+void shown_free(Shown *shown) {
+    if (!shown->ended && shown->program > 0)
+        kill(shown->program, SIGKILL);
+    kill(shown->shell, SIGKILL);
+    waitpid(shown->shell, NULL, 0);
+    close(shown->words_in);
+    close(shown->words_out);
+    if (shown->terminal >= 0)
+        close(shown->terminal);
+    if (shown->other_side >= 0)
+        close(shown->other_side);
+    vterm_free(shown->vt);
+    free(shown->raw);
+    *shown = (Shown){.terminal = -1, .other_side = -1};
+}
+
+// Whether something came within the time.
+static bool take(Shown *shown, double seconds) {
+    char bytes[65536];
+    struct pollfd in = {.fd = shown->terminal, .events = POLLIN};
+    if (poll(&in, 1, seconds > 0 ? (int)(seconds * 1000) + 1 : 0) != 1)
+        return false;
+    ssize_t length = read(shown->terminal, bytes, sizeof bytes);
+    if (length <= 0)
+        return false;
+    vterm_input_write(shown->vt, bytes, (size_t)length);
+    size_t room = SHOWN_RAW_SIZE - shown->raw_size;
+    size_t kept = (size_t)length < room ? (size_t)length : room;
+    memcpy(shown->raw + shown->raw_size, bytes, kept);
+    shown->raw_size += kept;
+    shown->written += (size_t)length;
+    return true;
+}
+
+void shown_pump(Shown *shown, double seconds) {
+    double end = shown_clock() + seconds;
+    do {
+        take(shown, end - shown_clock());
+    } while (shown_clock() < end);
+}
+
+void shown_settle(Shown *shown) {
+    const double quiet = 0.25, most = 5;
+    double end = shown_clock() + most;
+    while (take(shown, quiet) && shown_clock() < end)
+        ;
+}
+
+void shown_type_bytes(Shown *shown, const char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t done = write(shown->terminal, bytes, length);
+        if (done < 0 && errno != EAGAIN)
+            return;
+        if (done <= 0) { // it does not read fast enough: take what it wrote
+            take(shown, 0.01);
+            continue;
+        }
+        bytes += done;
+        length -= (size_t)done;
+    }
+}
+
+void shown_type(Shown *shown, const char *keys) {
+    shown_type_bytes(shown, keys, strlen(keys));
+}
+
+void shown_resize(Shown *shown, int columns, int rows) {
+    shown->columns = columns;
+    shown->rows = rows;
+    vterm_set_size(shown->vt, rows, columns);
+    set_size(shown); // the kernel sends SIGWINCH
+}
+
+double shown_wait(Shown *shown, const char *text, bool there, double seconds) {
+    double start = shown_clock();
+    do {
+        if ((strstr(shown_text(shown), text) != NULL) == there)
+            return shown_clock() - start;
+        take(shown, 0.005);
+    } while (shown_clock() - start < seconds);
+    return -1;
+}
+
+static bool wait_for(Shown *shown, const bool *what, double seconds) {
+    double end = shown_clock() + seconds;
+    while (!*what && shown_clock() < end) {
+        if (shown->terminal >= 0)
+            take(shown, 0);
+        hear(shown, 0.01);
+    }
+    if (shown->terminal >= 0)
+        while (take(shown, 0))
+            ;
+    return *what;
+}
+
+bool shown_wait_end(Shown *shown, double seconds) {
+    return wait_for(shown, &shown->ended, seconds);
+}
+
+bool shown_wait_stop(Shown *shown, double seconds) {
+    return wait_for(shown, &shown->stopped, seconds);
+}
+
+void shown_continue(Shown *shown) {
+    shown->stopped = false;
+    if (write(shown->words_in, "c", 1) != 1)
+        give_up("the shell");
+}
+
+// ---- what is seen -------------------------------------------------------------------------------
+
+static VTermScreenCell cell_at(const Shown *shown, int column, int row) {
+    VTermScreenCell cell = {.chars = {0}};
+    vterm_screen_get_cell(shown->screen, (VTermPos){.row = row, .col = column}, &cell);
+    return cell;
+}
+
+static void end_line(char *text, size_t *used, size_t start) {
+    while (*used > start && text[*used - 1] == ' ')
+        --*used;
+    text[(*used)++] = '\n';
+}
+
+const char *shown_text(const Shown *shown) {
+    static char text[SHOWN_TEXT_SIZE];
+    size_t used = 0;
+    for (int row = 0; row < shown->rows; row++) {
+        size_t start = used;
+        for (int column = 0; column < shown->columns && used + 16 < sizeof text; column++) {
+            VTermScreenCell cell = cell_at(shown, column, row);
+            if (cell.chars[0] == (uint32_t)-1) // the right half of a wide character
+                continue;
+            used += (size_t)rune_encode(cell.chars[0] ? cell.chars[0] : ' ', text + used);
+        }
+        end_line(text, &used, start);
+    }
+    text[used] = 0;
+    return text;
+}
+
+static char letter_of(const VTermScreenCell *cell) {
+    static const char letters[INKS] = {
+        [INK_TEXT] = 't',   [INK_DIM] = 'd',  [INK_BRIGHT] = 'h', [INK_BORDER] = 'o',
+        [INK_ACCENT] = 'a', [INK_FP32] = 'f', [INK_TF32] = 'x',   [INK_BF16] = 'b',
+        [INK_FP16] = 's',   [INK_FP8] = 'e',  [INK_GOOD] = 'g',   [INK_WARN] = 'w',
+        [INK_BAD] = 'r'};
+    char letter = '?';
+    if (VTERM_COLOR_IS_DEFAULT_FG(&cell->fg))
+        letter = 'n';
+    for (int ink = 0; letter == '?' && ink < INKS; ink++)
+        if (VTERM_COLOR_IS_INDEXED(&cell->fg) &&
+            cell->fg.indexed.idx == theme_ink((Ink)ink)->index_256)
+            letter = letters[ink];
+    return cell->attrs.bold && letter != '?' ? (char)(letter - 'a' + 'A') : letter;
+}
+
+static bool is_blank(const VTermScreenCell *cell) {
+    return cell->chars[0] == 0 || cell->chars[0] == ' ' || cell->chars[0] == (uint32_t)-1;
+}
+
+const char *shown_inks(const Shown *shown) {
+    static char text[SHOWN_TEXT_SIZE];
+    size_t used = 0;
+    for (int row = 0; row < shown->rows; row++) {
+        size_t start = used;
+        for (int column = 0; column < shown->columns && used + 2 < sizeof text; column++) {
+            VTermScreenCell cell = cell_at(shown, column, row);
+            text[used++] = is_blank(&cell) ? ' ' : letter_of(&cell);
+        }
+        end_line(text, &used, start);
+    }
+    for (int row = 0; row < shown->rows; row++) {
+        for (int column = 0, from; column < shown->columns && used + 64 < sizeof text; column++) {
+            VTermScreenCell cell = cell_at(shown, column, row);
+            for (from = column; column < shown->columns; column++) {
+                VTermScreenCell next = cell_at(shown, column, row);
+                if (VTERM_COLOR_IS_DEFAULT_BG(&next.bg) && !next.attrs.reverse)
+                    break;
+                cell = next;
+            }
+            if (column > from)
+                used +=
+                    (size_t)snprintf(text + used, sizeof text - used, "ground %d: %d-%d %s\n", row,
+                                     from, column - 1, cell.attrs.reverse ? "reverse" : "selected");
+        }
+    }
+    text[used] = 0;
+    return text;
+}
+
+bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
+    struct termios now;
+    const struct termios *before = &shown->before;
+    bool same = tcgetattr(shown->other_side, &now) == 0 && now.c_iflag == before->c_iflag &&
+                now.c_oflag == before->c_oflag && now.c_cflag == before->c_cflag &&
+                now.c_lflag == before->c_lflag &&
+                memcmp(now.c_cc, before->c_cc, sizeof now.c_cc) == 0;
+    snprintf(why, size, "%s%s%s%s", same ? "" : "the line's settings differ; ",
+             shown->is_alternate ? "the alternate screen is left on; " : "",
+             shown->shows_cursor ? "" : "the cursor is hidden; ",
+             shown->mouse ? "the mouse is reported; " : "");
+    return why[0] == 0;
+}

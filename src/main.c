@@ -7,7 +7,10 @@ static const Command commands[] = {
     {"run", FOR_RUN, "EXPERIMENT", "train here, in the foreground",
      "EXPERIMENT is the path of a Lua file, or the name of one that ships.\n"
      "Progress goes to standard error, the result to standard output. SIGINT and SIGTERM finish\n"
-     "the step and end the run; a second one ends it at once.\n"
+     "the step and end the run; a second one ends it at once. Everything of the run is kept in "
+     "the\n"
+     "history while it goes on, unless --no-history: `mpbench ctl` steers it, `mpbench show` reads "
+     "it.\n"
      "Without --precision the experiment's own holds, else auto: fp16 where the device gains from\n"
      "it, else bf16, else fp32.",
      1, 1, command_run},

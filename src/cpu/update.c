@@ -82,14 +82,17 @@ static void measure(const Update *work, int item, int64_t piece, int64_t at, int
         cpu_load(work->device, parameter->format, cpu_at(parameter, at), rounded, size);
         after = rounded;
     }
-    double moved = 0, was = 0;
+    enum { LANES = 8 }; // sums side by side: one would wait for itself
+    double moved[LANES] = {0}, was[LANES] = {0};
     for (int64_t i = 0; i < size; i++) {
         double change = (double)after[i] - (double)before[i];
-        moved += change * change;
-        was += (double)before[i] * (double)before[i];
+        moved[i % LANES] += change * change;
+        was[i % LANES] += (double)before[i] * (double)before[i];
     }
-    work->moved[2 * piece] += moved;
-    work->moved[2 * piece + 1] += was;
+    for (int lane = 0; lane < LANES; lane++) {
+        work->moved[2 * piece] += moved[lane];
+        work->moved[2 * piece + 1] += was[lane];
+    }
 }
 
 static void update_stretch(const Update *work, int item, int64_t piece, int64_t at, int64_t size) {

@@ -169,6 +169,8 @@ double run_clock(const Run *run) {
 }
 
 void run_pause_clock(Run *run) {
+    if (run_state(run)->clock_runs)
+        run_drop_sample(run_state(run)); // what comes now is no step's
     run->training_seconds = run_clock(run);
     run_state(run)->clock_runs = false;
 }

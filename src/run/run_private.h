@@ -86,6 +86,7 @@ void run_apply_changes(Run *run);
 void run_include_scale(Run *run, double scale);
 // Ends a sample and begins one now and then; `applied`: by which optimizers, a bit each.
 void run_sample_step(RunState *state, unsigned applied);
+void run_drop_sample(RunState *state);
 void run_sample_energy(Run *run);
 double run_cast_share(const Run *run); // NaN: unknown
 void run_free_sampler(RunState *state);

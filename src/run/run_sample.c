@@ -119,6 +119,11 @@ static void end_sample(RunState *state, double now, unsigned applied) {
     run_check_casts(state);
 }
 
+void run_drop_sample(RunState *state) {
+    if (state->run.engine->profile == &state->sampler.profile)
+        state->run.engine->profile = NULL;
+}
+
 void run_sample_step(RunState *state, unsigned applied) {
     double now = clock_seconds();
     if (state->run.engine->profile == &state->sampler.profile)

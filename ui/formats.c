@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "number/describe.h"
 #include "ui/glyphs.h"
-#include "ui/rune.h"
 #include "ui/screen.h"
 #include "ui/theme.h"
 

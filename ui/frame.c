@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "base/sanitize.h"
 #include "ui/glyphs.h"
-#include "ui/rune.h"
 
 static const Cell blank = {.rune = ' '};
 
@@ -125,7 +125,7 @@ int area_text_cut(Area area, int column, int row, int width, Style style, const 
         return column;
     if (text_width(text) <= width)
         return area_text(area, column, row, style, text);
-    const char *end = text + text_fit(text, width - 1);
+    const char *end = text + text_fit(text, width - 1, NULL);
     int at = column;
     while (text < end) {
         uint32_t rune = rune_next(&text);

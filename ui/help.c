@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/rune.h"
+#include "base/rune.h"
 #include "ui/screen.h"
 
 static void describe_keys(const KeyBinding *binding, char *text, size_t size) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ui/rune.h"
+#include "base/rune.h"
 
 static const KeyBinding bindings[REQUESTS] = {
 #define KEY(request, first, second, where, label, text) \

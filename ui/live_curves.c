@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
-#include "ui/rune.h"
 
 static Area curve_area(Area inside) {
     return area_part(inside, LIVE_LABEL_COLUMNS, 0, inside.width - LIVE_LABEL_COLUMNS,

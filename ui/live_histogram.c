@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "ui/bars.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
-#include "ui/rune.h"
 
 enum { MOST_COLUMNS = FRAME_MOST };
 
@@ -82,7 +82,7 @@ static Area draw_box(Area area, const Shown *shown, PanelId panel, bool focused)
     else if (name_width <= left)
         snprintf(title, sizeof title, "%s · %s", shown->name, what);
     else
-        snprintf(title, sizeof title, "%.*s… · %s", (int)text_fit(shown->name, left - 1),
+        snprintf(title, sizeof title, "%.*s… · %s", (int)text_fit(shown->name, left - 1, NULL),
                  shown->name, what);
     return area_box(area, title, right, focused);
 }

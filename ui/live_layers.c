@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "ui/bars.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
-#include "ui/rune.h"
 
 static const double too_much = 0.05; // of a layer's gradients flushed: said in red
 static const double noticed = 0.001; // said at all

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "ui/bars.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
-#include "ui/rune.h"
 
 // ---- events -------------------------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ static const char *without_step(const Event *event) {
 static int draw_text(Area area, int row, bool may_wrap, const char *text) {
     char clean[2 * EVENT_TEXT_SIZE], line[2 * EVENT_TEXT_SIZE];
     live_clean(clean, sizeof clean, text);
-    size_t fits = text_fit(clean, area.width), cut = fits;
+    size_t fits = text_fit(clean, area.width, NULL), cut = fits;
     if (!may_wrap || !clean[fits] || row + 1 >= area.height) {
         area_text_cut(area, 0, row, area.width, style_of(INK_TEXT), clean);
         return row + 1;
@@ -168,11 +168,11 @@ static double fact_of(const RunRecord *record, const char *name) {
     return NAN;
 }
 
-static void add_share_of_step(Readings *readings, const char *label, double share) {
+static Reading *add_share_of_step(Readings *readings, const char *label, double share) {
     char text[64] = "–";
     if (isfinite(share))
         snprintf(text, sizeof text, "%s of a step", live_share(share).text);
-    add(readings, label, share, INK_WARN, text);
+    return add(readings, label, share, INK_WARN, text);
 }
 
 static void gather_readings(Readings *readings, const LiveData *data) {
@@ -185,7 +185,8 @@ static void gather_readings(Readings *readings, const LiveData *data) {
         snprintf(text, sizeof text, "%.1f W  %s J", watts, live_number(run->energy_j).text);
     add(readings, "power", NAN, INK_GOOD, text);
     add_share_of_step(readings, "casting", run->cast_share);
-    add_share_of_step(readings, "watching", fact_of(run, "telemetry.share"));
+    double watching = fact_of(run, "telemetry.share");
+    add_share_of_step(readings, "watching", watching)->rank = isnan(watching) ? 6 : 0;
 }
 
 static void make_fit(Readings *readings, int rows) {

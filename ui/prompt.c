@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "base/sanitize.h"
-#include "ui/rune.h"
 #include "ui/screen.h"
 
 static void open_prompt(Ui *ui, const char *label, const char *text, bool is_question,

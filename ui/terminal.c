@@ -22,8 +22,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/rune.h"
 #include "ui/keys.h"
-#include "ui/rune.h"
 
 // ---- what the signal handler needs --------------------------------------------------------------
 

@@ -8,10 +8,10 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/rune.h"
 #include "base/sanitize.h"
 #include "store/runs.h"
 #include "ui/glyphs.h"
-#include "ui/rune.h"
 #include "ui/screen.h"
 
 static const Screen *const screens[SCREENS] = {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "cli/curve.h"
 #include "cli/history.h"
 #include "cli/table.h"
@@ -30,7 +31,7 @@ static void print_wrapped(const Page *page, const char *text) {
         char *sign = page->has_utf8 ? NULL : strstr(word, "±");
         if (sign) // two bytes of UTF-8
             memcpy(sign, "+-", 2);
-        int columns = table_text_width(word);
+        int columns = text_width(word);
         if (at > 0 && at + 1 + columns > width) {
             putchar('\n');
             at = 0;

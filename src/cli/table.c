@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "base/sanitize.h"
-#include "base/utf8.h"
 
 enum { GAP = 2, MOST_COLUMNS = 32, TITLE_SIZE = 64 };
 
@@ -67,41 +67,6 @@ void table_put(Table *table, const char *text, const char *style) {
 
 // ---- widths -------------------------------------------------------------------------------------
 
-static int width_of_character(uint32_t point) {
-    static const uint32_t wide[][2] = {{0x1100, 0x115f},  {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
-                                       {0xf900, 0xfaff},  {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-                                       {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff},
-                                       {0x20000, 0x3fffd}};
-    if (point >= 0x300 && point < 0x370) // combining marks
-        return 0;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        if (point >= wide[i][0] && point <= wide[i][1])
-            return 2;
-    return 1;
-}
-
-// Bytes of text that fill at most `most` columns; *width gets the columns.
-static size_t fit(const char *text, int most, int *width) {
-    size_t left = strlen(text), used = 0;
-    *width = 0;
-    while (left > used) {
-        uint32_t point = 0;
-        size_t length = utf8_decode((const unsigned char *)text + used, left - used, &point);
-        int wide = length ? width_of_character(point) : 1;
-        if (*width + wide > most)
-            break;
-        *width += wide;
-        used += length ? length : 1;
-    }
-    return used;
-}
-
-int table_text_width(const char *text) {
-    int width;
-    fit(text, INT32_MAX, &width);
-    return width;
-}
-
 static bool is_empty(const Table *table, int column) {
     for (size_t i = (size_t)column; i < table->count; i += (size_t)table->column_count) {
         const char *text = table->cells[i].text;
@@ -113,9 +78,9 @@ static bool is_empty(const Table *table, int column) {
 
 static int width_of_column(const Table *table, int column) {
     const TableColumn *of = &table->columns[column];
-    int widest = table_text_width(table->titles[column]);
+    int widest = text_width(table->titles[column]);
     for (size_t i = (size_t)column; i < table->count; i += (size_t)table->column_count) {
-        int width = table_text_width(table->cells[i].text);
+        int width = text_width(table->cells[i].text);
         if (width > widest)
             widest = width;
     }
@@ -161,14 +126,13 @@ static void fit_columns(const Table *table, int width, int *widths, bool *is_sho
 
 static void print_cell(FILE *out, const char *text, const char *style, const char *plain,
                        const TableColumn *column, int width, bool is_last) {
-    int used, whole = table_text_width(text);
-    bool is_cut = whole > width;
-    size_t length = fit(text, is_cut && width > 1 ? width - 1 : width, &used);
-    int pad = width - used - (is_cut && width > 1);
+    int used;
+    bool is_cut = text_width(text) > width && width > 1;
+    size_t length = text_fit(text, is_cut ? width - 1 : width, &used);
+    int pad = width - used - is_cut;
     if (column->is_number)
         fprintf(out, "%*s", pad, "");
-    fprintf(out, "%s%.*s%s%s", style, (int)length, text, is_cut && width > 1 ? "~" : "",
-            style[0] ? plain : "");
+    fprintf(out, "%s%.*s%s%s", style, (int)length, text, is_cut ? "~" : "", style[0] ? plain : "");
     if (!column->is_number && !is_last)
         fprintf(out, "%*s", pad, "");
 }

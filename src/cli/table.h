@@ -27,5 +27,3 @@ void table_put(Table *table, const char *text, const char *style);
 // has anything for are left out.
 bool table_print(const Table *table, FILE *out, int width, const char *title_style,
                  const char *plain, Error *error) MUST_CHECK;
-// Columns that text takes on a terminal.
-int table_text_width(const char *text);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "tests/screen/shown.h"
 #include "ui/glyphs.h"
-#include "ui/rune.h"
 #include "ui/theme.h"
 
 enum { CELL_WIDTH = 9, CELL_HEIGHT = 18, MARGIN = 10, BASELINE = 13, COLORS = 256 };

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ui/rune.h"
+#include "base/rune.h"
 #include "ui/theme.h"
 
 extern char **environ;

@@ -1,8 +1,8 @@
 // Cells, areas, characters: what is drawn, and that nothing leaves its area.
 #include "../test.h"
+#include "base/rune.h"
 #include "ui/frame.h"
 #include "ui/glyphs.h"
-#include "ui/rune.h"
 
 static Frame frame;
 
@@ -37,8 +37,8 @@ static void characters_have_the_width_of_terminals(void) {
     CHECK_INT(rune_width(0x1B), 0);
     CHECK_INT(text_width("a中b"), 4);
     CHECK_INT(text_width("\xff"), 1);
-    CHECK_INT(text_fit("a中b", 2), 1); // half a character does not fit
-    CHECK_INT(text_fit("a中b", 3), 4);
+    CHECK_INT(text_fit("a中b", 2, NULL), 1); // half a character does not fit
+    CHECK_INT(text_fit("a中b", 3, NULL), 4);
 }
 
 static void every_code_point_encodes_and_decodes(void) {

@@ -4,11 +4,11 @@
 
 #include <stdarg.h>
 
+#include "base/rune.h"
 #include "store/commands.h"
 #include "store_fixture.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
-#include "ui/rune.h"
 
 // ---- in place of ui.c ---------------------------------------------------------------------------
 

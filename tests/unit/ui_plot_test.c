@@ -1,9 +1,9 @@
 // Plots, bars and gauges as cells.
 #include "../test.h"
+#include "base/rune.h"
 #include "ui/bars.h"
 #include "ui/glyphs.h"
 #include "ui/plot.h"
-#include "ui/rune.h"
 
 static Frame frame;
 

@@ -1,4 +1,4 @@
-#include "ui/rune.h"
+#include "base/rune.h"
 
 #include <string.h>
 
@@ -78,13 +78,18 @@ int text_width(const char *text) {
     return columns;
 }
 
-size_t text_fit(const char *text, int columns) {
+size_t text_fit(const char *text, int columns, int *used) {
     const char *at = text;
+    int filled = 0;
     for (const char *next = text;; at = next) {
         uint32_t rune = rune_next(&next);
-        if (!rune || (columns -= rune_width(rune)) < 0)
-            return (size_t)(at - text);
+        if (!rune || filled + rune_width(rune) > columns)
+            break;
+        filled += rune_width(rune);
     }
+    if (used)
+        *used = filled;
+    return (size_t)(at - text);
 }
 
 int rune_encode(uint32_t rune, char out[4]) {

@@ -100,6 +100,7 @@ typedef struct Live {
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
     bool moved;                      // the view changed since the last look
+    double others_age;               // seconds since the other runs were looked for
     double unread;                   // seconds since the record was read
     char complaint[ERROR_TEXT_SIZE]; // said last, so that it is said once
 } Live;

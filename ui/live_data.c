@@ -302,22 +302,27 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
 }
 
 bool live_data_look(Ui *ui, Live *live, double seconds) {
-    const double seldom = 1; // a second: how often a run that is over is looked at
+    // Seconds: how often a run that is over is looked at, and the runs beside it.
+    const double seldom = 1, others_seldom = 2;
     LiveData *data = &live->data;
     Error error;
     bool changed = live->moved, is_new = !data->is_known;
     live->unread += seconds;
+    live->others_age += seconds;
     if (live->view.run == 0)
         return false;
     if (is_new ||
         (!live->view.frozen && (!live_is_over(&data->record) || live->unread >= seldom))) {
         live->unread = 0;
+        bool looks_around = is_new || live->others_age >= others_seldom;
         if (!record_look(ui, live, &changed, &error) ||
-            (is_new && !live_find_others(ui, data, &error)) ||
+            (looks_around && !live_find_others(ui, data, &error)) ||
             !live_look_at_events(ui, live, &changed, &error)) {
             complain(ui, live, &error);
             return false;
         }
+        changed = changed || looks_around;
+        live->others_age = looks_around ? 0 : live->others_age;
     }
     if (!changed)
         return false;

@@ -35,7 +35,8 @@ static bool find_event(Ui *ui, int64_t run, int64_t step, int64_t low, int64_t *
 bool live_read_events(Ui *ui, Live *live, Error *error) {
     LiveData *data = &live->data;
     bool follows = live->view.cursor == LIVE_FOLLOWS;
-    int64_t step = follows ? INT64_MAX : data->step, last;
+    int64_t newest = live->view.frozen ? data->last : INT64_MAX;
+    int64_t step = follows ? newest : data->step, last;
     if (!find_event(ui, live->view.run, step, follows ? data->event_last : 0, &last, error))
         return false;
     if (follows && last == data->event_last && data->events && !live->moved)

@@ -250,6 +250,13 @@ static void say_why_empty(const Live *live, const Shown *shown, Area inside) {
               why);
 }
 
+static bool has_values(const LayerSample *sample) {
+    for (int i = 0; i < LAYER_BINS; i++)
+        if (sample->bins[i] > 0)
+            return true;
+    return false;
+}
+
 void live_draw_histogram(const Live *live, Area area, bool focused) {
     enum { FOOT = 3 }; // the range, its labels, the supposed scale
     if (live->view.heat) {
@@ -264,6 +271,15 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
         return;
     if (!is_there) {
         say_why_empty(live, &shown, inside);
+        return;
+    }
+    if (!has_values(shown.sample)) {
+        draw_counted(&shown, inside);
+        area_wrap(area_part(inside, 1, 2, inside.width - 2, inside.height - 2), 0,
+                  style_of(INK_DIM),
+                  shown.sample->zeros < shown.sample->count
+                      ? "none of the gradients of this layer is finite here"
+                      : "all gradients of this layer are zero here");
         return;
     }
     Range range = range_of(&shown, inside.width);

@@ -183,6 +183,10 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (shares.is_known)
         snprintf(text, sizeof text, "%.1f%%", shares.flushed * 100);
     bool is_bad = shares.is_known && shares.flushed > too_much;
+    if (shares.is_known && sample->nans + sample->infs + sample->overflowed > 0) {
+        snprintf(text, sizeof text, sample->nans > 0 ? "nan" : "inf");
+        is_bad = true;
+    }
     area_text_right(area, columns->flushed, row, is_bad ? style_bold(INK_BAD) : style_of(INK_TEXT),
                     text);
     if (columns->ratio >= 0) {

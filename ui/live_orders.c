@@ -175,6 +175,8 @@ static void take_scale(Ui *ui, const char *text) {
     Live *live = state_of(ui);
     char *end, argument[64], what[96];
     double scale = strtod(text, &end);
+    if (!*text)
+        return; // thought better of it
     if (end == text || *end || !(scale > 0) || isinf(scale)) {
         ui_say(ui, INK_WARN, "%s is no loss scale: write a number above 0, such as 32768", text);
         return;
@@ -186,10 +188,9 @@ static void take_scale(Ui *ui, const char *text) {
 }
 
 static void ask_scale(Ui *ui, const Live *live) {
-    char now[32] = "";
-    if (live->data.scale > 0 && isfinite(live->data.scale))
-        snprintf(now, sizeof now, "%.17g", live->data.scale);
-    prompt_ask(ui, "loss scale", now, take_scale);
+    char label[80];
+    snprintf(label, sizeof label, "loss scale (now %s):", live_scale(live->data.scale).text);
+    prompt_ask(ui, label, "", take_scale);
 }
 
 static void stop_run(Ui *ui, const char *text) {

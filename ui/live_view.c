@@ -1,5 +1,6 @@
 // Keys and clicks that move what the live screen looks at.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ui/live.h"
@@ -203,6 +204,30 @@ static void freeze(Ui *ui, Live *live) {
     ui->dirty = true;
 }
 
+// The event on top, or the selected layer, as a line.
+static void copy_line(Ui *ui, const Live *live) {
+    char name[RECORD_NAME_SIZE * 2], line[EVENT_TEXT_SIZE * 2 + 32] = "";
+    const Event *event = live_event(live, live->view.event_top);
+    int layer = live->view.layer;
+    if (ui->focus[SCREEN_LIVE] == PANEL_EVENTS && event) {
+        char text[EVENT_TEXT_SIZE * 2];
+        live_clean(text, sizeof text, event->text);
+        snprintf(line, sizeof line, "step %lld: %s", (long long)event->step, text);
+    } else if (layer < live->data.layer_count) {
+        live_clean(name, sizeof name, live->data.record.layers[layer].name);
+        Format format = live_layer_format(live, layer);
+        LiveShares shares = live_counted(&live->data.layers[layer]);
+        snprintf(line, sizeof line, "%s in %s: %s flushed, %s subnormal at scale %s, step %lld",
+                 name, format == FORMAT_COUNT ? "?" : format_name(format),
+                 live_share(shares.flushed).text, live_share(shares.subnormal).text,
+                 live_scale(live->data.scale).text, (long long)live->data.step);
+    }
+    if (!line[0])
+        return;
+    terminal_copy(line);
+    ui_say(ui, INK_TEXT, "copied: %s", line);
+}
+
 bool live_move(Ui *ui, Live *live, Request request) {
     switch (request) {
     case REQUEST_UP: go_lines(ui, live, -1); break;
@@ -226,6 +251,7 @@ bool live_move(Ui *ui, Live *live, Request request) {
     case REQUEST_SERIES: next_picture(ui, live); break;
     case REQUEST_HYPOTHESIS_DOWN: suppose(ui, live, -1); break;
     case REQUEST_HYPOTHESIS_UP: suppose(ui, live, 1); break;
+    case REQUEST_COPY: copy_line(ui, live); break;
     case REQUEST_FREEZE: freeze(ui, live); break;
     case REQUEST_BACK:
         if (!live->view.has_cross)
@@ -263,6 +289,10 @@ void live_click(Ui *ui, PanelId id, int column, int row, MouseAction action) {
             select_layer(ui, live, live->view.layer + by);
         else if (layer >= 0)
             select_layer(ui, live, layer);
+        break;
+    case PANEL_HEAT:
+        if (is_wheel)
+            zoom(ui, live, by < 0);
         break;
     case PANEL_HISTOGRAM:
         if (is_wheel)

@@ -70,7 +70,7 @@ LiveWord live_share(double share) {
     if (isnan(share))
         return dash;
     if (percent > 0 && percent < 0.05)
-        snprintf(word.text, sizeof word.text, "%.0e %%", percent);
+        snprintf(word.text, sizeof word.text, percent < 0.001 ? "< 0.001 %%" : "%.2g %%", percent);
     else
         snprintf(word.text, sizeof word.text, percent < 99.95 ? "%.1f %%" : "%.0f %%", percent);
     return word;

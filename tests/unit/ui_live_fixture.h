@@ -15,6 +15,7 @@
 static char said[MESSAGE_SIZE]; // the last message
 static int64_t compared[8];
 static int compared_count;
+static char copied[512];
 
 void ui_say(Ui *ui, Ink ink, const char *format, ...) {
     (void)ui, (void)ink;
@@ -30,6 +31,9 @@ void ui_compare(Ui *ui, const int64_t *runs, int count) {
     (void)ui;
     memcpy(compared, runs, (size_t)count * sizeof *runs);
     compared_count = count;
+}
+void terminal_copy(const char *text) {
+    snprintf(copied, sizeof copied, "%s", text);
 }
 void ui_go(Ui *ui, ScreenId screen) {
     ui->screen = screen;

@@ -381,6 +381,8 @@ static void clicks_select_layers_and_the_wheel_scrolls(void) {
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "1 newer above");
     screen_live.click(ui, PANEL_HISTOGRAM, 5, 2, MOUSE_WHEEL_UP);
     CHECK_INT(live_of(ui)->view.hypothesis, 1);
+    screen_live.request(ui, REQUEST_COPY);
+    CHECK_TEXT(copied, "hidden in fp16: 9.7 % flushed, 0.0 % subnormal at scale 2^16, step 400");
     close_screen(ui);
     store_close(store);
 }
@@ -396,6 +398,38 @@ static void a_frozen_picture_stays_and_loses_nothing(void) {
     CHECK(!strstr(text, "while it was frozen"));
     screen_live.request(ui, REQUEST_FREEZE);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "while it was frozen");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void a_run_that_goes_on_is_followed(void) {
+    Store *store = fresh_store("follow.db");
+    int64_t run = add_history_run(store, "fp16", RUN_RUNNING);
+    WorkerId worker;
+    CHECK_DONE(worker_identify(&worker, &error));
+    CHECK_DONE(store_own_run(store, run, &worker, &error));
+    Ui *ui = open_screen(store, run);
+    const char *text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "400/800");
+    CHECK(!strstr(text, "vs fp32")); // it is alone
+    SeriesWriter *writer = series_writer_new(store, run, STEPS, "resume", &error);
+    CHECK_DONE(series_add(writer, "loss", STEPS + 1, 0.125, &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 0.1, &error));
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.step = STEPS + 1;
+    CHECK_DONE(store_update_run(store, &record, &error) && store_commit(store, &error));
+    record_clear(&record);
+    series_writer_free(writer);
+    text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "401/800");
+    CHECK_CONTAINS(text, "0.1250");
+    add_history_run(store, "fp32", RUN_FINISHED); // its twin turns up later
+    for (int i = 0; i < 25; i++)
+        text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "2.00× of #2");
+    CHECK_CONTAINS(text, "#2 fp32");
+    CHECK(!screen_live.refresh(ui, 0.1)); // nothing new: nothing is drawn again
     close_screen(ui);
     store_close(store);
 }
@@ -479,8 +513,7 @@ static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     prompt_key(ui, 'y');
     answer(store, &worker, "stop", "", COMMAND_DONE);
     screen_live.request(ui, REQUEST_SCALE);
-    CHECK_TEXT(ui->prompt.text, "65536");
-    prompt_key(ui, KEY_CODE_CONTROL('U'));
+    CHECK_TEXT(ui->prompt.label, "loss scale (now 2^16):");
     for (const char *key = "1024"; *key; key++)
         prompt_key(ui, *key);
     prompt_key(ui, KEY_CODE_ENTER);
@@ -488,7 +521,11 @@ static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     screen_live.request(ui, REQUEST_SCALE);
     prompt_key(ui, 'x');
     prompt_key(ui, KEY_CODE_ENTER);
-    CHECK_CONTAINS(said, "no loss scale");
+    CHECK_CONTAINS(said, "x is no loss scale");
+    said[0] = 0;
+    screen_live.request(ui, REQUEST_SCALE);
+    prompt_key(ui, KEY_CODE_ENTER);
+    CHECK_TEXT(said, "");
     close_screen(ui);
     store_close(store);
 }
@@ -622,6 +659,7 @@ int main(void) {
     RUN_TEST(series_smoothing_and_axis_turn_with_their_keys);
     RUN_TEST(clicks_select_layers_and_the_wheel_scrolls);
     RUN_TEST(a_frozen_picture_stays_and_loses_nothing);
+    RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);

@@ -1,5 +1,6 @@
 // `mpbench resume` and `mpbench fork`: a run of the history goes on from a checkpoint, in place or
 // as a new run.
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -257,6 +258,16 @@ static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error 
     return training_run(cli, &plan, error);
 }
 
+// With all that lies in it, which we made.
+static void remove_folder(const char *folder) {
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        unlinkat(dirfd(entries), entry->d_name, 0);
+    if (entries)
+        closedir(entries);
+    rmdir(folder);
+}
+
 static bool fork_between(Cli *cli, const Past *past, int64_t step, Error *error) {
     char folder[64], file[sizeof folder + 64];
     RestoreOwn own = own_of(past);
@@ -267,14 +278,15 @@ static bool fork_between(Cli *cli, const Past *past, int64_t step, Error *error)
     snprintf(file, sizeof file, "%s/step-%" PRId64 ".safetensors", folder, step);
     Checkpoint *checkpoint = NULL;
     bool done = train_up_to(cli, past, step, folder, error);
-    if (done && access(file, R_OK) != 0)
+    bool was_stopped = done && run_stop_requested() != 0;
+    if (done && !was_stopped && access(file, R_OK) != 0)
         done = error_fail(error, ERROR_USAGE, "--at %" PRId64 ": run %s ends before that step",
                           step, past->record.name);
-    done = done && (checkpoint = checkpoint_open(file, NULL, &own, error)) &&
-           fork_from(cli, past, checkpoint, error);
+    if (done && !was_stopped)
+        done = (checkpoint = checkpoint_open(file, NULL, &own, error)) &&
+               fork_from(cli, past, checkpoint, error);
     checkpoint_close(checkpoint);
-    unlink(file);
-    rmdir(folder);
+    remove_folder(folder);
     return done;
 }
 

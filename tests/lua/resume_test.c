@@ -307,6 +307,100 @@ static void a_script_that_decides_by_what_it_reads_does(void) {
     check_script("early", write_script("early", early_script), "", "fp32", 0, 4);
 }
 
+// ---- what cannot go on --------------------------------------------------------------------------
+
+// A copy of a checkpoint without one tensor or note.
+static void copy_without(const char *from, const char *to, const char *left_out) {
+    Error error = {0};
+    char hex[HASH_HEX_SIZE];
+    uint64_t bytes;
+    SafeFile *file = safe_open(from, &error);
+    SafeWriter *writer = safe_writer_new(to, &error);
+    const SafeHeader *header = safe_header(file);
+    bool done = true;
+    for (int i = 0; done && i < header->note_count; i++)
+        if (strcmp(header->notes[i].key, left_out) != 0)
+            done = safe_note(writer, header->notes[i].key, header->notes[i].value, &error);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; done && i < header->count; i++) {
+            const SafeEntry *entry = &header->entries[i];
+            if (strcmp(entry->name, left_out) == 0)
+                continue;
+            if (pass == 0) {
+                done = safe_declare(writer, entry->name, entry->type, entry->ndim, entry->shape,
+                                    &error);
+                continue;
+            }
+            size_t size = (size_t)(entry->end - entry->begin);
+            void *memory = malloc(size + 1);
+            done =
+                safe_read(file, entry, memory, &error) && safe_write(writer, memory, size, &error);
+            free(memory);
+        }
+    CHECK_MESSAGE(done && safe_finish(writer, hex, &bytes, &error), "%s", error.text);
+    safe_writer_free(writer);
+    safe_close(file);
+}
+
+static void check_refusal(const Trial *first, const char *left_out, const char *expected) {
+    Trial second = *first;
+    second.stop_at = 0;
+    copy_without(file_of("broken", 5), folder_of("broken/copy"), left_out);
+    second.resume = checkpoint_open(folder_of("broken/copy"), NULL, NULL, &second.error);
+    if (second.resume) {
+        train(&second);
+        CHECK_MESSAGE(!second.done, "it went on without %s", left_out);
+    }
+    CHECK_CONTAINS(second.error.text, expected);
+    checkpoint_close(second.resume);
+}
+
+static void a_checkpoint_that_lacks_state_is_refused_with_the_way_out(void) {
+    Trial first = {.script = write_script("broken", gan_script),
+                   .settings = "",
+                   .precision = "fp16",
+                   .folder = folder_of("broken"),
+                   .stop_at = 5};
+    train(&first);
+    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
+    check_refusal(&first, "scaler0/state", "lacks scaler0/state");
+    check_refusal(&first, "optimizer1/m/D.linear1.weight", "--weights-only");
+    check_refusal(&first, "random", "random state is missing");
+    check_refusal(&first, "journal", "--weights-only");
+    check_refusal(&first, "weight/G.linear2.bias", "missing in the file: weight/G.linear2.bias");
+    check_refusal(&first, "mpbench", "no checkpoint of mpbench");
+    Trial other = first;
+    other.stop_at = 0;
+    other.resume = checkpoint_open(file_of("broken", 5), NULL, NULL, &other.error);
+    other.script = write_script("other", early_script);
+    train(&other);
+    checkpoint_close(other.resume);
+    CHECK(!other.done);
+    CHECK_CONTAINS(other.error.text, "--weights-only");
+}
+
+static void periodic_checkpoints_and_what_is_said_before_them_are_not_repeated(void) {
+    Trial first = {.script = write_script("said", early_script),
+                   .settings = "steps=20",
+                   .precision = "fp32",
+                   .folder = folder_of("said"),
+                   .every = 6};
+    train(&first);
+    CHECK_MESSAGE(first.done, "%s", first.error.text);
+    CHECK_INT(first.kept, 4); // 6, 12, 18 and the end
+    Trial second = first;
+    second.kept = 0;
+    second.printed[0] = 0;
+    second.resume = checkpoint_open(file_of("said", 12), NULL, NULL, &second.error);
+    train(&second);
+    checkpoint_close(second.resume);
+    CHECK_MESSAGE(second.done, "%s", second.error.text);
+    CHECK_INT(second.kept, 2);
+    const char *rest = strstr(first.printed, "15\t");
+    CHECK(rest != NULL);
+    CHECK_TEXT(second.printed, rest ? rest : "");
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/mpbench-resume-XXXXXX");
     if (!mkdtemp(folder))
@@ -317,6 +411,8 @@ int main(void) {
     RUN_TEST(dropout_shuffling_statistics_and_accumulation_do);
     RUN_TEST(two_optimizers_two_scalers_and_an_average_do);
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
+    RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
+    RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 || test_end();

@@ -1,0 +1,42 @@
+// A device that replays accepts work and does none, and what was made meanwhile is not read.
+#include "kernel/replay.h"
+#include "ops/engine.h"
+#include "tests/test.h"
+
+static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
+    Error error = {0};
+    Device *device;
+    Preset preset;
+    char why[8];
+    const int64_t shape[] = {2, 3};
+    double value = -1;
+    CHECK(device_open("cpu", 1, &device, &error));
+    CHECK(preset_resolve("fp32", NULL, &preset, why, sizeof why, &error));
+    Engine *engine = engine_new(device, &preset, 1, &error);
+    Tensor *real = op_fill(engine, FORMAT_FP32, 0, NULL, 5, &error);
+    CHECK(device_begin_replay(device, &error));
+    Tensor *hollow = op_fill(engine, FORMAT_FP32, 2, shape, 7, &error);
+    Tensor *sum = op_two(engine, OP_add, hollow, real, NULL, &error);
+    CHECK_MESSAGE(hollow && sum, "%s", error.text);
+    CHECK(tensor_item(real, &value, &error) && value == 0); // nothing is read
+    device_end_replay(device);
+    CHECK(tensor_item(real, &value, &error) && value == 5);
+    CHECK(!op_two(engine, OP_add, real, hollow, NULL, &error));
+    CHECK_CONTAINS(error.text, "[2, 3] fp32");
+    CHECK_CONTAINS(error.text, "run:model");
+    float numbers[6];
+    CHECK(!tensor_read(sum, numbers, &error));
+    Tensor *after = op_two(engine, OP_mul, real, real, NULL, &error);
+    CHECK(after && tensor_item(after, &value, &error) && value == 25);
+    tensor_release(after);
+    tensor_release(sum);
+    tensor_release(hollow);
+    tensor_release(real);
+    engine_free(engine);
+    device_close(device);
+}
+
+int main(void) {
+    RUN_TEST(work_is_accepted_and_its_results_are_refused_afterwards);
+    return test_end();
+}

@@ -18,7 +18,7 @@ static const double smoothings[SMOOTHINGS] = {0, 0.6, 0.9, 0.97};
 typedef struct Curves { // of all runs, ready to be drawn
     PlotPoint *points[MOST_CURVES];
     PlotLine lines[MOST_CURVES];
-    char labels[MOST_CURVES][COMPARE_LABEL_SIZE + 24];
+    char labels[MOST_CURVES][96];
     int count;
     double last_x;
 } Curves;
@@ -79,8 +79,9 @@ static void make_curve(CompareView *view, int run) {
     curves->points[at] = points;
     curves->lines[at] =
         (PlotLine){.points = points, .count = count, .ink = ink_of(comparison, run)};
-    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s",
-             (long long)comparison->runs[run].id, comparison->sides[run].label);
+    const RunRecord *record = &comparison->runs[run];
+    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s, seed %lld",
+             (long long)record->id, record->precision, (long long)record->seed);
 }
 
 static void make_curves(CompareView *view) {
@@ -224,8 +225,8 @@ typedef struct Outcome {
 } Outcome;
 
 static const Outcome outcomes[] = {
-    {"steps/s", 9, 0}, {"speed", 7, 0},    {"memory", 8, 52}, {"", 7, 60},
-    {"loss", 15, 0},   {"result", 15, 44}, {"energy", 8, 84}, {"skipped", 8, 92},
+    {"steps/s", 8, 0}, {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
+    {"loss", 13, 0},   {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
 

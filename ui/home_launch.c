@@ -64,13 +64,13 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
     *is_default = false;
     if (row < ROW_SEED) {
         *is_default = form->choices[row] == 0;
-        return *is_default ? "–" : choices_of(ui, row)[form->choices[row] - 1];
+        return *is_default ? "default" : choices_of(ui, row)[form->choices[row] - 1];
     }
     const char *typed = row == ROW_SEED ? form->seed : form->values[row - FORM_FIXED];
     *is_default = !typed[0];
     if (typed[0])
         return typed;
-    return row == ROW_SEED ? "–" : experiment_of(home)->parameters[row - FORM_FIXED].value;
+    return row == ROW_SEED ? "1" : experiment_of(home)->parameters[row - FORM_FIXED].value;
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
@@ -80,7 +80,7 @@ static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here)
         row < FORM_FIXED ? fixed_rows[row] : experiment_of(home)->parameters[row - FORM_FIXED].name;
     bool is_default;
     const char *value = value_of(ui, row, &is_default);
-    Style style = style_of(is_default ? INK_TEXT : INK_BRIGHT);
+    Style style = style_of(is_default ? INK_DIM : INK_BRIGHT);
     if (row == 0 && !is_default)
         style = style_bold(theme_format_ink(value));
     area_outside(area, 1, line, VALUE - 2, style_of(INK_DIM), name);

@@ -212,10 +212,10 @@ static void draw_age(Area area, int column, int row, int width, const RunRecord 
 // A column gives way where the panel is narrow; the experiment takes what is left.
 static const Column columns[] = {
     {"#", 4, 0, true, draw_id},           {"experiment", 0, 0, false, draw_experiment},
-    {"format", 6, 0, false, draw_format}, {"state", 9, 0, false, draw_state},
-    {"loss", 9, 0, true, draw_loss},      {"result", 8, 58, true, draw_metric},
-    {"skip", 5, 66, true, draw_skipped},  {"rate/s", 7, 74, true, draw_rate},
-    {"memory", 8, 92, true, draw_memory}, {"age", 7, 84, true, draw_age},
+    {"format", 6, 0, false, draw_format}, {"state", 8, 0, false, draw_state},
+    {"loss", 8, 0, true, draw_loss},      {"result", 7, 54, true, draw_metric},
+    {"skip", 4, 60, true, draw_skipped},  {"rate/s", 6, 66, true, draw_rate},
+    {"memory", 7, 86, true, draw_memory}, {"age", 6, 78, true, draw_age},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, CURSOR = 2, GAP = 1 };
 

@@ -70,15 +70,15 @@ static Ink ghost_ink(const LiveData *data) {
     return ink == live_ink(data->record.precision) ? INK_TEXT : ink;
 }
 
-static int draw_legend_row(Area plot, int row, Ink ink, int64_t id, const char *precision,
-                           LiveWord value) {
+static int draw_legend_row(Area plot, int row, const char *mark, Ink ink, int64_t id,
+                           const char *precision, LiveWord value) {
     enum { VALUE_COLUMNS = 10 };
     char text[80];
     int length = snprintf(text, sizeof text, "#%lld %.24s", (long long)id, precision);
     int column = plot.width - 4 - length - 1 - VALUE_COLUMNS;
     if (column < plot.width / 4 || row >= plot.height)
         return row;
-    column = area_text(plot, column, row, style_of(ink), " ━ ");
+    column = area_text(plot, column, row, style_of(ink), mark);
     column = area_text(plot, column, row, style_of(ink), text);
     area_print(plot, column, row, style_of(INK_BRIGHT), " %*s", VALUE_COLUMNS, value.text);
     return row + 1;
@@ -89,10 +89,10 @@ static void draw_legend(const Live *live, Area plot) {
     char precision[32];
     int64_t step = live->view.has_cross ? live->view.cross : data->step;
     live_clean(precision, sizeof precision, data->record.precision);
-    int row = draw_legend_row(plot, 0, live_ink(precision), data->record.id, precision,
+    int row = draw_legend_row(plot, 0, " ━ ", live_ink(precision), data->record.id, precision,
                               value_at(&data->line, step));
     if (data->ghost.is_there && data->ghost_line.count > 0)
-        draw_legend_row(plot, row, ghost_ink(data), data->ghost.id, data->ghost.precision,
+        draw_legend_row(plot, row, " · ", ghost_ink(data), data->ghost.id, data->ghost.precision,
                         value_at(&data->ghost_line, step));
 }
 
@@ -118,7 +118,8 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
     PlotLine lines[] = {
         {.points = data->ghost_line.smooth,
          .count = data->ghost_line.count,
-         .ink = ghost_ink(data)},
+         .ink = ghost_ink(data),
+         .dotted = true},
         {.points = data->line.smooth, .count = data->line.count, .ink = ink, .spans = true},
     };
     PlotAxes axes =

@@ -35,11 +35,16 @@ static bool takes_orders(Ui *ui, const Live *live) {
         ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
     else if (ui->options && ui->options->demo)
         ui_say(ui, INK_WARN, "this is a recording: mpbench run fashion_cnn trains one to change");
+    else if (run->status == RUN_FINISHED)
+        ui_say(ui, INK_WARN,
+               "#%" PRId64 " is over (finished): mpbench fork %" PRId64
+               " --at STEP trains on from there in another way",
+               run->id, run->id);
     else if (live_is_over(run))
         ui_say(ui, INK_WARN,
-               "#%" PRId64 " is over (%s): mpbench fork %" PRId64
-               " --at STEP trains on from there in another way",
-               run->id, live_status(run), run->id);
+               "#%" PRId64 " is over (%s): mpbench resume %" PRId64
+               " goes on with it, mpbench fork %" PRId64 " --at STEP in another way",
+               run->id, live_status(run), run->id, run->id);
     else
         return true;
     return false;

@@ -52,5 +52,11 @@ bool live_find_others(Ui *ui, LiveData *data, Error *error) {
         }
     }
     store_free_runs(runs, count);
+    if (run->parent > 0 && data->ghost.id != run->parent) { // it is older than those looked at
+        RunRecord parent = {0};
+        if (store_read_run(ui->store, run->parent, &parent, NULL))
+            take_other(&data->ghost, &parent);
+        record_clear(&parent);
+    }
     return true;
 }

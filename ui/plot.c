@@ -106,11 +106,16 @@ static double dot_y(const Sheet *sheet, double y) {
     return fmin(fmax((1 - share) * (sheet->height - 1), -1), sheet->height);
 }
 
-static void segment(const Sheet *sheet, double x0, double y0, double x1, double y1, Style style) {
+// `phase`: which dot of a dotted line comes next; NULL: the line is not dotted.
+static void segment(const Sheet *sheet, double x0, double y0, double x1, double y1, Style style,
+                    int *phase) {
+    enum { EVERY = 3 };
     double length = fmax(fabs(x1 - x0), fabs(y1 - y0));
     int pieces = (int)ceil(length);
     for (int i = 0; i <= pieces; i++) {
         double share = pieces > 0 ? (double)i / pieces : 0;
+        if (phase && (i == pieces || (*phase)++ % EVERY != 0)) // its end is the next one's start
+            continue;
         dot(sheet, (int)lround(x0 + (x1 - x0) * share), (int)lround(y0 + (y1 - y0) * share), style);
     }
 }
@@ -122,7 +127,7 @@ static void draw_spans(const Sheet *sheet, const PlotLine *line) {
             continue;
         double x = dot_x(sheet, point->x);
         segment(sheet, x, dot_y(sheet, point->low), x, dot_y(sheet, point->high),
-                style_of(INK_BORDER));
+                style_of(INK_BORDER), NULL);
     }
 }
 
@@ -130,6 +135,7 @@ static void draw_line(const Sheet *sheet, const PlotLine *line) {
     Style style = style_of(line->ink);
     bool has_last = false;
     double last_x = 0, last_y = 0;
+    int dots = 0, *phase = line->dotted ? &dots : NULL;
     for (int i = 0; i < line->count; i++) {
         const PlotPoint *point = &line->points[i];
         if (!isfinite(point->mean)) {
@@ -138,10 +144,10 @@ static void draw_line(const Sheet *sheet, const PlotLine *line) {
         }
         double x = dot_x(sheet, point->x), y = dot_y(sheet, point->mean);
         if (has_last && line->steps) {
-            segment(sheet, last_x, last_y, x, last_y, style);
-            segment(sheet, x, last_y, x, y, style);
+            segment(sheet, last_x, last_y, x, last_y, style, phase);
+            segment(sheet, x, last_y, x, y, style, phase);
         } else if (has_last && !(last_x < 0 && x < 0)) {
-            segment(sheet, last_x, last_y, x, y, style);
+            segment(sheet, last_x, last_y, x, y, style, phase);
         } else {
             dot(sheet, (int)lround(x), (int)lround(y), style);
         }
@@ -150,7 +156,7 @@ static void draw_line(const Sheet *sheet, const PlotLine *line) {
         last_y = y;
     }
     if (has_last && line->steps)
-        segment(sheet, last_x, last_y, sheet->width - 1, last_y, style);
+        segment(sheet, last_x, last_y, sheet->width - 1, last_y, style, phase);
 }
 
 static void draw_marks(const Sheet *sheet, const PlotLine *line) {

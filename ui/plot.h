@@ -16,8 +16,9 @@ typedef struct PlotLine {
     const PlotPoint *points; // x rising
     int count;
     Ink ink;
-    bool steps; // held until the next point (the loss scale), not joined by a slope
-    bool spans; // draws low..high too, dimmed
+    bool steps;  // held until the next point (the loss scale), not joined by a slope
+    bool spans;  // draws low..high too, dimmed
+    bool dotted; // every third dot only: told apart without colours
 } PlotLine;
 
 typedef struct PlotAxes {

@@ -40,6 +40,14 @@ static void a_slope_goes_from_corner_to_corner(void) {
     CHECK_INT(frame_cell(&frame, 0, 1)->style.ink, INK_FP16);
 }
 
+static void a_dotted_line_leaves_dots_out(void) {
+    PlotPoint points[] = {point(0, 0), point(2, 0)};
+    PlotLine line = {.points = points, .count = 2, .dotted = true};
+    PlotAxes axes = {0, 2, 0, 1, false};
+    plot_draw(fresh(6, 1), &axes, &line, 1);
+    CHECK_TEXT(row_text(0), "⡀⢀ ⡀⢀ ");
+}
+
 static void what_is_not_finite_is_a_mark_and_moves_no_axis(void) {
     PlotPoint points[] = {point(0, 1), point(1, 2), gap, point(3, 1)};
     PlotLine line = {.points = points, .count = 4};
@@ -145,6 +153,7 @@ static void drawing_into_nothing_draws_nothing(void) {
 
 int main(void) {
     RUN_TEST(a_slope_goes_from_corner_to_corner);
+    RUN_TEST(a_dotted_line_leaves_dots_out);
     RUN_TEST(what_is_not_finite_is_a_mark_and_moves_no_axis);
     RUN_TEST(axes_fit_what_is_in_the_window);
     RUN_TEST(a_scale_is_held_until_it_changes);

@@ -254,11 +254,55 @@ static bool warn_of_lengths(Comparison *comparison) {
     return true;
 }
 
+// A few seconds are start and noise.
+static bool warn_of_brevity(Comparison *comparison) {
+    const double least = 3;
+    double shortest = INFINITY;
+    for (int i = 0; i < comparison->run_count; i++)
+        shortest = fmin(shortest, comparison->runs[i].wall_s);
+    if (!(shortest < least))
+        return true;
+    char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE,
+             "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
+             shortest, least);
+    return true;
+}
+
+// Until it ended; one that goes on has no end yet.
+static bool overlap(const RunRecord *a, const RunRecord *b) {
+    bool a_goes_on = a->status == RUN_RUNNING, b_goes_on = b->status == RUN_RUNNING;
+    int64_t a_end = a_goes_on ? INT64_MAX : a->ended_ms,
+            b_end = b_goes_on ? INT64_MAX : b->ended_ms;
+    return a->created_ms < b_end && b->created_ms < a_end &&
+           strcmp(a->device_name, b->device_name) == 0;
+}
+
+static bool warn_of_company(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++)
+        for (int j = 0; j < i; j++) {
+            if (!overlap(&comparison->runs[i], &comparison->runs[j]))
+                continue;
+            char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+            if (!line)
+                return false;
+            snprintf(line, COMPARE_TEXT_SIZE,
+                     "%s and %s trained at the same time and slowed each other: train them one "
+                     "after the other to compare speed and energy.",
+                     comparison->runs[j].name, comparison->runs[i].name);
+            return true;
+        }
+    return true;
+}
+
 bool compare_judge(Comparison *comparison, Error *error) {
     bool done = comparison->group_count > 1 || judge_seeds(comparison);
     for (int g = 1; g < comparison->group_count && done; g++)
         done = judge_group(comparison, &comparison->groups[g], &comparison->groups[0]);
     done = done && warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
-           warn_of_lengths(comparison);
+           warn_of_lengths(comparison) && warn_of_company(comparison) &&
+           warn_of_brevity(comparison);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }

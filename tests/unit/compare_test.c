@@ -114,6 +114,22 @@ static void one_seed_cannot_tell(void) {
     compare_free(comparison);
 }
 
+static void speeds_of_short_runs_and_of_company_mislead(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[i]);
+        runs[i].ended_ms = runs[i].created_ms + 8000;
+        runs[i].wall_s = 0.2;
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 2);
+    CHECK_CONTAINS(comparison->caveats[0], "a1 and b1 trained at the same time");
+    CHECK_CONTAINS(comparison->caveats[1], "took 0.2 s: too short");
+    compare_free(comparison);
+}
+
 static void what_misleads_is_said(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     Error error;
@@ -230,6 +246,7 @@ int main(void) {
     RUN_TEST(layers_that_somebody_set_are_differences);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(one_seed_cannot_tell);
+    RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
     RUN_TEST(what_misleads_is_said);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);

@@ -171,3 +171,4 @@ void bind_open_optim(lua_State *L, Session *session);
 void bind_open_scaler(lua_State *L, Session *session); // called by bind_open_optim
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
+void bind_open_weights(lua_State *L, Session *session);

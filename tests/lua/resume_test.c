@@ -22,7 +22,7 @@ typedef struct Trial { // one run, or a part of one
     int64_t step;              // where it ended
     int kept;                  // checkpoints
     bool done;
-    char printed[256];
+    char printed[768];
     Error error;
 } Trial;
 
@@ -401,6 +401,30 @@ static void periodic_checkpoints_and_what_is_said_before_them_are_not_repeated(v
     CHECK_TEXT(second.printed, rest ? rest : "");
 }
 
+static const char load_script[] =
+    "local mp = require 'mp'\n"
+    "return mp.experiment { name = 'load', params = { path = '' }, run = function(run)\n"
+    "  local t = mp.load 'said/step-12.safetensors'\n"
+    "  local w = t['weight/linear1.weight']\n"
+    "  print(w:dtype(), #w, w:shape()[2], t['optimizer0/state']:table()[1])\n"
+    "  print(#mp.load(run.params.path)['weight/linear2.bias'])\n"
+    "  print(select(2, pcall(mp.load, '/etc/passwd')))\n"
+    "  print(pcall(mp.load, 'said/../said/step-12.safetensors'))\n"
+    "  print(pcall(mp.load, 'load.lua'))\n"
+    "end }\n";
+
+static void scripts_load_weights_that_lie_beside_them_or_were_given(void) {
+    char setting[256];
+    snprintf(setting, sizeof setting, "path=%s", file_of("said", 18));
+    Trial trial = {.script = write_script("load", load_script), .settings = setting};
+    train(&trial);
+    CHECK_MESSAGE(trial.done, "%s", trial.error.text);
+    CHECK_CONTAINS(trial.printed, "fp32\t8\t4\t12.0;1;");
+    CHECK_CONTAINS(trial.printed, "beside it, or whose path was given");
+    CHECK_CONTAINS(trial.printed, "false");
+    CHECK(!strstr(trial.printed, "true"));
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/mpbench-resume-XXXXXX");
     if (!mkdtemp(folder))
@@ -413,6 +437,7 @@ int main(void) {
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
     RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
+    RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) != 0 || test_end();

@@ -50,7 +50,7 @@ typedef struct LiveLine { // a series in the window
 
 typedef struct LiveOther { // a run beside this one
     bool is_there;
-    int64_t id;
+    int64_t id, step;
     char precision[32]; // fit to be shown
     double samples_per_s, steps_per_s;
     int64_t memory_peak, activations;
@@ -111,7 +111,7 @@ typedef struct Live {
 bool live_data_look(Ui *ui, Live *live, double seconds);
 void live_data_clear(LiveData *data);
 // live_others.c: the ghost and the fp32 run.
-bool live_find_others(Ui *ui, LiveData *data, Error *error) MUST_CHECK;
+bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) MUST_CHECK;
 // live_events.c: those before and at the cursor, as many as are kept; and whether there are new
 // ones.
 bool live_read_events(Ui *ui, Live *live, Error *error) MUST_CHECK;

@@ -316,12 +316,11 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
         live->unread = 0;
         bool looks_around = is_new || live->others_age >= others_seldom;
         if (!record_look(ui, live, &changed, &error) ||
-            (looks_around && !live_find_others(ui, data, &error)) ||
+            (looks_around && !live_find_others(ui, data, &changed, &error)) ||
             !live_look_at_events(ui, live, &changed, &error)) {
             complain(ui, live, &error);
             return false;
         }
-        changed = changed || looks_around;
         live->others_age = looks_around ? 0 : live->others_age;
     }
     if (!changed)

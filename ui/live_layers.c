@@ -118,7 +118,7 @@ static const LayerSample *sample_of(const LiveData *data, int layer) {
 static void draw_format(const Live *live, Area area, int column, int row, int layer) {
     const RecordLayer *recorded = &live->data.record.layers[layer];
     const LayerSample *sample = sample_of(&live->data, layer);
-    bool is_past = live->view.cursor != LIVE_FOLLOWS && sample;
+    bool is_past = live->view.cursor != LIVE_FOLLOWS && sample && sample->precision[0];
     char format[48], set[48];
     live_clean(format, sizeof format, is_past ? sample->precision : recorded->precision);
     live_clean(set, sizeof set, recorded->set);

@@ -9,6 +9,7 @@
 static void take_other(LiveOther *other, const RunRecord *record) {
     *other = (LiveOther){.is_there = true,
                          .id = record->id,
+                         .step = record->step,
                          .samples_per_s = record->samples_per_s,
                          .steps_per_s = record->steps_per_s,
                          .memory_peak = record->memory.peak,
@@ -22,7 +23,11 @@ static int likeness(const RunRecord *run, const RunRecord *other) {
            (run->seed == other->seed ? 2 : 0) + (other->id < run->id ? 1 : 0);
 }
 
-bool live_find_others(Ui *ui, LiveData *data, Error *error) {
+static bool is_as_it_was(const LiveOther *a, const LiveOther *b) {
+    return a->id == b->id && a->step == b->step;
+}
+
+bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) {
     enum { MOST_LOOKED_AT = 200 };
     const RunRecord *run = &data->record;
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
@@ -32,9 +37,10 @@ bool live_find_others(Ui *ui, LiveData *data, Error *error) {
     RunFilter filter = {.words = words[0] ? words : NULL, .limit = MOST_LOOKED_AT};
     RunRecord *runs = NULL;
     int count = 0, best_ghost = -1, best_full = -1;
-    data->ghost = data->full = (LiveOther){0};
+    LiveOther ghost = data->ghost, full = data->full;
     if (!store_list_runs(ui->store, &filter, &runs, &count, error))
         return false;
+    data->ghost = data->full = (LiveOther){0};
     for (int i = 0; i < count; i++) { // from the newest
         const RunRecord *other = &runs[i];
         if (other->id == run->id || strcmp(other->experiment, run->experiment) != 0)
@@ -58,5 +64,6 @@ bool live_find_others(Ui *ui, LiveData *data, Error *error) {
             take_other(&data->ghost, &parent);
         record_clear(&parent);
     }
+    *changed = *changed || !is_as_it_was(&ghost, &data->ghost) || !is_as_it_was(&full, &data->full);
     return true;
 }

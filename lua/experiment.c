@@ -107,7 +107,6 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                        .resume = options->resume,
                        .weights = options->weights};
     Training training = {&session, options};
-    run->is_silent = options->resume != NULL;
     run->checkpointer = (RunCheckpointer){&session, bind_want_checkpoint};
     LuaVmOptions vm_options = {.memory_limit = options->memory_limit,
                                .trust = options->trust,

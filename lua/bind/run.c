@@ -39,6 +39,7 @@ static int run_configure_call(lua_State *L) {
         session_of(L)->refusal = error; // its code decides the exit status
         return bind_raise(L, &error);
     }
+    run->is_silent = bind_is_replaying(session_of(L)); // it has told of its beginning
     return 0;
 }
 

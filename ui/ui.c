@@ -90,17 +90,31 @@ static void resize(Ui *ui) {
 
 // ---- drawing ------------------------------------------------------------------------------------
 
+// Where the name of a screen stands in the header; the width of one that is left out is 0. On a
+// narrow terminal the header's words need the room: the screen in front alone has its name there.
+static int place_name(const Ui *ui, int screen, int *width) {
+    enum { ALL_NAMES = 100 };
+    int column = 1 + text_width("mpbench") + 2;
+    *width = 0;
+    for (int i = 0; i <= screen; i++) {
+        bool is_shown = ui->frame.columns >= ALL_NAMES || i == (int)ui->screen;
+        column += *width > 0 ? *width + 1 : 0;
+        *width = is_shown ? text_width(screens[i]->name) + 2 : 0;
+    }
+    return column;
+}
+
 static void draw_header(Ui *ui, Area area) {
-    int column = area_text(area, 1, 0, style_bold(INK_ACCENT), "mpbench") + 2;
+    int end = area_text(area, 1, 0, style_bold(INK_ACCENT), "mpbench");
     for (int i = 0; i < SCREENS; i++) {
+        int width, column = place_name(ui, i, &width);
         bool here = i == (int)ui->screen;
-        char name[24];
-        snprintf(name, sizeof name, " %s ", screens[i]->name);
         Style style = here ? style_bold(INK_BRIGHT) : style_of(INK_DIM);
         style.ground = here ? GROUND_SELECTED : GROUND_PLAIN;
-        column = area_text(area, column, 0, style, name) + 1;
+        if (width > 0)
+            end = area_print(area, column, 0, style, " %s ", screens[i]->name);
     }
-    screens[ui->screen]->draw_header(ui, area_part(area, column, 0, area.width - column - 1, 1));
+    screens[ui->screen]->draw_header(ui, area_part(area, end + 1, 0, area.width - end - 2, 1));
 }
 
 static int key_width(const KeyBinding *binding) {
@@ -314,12 +328,12 @@ static void take_mouse(Ui *ui, const Input *input) {
         return;
     }
     if (input->row == 0) { // the names of the screens
-        int column = 1 + text_width("mpbench") + 2;
         for (int i = 0; i < SCREENS; i++) {
-            int width = text_width(screens[i]->name) + 2;
-            if (input->column >= column && input->column < column + width)
+            int width, column = place_name(ui, i, &width);
+            if (input->column >= column && input->column < column + width) {
                 ui_go(ui, (ScreenId)i);
-            column += width + 1;
+                return;
+            }
         }
         return;
     }

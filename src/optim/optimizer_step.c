@@ -203,7 +203,8 @@ uint64_t optimizer_applied(Optimizer *optimizer) {
 }
 
 void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
-    memset(stats, 0, (size_t)optimizer->count * sizeof *stats);
+    if (optimizer->item_count < optimizer->count)
+        memset(stats, 0, (size_t)optimizer->count * sizeof *stats);
     for (int k = 0; k < optimizer->item_count; k++) { // neighbours in one go
         int first = optimizer->item_slot[k], count = 1;
         while (k + 1 < optimizer->item_count && optimizer->item_slot[k + 1] == first + count) {

@@ -30,7 +30,7 @@ expect_error() {
     grep -q -e "$2" "$folder/err" || fail "no \"$2\" in: $(head -c 300 "$folder/err")"
 }
 # What a run's JSON says under a name.
-says() { "$mpbench" show "$1" --json | tr ',{' '\n\n' | sed -n "s/^\"$2\"://p" | head -n 1; }
+says() { "$mpbench" show "$1" --json | tr ',{' '\n' | sed -n "s/^\"$2\"://p" | head -n 1; }
 
 cat >"$folder/long.lua" <<'LUA'
 local mp = require "mp"

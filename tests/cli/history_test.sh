@@ -8,7 +8,7 @@ export MPBENCH_DB="$folder/history.db"
 trap 'kill $workers 2>/dev/null; rm -rf "$folder"' EXIT
 workers=
 failures=0
-rounds=25
+rounds=50
 [ -z "${MPBENCH_SOAK:-}" ] || rounds=5000
 
 fail() {

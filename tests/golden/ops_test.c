@@ -35,6 +35,12 @@ static void conv_attr(OpAttr *attr) {
     attr->conv.groups = (int64_t)number("groups", 1);
 }
 
+static void conv_transpose_attr(OpAttr *attr) {
+    conv_attr(attr);
+    for (int i = 0; i < 2; i++) // its size is asked for, since several lead to the same input
+        attr->conv.input[i] = case_tensor(golden, "y")->shape[1 + i];
+}
+
 static void pool_attr(OpAttr *attr) {
     both(attr->pool.kernel, "kernel", 1);
     both(attr->pool.stride, "stride", 1);
@@ -60,7 +66,7 @@ static const OpCall calls[] = {
     {"linear", OP_linear, "x w bias", "y", NULL},
     {"matmul", OP_matmul, "x w", "y", NULL},
     {"conv2d", OP_conv2d, "x w bias", "y", conv_attr},
-    {"conv_transpose2d", OP_conv_transpose2d, "x w", "y", conv_attr},
+    {"conv_transpose2d", OP_conv_transpose2d, "x w", "y", conv_transpose_attr},
     {"attention", OP_attention, "q k v", "y sums", attention_attr},
     {"layer_norm", OP_layer_norm, "x weight bias", "y mean inverse", norm_attr},
     {"batch_norm", OP_batch_norm, "x weight bias", "y mean inverse", norm_attr},

@@ -118,10 +118,11 @@ TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 
 # The screen is tested on a terminal of libvterm; where that is missing these are left out, by name.
 VTERM_LIBS := $(shell pkg-config --libs vterm 2>/dev/null)
+SCREEN_PROGRAMS := tests/screen/picture.c tests/screen/measure.c
 SCREEN_C   := $(wildcard tests/screen/*_test.c)
-SCREEN_O   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c tests/screen/picture.c,\
+SCREEN_O   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c $(SCREEN_PROGRAMS),\
                   $(wildcard tests/screen/*.c)))
-$(SCREEN_O) $(BUILD)/tests/screen/picture.o: EXTRA_CFLAGS += -Wno-conversion
+$(SCREEN_O) $(SCREEN_PROGRAMS:%.c=$(BUILD)/%.o): EXTRA_CFLAGS += -Wno-conversion
 ifneq ($(VTERM_LIBS),)
 TEST_BIN += $(SCREEN_C:%.c=$(BUILD)/%)
 else
@@ -140,7 +141,7 @@ CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard te
 $(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
 $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
-test: $(BUILD)/mpbench $(TEST_BIN)
+test: $(BUILD)/mpbench $(TEST_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/picture)
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
 
 # ---- long campaigns and measurements ------------------------------------------------------------
@@ -160,16 +161,17 @@ soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)
 	MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN) || status=1; \
 	exit $$status
 
-bench: $(BUILD)/mpbench $(BENCH_BIN)
+bench: $(BUILD)/mpbench $(BENCH_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/measure)
 	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/telemetry_bench.sh; \
+	$(if $(VTERM_LIBS),MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure; )\
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
 
 demo: $(BUILD)/mpbench
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh demo.sh
 
 # What README shows, from the screen itself.
-$(BUILD)/tests/screen/picture: $(BUILD)/tests/screen/picture.o $(SCREEN_O) $(BUILD)/libmpbench.a
+$(SCREEN_PROGRAMS:%.c=$(BUILD)/%): %: %.o $(SCREEN_O) $(BUILD)/libmpbench.a
 	$(call say,link)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) $(VTERM_LIBS)
 
 pictures: $(BUILD)/mpbench $(BUILD)/tests/screen/picture

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "compare/compare.h"
 #include "ui/glyphs.h"
 #include "ui/plot.h"
@@ -282,8 +283,9 @@ static int draw_parting(Area area, int row, const CompareSide *side) {
     else
         snprintf(text, sizeof text, "%s: first different bit at step %lld, apart from step %lld on",
                  side->label, (long long)divergence->different, (long long)divergence->parted);
-    area_outside(area, 1, row, area.width - 2, style_of(INK_DIM), text);
-    return row + 1;
+    char clean[2 * sizeof text];
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    return area_wrap(area, row, style_of(INK_DIM), clean);
 }
 
 static void draw_outcomes(const CompareView *view, Area area, bool focused) {
@@ -302,8 +304,7 @@ static void draw_outcomes(const CompareView *view, Area area, bool focused) {
     for (int i = 0; i < comparison->verdict_count; i++)
         line = area_wrap(text, line, style_of(INK_BRIGHT), comparison->verdicts[i]);
     for (int i = 1; i < comparison->group_count; i++)
-        line = draw_parting(area_part(text, -1, 0, text.width, text.height), line,
-                            &comparison->groups[i]);
+        line = draw_parting(text, line, &comparison->groups[i]);
     for (int i = 0; i < comparison->caveat_count; i++)
         line = area_wrap(text, line, style_of(INK_WARN), comparison->caveats[i]);
 }

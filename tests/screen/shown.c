@@ -128,8 +128,6 @@ static int on_property(VTermProp property, VTermValue *value, void *user) {
         shown->is_alternate = value->boolean;
     else if (property == VTERM_PROP_CURSORVISIBLE)
         shown->shows_cursor = value->boolean;
-    else if (property == VTERM_PROP_MOUSE)
-        shown->mouse = value->number;
     return 1;
 }
 
@@ -209,19 +207,63 @@ void shown_free(Shown *shown) {
     *shown = (Shown){.terminal = -1, .other_side = -1};
 }
 
+// libvterm repeats a character (CSI n b) wrongly before the last column: it gets the characters
+// themselves.
+static size_t repeat_length(const char *bytes, size_t length, int *count) {
+    size_t at = 2;
+    *count = 0;
+    if (length > 0 && bytes[0] != '\x1b')
+        return 0;
+    for (; at < length && bytes[at] >= '0' && bytes[at] <= '9' && at < 8; at++)
+        *count = *count * 10 + bytes[at] - '0';
+    return at < length && bytes[1] == '[' && bytes[at] == 'b' && at > 2 ? at + 1 : 0;
+}
+
+static bool may_be_cut(const char *bytes, size_t length) {
+    return length < 8 && bytes[0] == '\x1b' && (length == 1 || bytes[1] == '[') &&
+           (length < 3 || strspn(bytes + 2, "0123456789") >= length - 2);
+}
+
+static void feed(Shown *shown, const char *bytes, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        int count;
+        size_t skip = repeat_length(bytes + i, length - i, &count);
+        unsigned char byte = (unsigned char)bytes[i];
+        if (skip == 0 && may_be_cut(bytes + i, length - i)) {
+            shown->held_size = length - i;
+            memcpy(shown->held, bytes + i, shown->held_size);
+            return;
+        }
+        if (skip > 0) {
+            for (int j = 0; j < count; j++)
+                vterm_input_write(shown->vt, shown->last, shown->last_size);
+            i += skip - 1;
+            continue;
+        }
+        if ((byte & 0xC0) != 0x80 || shown->last_size == sizeof shown->last)
+            shown->last_size = 0;
+        shown->last[shown->last_size++] = bytes[i];
+        vterm_input_write(shown->vt, bytes + i, 1);
+    }
+}
+
 // Whether something came within the time.
 static bool take(Shown *shown, double seconds) {
-    char bytes[65536];
+    char bytes[65536 + sizeof shown->held + 1] = "";
     struct pollfd in = {.fd = shown->terminal, .events = POLLIN};
     if (poll(&in, 1, seconds > 0 ? (int)(seconds * 1000) + 1 : 0) != 1)
         return false;
-    ssize_t length = read(shown->terminal, bytes, sizeof bytes);
+    char *fresh = bytes + shown->held_size;
+    memcpy(bytes, shown->held, shown->held_size);
+    ssize_t length = read(shown->terminal, fresh, 65536);
     if (length <= 0)
         return false;
-    vterm_input_write(shown->vt, bytes, (size_t)length);
+    size_t all = shown->held_size + (size_t)length;
+    shown->held_size = 0;
+    feed(shown, bytes, all);
     size_t room = SHOWN_RAW_SIZE - shown->raw_size;
     size_t kept = (size_t)length < room ? (size_t)length : room;
-    memcpy(shown->raw + shown->raw_size, bytes, kept);
+    memcpy(shown->raw + shown->raw_size, fresh, kept);
     shown->raw_size += kept;
     shown->written += (size_t)length;
     return true;
@@ -235,7 +277,7 @@ void shown_pump(Shown *shown, double seconds) {
 }
 
 void shown_settle(Shown *shown) {
-    const double quiet = 0.25, most = 5;
+    const double quiet = 0.2, most = 5;
     double end = shown_clock() + most;
     while (take(shown, quiet) && shown_clock() < end)
         ;
@@ -384,6 +426,19 @@ const char *shown_inks(const Shown *shown) {
     return text;
 }
 
+// libvterm reads but the first mode of "?1006;1000h".
+bool shown_has_mouse(const Shown *shown) {
+    static const char on[] = "1000h", off[] = "1000l";
+    bool has = false;
+    for (size_t i = 0; i + sizeof on <= shown->raw_size; i++) {
+        if (memcmp(shown->raw + i, on, sizeof on - 1) == 0)
+            has = true;
+        else if (memcmp(shown->raw + i, off, sizeof off - 1) == 0)
+            has = false;
+    }
+    return has;
+}
+
 bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
     struct termios now;
     const struct termios *before = &shown->before;
@@ -394,6 +449,6 @@ bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
     snprintf(why, size, "%s%s%s%s", same ? "" : "the line's settings differ; ",
              shown->is_alternate ? "the alternate screen is left on; " : "",
              shown->shows_cursor ? "" : "the cursor is hidden; ",
-             shown->mouse ? "the mouse is reported; " : "");
+             shown_has_mouse(shown) ? "the mouse is reported; " : "");
     return why[0] == 0;
 }

@@ -1,0 +1,389 @@
+// How the screen behaves towards the terminal: it gives it back however it ends, refuses what it
+// cannot use, stands aside for ^Z, ends when the terminal is gone, and lets no text from outside
+// through.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/screen/history.h"
+#include "tests/screen/shown.h"
+#include "tests/test.h"
+
+static const char *const usual[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
+                                    "XDG_CONFIG_HOME=/nonexistent", NULL};
+static const char *const demo[] = {"--demo", NULL};
+static char folder[64];
+
+static const char *path_of(const char *name) {
+    static char paths[4][512];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static void start_demo(Shown *shown) {
+    shown_start(shown, 100, 30, usual, demo);
+    CHECK_MESSAGE(shown_wait(shown, "fashion-cnn-8", true, 20) >= 0, "the demo did not open:\n%s",
+                  shown_text(shown));
+    shown_settle(shown);
+    CHECK(shown->is_alternate);
+    CHECK(!shown->shows_cursor);
+    CHECK(shown_has_mouse(shown));
+}
+
+static void check_given_back(Shown *shown) {
+    char why[200];
+    bool is_back = shown_is_given_back(shown, why, sizeof why);
+    CHECK_MESSAGE(is_back, "%s", why);
+}
+
+// ---- ends ---------------------------------------------------------------------------------------
+
+static void quitting_gives_the_terminal_back(void) {
+    Shown shown;
+    start_demo(&shown);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK(WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == 0);
+    check_given_back(&shown);
+    shown_free(&shown);
+}
+
+static void check_fatal(int number) {
+    Shown shown;
+    start_demo(&shown);
+    kill(shown.program, number);
+    CHECK_MESSAGE(shown_wait_end(&shown, 10), "signal %d did not end it", number);
+    // A sanitizer's own report ends some of them otherwise.
+    CHECK_MESSAGE(WIFSIGNALED(shown.status) ? WTERMSIG(shown.status) == number
+                                            : WEXITSTATUS(shown.status) != 0,
+                  "signal %d: status %x", number, (unsigned)shown.status);
+    check_given_back(&shown);
+    shown_free(&shown);
+}
+
+static void each_fatal_signal_gives_the_terminal_back(void) {
+    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGTRAP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        check_fatal(signals[i]);
+}
+
+static void signals_that_end_say_so_in_the_status(void) {
+    static const int signals[] = {SIGTERM, SIGHUP, SIGINT};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        Shown shown;
+        start_demo(&shown);
+        kill(shown.program, signals[i]);
+        CHECK_MESSAGE(shown_wait_end(&shown, 10), "signal %d did not end it", signals[i]);
+        CHECK_MESSAGE(WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == 128 + signals[i],
+                      "signal %d: status %x", signals[i], (unsigned)shown.status);
+        check_given_back(&shown);
+        shown_free(&shown);
+    }
+}
+
+static void the_interrupt_key_ends_it(void) {
+    Shown shown;
+    start_demo(&shown);
+    shown_type(&shown, "\x03");
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK_INT(WEXITSTATUS(shown.status), 128 + SIGINT);
+    check_given_back(&shown);
+    shown_free(&shown);
+}
+
+static void stop_and_continue_come_back_right(void) {
+    Shown shown;
+    start_demo(&shown);
+    char *before = strdup(shown_text(&shown));
+    for (int round = 0; round < 3; round++) {
+        shown_type(&shown, "\x1a");
+        CHECK(shown_wait_stop(&shown, 10));
+        check_given_back(&shown);
+        shown_continue(&shown);
+        CHECK(shown_wait(&shown, "fashion-cnn-8", true, 10) >= 0);
+        shown_settle(&shown);
+        CHECK_TEXT(shown_text(&shown), before);
+        CHECK(shown.is_alternate && shown_has_mouse(&shown));
+    }
+    shown_type(&shown, "1"); // and it listens
+    CHECK(shown_wait(&shown, "experiments", true, 10) >= 0);
+    free(before);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    check_given_back(&shown);
+    shown_free(&shown);
+}
+
+static void a_terminal_that_goes_away_ends_it(void) {
+    Shown shown;
+    start_demo(&shown);
+    close(shown.other_side);
+    close(shown.terminal);
+    shown.terminal = shown.other_side = -1;
+    double start = shown_clock();
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK_MESSAGE(shown_clock() - start < 5, "it took %.1f s", shown_clock() - start);
+    shown_free(&shown);
+}
+
+// ---- refusals -----------------------------------------------------------------------------------
+
+static void check_refused(const char *setting, const char *why) {
+    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", setting, NULL};
+    Shown shown;
+    shown_start(&shown, 100, 30, environment, demo);
+    CHECK_MESSAGE(shown_wait_end(&shown, 10), "%s: it goes on", setting);
+    CHECK_INT(WEXITSTATUS(shown.status), 3);
+    CHECK_CONTAINS(shown_text(&shown), why);
+    CHECK_MESSAGE(!memchr(shown.raw, '\x1b', shown.raw_size), "%s: escapes were written", setting);
+    shown_free(&shown);
+}
+
+static void terminals_that_cannot_are_refused(void) {
+    check_refused("TERM", "TERM is not set");
+    check_refused("TERM=", "TERM is not set");
+    check_refused("TERM=dumb", "TERM is dumb");
+    check_refused("TERM=nosuch-terminal", "nosuch-terminal");
+}
+
+static void old_terminals_are_served(void) {
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, "TERM=vt100", "LC_ALL=POSIX",
+                                 "XDG_CONFIG_HOME=/nonexistent", NULL};
+    Shown shown;
+    shown_start(&shown, 80, 24, environment, demo);
+    CHECK(shown_wait(&shown, "fashion-cnn-8", true, 20) >= 0);
+    shown_settle(&shown);
+    for (const char *text = shown_text(&shown); *text; text++)
+        CHECK_MESSAGE((unsigned char)*text < 0x80, "byte %#x", (unsigned char)*text);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+// ---- text from outside --------------------------------------------------------------------------
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    CHECK_MESSAGE(file && fputs(text, file) >= 0, "%s", path);
+    if (file)
+        fclose(file);
+}
+
+static bool contains(const Shown *shown, const char *attack) {
+    size_t length = strlen(attack);
+    for (size_t i = 0; i + length <= shown->raw_size; i++)
+        if (memcmp(shown->raw + i, attack, length) == 0)
+            return true;
+    return false;
+}
+
+static void make_hostile_place(void) {
+    Error error;
+    const char *evil = path_of("evil\x1b[5mfolder");
+    mkdir(evil, 0700);
+    CHECK_MESSAGE(history_make_hostile(path_of("hostile.db"), &error), "%s", error.text);
+    char script[600];
+    snprintf(script, sizeof script, "%s/evil\x1b[5mname.lua", evil);
+    write_text(script, "return mp.experiment{name='evil\27[5m', about='evil\27]0;T\7about',"
+                       " params={['evil\27[5m']='evil\27[6n'}, train=function() end}\n");
+    snprintf(script, sizeof script, "%s/evil\x1b]0;T\x07.lua", evil);
+    write_text(script, "error('evil\27[5m\x1b[6n')\n");
+}
+
+static void no_text_from_outside_reaches_the_terminal(void) {
+    static const char *const walks[] = {"?",
+                                        "?",
+                                        "\x1b",
+                                        "e",
+                                        "\x1b",
+                                        " ",
+                                        KEY_DOWN,
+                                        " ",
+                                        "t",
+                                        "\x1b",
+                                        "n",
+                                        "\x1b",
+                                        "d",
+                                        "n",
+                                        "/",
+                                        "evil\x1b",
+                                        "Y",
+                                        "c",
+                                        "?",
+                                        "\x1b",
+                                        "x",
+                                        "b",
+                                        "b",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "Y",
+                                        "1",
+                                        "\r",
+                                        "?",
+                                        "\x1b",
+                                        "v",
+                                        "v",
+                                        "v",
+                                        "x",
+                                        KEY_LEFT,
+                                        "x",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        KEY_DOWN,
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        "\t",
+                                        "z",
+                                        "z",
+                                        " ",
+                                        "s",
+                                        "\x1b",
+                                        "p",
+                                        "S",
+                                        "n",
+                                        "e",
+                                        "\x1b",
+                                        "[",
+                                        "[",
+                                        "{",
+                                        "Y",
+                                        ":",
+                                        "set layer.\t\t",
+                                        "\x1b",
+                                        ":",
+                                        "open evil\r",
+                                        "O",
+                                        "\x1b",
+                                        "1",
+                                        "\t",
+                                        KEY_DOWN,
+                                        KEY_DOWN,
+                                        "e",
+                                        "\x1b",
+                                        "\r",
+                                        "\r",
+                                        "\t",
+                                        "\t",
+                                        "e",
+                                        "\x1b",
+                                        "\x0c"};
+    char folders[600], config[600], database[600];
+    make_hostile_place();
+    snprintf(folders, sizeof folders, "MPBENCH_EXPERIMENTS=%s", path_of("evil\x1b[5mfolder"));
+    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", path_of("evil\x1b[5mfolder"));
+    snprintf(database, sizeof database, "MPBENCH_DB=%s", path_of("hostile.db"));
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, folders, config, database,
+                                 NULL};
+    const char *const nothing[] = {NULL};
+    for (int size = 0; size < 2; size++) {
+        Shown shown;
+        shown_start(&shown, size ? 160 : 80, size ? 50 : 24, environment, nothing);
+        CHECK_MESSAGE(shown_wait(&shown, "evil", true, 20) >= 0, "%s", shown_text(&shown));
+        for (size_t i = 0; i < sizeof walks / sizeof *walks; i++) {
+            shown_type(&shown, walks[i]);
+            shown_pump(&shown, 0.07);
+        }
+        CHECK_MESSAGE(!shown.ended, "it ended: %x\n%s", (unsigned)shown.status, shown_text(&shown));
+        for (int i = 0; history_attacks[i]; i++)
+            CHECK_MESSAGE(!contains(&shown, history_attacks[i]), "attack %d got through", i);
+        CHECK(shown.raw_size < SHOWN_RAW_SIZE); // all of it was looked at
+        shown_type(&shown, "\x1b");
+        shown_pump(&shown, 0.2);
+        shown_type(&shown, "\x1b\x1bq");
+        shown_wait_end(&shown, 5);
+        shown_free(&shown);
+    }
+}
+
+// ---- settings -----------------------------------------------------------------------------------
+
+static void settings_are_turned_and_kept(void) {
+    char config[600];
+    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", path_of("config"));
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, NULL};
+    Shown shown;
+    shown_start(&shown, 100, 30, environment, demo);
+    CHECK(shown_wait(&shown, "─", true, 20) >= 0);
+    shown_type(&shown, "O" KEY_LEFT); // characters: from auto back to ascii
+    CHECK(shown_wait(&shown, "─", false, 5) >= 0);
+    shown_type(&shown, "\x1b");
+    CHECK(shown_wait(&shown, "kept in", true, 5) >= 0);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+    shown_start(&shown, 100, 30, environment, demo); // ASCII from the start
+    CHECK(shown_wait(&shown, "fashion-cnn-8", true, 20) >= 0);
+    CHECK(!strstr(shown_text(&shown), "─"));
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+    write_text(path_of("config/mpbench/config.lua"), "frames = fast\n");
+    shown_start(&shown, 100, 30, environment, demo);
+    CHECK(shown_wait_end(&shown, 10));
+    CHECK_INT(WEXITSTATUS(shown.status), 2);
+    CHECK_CONTAINS(shown_text(&shown), "config.lua:1");
+    shown_free(&shown);
+}
+
+static void the_demo_leaves_nothing_behind(void) {
+    char temporary[600];
+    mkdir(path_of("tmp"), 0700);
+    snprintf(temporary, sizeof temporary, "TMPDIR=%s", path_of("tmp"));
+    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", temporary, NULL};
+    Shown shown;
+    shown_start(&shown, 100, 30, environment, demo);
+    CHECK(shown_wait(&shown, "fashion-cnn-8", true, 20) >= 0);
+    shown_type(&shown, "1" KEY_DOWN KEY_DOWN "tbrief\r");
+    CHECK(shown_wait(&shown, "fashion-mlp bri", true, 5) >= 0);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+    CHECK_MESSAGE(rmdir(path_of("tmp")) == 0, "files are left in it");
+}
+
+static void remove_folder(void) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command) != 0)
+        perror(folder);
+}
+
+int main(void) {
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        return 1;
+    RUN_TEST(quitting_gives_the_terminal_back);
+    RUN_TEST(each_fatal_signal_gives_the_terminal_back);
+    RUN_TEST(signals_that_end_say_so_in_the_status);
+    RUN_TEST(the_interrupt_key_ends_it);
+    RUN_TEST(stop_and_continue_come_back_right);
+    RUN_TEST(a_terminal_that_goes_away_ends_it);
+    RUN_TEST(terminals_that_cannot_are_refused);
+    RUN_TEST(old_terminals_are_served);
+    RUN_TEST(no_text_from_outside_reaches_the_terminal);
+    RUN_TEST(settings_are_turned_and_kept);
+    RUN_TEST(the_demo_leaves_nothing_behind);
+    remove_folder();
+    return test_end();
+}

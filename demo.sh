@@ -5,7 +5,7 @@
 # DEMO_EXPERIMENT  what is trained           (fashion_cnn)
 # DEMO_EPOCHS      passes over the data      (1)
 # DEMO_PRECISIONS  compared with fp32        (bf16 fp16)
-# Progress goes to standard error, the comparison to standard output.
+# Progress goes to standard error, the comparison to standard output. On a terminal the screen follows.
 set -u
 mpbench=${MPBENCH:-build/mpbench}
 experiment=${DEMO_EXPERIMENT:-fashion_cnn}
@@ -85,3 +85,10 @@ sed 's/[[:space:]]//g' "$results" | awk '
                 "with\nmatrix units for them (AMX). What it shows here is what they do to accuracy and memory."
     }'
 echo "What this machine can do: $mpbench doctor"
+if [ -t 0 ] && [ -t 1 ]; then
+    printf 'Enter opens the screen on these runs (q closes it), ^C ends here: '
+    if read -r _; then
+        rm -f "$results"
+        exec "$mpbench"
+    fi
+fi

@@ -117,6 +117,17 @@ static void prepare_restore(void) {
 
 // ---- taking it ----------------------------------------------------------------------------------
 
+// What ncurses was told last, so that it hears of what changed alone.
+static struct {
+    Cell *cells; // NULL: everything is to be told
+    int columns, rows;
+} told;
+
+static void forget_told(void) {
+    free(told.cells);
+    told.cells = NULL;
+}
+
 static ColorDepth depth_there_is(void) {
     if (!has_colors())
         return DEPTH_MONO;
@@ -208,6 +219,7 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
         return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
                           strerror(errno));
     prepare_restore();
+    del_curterm(cur_term); // that of check_terminal; newterm makes its own
     set_escdelay(25);
     terminal.screen = newterm(NULL, stdout, stdin);
     if (!terminal.screen)
@@ -234,6 +246,7 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
 void terminal_close(void) {
     if (!terminal.screen)
         return;
+    forget_told();
     endwin();
     delscreen(terminal.screen);
     terminal.screen = NULL;
@@ -288,10 +301,26 @@ static void draw_cell(const Cell *cell, int column, int row) {
     mvadd_wch(row, column, &character);
 }
 
+static bool make_told(const Frame *frame) {
+    if (told.cells && told.columns == frame->columns && told.rows == frame->rows)
+        return true;
+    forget_told();
+    told.cells = calloc((size_t)frame->columns * (size_t)frame->rows, sizeof *told.cells);
+    told.columns = frame->columns;
+    told.rows = frame->rows;
+    return told.cells != NULL;
+}
+
 void terminal_draw(const Frame *frame, int column, int row) {
+    bool is_known = make_told(frame);
     for (int y = 0; y < frame->rows; y++)
         for (int x = 0; x < frame->columns; x++) {
             const Cell *cell = frame_cell(frame, x, y);
+            Cell *before = is_known ? &told.cells[y * frame->columns + x] : NULL;
+            if (before && memcmp(before, cell, sizeof *cell) == 0)
+                continue;
+            if (before)
+                *before = *cell;
             if (cell->rune)
                 draw_cell(cell, x, y);
         }
@@ -302,6 +331,7 @@ void terminal_draw(const Frame *frame, int column, int row) {
 }
 
 void terminal_redraw(void) {
+    forget_told();
     clearok(curscr, TRUE);
 }
 
@@ -358,8 +388,10 @@ Input terminal_read(double seconds) {
         return (Input){.kind = is_lost() ? INPUT_LOST : INPUT_NONE};
     if (got == OK) // some terminals send ^H for the key that rubs out
         return (Input){.kind = INPUT_KEY, .key = code == '\b' ? KEY_CODE_BACKSPACE : (int)code};
-    if (code == KEY_RESIZE)
+    if (code == KEY_RESIZE) {
+        forget_told(); // ncurses cut what it had
         return (Input){.kind = INPUT_RESIZE};
+    }
     if (code == KEY_MOUSE)
         return read_mouse();
     int key = key_of((int)code);

@@ -10,7 +10,7 @@
 #include "ui/plot.h"
 #include "ui/screen.h"
 #include "ui/theme.h"
-#include "ui/values.h"
+#include "ui/words.h"
 
 enum { MOST_CURVES = 8, LABELS = 8, SMOOTHINGS = 4 };
 
@@ -142,7 +142,6 @@ static double value_at(const PlotLine *line, double x) {
 
 static void draw_legend(const CompareView *view, Area area, double x) {
     enum { VALUE = 10 };
-    char text[VALUE_SIZE];
     for (int i = 0; i < view->curves.count && i < area.height; i++) {
         const PlotLine *line = &view->curves.lines[i];
         double value = view->has_cross   ? value_at(line, x)
@@ -151,7 +150,7 @@ static void draw_legend(const CompareView *view, Area area, double x) {
         area_put(area, 0, i, style_bold(line->ink), GLYPH_BAR);
         area_outside(area, 2, i, area.width - 2 - VALUE, style_of(line->ink),
                      view->curves.labels[i]);
-        area_text_right(area, area.width, i, style_of(INK_BRIGHT), value_number(text, value));
+        area_text_right(area, area.width, i, style_of(INK_BRIGHT), word_number(value).text);
     }
 }
 
@@ -163,7 +162,7 @@ static void draw_cross(Area area, const PlotAxes *axes, double x) {
 }
 
 static void draw_x_labels(const CompareView *view, Area area, int row, const PlotAxes *axes) {
-    char text[VALUE_SIZE + 40];
+    char text[72];
     for (int i = 0; i < 3; i++) {
         double x = axes->left + (axes->right - axes->left) * i / 2;
         snprintf(text, sizeof text, x < 100 && view->axis != COMPARE_BY_STEP ? "%.1f" : "%.0f", x);
@@ -211,13 +210,12 @@ static void write_ratio(char *text, size_t size, double ratio) {
 }
 
 static void write_mean(char *text, size_t size, const Statistic *value) {
-    char number[VALUE_SIZE];
     if (value->count == 0)
         snprintf(text, size, "–");
     else if (isfinite(value->interval))
-        snprintf(text, size, "%s±%.2g", value_number(number, value->mean), value->interval);
+        snprintf(text, size, "%s±%.2g", word_number(value->mean).text, value->interval);
     else
-        snprintf(text, size, "%s", value_number(number, value->mean));
+        snprintf(text, size, "%s", word_number(value->mean).text);
 }
 
 typedef struct Outcome {
@@ -232,12 +230,10 @@ static const Outcome outcomes[] = {
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
 
 static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
-    char text[VALUE_SIZE];
-    snprintf(cells[0], 48, "%s", value_short(text, side->steps_per_s.mean));
+    snprintf(cells[0], 48, "%s", word_short(side->steps_per_s.mean).text);
     write_ratio(cells[1], 48, side->speedup);
-    snprintf(
-        cells[2], 48, "%s",
-        value_bytes(text, isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN));
+    snprintf(cells[2], 48, "%s",
+             word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
     write_ratio(cells[3], 48, side->memory_ratio);
     write_mean(cells[4], 48, &side->loss);
     snprintf(cells[5], 48, "–");
@@ -248,7 +244,7 @@ static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
                 break;
         }
     write_ratio(cells[6], 48, side->energy_ratio);
-    snprintf(cells[7], 48, "%s", value_count(text, side->skipped));
+    snprintf(cells[7], 48, "%s", word_count(side->skipped).text);
 }
 
 // A title row when `side` is NULL.

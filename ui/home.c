@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "ui/values.h"
+#include "ui/words.h"
 
 Home *home_of(const Ui *ui) {
     return ui->state[SCREEN_HOME];
@@ -109,10 +109,10 @@ static bool home_refresh(Ui *ui, double seconds) {
 
 static void home_header(Ui *ui, Area area) {
     struct stat status;
-    char count[VALUE_SIZE], bytes[VALUE_SIZE], text[96];
+    char text[96];
     bool has_file = stat(store_file(ui->store), &status) == 0;
-    snprintf(text, sizeof text, "history %s run%s · %s", value_count(count, home_of(ui)->total),
-             home_of(ui)->total == 1 ? "" : "s", value_bytes(bytes, has_file ? status.st_size : 0));
+    snprintf(text, sizeof text, "history %s run%s · %s", word_count(home_of(ui)->total).text,
+             home_of(ui)->total == 1 ? "" : "s", word_bytes(has_file ? status.st_size : 0).text);
     area_text_right(area, area.width, 0, style_of(INK_DIM), text);
 }
 

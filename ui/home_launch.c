@@ -7,7 +7,7 @@
 #include "ui/glyphs.h"
 #include "ui/home.h"
 #include "ui/theme.h"
-#include "ui/values.h"
+#include "ui/words.h"
 
 enum { ROW_SEED = 3, BORDER = 1 };
 

@@ -6,7 +6,7 @@
 
 #include "ui/home.h"
 #include "ui/theme.h"
-#include "ui/values.h"
+#include "ui/words.h"
 
 enum { MOST_POINTS = 400, LABELS = 7 };
 
@@ -78,10 +78,9 @@ static void draw_curves(Area area, const PlotLine *lines, int count) {
     Area plot = area_part(area, LABELS, 0, area.width - LABELS, area.height - 1);
     plot_label_y(area_part(area, 0, 0, LABELS - 1, area.height - 1), &axes, false);
     plot_draw(plot, &axes, lines, count);
-    char text[VALUE_SIZE];
     area_text(area, LABELS, area.height - 1, style_of(INK_DIM), "0");
     area_text_right(area, area.width, area.height - 1, style_of(INK_DIM),
-                    value_count(text, (int64_t)right));
+                    word_count((int64_t)right).text);
 }
 
 static void draw_one(const Home *home, Area area) {

@@ -7,7 +7,7 @@
 #include "ui/glyphs.h"
 #include "ui/home.h"
 #include "ui/theme.h"
-#include "ui/values.h"
+#include "ui/words.h"
 
 enum { HEAD_ROWS = 1, BORDER = 1 };
 
@@ -135,7 +135,7 @@ static void draw_right(Area area, int column, int row, int width, Ink ink, const
 }
 
 static void draw_id(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
+    char text[32];
     snprintf(text, sizeof text, "%lld", (long long)run->id);
     draw_right(area, column, row, width, INK_DIM, text);
 }
@@ -172,41 +172,35 @@ static void draw_state(Area area, int column, int row, int width, const RunRecor
 }
 
 static void draw_loss(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
     bool is_bad = run->has_loss && !isfinite(run->loss_last);
     draw_right(area, column, row, width, is_bad ? INK_BAD : INK_BRIGHT,
-               run->has_loss ? value_number(text, run->loss_last) : "–");
+               run->has_loss ? word_number(run->loss_last).text : "–");
 }
 
 static void draw_metric(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
     const RecordMetric *metric = record_metric(run, "accuracy");
     if (!metric && run->metric_count > 0)
         metric = &run->metrics[0];
     draw_right(area, column, row, width, INK_BRIGHT,
-               metric ? value_number(text, metric->value) : "–");
+               metric ? word_number(metric->value).text : "–");
 }
 
 static void draw_skipped(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
-    draw_right(area, column, row, width, INK_TEXT, value_count(text, run->skipped));
+    draw_right(area, column, row, width, INK_TEXT, word_count(run->skipped).text);
 }
 
 static void draw_rate(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
     bool has_samples = isfinite(run->samples_per_s);
     draw_right(area, column, row, width, INK_TEXT,
-               value_short(text, has_samples ? run->samples_per_s : run->steps_per_s));
+               word_short(has_samples ? run->samples_per_s : run->steps_per_s).text);
 }
 
 static void draw_memory(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
-    draw_right(area, column, row, width, INK_DIM, value_bytes(text, run->memory.peak));
+    draw_right(area, column, row, width, INK_DIM, word_bytes(run->memory.peak).text);
 }
 
 static void draw_age(Area area, int column, int row, int width, const RunRecord *run) {
-    char text[VALUE_SIZE];
-    draw_right(area, column, row, width, INK_DIM, value_age(text, ui_now_ms() - run->created_ms));
+    draw_right(area, column, row, width, INK_DIM, word_age(ui_now_ms() - run->created_ms).text);
 }
 
 // A column gives way where the panel is narrow; the experiment takes what is left.

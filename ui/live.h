@@ -12,6 +12,7 @@
 #include "store/series.h"
 #include "ui/plot.h"
 #include "ui/screen.h"
+#include "ui/words.h"
 
 enum {
     LIVE_MOST_ORDERS = 64,
@@ -146,18 +147,6 @@ int live_better_scale(const LayerSample *sample, Format format, double scale, do
 
 // ---- live_words.c -------------------------------------------------------------------------------
 
-typedef struct LiveWord {
-    char text[40];
-} LiveWord;
-
-LiveWord live_count(int64_t value);                        // "1,240"; unknown: a dash
-LiveWord live_number(double value);                        // "0.2841", "nan"
-LiveWord live_reading(double value);                       // the same; NaN is unknown: a dash
-LiveWord live_rate(double a_second);                       // "63.4"; what is not above 0 is unknown
-LiveWord live_share(double share);                         // "4.1 %"
-LiveWord live_bytes(int64_t bytes);                        // "61 MB"
-LiveWord live_scale(double scale);                         // "2^15", "1126.4"
-LiveWord live_span_of_time(double seconds);                // "0:03"
 void live_clean(char *out, size_t size, const char *text); // from outside
 Ink live_ink(const char *precision); // the format's, BRIGHT where the name is of none
 // "running", or "stale" where the worker is silent.

@@ -27,11 +27,11 @@ static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t ste
 }
 
 // What was logged at the step, else the last before it.
-static LiveWord value_at(const LiveLine *line, int64_t step) {
+static Word value_at(const LiveLine *line, int64_t step) {
     if (line->has_value)
-        return live_number(line->value);
+        return word_number(line->value);
     const PlotPoint *point = point_at(line->raw, line->count, step);
-    return live_reading(point ? point->mean : NAN);
+    return word_reading(point ? point->mean : NAN);
 }
 
 static void draw_upright(Area area, int column, Ink ink) {
@@ -71,7 +71,7 @@ static Ink ghost_ink(const LiveData *data) {
 }
 
 static int draw_legend_row(Area plot, int row, const char *mark, Ink ink, int64_t id,
-                           const char *precision, LiveWord value) {
+                           const char *precision, Word value) {
     enum { VALUE_COLUMNS = 10 };
     char text[80];
     int length = snprintf(text, sizeof text, "#%lld %.24s", (long long)id, precision);
@@ -101,10 +101,10 @@ static void describe_loss(const Live *live, const PlotAxes *axes, char *right, s
     size_t used = 0;
     right[0] = 0;
     if (view->has_cross)
-        used += (size_t)snprintf(right, size, "at step %s · ", live_count(view->cross).text);
+        used += (size_t)snprintf(right, size, "at step %s · ", word_count(view->cross).text);
     else if (view->span > 0)
-        used += (size_t)snprintf(right, size, "%s to %s · ", live_count(live->data.left).text,
-                                 live_count(live->data.right).text);
+        used += (size_t)snprintf(right, size, "%s to %s · ", word_count(live->data.left).text,
+                                 word_count(live->data.right).text);
     if (view->smoothing > 0)
         used += (size_t)snprintf(right + used, size - used, "smooth %g · ", view->smoothing);
     snprintf(right + used, size - used, axes->log_y ? "log" : "linear");
@@ -244,19 +244,19 @@ static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
 static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
     const LiveData *data = &live->data;
     const RunRecord *record = &data->record;
-    LiveWord scale = live_scale(data->scale);
+    Word scale = word_scale(data->scale);
     if (live->view.has_cross && data->scale_line.count > 0) {
         const PlotPoint *point =
             point_at(data->scale_line.raw, data->scale_line.count, live->view.cross);
-        snprintf(right, size, "%s at step %s", live_scale(point ? point->mean : NAN).text,
-                 live_count(live->view.cross).text);
+        snprintf(right, size, "%s at step %s", word_scale(point ? point->mean : NAN).text,
+                 word_count(live->view.cross).text);
     } else if (live->view.cursor != LIVE_FOLLOWS) {
-        snprintf(right, size, "%s at step %s", scale.text, live_count(data->step).text);
+        snprintf(right, size, "%s at step %s", scale.text, word_count(data->step).text);
     } else if (data->is_known && brief) {
-        snprintf(right, size, "%s · %s skipped", scale.text, live_count(record->skipped).text);
+        snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
     } else if (data->is_known) {
-        snprintf(right, size, "%s · %s skipped of %s", scale.text, live_count(record->skipped).text,
-                 live_count(record->step).text);
+        snprintf(right, size, "%s · %s skipped of %s", scale.text, word_count(record->skipped).text,
+                 word_count(record->step).text);
     } else {
         right[0] = 0;
     }
@@ -283,7 +283,7 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
     int rows = plot.height;
     if (growth > 0 && rows > LEAST_CURVE_ROWS)
         area_print(plot, 0, --rows, style_of(INK_DIM), "next growth in %s clean steps",
-                   live_count(growth).text);
+                   word_count(growth).text);
     if (rows > LEAST_CURVE_ROWS - 1 &&
         draw_skips(live, area_part(plot, 0, rows - 1, plot.width, 1), &axes) > 0)
         rows--;

@@ -193,13 +193,13 @@ static void draw_counted(const Shown *shown, Area area) {
     LiveShares shares = live_counted(sample);
     bool is_broken = sample->infs + sample->nans > 0;
     char text[160];
-    snprintf(text, sizeof text, "%s flushed  %s %s  %s", live_share(shares.flushed).text,
-             live_share(shares.subnormal).text, area.width < WIDE ? "subn." : "subnormal",
+    snprintf(text, sizeof text, "%s flushed  %s %s  %s", word_share(shares.flushed).text,
+             word_share(shares.subnormal).text, area.width < WIDE ? "subn." : "subnormal",
              sample->nans > 0 ? "nan " : "inf ");
     int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
     column = area_print(area, column, 0, is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), "%s",
-                        live_count(broken).text);
+                        word_count(broken).text);
     if (sample->largest > 0) {
         int exponent;
         frexp(sample->largest, &exponent);
@@ -215,7 +215,7 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     char text[200];
     int column = 0;
     area_put(area, column, 0, style_bold(INK_ACCENT), GLYPH_LEFT);
-    snprintf(text, sizeof text, " at %s ", live_scale(shown->scale).text);
+    snprintf(text, sizeof text, " at %s ", word_scale(shown->scale).text);
     column = area_text(area, 2 - 1, 0, style_bold(INK_ACCENT), text);
     area_put(area, column, 0, style_bold(INK_ACCENT), GLYPH_RIGHT);
     column += 2;
@@ -227,14 +227,14 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     bool fits = live_fits(shown->sample, shown->format, shown->scale);
     char overflow[64] = "fits";
     if (!fits && shares.overflowed > 0)
-        snprintf(overflow, sizeof overflow, "%s overflow", live_share(shares.overflowed).text);
+        snprintf(overflow, sizeof overflow, "%s overflow", word_share(shares.overflowed).text);
     else if (!fits)
         snprintf(overflow, sizeof overflow, "overflows");
     if (live->view.hypothesis == 0 && fits)
         snprintf(text, sizeof text, "fits; < > try others");
     else
         snprintf(text, sizeof text, "%s, %s flushed, %s subnormal", overflow,
-                 live_share(shares.flushed).text, live_share(shares.subnormal).text);
+                 word_share(shares.flushed).text, word_share(shares.subnormal).text);
     area_text_cut(area, column, 0, area.width - column, style_of(fits ? INK_DIM : INK_BAD), text);
 }
 

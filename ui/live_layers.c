@@ -234,15 +234,15 @@ static int advise(const Live *live, Area area, int row, int layer) {
     if (format != FORMAT_BF16 && bf16.is_known && live_fits(sample, FORMAT_BF16, scale))
         snprintf(other, sizeof other,
                  bf16.flushed > 0 ? "bf16 would flush %s." : "bf16 keeps all%s.",
-                 bf16.flushed > 0 ? live_share(bf16.flushed).text : "");
+                 bf16.flushed > 0 ? word_share(bf16.flushed).text : "");
     int n = live_better_scale(sample, format, scale, good_enough);
     if (n > 0) {
         LiveShares better = live_shares(sample, format, ldexp(scale, n));
         snprintf(text, sizeof text,
                  better.flushed > 0 ? "At %s all but %s would stay, and fit%s%s"
                                     : "At %s all%s would stay, and fit%s%s",
-                 live_scale(ldexp(scale, n)).text,
-                 better.flushed > 0 ? live_share(better.flushed).text : "", other[0] ? "; " : ".",
+                 word_scale(ldexp(scale, n)).text,
+                 better.flushed > 0 ? word_share(better.flushed).text : "", other[0] ? "; " : ".",
                  other);
     } else {
         snprintf(text, sizeof text, "No scale keeps them and lets the largest fit%s%s",
@@ -262,7 +262,7 @@ static int say_worst(const Live *live, Area area, int row) {
             continue;
         live_clean(name, sizeof name, data->record.layers[i].name);
         snprintf(text, sizeof text, "%s: %s gradients are not finite at %s.", name,
-                 live_count(broken).text, live_scale(data->scale).text);
+                 word_count(broken).text, word_scale(data->scale).text);
         return area_wrap(area, row, style_of(INK_BAD), text);
     }
     if (worst < 0)
@@ -270,11 +270,11 @@ static int say_worst(const Live *live, Area area, int row) {
     live_clean(name, sizeof name, data->record.layers[worst].name);
     if (flushed <= noticed) {
         snprintf(text, sizeof text, "No layer flushes more than %s of its gradients at %s.",
-                 live_share(noticed).text, live_scale(data->scale).text);
+                 word_share(noticed).text, word_scale(data->scale).text);
         return area_wrap(area, row, style_of(INK_DIM), text);
     }
     snprintf(text, sizeof text, "%s flushes %s of its gradients at %s.", name,
-             live_share(flushed).text, live_scale(data->scale).text);
+             word_share(flushed).text, word_scale(data->scale).text);
     row = area_wrap(area, row, style_of(INK_WARN), text);
     return advise(live, area, row, worst);
 }

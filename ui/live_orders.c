@@ -187,14 +187,14 @@ static void take_scale(Ui *ui, const char *text) {
         return;
     }
     snprintf(argument, sizeof argument, "loss_scale=%.17g", scale);
-    snprintf(what, sizeof what, "loss scale %s → %s", live_scale(live->data.scale).text,
-             live_scale(scale).text);
+    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text,
+             word_scale(scale).text);
     send_plain(ui, live, "set", argument, what);
 }
 
 static void ask_scale(Ui *ui, const Live *live) {
     char label[80];
-    snprintf(label, sizeof label, "loss scale (now %s):", live_scale(live->data.scale).text);
+    snprintf(label, sizeof label, "loss scale (now %s):", word_scale(live->data.scale).text);
     prompt_ask(ui, label, "", take_scale);
 }
 
@@ -284,7 +284,7 @@ static void tell_answer(Ui *ui, const LiveOrder *order, const RunCommand *comman
     bool done = command->state == COMMAND_DONE;
     char at[64] = "";
     if (done && command->step >= 0)
-        snprintf(at, sizeof at, ", at step %s", live_count(command->step).text);
+        snprintf(at, sizeof at, ", at step %s", word_count(command->step).text);
     if (done)
         ui_say(ui, INK_GOOD, "%s: done%s", order->what, at);
     else

@@ -63,7 +63,7 @@ void live_draw_events(const Live *live, Area area, bool focused) {
             break;
         int kind = event->kind >= 0 && event->kind < EVENT_KINDS ? (int)event->kind : EVENT_LIFE;
         area_text_right(inside, STEP_COLUMNS - 1, row, style_of(INK_DIM),
-                        live_count(event->step).text);
+                        word_count(event->step).text);
         area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(kinds[kind].ink),
                       kinds[kind].word);
         row = area_is_empty(texts)
@@ -119,8 +119,8 @@ static void add_speed(Readings *readings, const LiveData *data) {
                                  : ratio(run->steps_per_s, data->full.steps_per_s);
     char text[64];
     add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
-        live_rate(run->samples_per_s).text);
-    add(readings, "steps/s", NAN, INK_GOOD, live_rate(run->steps_per_s).text)->rank = has_samples;
+        word_rate(run->samples_per_s).text);
+    add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
     if (!data->full.is_there)
         return;
     snprintf(text, sizeof text, isfinite(speedup) ? "%.2f× of #%lld" : "–", speedup,
@@ -151,7 +151,7 @@ static void add_memory(Readings *readings, const LiveData *data) {
             continue; // there is none of it, or nobody counted
         double share = ratio(known(rows[i].bytes), known(memory->peak));
         Reading *reading =
-            add(readings, rows[i].label, share, INK_FP32, live_bytes(rows[i].bytes).text);
+            add(readings, rows[i].label, share, INK_FP32, word_bytes(rows[i].bytes).text);
         reading->rank = rows[i].rank;
         if (data->full.is_there)
             add_ratio(reading, rows[i].of_full);
@@ -171,7 +171,7 @@ static double fact_of(const RunRecord *record, const char *name) {
 static Reading *add_share_of_step(Readings *readings, const char *label, double share) {
     char text[64] = "–";
     if (isfinite(share))
-        snprintf(text, sizeof text, "%s of a step", live_share(share).text);
+        snprintf(text, sizeof text, "%s of a step", word_share(share).text);
     return add(readings, label, share, INK_WARN, text);
 }
 
@@ -182,7 +182,7 @@ static void gather_readings(Readings *readings, const LiveData *data) {
     char text[64] = "–";
     double watts = ratio(run->energy_j, run->wall_s);
     if (isfinite(watts))
-        snprintf(text, sizeof text, "%.1f W  %s J", watts, live_number(run->energy_j).text);
+        snprintf(text, sizeof text, "%.1f W  %s J", watts, word_number(run->energy_j).text);
     add(readings, "power", NAN, INK_GOOD, text);
     add_share_of_step(readings, "casting", run->cast_share);
     double watching = fact_of(run, "telemetry.share");
@@ -237,7 +237,7 @@ static Ink describe_state(const Live *live, bool brief, char *text, size_t size)
     const RunRecord *run = &data->record;
     if (live->view.cursor != LIVE_FOLLOWS) {
         snprintf(text, size, brief ? "at %s, G follows" : "at step %s, G follows again",
-                 live_count(data->step).text);
+                 word_count(data->step).text);
         return INK_WARN;
     }
     if (live->view.frozen) {
@@ -248,7 +248,7 @@ static Ink describe_state(const Live *live, bool brief, char *text, size_t size)
                       ? (double)(run->total_steps - run->step) / run->steps_per_s
                       : NAN;
     if (run->status == RUN_RUNNING && !run->stale && isfinite(left)) {
-        snprintf(text, size, "%s left", live_span_of_time(left).text);
+        snprintf(text, size, "%s left", word_time(left).text);
         return INK_DIM;
     }
     snprintf(text, size, "%s", live_status(run));
@@ -260,10 +260,10 @@ static int draw_progress(const RunRecord *run, Area area, int end, int room) {
     enum { GAUGE_LEAST = 6, GAUGE_MOST = 16 };
     char text[96];
     if (run->total_steps > 0)
-        snprintf(text, sizeof text, "%s/%s", live_count(run->step).text,
-                 live_count(run->total_steps).text);
+        snprintf(text, sizeof text, "%s/%s", word_count(run->step).text,
+                 word_count(run->total_steps).text);
     else
-        snprintf(text, sizeof text, "step %s", live_count(run->step).text);
+        snprintf(text, sizeof text, "step %s", word_count(run->step).text);
     int width = text_width(text), gauge = room - width - 2;
     gauge = run->total_steps <= 0 || gauge < GAUGE_LEAST ? 0
             : gauge > GAUGE_MOST                         ? GAUGE_MOST

@@ -219,8 +219,8 @@ static void copy_line(Ui *ui, const Live *live) {
         LiveShares shares = live_counted(&live->data.layers[layer]);
         snprintf(line, sizeof line, "%s in %s: %s flushed, %s subnormal at scale %s, step %lld",
                  name, format == FORMAT_COUNT ? "?" : format_name(format),
-                 live_share(shares.flushed).text, live_share(shares.subnormal).text,
-                 live_scale(live->data.scale).text, (long long)live->data.step);
+                 word_share(shares.flushed).text, word_share(shares.subnormal).text,
+                 word_scale(live->data.scale).text, (long long)live->data.step);
     }
     if (!line[0])
         return;

@@ -83,22 +83,22 @@ static void the_scale_advised_is_the_least_that_helps_and_fits(void) {
 }
 
 static void readings_are_words_and_unknown_ones_a_dash(void) {
-    CHECK_TEXT(live_count(1240).text, "1,240");
-    CHECK_TEXT(live_count(-1234567).text, "-1,234,567");
-    CHECK_TEXT(live_count(RECORD_UNKNOWN).text, "–");
-    CHECK_TEXT(live_bytes(61000000).text, "61 MB");
-    CHECK_TEXT(live_bytes(9400000).text, "9.4 MB");
-    CHECK_TEXT(live_bytes(RECORD_UNKNOWN).text, "–");
-    CHECK_TEXT(live_scale(32768).text, "2^15");
-    CHECK_TEXT(live_scale(1126.4).text, "1126.4");
-    CHECK_TEXT(live_scale(NAN).text, "–");
-    CHECK_TEXT(live_share(0.041).text, "4.1 %");
-    CHECK_TEXT(live_share(NAN).text, "–");
-    CHECK_TEXT(live_number(NAN).text, "nan");
-    CHECK_TEXT(live_reading(NAN).text, "–");
-    CHECK_TEXT(live_span_of_time(3).text, "0:03");
-    CHECK_TEXT(live_span_of_time(3723).text, "1:02:03");
-    CHECK_TEXT(live_span_of_time(NAN).text, "–");
+    CHECK_TEXT(word_count(1240).text, "1,240");
+    CHECK_TEXT(word_count(-1234567).text, "-1,234,567");
+    CHECK_TEXT(word_count(RECORD_UNKNOWN).text, "–");
+    CHECK_TEXT(word_bytes(61000000).text, "61 MB");
+    CHECK_TEXT(word_bytes(9400000).text, "9.4 MB");
+    CHECK_TEXT(word_bytes(RECORD_UNKNOWN).text, "–");
+    CHECK_TEXT(word_scale(32768).text, "2^15");
+    CHECK_TEXT(word_scale(1126.4).text, "1126.4");
+    CHECK_TEXT(word_scale(NAN).text, "–");
+    CHECK_TEXT(word_share(0.041).text, "4.1 %");
+    CHECK_TEXT(word_share(NAN).text, "–");
+    CHECK_TEXT(word_number(NAN).text, "nan");
+    CHECK_TEXT(word_reading(NAN).text, "–");
+    CHECK_TEXT(word_time(3).text, "0:03");
+    CHECK_TEXT(word_time(3723).text, "1:02:03");
+    CHECK_TEXT(word_time(NAN).text, "–");
 }
 
 // ---- what is shown ------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ static void start_demo(Shown *shown) {
     shown_settle(shown);
     CHECK(shown->is_alternate);
     CHECK(!shown->shows_cursor);
-    CHECK(shown_has_mouse(shown));
+    CHECK(shown->has_mouse);
 }
 
 static void check_given_back(Shown *shown) {
@@ -108,7 +108,7 @@ static void stop_and_continue_come_back_right(void) {
         CHECK(shown_wait(&shown, "fashion-cnn-8", true, 10) >= 0);
         shown_settle(&shown);
         CHECK_TEXT(shown_text(&shown), before);
-        CHECK(shown.is_alternate && shown_has_mouse(&shown));
+        CHECK(shown.is_alternate && shown.has_mouse);
     }
     shown_type(&shown, "1"); // and it listens
     CHECK(shown_wait(&shown, "experiments", true, 10) >= 0);

@@ -224,6 +224,14 @@ static bool may_be_cut(const char *bytes, size_t length) {
            (length < 3 || strspn(bytes + 2, "0123456789") >= length - 2);
 }
 
+// libvterm reads but the first mode of "?1006;1000h".
+static void watch_mouse(Shown *shown, char byte) {
+    memmove(shown->recent, shown->recent + 1, sizeof shown->recent - 1);
+    shown->recent[sizeof shown->recent - 1] = byte;
+    if (memcmp(shown->recent, "1000", 4) == 0 && (byte == 'h' || byte == 'l'))
+        shown->has_mouse = byte == 'h';
+}
+
 static void feed(Shown *shown, const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {
         int count;
@@ -243,6 +251,7 @@ static void feed(Shown *shown, const char *bytes, size_t length) {
         if ((byte & 0xC0) != 0x80 || shown->last_size == sizeof shown->last)
             shown->last_size = 0;
         shown->last[shown->last_size++] = bytes[i];
+        watch_mouse(shown, bytes[i]);
         vterm_input_write(shown->vt, bytes + i, 1);
     }
 }
@@ -426,19 +435,6 @@ const char *shown_inks(const Shown *shown) {
     return text;
 }
 
-// libvterm reads but the first mode of "?1006;1000h".
-bool shown_has_mouse(const Shown *shown) {
-    static const char on[] = "1000h", off[] = "1000l";
-    bool has = false;
-    for (size_t i = 0; i + sizeof on <= shown->raw_size; i++) {
-        if (memcmp(shown->raw + i, on, sizeof on - 1) == 0)
-            has = true;
-        else if (memcmp(shown->raw + i, off, sizeof off - 1) == 0)
-            has = false;
-    }
-    return has;
-}
-
 bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
     struct termios now;
     const struct termios *before = &shown->before;
@@ -449,6 +445,6 @@ bool shown_is_given_back(const Shown *shown, char *why, size_t size) {
     snprintf(why, size, "%s%s%s%s", same ? "" : "the line's settings differ; ",
              shown->is_alternate ? "the alternate screen is left on; " : "",
              shown->shows_cursor ? "" : "the cursor is hidden; ",
-             shown_has_mouse(shown) ? "the mouse is reported; " : "");
+             shown->has_mouse ? "the mouse is reported; " : "");
     return why[0] == 0;
 }

@@ -26,10 +26,11 @@ typedef struct Shown {
     VTerm *vt;
     VTermScreen *screen;
     int columns, rows;
-    bool is_alternate, shows_cursor;
+    bool is_alternate, shows_cursor, has_mouse;
     struct termios before;
     char held[16], last[4]; // of shown.c's feed: a cut escape, the last character
     size_t held_size, last_size;
+    char recent[5]; // bytes
     bool ended, stopped;
     int status; // as waitpid has it
     char *raw;  // the bytes that the program wrote, the first SHOWN_RAW_SIZE
@@ -63,7 +64,6 @@ const char *shown_text(const Shown *shown);
 // One letter a cell: what ink it has (as an index of the theme's 256 colours), upper case where it
 // is bold; then the cells that stand on another ground.
 const char *shown_inks(const Shown *shown);
-bool shown_has_mouse(const Shown *shown);
 // Termios, alternate screen, cursor and mouse as before the program; else says what is not.
 bool shown_is_given_back(const Shown *shown, char *why, size_t size);
 double shown_clock(void);

@@ -192,8 +192,11 @@ void shown_start(Shown *shown, int columns, int rows, const char *const *environ
 }
 
 void shown_free(Shown *shown) {
-    if (!shown->ended && shown->program > 0)
-        kill(shown->program, SIGKILL);
+    if (!shown->ended && shown->program > 0) {
+        kill(shown->program, SIGTERM); // it tidies up behind it
+        if (!shown_wait_end(shown, 2))
+            kill(shown->program, SIGKILL);
+    }
     kill(shown->shell, SIGKILL);
     waitpid(shown->shell, NULL, 0);
     close(shown->words_in);

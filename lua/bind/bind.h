@@ -36,8 +36,9 @@ typedef struct Session {
     int loaded_count;             // of the named tensors, those that were looked up in it
     bool at_boundary;             // before the next engine work there is something to do:
     const char *checkpoint_why;   // a checkpoint to be taken; NULL: none
-    bool stops;                   // the run to be ended
+    bool stops;                   // the run to be ended, or its last step was made
     int64_t kept_step;            // of the last checkpoint
+    double kept_at;               // clock_seconds of it; of the first step before there is one
     Error refusal;                // set when what ended the script was typed on the command line
     bool finished;                // the run has ended: what it owned is no more
 } Session;
@@ -92,6 +93,12 @@ static inline void bind_enter(lua_State *L) {
         bind_boundary(L);
     lua_vm_enter_engine(L);
 }
+
+// Before a step of training: raises the end of a run whose last step was made. What a script
+// computes after it without training, an evaluation, is let be.
+void bind_train(lua_State *L);
+// The run's last step was made, and nobody asked for its end.
+bool bind_reached_limit(Session *session);
 
 // What the first two expand to; never called by themselves.
 int bind_give_tensor(lua_State *L, Tensor *tensor, const Error *error);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kernel/replay.h"
 #include "lua/bind/bind.h"
 
@@ -73,6 +74,7 @@ static bool save(Session *session, const char *why, bool at_end, Error *error) {
 static void take(Session *session, const char *why, bool at_end) {
     Error error = {0};
     session->checkpoint_why = NULL;
+    session->kept_at = clock_seconds();
     if (session->kept_step == session->run->step) // it is there already
         return;
     if (save(session, why, at_end, &error)) {
@@ -133,9 +135,20 @@ void bind_boundary(lua_State *L) {
         bind_raise(L, &error);
     if (session->checkpoint_why)
         take(session, session->checkpoint_why, false);
+    if (session->stops && run_is_to_stop(session->run))
+        lua_vm_interrupt(session->vm, "the run is to end here");
+    lua_vm_check(L);
+}
+
+void bind_train(lua_State *L) {
+    Session *session = session_of(L);
     if (session->stops)
         lua_vm_interrupt(session->vm, "the run is to end here");
     lua_vm_check(L);
+}
+
+bool bind_reached_limit(Session *session) {
+    return session->stops && !run_is_to_stop(session->run);
 }
 
 static int replay_step(lua_State *L, Session *session) {
@@ -172,7 +185,21 @@ static const char *reason_to_keep(const Session *session, bool stop) {
         return "end";
     if (session->keeping.every > 0 && run->step % session->keeping.every == 0)
         return "periodic";
+    // So that a run that dies loses minutes.
+    const double seconds_between = 300;
+    if (session->keeping.every == 0 && clock_seconds() - session->kept_at >= seconds_between)
+        return "periodic";
     return NULL;
+}
+
+// What a step left for the collector goes with it, so that the peak of memory does not grow with
+// the number of steps.
+static void collect(lua_State *L, Session *session) {
+    const size_t worth_it = (size_t)1 << 20;
+    if (session->handle_bytes < worth_it)
+        return;
+    session->handle_bytes = 0;
+    lua_gc(L, LUA_GCSTEP, 0);
 }
 
 int bind_end_step(lua_State *L) {
@@ -184,6 +211,8 @@ int bind_end_step(lua_State *L) {
     if (session->stops) // the script did not come by the engine since the step that was the last
         lua_vm_interrupt(session->vm, "the run is to end here");
     lua_vm_check(L);
+    if (session->kept_at == 0)
+        session->kept_at = clock_seconds();
     bool done = run_step_ended(session->run, &stop, &error);
     session->engine->device->late = true;
     if (!done)
@@ -195,6 +224,7 @@ int bind_end_step(lua_State *L) {
         lua_gc(L, LUA_GCCOLLECT);       // what it leaves is then taken as it lies there
     session->stops = stop;
     session->at_boundary = session->checkpoint_why || stop;
+    collect(L, session);
     return 0;
 }
 

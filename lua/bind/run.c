@@ -122,6 +122,12 @@ static int run_step_call(lua_State *L) {
     return 1;
 }
 
+// reached_limit(): the run's last step, as the command line has it, was made
+static int run_limit_call(lua_State *L) {
+    lua_pushboolean(L, bind_reached_limit(session_of(L)));
+    return 1;
+}
+
 // samples_a_step(count): what a step takes, should no loader count it
 static int run_samples_call(lua_State *L) {
     session_of(L)->samples_a_step = (uint64_t)bind_integer(L, "samples_a_step", 1, "count");
@@ -314,6 +320,7 @@ static const luaL_Reg functions[] = {
     {"add_parameter", run_parameter_call},
     {"plan", run_plan_call},
     {"epoch", run_epoch_call},
+    {"reached_limit", run_limit_call},
     {"step", run_step_call},
     {"samples_a_step", run_samples_call},
     {"evaluating", run_evaluating_call},

@@ -389,6 +389,7 @@ static int tensor_backward(lua_State *L) {
     Tensor *seed = bind_optional_tensor(L, "backward", 2, "gradient");
     BackwardOptions options = {.keep_graph =
                                    bind_field_boolean(L, "backward", 3, "keep_graph", false)};
+    bind_train(L);
     return BIND_DONE(L, engine_backward(session_of(L)->engine, tensor, seed, &options, &error),
                      &error);
 }

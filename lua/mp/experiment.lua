@@ -258,8 +258,9 @@ local function run_declared(spec, run)
                     spec.clip(parameters)
                 end
                 scaler:step(opt)
-                engine.log { loss = loss }
                 scaler:update()
+                engine.log { loss = loss }
+                if engine.reached_limit() then break end
             end
         end
         if data.test and spec.eval then
@@ -267,6 +268,7 @@ local function run_declared(spec, run)
             engine.log(metrics)
             engine.result(metrics)
         end
+        if engine.reached_limit() then return end
     end
 end
 

@@ -215,8 +215,11 @@ int bind_end_step(lua_State *L) {
         session->kept_at = clock_seconds();
     bool done = run_step_ended(session->run, &stop, &error);
     session->engine->device->late = true;
-    if (!done)
+    if (!done) {
+        if (error.code == ERROR_USAGE) // what was typed is wrong, not the script
+            session->refusal = error;
         return bind_raise(L, &error);
+    }
     const char *why = keeps(session) ? reason_to_keep(session, stop) : NULL;
     if (why)
         session->checkpoint_why = why;

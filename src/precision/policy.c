@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 // ---- presets ------------------------------------------------------------------------------------
 
 const Preset preset_table[] = {
@@ -247,6 +249,19 @@ bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, i
     if (matched)
         *matched = count;
     return true;
+}
+
+bool policy_names(const Policy *policy, const char *pattern, const char **nearest) {
+    Nearest known;
+    nearest_begin(&known, pattern);
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const char *name = policy_layer(policy, i)->name;
+        if (fnmatch(pattern, name, 0) == 0)
+            return true;
+        nearest_offer(&known, name);
+    }
+    *nearest = known.best;
+    return false;
 }
 
 bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision, Error *error) {

@@ -68,7 +68,11 @@ const PolicyLayer *policy_layer(const Policy *policy, int layer);
 // Returns how many layers matched now through *matched (may be NULL).
 bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, int *matched,
                 Error *error) MUST_CHECK;
-// The same, at the next step boundary. policy_apply_queued says how many changes it applied.
+// Whether a layer has such a name now; otherwise *nearest (borrowed) is the one that was probably
+// meant, or NULL.
+bool policy_names(const Policy *policy, const char *pattern, const char **nearest);
+// The same as policy_set, at the next step boundary. policy_apply_queued says how many changes it
+// applied.
 bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision,
                   Error *error) MUST_CHECK;
 int policy_apply_queued(Policy *policy);

@@ -1,26 +1,17 @@
 // What a run can see by itself that its user should know (precision.md §7).
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "run/run_private.h"
 
-static void check_pattern(Run *run, const char *pattern) {
-    const Policy *policy = run->engine->policy;
-    Nearest nearest;
-    nearest_begin(&nearest, pattern);
-    for (int i = 1; i < policy_layer_count(policy); i++) {
-        const char *name = policy_layer(policy, i)->name;
-        if (fnmatch(pattern, name, 0) == 0)
-            return;
-        nearest_offer(&nearest, name);
-    }
-    run_diagnose(run, "layer_pattern", pattern,
-                 "--layer %.60s: no layer has such a name%s%.60s%s; it changed nothing", pattern,
-                 nearest.best ? " (did you mean " : "", nearest.best ? nearest.best : "",
-                 nearest.best ? "?)" : "");
+static bool check_pattern(const Run *run, const char *pattern, Error *error) {
+    const char *nearest;
+    if (policy_names(run->engine->policy, pattern, &nearest))
+        return true;
+    return error_fail(
+        error, ERROR_USAGE, "--layer %.60s: no layer of the model has such a name%s%.60s%s",
+        pattern, nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 }
 
 static bool is_low(Format format) {
@@ -45,11 +36,13 @@ static void check_masters(Run *run) {
         }
 }
 
-void run_check_setup(RunState *state) {
+bool run_check_setup(RunState *state, Error *error) {
     Run *run = &state->run;
     for (int i = 0; i < run->options->layer_count; i++)
-        check_pattern(run, run->options->layers[i].pattern);
+        if (!check_pattern(run, run->options->layers[i].pattern, error))
+            return false;
     check_masters(run);
+    return true;
 }
 
 // ---- gradients that vanish ----------------------------------------------------------------------

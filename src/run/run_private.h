@@ -102,7 +102,8 @@ void run_drop_pending(RunState *state);
 void run_tell_skip(RunState *state);
 
 // What can be seen at a boundary, told once (precision.md §7).
-void run_check_setup(RunState *state);     // after the first step
+// After the first step: fails where --layer names no layer.
+bool run_check_setup(RunState *state, Error *error) MUST_CHECK;
 void run_check_underflow(RunState *state); // of gradients that nothing scales
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
 void run_check_activations(RunState *state, int layer, double largest);

@@ -216,7 +216,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     run_apply_changes(run);
     if (run->step == 1) {
         state->first_step_seconds = run_clock(run);
-        run_check_setup(state);
+        done = run_check_setup(state, error) && done;
     }
     run_check_underflow(state);
     if (!run->is_silent)

@@ -274,6 +274,12 @@ expect_out "^  answer *42$"
 expect_out ", 1 thread$"
 end
 
+begin "a --layer that names no layer is refused, with the nearest"
+run run "$tiny" --steps 3 --quiet --layer hed=fp32
+expect_status 2
+expect_err "no layer of the model has such a name (did you mean head?)"
+end
+
 begin "a pattern of a script that names no layer is told"
 sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
 run run "$folder/nowhere.lua" -p fp32

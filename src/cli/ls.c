@@ -97,11 +97,17 @@ static bool print_runs(const Cli *cli, const RunRecord *runs, int count, Error *
     return done;
 }
 
-static void write_runs(const RunRecord *runs, int count) {
+// A list has no parameters and diagnoses; what other programs read has them. A run that goes
+// meanwhile is left out.
+static void write_runs(Store *store, const RunRecord *runs, int count) {
     JsonWriter json = {.stream = stdout};
     json_begin_array(&json);
-    for (int i = 0; i < count; i++)
-        record_write_json(&runs[i], false, &json);
+    for (int i = 0; i < count; i++) {
+        RunRecord whole = {0};
+        if (store_read_run(store, runs[i].id, &whole, NULL))
+            record_write_json(&whole, false, &json);
+        record_clear(&whole);
+    }
     json_end_array(&json);
     putchar('\n');
 }
@@ -113,7 +119,7 @@ bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, i
         return false;
     bool done = true;
     if (cli->json)
-        write_runs(runs, *count);
+        write_runs(store, runs, *count);
     else if (*count > 0)
         done = print_runs(cli, runs, *count, error);
     store_free_runs(runs, *count);
@@ -133,7 +139,7 @@ bool command_ls(Cli *cli, Error *error) {
     if (store)
         done = history_print_list(cli, store, &filter, &count, error);
     else if (cli->json)
-        write_runs(NULL, 0);
+        write_runs(NULL, NULL, 0);
     if (done && count == 0 && !cli->json)
         puts(words[0] && store
                  ? "No run is like that; `mpbench ls` lists all."

@@ -59,12 +59,19 @@ static Text next_part(Parts *parts) {
 }
 
 static const double notable = 0.03; // ratios nearer to 1 are told as equal
+// Shorter runs are start and noise.
+static const double least_seconds = 3;
 
-static void tell_speed(Parts *parts, const CompareSide *side, const char *baseline) {
+static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against) {
     double ratio = side->speedup;
+    const char *baseline = against->label;
     if (isnan(ratio))
         return;
     Text text = next_part(parts);
+    if (fmin(side->wall_s.mean, against->wall_s.mean) < least_seconds) {
+        say(&text, "ran too shortly to tell its speed from %s's", baseline);
+        return;
+    }
     bool is_noise = side->speed_contrast.likeness == LIKENESS_SAME;
     if (is_noise || fabs(ratio - 1) < notable)
         say(&text, "is as fast as %s%s", baseline, is_noise ? " within the noise" : "");
@@ -149,7 +156,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         return false;
     }
     Text text = {line, 0};
-    tell_speed(parts, side, baseline->label);
+    tell_speed(parts, side, baseline);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
     tell_share(parts, side->energy_ratio, "uses", "energy", "its");
     if (is_same_to_the_bit(comparison, side, baseline)) {
@@ -254,20 +261,18 @@ static bool warn_of_lengths(Comparison *comparison) {
     return true;
 }
 
-// A few seconds are start and noise.
 static bool warn_of_brevity(Comparison *comparison) {
-    const double least = 3;
     double shortest = INFINITY;
     for (int i = 0; i < comparison->run_count; i++)
         shortest = fmin(shortest, comparison->runs[i].wall_s);
-    if (!(shortest < least))
+    if (!(shortest < least_seconds))
         return true;
     char *line = add_line(&comparison->caveats, &comparison->caveat_count);
     if (!line)
         return false;
     snprintf(line, COMPARE_TEXT_SIZE,
              "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
-             shortest, least);
+             shortest, least_seconds);
     return true;
 }
 

@@ -112,6 +112,7 @@ expect_status 0
 [ "$(sed 's/[[:space:]]//g' "$folder/out" | cut -c1-8)" = '[{"id":4' ] || fail "it begins $(head -c 40 "$folder/out")"
 expect_out '"precision": *"bf16"'
 expect_no_out '"layers"'
+expect_out '"params": *{"batch": *32'
 run ls nothing-like-that --json
 expect_out '^\[\]$'
 end

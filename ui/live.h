@@ -35,10 +35,11 @@ typedef struct LiveView { // what is looked at; keys change it
     char series[SERIES_NAME_SIZE]; // "": the first
     double smoothing;
     bool log_axis;
-    int layer;      // selected
-    int hypothesis; // n of scale x 2^n
-    bool heat;      // the histogram's panel shows the exponents over time
-    int event_top;  // events scrolled away
+    int layer;            // selected
+    bool layer_is_chosen; // by the user; before that, the first that has gradients
+    int hypothesis;       // n of scale x 2^n
+    bool heat;            // the histogram's panel shows the exponents over time
+    int event_top;        // events scrolled away
     bool frozen;
 } LiveView;
 

@@ -219,10 +219,22 @@ static void name_culprit(const RunRecord *record, const char *name, char *out, s
     live_clean(out, size, plain);
 }
 
-// A cross at each skip, with the layer that caused it where there is room.
+// Where the first skip after event i lies; the row's end without one.
+static int next_skip(const LiveData *data, int i, int column, int width, const PlotAxes *axes) {
+    for (i++; i < data->event_count; i++) {
+        int next = data->events[i].kind == EVENT_SKIP
+                       ? plot_column_of(axes, width, (double)data->events[i].step)
+                       : -1;
+        if (next > column)
+            return next;
+    }
+    return width;
+}
+
+// A cross at each skip, with the layer that caused it where there is room before the next.
 static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
     const LiveData *data = &live->data;
-    int free_from = 0, drawn = 0;
+    int drawn = 0;
     for (int i = 0; i < data->event_count; i++) {
         const Event *event = &data->events[i];
         if (event->kind != EVENT_SKIP)
@@ -234,9 +246,9 @@ static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
         drawn++;
         char name[EVENT_LAYER_SIZE * 2];
         name_culprit(&data->record, event->layer, name, sizeof name);
-        if (column < free_from || column + 1 + text_width(name) > row.width)
-            continue;
-        free_from = area_text(row, column + 1, 0, style_of(INK_DIM), name) + 1;
+        int room = next_skip(data, i, column, row.width, axes) - column - 1;
+        if (text_width(name) <= room)
+            area_text(row, column + 1, 0, style_of(INK_DIM), name);
     }
     return drawn;
 }

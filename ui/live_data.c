@@ -252,6 +252,16 @@ static bool lines_read(Ui *ui, Live *live, Error *error) {
 
 // ---- what is at the cursor ----------------------------------------------------------------------
 
+// Layers without parameters, such as one that flattens, have nothing to show.
+static void choose_layer(Live *live) {
+    const LiveData *data = &live->data;
+    for (int i = 0; i < data->layer_count && !live->view.layer_is_chosen; i++)
+        if (data->layers[i].count > 0) {
+            live->view.layer = i;
+            return;
+        }
+}
+
 static bool layers_read(Ui *ui, Live *live, Error *error) {
     static const int64_t back[] = {0, 1, 8}; // samples may end a little before the points
     LiveData *data = &live->data;
@@ -268,8 +278,10 @@ static bool layers_read(Ui *ui, Live *live, Error *error) {
                                   count, error))
             return false;
         for (int j = 0; j < count; j++)
-            if (data->layers[j].width > 0)
+            if (data->layers[j].width > 0) {
+                choose_layer(live);
                 return true;
+            }
     }
     return true;
 }

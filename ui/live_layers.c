@@ -261,8 +261,8 @@ static int say_worst(const Live *live, Area area, int row) {
         if (data->layers[i].width == 0 || broken == 0)
             continue;
         live_clean(name, sizeof name, data->record.layers[i].name);
-        snprintf(text, sizeof text, "%s: %s gradients are not finite at %s.", name,
-                 word_count(broken).text, word_scale(data->scale).text);
+        snprintf(text, sizeof text, "%s: %s gradients are not finite.", name,
+                 word_count(broken).text);
         return area_wrap(area, row, style_of(INK_BAD), text);
     }
     if (worst < 0)

@@ -110,6 +110,7 @@ static void select_layer(Ui *ui, Live *live, int layer) {
     int count = live->data.record.layer_count;
     layer = layer >= count ? count - 1 : layer;
     live->view.layer = layer < 0 ? 0 : layer;
+    live->view.layer_is_chosen = true;
     live->view.hypothesis = 0;
     moved(ui, live);
 }

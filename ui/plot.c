@@ -183,17 +183,23 @@ void plot_draw(Area area, const PlotAxes *axes, const PlotLine *lines, int count
 
 // ---- labels -------------------------------------------------------------------------------------
 
-static void label(char *text, size_t size, double value, bool power_of_two) {
+// `apart`: how far the next label is, so that two are not written alike.
+static void label(char *text, size_t size, double value, double apart, bool power_of_two) {
+    enum { MOST_DECIMALS = 6 };
     int exponent;
     if (power_of_two && frexp(value, &exponent) == 0.5) {
         snprintf(text, size, "2^%d", exponent - 1);
         return;
     }
     double magnitude = fabs(value);
-    if (value != 0 && (magnitude < 1e-3 || magnitude >= 1e5))
+    if (value != 0 && (magnitude < 1e-3 || magnitude >= 1e5)) {
         snprintf(text, size, "%.1e", value);
-    else
-        snprintf(text, size, magnitude < 10 ? "%.2f" : magnitude < 1000 ? "%.1f" : "%.0f", value);
+        return;
+    }
+    int decimals = magnitude < 10 ? 2 : magnitude < 1000 ? 1 : 0;
+    while (decimals < MOST_DECIMALS && apart > 0 && apart < pow(10, -decimals))
+        decimals++;
+    snprintf(text, size, "%.*f", decimals, value);
 }
 
 void plot_label_y(Area area, const PlotAxes *axes, bool powers_of_two) {
@@ -211,7 +217,9 @@ void plot_label_y(Area area, const PlotAxes *axes, bool powers_of_two) {
         if (powers_of_two) // the nearest one
             value = exp2(round(log2(fmax(value, 0x1p-126))));
         char text[32];
-        label(text, sizeof text, value, powers_of_two);
+        double apart = count > 1 ? (axes->top - axes->bottom) / (count - 1) : 0;
+        label(text, sizeof text, value, axes->log_y ? apart * value / axes->top : apart,
+              powers_of_two);
         area_text_right(area, area.width, row, style_of(INK_DIM), text);
     }
 }

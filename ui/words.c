@@ -74,15 +74,15 @@ Word word_share(double share) {
 }
 
 Word word_bytes(int64_t bytes) {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     enum { UNITS = sizeof units / sizeof *units };
     Word word;
     if (bytes == INT64_MIN || bytes < 0)
         return dash;
     double value = (double)bytes;
     int unit = 0;
-    while (value >= 999.5 && unit < UNITS - 1) {
-        value /= 1000;
+    while (value >= 1000 && unit < UNITS - 1) {
+        value /= 1024;
         unit++;
     }
     snprintf(word.text, sizeof word.text, unit > 0 && value < 10 ? "%.1f %s" : "%.0f %s", value,

@@ -86,8 +86,8 @@ static void readings_are_words_and_unknown_ones_a_dash(void) {
     CHECK_TEXT(word_count(1240).text, "1,240");
     CHECK_TEXT(word_count(-1234567).text, "-1,234,567");
     CHECK_TEXT(word_count(RECORD_UNKNOWN).text, "–");
-    CHECK_TEXT(word_bytes(61000000).text, "61 MB");
-    CHECK_TEXT(word_bytes(9400000).text, "9.4 MB");
+    CHECK_TEXT(word_bytes(64000000).text, "61 MiB");
+    CHECK_TEXT(word_bytes(9860000).text, "9.4 MiB");
     CHECK_TEXT(word_bytes(RECORD_UNKNOWN).text, "–");
     CHECK_TEXT(word_scale(32768).text, "2^15");
     CHECK_TEXT(word_scale(1126.4).text, "1126.4");

@@ -113,6 +113,10 @@ static void labels_are_round_and_fit(void) {
     axes = (PlotAxes){0, 1, 0.1, 2.3, false};
     plot_label_y(fresh(5, 1), &axes, false);
     CHECK_TEXT(row_text(0), " 2.30");
+    axes = (PlotAxes){0, 1, 2.3101, 2.3104, false}; // labels that two decimals would make alike
+    plot_label_y(fresh(8, 7), &axes, false);
+    CHECK_TEXT(row_text(0), "  2.3104");
+    CHECK_TEXT(row_text(6), "  2.3101");
 }
 
 static void bars_grow_by_eighths_and_show_the_least(void) {

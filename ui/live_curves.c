@@ -219,13 +219,13 @@ static void name_culprit(const RunRecord *record, const char *name, char *out, s
     live_clean(out, size, plain);
 }
 
-// Where the first skip after event i lies; the row's end without one.
+// Where the next skip after event i lies, in the same column perhaps; the row's end without one.
 static int next_skip(const LiveData *data, int i, int column, int width, const PlotAxes *axes) {
     for (i++; i < data->event_count; i++) {
         int next = data->events[i].kind == EVENT_SKIP
                        ? plot_column_of(axes, width, (double)data->events[i].step)
                        : -1;
-        if (next > column)
+        if (next >= column)
             return next;
     }
     return width;

@@ -262,6 +262,29 @@ static void choose_layer(Live *live) {
         }
 }
 
+// Times and changes of weights are measured a few times a second: where the sample at the cursor
+// has none, those of the steps before it are shown.
+static bool fill_measured(Ui *ui, Live *live, Error *error) {
+    enum { BEFORE = 512, MOST = 8 };
+    LiveData *data = &live->data;
+    for (int i = 0; i < data->layer_count; i++) {
+        LayerSample *at = &data->layers[i], *samples;
+        int count;
+        if (at->width == 0 || !(isnan(at->update_ratio) || isnan(at->seconds)))
+            continue;
+        if (!store_read_layer(ui->store, live->view.run, i, data->step - BEFORE, data->step, MOST,
+                              &samples, &count, error))
+            return false;
+        for (int j = 0; j < count; j++) { // the last ones count
+            at->update_ratio =
+                isnan(samples[j].update_ratio) ? at->update_ratio : samples[j].update_ratio;
+            at->seconds = isnan(samples[j].seconds) ? at->seconds : samples[j].seconds;
+        }
+        free(samples);
+    }
+    return true;
+}
+
 static bool layers_read(Ui *ui, Live *live, Error *error) {
     static const int64_t back[] = {0, 1, 8}; // samples may end a little before the points
     LiveData *data = &live->data;
@@ -280,7 +303,7 @@ static bool layers_read(Ui *ui, Live *live, Error *error) {
         for (int j = 0; j < count; j++)
             if (data->layers[j].width > 0) {
                 choose_layer(live);
-                return true;
+                return fill_measured(ui, live, error);
             }
     }
     return true;

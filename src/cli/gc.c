@@ -20,20 +20,15 @@ static int64_t file_size(const char *path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-// A worker renames its file before it adds the row: nothing of a run that lives is a leftover.
-static bool is_live(Store *store, int64_t run, bool *live, Error *error) {
-    WorkerLife life;
-    pid_t pid;
-    if (!store_worker_life(store, run, &life, &pid, error))
-        return false;
-    *live = life == WORKER_LIVE || life == WORKER_STALE;
-    return true;
-}
-
 // Their rows; the files then have none.
 static bool drop_superseded(Collection *collection, int64_t run, Error *error) {
     CheckpointRow *rows;
     int count;
+    bool is_trained;
+    if (!store_is_trained(collection->store, run, &is_trained, error))
+        return false;
+    if (is_trained)
+        return true;
     if (!store_list_superseded_checkpoints(collection->store, run, &rows, &count, error))
         return false;
     bool done = true;
@@ -44,23 +39,40 @@ static bool drop_superseded(Collection *collection, int64_t run, Error *error) {
     return done;
 }
 
-static bool collect_folder(Collection *collection, int64_t run, Error *error) {
+// A worker renames its file before it adds the row: nothing of a run that lives is a leftover.
+static bool remove_leftovers(Collection *collection, int64_t run, Error *error) {
     CheckpointRow *rows;
     int count;
-    bool live;
-    if (!is_live(collection->store, run, &live, error))
+    bool is_trained;
+    if (!store_is_trained(collection->store, run, &is_trained, error))
         return false;
-    if (live) {
+    if (is_trained) {
         collection->skipped++;
         return true;
     }
-    if (!drop_superseded(collection, run, error) ||
-        !store_list_checkpoints(collection->store, run, &rows, &count, error))
+    if (!store_list_checkpoints(collection->store, run, &rows, &count, error))
         return false;
     bool done = checkpoint_files_remove(collection->store, run, rows, count, collection->only_count,
                                         &collection->removed, error);
     free(rows);
     return done;
+}
+
+static bool locked(Collection *collection, int64_t run,
+                   bool (*work)(Collection *collection, int64_t run, Error *error), Error *error) {
+    if (!store_begin(collection->store, error))
+        return false;
+    if (work(collection, run, error))
+        return store_commit(collection->store, error);
+    store_rollback(collection->store);
+    return false;
+}
+
+// Each part under one lock, so that no worker begins between the look and the deed. Rows are gone
+// for good before their files go.
+static bool collect_folder(Collection *collection, int64_t run, Error *error) {
+    return locked(collection, run, drop_superseded, error) &&
+           locked(collection, run, remove_leftovers, error);
 }
 
 static void say(const Collection *collection, int64_t before, int64_t after) {

@@ -34,18 +34,6 @@ static void past_clear(Past *past) {
 
 // ---- the past -----------------------------------------------------------------------------------
 
-static bool refuse_living(Store *store, const RunRecord *record, Error *error) {
-    WorkerLife life;
-    pid_t pid;
-    if (!store_worker_life(store, record->id, &life, &pid, error))
-        return false;
-    if (life != WORKER_LIVE && life != WORKER_STALE)
-        return true;
-    return error_fail(error, ERROR_BUSY,
-                      "run %s is in progress, in process %lld; `mpbench ctl %lld stop` ends it",
-                      record->name, (long long)pid, (long long)record->id);
-}
-
 static bool find_script(Past *past, Error *error) {
     const RunRecord *record = &past->record;
     if (access(record->script_path, R_OK) == 0) {
@@ -92,7 +80,7 @@ static bool read_past(const Cli *cli, Past *past, bool in_place, Error *error) {
     Store *store = history_open(cli, STORE_READ, error);
     bool done =
         store && history_read_run(store, cli->operands[0], &past->record, error) &&
-        (!in_place || refuse_living(store, &past->record, error)) &&
+        (!in_place || store_refuse_living(store, past->record.id, error)) &&
         store_list_checkpoints(store, past->record.id, &past->rows, &past->row_count, error) &&
         find_script(past, error);
     if (done)

@@ -6,18 +6,6 @@
 #include "cli/history.h"
 #include "store/worker.h"
 
-static bool check_not_live(Store *store, int64_t run, const char *typed, Error *error) {
-    WorkerLife life;
-    pid_t pid;
-    if (!store_worker_life(store, run, &life, &pid, error))
-        return false;
-    if (life == WORKER_LIVE || life == WORKER_STALE)
-        return error_fail(error, ERROR_FAILED,
-                          "rm: %.60s: it is being trained; end it first: `mpbench ctl %.60s stop`",
-                          typed, typed);
-    return true;
-}
-
 static bool is_among(const int64_t *runs, int count, int64_t run) {
     for (int i = 0; i < count; i++)
         if (runs[i] == run)
@@ -34,7 +22,7 @@ bool command_rm(Cli *cli, Error *error) {
     for (int i = 0; i < cli->operand_count && done; i++) { // all of them are there, or none goes
         int64_t run = 0;
         done = store_find_run(store, cli->operands[i], &run, error) &&
-               check_not_live(store, run, cli->operands[i], error);
+               store_refuse_living(store, run, error);
         if (done && !is_among(runs, count, run))
             runs[count++] = run;
     }

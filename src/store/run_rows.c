@@ -70,7 +70,7 @@ static const Field fields[] = {
     {"ended_ms", FIELD_POSITIVE, AT(ended_ms), false},
     {"parent", FIELD_POSITIVE, AT(parent), true},
     {"parent_step", FIELD_POSITIVE, AT(parent_step), true},
-    {"matrix", FIELD_POSITIVE, AT(matrix), false},
+    {"matrix", FIELD_POSITIVE, AT(matrix), true},
     {"script_path", FIELD_TEXT, AT(script_path), false},
     {"script_hash", FIELD_SCRIPT, AT(script_hash), false},
 };
@@ -140,7 +140,7 @@ void run_rows_select(char text[RUN_SQL_SIZE], const char *rest) {
     add(&sql, rest);
 }
 
-enum { WORKER_COLUMN = 2, FIRST_FIELD = 9 }; // columns of that SELECT
+enum { WORKER_COLUMN = 2, FIRST_FIELD = 10 }; // columns of that SELECT
 
 static void get_field(Query *query, int column, const Field *field, RunRecord *record) {
     void *at = (char *)record + field->offset;

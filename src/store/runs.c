@@ -309,14 +309,8 @@ bool store_set_note(Store *store, int64_t id, const char *note, Error *error) {
 }
 
 static bool remove_row(Store *store, int64_t id, Error *error) {
-    WorkerLife life;
-    pid_t pid;
-    if (!store_worker_life(store, id, &life, &pid, error))
+    if (!store_refuse_living(store, id, error))
         return false;
-    if (life == WORKER_LIVE || life == WORKER_STALE)
-        return error_fail(
-            error, ERROR_BUSY,
-            "run %" PRId64 " is being trained: mpbench ctl %" PRId64 " stop comes first", id, id);
     Query query;
     if (!query_begin(&query, store, "DELETE FROM runs WHERE id = ?", error))
         return false;

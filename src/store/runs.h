@@ -10,7 +10,8 @@
 bool store_add_run(Store *store, RunRecord *record, const char *script, size_t script_length,
                    Error *error) MUST_CHECK;
 // Writes all that may change while a run goes on (everything but id, name, tag, note, created,
-// seed, experiment, parent). Lists that did not change since the last call are not written again.
+// seed, experiment, parent, matrix). Lists that did not change since the last call are not written
+// again.
 bool store_update_run(Store *store, const RunRecord *record, Error *error) MUST_CHECK;
 
 // Everything, lists included. The status is what liveness says (worker.h): a run whose worker is

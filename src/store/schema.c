@@ -69,6 +69,7 @@ const char *const schema_statements[] = {
     "  token TEXT NOT NULL, -- random, the owner's proof\n"
     "  host TEXT NOT NULL,\n"
     "  boot TEXT NOT NULL, -- the kernel's boot id\n"
+    "  pid_space INTEGER NOT NULL, -- inode of its pid namespace: pids mean nothing in others\n"
     "  pid INTEGER NOT NULL,\n"
     "  started INTEGER NOT NULL, -- of the process, in clock ticks after boot\n"
     "  beat_ms INTEGER NOT NULL, -- CLOCK_BOOTTIME of the last sign of life\n"
@@ -123,7 +124,7 @@ const char *const schema_statements[] = {
     "  PRIMARY KEY (run, position)\n"
     ") STRICT, WITHOUT ROWID;\n",
     "CREATE TABLE segments ( -- a start and every resume; later ones supersede what came after "
-    "`after`\n"
+    "`after`, all where that is 0\n"
     "  run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,\n"
     "  segment INTEGER NOT NULL, -- from 0\n"
     "  after INTEGER NOT NULL, -- its first step is after this one\n"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,6 +84,9 @@ void worker_here(WorkerId *here) {
         here->boot[strcspn(here->boot, "\n")] = 0;
     if (gethostname(here->host, sizeof here->host - 1) != 0)
         here->host[0] = 0;
+    struct stat space;
+    if (stat("/proc/self/ns/pid", &space) == 0)
+        here->pid_space = (int64_t)space.st_ino;
 }
 
 bool worker_identify(WorkerId *worker, Error *error) {
@@ -113,10 +117,11 @@ bool worker_row_get(Query *query, int column, WorkerRow *row) {
     query_text(query, column, row->id.token, sizeof row->id.token);
     query_text(query, column + 1, row->id.host, sizeof row->id.host);
     query_text(query, column + 2, row->id.boot, sizeof row->id.boot);
-    row->id.pid = query_integer(query, column + 3);
-    row->id.started = query_integer(query, column + 4);
-    row->beat_ms = query_integer(query, column + 5);
-    row->beat_wall_ms = query_integer(query, column + 6);
+    row->id.pid_space = query_integer(query, column + 3);
+    row->id.pid = query_integer(query, column + 4);
+    row->id.started = query_integer(query, column + 5);
+    row->beat_ms = query_integer(query, column + 6);
+    row->beat_wall_ms = query_integer(query, column + 7);
     return true;
 }
 
@@ -137,6 +142,8 @@ WorkerLife worker_judge(const WorkerRow *row, const WorkerId *here, pid_t *pid) 
         return silent ? WORKER_DEAD : WORKER_LIVE;
     if (!same_boot)
         return WORKER_DEAD;
+    if (row->id.pid_space != here->pid_space) // a container: its pids are others'
+        return silent ? WORKER_DEAD : WORKER_LIVE;
     switch (find_process(row->id.pid, row->id.started)) {
     case PRESENT: *pid = (pid_t)row->id.pid; return silent ? WORKER_STALE : WORKER_LIVE;
     case HIDDEN: return silent ? WORKER_DEAD : WORKER_LIVE;
@@ -170,6 +177,35 @@ bool store_worker_life(Store *store, int64_t run, WorkerLife *life, pid_t *pid, 
         *life = worker_judge(&row, &here, pid);
     }
     return true;
+}
+
+static bool may_go_on(WorkerLife life) {
+    return life == WORKER_LIVE || life == WORKER_STALE;
+}
+
+bool store_is_trained(Store *store, int64_t run, bool *is_trained, Error *error) {
+    WorkerLife life;
+    pid_t pid;
+    *is_trained = true;
+    if (!store_worker_life(store, run, &life, &pid, error))
+        return false;
+    *is_trained = may_go_on(life);
+    return true;
+}
+
+bool store_refuse_living(Store *store, int64_t run, Error *error) {
+    WorkerLife life;
+    pid_t pid;
+    char process[48] = "";
+    if (!store_worker_life(store, run, &life, &pid, error))
+        return false;
+    if (!may_go_on(life))
+        return true;
+    if (pid > 0)
+        snprintf(process, sizeof process, ", in process %ld", (long)pid);
+    return error_fail(error, ERROR_BUSY,
+                      "run %" PRId64 " is in progress%s; `mpbench ctl %" PRId64 " stop` ends it",
+                      run, process, run);
 }
 
 // ---- owning
@@ -214,14 +250,15 @@ static bool write_owner(Store *store, int64_t run, const WorkerId *worker, Error
     Query query;
     if (!query_begin(
             &query, store,
-            "INSERT OR REPLACE INTO workers (run, token, host, boot, pid, started, beat_ms,"
-            " beat_wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO workers (run, token, host, boot, pid_space, pid, started,"
+            " beat_ms, beat_wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             error))
         return false;
     query_put_integer(&query, run);
     query_put_text(&query, worker->token);
     query_put_text(&query, worker->host);
     query_put_text(&query, worker->boot);
+    query_put_integer(&query, worker->pid_space);
     query_put_integer(&query, worker->pid);
     query_put_integer(&query, worker->started);
     query_put_integer(&query, boot_ms());

@@ -305,7 +305,7 @@ until "$mpbench" ls status:running 2>/dev/null | grep -q busy || [ "$tries" -ge 
     sleep 0.1
 done
 run rm busy
-expect_error 1 "it is being trained"
+expect_error 1 "is in progress"
 kill -TERM "$worker"
 wait "$worker"
 run rm busy

@@ -85,7 +85,7 @@ static void a_worker_that_is_gone_is_dead_at_once(void) {
     CHECK_REFUSED(store_beat(store, id, &me, &error), ERROR_STOPPED, "another worker");
     CHECK_REFUSED(store_release_run(store, id, &me, &error), ERROR_STOPPED, "this one stops");
     CHECK_REFUSED(store_own_run(store, id, &me, &error), ERROR_BUSY, "is trained by process");
-    CHECK_REFUSED(store_remove_run(store, id, &error), ERROR_BUSY, "being trained");
+    CHECK_REFUSED(store_remove_run(store, id, &error), ERROR_BUSY, "in progress");
     CHECK_REFUSED(store_own_run(store, 77, &me, &error), ERROR_USAGE, "no run 77");
     store_close(store);
 }
@@ -140,6 +140,25 @@ static void another_host_is_believed_as_long_as_it_beats(void) {
     CHECK_INT(life_of(store, id, &pid), WORKER_DEAD);
     CHECK_DONE(store_beat(store, id, &me, &error));
     CHECK_INT(life_of(store, id, &pid), WORKER_LIVE);
+    store_close(store);
+}
+
+// A container of this machine, with its own pids: one of them here is another process, or none.
+static void another_pid_namespace_is_believed_as_long_as_it_beats(void) {
+    int64_t id;
+    pid_t pid;
+    Store *store = with_run("space.db", &id);
+    WorkerId me;
+    CHECK_DONE(worker_identify(&me, &error));
+    CHECK(me.pid_space > 0);
+    CHECK_DONE(store_own_run(store, id, &me, &error));
+    run_sql(path_of("space.db"), "UPDATE workers SET pid = 4194304 - 1, pid_space = pid_space + 1");
+    CHECK_INT(life_of(store, id, &pid), WORKER_LIVE);
+    CHECK_INT(pid, 0);
+    CHECK_REFUSED(store_refuse_living(store, id, &error), ERROR_BUSY, "run 1 is in progress;");
+    run_sql(path_of("space.db"), "UPDATE workers SET beat_ms = beat_ms - 6000");
+    CHECK_INT(life_of(store, id, &pid), WORKER_DEAD);
+    CHECK_DONE(store_refuse_living(store, id, &error));
     store_close(store);
 }
 
@@ -316,6 +335,7 @@ int main(void) {
     RUN_TEST(a_worker_that_is_gone_is_dead_at_once);
     RUN_TEST(a_killed_process_is_dead_though_nobody_waited_for_it);
     RUN_TEST(another_host_is_believed_as_long_as_it_beats);
+    RUN_TEST(another_pid_namespace_is_believed_as_long_as_it_beats);
     RUN_TEST(a_run_without_a_worker_is_dead_after_a_while);
     RUN_TEST(orders_are_claimed_once_in_order_and_answered);
     RUN_TEST(wrong_orders_are_refused_at_once);

@@ -54,7 +54,7 @@ static void get_row(Query *query, CheckpointRow *row) {
     query_text(query, 8, row->file, sizeof row->file);
 }
 
-static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, bool superseded,
+static bool read_rows(Store *store, int64_t run, const Lineage *lineage, bool superseded,
                       CheckpointRow **rows, int *count, Error *error) {
     Query query;
     int capacity = 0;
@@ -66,7 +66,7 @@ static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, bool s
     query_put_integer(&query, run);
     while (query_next(&query)) {
         if (!is_inside(query_word(&query, 8)) ||
-            segments_is_superseded(cuts, query_integer(&query, 2), query_integer(&query, 3)) !=
+            lineage_supersedes(lineage, query_integer(&query, 2), query_integer(&query, 3)) !=
                 superseded)
             continue;
         if (!store_grow((void **)rows, *count, &capacity, sizeof **rows, error)) {
@@ -80,15 +80,15 @@ static bool read_rows(Store *store, int64_t run, const SegmentCuts *cuts, bool s
 
 static bool list(Store *store, int64_t run, bool superseded, CheckpointRow **rows, int *count,
                  Error *error) {
-    SegmentCuts cuts = {0};
+    Lineage lineage = {0};
     *rows = NULL;
     *count = 0;
     if (!store_begin_reading(store, error))
         return false;
-    bool done = segments_read(store, run, &cuts, error) &&
-                read_rows(store, run, &cuts, superseded, rows, count, error);
+    bool done = lineage_read(&lineage, store, run, error) &&
+                read_rows(store, run, &lineage, superseded, rows, count, error);
     store_end_reading(store);
-    segments_clear(&cuts);
+    lineage_clear(&lineage);
     if (!done) {
         free(*rows);
         *rows = NULL;

@@ -62,7 +62,7 @@ typedef struct EventList {
 } EventList;
 
 static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
-                        const SegmentCuts *cuts, EventList *list, Error *error) {
+                        const Lineage *lineage, EventList *list, Error *error) {
     Query query;
     if (!query_begin(&query, store,
                      "SELECT id, segment, step, time_ms, kind, layer, value, text FROM events"
@@ -74,7 +74,7 @@ static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds
     while ((most == 0 || list->count < most) && query_next(&query)) {
         EventKind kind; // of a newer program: left out
         if (!find_kind(query_word(&query, 4), &kind) || (kinds && !(kinds & 1u << kind)) ||
-            segments_is_superseded(cuts, query_integer(&query, 1), query_integer(&query, 2)))
+            lineage_supersedes(lineage, query_integer(&query, 1), query_integer(&query, 2)))
             continue;
         if (!store_grow((void **)&list->events, list->count, &list->capacity, sizeof(Event),
                         error)) {
@@ -89,16 +89,16 @@ static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds
 
 bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
                        Event **events, int *count, Error *error) {
-    SegmentCuts cuts = {0};
+    Lineage lineage = {0};
     EventList list = {0};
     *events = NULL;
     *count = 0;
     if (!store_begin_reading(store, error))
         return false;
-    bool done = segments_read(store, run, &cuts, error) &&
-                read_events(store, run, after, kinds, most, &cuts, &list, error);
+    bool done = lineage_read(&lineage, store, run, error) &&
+                read_events(store, run, after, kinds, most, &lineage, &list, error);
     store_end_reading(store);
-    segments_clear(&cuts);
+    lineage_clear(&lineage);
     if (!done) {
         free(list.events);
         return false;

@@ -1,49 +1,69 @@
-// Which rows a later start, resume or fork superseded: those of an earlier segment after its first
-// step.
+// Which segment of a run owns which steps: a later start, resume or fork supersedes what earlier
+// ones have after its first step.
 #include <stdlib.h>
 
-#include "store/store_private.h"
+#include "store/series_private.h"
 
-bool segments_read(Store *store, int64_t run, SegmentCuts *cuts, Error *error) {
-    *cuts = (SegmentCuts){0};
-    Query query;
-    int capacity = 0;
-    if (!query_begin(&query, store,
-                     "SELECT segment, after FROM segments WHERE run = ? ORDER BY segment", error))
+void lineage_clear(Lineage *lineage) {
+    free(lineage->spans);
+    *lineage = (Lineage){0};
+}
+
+static bool add_span(Lineage *lineage, int *capacity, int64_t segment, int64_t after,
+                     Error *error) {
+    if (after == 0)
+        after = -1; // from the start on, what was logged before the first step included
+    // What comes after it is superseded.
+    while (lineage->count > 0 && lineage->spans[lineage->count - 1].after >= after)
+        lineage->count--;
+    if (lineage->count == 0)
+        after = -1; // nobody was before it: a fork's first segment begins with all that it has
+    else if (lineage->spans[lineage->count - 1].until > after)
+        lineage->spans[lineage->count - 1].until = after;
+    if (!store_grow((void **)&lineage->spans, lineage->count, capacity, sizeof *lineage->spans,
+                    error))
         return false;
-    query_put_integer(&query, run);
-    while (query_next(&query)) {
-        if (!store_grow((void **)&cuts->cuts, cuts->count, &capacity, sizeof *cuts->cuts, error)) {
-            query_drop(&query);
-            segments_clear(cuts);
-            return false;
-        }
-        cuts->cuts[cuts->count++] =
-            (struct SegmentCut){query_integer(&query, 0), query_integer(&query, 1)};
-    }
-    if (!query_end(&query, "the segments of the run cannot be read", error)) {
-        segments_clear(cuts);
-        return false;
-    }
-    for (int i = cuts->count - 2; i >= 0; i--)
-        if (cuts->cuts[i + 1].after < cuts->cuts[i].after)
-            cuts->cuts[i].after = cuts->cuts[i + 1].after;
+    lineage->spans[lineage->count++] =
+        (LineageSpan){.segment = (int)segment, .after = after, .until = LADDER_LAST_STEP};
     return true;
 }
 
-bool segments_is_superseded(const SegmentCuts *cuts, int64_t segment, int64_t step) {
-    int low = 0, high = cuts->count; // the first later segment
+bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) {
+    *lineage = (Lineage){0};
+    Query query;
+    int capacity = 0;
+    if (!query_begin(&query, store,
+                     "SELECT segment, after FROM segments WHERE run = ?1 ORDER BY segment", error))
+        return false;
+    query_put_integer(&query, run);
+    while (query_next(&query)) {
+        int64_t segment = query_integer(&query, 0), after = query_integer(&query, 1);
+        bool makes_sense =
+            segment >= 0 && segment <= INT32_MAX && after >= 0 && after <= LADDER_LAST_STEP;
+        if (makes_sense && add_span(lineage, &capacity, segment, after, error))
+            continue;
+        query_drop(&query);
+        lineage_clear(lineage);
+        return makes_sense ? false
+                           : error_fail(error, ERROR_HISTORY,
+                                        "the history is damaged: segment %lld of run %lld makes "
+                                        "no sense",
+                                        (long long)segment, (long long)run);
+    }
+    if (query_end(&query, "the segments of a run cannot be read", error))
+        return true;
+    lineage_clear(lineage);
+    return false;
+}
+
+bool lineage_supersedes(const Lineage *lineage, int64_t segment, int64_t step) {
+    int low = 0, high = lineage->count; // the first later segment
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (cuts->cuts[middle].segment > segment)
+        if (lineage->spans[middle].segment > segment)
             high = middle;
         else
             low = middle + 1;
     }
-    return low < cuts->count && step > cuts->cuts[low].after;
-}
-
-void segments_clear(SegmentCuts *cuts) {
-    free(cuts->cuts);
-    *cuts = (SegmentCuts){0};
+    return low < lineage->count && step > lineage->spans[low].after;
 }

@@ -25,8 +25,10 @@ SeriesWriter *series_writer_new(Store *store, int64_t run, int64_t from, const c
 void series_writer_free(SeriesWriter *writer); // without writing
 int series_writer_segment(const SeriesWriter *writer);
 
-// In memory: steps of one series come in order, from 0 or after `from`; the same step again
-// replaces its value. A run has up to 256 series. `name` is copied.
+// In memory: steps of one series come in order; the same step again replaces its value. A run has
+// up to 256 series. `name` is copied. A run that is resumed may do again what it did between its
+// checkpoint and the next step: points of steps up to `from` that the history has stay as they are,
+// and one of `from` itself that it lacks is taken.
 bool series_add(SeriesWriter *writer, const char *name, int64_t step, double value,
                 Error *error) MUST_CHECK;
 // Rows since the last call, `seconds` ago, which decides whether points are cheap. Buckets that are

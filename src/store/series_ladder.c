@@ -148,6 +148,17 @@ bool ladder_add(Ladder *ladder, const void *sample, Error *error) {
     return true;
 }
 
+void ladder_include(Ladder *ladder, const void *sample) {
+    int64_t step = step_of(sample);
+    int level = 1;
+    while (level < LADDER_LEVELS && ladder_begin(step, level) != ladder_begin(step + 1, level))
+        level++;
+    if (level == LADDER_LEVELS)
+        return;
+    add_to_open(ladder, level, sample);
+    ladder->is_changed = true;
+}
+
 // ---- writing ------------------------------------------------------------------------------------
 
 // The finest level that is cheap: all coarser ones are written too.

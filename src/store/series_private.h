@@ -7,11 +7,11 @@
 // of a level lacks nothing but the open buckets below it. A flush writes the finest level that is
 // cheap and all coarser ones.
 //
-// In the file a row belongs to a segment. Segments divide the steps between them (Lineage): each
-// owns those after its own beginning and up to where the next one begins that supersedes it. A
-// bucket belongs to the segment that owns its last step. A segment that begins inside a bucket
-// starts with what the older ones know of it, so its bucket replaces theirs whole, and for every
-// level and bucket one row at most is in force.
+// In the file a row belongs to a segment. Segments divide the steps between them (Lineage, of
+// store_private.h): each owns those after its own beginning and up to where the next one begins
+// that supersedes it. A bucket belongs to the segment that owns its last step. A segment that
+// begins inside a bucket starts with what the older ones know of it, so its bucket replaces theirs
+// whole, and for every level and bucket one row at most is in force.
 #pragma once
 
 #include "store/layers.h"
@@ -81,20 +81,8 @@ typedef struct LadderKind {
 
 extern const LadderKind series_kind, layer_kind;
 
-// ---- which segment owns which steps -------------------------------------------------------------
-
-typedef struct LineageSpan { // steps after < step <= until
-    int segment;
-    int64_t after, until;
-} LineageSpan;
-
-typedef struct Lineage {
-    LineageSpan *spans; // in the order of steps
-    int count;
-} Lineage;
-
-bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) MUST_CHECK;
-void lineage_clear(Lineage *lineage);
+// ---- in the file
+// -----------------------------------------------------------------------------------
 
 // The rows in force of one level whose buckets touch from .. to; `most` or more: there may be more.
 bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
@@ -135,6 +123,9 @@ bool ladder_make(Ladder *ladder, const LadderKind *kind, int64_t after, Error *e
 void ladder_clear(Ladder *ladder);
 // The same step again replaces the sample.
 bool ladder_add(Ladder *ladder, const void *sample, Error *error) MUST_CHECK;
+// A sample of the last step, which an older segment owns, in a ladder that goes on after it. Rows
+// of buckets that end with that step are the older segment's, and the caller's to write.
+void ladder_include(Ladder *ladder, const void *sample);
 // What the flush writes, in the caller's transaction; ladder_settle says what became of that.
 bool ladder_write(Ladder *ladder, const LadderSource *source, int segment, double seconds,
                   Error *error) MUST_CHECK;
@@ -147,14 +138,18 @@ bool ladder_rebuild(Ladder *ladder, const LadderSource *source, const Lineage *l
 
 typedef struct WriterSeries {
     char name[SERIES_NAME_SIZE];
-    int64_t id;      // 0: has no row yet
-    bool id_is_sure; // its row is committed
+    int64_t id;           // 0: has no row yet
+    bool id_is_sure;      // its row is committed
+    bool has_edge;        // a point of the step after which the segment goes on
+    bool has_late;        // that point came only now, and is not committed yet
+    bool late_is_written; // by the last flush
+    SeriesPoint late;
     Ladder ladder;
 } WriterSeries;
 
 struct SeriesWriter {
     Store *store;
-    int64_t run, from; // from: -1 at the start
+    int64_t run, from; // from: -1 where no segment is before this one
     int segment;
     int64_t flushes; // that are known to be committed
     bool is_unsure;  // whether the last one is

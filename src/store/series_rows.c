@@ -40,51 +40,8 @@ static bool rows_copy(Rows *rows, const void *element, int level, Error *error) 
     return copy != NULL;
 }
 
-// ---- segments -----------------------------------------------------------------------------------
-
-void lineage_clear(Lineage *lineage) {
-    free(lineage->spans);
-    *lineage = (Lineage){0};
-}
-
-bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) {
-    *lineage = (Lineage){0};
-    Query query;
-    int capacity = 0;
-    if (!query_begin(&query, store,
-                     "SELECT segment, after FROM segments WHERE run = ?1 ORDER BY segment", error))
-        return false;
-    query_put_integer(&query, run);
-    while (query_next(&query)) {
-        int64_t segment = query_integer(&query, 0), after = query_integer(&query, 1);
-        if (segment < 0 || segment > INT32_MAX || after < 0 || after > LADDER_LAST_STEP) {
-            query_drop(&query);
-            lineage_clear(lineage);
-            return error_fail(error, ERROR_HISTORY,
-                              "the history is damaged: segment %lld of run %lld makes no sense",
-                              (long long)segment, (long long)run);
-        }
-        if (after == 0)
-            after = -1; // from the start on, what was logged before the first step included
-        // What comes after it is superseded.
-        while (lineage->count > 0 && lineage->spans[lineage->count - 1].after >= after)
-            lineage->count--;
-        if (lineage->count > 0 && lineage->spans[lineage->count - 1].until > after)
-            lineage->spans[lineage->count - 1].until = after;
-        if (!store_grow((void **)&lineage->spans, lineage->count, &capacity, sizeof *lineage->spans,
-                        error)) {
-            query_drop(&query);
-            lineage_clear(lineage);
-            return false;
-        }
-        lineage->spans[lineage->count++] =
-            (LineageSpan){.segment = (int)segment, .after = after, .until = LADDER_LAST_STEP};
-    }
-    if (query_end(&query, "the segments of a run cannot be read", error))
-        return true;
-    lineage_clear(lineage);
-    return false;
-}
+// ---- levels
+// ---------------------------------------------------------------------------------------
 
 bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
                        int level, int64_t from, int64_t to, int most, Rows *rows, Error *error) {

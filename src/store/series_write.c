@@ -83,6 +83,16 @@ static bool list_series(SeriesWriter *writer, Error *error) {
     return query_end(&query, "the series of a run cannot be read", error);
 }
 
+static bool find_edge(const SeriesWriter *writer, WriterSeries *series, const LadderSource *source,
+                      const Lineage *lineage, Error *error) {
+    Rows rows = {.size = sizeof(SeriesPoint)};
+    bool done = ladder_read_level(&series_kind, source, lineage, 0, writer->from, writer->from, 1,
+                                  &rows, error);
+    series->has_edge = rows.count > 0;
+    rows_clear(&rows);
+    return done;
+}
+
 // What the older segments know of the buckets that this one begins inside of, as rows of its own.
 static bool rebuild(SeriesWriter *writer, Error *error) {
     Lineage lineage;
@@ -92,7 +102,8 @@ static bool rebuild(SeriesWriter *writer, Error *error) {
     for (int i = 0; done && i < writer->series_count; i++) {
         WriterSeries *series = &writer->series[i];
         LadderSource source = series_source(writer, series);
-        done = ladder_rebuild(&series->ladder, &source, &lineage, writer->from, error) &&
+        done = (writer->from < 0 || find_edge(writer, series, &source, &lineage, error)) &&
+               ladder_rebuild(&series->ladder, &source, &lineage, writer->from, error) &&
                ladder_write(&series->ladder, &source, writer->segment, 0, error);
         ladder_settle(&series->ladder, done);
     }
@@ -114,13 +125,14 @@ SeriesWriter *series_writer_new(Store *store, int64_t run, int64_t from, const c
     }
     writer->store = store;
     writer->run = run;
-    writer->from = from > 0 ? from : -1;
     if (!store_begin(store, error)) {
         series_writer_free(writer);
         return NULL;
     }
-    bool done = next_segment(writer, error) && add_segment(writer, from, why, error) &&
-                rebuild(writer, error);
+    bool done = next_segment(writer, error) && add_segment(writer, from, why, error);
+    // A fork has nothing that comes before: its first segment may begin with the step it is from.
+    writer->from = from > 0 && writer->segment > 0 ? from : -1;
+    done = done && rebuild(writer, error);
     if (!store_end(store, done, error)) {
         series_writer_free(writer);
         return NULL;
@@ -162,11 +174,25 @@ static WriterSeries *find_series(SeriesWriter *writer, const char *name, Error *
     return new_series(writer, name, error);
 }
 
+// Between its checkpoint and the next step a run that is resumed does again what it did.
+static void add_late(WriterSeries *series, const SeriesPoint *point) {
+    if (series->has_edge)
+        return; // the same, from before
+    series->has_edge = series->has_late = true;
+    series->late = *point;
+    ladder_include(&series->ladder, point);
+}
+
 bool series_add(SeriesWriter *writer, const char *name, int64_t step, double value, Error *error) {
     WriterSeries *series = find_series(writer, name, error);
     if (!series)
         return false;
     SeriesPoint point = series_point_of(step, value);
+    if (step >= 0 && step <= writer->from && series->ladder.last_step == writer->from) {
+        if (step == writer->from)
+            add_late(series, &point);
+        return true;
+    }
     return ladder_add(&series->ladder, &point, error) || error_prefix(error, "series %s", name);
 }
 
@@ -176,6 +202,8 @@ static void settle(SeriesWriter *writer, bool kept) {
     for (int i = 0; i < writer->series_count; i++) {
         WriterSeries *series = &writer->series[i];
         ladder_settle(&series->ladder, kept);
+        series->has_late = series->has_late && !(kept && series->late_is_written);
+        series->late_is_written = false;
         if (kept)
             series->id_is_sure = series->id != 0;
         else if (!series->id_is_sure)
@@ -240,12 +268,51 @@ static bool find_id(SeriesWriter *writer, WriterSeries *series, Error *error) {
     return true;
 }
 
+static int owner_of(const Lineage *lineage, int64_t step) {
+    for (int i = 0; i < lineage->count; i++)
+        if (step > lineage->spans[i].after && step <= lineage->spans[i].until)
+            return lineage->spans[i].segment;
+    return 0;
+}
+
+// The late point goes to the segment that owns its step, with the buckets that end there.
+static bool write_late(SeriesWriter *writer, const WriterSeries *series, const LadderSource *source,
+                       Error *error) {
+    Lineage lineage;
+    if (!lineage_read(&lineage, writer->store, writer->run, error))
+        return false;
+    Rows rows = {.size = sizeof(SeriesPoint)};
+    int64_t step = series->late.step;
+    int segment = owner_of(&lineage, step);
+    bool done = series_kind.write(source, 0, segment, &series->late, 1, error);
+    for (int level = 1; done && level < LADDER_LEVELS; level++) {
+        if (ladder_begin(step, level) == ladder_begin(step + 1, level))
+            break; // ours, from here on
+        rows.count = 0;
+        done =
+            ladder_read_level(&series_kind, source, &lineage, level, step, step, 1, &rows, error);
+        SeriesPoint bucket = series->late;
+        series_kind.open(&bucket, level);
+        if (done && rows.count > 0) {
+            bucket = *(const SeriesPoint *)rows_at(&rows, 0);
+            series_point_merge(&bucket, &series->late);
+        }
+        done = done && series_kind.write(source, level, segment, &bucket, 1, error);
+    }
+    rows_clear(&rows);
+    lineage_clear(&lineage);
+    return done;
+}
+
 static bool write_all(SeriesWriter *writer, Error *error) {
     for (int i = 0; i < writer->series_count; i++) {
         WriterSeries *series = &writer->series[i];
         if (series->id == 0 && !find_id(writer, series, error))
             return false;
         LadderSource source = series_source(writer, series);
+        if (series->has_late && !write_late(writer, series, &source, error))
+            return false;
+        series->late_is_written = series->has_late;
         if (!ladder_write(&series->ladder, &source, writer->segment, writer->seconds, error))
             return false;
     }

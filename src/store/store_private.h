@@ -198,19 +198,25 @@ typedef struct WorkerRow { // what the history knows of a worker
 } WorkerRow;
 
 // Columns of `workers` from `column` on, in the order of WORKER_COLUMNS; false: there is no row.
-#define WORKER_COLUMNS "w.token, w.host, w.boot, w.pid, w.started, w.beat_ms, w.beat_wall_ms"
+#define WORKER_COLUMNS \
+    "w.token, w.host, w.boot, w.pid_space, w.pid, w.started, w.beat_ms, w.beat_wall_ms"
 bool worker_row_get(Query *query, int column, WorkerRow *row);
-// Boot and host of this machine, for many calls of worker_judge.
+// Boot, host and pid namespace of this process, for many calls of worker_judge.
 void worker_here(WorkerId *here);
 WorkerLife worker_judge(const WorkerRow *row, const WorkerId *here, pid_t *pid);
 
-// segments.c: which rows a later segment superseded.
-typedef struct SegmentCuts {
-    struct SegmentCut {
-        int64_t segment, after; // after: the least of this segment and all later ones
-    } * cuts;
+// segments.c: which segment's rows are in force, for points, layers, events and checkpoints alike.
+typedef struct LineageSpan { // steps after < step <= until
+    int segment;
+    int64_t after, until;
+} LineageSpan;
+
+typedef struct Lineage {
+    LineageSpan *spans; // in the order of steps, which is that of segments
     int count;
-} SegmentCuts;
-bool segments_read(Store *store, int64_t run, SegmentCuts *cuts, Error *error) MUST_CHECK;
-bool segments_is_superseded(const SegmentCuts *cuts, int64_t segment, int64_t step);
-void segments_clear(SegmentCuts *cuts);
+} Lineage;
+
+bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) MUST_CHECK;
+void lineage_clear(Lineage *lineage);
+// Whether a later segment begins before this step of `segment`.
+bool lineage_supersedes(const Lineage *lineage, int64_t segment, int64_t step);

@@ -461,24 +461,69 @@ static void rows_that_make_no_sense_are_named(void) {
     }
 }
 
-static void a_fork_goes_on_after_its_first_step(void) {
+static void a_fork_may_log_the_step_that_it_is_from(void) {
     History history;
     if (history_open(&history)) {
-        Error error = {0};
         uint64_t random = 23;
         Model model = model_new(2000);
         SeriesWriter *writer = writer_of(&history, 1003, "fork");
-        CHECK(!series_add(writer, "loss", 1003, 1, &error));
-        CHECK_TEXT(error.text, "series loss: step 1003 is not after step 1003");
+        add(writer, &model, 1003, 5);
         for (int64_t step = 1004; step < 1500; step++)
             add(writer, &model, step, some_value(&random));
         flush(writer, 0.1);
         check_windows(&history, &model, 1999, &random);
-        CHECK_INT(history_number(&history, "SELECT count(*) FROM points"), 496);
+        CHECK_INT(history_number(&history, "SELECT count(*) FROM points"), 497);
         series_writer_free(writer);
         model_free(&model);
     }
     history_close(&history);
+}
+
+// Killed after the checkpoint of a step and before the evaluation that belongs to it.
+static void a_resume_logs_the_step_that_it_goes_on_after(void) {
+    static const int64_t steps[] = {1, 6, 7, 8, 63, 300, 511, 4095};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !test_why[0]; i++) {
+        History history;
+        if (!history_open(&history))
+            return;
+        Error error = {0};
+        int64_t from = steps[i], last = from + 100;
+        uint64_t random = 7;
+        Model model = model_new(last + 1);
+        SeriesWriter *writer = writer_of(&history, 0, "start");
+        for (int64_t step = 0; step < from; step++)
+            add(writer, &model, step, (double)step);
+        CHECK(series_add(writer, "train", from, 1, &error));
+        flush(writer, 1e9);
+        series_writer_free(writer);
+        writer = writer_of(&history, from, "resume");
+        flush(writer, 1);
+        add(writer, &model, from, 1000);
+        CHECK_MESSAGE(series_add(writer, "accuracy", from, 0.5, &error), "%s", error.text);
+        CHECK(series_add(writer, "train", from, 2, &error)); // is there, and stays
+        CHECK(store_begin(history.store, &error) && series_flush(writer, 1, &error));
+        store_rollback(history.store); // so that it is written again
+        flush(writer, 1);
+        for (int64_t step = from + 1; step <= last; step++)
+            add(writer, &model, step, (double)step);
+        flush(writer, 1e9);
+        flush(writer, 1);
+        check_windows(&history, &model, last, &random);
+        static const char *const names[] = {"accuracy", "train"};
+        static const double values[] = {0.5, 1};
+        for (int k = 0; k < 2; k++) {
+            SeriesPoint *points;
+            int count;
+            CHECK(
+                store_read_series(history.store, 1, names[k], 0, last, 0, &points, &count, &error));
+            CHECK_MESSAGE(count == 1 && points[0].step == from && points[0].last == values[k],
+                          "step %lld: %d points of %s", (long long)from, count, names[k]);
+            free(points);
+        }
+        series_writer_free(writer);
+        model_free(&model);
+        history_close(&history);
+    }
 }
 
 static void what_is_not_there_is_no_error(void) {
@@ -557,7 +602,8 @@ int main(void) {
     RUN_TEST(more_series_than_a_run_may_have_are_refused_by_name);
     RUN_TEST(memory_stays_bounded_without_a_flush);
     RUN_TEST(rows_that_make_no_sense_are_named);
-    RUN_TEST(a_fork_goes_on_after_its_first_step);
+    RUN_TEST(a_fork_may_log_the_step_that_it_is_from);
+    RUN_TEST(a_resume_logs_the_step_that_it_goes_on_after);
     RUN_TEST(what_is_not_there_is_no_error);
     RUN_TEST(any_window_of_a_long_series_is_read_at_once);
     return test_end();

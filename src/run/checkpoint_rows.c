@@ -34,29 +34,42 @@ typedef struct Recording {
     const CheckpointFile *file;
 } Recording;
 
-// Periodic ones but the last are taken away: the row first, then the file.
-static bool remove_older(Store *store, int64_t run, Error *error) {
-    char root[STORE_PATH_SIZE], path[2 * STORE_PATH_SIZE + 2];
-    CheckpointRow *rows;
+typedef struct OlderRows {
+    CheckpointRow *rows; // of which those at the front are gone
     int count;
-    store_checkpoint_root(store, root);
-    if (!store_list_checkpoints(store, run, &rows, &count, error))
+} OlderRows;
+
+// The rows of periodic ones but the last.
+static bool remove_older(Store *store, int64_t run, OlderRows *older, Error *error) {
+    int count, kept = 0;
+    if (!store_list_checkpoints(store, run, &older->rows, &count, error))
         return false;
-    bool done = true;
-    for (int i = 0; done && i < count - KEPT_AT_LEAST; i++) {
-        if (strcmp(rows[i].why, "periodic") != 0)
+    for (int i = 0; i < count - KEPT_AT_LEAST; i++) {
+        CheckpointRow *row = &older->rows[i];
+        if (strcmp(row->why, "periodic") != 0)
             continue;
-        done = store_remove_checkpoint(store, rows[i].id, error);
-        snprintf(path, sizeof path, "%s/%s", root, rows[i].file);
-        if (done)
-            unlink(path);
+        if (!store_remove_checkpoint(store, row->id, error))
+            return false;
+        older->rows[kept++] = *row;
     }
-    free(rows);
-    return done;
+    older->count = kept;
+    return true;
 }
 
+// Rows without a file would be checkpoints that cannot be loaded: files go when that is settled.
+static void unlink_older(const Store *store, const OlderRows *older) {
+    char root[STORE_PATH_SIZE], path[2 * STORE_PATH_SIZE + 2];
+    store_checkpoint_root(store, root);
+    for (int i = 0; i < older->count; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, older->rows[i].file);
+        unlink(path);
+    }
+}
+
+// All or nothing: it is called again where a lock was held too long.
 static bool add_row(Store *store, void *context, Error *error) {
     const Recording *recording = context;
+    OlderRows older = {.count = 0};
     const Run *run = recording->run;
     const CheckpointFile *file = recording->file;
     CheckpointRow row = {.run = run->id,
@@ -68,7 +81,16 @@ static bool add_row(Store *store, void *context, Error *error) {
     snprintf(row.why, sizeof row.why, "%s", file->why);
     snprintf(row.hash, sizeof row.hash, "%s", file->hash);
     snprintf(row.file, sizeof row.file, "%" PRId64 "%s", run->id, name);
-    return store_add_checkpoint(store, &row, error) && remove_older(store, run->id, error);
+    if (!store_begin(store, error))
+        return false;
+    bool done =
+        store_add_checkpoint(store, &row, error) && remove_older(store, run->id, &older, error);
+    if (!done)
+        store_rollback(store);
+    else if ((done = store_commit(store, error)))
+        unlink_older(store, &older);
+    free(older.rows);
+    return done;
 }
 
 bool checkpoint_record(Run *run, const CheckpointFile *file, Error *error) {

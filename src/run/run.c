@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,13 +244,15 @@ bool run_is_to_stop(const Run *run) {
     return atomic_load(&run->stop_asked) || run_stop_requested();
 }
 
-// A signal handler has no other way to reach the run than a variable of the program.
-static volatile sig_atomic_t stop_signal;
+// A signal handler has no other way to reach the run than a variable of the program; other threads
+// read it, too.
+static atomic_int stop_signal;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may store it");
 
 void run_request_stop(int signal_number) {
-    stop_signal = signal_number;
+    atomic_store(&stop_signal, signal_number);
 }
 
 int run_stop_requested(void) {
-    return stop_signal;
+    return atomic_load(&stop_signal);
 }

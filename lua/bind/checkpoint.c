@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "kernel/replay.h"
 #include "lua/bind/bind.h"
+#include "run/recorder.h"
 
 static bool keeps(const Session *session) {
     return session->keeping.folder || session->run->recorder;
@@ -119,7 +120,7 @@ static bool restore(Session *session, bool at_end, Error *error) {
     session->kept_step = session->run->step;
     const Run *run = session->run;
     session->stops = run->step_limit > 0 && run->step >= run->step_limit;
-    return done;
+    return done && (!run->recorder || recorder_go_on(run->recorder, session->run, error));
 }
 
 // ---- between two steps --------------------------------------------------------------------------

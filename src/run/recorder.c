@@ -4,9 +4,99 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 #include "store/runs.h"
+
+// ---- waiting for the writer ---------------------------------------------------------------------
+
+static void pause_briefly(void) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    nanosleep(&moment, NULL);
+}
+
+void recorder_wait_briefly(Recorder *recorder) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 50000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&recorder->to_run, &recorder->lock, &until);
+}
+
+// Once it takes a moment, people are told what training waits for.
+static void tell_waiting(Recorder *recorder, double waited) {
+    Run *run = recorder->trained;
+    if (waited < 0.5 || recorder->is_telling || run->is_silent)
+        return;
+    recorder->is_telling = true; // what is told may be recorded, and wait
+    run->waits_for = atomic_load(&recorder->is_full) ? "disk full" : "history locked";
+    if (run->observer.step)
+        run->observer.step(run->observer.context, run);
+    recorder->is_telling = false;
+}
+
+// Whether to wait on for the writer, since `since`. A lock of another process ends some time,
+// unless somebody wants the run to end: then `patience` is all it gets, and a full disk nothing.
+static bool may_wait(Recorder *recorder, double since) {
+    double now = clock_seconds();
+    tell_waiting(recorder, now - since);
+    if (!run_is_to_stop(recorder->trained))
+        return true;
+    if (atomic_load(&recorder->is_full))
+        return false;
+    if (recorder->give_up == 0)
+        recorder->give_up = now + recorder->patience;
+    return now < recorder->give_up;
+}
+
+static void end_waiting(Recorder *recorder, bool done) {
+    recorder->trained->waits_for = NULL;
+    if (done)
+        recorder->give_up = 0;
+    else
+        recorder->has_lost = true;
+}
+
+static bool call(Recorder *recorder, RecorderJob *job, Error *error) {
+    double since = clock_seconds();
+    pthread_mutex_lock(&recorder->lock);
+    if (!atomic_load(&recorder->is_over)) {
+        recorder->job = job;
+        pthread_cond_signal(&recorder->to_writer);
+        while (!job->is_done && !atomic_load(&recorder->is_over)) {
+            recorder_wait_briefly(recorder);
+            if (job->is_done)
+                break;
+            pthread_mutex_unlock(&recorder->lock);
+            bool goes_on = may_wait(recorder, since);
+            pthread_mutex_lock(&recorder->lock);
+            if (!goes_on && !job->is_running)
+                break;
+        }
+        recorder->job = NULL;
+    }
+    if (!job->is_done) {
+        job->error = recorder->fault;
+        if (!atomic_load(&recorder->is_over))
+            error_fail(&job->error, ERROR_BUSY, "%s: another process keeps it locked",
+                       recorder_file(recorder));
+    }
+    pthread_mutex_unlock(&recorder->lock);
+    end_waiting(recorder, job->has_worked || job->is_done);
+    if (!job->has_worked && error)
+        *error = job->error;
+    return job->has_worked;
+}
+
+bool recorder_call(Recorder *recorder, bool (*work)(Store *store, void *context, Error *error),
+                   void *context, Error *error) {
+    RecorderJob job = {.work = work, .context = context};
+    if (!recorder->is_begun)
+        return error_fail(error, ERROR_HISTORY, "nothing is recorded yet");
+    return call(recorder, &job, error);
+}
 
 // ---- life ---------------------------------------------------------------------------------------
 
@@ -26,6 +116,7 @@ Recorder *recorder_new(const char *database, Error *error) {
     pthread_cond_init(&recorder->to_run, &steady);
     pthread_condattr_destroy(&steady);
     pthread_mutex_init(&recorder->lock, NULL);
+    recorder->patience = 60;
     recorder->ring = ring_new(RING_BYTES, error);
     if (!recorder->ring || !worker_identify(&recorder->worker, error) ||
         !(recorder->store = store_open(path, STORE_WRITE, error))) {
@@ -35,10 +126,16 @@ Recorder *recorder_new(const char *database, Error *error) {
     return recorder;
 }
 
+static void drop_series_writer(Recorder *recorder) {
+    series_writer_free(recorder->series_writer);
+    recorder->series_writer = NULL;
+}
+
 void recorder_free(Recorder *recorder) {
     if (!recorder)
         return;
     recorder_stop_writer(recorder);
+    drop_series_writer(recorder);
     store_close(recorder->store);
     ring_free(recorder->ring);
     RunRecord *left = atomic_exchange(&recorder->snapshot, NULL);
@@ -60,45 +157,65 @@ const char *recorder_file(const Recorder *recorder) {
     return store_file(recorder->store);
 }
 
-// The row of the run, new or taken over.
+static bool add_row(Recorder *recorder, Run *run, RunRecord *record, Error *error) {
+    const RunOptions *options = run->options;
+    const RunScript *script = &run->script;
+    Store *store = recorder->store;
+    const char *why = options->parent ? "fork" : "start";
+    if (!store_add_run(store, record, script->text, script->length, error) ||
+        !store_own_run(store, record->id, &recorder->worker, error))
+        return false;
+    recorder->series_writer = series_writer_new(store, record->id, options->from, why, error);
+    return recorder->series_writer != NULL;
+}
+
+// A new run: its row, its worker and its first segment are there together.
 static bool make_row(Recorder *recorder, Run *run, Error *error) {
     RunRecord record;
     if (!run_describe(run, &record, error))
         return false;
-    bool is_new = run->options->resumes == 0;
-    if (is_new && !run->options->name)
+    if (!run->options->name)
         record.name[0] = 0; // the store finds one
-    record.id = run->options->resumes;
+    record.id = 0;
     bool done = store_begin(recorder->store, error);
     if (done) {
-        const RunScript *script = &run->script;
-        done = (!is_new ||
-                store_add_run(recorder->store, &record, script->text, script->length, error)) &&
-               store_own_run(recorder->store, record.id, &recorder->worker, error) &&
-               (is_new || store_update_run(recorder->store, &record, error));
+        done = add_row(recorder, run, &record, error);
         if (done)
             done = store_commit(recorder->store, error);
         else
             store_rollback(recorder->store);
     }
     if (done) {
-        recorder->stop_asked = &run->stop_asked;
         recorder->run = run->id = record.id;
-        if (is_new)
-            run_copy_text(run->name, sizeof run->name, record.name);
+        run_copy_text(run->name, sizeof run->name, record.name);
+        atomic_store(&recorder->has_segment, true);
+    } else {
+        drop_series_writer(recorder);
     }
     record_clear(&record);
     return done;
 }
 
-bool recorder_begin(Recorder *recorder, Run *run, Error *error) {
+// The rows are there, and nobody will go on with them.
+static void give_back(Recorder *recorder, Run *run, const Error *why) {
+    RunRecord record;
+    Error ignored = {0};
+    if (run->options->resumes == 0 && run_describe(run, &record, &ignored)) {
+        record.id = recorder->run;
+        record.status = RUN_FAILED;
+        run_copy_text(record.error, sizeof record.error, why->text);
+        if (!store_update_run(recorder->store, &record, &ignored))
+            store_rollback(recorder->store); // it reads as dead then
+        record_clear(&record);
+    }
+    if (!store_release_run(recorder->store, recorder->run, &recorder->worker, &ignored))
+        store_rollback(recorder->store);
+}
+
+static void tell_beginning(Recorder *recorder, Run *run) {
     const RunOptions *options = run->options;
-    const char *why = options->resumes ? "resume" : options->parent ? "fork" : "start";
-    if (!make_row(recorder, run, error) ||
-        !recorder_start_writer(recorder, options->from, why, error))
-        return false;
-    recorder->is_begun = true;
     char text[EVENT_TEXT_SIZE];
+    recorder->is_begun = true;
     snprintf(text, sizeof text, "%s: %s in %s on %s, %d threads, process %lld",
              options->resumes  ? "resumed"
              : options->parent ? "forked"
@@ -106,12 +223,75 @@ bool recorder_begin(Recorder *recorder, Run *run, Error *error) {
              run->experiment, run->precision, run->device->backend->name, run->device->threads,
              (long long)recorder->worker.pid);
     run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
+bool recorder_begin(Recorder *recorder, Run *run, Error *error) {
+    int64_t resumes = run->options->resumes;
+    Error why = {0};
+    recorder->trained = run;
+    recorder->stop_asked = &run->stop_asked;
+    if (resumes ? !store_own_run(recorder->store, resumes, &recorder->worker, error)
+                : !make_row(recorder, run, error))
+        return false;
+    recorder->run = run->id = resumes ? resumes : run->id;
+    if (!recorder_start_writer(recorder, &why)) {
+        give_back(recorder, run, &why);
+        if (error)
+            *error = why;
+        return false;
+    }
+    if (!resumes)
+        tell_beginning(recorder, run);
     return true;
 }
 
-bool recorder_end(Recorder *recorder, Run *run, Error *error) {
-    if (!recorder->is_begun)
+typedef struct GoingOn {
+    Recorder *recorder;
+    const RunRecord *record;
+    int64_t from;
+} GoingOn;
+
+static bool begin_segment(Store *store, void *context, Error *error) {
+    const GoingOn *going_on = context;
+    Recorder *recorder = going_on->recorder;
+    if (!store_begin(store, error))
+        return false;
+    bool done = store_beat(store, recorder->run, &recorder->worker, error) &&
+                (recorder->series_writer =
+                     series_writer_new(store, recorder->run, going_on->from, "resume", error)) &&
+                store_update_run(store, going_on->record, error);
+    if (done)
+        done = store_commit(store, error);
+    else
+        store_rollback(store);
+    if (done)
+        atomic_store(&recorder->has_segment, true);
+    else
+        drop_series_writer(recorder);
+    return done;
+}
+
+bool recorder_go_on(Recorder *recorder, Run *run, Error *error) {
+    RunRecord record;
+    if (recorder->is_begun) // a fork, whose row is new
         return true;
+    if (!run_describe(run, &record, error))
+        return false;
+    record.id = recorder->run;
+    GoingOn going_on = {recorder, &record, run->options->from};
+    RecorderJob job = {.work = begin_segment, .context = &going_on};
+    bool done = call(recorder, &job, error);
+    record_clear(&record);
+    if (done)
+        tell_beginning(recorder, run);
+    return done;
+}
+
+bool recorder_end(Recorder *recorder, Run *run, Error *error) {
+    if (!recorder->is_begun) { // a resume that was refused: the row stays as it was
+        recorder_stop_writer(recorder);
+        return true;
+    }
     char text[EVENT_TEXT_SIZE];
     snprintf(text, sizeof text, "%s after step %lld%s%.300s", run_status_name(run->status),
              (long long)run->step, run->error.code != ERROR_NONE ? ": " : "",
@@ -120,6 +300,10 @@ bool recorder_end(Recorder *recorder, Run *run, Error *error) {
     run_refuse_orders(run);
     run_publish_record(run);
     recorder_stop_writer(recorder);
+    if (recorder->fault.code == ERROR_NONE && recorder->has_lost)
+        error_fail(&recorder->fault, ERROR_HISTORY,
+                   "%s: another process kept it locked when the run was to end",
+                   recorder_file(recorder));
     if (recorder->fault.code == ERROR_NONE)
         return true;
     if (error)
@@ -127,47 +311,22 @@ bool recorder_end(Recorder *recorder, Run *run, Error *error) {
     return false;
 }
 
-bool recorder_call(Recorder *recorder, bool (*work)(Store *store, void *context, Error *error),
-                   void *context, Error *error) {
-    RecorderJob job = {.work = work, .context = context};
-    if (!recorder->is_begun)
-        return error_fail(error, ERROR_HISTORY, "nothing is recorded yet");
-    pthread_mutex_lock(&recorder->lock);
-    if (!atomic_load(&recorder->is_over)) {
-        recorder->job = &job;
-        pthread_cond_signal(&recorder->to_writer);
-        while (!job.is_done && !atomic_load(&recorder->is_over))
-            pthread_cond_wait(&recorder->to_run, &recorder->lock);
-        recorder->job = NULL;
-    }
-    if (!job.is_done)
-        job.error = recorder->fault;
-    pthread_mutex_unlock(&recorder->lock);
-    if (!job.has_worked && error)
-        *error = job.error;
-    return job.has_worked;
-}
-
 // ---- into the ring ------------------------------------------------------------------------------
 
-static void pause_briefly(void) {
-    const struct timespec moment = {.tv_nsec = 1000000};
-    nanosleep(&moment, NULL);
-}
-
-// Room for a record; NULL where nothing is recorded any more. Waits while the ring is full, but not
-// when somebody wants the run to end and the disk gives no hope.
+// Room for a record; NULL where nothing is recorded any more. Waits while the ring is full.
 static void *put(Recorder *recorder, size_t size) {
     if (atomic_load_explicit(&recorder->is_over, memory_order_relaxed))
         return NULL;
     void *room = ring_reserve(recorder->ring, size);
-    while (!room && !atomic_load(&recorder->is_over)) {
-        if (run_stop_requested() && atomic_load(&recorder->is_full))
-            return NULL;
+    if (room)
+        return room;
+    double since = clock_seconds();
+    while (!room && !atomic_load(&recorder->is_over) && may_wait(recorder, since)) {
         ring_publish(recorder->ring);
         pause_briefly();
         room = ring_reserve(recorder->ring, size);
     }
+    end_waiting(recorder, room != NULL);
     return room;
 }
 
@@ -271,6 +430,5 @@ void recorder_step(Recorder *recorder, Run *run, unsigned scanned) {
                             .norm = sqrt(squares),
                             .seconds = clock - recorder->step_clock};
     recorder->step_clock = clock;
-    recorder->last_step = run->step;
     ring_publish(recorder->ring);
 }

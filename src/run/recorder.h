@@ -8,7 +8,8 @@
 // the run over, it ends.
 //
 // All functions are the run's thread's. A Recorder outlives its run's training and belongs to the
-// caller of recorder_new.
+// caller of recorder_new. Where somebody wants the run to end while another process keeps the
+// history locked, what waits for it is given up after a minute.
 #pragma once
 
 #include "run/run.h"
@@ -19,15 +20,20 @@ Recorder *recorder_new(const char *database, Error *error);
 // Ends the thread without a word, where recorder_end was not called. NULL is fine.
 void recorder_free(Recorder *recorder);
 
-// The run is configured: makes its row (or takes it over, where run->options->resumes), sets
-// run->id and run->name, and begins to record.
+// The run is configured: makes its row, sets run->id and run->name, and begins to record. Where
+// run->options->resumes it only takes the run, and beats: nothing of it changes until
+// recorder_go_on.
 bool recorder_begin(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
+// A run is restored, and its training goes on: a resume supersedes what comes after its checkpoint
+// here, and not where it is refused or killed before.
+bool recorder_go_on(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 // The run is finished: its last state is written. False where something of it is not in the
 // history.
 bool recorder_end(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 
 // Runs `work` on the recorder's thread with its store, and waits until it is done: for rows of
-// checkpoints. Fails where nothing is recorded any more.
+// checkpoints. Called again where a lock was held too long. Fails where nothing is recorded any
+// more.
 bool recorder_call(Recorder *recorder, bool (*work)(Store *store, void *context, Error *error),
                    void *context, Error *error) MUST_CHECK;
 // The segment that is being written; the root of its checkpoints is the store's.

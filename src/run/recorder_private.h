@@ -89,7 +89,7 @@ typedef struct RecorderJob {
     bool (*work)(Store *store, void *context, Error *error);
     void *context;
     Error error;
-    bool is_done, has_worked;
+    bool is_running, is_done, has_worked;
 } RecorderJob;
 
 typedef struct RecorderWriter RecorderWriter; // recorder_writer.c
@@ -97,22 +97,26 @@ typedef struct RecorderWriter RecorderWriter; // recorder_writer.c
 struct Recorder {
     Store *store; // the writer's, once it runs
     int64_t run;
+    Run *trained;           // the run's thread only
     atomic_int *stop_asked; // the run's
+    double patience;        // seconds that a lock is waited for once the run is to end
     WorkerId worker;
     Ring *ring;
     RecorderWriter *writer;
-    SeriesWriter *series_writer;
+    SeriesWriter *series_writer; // from has_segment on
     atomic_int attention;
+    atomic_bool has_segment;       // what comes is written; false while a resume is at its replay
     atomic_bool is_over;           // nothing is recorded any more
     atomic_bool is_full;           // the last commit found the disk full
     _Atomic(RunRecord *) snapshot; // the newest, not taken yet
     // The run's thread only.
-    bool is_begun, has_told_over;
+    bool is_begun, has_told_over, is_telling;
+    bool has_lost;    // something was given up
+    double give_up;   // clock_seconds at which waiting ends; 0: nothing is waited for
     int known_series; // whose names were put
     GradStats *stats; // room for the statistics of one optimizer
     int stats_size;
     double step_clock; // run_clock at the last boundary
-    int64_t last_step; // that was recorded whole
     // Under `lock`.
     pthread_mutex_t lock;
     pthread_cond_t to_writer, to_run;
@@ -128,12 +132,37 @@ struct Recorder {
 void recorder_step(Recorder *recorder, Run *run, unsigned scanned);
 void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step, double value);
 void recorder_event(Recorder *recorder, const Event *event);
+// Until the writer has news, or a moment is over: signals wake nobody. With the lock held.
+void recorder_wait_briefly(Recorder *recorder);
 // Of the step that is about to end.
 void recorder_profile(Recorder *recorder, int layer, double seconds, double update_ratio);
 
 // ---- the writer ---------------------------------------------------------------------------------
 
-bool recorder_start_writer(Recorder *recorder, int64_t from, const char *why,
-                           Error *error) MUST_CHECK;
+bool recorder_start_writer(Recorder *recorder, Error *error) MUST_CHECK;
 void recorder_stop_writer(Recorder *recorder); // waits until it has written all, or cannot
 void recorder_attend(Recorder *recorder, int what);
+
+// ---- recorder_take.c: the writer's thread, between the ring and the store
+// ------------------------
+
+typedef struct LayerSum LayerSum;
+
+typedef struct RecorderIntake {
+    Recorder *recorder;
+    char (*names)[RUN_NAME_SIZE]; // of series, by the run's index
+    LayerSum *layers;             // of the step that is being put together
+    int layer_count, first_touched;
+    Event *events; // not committed yet
+    int event_count, event_size;
+    char *backlog; // taken from the ring while a lock was waited for: size_t, record, ...
+    size_t backlog_used, backlog_size;
+    bool has_left_out; // something that the store refused
+} RecorderIntake;
+
+bool intake_make(RecorderIntake *intake, Recorder *recorder, Error *error) MUST_CHECK;
+void intake_clear(RecorderIntake *intake);
+// All that lies in the backlog and the ring.
+bool intake_drain(RecorderIntake *intake, Error *error) MUST_CHECK;
+// While a lock is waited for, in the middle of a call of the store: makes room in the ring.
+bool intake_set_aside(void *intake);

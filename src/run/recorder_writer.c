@@ -11,30 +11,17 @@
 #include "store/runs.h"
 
 static const double drain_interval = 0.01, commit_interval = 0.2, poll_interval = 0.05,
-                    beat_interval = 1, retry_interval = 1, patience = 60;
-
-// The statistics of one layer of the step that is being put together.
-typedef struct LayerSum {
-    LayerSample sample;
-    bool is_touched;
-    int next; // touched layer; -1: the last
-    uint64_t bins[LAYER_BINS];
-} LayerSum;
+                    beat_interval = 1, retry_interval = 1;
 
 struct RecorderWriter {
     Recorder *recorder;
     pthread_t thread;
-    char (*names)[RUN_NAME_SIZE]; // of series, by the run's index
-    LayerSum *layers;
-    int layer_count, first_touched;
-    Event *events; // not committed yet
-    int event_count, event_size;
+    RecorderIntake intake;
     RunRecord *record; // the newest, not committed yet
     OrderQueue answers;
-    char *backlog; // taken from the ring while a lock was waited for: size_t, record, ...
-    size_t backlog_used, backlog_size;
     int64_t last_order;
-    double last_commit, next_commit, next_poll, next_beat, gave_up_at;
+    bool has_left; // nothing more is written
+    double last_commit, next_commit, next_poll, next_beat;
 };
 
 void recorder_attend(Recorder *recorder, int what) {
@@ -53,165 +40,6 @@ static void end_recording(Recorder *recorder, const Error *fault) {
     recorder_attend(recorder, ATTEND_OVER);
 }
 
-// ---- out of the ring ----------------------------------------------------------------------------
-
-static LayerSum *layer_sum(RecorderWriter *writer, int layer, Error *error) {
-    if (layer >= writer->layer_count) {
-        int count = layer + 16;
-        LayerSum *layers = realloc(writer->layers, (size_t)count * sizeof *layers);
-        if (!layers) {
-            error_fail(error, ERROR_MEMORY, "no memory for the statistics of %d layers", count);
-            return NULL;
-        }
-        for (int i = writer->layer_count; i < count; i++)
-            layers[i].is_touched = false;
-        writer->layers = layers;
-        writer->layer_count = count;
-    }
-    LayerSum *sum = &writer->layers[layer];
-    if (!sum->is_touched) {
-        *sum =
-            (LayerSum){.sample = {.width = 1, .update_ratio = (double)NAN, .seconds = (double)NAN},
-                       .is_touched = true,
-                       .next = writer->first_touched};
-        writer->first_touched = layer;
-    }
-    return sum;
-}
-
-static bool take_gradient(RecorderWriter *writer, const PutGradient *put, Error *error) {
-    LayerSum *sum = layer_sum(writer, put->layer, error);
-    if (!sum)
-        return false;
-    LayerSample *sample = &sum->sample;
-    if (!sample->precision[0])
-        run_copy_text(sample->precision, sizeof sample->precision, format_name(put->format));
-    sample->count += (int64_t)put->count;
-    sample->zeros += (int64_t)put->zeros;
-    sample->nans += (int64_t)put->nans;
-    sample->infs += (int64_t)put->infinities;
-    sample->flushed += (int64_t)put->flushed;
-    sample->subnormal += (int64_t)put->subnormal;
-    sample->overflowed += (int64_t)put->overflowed;
-    sample->largest = fmax(sample->largest, (double)put->largest);
-    sample->sum += put->sum;
-    sample->sum_squares += put->sum_squares;
-    for (int i = 0; i < put->bins; i++)
-        sum->bins[put->first_bin + i] += (uint64_t)put->exponents[i] << put->shift;
-    return true;
-}
-
-static bool take_profile(RecorderWriter *writer, const PutProfile *put, Error *error) {
-    LayerSum *sum = layer_sum(writer, put->layer, error);
-    if (!sum)
-        return false;
-    sum->sample.seconds = put->seconds;
-    sum->sample.update_ratio = put->update_ratio;
-    return true;
-}
-
-static void settle_bins(LayerSum *sum) {
-    uint64_t most = 0;
-    int shift = 0;
-    for (int i = 0; i < LAYER_BINS; i++)
-        most = sum->bins[i] > most ? sum->bins[i] : most;
-    while (most >> shift > UINT32_MAX)
-        shift++;
-    for (int i = 0; i < LAYER_BINS; i++)
-        sum->sample.bins[i] = (uint32_t)(sum->bins[i] >> shift);
-    sum->sample.bins_are_scaled = shift > 0;
-}
-
-static bool take_step(RecorderWriter *writer, const PutStep *put, Error *error) {
-    SeriesWriter *series = writer->recorder->series_writer;
-    for (; writer->first_touched >= 0;
-         writer->first_touched = writer->layers[writer->first_touched].next) {
-        LayerSum *sum = &writer->layers[writer->first_touched];
-        sum->is_touched = false;
-        sum->sample.step = put->step;
-        settle_bins(sum);
-        if (!layers_add(series, writer->first_touched, &sum->sample, error))
-            return false;
-    }
-    return series_add(series, "scale", put->step, put->scale, error) &&
-           (!put->has_norm || series_add(series, "grad_norm", put->step, put->norm, error)) &&
-           series_add(series, "step_seconds", put->step, put->seconds, error);
-}
-
-static bool take_event(RecorderWriter *writer, const PutEvent *put, Error *error) {
-    if (writer->event_count == writer->event_size) {
-        int size = writer->event_size ? 2 * writer->event_size : 64;
-        Event *events = realloc(writer->events, (size_t)size * sizeof *events);
-        if (!events)
-            return error_fail(error, ERROR_MEMORY, "no memory for %d events", size);
-        writer->events = events;
-        writer->event_size = size;
-    }
-    Event *event = &writer->events[writer->event_count++];
-    *event = put->event;
-    event->segment = series_writer_segment(writer->recorder->series_writer);
-    return true;
-}
-
-static bool take(RecorderWriter *writer, const void *record, Error *error) {
-    const PutPoint *point = record;
-    const PutSeries *series = record;
-    switch (*(const PutKind *)record) {
-    case PUT_STEP: return take_step(writer, record, error);
-    case PUT_POINT:
-        return series_add(writer->recorder->series_writer, writer->names[point->series],
-                          point->step, point->value, error);
-    case PUT_SERIES:
-        memcpy(writer->names[series->series], series->name, sizeof series->name);
-        return true;
-    case PUT_GRADIENT: return take_gradient(writer, record, error);
-    case PUT_PROFILE: return take_profile(writer, record, error);
-    case PUT_EVENT: return take_event(writer, record, error);
-    }
-    return true;
-}
-
-static bool drain(RecorderWriter *writer, Error *error) {
-    size_t size;
-    for (size_t at = 0; at < writer->backlog_used; at += sizeof size + size) {
-        memcpy(&size, writer->backlog + at, sizeof size);
-        if (!take(writer, writer->backlog + at + sizeof size, error))
-            return false;
-    }
-    writer->backlog_used = 0;
-    for (const void *record; (record = ring_peek(writer->recorder->ring, &size));
-         ring_release(writer->recorder->ring))
-        if (!take(writer, record, error))
-            return false;
-    return true;
-}
-
-// While a lock is waited for, in the middle of a call of the store: makes room in the ring.
-static bool set_aside(void *context) {
-    enum { WORD = sizeof(size_t) };
-    RecorderWriter *writer = context;
-    size_t size;
-    for (const void *record; (record = ring_peek(writer->recorder->ring, &size));) {
-        size_t padded = (size + WORD - 1) & ~(size_t)(WORD - 1);
-        size_t needed = writer->backlog_used + WORD + padded;
-        if (needed > MOST_BACKLOG)
-            break; // training waits
-        if (needed > writer->backlog_size) {
-            size_t wanted = 2 * needed;
-            char *backlog = realloc(writer->backlog, wanted);
-            if (!backlog)
-                break;
-            writer->backlog = backlog;
-            writer->backlog_size = wanted;
-        }
-        memcpy(writer->backlog + writer->backlog_used, &padded, WORD);
-        memcpy(writer->backlog + writer->backlog_used + WORD, record, size);
-        writer->backlog_used = needed;
-        ring_release(writer->recorder->ring);
-    }
-    return true;
-}
-
 // ---- into the store -----------------------------------------------------------------------------
 
 static bool write_all(RecorderWriter *writer, double now, Error *error) {
@@ -219,15 +47,25 @@ static bool write_all(RecorderWriter *writer, double now, Error *error) {
     Store *store = recorder->store;
     if (!series_flush(recorder->series_writer, now - writer->last_commit, error))
         return false;
-    for (int i = 0; i < writer->event_count; i++)
-        if (!store_add_event(store, recorder->run, &writer->events[i], error))
+    for (int i = 0; i < writer->intake.event_count; i++)
+        if (!store_add_event(store, recorder->run, &writer->intake.events[i], error))
             return false;
     if (writer->record && !store_update_run(store, writer->record, error))
         return false;
     for (int i = 0; i < writer->answers.count; i++)
         if (!store_answer_command(store, &writer->answers.orders[i], error))
             return false;
-    return now < writer->next_beat || store_beat(store, recorder->run, &recorder->worker, error);
+    return true;
+}
+
+// What every commit ends with: a sign of life, or that there is none any more.
+static bool write_life(RecorderWriter *writer, double now, bool leaves, Error *error) {
+    Recorder *recorder = writer->recorder;
+    if (leaves)
+        return store_refuse_commands(recorder->store, recorder->run, "the run has ended", error) &&
+               store_release_run(recorder->store, recorder->run, &recorder->worker, error);
+    return now < writer->next_beat ||
+           store_beat(recorder->store, recorder->run, &recorder->worker, error);
 }
 
 static void drop_record(RecorderWriter *writer) {
@@ -245,7 +83,8 @@ static void take_snapshot(RecorderWriter *writer) {
     writer->record = newer;
 }
 
-static void take_answers(RecorderWriter *writer) {
+// True: all of them.
+static bool take_answers(RecorderWriter *writer) {
     Recorder *recorder = writer->recorder;
     pthread_mutex_lock(&recorder->lock);
     OrderQueue *from = &recorder->answered, *to = &writer->answers;
@@ -254,7 +93,9 @@ static void take_answers(RecorderWriter *writer) {
         to->orders[to->count++] = from->orders[taken++];
     from->count -= taken;
     memmove(from->orders, from->orders + taken, (size_t)from->count * sizeof *from->orders);
+    bool all = from->count == 0;
     pthread_mutex_unlock(&recorder->lock);
+    return all;
 }
 
 static bool end_when_replaced(Recorder *recorder) {
@@ -284,31 +125,41 @@ static bool is_passing(RecorderWriter *writer, const Error *fault, double now) {
     return false;
 }
 
-static bool commit(RecorderWriter *writer) {
+// Everything there is; before the first segment of a run that is resumed that is a sign of life.
+// `is_last`: the run is given back in the same transaction, once all answers are in it.
+static bool commit(RecorderWriter *writer, bool is_last) {
     Recorder *recorder = writer->recorder;
     Error fault = {0};
     double now = clock_seconds();
+    bool is_recording = atomic_load(&recorder->has_segment), leaves = is_last;
     writer->next_commit = now + commit_interval;
-    take_snapshot(writer); // before the ring: what it counts is in there
-    take_answers(writer);
-    if (!drain(writer, &fault) || !store_begin(recorder->store, &fault))
+    if (is_recording) {
+        take_snapshot(writer); // before the ring: what it counts is in there
+        leaves = take_answers(writer) && is_last;
+    }
+    if ((is_recording && !intake_drain(&writer->intake, &fault)) ||
+        !store_begin(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
-    if (!write_all(writer, now, &fault)) {
+    if ((is_recording && !write_all(writer, now, &fault)) ||
+        !write_life(writer, now, leaves, &fault)) {
         store_rollback(recorder->store);
         return is_passing(writer, &fault, now) && false;
     }
     if (!store_commit(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
+    writer->has_left = leaves;
     if (now >= writer->next_beat) {
         writer->next_beat = now + beat_interval;
         if (end_when_replaced(recorder))
             return false;
     }
-    writer->last_commit = now;
-    writer->event_count = writer->answers.count = 0;
-    drop_record(writer);
     if (atomic_exchange(&recorder->is_full, false))
         recorder_attend(recorder, ATTEND_FULL);
+    if (!is_recording)
+        return true;
+    writer->last_commit = now;
+    writer->intake.event_count = writer->answers.count = 0;
+    drop_record(writer);
     recorder_attend(recorder, ATTEND_SNAPSHOT);
     return true;
 }
@@ -327,6 +178,7 @@ static void poll_orders(RecorderWriter *writer, double now) {
     int room = MOST_ORDERS - recorder->claimed.count;
     pthread_mutex_unlock(&recorder->lock);
     RunCommand orders[MOST_ORDERS];
+    CommandVerb verb;
     int count = 0;
     if (room == 0 || !store_claim_commands(recorder->store, recorder->run, recorder->worker.token,
                                            orders, room, &count, &ignored))
@@ -336,7 +188,7 @@ static void poll_orders(RecorderWriter *writer, double now) {
     if (count == 0)
         return;
     for (int i = 0; i < count; i++) // a script that makes no steps is interrupted for it
-        if (strcmp(orders[i].verb, "stop") == 0)
+        if (command_verb_parse(orders[i].verb, &verb) && verb == VERB_STOP)
             atomic_store(recorder->stop_asked, 1);
     pthread_mutex_lock(&recorder->lock);
     memcpy(&recorder->claimed.orders[recorder->claimed.count], orders,
@@ -351,15 +203,16 @@ static void work_off_job(RecorderWriter *writer) {
     pthread_mutex_lock(&recorder->lock);
     // One that is done may go with its caller's stack as soon as the lock is free.
     RecorderJob *job = recorder->job && !recorder->job->is_done ? recorder->job : NULL;
+    if (job)
+        job->is_running = true;
     pthread_mutex_unlock(&recorder->lock);
     if (!job)
         return;
     bool done = job->work(recorder->store, job->context, &job->error);
-    if (!done && job->error.code == ERROR_BUSY)
-        return; // again in a moment
     pthread_mutex_lock(&recorder->lock);
+    job->is_running = false;
     job->has_worked = done;
-    job->is_done = true;
+    job->is_done = done || job->error.code != ERROR_BUSY; // else again in a moment
     pthread_cond_broadcast(&recorder->to_run);
     pthread_mutex_unlock(&recorder->lock);
 }
@@ -387,8 +240,11 @@ static void write_last(RecorderWriter *writer) {
     Recorder *recorder = writer->recorder;
     Error fault = {0};
     writer->next_beat = 0;
-    double give_up = clock_seconds() + patience;
-    while (!commit(writer)) {
+    // The run's thread may have waited already.
+    double give_up = recorder->give_up;
+    if (give_up == 0)
+        give_up = clock_seconds() + recorder->patience;
+    while (!commit(writer, true) || !writer->has_left) {
         if (atomic_load(&recorder->is_over))
             return;
         bool is_full = atomic_load(&recorder->is_full);
@@ -402,9 +258,6 @@ static void write_last(RecorderWriter *writer) {
         const struct timespec moment = {.tv_nsec = 200000000};
         nanosleep(&moment, NULL);
     }
-    if (!store_refuse_commands(recorder->store, recorder->run, "the run has ended", &fault) ||
-        !store_release_run(recorder->store, recorder->run, &recorder->worker, &fault))
-        end_recording(recorder, &fault);
 }
 
 static void *write_loop(void *context) {
@@ -414,10 +267,12 @@ static void *write_loop(void *context) {
     while (!is_ending && !atomic_load(&recorder->is_over)) {
         Error fault = {0};
         double now = clock_seconds();
-        if (!atomic_load(&recorder->is_full) && !drain(writer, &fault))
+        bool is_recording = atomic_load(&recorder->has_segment);
+        if (is_recording && !atomic_load(&recorder->is_full) &&
+            !intake_drain(&writer->intake, &fault))
             end_recording(recorder, &fault);
-        else if (now >= writer->next_commit)
-            commit(writer);
+        else if (now >= (is_recording ? writer->next_commit : writer->next_beat))
+            commit(writer, false);
         if (now >= writer->next_poll && !atomic_load(&recorder->is_over))
             poll_orders(writer, now);
         if (!atomic_load(&recorder->is_over))
@@ -431,10 +286,7 @@ static void *write_loop(void *context) {
 
 static void writer_free(RecorderWriter *writer) {
     drop_record(writer);
-    free(writer->names);
-    free(writer->layers);
-    free(writer->events);
-    free(writer->backlog);
+    intake_clear(&writer->intake);
     free(writer);
 }
 
@@ -448,31 +300,26 @@ static int start_thread(RecorderWriter *writer) {
     return failed;
 }
 
-bool recorder_start_writer(Recorder *recorder, int64_t from, const char *why, Error *error) {
+bool recorder_start_writer(Recorder *recorder, Error *error) {
     RecorderWriter *writer = calloc(1, sizeof *writer);
-    char(*names)[RUN_NAME_SIZE] = calloc(RUN_MAX_SERIES, sizeof *names);
-    if (!writer || !names) {
-        free(writer);
-        free(names);
+    if (!writer)
         return error_fail(error, ERROR_MEMORY, "no memory for a recorder");
-    }
-    *writer = (RecorderWriter){.recorder = recorder, .names = names, .first_touched = -1};
-    recorder->series_writer = series_writer_new(recorder->store, recorder->run, from, why, error);
+    writer->recorder = recorder;
     writer->last_commit = clock_seconds();
-    store_set_waiting(recorder->store, 5, set_aside, writer);
-    int failed = recorder->series_writer ? start_thread(writer) : 0;
-    if (recorder->series_writer && !failed) {
+    if (!intake_make(&writer->intake, recorder, error)) {
+        writer_free(writer);
+        return false;
+    }
+    store_set_waiting(recorder->store, 5, intake_set_aside, &writer->intake);
+    int failed = start_thread(writer);
+    if (!failed) {
         recorder->writer = writer;
         return true;
     }
-    if (failed)
-        error_fail(error, ERROR_FAILED, "cannot start the thread of the history: %s",
-                   strerror(failed));
     store_set_waiting(recorder->store, 5, NULL, NULL);
-    series_writer_free(recorder->series_writer);
-    recorder->series_writer = NULL;
     writer_free(writer);
-    return false;
+    return error_fail(error, ERROR_FAILED, "cannot start the thread of the history: %s",
+                      strerror(failed));
 }
 
 void recorder_stop_writer(Recorder *recorder) {
@@ -486,6 +333,4 @@ void recorder_stop_writer(Recorder *recorder) {
     store_set_waiting(recorder->store, 5, NULL, NULL);
     writer_free(recorder->writer);
     recorder->writer = NULL;
-    series_writer_free(recorder->series_writer);
-    recorder->series_writer = NULL;
 }

@@ -123,7 +123,7 @@ struct Run {
     int64_t id;            // in the history; 0: none yet
     char stop_reason[256]; // "": nobody asked for the end but signals and limits
     atomic_int stop_asked; // by an order; any thread
-    const char *waits_for; // "paused", "disk full"; NULL: it trains
+    const char *waits_for; // "paused", "disk full", "history locked"; NULL: it trains
     bool is_silent;        // steps are gone through again: nothing is told or recorded
     RunCheckpointer checkpointer;
 };

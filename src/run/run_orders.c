@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/nearest.h"
@@ -173,30 +172,22 @@ static bool obey_set(Run *run, const char *argument, char *answer) {
     return false;
 }
 
-static const struct Order {
-    const char *verb;
-    Obey obey;
-} order_table[] = {
-    {"pause", obey_pause},           {"resume", obey_resume}, {"stop", obey_stop},
-    {"checkpoint", obey_checkpoint}, {"set", obey_set},
-};
+static const Obey obeys[COMMAND_VERBS] = {[VERB_PAUSE] = obey_pause,
+                                          [VERB_RESUME] = obey_resume,
+                                          [VERB_STOP] = obey_stop,
+                                          [VERB_CHECKPOINT] = obey_checkpoint,
+                                          [VERB_SET] = obey_set};
 
 void run_obey(Run *run, RunCommand *command) {
-    bool is_known = false;
+    CommandVerb verb;
     command->state = COMMAND_REFUSED;
     command->step = -1;
-    for (size_t i = 0; i < sizeof order_table / sizeof *order_table; i++) {
-        if (strcmp(command->verb, order_table[i].verb) != 0)
-            continue;
-        is_known = true;
-        if (order_table[i].obey(run, command->argument, command->answer)) {
-            command->state = COMMAND_DONE;
-            command->step = run->step;
-        }
+    if (!command_verb_parse(command->verb, &verb)) {
+        snprintf(command->answer, sizeof command->answer, "%.20s: no such order", command->verb);
+    } else if (obeys[verb](run, command->argument, command->answer)) {
+        command->state = COMMAND_DONE;
+        command->step = run->step;
     }
-    if (!is_known)
-        snprintf(command->answer, sizeof command->answer,
-                 "%.20s: no such order; pause resume stop checkpoint set are", command->verb);
     char text[EVENT_TEXT_SIZE];
     snprintf(text, sizeof text, "%.20s%s%.120s: %s%.220s", command->verb,
              command->argument[0] ? " " : "", command->argument,
@@ -227,7 +218,8 @@ static void give_answer(Recorder *recorder, const RunCommand *order) {
 void run_refuse_orders(Run *run) {
     RunCommand order;
     while (next_order(run->recorder, &order)) {
-        bool was_stop = strcmp(order.verb, "stop") == 0;
+        CommandVerb verb;
+        bool was_stop = command_verb_parse(order.verb, &verb) && verb == VERB_STOP;
         order.state = was_stop ? COMMAND_DONE : COMMAND_REFUSED;
         order.step = was_stop ? run->step : -1;
         snprintf(order.answer, sizeof order.answer, "%s after step %lld",
@@ -275,7 +267,8 @@ static void look_once(Run *run) {
     RunCommand order;
     if (wanted & ATTEND_OVER)
         tell_over(run);
-    while ((wanted & ATTEND_ORDERS) && next_order(recorder, &order)) {
+    // Some may have waited since the answers' queue was full, whatever it is that calls now.
+    while (next_order(recorder, &order)) {
         run_obey(run, &order);
         give_answer(recorder, &order);
         wanted |= ATTEND_SNAPSHOT;
@@ -285,14 +278,9 @@ static void look_once(Run *run) {
 }
 
 static void wait_for_attention(Recorder *recorder) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 50000000; // signals wake nobody
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&recorder->lock);
     if (atomic_load(&recorder->attention) == 0)
-        pthread_cond_timedwait(&recorder->to_run, &recorder->lock, &until);
+        recorder_wait_briefly(recorder);
     pthread_mutex_unlock(&recorder->lock);
 }
 

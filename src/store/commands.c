@@ -15,27 +15,44 @@ enum {
     VERB_LIST_SIZE = 128,
 };
 
-static const char *const verbs[] = {"pause", "resume", "stop", "checkpoint", "set"};
+static const char *const verbs[COMMAND_VERBS] = {[VERB_PAUSE] = "pause",
+                                                 [VERB_RESUME] = "resume",
+                                                 [VERB_STOP] = "stop",
+                                                 [VERB_CHECKPOINT] = "checkpoint",
+                                                 [VERB_SET] = "set"};
 static const char *const state_names[] = {"queued", "claimed", "done", "refused"};
 
-enum { VERBS = sizeof verbs / sizeof *verbs };
+const char *command_verb_name(CommandVerb verb) {
+    return verbs[verb];
+}
+
+bool command_verb_parse(const char *text, CommandVerb *verb) {
+    for (int i = 0; i < COMMAND_VERBS; i++)
+        if (strcmp(text, verbs[i]) == 0) {
+            *verb = (CommandVerb)i;
+            return true;
+        }
+    return false;
+}
+
+static bool refuse_verb(const char *verb, Error *error) {
+    char list[VERB_LIST_SIZE] = "";
+    const char *near = nearest_name(verb, verbs, COMMAND_VERBS);
+    for (size_t i = 0, used = 0; i < COMMAND_VERBS && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", verbs[i]);
+    return error_fail(error, ERROR_USAGE, "%.40s: no such order%s%s: there are %s", verb,
+                      near ? "; did you mean " : "", near ? near : "", list);
+}
 
 static bool check_order(const char *verb, const char *argument, Error *error) {
-    bool is_known = false;
-    for (size_t i = 0; i < VERBS; i++)
-        is_known = is_known || strcmp(verb, verbs[i]) == 0;
-    if (!is_known) {
-        const char *near = nearest_name(verb, verbs, VERBS);
-        return error_fail(
-            error, ERROR_USAGE,
-            "%.40s: no such order%s%s: there are pause, resume, stop, checkpoint, set", verb,
-            near ? "; did you mean " : "", near ? near : "");
-    }
+    CommandVerb known;
+    if (!command_verb_parse(verb, &known))
+        return refuse_verb(verb, error);
     if (strlen(argument) >= COMMAND_ARGUMENT_SIZE)
         return error_fail(error, ERROR_USAGE, "%s: its value is longer than %d bytes: shorten it",
                           verb, COMMAND_ARGUMENT_SIZE - 1);
     const char *equals = strchr(argument, '=');
-    if (strcmp(verb, "set") == 0 && (!equals || equals == argument))
+    if (known == VERB_SET && (!equals || equals == argument))
         return error_fail(error, ERROR_USAGE, "set: write KEY=VALUE, such as layer.head=fp32");
     return true;
 }
@@ -60,11 +77,10 @@ static bool check_run(Store *store, int64_t run, Error *error) {
         return error_fail(error, ERROR_FAILED,
                           "run %" PRId64 " is over (%s): mpbench resume goes on with it", run,
                           status);
-    WorkerLife life;
-    pid_t pid;
-    if (!store_worker_life(store, run, &life, &pid, error))
+    bool is_trained;
+    if (!store_is_trained(store, run, &is_trained, error))
         return false;
-    return life == WORKER_LIVE || life == WORKER_STALE ||
+    return is_trained ||
            error_fail(error, ERROR_FAILED,
                       "the worker of run %" PRId64 " is gone: mpbench resume goes on with it", run);
 }
@@ -150,7 +166,7 @@ bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *er
 // Refuses, among the oldest rows that wait, what other programs wrote and no order is.
 static bool refuse_nonsense(Store *store, int64_t run, int64_t *refused, Error *error) {
     char list[VERB_LIST_SIZE] = "", sql[640];
-    for (size_t i = 0, used = 0; i < VERBS && used < sizeof list; i++)
+    for (size_t i = 0, used = 0; i < COMMAND_VERBS && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", i ? "," : "", verbs[i]);
     snprintf(
         sql, sizeof sql,

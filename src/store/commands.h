@@ -5,6 +5,19 @@
 
 enum { COMMAND_VERB_SIZE = 24, COMMAND_ARGUMENT_SIZE = 256, COMMAND_ANSWER_SIZE = 256 };
 
+// The orders there are; what each does is the worker's (run/run_orders.c).
+typedef enum CommandVerb {
+    VERB_PAUSE,
+    VERB_RESUME,
+    VERB_STOP,
+    VERB_CHECKPOINT,
+    VERB_SET,
+    COMMAND_VERBS
+} CommandVerb;
+
+const char *command_verb_name(CommandVerb verb);
+bool command_verb_parse(const char *text, CommandVerb *verb);
+
 typedef enum CommandState {
     COMMAND_QUEUED,
     COMMAND_CLAIMED,
@@ -15,7 +28,7 @@ typedef enum CommandState {
 typedef struct RunCommand {
     int64_t id, run;
     CommandState state;
-    char verb[COMMAND_VERB_SIZE];         // pause resume stop checkpoint set
+    char verb[COMMAND_VERB_SIZE];         // as command_verb_name has it
     char argument[COMMAND_ARGUMENT_SIZE]; // "layer.head=fp32"
     int64_t step;                         // at which it took effect; -1: none
     char answer[COMMAND_ANSWER_SIZE];

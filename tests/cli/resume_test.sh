@@ -126,4 +126,55 @@ run resume 5 --weights-only
 expect_status 0
 end
 
+cat >"$folder/eval.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "eval", params = { steps = 150, widths = 4 }, run = function(run)
+    local net = run:model(nn.Linear(4, run.params.widths))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+    local scaler = run:scaler()
+    local x = mp.randn(8, 4)
+    for step = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = (net(x) ^ 2):mean() * (step == 101 and math.huge or 1)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+        if step % 50 == 0 then run:log { accuracy = net(x):mean():item() } end
+    end
+end }
+LUA
+begin "the evaluation of the checkpoint's own step is logged again by a resume and a fork"
+run run "$folder/eval.lua" --threads 1 -p fp16 --checkpoint-every 100 --name evaluated
+expect_status 0
+skipped=$(says evaluated skipped)
+[ "$skipped" = 1 ] || fail "$skipped steps were skipped"
+run resume evaluated --at 100
+expect_status 0
+[ "$(says evaluated status)" = '"finished"' ] || fail "status $(says evaluated status)"
+[ "$(says evaluated steps)" = 150 ] || fail "$(says evaluated steps) steps"
+run fork evaluated --at 100 --name forked
+expect_status 0
+[ "$(says forked status)" = '"finished"' ] || fail "status of the fork $(says forked status)"
+end
+
+begin "a step that is skipped as the first after a resume counts as skipped"
+for one in evaluated forked; do
+    [ "$(says $one skipped)" = 1 ] || fail "$one: $(says $one skipped) skipped"
+    [ "$(says $one applied)" = 149 ] || fail "$one: $(says $one applied) applied"
+done
+end
+
+begin "a resume that is refused leaves the run as it was"
+"$mpbench" show evaluated --json >"$folder/before"
+sed -i 's/nn.Linear(4, /nn.Linear(4, 1 + /' "$folder/eval.lua"
+run resume evaluated --at 100
+expect_error 1 "another model"
+"$mpbench" show evaluated --json >"$folder/after"
+cmp -s "$folder/before" "$folder/after" || fail "$(diff "$folder/before" "$folder/after" | head -c 300)"
+run resume evaluated --at 150 # what came after the step is not superseded
+expect_error 1 "another model"
+end
+
 exit "$failed"

@@ -1,5 +1,5 @@
 // What a run leaves in the history, and what becomes of both when the history fails.
-#include "run/recorder.h"
+#include "run/recorder_private.h"
 
 #include <sqlite3.h>
 #include <sys/stat.h>
@@ -42,13 +42,18 @@ static Tensor *number(double value) {
     return tensor_from_host(model.run->device, FORMAT_FP32, 1, &one, &narrow, MEMORY_DATA, &error);
 }
 
-static void begin(const char *name) {
+static void begin_from(const char *name, int64_t resumes, int64_t from) {
     static const RecordOption typed[] = {{"precision", "fp32"}, {"set", "lr=1"}};
     model = (Model){.events = ""};
     error = (Error){0};
     run_request_stop(0);
-    model.options =
-        (RunOptions){.device = "ref", .seed = 1, .name = name, .typed = typed, .typed_count = 2};
+    model.options = (RunOptions){.device = "ref",
+                                 .seed = 1,
+                                 .name = name,
+                                 .typed = typed,
+                                 .typed_count = 2,
+                                 .resumes = resumes,
+                                 .from = from};
     Run *run = model.run = run_new(&model.options, &error);
     bool done = run && (model.recorder = run->recorder = recorder_new(path, &error));
     if (done) {
@@ -69,6 +74,10 @@ static void begin(const char *name) {
     }
     run_add_optimizer(run, model.optimizer);
     run->scaler = model.scaler;
+}
+
+static void begin(const char *name) {
+    begin_from(name, 0, 0);
 }
 
 static void end(void) {
@@ -121,6 +130,21 @@ static void tamper(const char *sql) {
     int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
     CHECK_MESSAGE(code == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
     sqlite3_close(db);
+}
+
+static int64_t ask(const char *sql) {
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    int64_t number = -1;
+    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK_MESSAGE(sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK, "%s: %s", sql,
+                  sqlite3_errmsg(db));
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return number;
 }
 
 // ---- tests --------------------------------------------------------------------------------------
@@ -312,13 +336,180 @@ static void work_is_done_on_the_recorders_thread(void) {
     end();
 }
 
+static void a_hundred_orders_at_once_are_all_answered(void) {
+    enum { COUNT = 100 };
+    static int64_t ids[COUNT + 1];
+    begin("hurried");
+    Store *other = store_open(path, STORE_WRITE, &error);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(store_send_command(other, model.run->id, "set", "lr=0.25", &ids[i], &error));
+    CHECK(store_send_command(other, model.run->id, "stop", "", &ids[COUNT], &error));
+    bool stop = false;
+    const char *answered = "SELECT count(*) FROM commands WHERE state = 'done' AND verb = 'set'"
+                           " AND argument = 'lr=0.25'";
+    for (int i = 0; i < 1000 && ask(answered) < COUNT; i++, a_moment())
+        CHECK(train(1, &stop)); // even those after the one that is to stop it
+    CHECK_INT(ask(answered), COUNT);
+    RunCommand command = {.state = COMMAND_QUEUED};
+    for (int i = 0; i < 200 && command.state != COMMAND_DONE; i++, a_moment())
+        CHECK(train(1, &stop) && store_read_command(other, ids[COUNT], &command, &error));
+    CHECK(stop);
+    CHECK_INT(command.state, COMMAND_DONE);
+    run_finish(model.run, NULL);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    store_close(other);
+    end();
+}
+
+static void a_point_that_is_refused_ends_nothing(void) {
+    begin("refused");
+    bool stop;
+    for (int i = 0; i < 3; i++)
+        CHECK(train(1, &stop));
+    recorder_point(model.recorder, model.run, 0, 1, 5); // of a step that is over
+    for (int i = 0; i < 3; i++)
+        CHECK(train(1, &stop));
+    int64_t id = model.run->id;
+    run_finish(model.run, NULL);
+    CHECK_MESSAGE(recorder_end(model.recorder, model.run, &error), "%s", error.text);
+    end();
+    char sql[160];
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM points p JOIN series s ON s.id = p.series WHERE s.name = 'loss'"
+             " AND s.run = %lld",
+             (long long)id);
+    CHECK_INT(ask(sql), 6);
+    snprintf(sql, sizeof sql,
+             "SELECT count(*) FROM events WHERE run = %lld AND text LIKE 'left out%%loss%%'",
+             (long long)id);
+    CHECK_INT(ask(sql), 1);
+}
+
+static int64_t make_ended(const char *name) {
+    begin(name);
+    bool stop;
+    for (int i = 0; i < 20; i++)
+        CHECK(train(1, &stop));
+    int64_t id = model.run->id;
+    run_stop(model.run, "enough");
+    run_finish(model.run, NULL);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+    return id;
+}
+
+static void a_resume_that_is_refused_leaves_the_run_as_it_was(void) {
+    int64_t id = make_ended("kept");
+    const char *const kept[] = {"SELECT step FROM runs WHERE name = 'kept'",
+                                "SELECT status = 'stopped' FROM runs WHERE name = 'kept'",
+                                "SELECT ended_ms > 0 FROM runs WHERE name = 'kept'",
+                                "SELECT count(*) FROM segments",
+                                "SELECT count(*) FROM events",
+                                "SELECT count(*) FROM points"};
+    int64_t before[6];
+    for (int i = 0; i < 6; i++)
+        before[i] = ask(kept[i]);
+    begin_from("kept", id, 10);
+    CHECK_INT(model.run->id, id);
+    CHECK_INT(ask("SELECT count(*) FROM workers"), 1);
+    for (int i = 0; i < 6; i++) // killed here, it would be all the same
+        CHECK_INT(ask(kept[i]), before[i]);
+    tamper("UPDATE workers SET beat_ms = 0");
+    for (int i = 0; i < 600 && ask("SELECT beat_ms FROM workers") == 0; i++)
+        a_moment();
+    CHECK(ask("SELECT beat_ms FROM workers") > 0); // it lives while it replays
+    Error refused = {0};
+    error_fail(&refused, ERROR_FAILED, "of another model");
+    run_finish(model.run, &refused);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+    for (int i = 0; i < 6; i++)
+        CHECK_INT(ask(kept[i]), before[i]);
+    CHECK_INT(ask("SELECT count(*) FROM workers"), 0);
+}
+
+static void a_resume_supersedes_once_its_run_is_restored(void) {
+    int64_t id = make_ended("goes_on");
+    begin_from("goes_on", id, 10);
+    model.run->step = 10;
+    CHECK_MESSAGE(recorder_go_on(model.recorder, model.run, &error), "%s", error.text);
+    bool stop;
+    CHECK(run_log_number(model.run, "loss", 7, &error)); // is there from before
+    CHECK(run_log_number(model.run, "late", 7, &error));
+    for (int i = 0; i < 3; i++)
+        CHECK(train(1, &stop));
+    run_finish(model.run, NULL);
+    CHECK_MESSAGE(recorder_end(model.recorder, model.run, &error), "%s", error.text);
+    end();
+    Store *store = store_open(path, STORE_READ, &error);
+    SeriesPoint *points = NULL;
+    int count = 0;
+    CHECK(store && store_read_series(store, id, "loss", 0, 100, 0, &points, &count, &error));
+    CHECK(count > 0 && points[count - 1].step == 12);
+    free(points);
+    CHECK(store && store_read_series(store, id, "late", 0, 100, 0, &points, &count, &error));
+    CHECK(count == 1 && points[0].step == 10);
+    free(points);
+    store_close(store);
+    CHECK_INT(ask("SELECT step FROM runs WHERE name = 'goes_on'"), 13);
+}
+
+static void a_lock_is_not_waited_for_longer_than_patience_at_the_end(void) {
+    begin("impatient");
+    model.recorder->patience = 1;
+    sqlite3 *db;
+    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    bool stop;
+    CHECK(train(1, &stop));
+    CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+    CHECK(train(1, &stop));
+    run_request_stop(15);
+    double since = clock_seconds();
+    CHECK(!recorder_call(model.recorder, write_note, &model.run->id, &error));
+    CHECK_CONTAINS(error.text, "locked");
+    CHECK(model.run->waits_for == NULL);
+    run_finish(model.run, NULL);
+    CHECK(!recorder_end(model.recorder, model.run, &error));
+    CHECK_INT(error.code, ERROR_HISTORY);
+    double waited = clock_seconds() - since; // two looks of the store, of 5 s each
+    CHECK_MESSAGE(waited < 13, "%g s", waited);
+    CHECK(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    end();
+    run_request_stop(0);
+}
+
+static void a_run_that_cannot_begin_leaves_no_row(void) {
+    begin("before");
+    run_finish(model.run, NULL);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+    int64_t runs = ask("SELECT count(*) FROM runs");
+    model.options = (RunOptions){.device = "ref", .seed = 1, .name = "unlucky", .from = INT64_MAX};
+    Run *run = run_new(&model.options, &error);
+    CHECK(run && (run->recorder = recorder_new(path, &error)));
+    CHECK(!run_configure(run, "tiny", "fp32", NULL, 0, &error));
+    CHECK(recorder_end(run->recorder, run, &error));
+    recorder_free(run->recorder);
+    run_free(run);
+    CHECK_INT(ask("SELECT count(*) FROM runs"), runs);
+    CHECK_INT(ask("SELECT count(*) FROM workers"), 0);
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/mpbench-recorder-%ld", (long)getpid());
     snprintf(path, sizeof path, "%s/history.db", folder);
     RUN_TEST(everything_of_a_run_is_found_again);
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
+    RUN_TEST(a_hundred_orders_at_once_are_all_answered);
+    RUN_TEST(a_point_that_is_refused_ends_nothing);
+    RUN_TEST(a_resume_that_is_refused_leaves_the_run_as_it_was);
+    RUN_TEST(a_resume_supersedes_once_its_run_is_restored);
+    RUN_TEST(a_run_that_cannot_begin_leaves_no_row);
     RUN_TEST(work_is_done_on_the_recorders_thread);
     RUN_TEST(a_lock_held_long_loses_nothing);
+    RUN_TEST(a_lock_is_not_waited_for_longer_than_patience_at_the_end);
     RUN_TEST(a_run_that_another_worker_took_ends);
     RUN_TEST(training_outlives_a_history_that_is_deleted);
     char command[100];

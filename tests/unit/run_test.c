@@ -275,14 +275,14 @@ static void changes_wait_for_the_boundary(void) {
     end();
 }
 
-static void a_pattern_that_matches_nothing_is_told(void) {
+static void a_pattern_that_matches_nothing_is_refused(void) {
     static const RunLayerRule rules[] = {{"fx", LAYER_FP32}};
     begin("fp32", NULL);
     model.options.layers = rules;
     model.options.layer_count = 1;
-    CHECK(train(1));
-    CHECK_INT(model.run->diagnosis_count, 1);
-    CHECK_CONTAINS(model.run->diagnoses[0].text, "--layer fx: no layer has such a name");
+    CHECK(!train(1));
+    CHECK_INT(error.code, ERROR_USAGE);
+    CHECK_CONTAINS(error.text, "--layer fx: no layer of the model has such a name");
     end();
 }
 
@@ -412,7 +412,7 @@ int main(void) {
     RUN_TEST(the_command_line_beats_the_experiment);
     RUN_TEST(auto_says_what_it_chose_and_why);
     RUN_TEST(changes_wait_for_the_boundary);
-    RUN_TEST(a_pattern_that_matches_nothing_is_told);
+    RUN_TEST(a_pattern_that_matches_nothing_is_refused);
     RUN_TEST(gradients_that_vanish_unscaled_are_told);
     RUN_TEST(a_layer_near_the_end_of_fp16_is_told);
     RUN_TEST(steps_of_casts_are_told);

@@ -78,7 +78,11 @@ static void take(Session *session, const char *why, bool at_end) {
     session->kept_at = clock_seconds();
     if (session->kept_step == session->run->step) // it is there already
         return;
-    if (save(session, why, at_end, &error)) {
+    bool clock_ran = run_pause_clock(session->run); // writing is no training
+    bool kept = save(session, why, at_end, &error);
+    if (clock_ran)
+        run_resume_clock(session->run);
+    if (kept) {
         session->kept_step = session->run->step;
         return;
     }

@@ -167,11 +167,13 @@ double run_clock(const Run *run) {
     return run->training_seconds + (state->clock_runs ? clock_seconds() - state->clock_from : 0);
 }
 
-void run_pause_clock(Run *run) {
-    if (run_state(run)->clock_runs)
+bool run_pause_clock(Run *run) {
+    bool ran = run_state(run)->clock_runs;
+    if (ran)
         run_drop_sample(run_state(run)); // what comes now is no step's
     run->training_seconds = run_clock(run);
     run_state(run)->clock_runs = false;
+    return ran;
 }
 
 void run_resume_clock(Run *run) {

@@ -150,7 +150,7 @@ void run_remove_optimizer(Run *run, const Optimizer *optimizer);
 bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error) MUST_CHECK;
 // The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
 // before the first step starts the clock afresh.
-void run_pause_clock(Run *run);
+bool run_pause_clock(Run *run); // whether it ran
 void run_resume_clock(Run *run);
 // A step has ended. *stop is set when it was the last one, or when somebody asked for the end.
 // Fails where going on is pointless: 20 skips in a row with the scale at its floor.

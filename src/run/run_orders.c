@@ -295,9 +295,8 @@ static void attend(Run *run) {
     look_once(run);
     if (!must_wait(run))
         return;
-    bool clock_ran = run_state(run)->clock_runs;
     bool has_told_full = false;
-    run_pause_clock(run);
+    bool clock_ran = run_pause_clock(run);
     while (must_wait(run)) {
         bool is_full = atomic_load(&recorder->is_full);
         run->waits_for = is_full ? "disk full" : "paused";

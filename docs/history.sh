@@ -12,7 +12,8 @@ Made by `make docs` from the program's own schema.
 
 Every run is kept in one SQLite file: `--db FILE`, else `MPBENCH_DB`, else
 `$XDG_DATA_HOME/mpbench/history.db`, else `~/.local/share/mpbench/history.db`. Checkpoints lie beside it,
-under `checkpoints/RUN/`. Any SQLite tool may read it, also while runs are written; open it read-only:
+under `checkpoints/RUN/`; those of another file, `x.db`, under `x.checkpoints/RUN/`. Any SQLite tool may
+read it, also while runs are written; open it read-only:
 
 ```
 sqlite3 -readonly ~/.local/share/mpbench/history.db 'SELECT * FROM run_summary'

@@ -72,9 +72,19 @@ const char *store_file(const Store *store) {
 
 void store_checkpoint_root(const Store *store, char path[STORE_PATH_SIZE]) {
     const char *slash = strrchr(store->path, '/');
-    int folder = slash ? (int)(slash - store->path) : 0;
-    int room = STORE_PATH_SIZE - (int)sizeof "/checkpoints";
-    snprintf(path, STORE_PATH_SIZE, "%.*s/checkpoints", folder < room ? folder : room, store->path);
+    const char *name = slash ? slash + 1 : store->path;
+    int folder = (int)(name - store->path), length = (int)strlen(name);
+    bool has_ending = length > 3 && strcmp(name + length - 3, ".db") == 0;
+    const char *added = "checkpoints"; // of the usual name
+    if (strcmp(name, "history.db") == 0)
+        length = 0;
+    else if (has_ending) {
+        length -= 3;
+        added = ".checkpoints";
+    } else
+        added = "-checkpoints"; // "x" and "x.db" do not share theirs
+    int room = STORE_PATH_SIZE - 1 - (int)strlen(added), used = folder + length;
+    snprintf(path, STORE_PATH_SIZE, "%.*s%s", used < room ? used : room, store->path, added);
 }
 
 bool store_is_replaced(const Store *store) {

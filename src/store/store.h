@@ -38,7 +38,8 @@ Store *store_open(const char *path, StoreMode mode, Error *error);
 void store_close(Store *store); // NULL is fine
 
 const char *store_file(const Store *store);
-// The folder of checkpoints beside the file: ".../checkpoints".
+// The folder of checkpoints beside the file, which no other history has: ".../checkpoints" of
+// ".../history.db", ".../x.checkpoints" of ".../x.db", ".../x-checkpoints" of ".../x".
 void store_checkpoint_root(const Store *store, char path[STORE_PATH_SIZE]);
 // True once the file at the path is no longer the one that was opened (deleted, renamed, replaced).
 bool store_is_replaced(const Store *store);

@@ -34,6 +34,24 @@ static mode_t mode_of(const char *path) {
     return stat(path, &status) == 0 ? status.st_mode & 0777 : 0;
 }
 
+static void check_root(const char *file, const char *expected) {
+    char root[STORE_PATH_SIZE];
+    Store *store = store_open(path_of(file), STORE_WRITE, &error);
+    CHECK_MESSAGE(store != NULL, "%s", error.text);
+    if (store)
+        store_checkpoint_root(store, root);
+    CHECK_TEXT(root, path_of(expected));
+    store_close(store);
+}
+
+static void no_two_histories_share_a_folder_of_checkpoints(void) {
+    check_root("roots/history.db", "roots/checkpoints");
+    check_root("roots/mine.db", "roots/mine.checkpoints");
+    check_root("roots/mine", "roots/mine-checkpoints");
+    check_root("roots/old.history.db", "roots/old.history.checkpoints");
+    check_root("roots/.db", "roots/.db-checkpoints");
+}
+
 static void folders_and_file_are_private(void) {
     mode_t old = umask(0);
     Store *store = store_open(path_of("a/b/h.db"), STORE_WRITE, &error);
@@ -48,7 +66,7 @@ static void folders_and_file_are_private(void) {
     CHECK_DONE(store_commit(store, &error));
     char root[STORE_PATH_SIZE];
     store_checkpoint_root(store, root);
-    CHECK_TEXT(root, path_of("a/b/checkpoints"));
+    CHECK_TEXT(root, path_of("a/b/h.checkpoints"));
     CHECK_TEXT(store_file(store), path_of("a/b/h.db"));
     store_close(store);
     umask(old);
@@ -217,6 +235,7 @@ int main(void) {
     make_folder();
     RUN_TEST(the_file_is_where_the_standard_says);
     RUN_TEST(folders_and_file_are_private);
+    RUN_TEST(no_two_histories_share_a_folder_of_checkpoints);
     RUN_TEST(special_names_are_plain_paths);
     RUN_TEST(wal_is_used_only_where_it_is_sound);
     RUN_TEST(network_file_systems_are_named);

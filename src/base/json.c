@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "base/utf8.h"
 
 enum { MOST_DEPTH = sizeof((JsonWriter *)0)->needs_comma / sizeof(bool) };
@@ -48,6 +49,16 @@ void json_end_array(JsonWriter *json) {
     close_level(json, ']');
 }
 
+// Beyond 16 bits a pair of surrogates.
+static void write_escape(FILE *stream, uint32_t point) {
+    if (point > 0xFFFF) {
+        point -= 0x10000;
+        fprintf(stream, "\\u%04x", 0xD800 | (unsigned)(point >> 10));
+        point = 0xDC00 | (point & 0x3FF);
+    }
+    fprintf(stream, "\\u%04x", (unsigned)point);
+}
+
 static void write_text(FILE *stream, const char *text) {
     const unsigned char *at = (const unsigned char *)text;
     size_t left = strlen(text);
@@ -62,8 +73,8 @@ static void write_text(FILE *stream, const char *text) {
             fprintf(stream, "\\%c", (int)point);
         } else if (point == '\n' || point == '\t') {
             fputs(point == '\n' ? "\\n" : "\\t", stream);
-        } else if (point < 0x20 || point == 0x7F) {
-            fprintf(stream, "\\u%04x", (unsigned)point);
+        } else if (sanitize_is_unseen(point)) { // it may come to a terminal
+            write_escape(stream, point);
         } else {
             fwrite(at, 1, length, stream);
         }

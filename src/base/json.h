@@ -1,5 +1,6 @@
 // base/json.h: writes JSON, one value after another, to a stream. Not-a-number and the infinities
-// become the strings "nan", "inf" and "-inf"; text is checked to be UTF-8 and escaped. The caller
+// become the strings "nan", "inf" and "-inf"; text is checked to be UTF-8 and
+// escaped, with all that cannot be seen, so that no name moves a terminal. The caller
 // keeps begin and end in balance; nothing here allocates or fails (the stream remembers errors).
 #pragma once
 

@@ -1,7 +1,5 @@
 #include "base/sanitize.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +35,7 @@ static const Range unseen[] = {
     {0xe0000, 0xe0fff}, // tags, more variation selectors
 };
 
-static bool is_unseen(uint32_t code) {
+bool sanitize_is_unseen(uint32_t code) {
     size_t low = 0, high = sizeof unseen / sizeof unseen[0];
     while (low < high) {
         size_t middle = (low + high) / 2;
@@ -74,7 +72,7 @@ static size_t sanitize(char *out, size_t size, const char *text, size_t length, 
             taken = 1;
             piece_length = (size_t)snprintf(visible, sizeof visible, "\\x%02x", *next);
             piece = visible;
-        } else if (is_unseen(code) && !(lines && (code == '\n' || code == '\t'))) {
+        } else if (sanitize_is_unseen(code) && !(lines && (code == '\n' || code == '\t'))) {
             piece_length = show(visible, sizeof visible, code);
             piece = visible;
         }

@@ -8,7 +8,12 @@
 // passes again unchanged. Nothing here allocates or fails. Any thread.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+// Whether a character cannot be seen, or changes how its neighbours are seen.
+bool sanitize_is_unseen(uint32_t code);
 
 // One line: line ends and tabs are made visible too. Writes at most size bytes with the
 // terminating zero, never a part of a character or of an escape, and returns the length of the

@@ -69,6 +69,12 @@ static void text_is_escaped(void) {
     CHECK_TEXT(written, "null");
 }
 
+static void what_cannot_be_seen_is_escaped(void) {
+    WRITE(json_text(json, "a\u00a0\xC2\x9B"
+                          "31m\u202e\u200b\u2066\ufeff\xF3\xA0\x81\x81z"));
+    CHECK_TEXT(written, "\"a\u00a0\\u009b31m\\u202e\\u200b\\u2066\\ufeff\\udb40\\udc41z\"");
+}
+
 static void text_is_utf8_whatever_came_in(void) {
     WRITE(json_text(json, "Größe €😀"));
     CHECK_TEXT(written, "\"Größe €😀\"");
@@ -105,6 +111,7 @@ int main(void) {
     RUN_TEST(numbers_read_back_the_same);
     RUN_TEST(what_is_no_number_is_a_string);
     RUN_TEST(text_is_escaped);
+    RUN_TEST(what_cannot_be_seen_is_escaped);
     RUN_TEST(text_is_utf8_whatever_came_in);
     RUN_TEST(commas_stand_between_values_only);
     return test_end();

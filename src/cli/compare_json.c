@@ -22,6 +22,28 @@ static void write_known(JsonWriter *json, const char *key, double value) {
         json_number(json, value);
 }
 
+static bool has_values(const Statistic *statistic) {
+    return statistic->count + statistic->not_finite > 0;
+}
+
+// A mean of values of which none is finite is not a number, but known not to be one.
+static void write_mean(JsonWriter *json, const char *key, const Statistic *statistic) {
+    json_key(json, key);
+    if (has_values(statistic))
+        json_number(json, statistic->mean);
+    else
+        json_null(json);
+}
+
+static void write_delta(JsonWriter *json, const char *key, const Contrast *contrast,
+                        const Statistic *a, const Statistic *b) {
+    json_key(json, key);
+    if (has_values(a) && has_values(b))
+        json_number(json, contrast->delta);
+    else
+        json_null(json);
+}
+
 static const char *likeness_name(Likeness likeness) {
     static const char *const names[] = {
         [LIKENESS_UNKNOWN] = NULL, [LIKENESS_SAME] = "same", [LIKENESS_DIFFERENT] = "different"};
@@ -30,12 +52,12 @@ static const char *likeness_name(Likeness likeness) {
 
 static void write_statistic(JsonWriter *json, const char *key, const Statistic *statistic) {
     json_key(json, key);
-    if (statistic->count + statistic->not_finite == 0) {
+    if (!has_values(statistic)) {
         json_null(json);
         return;
     }
     json_begin_object(json);
-    write_known(json, "mean", statistic->mean);
+    write_mean(json, "mean", statistic);
     write_known(json, "standard_deviation", statistic->deviation);
     write_known(json, "interval_95", statistic->interval);
     write_integer(json, "seeds", statistic->count);
@@ -68,17 +90,19 @@ static void write_divergence(JsonWriter *json, const CompareDivergence *divergen
 }
 
 // What a side is against the baseline.
-static void write_ratios(JsonWriter *json, const CompareSide *side) {
+static void write_ratios(JsonWriter *json, const CompareSide *side, const CompareSide *baseline) {
     write_known(json, "speedup", side->speedup);
     write_known(json, "wall_ratio", side->wall_ratio);
     write_known(json, "memory_ratio", side->memory_ratio);
     write_known(json, "energy_ratio", side->energy_ratio);
     write_known(json, "co2_ratio", side->co2_ratio);
-    write_known(json, "loss_delta", side->loss_contrast.delta);
+    write_delta(json, "loss_delta", &side->loss_contrast, &baseline->loss, &side->loss);
     json_key(json, "metric_deltas");
     json_begin_object(json);
-    for (int i = 0; i < side->metric_count; i++)
-        write_known(json, side->metrics[i].name, side->metrics[i].contrast.delta);
+    for (int i = 0; i < side->metric_count; i++) {
+        const CompareMetric *metric = &side->metrics[i];
+        write_delta(json, metric->name, &metric->contrast, &metric->baseline, &metric->value);
+    }
     json_end_object(json);
     write_divergence(json, &side->divergence);
 }
@@ -97,7 +121,7 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
     write_integer(json, "seed", run->seed);
     write_integer(json, "steps", run->step);
     write_integer(json, "skipped", run->skipped);
-    write_known(json, "loss", side->loss.mean);
+    write_mean(json, "loss", &side->loss);
     json_key(json, "metrics");
     json_begin_object(json);
     for (int i = 0; i < run->metric_count; i++) {
@@ -105,14 +129,14 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
         json_number(json, run->metrics[i].value);
     }
     json_end_object(json);
-    write_known(json, "steps_per_s", side->steps_per_s.mean);
-    write_known(json, "samples_per_s", side->samples_per_s.mean);
-    write_known(json, "wall_s", side->wall_s.mean);
-    write_known(json, "memory_peak", side->memory.mean);
-    write_known(json, "energy_j", side->energy_j.mean);
-    write_known(json, "co2_g", side->co2_g.mean);
+    write_mean(json, "steps_per_s", &side->steps_per_s);
+    write_mean(json, "samples_per_s", &side->samples_per_s);
+    write_mean(json, "wall_s", &side->wall_s);
+    write_mean(json, "memory_peak", &side->memory);
+    write_mean(json, "energy_j", &side->energy_j);
+    write_mean(json, "co2_g", &side->co2_g);
     if (index > 0)
-        write_ratios(json, side);
+        write_ratios(json, side, &comparison->sides[0]);
     json_end_object(json);
 }
 
@@ -143,7 +167,7 @@ static void write_group(JsonWriter *json, const Comparison *comparison, int inde
         write_statistic(json, side->metrics[i].name, &side->metrics[i].value);
     json_end_object(json);
     if (index > 0) {
-        write_ratios(json, side);
+        write_ratios(json, side, &comparison->groups[0]);
         write_known(json, "loss_delta_95", side->loss_contrast.interval);
         write_text(json, "loss_is", likeness_name(side->loss_contrast.likeness));
         json_key(json, "metrics_are");

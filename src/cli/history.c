@@ -8,32 +8,29 @@
 #include <time.h>
 #include <unistd.h>
 
-bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
+// True with *store NULL where there is no file, which is not made.
+static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *error) {
     char path[STORE_PATH_SIZE];
     *store = NULL;
     if (!store_path(cli->database, path, error))
         return false;
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return true;
-    *store = store_open(path, STORE_READ, error);
+    *store = store_open(path, mode, error);
     return *store != NULL;
 }
 
+bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
+    return open_existing(cli, STORE_READ, store, error);
+}
+
 Store *history_open(const Cli *cli, StoreMode mode, Error *error) {
-    char path[STORE_PATH_SIZE];
     Store *store;
-    if (!history_open_to_read(cli, &store, error))
-        return NULL;
-    if (!store) {
+    if (open_existing(cli, mode, &store, error) && !store)
         error_fail(
             error, ERROR_USAGE,
             "the history is empty: nothing was recorded yet; `mpbench run simple` begins one");
-        return NULL;
-    }
-    if (mode == STORE_READ)
-        return store;
-    store_close(store);
-    return store_path(cli->database, path, error) ? store_open(path, mode, error) : NULL;
+    return store;
 }
 
 bool history_read_run(Store *store, const char *text, RunRecord *record, Error *error) {

@@ -6,22 +6,66 @@
 #include "cli/cli.h"
 #include "cli/history.h"
 #include "store/commands.h"
+#include "store/worker.h"
 
-static const double patience = 10;
+static const double patience = 10, look_interval = 0.5;
+
+typedef struct Answering { // who is to answer
+    Store *store;
+    int64_t run;
+    const char *name; // as it was typed
+} Answering;
+
+static bool is_answered(const RunCommand *order) {
+    return order->state == COMMAND_DONE || order->state == COMMAND_REFUSED;
+}
+
+// Whether anybody is there who could still answer. A worker that ends answers first.
+static bool look_after(const Answering *answering, RunCommand *order, WorkerLife *life, pid_t *pid,
+                       Error *error) {
+    if (!store_worker_life(answering->store, answering->run, life, pid, error))
+        return false;
+    if (*life == WORKER_LIVE || *life == WORKER_STALE)
+        return true;
+    if (!store_read_command(answering->store, order->id, order, error))
+        return false;
+    return is_answered(order) ||
+           error_fail(error, ERROR_FAILED,
+                      "%.60s: its process is gone, and the order is not done; `mpbench resume "
+                      "%.60s` goes on with the run",
+                      answering->name, answering->name);
+}
+
+static bool give_up(const Answering *answering, WorkerLife life, pid_t pid, Error *error) {
+    if (life == WORKER_STALE)
+        return error_fail(error, ERROR_BUSY,
+                          "%.60s: no answer within %g s: its process %lld is there but silent, "
+                          "stopped or starved; the order is kept and done when it goes on",
+                          answering->name, patience, (long long)pid);
+    return error_fail(error, ERROR_BUSY,
+                      "%.60s: no answer within %g s: the step that it is in takes long; the order "
+                      "is kept and done at its end",
+                      answering->name, patience);
+}
 
 // Until the worker has answered; false with an error where it does not, or is gone meanwhile.
-static bool wait_for_answer(Store *store, RunCommand *order, const char *run, Error *error) {
-    double give_up = clock_seconds() + patience;
+static bool wait_for_answer(const Answering *answering, RunCommand *order, Error *error) {
+    double began = clock_seconds(), next_look = began + look_interval;
+    WorkerLife life = WORKER_LIVE;
+    pid_t pid = 0;
     for (;;) {
-        if (!store_read_command(store, order->id, order, error))
+        if (!store_read_command(answering->store, order->id, order, error))
             return false;
-        if (order->state == COMMAND_DONE || order->state == COMMAND_REFUSED)
+        if (is_answered(order))
             return true;
-        if (clock_seconds() >= give_up)
-            return error_fail(error, ERROR_BUSY,
-                              "%.60s: no answer within %g s: the step that it is in takes long; "
-                              "the order is kept and done at its end",
-                              run, patience);
+        double now = clock_seconds();
+        if (now >= next_look) {
+            if (!look_after(answering, order, &life, &pid, error))
+                return false;
+            next_look = now + look_interval;
+        }
+        if (now >= began + patience)
+            return give_up(answering, life, pid, error);
         const struct timespec moment = {.tv_nsec = 20000000};
         nanosleep(&moment, NULL);
     }
@@ -30,11 +74,12 @@ static bool wait_for_answer(Store *store, RunCommand *order, const char *run, Er
 bool command_ctl(Cli *cli, Error *error) {
     const char *argument = cli->operand_count > 2 ? cli->operands[2] : "";
     RunCommand order = {0};
-    int64_t run;
     Store *store = history_open(cli, STORE_WRITE, error);
-    bool done = store && store_find_run(store, cli->operands[0], &run, error) &&
-                store_send_command(store, run, cli->operands[1], argument, &order.id, error) &&
-                wait_for_answer(store, &order, cli->operands[0], error);
+    Answering answering = {.store = store, .name = cli->operands[0]};
+    bool done =
+        store && store_find_run(store, cli->operands[0], &answering.run, error) &&
+        store_send_command(store, answering.run, cli->operands[1], argument, &order.id, error) &&
+        wait_for_answer(&answering, &order, error);
     if (done && order.state == COMMAND_REFUSED)
         done = error_fail(error, ERROR_FAILED, "refused: %s", order.answer);
     if (done) {

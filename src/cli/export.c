@@ -1,11 +1,14 @@
 // `mpbench export`: a run's series as CSV, all of its rows as JSON lines, or its weights.
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/sanitize.h"
 #include "cli/checkpoint_files.h"
 #include "cli/cli.h"
 #include "cli/history.h"
@@ -22,6 +25,7 @@ typedef struct Export {
     SeriesInfo *series;
     int series_count;
     int64_t last_step;
+    bool is_seen; // it goes to a terminal
 } Export;
 
 static bool list_series(Export *export, Error *error) {
@@ -34,9 +38,24 @@ static bool list_series(Export *export, Error *error) {
     return true;
 }
 
+// A bucket touches several windows: it belongs to the one in which it begins.
+static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
+    int first = 0;
+    while (first < count && points[first].step < from)
+        first++;
+    return first;
+}
+
 // ---- CSV ----------------------------------------------------------------------------------------
 
-static void write_cell(FILE *out, const char *text) {
+// A script's name for a series: as it is in a file, harmless on a terminal.
+static void write_cell(const Export *export, const char *text) {
+    FILE *out = export->out;
+    char clean[RECORD_NAME_SIZE * 8];
+    if (export->is_seen) {
+        sanitize_line(clean, sizeof clean, text, strlen(text));
+        text = clean;
+    }
     if (!strpbrk(text, ",\"\r\n")) {
         fputs(text, out);
         return;
@@ -91,7 +110,7 @@ static bool write_csv(Export *export, Error *error) {
     fputs("step", export->out);
     for (int i = 0; i < export->series_count; i++) {
         fputc(',', export->out);
-        write_cell(export->out, export->series[i].name);
+        write_cell(export, export->series[i].name);
     }
     fputc('\n', export->out);
     bool done = true;
@@ -101,6 +120,7 @@ static bool write_csv(Export *export, Error *error) {
             done = store_read_series(export->store, export->run.id, export->series[i].name, from,
                                      from + CHUNK_STEPS - 1, 0, &columns[i].points,
                                      &columns[i].count, error);
+            columns[i].at = first_in_window(columns[i].points, columns[i].count, from);
         }
         if (done)
             write_rows(export, columns);
@@ -170,7 +190,7 @@ static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *ser
         if (!store_read_series(export->store, export->run.id, series->name, from,
                                from + CHUNK_STEPS - 1, 0, &points, &count, error))
             return false;
-        for (int i = 0; i < count; i++)
+        for (int i = first_in_window(points, count, from); i < count; i++)
             write_point(json, series->name, &points[i]);
         free(points);
     }
@@ -227,7 +247,8 @@ static bool write_layer(Export *export, JsonWriter *json, int layer, Error *erro
                               &samples, &count, error))
             return false;
         for (int i = 0; i < count; i++)
-            write_sample(json, export->run.layers[layer].name, &samples[i]);
+            if (samples[i].step >= from) // a sample that began before was written then
+                write_sample(json, export->run.layers[layer].name, &samples[i]);
         free(samples);
     }
     return true;
@@ -327,19 +348,44 @@ static const struct {
 } formats[] = {
     {"csv", write_csv, false}, {"jsonl", write_lines, false}, {"safetensors", write_weights, true}};
 
+// Weights are private, as the checkpoint was.
+static FILE *make_part(const char *part, bool is_private, Error *error) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int descriptor = open(part, flags, is_private ? 0600 : 0666);
+    if (descriptor < 0 && errno == EEXIST) {
+        error_fail(error, ERROR_FAILED,
+                   "--output: %.300s is there already: another export writes it, or one was "
+                   "killed; remove it if none does",
+                   part);
+        return NULL;
+    }
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    if (!file)
+        error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+    if (!file && descriptor >= 0) {
+        close(descriptor);
+        unlink(part);
+    }
+    return file;
+}
+
 static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *, Error *),
-                          Error *error) {
+                          bool is_private, Error *error) {
     // Beside the file, and renamed when whole: a failure leaves what was there.
     char part[STORE_PATH_SIZE];
     int length = snprintf(part, sizeof part, "%s.part", cli->output);
     if (length < 0 || length >= (int)sizeof part)
         return error_fail(error, ERROR_USAGE, "--output %.60s: too long a path", cli->output);
-    export->out = fopen(part, "wb");
+    export->out = make_part(part, is_private, error);
     if (!export->out)
-        return error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+        return false;
     bool done = write(export, error);
     if (fflush(export->out) != 0 && done)
         done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+    if (ferror(export->out) && done) // a write before the last one
+        done =
+            error_fail(error, ERROR_FAILED,
+                       "--output %.300s: not all of it could be written; is the disk full?", part);
     if (fclose(export->out) != 0 && done)
         done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
     if (done && rename(part, cli->output) != 0)
@@ -358,12 +404,13 @@ bool command_export(Cli *cli, Error *error) {
     if (formats[chosen].is_binary && !cli->output && isatty(STDOUT_FILENO))
         return error_fail(error, ERROR_USAGE, "export: %s is not for a terminal; add -o FILE",
                           wanted);
+    export.is_seen = !cli->output && isatty(STDOUT_FILENO);
     export.store = history_open(cli, STORE_READ, error);
     bool done = export.store &&
                 history_read_run(export.store, cli->operands[0], &export.run, error) &&
                 list_series(&export, error);
     if (done && cli->output)
-        done = write_to_file(cli, &export, formats[chosen].write, error);
+        done = write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_binary, error);
     else if (done)
         done = formats[chosen].write(&export, error);
     free(export.series);

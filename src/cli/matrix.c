@@ -16,18 +16,30 @@
 #include "cli/history.h"
 #include "cli/matrix.h"
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+// Each signal is passed on by the loop, which it wakes: the first asks the runs to stop, the second
+// ends them at once. A handler has no other way to say so than a variable of the program.
+static volatile sig_atomic_t signal_count;
+
 static void on_signal(int number) {
-    if (run_stop_requested())
-        _exit(128 + number); // the runs were told before
+    if (signal_count == 2)
+        _exit(128 + number);
+    signal_count = signal_count + 1;
     run_request_stop(number);
 }
 
-static void catch_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
+static void set_signals(void (*handler)(int), void (*pipe_handler)(int)) {
+    struct sigaction action = {.sa_handler = handler};
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&action.sa_mask, signals[i]);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &action, NULL);
+    // Whoever read our output may go: that ends no training.
+    action.sa_handler = pipe_handler;
+    sigaction(SIGPIPE, &action, NULL);
 }
 
 // ---- one run ------------------------------------------------------------------------------------
@@ -35,10 +47,26 @@ static void catch_signals(void) {
 // The child gets a group of its own, so that ^C on the terminal reaches it once: from us.
 static bool start(MatrixCell *cell, char **arguments, Error *error) {
     fflush(NULL);
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&ours, signals[i]);
+    // A signal waits until the child is among those it is passed on to, and never meets our handler
+    // in the child: there it would be lost.
+    sigprocmask(SIG_BLOCK, &ours, &before);
     pid_t child = fork();
+    if (child > 0) {
+        cell->process = child;
+        cell->state = CELL_RUNNING;
+        cell->began = clock_seconds();
+    }
+    int code = errno;
+    if (child == 0)
+        set_signals(SIG_DFL, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s",
-                          strerror(errno));
+                          strerror(code));
     if (child == 0) {
         setpgid(0, 0);
         // Only the comparison is a result.
@@ -47,9 +75,6 @@ static bool start(MatrixCell *cell, char **arguments, Error *error) {
         execv("/proc/self/exe", arguments);
         _exit(127);
     }
-    cell->process = child;
-    cell->state = CELL_RUNNING;
-    cell->began = clock_seconds();
     return true;
 }
 
@@ -106,15 +131,17 @@ static bool start_next(const Cli *cli, Matrix *matrix, Error *error) {
 // Runs all that is missing, so many at once.
 static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
     const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
-    bool done = true, is_told = false;
+    bool done = true, is_told = false; // of a failure
+    int passed_on = 0;
     for (;;) {
         int running = matrix_count(matrix, CELL_RUNNING);
-        int number = run_stop_requested();
+        int number = run_stop_requested(), count = signal_count;
         bool is_ending = number || !done;
-        if (is_ending && !is_told) {
-            pass_on(matrix, number ? number : SIGTERM);
-            is_told = true;
-        }
+        for (; passed_on < count; passed_on++)
+            pass_on(matrix, number);
+        if (!done && !is_told && count == 0)
+            pass_on(matrix, SIGTERM);
+        is_told = is_told || !done;
         if (running == 0 && (is_ending || matrix_count(matrix, CELL_MISSING) == 0))
             return done;
         if (!is_ending && running < matrix->workers && matrix_count(matrix, CELL_MISSING) > 0) {
@@ -175,7 +202,7 @@ bool command_matrix(Cli *cli, Error *error) {
     Matrix *matrix = matrix_new(cli, error);
     if (!matrix)
         return false;
-    catch_signals();
+    set_signals(on_signal, SIG_IGN);
     bool done = look(cli, matrix, error);
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)

@@ -29,6 +29,9 @@ static void catch_signals(void) {
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         sigaction(numbers[i], &action, NULL);
+    // Whoever read our output may go: that ends no training.
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
 }
 
 // ---- what came of it ----------------------------------------------------------------------------

@@ -170,6 +170,8 @@ static int replay_step(lua_State *L, Session *session) {
                                     : "resume: the script does no work between two steps where the "
                                       "checkpoint was taken: it has changed");
     run->step++;
+    if (run->observer.replay)
+        run->observer.replay(run->observer.context, run, target);
     if (run_is_to_stop(run))
         lua_vm_interrupt(session->vm, "the run is to end here");
     else if (run->step == target && !at_end)

@@ -1,35 +1,132 @@
 #include "cli/progress.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/sanitize.h"
 #include "cli/text.h"
 
+#define CLEAR_LINE "\r\x1b[K"
+
 static const double live_interval = 0.1, line_interval = 5;
+
+// ---- output that nobody waits for ---------------------------------------------------------------
+
+// The same terminal or pipe, opened once more: that it must not wait holds for this opening alone,
+// not for the shell's. -1 where there is nothing to wait for, or it may not be opened.
+static int open_without_waiting(void) {
+    struct stat about;
+    if (fstat(STDERR_FILENO, &about) != 0 || (!S_ISFIFO(about.st_mode) && !isatty(STDERR_FILENO)))
+        return -1;
+    return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool progress_takes_output(void) {
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+}
+
+// Writes what goes through now; returns how much. What cannot be written at all is gone.
+static size_t write_some(const ProgressView *progress, const char *text, size_t length) {
+    if (progress->out < 0) {
+        fwrite(text, 1, length, stderr);
+        fflush(stderr);
+        return length;
+    }
+    ssize_t written = write(progress->out, text, length);
+    if (written < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : length;
+    return (size_t)written;
+}
+
+// The end of a line of which the beginning is out. True: nothing is left of it.
+static bool write_rest(ProgressView *progress) {
+    size_t written =
+        progress->rest ? write_some(progress, progress->rest, progress->rest_length) : 0;
+    progress->rest_length -= written;
+    if (progress->rest_length > 0) {
+        memmove(progress->rest, progress->rest + written, progress->rest_length);
+        return false;
+    }
+    free(progress->rest);
+    progress->rest = NULL;
+    return true;
+}
+
+// All of the text, now or when it can be taken; false: none of it.
+static bool write_now(ProgressView *progress, const char *text, size_t length) {
+    if (!progress_takes_output() || !write_rest(progress))
+        return false;
+    size_t written = write_some(progress, text, length);
+    if (written == length || written == 0)
+        return written == length;
+    progress->rest = malloc(length - written);
+    if (progress->rest) {
+        memcpy(progress->rest, text + written, length - written);
+        progress->rest_length = length - written;
+    }
+    return true;
+}
+
+// Once there is room again, that there was none.
+static bool tell_left_out(ProgressView *progress) {
+    char text[96];
+    if (progress->left_out == 0)
+        return true;
+    int length = snprintf(text, sizeof text, "%s%lld line%s left out: the output took no more\n",
+                          progress->has_line ? CLEAR_LINE : "", progress->left_out,
+                          progress->left_out == 1 ? "" : "s");
+    if (!write_now(progress, text, (size_t)length))
+        return false;
+    progress->has_line = false;
+    progress->left_out = 0;
+    return true;
+}
+
+// Whole lines above the live one.
+static void write_lines(ProgressView *progress, const char *text, size_t length) {
+    char *lines = malloc(length + sizeof CLEAR_LINE);
+    bool done = lines && tell_left_out(progress);
+    if (done) {
+        size_t clear = progress->has_line ? sizeof CLEAR_LINE - 1 : 0;
+        memcpy(lines, CLEAR_LINE, clear);
+        memcpy(lines + clear, text, length);
+        done = write_now(progress, lines, clear + length);
+    }
+    if (done)
+        progress->has_line = false;
+    else
+        progress->left_out++;
+    free(lines);
+}
 
 void progress_begin(ProgressView *progress, ColorChoice color, bool quiet) {
     *progress = (ProgressView){.terminal = terminal_of(stderr, color), .quiet = quiet};
     const char *kind = getenv("TERM");
     if (!kind || strcmp(kind, "dumb") == 0) // cannot go back to the start of a line reliably
         progress->terminal.is_terminal = false;
+    progress->out = open_without_waiting();
     progress->next_draw =
         clock_seconds() + (progress->terminal.is_terminal ? live_interval : line_interval);
 }
 
-static void clear_line(ProgressView *progress) {
-    if (progress->has_line)
-        fputs("\r\x1b[K", stderr);
-    progress->has_line = false;
-}
-
 void progress_end(ProgressView *progress) {
-    clear_line(progress);
-    fflush(stderr);
+    (void)tell_left_out(progress);
+    if (progress->has_line)
+        (void)write_now(progress, CLEAR_LINE, sizeof CLEAR_LINE - 1);
+    progress->has_line = false;
+    free(progress->rest);
+    progress->rest = NULL;
+    if (progress->out >= 0)
+        close(progress->out);
+    progress->out = -1;
 }
 
 // ---- the line -----------------------------------------------------------------------------------
@@ -113,74 +210,102 @@ static void compose(Line *line, const Run *run, bool live) {
                  text_duration(number, (double)(run->total_steps - run->step) / rate));
 }
 
-// Whether a write would go through now: training waits for no terminal.
-static bool takes_output(void) {
-    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT);
+static void compose_replay(Line *line, const Run *run, int64_t target) {
+    char number[TEXT_SIZE];
+    snprintf(add_segment(line, 0), sizeof line->segments[0].text, "replaying to step %s",
+             text_count(number, target));
+    snprintf(add_segment(line, 1), sizeof line->segments[0].text, "at step %s",
+             text_count(number, run->step));
 }
 
-static void draw(ProgressView *progress, const Run *run) {
-    if (!takes_output())
-        return;
+static void draw(ProgressView *progress, Line *line) {
+    char *text = NULL;
+    size_t length = 0;
     bool live = progress->terminal.is_terminal;
-    Line line = {.count = 0};
-    compose(&line, run, live);
+    if (!tell_left_out(progress))
+        return;
     if (live) {
         int width = terminal_width(&progress->terminal);
         size_t room = width > 1 ? (size_t)width - 1 : 79;
-        while (line.count > 1 && line_length(&line) > room)
-            drop_last_rank(&line);
-        if (line_length(&line) > room)
+        while (line->count > 1 && line_length(line) > room)
+            drop_last_rank(line);
+        if (line_length(line) > room)
             return;
-        fputs("\r", stderr);
     }
-    for (int i = 0; i < line.count; i++) {
-        fputs(i > 0 ? "  " : "", stderr);
-        cli_print_outside(stderr, line.segments[i].text); // a series has the script's name
+    FILE *stream = open_memstream(&text, &length);
+    if (!stream)
+        return; // a line less
+    fputs(live ? "\r" : "", stream);
+    for (int i = 0; i < line->count; i++) {
+        fputs(i > 0 ? "  " : "", stream);
+        cli_print_outside(stream, line->segments[i].text); // a series has the script's name
     }
-    fputs(live ? "\x1b[K" : "\n", stderr);
-    fflush(stderr);
-    progress->has_line = live;
+    fputs(live ? "\x1b[K" : "\n", stream);
+    if (fclose(stream) == 0 && write_now(progress, text, length))
+        progress->has_line = live;
+    free(text);
 }
 
 // ---- told by the run ----------------------------------------------------------------------------
 
-static void on_step(void *context, const Run *run) {
-    ProgressView *progress = context;
+static bool is_due(ProgressView *progress) {
     double now = clock_seconds();
     if (now < progress->next_draw)
-        return;
+        return false;
     progress->next_draw = now + (progress->terminal.is_terminal ? live_interval : line_interval);
-    draw(progress, run);
+    return true;
+}
+
+static void on_step(void *context, const Run *run) {
+    ProgressView *progress = context;
+    if (!is_due(progress))
+        return;
+    Line line = {.count = 0};
+    compose(&line, run, progress->terminal.is_terminal);
+    draw(progress, &line);
+}
+
+static void on_replay(void *context, const Run *run, int64_t target) {
+    ProgressView *progress = context;
+    if (!is_due(progress))
+        return;
+    Line line = {.count = 0};
+    compose_replay(&line, run, target);
+    draw(progress, &line);
 }
 
 void progress_print(void *context, const char *text, size_t length) {
     ProgressView *progress = context;
-    size_t size = sanitize_text(NULL, 0, text, length) + 1;
+    size_t size = sanitize_text(NULL, 0, text, length) + 2;
     char *clean = malloc(size);
     if (!clean)
         return; // a line less
-    sanitize_text(clean, size, text, length);
-    clear_line(progress);
-    fputs(clean, stderr);
-    if (size < 2 || clean[size - 2] != '\n')
-        fputc('\n', stderr);
-    fflush(stderr);
+    size_t used = sanitize_text(clean, size, text, length);
+    if (used == 0 || clean[used - 1] != '\n')
+        clean[used++] = '\n';
+    write_lines(progress, clean, used);
     free(clean);
 }
 
 static void on_event(void *context, const Run *run, const char *text) {
     (void)run;
     ProgressView *progress = context;
-    clear_line(progress);
-    fprintf(stderr, "%s", terminal_style(&progress->terminal, STYLE_DIM));
-    cli_print_outside(stderr, text);
-    fprintf(stderr, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
-    fflush(stderr);
+    char *line = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&line, &length);
+    if (!stream)
+        return; // the history has it
+    fputs(terminal_style(&progress->terminal, STYLE_DIM), stream);
+    cli_print_outside(stream, text);
+    fprintf(stream, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
+    if (fclose(stream) == 0)
+        write_lines(progress, line, length);
+    free(line);
 }
 
 RunObserver progress_observer(ProgressView *progress) {
     if (progress->quiet)
         return (RunObserver){.context = NULL};
-    return (RunObserver){.context = progress, .step = on_step, .event = on_event};
+    return (RunObserver){
+        .context = progress, .step = on_step, .event = on_event, .replay = on_replay};
 }

@@ -1,5 +1,6 @@
 // Trains one experiment in the foreground and says what came of it: `mpbench run`, and what resume
 // and fork share with it.
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +20,10 @@ static void on_signal(int number) {
     if (run_stop_requested())
         _exit(STATUS_OF_SIGNALS + number);
     run_request_stop(number);
-    ssize_t written = write(STDERR_FILENO, note, sizeof note - 1);
+    int before = errno;
+    ssize_t written = progress_takes_output() ? write(STDERR_FILENO, note, sizeof note - 1) : 0;
     (void)written; // there is nobody else to tell
+    errno = before;
 }
 
 static void catch_signals(void) {

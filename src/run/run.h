@@ -68,6 +68,7 @@ typedef struct RunObserver { // NULL functions are not called
     void *context;
     void (*step)(void *context, const Run *run);                    // a step has ended
     void (*event)(void *context, const Run *run, const char *text); // one line, not sanitised
+    void (*replay)(void *context, const Run *run, int64_t target);  // of a resume: a step, untold
 } RunObserver;
 
 // Keeps a checkpoint at a step boundary, on the run's thread; `answer` gets a line about it. NULL
@@ -102,7 +103,7 @@ struct Run {
     int64_t total_steps;     // what the whole run will take, for the remaining time; 0: unknown
     int64_t epoch, epochs;   // 0: does not count epochs
     uint64_t samples;        // 0: unknown
-    double started, ended;   // clock_seconds
+    double started, ended;   // clock_seconds; what passed before a resume lies behind `started`
     double training_seconds; // in steps, evaluation left out
     double scale_last, scale_min, scale_max;
     int skips_in_a_row;

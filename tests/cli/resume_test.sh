@@ -98,6 +98,13 @@ expect_status 0
 [ "$(says 5 applied)" = "$(says 1 applied)" ] || fail "applied $(says 5 applied)"
 end
 
+begin "a long replay says where it is"
+if command -v script >/dev/null 2>&1; then
+    TERM=xterm script -qec "'$mpbench' fork 5 --at 300" /dev/null </dev/null >"$folder/out" 2>&1
+    grep -q 'replaying to step 300  at step [0-9]' "$folder/out" || fail "$(head -c 300 "$folder/out")"
+fi
+end
+
 begin "one flipped bit is seen, and the checkpoint before it offered"
 file=$folder/checkpoints/1/step-400.safetensors
 size=$(wc -c <"$file")

@@ -264,6 +264,38 @@ static bool write_out(SafeWriter *writer, const void *bytes, size_t size, Error 
     return true;
 }
 
+static int compare_texts(const void *a, const void *b) {
+    const char *const *x = a, *const *y = b;
+    return strcmp(*x, *y);
+}
+
+// No text may come twice: no reader would take the file.
+static bool check_unique(const SafeWriter *writer, const char **texts, int count, const char *what,
+                         Error *error) {
+    qsort(texts, (size_t)count, sizeof *texts, compare_texts);
+    for (int i = 1; i < count; i++)
+        if (strcmp(texts[i - 1], texts[i]) == 0)
+            return error_fail(error, ERROR_FAILED, FILE_PATH ": two %s are called \"%.200s\"",
+                              writer->path, what, texts[i]);
+    return true;
+}
+
+static bool check_names(const SafeWriter *writer, Error *error) {
+    int most = writer->count > writer->note_count ? writer->count : writer->note_count;
+    const char **texts = malloc(((size_t)most + 1) * sizeof *texts);
+    if (!texts)
+        return no_room(writer, error);
+    for (int i = 0; i < writer->note_count; i++)
+        texts[i] = writer->notes[2 * i];
+    bool done = check_unique(writer, texts, writer->note_count, "notes", error);
+    for (int i = 0; i < writer->count; i++)
+        texts[i] = writer->entries[i].name;
+    texts[writer->count] = "__metadata__"; // is taken
+    done = done && check_unique(writer, texts, writer->count + 1, "tensors", error);
+    free(texts);
+    return done;
+}
+
 static void write_members(const SafeWriter *writer, FILE *stream) {
     JsonWriter json = {.stream = stream};
     json_begin_object(&json);
@@ -332,6 +364,8 @@ done:
 static bool begin_file(SafeWriter *writer, Error *error) {
     if (writer->descriptor >= 0)
         return true;
+    if (!check_names(writer, error))
+        return false;
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
     writer->descriptor = open(writer->part, flags, 0600);
     if (writer->descriptor < 0)

@@ -86,7 +86,8 @@ bool safe_hash(SafeFile *file, char hex[HASH_HEX_SIZE], Error *error) MUST_CHECK
 
 typedef struct SafeWriter SafeWriter;
 
-// Tensors and notes are declared first, then the bytes come in the same order.
+// Tensors and notes are declared first, each under a name of its own, then the bytes come in the
+// same order. Names that are alike are refused before anything is written.
 SafeWriter *safe_writer_new(const char *path, Error *error);
 bool safe_declare(SafeWriter *writer, const char *name, SafeType type, int ndim,
                   const int64_t *shape, Error *error) MUST_CHECK;

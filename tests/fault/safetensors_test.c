@@ -312,6 +312,29 @@ static void a_full_disk_is_told_and_leaves_the_old_file(void) {
     CHECK(read_first(path) == 1);
 }
 
+static void names_that_are_alike_are_not_written(void) {
+    const int64_t shape[1] = {0};
+    const char *path = path_of("alike.safetensors");
+    char hex[HASH_HEX_SIZE];
+    uint64_t size;
+    Error error = {0};
+    SafeWriter *writer = safe_writer_new(path, &error);
+    CHECK(safe_note(writer, "a", "1", &error) && safe_note(writer, "b", "1", &error) &&
+          safe_note(writer, "a", "2", &error));
+    CHECK(!safe_finish(writer, hex, &size, &error));
+    CHECK_CONTAINS(error.text, "two notes are called \"a\"");
+    safe_writer_free(writer);
+    writer = safe_writer_new(path, &error);
+    CHECK(safe_declare(writer, "x", SAFE_F32, 1, shape, &error) &&
+          safe_declare(writer, "y", SAFE_F32, 1, shape, &error) &&
+          safe_declare(writer, "x", SAFE_F32, 1, shape, &error));
+    CHECK(!safe_finish(writer, hex, &size, &error));
+    CHECK_CONTAINS(error.text, "two tensors are called \"x\"");
+    safe_writer_free(writer);
+    CHECK(access(path, F_OK) != 0);
+    CHECK(access(path_of("alike.safetensors.tmp"), F_OK) != 0);
+}
+
 int main(void) {
     snprintf(folder, sizeof folder, "/tmp/mpbench-safe-XXXXXX");
     if (!mkdtemp(folder))
@@ -321,6 +344,7 @@ int main(void) {
     RUN_TEST(the_largest_number_of_tensors_is_read_and_one_more_refused);
     RUN_TEST(what_is_written_comes_back_with_its_checksum);
     RUN_TEST(python_reads_what_we_write_and_we_read_what_it_writes);
+    RUN_TEST(names_that_are_alike_are_not_written);
     RUN_TEST(a_writer_that_is_killed_leaves_the_old_file_or_the_new);
     RUN_TEST(a_full_disk_is_told_and_leaves_the_old_file);
     char command[128];

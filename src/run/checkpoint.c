@@ -2,6 +2,7 @@
 #include "run/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -9,10 +10,40 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "data/loader.h"
 #include "run/checkpoint_private.h"
 #include "run/run_private.h"
+
+static bool fail_with(const char *folder, int code, Error *error) {
+    return error_fail(error, code == ENOSPC ? ERROR_FULL : ERROR_FAILED,
+                      "checkpoint: cannot make the folder %.250s: %s", folder, strerror(code));
+}
+
+// That a folder is there lies in the folder above it.
+static bool sync_above(char *folder, Error *error) {
+    char *slash = strrchr(folder, '/');
+    const char *above = slash == folder ? "/" : slash ? folder : ".";
+    if (slash && slash != folder)
+        *slash = 0;
+    int opened = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash)
+        *slash = '/';
+    bool done = opened >= 0 && fsync(opened) == 0;
+    int code = errno;
+    if (opened >= 0)
+        close(opened);
+    return done || fail_with(folder, code, error);
+}
+
+// Private to the user.
+static bool make_folder(char *folder, Error *error) {
+    if (mkdir(folder, 0700) == 0)
+        return sync_above(folder, error);
+    return errno == EEXIST || fail_with(folder, errno, error);
+}
 
 bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, Error *error) {
     char part[1024];
@@ -25,10 +56,8 @@ bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, 
             continue;
         char kept = part[i];
         part[i] = 0;
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return error_fail(error, errno == ENOSPC ? ERROR_FULL : ERROR_FAILED,
-                              "checkpoint: cannot make the folder %.250s: %s", part,
-                              strerror(errno));
+        if (!make_folder(part, error))
+            return false;
         part[i] = kept;
     }
     snprintf(path, size, "%s/step-%" PRId64 ".safetensors", folder, step);

@@ -1,9 +1,8 @@
-// run/checkpoint_private.h: what the files of checkpoints share: the pieces that one is made of.
+// run/checkpoint_private.h: what the files of checkpoints share: the pieces that one is made of, an
+// open one, and the checks before it is put in place.
 #pragma once
 
-#include "data/safetensors.h"
-#include "run/inventory.h"
-#include "run/run.h"
+#include "run/checkpoint.h"
 
 typedef enum PieceRole {
     PIECE_WEIGHT, // of the model: missing or unlike, it is another model
@@ -50,3 +49,33 @@ Piece piece_of_tensor(char *name, PieceRole role, Tensor *tensor);
 
 // A scale rule in one line, to compare.
 void checkpoint_rule_text(const ScaleRule *rule, char *text, size_t size);
+
+// ---- an open one --------------------------------------------------------------------------------
+
+struct Checkpoint {
+    SafeFile *file;
+    RestoreOwn own;
+    bool exact; // all is to be as it was
+    int64_t step;
+    bool at_end;
+};
+
+// What the error says when the file will not do for resuming.
+#define WAY_OUT "resume with --weights-only to start the script afresh with its weights"
+
+// ---- checks (checkpoint_check.c) ----------------------------------------------------------------
+
+bool check_file_hash(SafeFile *file, const char *path, const char *hash, Error *error) MUST_CHECK;
+// That it has what resuming takes; fills step and at_end.
+bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) MUST_CHECK;
+bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
+bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
+// That the replay has come to the same place in every stream.
+bool check_positions(const Checkpoint *checkpoint, const Run *run, const Inventory *inventory,
+                     const CheckpointExtra *extra, Error *error) MUST_CHECK;
+// The entry of a named tensor: as checkpoints call it, or by its bare name as others do.
+const SafeEntry *check_entry_of(const SafeHeader *header, const NamedTensor *named,
+                                const char *name);
+// Of the named tensors from `first` on.
+bool check_weights(const SafeHeader *header, const Inventory *inventory, int first,
+                   Error *error) MUST_CHECK;

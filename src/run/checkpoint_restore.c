@@ -10,17 +10,6 @@
 #include "run/checkpoint_private.h"
 #include "run/run_private.h"
 
-struct Checkpoint {
-    SafeFile *file;
-    RestoreOwn own;
-    bool exact; // all is to be as it was
-    int64_t step;
-    bool at_end;
-};
-
-// What the error says when the file will not do for resuming.
-#define WAY_OUT "resume with --weights-only to start the script afresh with its weights"
-
 // ---- opening ------------------------------------------------------------------------------------
 
 const char *checkpoint_note(const Checkpoint *checkpoint, const char *key) {
@@ -35,49 +24,6 @@ bool checkpoint_is_at_end(const Checkpoint *checkpoint) {
     return checkpoint->at_end;
 }
 
-static bool check_hash(SafeFile *file, const char *path, const char *hash, Error *error) {
-    char found[HASH_HEX_SIZE];
-    if (!hash)
-        return true;
-    if (!safe_hash(file, found, error))
-        return false;
-    return strcmp(found, hash) == 0 ||
-           error_fail(error, ERROR_FAILED,
-                      "%.250s: its checksum is not the one that it was written with: the file is "
-                      "damaged; go on from an earlier checkpoint",
-                      path);
-}
-
-static bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) {
-    const SafeHeader *header = safe_header(checkpoint->file);
-    static const char *const needed[] = {"step", "random", "lua_random", "seed"};
-    const char *format = safe_header_note(header, "mpbench");
-    if (!format)
-        return error_fail(error, ERROR_FAILED,
-                          "%.250s: weights, but no checkpoint of mpbench: nothing to resume; "
-                          "`mpbench run EXPERIMENT --weights FILE` starts with them",
-                          path);
-    if (atoi(format) > CHECKPOINT_FORMAT)
-        return error_fail(error, ERROR_FAILED,
-                          "%.250s: written by a newer mpbench (format %.8s, this one knows %d)",
-                          path, format, CHECKPOINT_FORMAT);
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (!safe_header_note(header, needed[i]))
-            return error_fail(error, ERROR_FAILED, "%.250s: its %s state is missing; " WAY_OUT,
-                              path, i == 0 ? "step" : "random");
-    const char *journal = safe_header_note(header, "journal");
-    if (!safe_header_find(header, "journal") || !journal || strcmp(journal, "whole") != 0)
-        return error_fail(error, ERROR_FAILED,
-                          "%.250s: the script had read more than %d MiB of the device, and what it "
-                          "read is not in the checkpoint; " WAY_OUT,
-                          path, JOURNAL_LARGEST >> 20);
-    checkpoint->step = strtoll(safe_header_note(header, "step"), NULL, 10);
-    const char *at_end = safe_header_note(header, "at_end");
-    checkpoint->at_end = at_end && at_end[0] == '1';
-    return checkpoint->step > 0 ||
-           error_fail(error, ERROR_FAILED, "%.250s: its step is not a positive number", path);
-}
-
 Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn *own,
                             Error *error) {
     Checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
@@ -89,7 +35,7 @@ Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn
     if (own)
         checkpoint->own = *own;
     checkpoint->file = safe_open(path, error);
-    if (checkpoint->file && check_hash(checkpoint->file, path, hash, error) &&
+    if (checkpoint->file && check_file_hash(checkpoint->file, path, hash, error) &&
         check_contents(checkpoint, path, error))
         return checkpoint;
     checkpoint_close(checkpoint);
@@ -115,132 +61,7 @@ bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *er
     return done;
 }
 
-// ---- differences --------------------------------------------------------------------------------
-
-typedef struct Differences {
-    char text[ERROR_TEXT_SIZE / 2];
-    size_t used;
-    int count, told;
-} Differences;
-
-static void differ(Differences *differences, const char *kind, const char *name) {
-    enum { TOLD = 4 };
-    differences->count++;
-    if (differences->told == TOLD)
-        return;
-    size_t left = sizeof differences->text - differences->used;
-    int length = snprintf(differences->text + differences->used, left, "%s%s %.60s",
-                          differences->told ? ", " : "", kind, name);
-    if ((size_t)length >= left) {
-        differences->text[differences->used] = 0;
-        return;
-    }
-    differences->used += (size_t)length;
-    differences->told++;
-}
-
-static void differ_in_shape(Differences *differences, const Piece *piece, const SafeEntry *entry) {
-    char kind[256], here[80], there[80];
-    View ours = {.ndim = piece->ndim}, theirs = {.ndim = entry->ndim};
-    theirs.ndim = theirs.ndim < VIEW_MAX_DIMS ? theirs.ndim : VIEW_MAX_DIMS;
-    memcpy(ours.shape, piece->shape, sizeof ours.shape);
-    memcpy(theirs.shape, entry->shape, (size_t)theirs.ndim * sizeof(int64_t));
-    shape_describe(&ours, here, sizeof here);
-    shape_describe(&theirs, there, sizeof there);
-    snprintf(kind, sizeof kind, "%s %s in the file and %s %s in the model:", there,
-             safe_type_name(entry->type), here, safe_type_name(piece->type));
-    differ(differences, kind, piece->name);
-}
-
-static bool refuse_differences(const Differences *differences, Error *error) {
-    if (differences->count == 0)
-        return true;
-    return error_fail(error, ERROR_FAILED,
-                      "the checkpoint is of another model, nothing was loaded: %d difference%s: "
-                      "%s%s",
-                      differences->count, differences->count == 1 ? "" : "s", differences->text,
-                      differences->told < differences->count ? ", .." : "");
-}
-
-static bool has_piece(const PieceList *list, const char *name) {
-    for (int i = 0; i < list->count; i++)
-        if (strcmp(list->pieces[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-static bool is_of_model(const char *name) {
-    return strncmp(name, "weight/", 7) == 0 || strncmp(name, "buffer/", 7) == 0;
-}
-
-static bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
-    const SafeHeader *header = safe_header(checkpoint->file);
-    Differences differences = {.count = 0};
-    for (int i = 0; i < list->count; i++) {
-        const Piece *piece = &list->pieces[i];
-        const SafeEntry *entry = safe_header_find(header, piece->name);
-        if (piece->role != PIECE_WEIGHT)
-            continue;
-        bool exact = checkpoint->exact;
-        if (!entry)
-            differ(&differences, "missing in the file:", piece->name);
-        else if (!piece_fits(piece, entry) || (exact && entry->type != piece->type))
-            differ_in_shape(&differences, piece, entry);
-    }
-    for (int i = 0; i < header->count; i++)
-        if (is_of_model(header->entries[i].name) && !has_piece(list, header->entries[i].name))
-            differ(&differences, "not in the model:", header->entries[i].name);
-    return refuse_differences(&differences, error);
-}
-
-static bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) {
-    for (int i = 0; i < list->count; i++) {
-        const Piece *piece = &list->pieces[i];
-        const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), piece->name);
-        if (piece->role == PIECE_STATE && (!entry || !piece_fits(piece, entry)))
-            return error_fail(
-                error, ERROR_FAILED,
-                "the checkpoint lacks %.80s%s: exact resuming is not possible; " WAY_OUT,
-                piece->name, entry ? " in this shape" : "");
-    }
-    return true;
-}
-
-// ---- positions ----------------------------------------------------------------------------------
-
-static bool changed(Error *error, const char *what) {
-    return error_fail(error, ERROR_FAILED,
-                      "resume: %s is elsewhere than when the checkpoint was taken: the script, its "
-                      "data or its options have changed; put them back, or " WAY_OUT,
-                      what);
-}
-
-static bool check_positions(const Checkpoint *checkpoint, const Run *run,
-                            const Inventory *inventory, const CheckpointExtra *extra,
-                            Error *error) {
-    char text[128], key[32];
-    const Engine *engine = run->engine;
-    snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, engine->seed, engine->random_position);
-    if (strcmp(text, checkpoint_note(checkpoint, "random")) != 0)
-        return changed(error, "the stream of random numbers");
-    snprintf(text, sizeof text, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
-             extra->lua_random[0], extra->lua_random[1], extra->lua_random[2],
-             extra->lua_random[3]);
-    if (strcmp(text, checkpoint_note(checkpoint, "lua_random")) != 0)
-        return changed(error, "math.random");
-    const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
-    for (int i = 0; i < loaders->count; i++) {
-        snprintf(key, sizeof key, "loader%d", i);
-        const char *saved = checkpoint_note(checkpoint, key);
-        if (!loaders->members[i] || !saved)
-            continue;
-        LoaderState state = loader_state(loaders->members[i]);
-        snprintf(text, sizeof text, "%" PRIu64 " %" PRId64, state.epoch, state.position);
-        if (strcmp(text, saved) != 0)
-            return changed(error, "a loader");
-    }
-    return true;
-}
+// ---- filling ------------------------------------------------------------------------------------
 
 // Reads up to `count` numbers; returns how many there were.
 static int numbers_of(const char *text, double *numbers, int count) {
@@ -464,34 +285,18 @@ bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
 
 // ---- weights alone ------------------------------------------------------------------------------
 
-// The entry of a named tensor: as checkpoints call it, or by its bare name as others do.
-static const SafeEntry *entry_of(const SafeHeader *header, const NamedTensor *named,
-                                 const char *name) {
-    const SafeEntry *entry = safe_header_find(header, name);
-    return entry ? entry : safe_header_find(header, named->name);
-}
-
 bool checkpoint_load_weights(SafeFile *file, Inventory *inventory, int first, Error *error) {
     const SafeHeader *header = safe_header(file);
-    Differences differences = {.count = 0};
-    bool done = true;
-    for (int pass = 0; done && pass < 2; pass++) {
-        for (int i = first; done && i < inventory->named_count; i++) {
-            const NamedTensor *named = &inventory->named[i];
-            char *name = piece_name_of(named);
-            if (!name)
-                return error_fail(error, ERROR_MEMORY, "no memory to load weights");
-            const SafeEntry *entry = entry_of(header, named, name);
-            Piece piece = piece_of_tensor(name, PIECE_WEIGHT, named->tensor);
-            if (pass == 0 && !entry && !named->is_buffer)
-                differ(&differences, "missing in the file:", named->name);
-            else if (pass == 0 && entry && !piece_fits(&piece, entry))
-                differ_in_shape(&differences, &piece, entry);
-            else if (pass == 1 && entry)
-                done = piece_put(&piece, file, entry, error);
-            free(name);
-        }
-        done = done && refuse_differences(&differences, error);
+    bool done = check_weights(header, inventory, first, error);
+    for (int i = first; done && i < inventory->named_count; i++) {
+        const NamedTensor *named = &inventory->named[i];
+        char *name = piece_name_of(named);
+        if (!name)
+            return error_fail(error, ERROR_MEMORY, "no memory to load weights");
+        const SafeEntry *entry = check_entry_of(header, named, name);
+        Piece piece = piece_of_tensor(name, PIECE_WEIGHT, named->tensor);
+        done = !entry || piece_put(&piece, file, entry, error);
+        free(name);
     }
     return done;
 }

@@ -264,6 +264,11 @@ bool policy_names(const Policy *policy, const char *pattern, const char **neares
     return false;
 }
 
+void policy_set_layer(Policy *policy, int layer, LayerPrecision precision) {
+    policy->layers[layer].own = precision;
+    policy_inherit(policy);
+}
+
 bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision, Error *error) {
     return rules_add(&policy->queued, pattern, precision, error);
 }

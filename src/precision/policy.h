@@ -47,7 +47,7 @@ const char *layer_precision_name(LayerPrecision precision);
 bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) MUST_CHECK;
 
 typedef struct PolicyLayer {
-    char *name;                   // "G.up1.conv"; unique
+    char *name;                   // "G.up1.conv"; that of another may be the same
     int parent;                   // 0: none
     LayerPrecision own, in_force; // set on the layer; and as inherited from the layers above it
 } PolicyLayer;
@@ -68,6 +68,8 @@ const PolicyLayer *policy_layer(const Policy *policy, int layer);
 // Returns how many layers matched now through *matched (may be NULL).
 bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, int *matched,
                 Error *error) MUST_CHECK;
+// One layer alone, as it was set before; no rule.
+void policy_set_layer(Policy *policy, int layer, LayerPrecision precision);
 // Whether a layer has such a name now; otherwise *nearest (borrowed) is the one that was probably
 // meant, or NULL.
 bool policy_names(const Policy *policy, const char *pattern, const char **nearest);

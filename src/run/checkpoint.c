@@ -130,7 +130,7 @@ void checkpoint_rule_text(const ScaleRule *rule, char *text, size_t size) {
 }
 
 static void note_members(Notes *notes, const Run *run, const Inventory *inventory) {
-    char key[32 + RUN_NAME_SIZE], text[256];
+    char key[32], text[256];
     const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
     const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
     for (int i = 0; i < scalers->count; i++) {
@@ -150,7 +150,7 @@ static void note_members(Notes *notes, const Run *run, const Inventory *inventor
     const Policy *policy = run->engine->policy;
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
-        snprintf(key, sizeof key, "layer.%.*s", RUN_NAME_SIZE, layer->name);
+        snprintf(key, sizeof key, "layer%d", i); // names may be alike
         if (layer->own != LAYER_AUTO)
             note(notes, key, "%s", layer_precision_name(layer->own));
     }

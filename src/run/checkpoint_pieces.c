@@ -137,14 +137,15 @@ static bool add_named(PieceList *list, const Inventory *inventory) {
     return true;
 }
 
-// What a tensor of an optimizer or an average is called below it.
-static void part_name(const Inventory *inventory, const Tensor *tensor, int i, char *text,
-                      size_t size) {
+enum { NUMBER_SIZE = 16 };
+
+// What a tensor of an optimizer or an average is called below it: its name, however long, or its
+// number.
+static const char *part_name(const Inventory *inventory, const Tensor *tensor, int i,
+                             char number[NUMBER_SIZE]) {
     const NamedTensor *named = inventory_find(inventory, tensor);
-    if (named)
-        snprintf(text, size, "%s", named->name);
-    else
-        snprintf(text, size, "%d", i);
+    snprintf(number, NUMBER_SIZE, "%d", i);
+    return named ? named->name : number;
 }
 
 static void put_optimizer(void *owner, const double *numbers) {
@@ -162,8 +163,8 @@ static bool add_optimizer(PieceList *list, const Inventory *inventory, int n,
         optimizer_get_numbers(optimizer, numbers);
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         Tensor *parameter = optimizer_parameter(optimizer, i);
-        char part[256];
-        part_name(inventory, parameter, i, part, sizeof part);
+        char number[NUMBER_SIZE];
+        const char *part = part_name(inventory, parameter, i, number);
         if (!inventory_find(inventory, parameter) &&
             !add_tensor(list, PIECE_STATE, parameter, name_of("optimizer%d/weight/%s", n, part)))
             return false;
@@ -197,8 +198,8 @@ static bool add_average(PieceList *list, const Inventory *inventory, int n,
                         const WeightAverage *average) {
     Tensor *parameter, *mean, *aside;
     for (int i = 0; weight_average_at(average, i, &parameter, &mean, &aside); i++) {
-        char part[256];
-        part_name(inventory, parameter, i, part, sizeof part);
+        char number[NUMBER_SIZE];
+        const char *part = part_name(inventory, parameter, i, number);
         if (!add_tensor(list, PIECE_STATE, mean, name_of("average%d/%s", n, part)) ||
             !add_tensor(list, PIECE_STATE, aside, name_of("average%d/aside/%s", n, part)))
             return false;

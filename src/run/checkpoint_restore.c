@@ -77,8 +77,6 @@ static int numbers_of(const char *text, double *numbers, int count) {
     return found;
 }
 
-// ---- filling ------------------------------------------------------------------------------------
-
 // Whether a fork's own options decide what this piece holds: a scale by another rule starts afresh.
 static bool is_overruled(const Checkpoint *checkpoint, const Inventory *inventory,
                          const Piece *piece) {
@@ -172,14 +170,15 @@ static bool restore_layers(const Checkpoint *checkpoint, Run *run, Error *error)
     if (checkpoint->own.layers)
         return true;
     for (int i = 1; i < policy_layer_count(policy); i++) {
-        char key[32 + RUN_NAME_SIZE];
+        char key[32];
         const PolicyLayer *layer = policy_layer(policy, i);
-        snprintf(key, sizeof key, "layer.%.*s", RUN_NAME_SIZE, layer->name);
+        snprintf(key, sizeof key, "layer%d", i);
         const char *saved = checkpoint_note(checkpoint, key);
         LayerPrecision own = LAYER_AUTO;
-        if ((saved && !layer_precision_parse(saved, &own, error)) ||
-            (own != layer->own && !policy_set(policy, layer->name, own, NULL, error)))
+        if (saved && !layer_precision_parse(saved, &own, error))
             return false;
+        if (own != layer->own)
+            policy_set_layer(policy, i, own);
     }
     return true;
 }

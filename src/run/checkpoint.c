@@ -50,7 +50,7 @@ bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, 
     int length = snprintf(part, sizeof part, "%s", folder);
     if (length <= 0 || length >= (int)sizeof part - 64)
         return error_fail(error, ERROR_FAILED, "checkpoint: the path of its folder is too long");
-    // The folder and what lies above it, private to the user.
+    // The folder and what lies above it.
     for (int i = 1; i <= length; i++) {
         if (part[i] != '/' && part[i] != 0)
             continue;
@@ -101,13 +101,33 @@ static void note_identity(Notes *notes, const Run *run, const Inventory *invento
          extra->lua_random[1], extra->lua_random[2], extra->lua_random[3]);
 }
 
+static void note_time(Notes *notes, const RunState *state) {
+    const Run *run = &state->run;
+    note(notes, "seconds", "%a %a", run_clock(run), state->first_step_seconds);
+    note(notes, "wall", "%a", clock_seconds() - run->started);
+    note(notes, "joules", "%a", state->energy.joules);
+}
+
+static void note_diagnoses(Notes *notes, const Run *run) {
+    char key[40];
+    for (int i = 0; i < run->diagnosis_count; i++) {
+        const RecordDiagnosis *diagnosis = &run->diagnoses[i];
+        snprintf(key, sizeof key, "diagnosis%d", i);
+        note(notes, key, "%" PRId64 " %s", diagnosis->step, diagnosis->kind);
+        snprintf(key, sizeof key, "diagnosis%d.layer", i);
+        note(notes, key, "%s", diagnosis->layer);
+        snprintf(key, sizeof key, "diagnosis%d.text", i);
+        note(notes, key, "%s", diagnosis->text);
+    }
+}
+
 static void note_counters(Notes *notes, const Run *run) {
     char key[32 + RUN_NAME_SIZE];
     note(notes, "applied", "%" PRId64, run->applied);
     note(notes, "skipped", "%" PRId64, run->skipped);
     note(notes, "samples", "%" PRIu64, run->samples);
     note(notes, "epoch", "%" PRId64, run->epoch);
-    note(notes, "seconds", "%a", run_clock(run));
+    note_time(notes, (const RunState *)run);
     note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min, run->scale_max);
     note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
     note(notes, "culprit", "%s", run->culprit);
@@ -200,7 +220,9 @@ bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extr
     if (!notes.writer)
         goto done;
     note_identity(&notes, run, inventory, extra);
+    energy_sample(&run_state(run)->energy);
     note_counters(&notes, run);
+    note_diagnoses(&notes, run);
     note_members(&notes, run, inventory);
     done = notes.done && declare(notes.writer, &list, &inventory->journal, error) &&
            write_pieces(notes.writer, &list, &inventory->journal, error) &&

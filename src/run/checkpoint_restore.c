@@ -219,6 +219,49 @@ static void restore_results(const SafeHeader *header, Run *run) {
     }
 }
 
+// What it took so far; energy that was not known then is not known now.
+static void restore_time(const Checkpoint *checkpoint, RunState *state) {
+    Run *run = &state->run;
+    double numbers[2];
+    run_pause_clock(run);
+    if (numbers_of(checkpoint_note(checkpoint, "seconds"), numbers, 2) == 2) {
+        run->training_seconds = numbers[0];
+        state->first_step_seconds = numbers[1];
+    }
+    run_resume_clock(run);
+    if (numbers_of(checkpoint_note(checkpoint, "wall"), numbers, 1) == 1)
+        run->started -= numbers[0];
+    if (numbers_of(checkpoint_note(checkpoint, "joules"), numbers, 1) == 1)
+        state->energy.joules += numbers[0];
+}
+
+// A fork that is to be otherwise makes its own.
+static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
+    char key[40];
+    const RestoreOwn *own = &checkpoint->own;
+    if (own->settings || own->layers || own->scale)
+        return;
+    run->diagnosis_count = 0;
+    for (int i = 0; i < RUN_MAX_DIAGNOSES; i++) {
+        RecordDiagnosis *diagnosis = &run->diagnoses[i];
+        char *kind = NULL;
+        snprintf(key, sizeof key, "diagnosis%d", i);
+        const char *saved = checkpoint_note(checkpoint, key);
+        int64_t step = saved ? strtoll(saved, &kind, 10) : 0;
+        if (!kind || *kind != ' ')
+            return;
+        *diagnosis = (RecordDiagnosis){.step = step};
+        run_copy_text(diagnosis->kind, sizeof diagnosis->kind, kind + 1);
+        snprintf(key, sizeof key, "diagnosis%d.layer", i);
+        saved = checkpoint_note(checkpoint, key);
+        run_copy_text(diagnosis->layer, sizeof diagnosis->layer, saved ? saved : "");
+        snprintf(key, sizeof key, "diagnosis%d.text", i);
+        saved = checkpoint_note(checkpoint, key);
+        run_copy_text(diagnosis->text, sizeof diagnosis->text, saved ? saved : "");
+        run->diagnosis_count = i + 1;
+    }
+}
+
 void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
     const SafeHeader *header = safe_header(checkpoint->file);
     double numbers[5];
@@ -242,10 +285,8 @@ void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
             restore_series(run, note->key + 7, numbers);
     }
     restore_results(header, run);
-    run_pause_clock(run);
-    if (numbers_of(checkpoint_note(checkpoint, "seconds"), numbers, 1) == 1)
-        run->training_seconds = numbers[0];
-    run_resume_clock(run);
+    restore_time(checkpoint, run_state(run));
+    restore_diagnoses(checkpoint, run);
 }
 
 // What the boundary compares its next look with.

@@ -70,7 +70,8 @@ static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *
     lua_pushlightuserdata(L, session);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.session");
     lua_vm_seed(vm, session->run->options->seed);
-    if (lua_vm_preload(vm, "mp.core", open_core, error) && lua_vm_preload(vm, "mp", open_mp, error))
+    if (lua_vm_protect(vm, bind_open_clock, session, error) &&
+        lua_vm_preload(vm, "mp.core", open_core, error) && lua_vm_preload(vm, "mp", open_mp, error))
         return vm;
     lua_vm_free(vm);
     return NULL;

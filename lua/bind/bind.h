@@ -179,3 +179,5 @@ void bind_open_scaler(lua_State *L, Session *session); // called by bind_open_op
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
+// Not of the module: replaces functions of `os`. A lua_CFunction, given the session.
+int bind_open_clock(lua_State *L);

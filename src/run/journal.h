@@ -1,9 +1,9 @@
-// run/journal.h: what a script has read of the device, in order.
+// run/journal.h: what a script has read of the device and of the clock, in order.
 //
-// The numbers that come back from the device are the only thing that a script's course depends on
-// beside its own text, its options and its seed. A checkpoint holds them, and a replay answers from
-// them instead of from the device. Kept in memory up to a cap; past it the journal is given up, and
-// with it exact resuming. One thread.
+// The numbers that come back from the device, and the time of day, are all that a script's course
+// depends on beside its own text, its options and its seed. A checkpoint holds them, and a replay
+// answers from them instead of from the device. Kept in memory up to a cap; past it the journal is
+// given up, and with it exact resuming. One thread.
 #pragma once
 
 #include <stddef.h>
@@ -19,6 +19,7 @@ typedef enum JournalKind { // who read
     JOURNAL_STEPS,
     JOURNAL_RATE,
     JOURNAL_REPORT,
+    JOURNAL_CLOCK,
     JOURNAL_KINDS
 } JournalKind;
 

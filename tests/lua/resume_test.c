@@ -23,6 +23,8 @@ typedef struct Trial { // one run, or a part of one
     int kept;                  // checkpoints
     bool done;
     char printed[768];
+    char diagnosed[256]; // kinds
+    double wall_s;
     Error error;
 } Trial;
 
@@ -77,6 +79,10 @@ static void train(Trial *trial) {
                          .weights = trial->weights};
     trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);
     trial->step = run->step;
+    trial->wall_s = run->ended - run->started;
+    trial->diagnosed[0] = 0;
+    for (int i = 0; i < run->diagnosis_count; i++)
+        strncat(strncat(trial->diagnosed, run->diagnoses[i].kind, 64), ";", 2);
     run_request_stop(0);
     run_free(run);
 }
@@ -122,6 +128,10 @@ static bool is_same_entry(SafeFile *a, const SafeEntry *x, SafeFile *b, const Sa
     return same;
 }
 
+static bool is_of_time(const char *key) {
+    return strcmp(key, "seconds") == 0 || strcmp(key, "wall") == 0 || strcmp(key, "joules") == 0;
+}
+
 // All tensors and all notes but the time that it took.
 static void check_same_files(const char *expected, const char *actual, const char *what) {
     Error error = {0};
@@ -143,7 +153,7 @@ static void check_same_files(const char *expected, const char *actual, const cha
                           y->entries[i].name);
         for (int i = 0; i < x->note_count; i++) {
             const char *other = safe_header_note(y, x->notes[i].key);
-            if (strcmp(x->notes[i].key, "seconds") != 0)
+            if (!is_of_time(x->notes[i].key))
                 CHECK_MESSAGE(other && strcmp(other, x->notes[i].value) == 0,
                               "%s: note %s: %s, not %s", what, x->notes[i].key, other ? other : "-",
                               x->notes[i].value);
@@ -307,6 +317,75 @@ static void a_script_that_decides_by_what_it_reads_does(void) {
     check_script("early", write_script("early", early_script), "", "fp32", 0, 4);
 }
 
+// Layers of one name, set to something, and names that differ only far behind.
+static const char twins_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'twins', params = { steps = 20 },\n"
+    "  precision = { linear1 = 'fp32' }, run = function(run)\n"
+    "  local long = ('x'):rep(250)\n"
+    "  local first = run:model(nn.Sequential { nn.Linear(4, 4) })\n"
+    "  local second = run:model(nn.Sequential { nn.Linear(4, 4),\n"
+    "    nn.Linear(4, 4):named(long .. '1'), nn.Linear(4, 1):named(long .. '2') })\n"
+    "  local all = first:parameters()\n"
+    "  for _, p in ipairs(second:parameters()) do all[#all + 1] = p end\n"
+    "  local opt, scaler = mp.optim.Adam(all, { lr = 1e-2 }), run:scaler()\n"
+    "  for step = 1, run.params.steps do\n"
+    "    opt:zero_grad()\n"
+    "    local loss = mp.autocast(function()\n"
+    "      return F.mse(second(first(mp.randn(8, 4))), mp.ones(8, 1)) end)\n"
+    "    scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
+    "    run:log { loss = loss }\n"
+    "  end\n"
+    "end }\n";
+
+static void layers_of_one_name_and_long_names_do(void) {
+    check_script("twins", write_script("twins", twins_script), "", "bf16", 0, 2);
+}
+
+// ---- what a process knows -----------------------------------------------------------------------
+
+// The clock decides what is drawn; the third loss is not finite.
+static const char clock_script[] =
+    "local now, processor, date = os.time, os.clock, os.date\n"
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'clock', params = { steps = 12 }, run = function(run)\n"
+    "  local net = run:model(nn.Sequential { nn.Linear(4, 1) })\n"
+    "  local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1e-2 }), run:scaler()\n"
+    "  local began = processor()\n"
+    "  while processor() - began < 0.2 do end\n"
+    "  for step = 1, run.params.steps do\n"
+    "    opt:zero_grad()\n"
+    "    local drawn = processor() * 1e6 + now() + tonumber(date '%S')\n"
+    "    for _ = 1, drawn % 17 do math.random() end\n"
+    "    assert(os.time { year = 2021, month = 1, day = 2 } > os.time { year = 2021, month = 1, "
+    "day = 1 })\n"
+    "    assert(date('!%Y', 0) == '1970')\n"
+    "    local loss = F.mse(net(mp.randn(8, 4)), mp.ones(8, 1))\n"
+    "    scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
+    "    run:log { loss = step == 3 and 0 / 0 or loss }\n"
+    "  end\n"
+    "end }\n";
+
+static void times_diagnoses_and_the_clock_are_those_of_the_whole_run(void) {
+    Trial first = {.script = write_script("clock", clock_script),
+                   .settings = "",
+                   .precision = "fp32",
+                   .folder = folder_of("clock"),
+                   .stop_at = 6};
+    train(&first);
+    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
+    CHECK_CONTAINS(first.diagnosed, "loss_not_finite;");
+    CHECK(first.wall_s >= 0.2);
+    Trial second = first;
+    second.stop_at = 0;
+    second.resume = checkpoint_open(file_of("clock", 6), NULL, NULL, &second.error);
+    train(&second);
+    checkpoint_close(second.resume);
+    CHECK_MESSAGE(second.done && second.step == 12, "%s", second.error.text);
+    CHECK_TEXT(second.diagnosed, first.diagnosed);
+    CHECK_MESSAGE(second.wall_s >= 0.2, "%g s", second.wall_s);
+}
+
 // ---- what cannot go on --------------------------------------------------------------------------
 
 // A copy of a checkpoint without one tensor or note.
@@ -435,6 +514,8 @@ int main(void) {
     RUN_TEST(dropout_shuffling_statistics_and_accumulation_do);
     RUN_TEST(two_optimizers_two_scalers_and_an_average_do);
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
+    RUN_TEST(layers_of_one_name_and_long_names_do);
+    RUN_TEST(times_diagnoses_and_the_clock_are_those_of_the_whole_run);
     RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
     RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);

@@ -177,6 +177,12 @@ static bool begin_with_weights(Cli *cli, Past *past, Error *error) {
 }
 
 static bool resume(Cli *cli, Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    if (record->status == RUN_FINISHED && cli->at == 0 && !cli->weights_only)
+        return error_fail(error, ERROR_USAGE,
+                          "run %s has finished, at step %" PRId64 ": `mpbench fork %s --steps N` "
+                          "trains on, `mpbench resume %s --at STEP` trains its end again",
+                          record->name, record->step, record->name, record->name);
     if (!past->row)
         return error_fail(error, ERROR_FAILED,
                           "run %s has no checkpoint%s; `mpbench run` starts anew",
@@ -235,6 +241,34 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
     return done;
 }
 
+static bool has_own(const Past *past, const char *name) {
+    for (int i = 0; i < past->own_count; i++)
+        if (strcmp(past->own[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+// A fork that would train nothing, or from where the parent never came, is refused at once.
+static bool check_fork(const Cli *cli, const Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    int64_t step = cli->at ? cli->at : past->row ? past->row->step : 0;
+    bool is_longer = has_own(past, "steps") || has_own(past, "epochs") || has_own(past, "set");
+    if (record->status == RUN_FINISHED && step > record->step)
+        return error_fail(error, ERROR_USAGE, "--at %" PRId64 ": run %s ended at step %" PRId64,
+                          step, record->name, record->step);
+    if (cli->run.steps > 0 && cli->run.steps <= step)
+        return error_fail(error, ERROR_USAGE,
+                          "--steps %" PRId64 ": the fork begins after step %" PRId64
+                          " and would train nothing",
+                          cli->run.steps, step);
+    if (record->status == RUN_FINISHED && step == record->step && !is_longer)
+        return error_fail(error, ERROR_USAGE,
+                          "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
+                          "give --at an earlier step, or --steps more of them",
+                          record->name, record->step);
+    return true;
+}
+
 static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error *error) {
     if (!set_options(cli, past, false, true, error))
         return false;
@@ -283,7 +317,8 @@ bool command_fork(Cli *cli, Error *error) {
     Past *past = calloc(1, sizeof *past);
     if (!past)
         return error_fail(error, ERROR_MEMORY, "no memory to fork");
-    bool done = keep_own(cli, past, error) && read_past(cli, past, false, error);
+    bool done = keep_own(cli, past, error) && read_past(cli, past, false, error) &&
+                check_fork(cli, past, error);
     int64_t step = cli->at;
     if (done && !past->row && step == 0)
         done = error_fail(error, ERROR_USAGE,

@@ -74,7 +74,16 @@ expect_status 0
 [ "$(says 4 precision)" = '"bf16"' ] || fail "precision $(says 4 precision)"
 [ "$(says 4 last)" != "$(says 1 last)" ] || fail "nothing changed"
 run fork 1 --at 4000
-expect_error 2 "ends before that step"
+expect_error 2 "ended at step 400"
+end
+
+begin "what would train nothing is refused at once"
+run resume 1
+expect_error 2 "has finished, at step 400.*fork"
+run fork 1
+expect_error 2 "would train nothing: give --at"
+run fork 1 --at 300 --steps 200
+expect_error 2 "--steps 200: the fork begins after step 300"
 end
 
 begin "a run that was killed is resumed and ends as if it had not been"
@@ -109,7 +118,7 @@ begin "one flipped bit is seen, and the checkpoint before it offered"
 file=$folder/checkpoints/1/step-400.safetensors
 size=$(wc -c <"$file")
 printf '\377' | dd of="$file" bs=1 seek=$((size - 40)) conv=notrunc 2>/dev/null
-run fork 1
+run fork 1 --steps 500
 expect_error 1 "checksum.*--at 300"
 run fork 1 --at 300
 expect_status 0

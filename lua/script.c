@@ -76,8 +76,8 @@ bool script_read(Script *script, const char *path, const char *name, Error *erro
     // O_NONBLOCK: opening a FIFO that nobody writes to must not wait.
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0)
-        return error_fail(error, ERROR_USAGE, "%s: cannot open the script: %s", shown,
-                          strerror(errno));
+        return error_fail(error, ERROR_USAGE, "%s: cannot open the script: %s%s", shown,
+                          strerror(errno), error_remedy(errno));
     bool done = false;
     struct stat about;
     if (fstat(file, &about) != 0) {

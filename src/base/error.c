@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,6 +41,15 @@ bool error_prefix(Error *error, const char *format, ...) {
     }
     memcpy(error->text, text, sizeof text);
     return false;
+}
+
+const char *error_remedy(int code) {
+    switch (code) {
+    case EAGAIN: return "; raise the limit on processes (ulimit -u) or end some";
+    case EMFILE: return "; raise the limit on open files (ulimit -n)";
+    case ENFILE: return "; close other programs, the system has no more open files";
+    default: return "";
+    }
 }
 
 int error_exit_status(ErrorCode code) {

@@ -41,5 +41,9 @@ error_fail_at(Error *error, ErrorCode code, const char *file, int line, const ch
 // Puts "prefix: " before the text of an error that is on its way up; always false, as above.
 __attribute__((format(printf, 2, 3))) bool error_prefix(Error *error, const char *format, ...);
 
+// What helps against errno `code`, "; raise ...", where the system has a limit on how many of
+// something there may be; "" for every other code.
+const char *error_remedy(int code);
+
 // The exit status of the program for an error of this code.
 int error_exit_status(ErrorCode code);

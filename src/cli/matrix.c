@@ -65,8 +65,8 @@ static bool start(MatrixCell *cell, char **arguments, Error *error) {
         set_signals(SIG_DFL, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
-        return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s",
-                          strerror(code));
+        return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s%s",
+                          strerror(code), error_remedy(code));
     if (child == 0) {
         setpgid(0, 0);
         // Only the comparison is a result.

@@ -1,6 +1,7 @@
 // The CPU as a device: its table, its memory, its threads.
 #define _DEFAULT_SOURCE // madvise
 #include <omp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,37 @@ static void find_name(char *name, size_t size) {
     fclose(file);
 }
 
+static void *wait_for_gate(void *gate) {
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+// The OpenMP library ends the program when it cannot start its threads: so as many are tried first.
+static bool can_start(int count, Error *error) {
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; // shut until all are there at once
+    pthread_t *threads = count > 0 ? malloc((size_t)count * sizeof *threads) : NULL;
+    if (count > 0 && !threads)
+        return error_fail(error, ERROR_MEMORY, "device cpu: no memory");
+    int started = 0, failed = 0;
+    pthread_mutex_lock(&gate);
+    while (started < count && !failed) {
+        failed = pthread_create(&threads[started], NULL, wait_for_gate, &gate);
+        started += !failed;
+    }
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+    pthread_mutex_destroy(&gate);
+    if (failed)
+        return error_fail(error, ERROR_FAILED,
+                          "device cpu: thread %d of %d cannot be started: %s%s, or ask for fewer "
+                          "with --threads",
+                          started + 2, count + 1, strerror(failed), error_remedy(failed));
+    return true;
+}
+
 static bool open_cpu(Device *device, int index, int threads, Error *error) {
     if (index > 0)
         return error_fail(error, ERROR_UNAVAILABLE, "device cpu:%d: there is one cpu device, cpu",
@@ -83,13 +115,15 @@ static bool open_cpu(Device *device, int index, int threads, Error *error) {
     if (threads < 0 || threads > MOST_THREADS)
         return error_fail(error, ERROR_USAGE, "threads %d: from 1 to %d, or 0 for all processors",
                           threads, MOST_THREADS);
+    device->threads = threads > 0 ? threads : omp_get_num_procs();
+    if (!can_start(device->threads - 1, error))
+        return false;
     CpuState *state = calloc(1, sizeof(CpuState));
     if (!state || !(state->onednn = onednn_new())) {
         free(state);
         return error_fail(error, ERROR_MEMORY, "device cpu: no memory");
     }
     device->state = state;
-    device->threads = threads > 0 ? threads : omp_get_num_procs();
     find_name(device->name, sizeof device->name);
     cpu_set_level(device, isa_level());
     omp_set_dynamic(0);

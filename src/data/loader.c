@@ -166,10 +166,8 @@ static bool start_thread(Loader *loader, Error *error) {
         char why[128];
         if (strerror_r(code, why, sizeof why) != 0)
             why[0] = 0;
-        return error_fail(error, ERROR_FAILED,
-                          "cannot start the thread that loads data: %s; raise the limit on "
-                          "processes (ulimit -u) or end some",
-                          why);
+        return error_fail(error, ERROR_FAILED, "cannot start the thread that loads data: %s%s", why,
+                          error_remedy(code));
     }
     loader->started = true;
     return true;

@@ -252,6 +252,10 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
     if (is_full(store, code))
         return error_fail(error, ERROR_FULL, "%s: the disk of %s is full: free some space", what,
                           path);
+    int system = sqlite3_system_errno(store->db);
+    if (primary == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) // it may pass
+        return error_fail(error, ERROR_BUSY, "%s: %s cannot be reached: %s%s", what, path,
+                          strerror(system), error_remedy(system));
     switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -1,0 +1,139 @@
+#!/bin/sh
+# What the system can do to a process: the clock set, no more threads or forks, no memory. $MPBENCH is the program.
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+here=$(dirname "$0")
+folder=$(mktemp -d)
+export MPBENCH_DB="$folder/history.db" CLOCK_SHIFT="$folder/shift"
+worker=
+trap '[ -z "$worker" ] || kill -9 "$worker" 2>/dev/null; rm -rf "$folder"' EXIT
+failures=0
+
+fail() {
+    [ -n "$why" ] || why=$1
+}
+begin() {
+    name=$1
+    why=
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+
+cat >"$folder/tiny.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "tiny",
+    params = { grow = 1 },
+    run = function(run)
+        local net = run:model(mp.nn.Linear(8, 4):named "head")
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        local scaler = run:scaler()
+        local rows = 16
+        while true do
+            local x, y = mp.randn(rows, 8), mp.randint(4, rows)
+            rows = rows * run.params.grow
+            opt:zero_grad()
+            local loss = mp.fn.cross_entropy(net(x), y)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+
+# field RUN KEY: of `show --json`.
+field() {
+    "$mpbench" show "$1" --json 2>/dev/null | sed -n "s/.*\"$2\":\"*\([^,\"}]*\).*/\1/p"
+}
+is_whole() {
+    [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
+    "$mpbench" ls --json | grep -q '"status":"running"' && fail "a run is left running"
+}
+
+begin "memory that runs out in the middle of a run is told with its size, and is in the history"
+timeout 10 prlimit --as=256000000 "$mpbench" run "$folder/tiny.lua" --name large --threads 1 --set grow=2 \
+    --quiet >/dev/null 2>"$folder/err"
+status=$?
+if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan; then
+    echo "skip what the system does to a process: nothing can be limited in this build"
+    exit 0
+fi
+[ "$status" -eq 1 ] || fail "exit status $status instead of 1"
+grep -q 'out of memory: [0-9]* MiB asked.*a smaller batch' "$folder/err" || fail "$(cat "$folder/err")"
+[ "$(field large status)" = failed ] || fail "status is $(field large status)"
+is_whole
+end
+
+if ! "${CC:-gcc}" -shared -fPIC -O1 -o "$folder/process.so" "$here/process.c" 2>"$folder/err"; then
+    echo "skip the clock, threads and forks: $(head -n 1 "$folder/err")"
+    exit "$failures"
+fi
+
+begin "threads that cannot be started are one line with cause and remedy"
+for left in 0 1 2 3; do
+    THREADS_LEFT=$left LD_PRELOAD="$folder/process.so" timeout 2 "$mpbench" run "$folder/tiny.lua" \
+        --name "threads$left" --threads 3 --quiet >/dev/null 2>"$folder/err"
+    status=$?
+    [ "$status" -eq 1 ] || fail "$left threads: exit status $status instead of 1"
+    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "$left threads: $(cat "$folder/err")"
+    grep -q 'Resource temporarily unavailable; raise the limit on processes' "$folder/err" ||
+        fail "$left threads: $(cat "$folder/err")"
+done
+is_whole
+end
+
+begin "a matrix that cannot start its runs says why"
+FORKS_LEFT=0 timeout 5 env LD_PRELOAD="$folder/process.so" "$mpbench" matrix "$folder/tiny.lua" -p fp32,bf16 \
+    >/dev/null 2>"$folder/err"
+status=$?
+[ "$status" -eq 1 ] || fail "exit status $status instead of 1: $(cat "$folder/err")"
+grep -q 'cannot be started: .*; raise the limit on processes' "$folder/err" || fail "$(cat "$folder/err")"
+end
+
+begin "a clock that is put a year on or back changes nothing of a run"
+LD_PRELOAD="$folder/process.so" timeout 20 "$mpbench" run "$folder/tiny.lua" --name timeless --threads 1 \
+    --quiet >/dev/null 2>&1 &
+worker=$!
+before=0
+for shift in 0 31536000 -31536000; do
+    echo "$shift" >"$folder/new" && mv "$folder/new" "$CLOCK_SHIFT"
+    sleep 1.2
+    [ "$(field timeless status)" = running ] || fail "shifted by $shift it is $(field timeless status)"
+    now=$(field timeless steps)
+    [ "${now:-0}" -gt "$before" ] || fail "shifted by $shift nothing is recorded"
+    before=${now:-0}
+    LD_PRELOAD="$folder/process.so" "$mpbench" ls 2>&1 | grep -q 'timeless  *running' || fail "ls, shifted by $shift"
+done
+kill "$worker"
+wait "$worker"
+worker=
+seconds=$(field timeless wall_s)
+[ "${seconds%%.*}" -lt 20 ] || fail "it took $seconds s"
+is_whole
+end
+begin "descriptors that run out in the middle of a run are waited for, and nothing is lost"
+timeout 20 "$mpbench" run "$folder/tiny.lua" --name open --threads 1 --quiet --json >"$folder/json" 2>"$folder/err" &
+worker=$!
+sleep 0.7
+process=$(pgrep -P "$worker")
+prlimit --pid "$process" --nofile=3:
+sleep 0.8
+prlimit --pid "$process" --nofile=64:
+kill "$process"
+wait "$worker"
+status=$?
+worker=
+[ "$status" -eq 143 ] || fail "exit status $status: $(tail -n 1 "$folder/err")"
+made=$(sed -n 's/.*"steps":\([0-9]*\).*/\1/p' "$folder/json")
+[ "$(field open steps)" = "$made" ] || fail "$made steps were made, $(field open steps) are in the history"
+is_whole
+end
+exit "$failures"

@@ -1,16 +1,16 @@
 #!/bin/sh
 # telemetry_bench.sh: what recording a run costs: steps a second with the history and without it, in
-# turns, medians, and the bar.
+# pairs, the median of their ratios, and the bar.
 #
 # MPBENCH         the program             (build/mpbench)
 # BENCH_SECONDS   timed, each measurement (3)
-# BENCH_ROUNDS    of each                 (5)
+# BENCH_ROUNDS    pairs                   (8)
 #
 # Exit status 1: something could not be measured; a bar that is not met is no failure.
 set -u
 mpbench=${MPBENCH:-build/mpbench}
 seconds=${BENCH_SECONDS:-3}
-rounds=${BENCH_ROUNDS:-5}
+rounds=${BENCH_ROUNDS:-8}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
@@ -62,23 +62,29 @@ measure() {
     steps=$(awk -v r="$rate" -v s="$seconds" 'BEGIN { print int(r * s) + 5 }')
     : >"$folder/rates"
     round=0
+    # Pairs, each in the other order than the one before: what else the machine does drifts.
     while [ "$round" -lt "$rounds" ]; do
         round=$((round + 1))
-        echo "without $(steps_per_second "$2" "$steps" --no-history)" >>"$folder/rates"
-        echo "with $(steps_per_second "$2" "$steps")" >>"$folder/rates"
+        if [ $((round % 2)) -eq 1 ]; then
+            without=$(steps_per_second "$2" "$steps" --no-history)
+            with=$(steps_per_second "$2" "$steps")
+        else
+            with=$(steps_per_second "$2" "$steps")
+            without=$(steps_per_second "$2" "$steps" --no-history)
+        fi
+        echo "$without $with" >>"$folder/rates"
     done
-    sort -k1,1 -k2,2g "$folder/rates" | awk -v name="$1" -v bar="$3" '
-        { rate[$1, ++count[$1]] = $2 }
-        function median(of,    n) {
-            n = count[of]
-            return n % 2 ? rate[of, (n + 1) / 2] : (rate[of, n / 2] + rate[of, n / 2 + 1]) / 2
-        }
+    awk '$1 > 0 && $2 > 0 { printf "%.6f %s %s\n", $2 / $1, $1, $2 }' "$folder/rates" |
+        sort -g | awk -v name="$1" -v bar="$3" '
+        { ratio[++count] = $1; without += $2; with += $3 }
         END {
-            with = median("with"); without = median("without")
-            if (with == 0 || without == 0) { print name ": could not be measured"; exit 1 }
-            cost = 100 * (1 - with / without)
-            printf "%-12s %10.1f steps/s without, %10.1f with: recording costs %.1f %% (bar %s %%, %s)\n",
-                name, without, with, cost, bar, cost <= bar ? "met" : "not met"
+            if (count == 0) { print name ": could not be measured"; exit 1 }
+            half = int((count + 1) / 2)
+            median = count % 2 ? ratio[half] : (ratio[half] + ratio[half + 1]) / 2
+            cost = 100 * (1 - median)
+            printf "%-12s %10.1f steps/s without, %10.1f with: recording costs %.1f %%, from %.1f to %.1f in %d pairs (bar %s %%, %s)\n",
+                name, without / count, with / count, cost, 100 * (1 - ratio[count]),
+                100 * (1 - ratio[1]), count, bar, cost <= bar ? "met" : "not met"
         }' || failed=1
 }
 

@@ -200,6 +200,10 @@ static void zeros_and_untouched_results_are_found(void) {
 }
 
 static void strides_that_are_ignored_are_found(void) {
+#if defined(__SANITIZE_ADDRESS__) // reading beyond the input ends the program there
+    SKIP("the sanitizer finds this fault itself");
+    return;
+#endif
     check_found(FAULT_STRIDES, OP_tanh, FORMAT_FP32);
     check_found(FAULT_STRIDES, OP_attention, FORMAT_FP16);
     check_found(FAULT_STRIDES, OP_sum, FORMAT_BF16);

@@ -97,6 +97,7 @@ static void every_call_into_the_engine_lets_the_watchdog_wait(void) {
     session.finished = true;
     lua_vm_free(vm);
     bind_release_unclaimed(&session);
+    inventory_clear(&session.inventory);
     run_free(run);
 }
 

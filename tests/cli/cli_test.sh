@@ -1,51 +1,15 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # The program from outside: exit statuses, help, errors that name the cause and the nearest name,
 # and what lands on which stream. $MPBENCH is the program.
-set -u
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export MPBENCH_DB="$folder/history.db"
-failures=0
+. "$(dirname "$0")/../shell.sh"
 
-# Runs the program; leaves $status, and its streams in out and err.
-run() {
-    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-    status=$?
-}
-fail() {
-    [ -n "$why" ] || why=$1
-}
-expect_status() {
-    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
-}
-expect_out() {
-    grep -q -e "$1" "$folder/out" || fail "standard output lacks \"$1\": $(head -n 3 "$folder/out" | tr '\n' ' ')"
-}
-expect_err() {
-    grep -q -e "$1" "$folder/err" || fail "standard error lacks \"$1\": $(head -n 3 "$folder/err" | tr '\n' ' ')"
-}
-expect_silent() { # out or err
-    [ ! -s "$folder/$1" ] || fail "std$1 should be empty: $(head -n 3 "$folder/$1" | tr '\n' ' ')"
-}
 # A mistake: status 2, nothing on standard output, one line that begins with the program's name.
 expect_usage_error() {
     expect_status 2
     expect_silent out
     expect_err "^mpbench: .*$1"
     [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
 }
 
 cat >"$folder/tiny.lua" <<'LUA'

@@ -1,51 +1,9 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # The commands on the history, on short real runs: what they print, what they refuse, and what they
 # leave. $MPBENCH is the program.
-set -u
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export MPBENCH_DB="$folder/history.db"
-unset MPBENCH_CO2
-failures=0
+. "$(dirname "$0")/../shell.sh"
 
-# Runs the program; leaves $status, and its streams in out and err.
-run() {
-    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-    status=$?
-}
-fail() {
-    [ -n "$why" ] || why=$1
-}
-expect_status() {
-    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
-}
-expect_out() {
-    grep -q -e "$1" "$folder/out" || fail "standard output lacks \"$1\": $(head -n 3 "$folder/out" | tr '\n' ' ')"
-}
-expect_no_out() {
-    ! grep -q -e "$1" "$folder/out" || fail "standard output has \"$1\""
-}
-expect_err() {
-    grep -q -e "$1" "$folder/err" || fail "standard error lacks \"$1\": $(head -n 3 "$folder/err" | tr '\n' ' ')"
-}
-expect_error() { # STATUS TEXT
-    expect_status "$1"
-    expect_err "^mpbench: .*$2"
-    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
-}
 train() { # ARGUMENTS of run
     "$mpbench" run simple --quiet --steps 60 --threads 1 "$@" >/dev/null 2>>"$folder/train" || fail "a run failed"
 }
@@ -299,6 +257,7 @@ end
 begin "a run in progress is not removed"
 "$mpbench" run "$folder/endless.lua" --quiet --threads 1 --name busy >/dev/null 2>&1 &
 worker=$!
+workers="$workers $worker"
 tries=0
 until "$mpbench" ls status:running 2>/dev/null | grep -q busy || [ "$tries" -ge 100 ]; do
     tries=$((tries + 1))

@@ -1,31 +1,10 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # Runs and their history from outside: what is recorded, orders, signals, and what a run that is
 # killed at any moment leaves behind. $MPBENCH is the program.
-set -u
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-export MPBENCH_DB="$folder/history.db"
-trap 'kill $workers 2>/dev/null; rm -rf "$folder"' EXIT
-workers=
-failures=0
+. "$(dirname "$0")/../shell.sh"
 rounds=50
 [ -z "${MPBENCH_SOAK:-}" ] || rounds=5000
-
-fail() {
-    [ -n "$why" ] || why=$1
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
-}
 
 # A small model, so that a step takes no time; it ends when it is told to.
 cat >"$folder/tiny.lua" <<'LUA'

@@ -1,43 +1,10 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # Where output goes: a reader that goes away or stops reading, files that are written, terminals that
 # show. $MPBENCH is the program.
 # shellcheck disable=SC2317 # functions that wait_until calls
-set -u
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-workers=
-# shellcheck disable=SC2086 # words
-trap '[ -z "$workers" ] || kill -9 $workers 2>/dev/null; rm -rf "$folder"' EXIT
-export MPBENCH_DB="$folder/history.db"
-unset MPBENCH_CO2
-failures=0
+. "$(dirname "$0")/../shell.sh"
 
-run() {
-    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
-    status=$?
-}
-fail() {
-    [ -n "$why" ] || why=$1
-}
-expect_status() {
-    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
-}
-# A key's first value in the JSON of a run.
-says() {
-    "$mpbench" show "$1" --json 2>/dev/null | tr ',{' '\n' | sed -n "s/^\"$2\"://p" | head -n 1
-}
 steps() {
     count=$(says "$1" steps)
     echo "${count:-0}"

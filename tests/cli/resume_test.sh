@@ -1,36 +1,18 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # resume and fork as people type them: a run that was stopped or killed goes on, a fork begins where
 # it was asked to, and what cannot go on says why.
-# shellcheck disable=SC2154
-mpbench=${MPBENCH:?the program to test}
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-export MPBENCH_DB="$folder/history.db"
-unset MPBENCH_COLOR
-failed=0
-why=
+. "$(dirname "$0")/../shell.sh"
 
-begin() { name=$1 why=; }
-fail() { [ -n "$why" ] || why=$1; }
-end() {
-    if [ -n "$why" ]; then
-        echo "not ok $name: $why"
-        failed=1
-    else
-        echo "ok $name"
-    fi
-}
 run() {
     "$mpbench" "$@" --quiet >"$folder/out" 2>"$folder/err"
     status=$?
 }
-expect_status() { [ "$status" -eq "$1" ] || fail "status $status, not $1: $(head -c 300 "$folder/err")"; }
+# Beside the error there may be warnings.
 expect_error() {
     expect_status "$1"
-    grep -q -e "$2" "$folder/err" || fail "no \"$2\" in: $(head -c 300 "$folder/err")"
+    expect_err "$2"
 }
-# What a run's JSON says under a name.
-says() { "$mpbench" show "$1" --json | tr ',{' '\n' | sed -n "s/^\"$2\"://p" | head -n 1; }
 
 cat >"$folder/long.lua" <<'LUA'
 local mp = require "mp"
@@ -90,6 +72,7 @@ begin "a run that was killed is resumed and ends as if it had not been"
 "$mpbench" run "$folder/long.lua" --threads 1 -p fp16 --checkpoint-every 100 --set rest=30000 \
     --quiet >"$folder/out" 2>&1 &
 worker=$!
+workers="$workers $worker"
 waited=0
 while [ ! -e "$folder/checkpoints/5/step-200.safetensors" ] && [ "$waited" -lt 200 ]; do
     sleep 0.05
@@ -193,4 +176,4 @@ run resume evaluated --at 150 # what came after the step is not superseded
 expect_error 1 "another model"
 end
 
-exit "$failed"
+exit "$failures"

@@ -1,29 +1,9 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # A full disk pauses training, and nothing is lost once there is room. $MPBENCH is the program.
-set -u
-mpbench=${MPBENCH:-build/mpbench}
+. "$(dirname "$0")/../shell.sh"
 here=$(dirname "$0")
-folder=$(mktemp -d)
-export MPBENCH_DB="$folder/history.db" FULL_DISK="$folder/full"
-worker=
-trap '[ -z "$worker" ] || kill -9 "$worker" 2>/dev/null; rm -rf "$folder"' EXIT
-failures=0
-
-fail() {
-    [ -n "$why" ] || why=$1
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
-}
+export FULL_DISK="$folder/full"
 
 cat >"$folder/tiny.lua" <<'LUA'
 local mp = require "mp"
@@ -56,6 +36,7 @@ start() {
     LD_PRELOAD="$folder/full_disk.so" "$mpbench" run "$folder/tiny.lua" --name "$1" --threads 1 --json \
         >"$folder/$1.json" 2>"$folder/$1.err" &
     worker=$!
+    workers="$workers $worker"
 }
 steps() {
     "$mpbench" show "$1" --json 2>/dev/null | sed -n 's/.*"steps":\([0-9]*\).*/\1/p'
@@ -110,5 +91,4 @@ grep -q 'not all of run hasty is in the history' "$folder/hasty.err" || fail "$(
 rm "$FULL_DISK"
 [ "$("$mpbench" show hasty --json | sed -n 's/.*"status":"\([a-z]*\)".*/\1/p')" = dead ] || fail "it is not shown as dead"
 end
-worker=
 exit "$failures"

@@ -1,29 +1,9 @@
 #!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
 # What the system can do to a process: the clock set, no more threads or forks, no memory. $MPBENCH is the program.
-set -u
-mpbench=${MPBENCH:-build/mpbench}
+. "$(dirname "$0")/../shell.sh"
 here=$(dirname "$0")
-folder=$(mktemp -d)
-export MPBENCH_DB="$folder/history.db" CLOCK_SHIFT="$folder/shift"
-worker=
-trap '[ -z "$worker" ] || kill -9 "$worker" 2>/dev/null; rm -rf "$folder"' EXIT
-failures=0
-
-fail() {
-    [ -n "$why" ] || why=$1
-}
-begin() {
-    name=$1
-    why=
-}
-end() {
-    if [ -z "$why" ]; then
-        echo "ok $name"
-    else
-        echo "not ok $name: $why"
-        failures=1
-    fi
-}
+export CLOCK_SHIFT="$folder/shift"
 
 cat >"$folder/tiny.lua" <<'LUA'
 local mp = require "mp"
@@ -102,6 +82,7 @@ begin "a clock that is put a year on or back changes nothing of a run"
 LD_PRELOAD="$folder/process.so" timeout 20 "$mpbench" run "$folder/tiny.lua" --name timeless --threads 1 \
     --quiet >/dev/null 2>&1 &
 worker=$!
+workers="$workers $worker"
 before=0
 for shift in 0 31536000 -31536000; do
     echo "$shift" >"$folder/new" && mv "$folder/new" "$CLOCK_SHIFT"
@@ -114,7 +95,6 @@ for shift in 0 31536000 -31536000; do
 done
 kill "$worker"
 wait "$worker"
-worker=
 seconds=$(field timeless wall_s)
 [ "${seconds%%.*}" -lt 20 ] || fail "it took $seconds s"
 is_whole
@@ -122,6 +102,7 @@ end
 begin "descriptors that run out in the middle of a run are waited for, and nothing is lost"
 timeout 20 "$mpbench" run "$folder/tiny.lua" --name open --threads 1 --quiet --json >"$folder/json" 2>"$folder/err" &
 worker=$!
+workers="$workers $worker"
 sleep 0.7
 process=$(pgrep -P "$worker")
 prlimit --pid "$process" --nofile=3:
@@ -130,7 +111,6 @@ prlimit --pid "$process" --nofile=64:
 kill "$process"
 wait "$worker"
 status=$?
-worker=
 [ "$status" -eq 143 ] || fail "exit status $status: $(tail -n 1 "$folder/err")"
 made=$(sed -n 's/.*"steps":\([0-9]*\).*/\1/p' "$folder/json")
 [ "$(field open steps)" = "$made" ] || fail "$made steps were made, $(field open steps) are in the history"

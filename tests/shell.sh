@@ -1,0 +1,62 @@
+#!/bin/sh
+# What test scripts share: a folder with a history of its own that goes away at the end, the program
+# run in it, and what must come of that. Sourced by sh. `begin NAME` .. `end` is a test: one line,
+# "ok NAME" or "not ok NAME: why", where the first thing that fails is the why. A script ends with
+# `exit "$failures"`. $MPBENCH is the program.
+# shellcheck disable=SC2034 # scripts end with $failures
+set -u
+mpbench=${MPBENCH:-build/mpbench}
+folder=$(mktemp -d) || exit 1
+workers= # processes in the background; none outlives the script
+# shellcheck disable=SC2086 # words
+trap '[ -z "$workers" ] || kill -9 $workers 2>/dev/null; rm -rf "$folder"' EXIT
+export MPBENCH_DB="$folder/history.db"
+unset MPBENCH_CO2
+failures=0
+
+begin() {
+    name=$1
+    why=
+}
+fail() {
+    [ -n "$why" ] || why=$1
+}
+end() {
+    if [ -z "$why" ]; then
+        echo "ok $name"
+    else
+        echo "not ok $name: $why"
+        failures=1
+    fi
+}
+
+# Runs the program; leaves $status, and its streams in out and err.
+run() {
+    "$mpbench" "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+}
+expect_status() {
+    [ "$status" -eq "$1" ] || fail "exit status $status instead of $1: $(tail -n 2 "$folder/err" | tr '\n' ' ')"
+}
+expect_out() {
+    grep -q -e "$1" "$folder/out" || fail "standard output lacks \"$1\": $(head -n 3 "$folder/out" | tr '\n' ' ')"
+}
+expect_no_out() {
+    ! grep -q -e "$1" "$folder/out" || fail "standard output has \"$1\""
+}
+expect_err() {
+    grep -q -e "$1" "$folder/err" || fail "standard error lacks \"$1\": $(head -n 3 "$folder/err" | tr '\n' ' ')"
+}
+expect_silent() { # out or err
+    [ ! -s "$folder/$1" ] || fail "std$1 should be empty: $(head -n 3 "$folder/$1" | tr '\n' ' ')"
+}
+expect_error() { # STATUS TEXT: in one line
+    expect_status "$1"
+    expect_err "^mpbench: .*$2"
+    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
+}
+
+# says RUN KEY: a key's first value in the JSON of a run.
+says() {
+    "$mpbench" show "$1" --json 2>/dev/null | tr ',{' '\n' | sed -n "s/^\"$2\"://p" | head -n 1
+}

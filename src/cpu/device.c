@@ -214,5 +214,5 @@ const Backend cpu_backend = {
     .supports = supports,
     .gains = gains,
     .multi = &cpu_multi_kernels,
-    .library = onednn_name,
+    .computes_with = onednn_name,
 };

@@ -108,7 +108,7 @@ struct Backend {
     bool (*gains)(const Device *device, Format format);
     const MultiKernels *multi;
     // The name and version of the library it computes with; NULL function: none.
-    void (*library)(char *name, size_t name_size, char *version, size_t version_size);
+    void (*computes_with)(char *name, size_t name_size, char *version, size_t version_size);
 };
 
 // A backend declares its kernels by expanding ops.def with KERNEL_SIGNATURE and lists them by

@@ -42,9 +42,9 @@ void run_look_around(Run *run) {
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);
     run_add_fact(run, "compiler", __VERSION__);
-    if (run->device->backend->library) {
+    if (run->device->backend->computes_with) {
         char library[RECORD_NAME_SIZE], name[RECORD_NAME_SIZE + 16];
-        run->device->backend->library(library, sizeof library, text, sizeof text);
+        run->device->backend->computes_with(library, sizeof library, text, sizeof text);
         snprintf(name, sizeof name, "library.%s", library);
         run_add_fact(run, name, text);
     }

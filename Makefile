@@ -218,6 +218,8 @@ $(BUILD)/deps.stamp: packages.mk deps.sh
 	$(LIVE)sh deps.sh check $(PACKAGES)
 	@touch $@
 
+# Sanitizers take their time: limits of tests are that many times longer (tests/test.h).
+asan: export MPBENCH_TEST_PATIENCE ?= 4
 asan:
 	$(MAKE) BUILD=$(BUILD)-asan OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
 	    LDFLAGS="-fopenmp -pthread -fsanitize=address,undefined" test

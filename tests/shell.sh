@@ -13,6 +13,7 @@ trap '[ -z "$workers" ] || kill -9 $workers 2>/dev/null; rm -rf "$folder"' EXIT
 export MPBENCH_DB="$folder/history.db"
 unset MPBENCH_CO2
 failures=0
+patience=${MPBENCH_TEST_PATIENCE:-1} # tests/test.h says what it is
 
 begin() {
     name=$1
@@ -54,6 +55,17 @@ expect_error() { # STATUS TEXT: in one line
     expect_status "$1"
     expect_err "^mpbench: .*$2"
     [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
+}
+
+# wait_until SECONDS COMMAND ...: until it succeeds; false where that takes longer.
+wait_until() {
+    tries=$(($1 * 20 * patience))
+    shift
+    until "$@"; do
+        tries=$((tries - 1))
+        [ "$tries" -gt 0 ] || return 1
+        sleep 0.05
+    done
 }
 
 # says RUN KEY: a key's first value in the JSON of a run.

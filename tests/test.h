@@ -37,6 +37,14 @@ static char test_skip[256];
     CHECK_(strstr(actual, part) != NULL, "%s is \"%s\", which lacks \"%s\"", #actual, actual, part)
 #define SKIP(...) snprintf(test_skip, sizeof test_skip, __VA_ARGS__)
 
+// What every limit of time is multiplied by: 1, or MPBENCH_TEST_PATIENCE where all takes longer,
+// as under sanitizers.
+static inline double test_patience(void) {
+    const char *text = getenv("MPBENCH_TEST_PATIENCE");
+    double patience = text ? atof(text) : 1;
+    return patience > 1 ? patience : 1;
+}
+
 static inline void test_run(const char *name, void (*body)(void)) {
     test_why[0] = test_skip[0] = 0;
     body();

@@ -339,7 +339,7 @@ signal() { # SIGNAL COUNT EXPERIMENT [OPTIONS]
     "$mpbench" run "$@" >"$folder/out" 2>"$folder/err" </dev/null &
     process=$!
     waited=0
-    while ! grep -q -e kind -e started "$folder/err" && [ "$waited" -lt 100 ]; do
+    while ! grep -q -e kind -e started "$folder/err" && [ "$waited" -lt $((100 * patience)) ]; do
         sleep 0.1
         waited=$((waited + 1))
     done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # The commands on the history, on short real runs: what they print, what they refuse, and what they
 # leave. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
@@ -258,11 +258,8 @@ begin "a run in progress is not removed"
 "$mpbench" run "$folder/endless.lua" --quiet --threads 1 --name busy >/dev/null 2>&1 &
 worker=$!
 workers="$workers $worker"
-tries=0
-until "$mpbench" ls status:running 2>/dev/null | grep -q busy || [ "$tries" -ge 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+is_running() { "$mpbench" ls status:running "$1" 2>/dev/null | grep -c '^ *[0-9]' | grep -qx "$2"; }
+wait_until 10 is_running busy 1
 run rm busy
 expect_error 1 "is in progress"
 kill -TERM "$worker"
@@ -404,11 +401,7 @@ end
 begin "a signal to a matrix reaches its runs"
 "$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --quiet >/dev/null 2>&1 &
 leader=$!
-tries=0
-until [ "$("$mpbench" ls status:running endless 2>/dev/null | grep -c '^ *[0-9]')" -eq 2 ] || [ "$tries" -ge 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
+wait_until 10 is_running endless 2
 kill -TERM "$leader"
 wait "$leader"
 status=$?

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # Runs and their history from outside: what is recorded, orders, signals, and what a run that is
 # killed at any moment leaves behind. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
@@ -45,27 +45,21 @@ start() {
 field() {
     "$mpbench" show "$1" --json 2>/dev/null | sed -n "s/.*\"$2\":\"*\([^,\"}]*\).*/\1/p"
 }
+is_so() { [ "$(field "$1" "$2")" = "$3" ]; }
 # wait_for RUN KEY VALUE [SECONDS]
 wait_for() {
-    tries=$((${4:-10} * 20))
-    while [ "$tries" -gt 0 ]; do
-        [ "$(field "$1" "$2")" = "$3" ] && return 0
-        tries=$((tries - 1))
-        sleep 0.05
-    done
+    wait_until "${4:-10}" is_so "$1" "$2" "$3" && return 0
     fail "$1 has $2 $(field "$1" "$2") instead of $3"
     return 1
 }
+has_steps() {
+    step=$(field "$1" steps)
+    [ "${step:-0}" -gt 0 ]
+}
 # Until the run has made a step that the history knows.
 wait_for_steps() {
-    tries=200
-    while [ "$tries" -gt 0 ]; do
-        step=$(field "$1" steps)
-        [ "${step:-0}" -gt 0 ] && return 0
-        tries=$((tries - 1))
-        sleep 0.05
-    done
-    fail "$1 has no step in the history after 10 s: $(head -n 1 "$folder/$1.err")"
+    wait_until 10 has_steps "$1" && return 0
+    fail "$1 has no step in the history: $(head -n 1 "$folder/$1.err")"
     return 1
 }
 
@@ -174,7 +168,7 @@ begin "a script that makes no steps ends when it is told to stop"
 worker=$!
 workers="$workers $worker"
 wait_for endless status running
-timeout 8 "$mpbench" ctl endless stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
+timeout $((8 * patience)) "$mpbench" ctl endless stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
 wait "$worker"
 [ "$(field endless status)" = stopped ] || fail "status is $(field endless status)"
 end

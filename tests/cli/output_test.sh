@@ -1,22 +1,12 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # Where output goes: a reader that goes away or stops reading, files that are written, terminals that
 # show. $MPBENCH is the program.
-# shellcheck disable=SC2317 # functions that wait_until calls
 . "$(dirname "$0")/../shell.sh"
 
 steps() {
     count=$(says "$1" steps)
     echo "${count:-0}"
-}
-# Until a command succeeds; ten seconds at most.
-wait_until() {
-    tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 100 ] || return 1
-        sleep 0.1
-    done
 }
 has_finished() { [ "$(says "$1" status)" = '"finished"' ]; }
 is_beyond() { [ "$(steps "$1")" -gt "$2" ]; }
@@ -40,7 +30,7 @@ LUA
 
 begin "a reader that goes away ends no training"
 "$mpbench" run "$folder/chatty.lua" --threads 1 --set steps=300 --name left 2>&1 >/dev/null | head -n 1 >"$folder/first"
-wait_until has_finished left || fail "it is $(says left status)"
+wait_until 10 has_finished left || fail "it is $(says left status)"
 [ "$(steps left)" = 300 ] || fail "$(steps left) steps"
 "$mpbench" matrix "$folder/chatty.lua" --threads 2 --set steps=20 --seeds 3 2>&1 >/dev/null | head -n 1 >"$folder/first"
 [ "$("$mpbench" ls status:finished | grep -c chatty)" -ge 3 ] || fail "the matrix ended with its reader"
@@ -51,10 +41,10 @@ mkfifo "$folder/terminal"
 exec 3<>"$folder/terminal"
 "$mpbench" run "$folder/chatty.lua" --threads 1 --name blocked 2>"$folder/terminal" >/dev/null &
 workers=$!
-wait_until is_beyond blocked 2000 || fail "it stopped at step $(steps blocked)"
+wait_until 10 is_beyond blocked 2000 || fail "it stopped at step $(steps blocked)"
 cat <&3 >"$folder/shown" &
 reader=$!
-wait_until grep -q '[0-9] lines left out' "$folder/shown" ||
+wait_until 10 grep -q '[0-9] lines left out' "$folder/shown" ||
     fail "nothing says that lines are missing"
 kill -TERM "$workers"
 wait "$workers"
@@ -189,7 +179,7 @@ end
 begin "an order to a process that is killed is not waited for"
 "$mpbench" run "$folder/chatty.lua" --threads 1 --name doomed --quiet >/dev/null 2>&1 &
 workers=$!
-wait_until is_beyond doomed 10 || fail "it does not train"
+wait_until 10 is_beyond doomed 10 || fail "it does not train"
 kill -STOP "$workers"
 began=$(date +%s)
 "$mpbench" ctl doomed pause >"$folder/out" 2>"$folder/err" &
@@ -208,7 +198,7 @@ end
 begin "an order to a process that is stopped says so"
 "$mpbench" run "$folder/chatty.lua" --threads 1 --name halted --quiet >/dev/null 2>&1 &
 workers=$!
-wait_until is_beyond halted 10 || fail "it does not train"
+wait_until 10 is_beyond halted 10 || fail "it does not train"
 kill -STOP "$workers"
 run ctl halted pause
 expect_status 1
@@ -223,7 +213,7 @@ begin "two signals at once to a matrix still reach its runs"
 "$mpbench" matrix "$folder/chatty.lua" --seeds 2 --workers 2 --threads 2 --quiet --set steps=1000000000 >/dev/null 2>&1 &
 leader=$!
 both_run() { [ "$("$mpbench" ls status:running chatty 2>/dev/null | grep -c '^ *[0-9]')" -eq 2 ]; }
-wait_until both_run || fail "they do not run"
+wait_until 10 both_run || fail "they do not run"
 children=$(pgrep -P "$leader" 2>/dev/null || ps -o pid= --ppid "$leader")
 workers="$leader $(echo "$children" | tr '\n' ' ')"
 kill -STOP "$leader"
@@ -233,7 +223,7 @@ kill -CONT "$leader"
 wait "$leader"
 workers="$(echo "$children" | tr '\n' ' ')"
 none_lives() { for child in $children; do ! kill -0 "$child" 2>/dev/null || return 1; done; }
-wait_until none_lives || fail "a run goes on without its matrix"
+wait_until 10 none_lives || fail "a run goes on without its matrix"
 [ -n "$children" ] || fail "no processes found"
 [ -n "$why" ] || workers=
 end

@@ -73,11 +73,7 @@ begin "a run that was killed is resumed and ends as if it had not been"
     --quiet >"$folder/out" 2>&1 &
 worker=$!
 workers="$workers $worker"
-waited=0
-while [ ! -e "$folder/checkpoints/5/step-200.safetensors" ] && [ "$waited" -lt 200 ]; do
-    sleep 0.05
-    waited=$((waited + 1))
-done
+wait_until 10 test -e "$folder/checkpoints/5/step-200.safetensors"
 run resume 5
 expect_error 1 "in progress"
 kill -9 "$worker"

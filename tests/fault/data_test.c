@@ -62,7 +62,7 @@ static bool made(Dataset *dataset) {
 // ---- 14 -----------------------------------------------------------------------------------------
 
 static void row_14_what_is_no_regular_file_is_named_without_waiting(void) {
-    alarm(20); // a wait would otherwise last for ever
+    alarm((unsigned)(20 * test_patience())); // a wait would otherwise last for ever
     CHECK_REFUSED(read_bytes(path_of("nothing")), path_of("nothing"), "No such file", "errno 2",
                   "check the path");
     CHECK_REFUSED(read_bytes(folder), folder, "is a directory", "regular file");

@@ -5,6 +5,7 @@ set -u
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export LC_ALL=C
+patience=${MPBENCH_TEST_PATIENCE:-1} # tests/test.h says what it is
 
 # experiment NAME < BODY: the body of a run function, whose first line is line 2 of the file.
 experiment() {
@@ -19,7 +20,7 @@ experiment() {
 run_case() {
     case_name=$1
     shift
-    timeout 20 "$MPBENCH" run "$dir/$case_name.lua" -d cpu --threads 1 --quiet "$@" \
+    timeout $((20 * patience)) "$MPBENCH" run "$dir/$case_name.lua" -d cpu --threads 1 --quiet "$@" \
         >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
     why=

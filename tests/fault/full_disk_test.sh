@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # A full disk pauses training, and nothing is lost once there is room. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
 here=$(dirname "$0")
@@ -43,20 +43,14 @@ steps() {
 }
 # wait_for FILE TEXT
 wait_for() {
-    tries=200
-    until grep -q -e "$2" "$1"; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || { fail "$1 lacks \"$2\" after 10 s: $(tail -n 2 "$1")"; return 1; }
-        sleep 0.05
-    done
+    wait_until 10 grep -q -e "$2" "$1" || fail "$1 lacks \"$2\": $(tail -n 2 "$1")"
+}
+has_more() {
+    now=$(steps "$1")
+    [ "${now:-0}" -gt "$2" ]
 }
 wait_for_more() {
-    tries=200
-    until now=$(steps "$1") && [ "${now:-0}" -gt "$2" ]; do
-        tries=$((tries - 1))
-        [ "$tries" -gt 0 ] || { fail "$1 does not go on after step $2"; return 1; }
-        sleep 0.05
-    done
+    wait_until 10 has_more "$1" "$2" || fail "$1 does not go on after step $2"
 }
 
 begin "a full disk pauses training until there is room"

@@ -61,7 +61,7 @@ static void fault_22_what_is_no_history_is_left_alone(void) {
     write_file(path_of("foreign.db-journal"), "half", 4);
     check_left_alone(path_of("foreign.db"), "another application");
     CHECK(access(path_of("foreign.db-journal"), F_OK) == 0);
-    alarm(20); // a pipe must not be waited for
+    alarm((unsigned)(20 * test_patience())); // a pipe must not be waited for
     CHECK_INT(mkfifo(path_of("pipe"), 0600), 0);
     CHECK_REFUSED(store_open(path_of("pipe"), STORE_WRITE, &error), ERROR_HISTORY, "a pipe");
     CHECK_REFUSED(store_open(folder, STORE_WRITE, &error), ERROR_HISTORY, "a directory");
@@ -222,7 +222,7 @@ static void fault_24_flipped_bits_never_crash_anything(void) {
     char *whole = read_file(path_of("whole.db"), &size), *bytes = malloc(size);
     const char *path = path_of("flipped.db");
     int rounds = in_soak() ? 20000 : 300, readable = 0;
-    alarm(in_soak() ? 3000 : 120);
+    alarm((unsigned)((in_soak() ? 3000 : 120) * test_patience()));
     for (int i = 0; i < rounds && !test_why[0]; i++) {
         memcpy(bytes, whole, size);
         for (int flips = 1 + i % 3; flips > 0; flips--) {
@@ -454,7 +454,7 @@ static void fault_34_a_hundred_thousand_orders_are_each_answered_once(void) {
     CHECK_INT(ask_sql(path_of("flood.db"), "SELECT count(*) FROM commands WHERE state = 'refused'"
                                            " AND answer <> ''"),
               100000);
-    CHECK_MESSAGE(took < 20, "%.1f s", took);
+    CHECK_MESSAGE(took < 20 * test_patience(), "%.1f s", took);
     run_sql(path_of("flood.db"),
             "UPDATE commands SET state = 'queued', verb = 'pause', argument = '' WHERE id <= 480");
     do {

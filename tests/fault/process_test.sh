@@ -39,7 +39,7 @@ is_whole() {
 }
 
 begin "memory that runs out in the middle of a run is told with its size, and is in the history"
-timeout 10 prlimit --as=256000000 "$mpbench" run "$folder/tiny.lua" --name large --threads 1 --set grow=2 \
+timeout $((10 * patience)) prlimit --as=256000000 "$mpbench" run "$folder/tiny.lua" --name large --threads 1 --set grow=2 \
     --quiet >/dev/null 2>"$folder/err"
 status=$?
 if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan; then
@@ -59,7 +59,7 @@ fi
 
 begin "threads that cannot be started are one line with cause and remedy"
 for left in 0 1 2 3; do
-    THREADS_LEFT=$left LD_PRELOAD="$folder/process.so" timeout 2 "$mpbench" run "$folder/tiny.lua" \
+    THREADS_LEFT=$left LD_PRELOAD="$folder/process.so" timeout $((2 * patience)) "$mpbench" run "$folder/tiny.lua" \
         --name "threads$left" --threads 3 --quiet >/dev/null 2>"$folder/err"
     status=$?
     [ "$status" -eq 1 ] || fail "$left threads: exit status $status instead of 1"
@@ -71,7 +71,7 @@ is_whole
 end
 
 begin "a matrix that cannot start its runs says why"
-FORKS_LEFT=0 timeout 5 env LD_PRELOAD="$folder/process.so" "$mpbench" matrix "$folder/tiny.lua" -p fp32,bf16 \
+FORKS_LEFT=0 timeout $((5 * patience)) env LD_PRELOAD="$folder/process.so" "$mpbench" matrix "$folder/tiny.lua" -p fp32,bf16 \
     >/dev/null 2>"$folder/err"
 status=$?
 [ "$status" -eq 1 ] || fail "exit status $status instead of 1: $(cat "$folder/err")"
@@ -79,7 +79,7 @@ grep -q 'cannot be started: .*; raise the limit on processes' "$folder/err" || f
 end
 
 begin "a clock that is put a year on or back changes nothing of a run"
-LD_PRELOAD="$folder/process.so" timeout 20 "$mpbench" run "$folder/tiny.lua" --name timeless --threads 1 \
+LD_PRELOAD="$folder/process.so" timeout $((20 * patience)) "$mpbench" run "$folder/tiny.lua" --name timeless --threads 1 \
     --quiet >/dev/null 2>&1 &
 worker=$!
 workers="$workers $worker"
@@ -100,7 +100,7 @@ seconds=$(field timeless wall_s)
 is_whole
 end
 begin "descriptors that run out in the middle of a run are waited for, and nothing is lost"
-timeout 20 "$mpbench" run "$folder/tiny.lua" --name open --threads 1 --quiet --json >"$folder/json" 2>"$folder/err" &
+timeout $((20 * patience)) "$mpbench" run "$folder/tiny.lua" --name open --threads 1 --quiet --json >"$folder/json" 2>"$folder/err" &
 worker=$!
 workers="$workers $worker"
 sleep 0.7

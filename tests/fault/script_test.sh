@@ -49,7 +49,7 @@ interrupt() {
     kill -0 "$pid" 2>/dev/null || fault "it ended by itself: $(shown "$dir/err")"
     kill -INT "$pid" 2>/dev/null
     waited=0
-    while kill -0 "$pid" 2>/dev/null && [ "$waited" -lt "$2" ]; do
+    while kill -0 "$pid" 2>/dev/null && [ "$waited" -lt $(($2 * patience)) ]; do
         sleep 0.1
         waited=$((waited + 1))
     done

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/rune.h"
+#include "tests/test.h"
 #include "ui/theme.h"
 
 extern char **environ;
@@ -326,12 +327,12 @@ double shown_wait(Shown *shown, const char *text, bool there, double seconds) {
         if ((strstr(shown_text(shown), text) != NULL) == there)
             return shown_clock() - start;
         take(shown, 0.005);
-    } while (shown_clock() - start < seconds);
+    } while (shown_clock() - start < seconds * test_patience());
     return -1;
 }
 
 static bool wait_for(Shown *shown, const bool *what, double seconds) {
-    double end = shown_clock() + seconds;
+    double end = shown_clock() + seconds * test_patience();
     while (!*what && shown_clock() < end) {
         if (shown->terminal >= 0)
             take(shown, 0);

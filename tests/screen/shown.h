@@ -2,7 +2,8 @@
 // behind it, keys as they are typed, and what a person would see.
 //
 // The program is a job of a small shell (keep_job), as on a real terminal: it can be stopped and
-// brought back, and the shell sees how it ended. One thread; every wait has an end.
+// brought back, and the shell sees how it ended. One thread; every wait has an end,
+// which test_patience puts off.
 #pragma once
 
 #include <stdbool.h>

@@ -307,8 +307,8 @@ static bool is_interrupted_within_a_second(LuaVmOptions options, const char *tex
     bool done = run_in(vm, text);
     double took = clock_seconds() - start;
     pthread_join(thread, NULL);
-    CHECK_MESSAGE(!done && error.code == ERROR_STOPPED && took < 1, "%s: %s after %g s", text,
-                  done ? "done" : error.text, took);
+    CHECK_MESSAGE(!done && error.code == ERROR_STOPPED && took < test_patience(),
+                  "%s: %s after %g s", text, done ? "done" : error.text, took);
     CHECK_MESSAGE(strstr(error.text, "stopped by a command"), "%s: %s", text, error.text);
     lua_vm_clear_interrupt(vm);
     CHECK(run_in(vm, "local n = 0 for i = 1, 1e5 do n = n + 1 end"));

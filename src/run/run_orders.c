@@ -255,6 +255,8 @@ static void tell_over(Run *run) {
         run_stop(run, text);
         return;
     }
+    if (run->status == RUN_PAUSED) // nobody can order it to go on any more
+        run->status = RUN_RUNNING;
     snprintf(text, sizeof text,
              "%.250s; training goes on, but nothing after step %lld is kept in the history",
              fault.text, (long long)run->step);

@@ -18,6 +18,7 @@ typedef struct Page {
     Terminal terminal;
     int width;
     bool has_utf8;
+    bool has_batches; // steps are of different numbers of samples
     const char *strong, *dim, *plain;
 } Page;
 
@@ -80,6 +81,7 @@ static void put_ratio(Table *table, double ratio) {
 static void put_side(Table *table, const Page *page, const CompareSide *side,
                      const char *const *metrics, int metric_count) {
     const RunRecord *run = &page->comparison->runs[side->members[0]];
+    const Statistic unknown = {.count = 0};
     char text[COMPARE_LABEL_SIZE], number[TEXT_SIZE];
     table_put(table, side->label, history_precision_style(&page->terminal, run->precision));
     if (side->member_count > 1)
@@ -93,10 +95,10 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
         for (int i = 0; i < side->metric_count && !found; i++)
             if (strcmp(side->metrics[i].name, metrics[m]) == 0)
                 found = &side->metrics[i];
-        const Statistic none = {.count = 0};
-        put_statistic(table, page, found ? &found->value : &none);
+        put_statistic(table, page, found ? &found->value : &unknown);
     }
     put_statistic(table, page, &side->steps_per_s);
+    put_statistic(table, page, page->has_batches ? &side->samples_per_s : &unknown);
     put_ratio(table, side->speedup);
     table_put(table, isnan(side->memory.mean) ? NULL : text_bytes(number, side->memory.mean), "");
     put_ratio(table, side->memory_ratio);
@@ -110,10 +112,11 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
 static bool print_sides(const Page *page, const CompareSide *sides, int count, Error *error) {
     static const TableColumn before[] = {
         {"", false, 0, 40}, {"of", false, 9, 0}, {"loss", true, 1, 0}};
-    static const TableColumn after[] = {
-        {"steps/s", true, 6, 0}, {"speed", true, 2, 0},   {"memory", true, 7, 0},
-        {"of it", true, 3, 0},   {"seconds", true, 8, 0}, {"joules", true, 10, 0},
-        {"of them", true, 5, 0}, {"g CO2", true, 11, 0},  {"skipped", true, 12, 0}};
+    static const TableColumn after[] = {{"steps/s", true, 6, 0}, {"samples/s", true, 4, 0},
+                                        {"speed", true, 2, 0},   {"memory", true, 7, 0},
+                                        {"of it", true, 3, 0},   {"seconds", true, 8, 0},
+                                        {"joules", true, 10, 0}, {"of them", true, 5, 0},
+                                        {"g CO2", true, 11, 0},  {"skipped", true, 12, 0}};
     enum { BEFORE = sizeof before / sizeof *before, AFTER = sizeof after / sizeof *after };
     TableColumn columns[BEFORE + MOST_METRICS + AFTER];
     const char *metrics[MOST_METRICS];
@@ -267,10 +270,25 @@ static bool print_curves(const Page *page, Error *error) {
 
 // ---- the page -----------------------------------------------------------------------------------
 
+// Whether a step is not of as many samples in all runs.
+static bool batches_differ(const Comparison *comparison) {
+    const double notable = 0.01;
+    const RunRecord *first = &comparison->runs[0];
+    for (int i = 1; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        double ours = (double)first->samples * (double)run->step;
+        double theirs = (double)run->samples * (double)first->step;
+        if (fabs(ours - theirs) > notable * fmax(ours, theirs))
+            return true;
+    }
+    return false;
+}
+
 static bool print_page(const Cli *cli, const Comparison *comparison, Error *error) {
     Page page = {.comparison = comparison,
                  .terminal = terminal_of(stdout, cli->color),
-                 .has_utf8 = curve_locale_is_utf8()};
+                 .has_utf8 = curve_locale_is_utf8(),
+                 .has_batches = batches_differ(comparison)};
     page.width = terminal_width(&page.terminal);
     page.strong = terminal_style(&page.terminal, STYLE_STRONG);
     page.dim = terminal_style(&page.terminal, STYLE_DIM);

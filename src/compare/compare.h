@@ -71,7 +71,8 @@ typedef struct CompareSide {
     Statistic steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
     int64_t skipped; // by all members together
     // Against the baseline; of the baseline itself 1, 0 and nothing. Ratios of means: speedup > 1
-    // is faster, wall_ratio > 1 took longer.
+    // is faster, in samples a second where all of both count them, else in steps; wall_ratio > 1
+    // took longer.
     double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio;
     Contrast speed_contrast, loss_contrast;
     CompareMetric *metrics; // that this side or the baseline has

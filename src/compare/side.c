@@ -66,6 +66,17 @@ static double ratio(const Statistic *value, const Statistic *base) {
     return base->mean > 0 ? value->mean / base->mean : NAN;
 }
 
+// Steps of other batches are not alike: what counts is samples, where all members of both count
+// them.
+static void compare_speed(CompareSide *side, const CompareSide *baseline) {
+    bool has_samples = side->samples_per_s.count == side->member_count &&
+                       baseline->samples_per_s.count == baseline->member_count;
+    const Statistic *speed = has_samples ? &side->samples_per_s : &side->steps_per_s;
+    const Statistic *base = has_samples ? &baseline->samples_per_s : &baseline->steps_per_s;
+    side->speedup = ratio(speed, base);
+    side->speed_contrast = statistic_contrast(base, speed);
+}
+
 // ---- metrics ------------------------------------------------------------------------------------
 
 static bool has_metric(const CompareSide *side, const char *name) {
@@ -135,12 +146,11 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i].statistic = over_members(side, rows[i].offset, readings, scratch);
-    side->speedup = ratio(&side->steps_per_s, &baseline->steps_per_s);
+    compare_speed(side, baseline);
     side->wall_ratio = ratio(&side->wall_s, &baseline->wall_s);
     side->memory_ratio = ratio(&side->memory, &baseline->memory);
     side->energy_ratio = ratio(&side->energy_j, &baseline->energy_j);
     side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
-    side->speed_contrast = statistic_contrast(&baseline->steps_per_s, &side->steps_per_s);
     side->loss_contrast = statistic_contrast(&baseline->loss, &side->loss);
     for (int i = 0; i < side->metric_count; i++) {
         CompareMetric *metric = &side->metrics[i];

@@ -25,6 +25,29 @@ static void runs_that_differ_in_seed_alone_are_one_group(void) {
     compare_free(comparison);
 }
 
+// Eight times the batch at a third of the steps trains faster, not slower.
+static void speed_is_told_by_samples_where_both_count_them(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    for (int i = 0; i < 2; i++)
+        runs[i] = planted_record(&six[0]);
+    runs[1].steps_per_s = 15;
+    runs[1].samples_per_s = 8 * 32 * 15;
+    Error error;
+    CompareOptions options = {.axis = COMPARE_BY_STEP, .grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_NEAR(comparison->sides[1].speedup, 8 * 15.0 / 50, 1e-12);
+    CHECK_CONTAINS(comparison->verdicts[0], "2.4 times as fast");
+    compare_free(comparison);
+    runs = calloc(2, sizeof *runs);
+    for (int i = 0; i < 2; i++)
+        runs[i] = planted_record(&six[0]);
+    runs[1].steps_per_s = 25;
+    runs[1].samples_per_s = NAN;
+    comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_NEAR(comparison->sides[1].speedup, 0.5, 1e-12);
+    compare_free(comparison);
+}
+
 static void the_same_seed_again_is_a_group_of_its_own(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "again";
@@ -241,6 +264,7 @@ static void an_axis_has_its_name(void) {
 
 int main(void) {
     RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
+    RUN_TEST(speed_is_told_by_samples_where_both_count_them);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);

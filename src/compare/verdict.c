@@ -261,6 +261,23 @@ static bool warn_of_lengths(Comparison *comparison) {
     return true;
 }
 
+// Where a run does not count what the axis is of, it has no place on it.
+static bool warn_of_axis(Comparison *comparison) {
+    CompareAxis axis = comparison->options.axis;
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (comparison->losses[i].count == 0 || !isnan(compare_axis_of_step(run, axis, 1)))
+            continue;
+        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "%s counts no %s: its curve is left out, and losses are those at the end.",
+                 run->name, axis == COMPARE_BY_EPOCH ? "epochs" : compare_axis_name(axis));
+    }
+    return true;
+}
+
 static bool warn_of_brevity(Comparison *comparison) {
     double shortest = INFINITY;
     for (int i = 0; i < comparison->run_count; i++)
@@ -276,12 +293,16 @@ static bool warn_of_brevity(Comparison *comparison) {
     return true;
 }
 
-// Until it ended; one that goes on has no end yet.
+// One that goes on has no end yet, and of one that died nobody wrote it down.
+static int64_t end_of(const RunRecord *run) {
+    if (run->status == RUN_RUNNING || run->status == RUN_PAUSED)
+        return INT64_MAX;
+    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
+                                   : run->ended_ms;
+}
+
 static bool overlap(const RunRecord *a, const RunRecord *b) {
-    bool a_goes_on = a->status == RUN_RUNNING, b_goes_on = b->status == RUN_RUNNING;
-    int64_t a_end = a_goes_on ? INT64_MAX : a->ended_ms,
-            b_end = b_goes_on ? INT64_MAX : b->ended_ms;
-    return a->created_ms < b_end && b->created_ms < a_end &&
+    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
            strcmp(a->device_name, b->device_name) == 0;
 }
 
@@ -307,7 +328,7 @@ bool compare_judge(Comparison *comparison, Error *error) {
     for (int g = 1; g < comparison->group_count && done; g++)
         done = judge_group(comparison, &comparison->groups[g], &comparison->groups[0]);
     done = done && warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
-           warn_of_lengths(comparison) && warn_of_company(comparison) &&
+           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_company(comparison) &&
            warn_of_brevity(comparison);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }

@@ -137,6 +137,45 @@ static void one_seed_cannot_tell(void) {
     compare_free(comparison);
 }
 
+static void a_run_without_an_end_kept_company_until_it_died(void) {
+    static const RunStatus without_end[] = {RUN_RUNNING, RUN_PAUSED, RUN_DEAD};
+    for (int s = 0; s < 3; s++) {
+        RunRecord *runs = calloc(2, sizeof *runs);
+        Error error;
+        for (int i = 0; i < 2; i++) {
+            runs[i] = planted_record(&six[i]);
+            runs[i].created_ms += 1000 * i;
+            runs[i].ended_ms = runs[i].created_ms + 8000;
+            runs[i].wall_s = 8;
+        }
+        runs[0].status = without_end[s];
+        runs[0].ended_ms = 0;
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        bool is_told = false;
+        for (int i = 0; i < comparison->caveat_count; i++)
+            is_told |= strstr(comparison->caveats[i], "trained at the same time") != NULL;
+        CHECK_MESSAGE(is_told, "%s", run_status_name(without_end[s]));
+        compare_free(comparison);
+    }
+}
+
+static void a_run_that_counts_no_epochs_is_told_where_they_are_the_axis(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    CompareCurve *curves = calloc(2, sizeof *curves);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[i]);
+        curves[i] = planted_curve(&six[i]);
+    }
+    runs[1].epoch = runs[1].epochs = 0;
+    CompareOptions options = {.axis = COMPARE_BY_EPOCH, .grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 1);
+    CHECK_CONTAINS(comparison->caveats[0], "b1 counts no epochs");
+    compare_free(comparison);
+}
+
 static void speeds_of_short_runs_and_of_company_mislead(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     Error error;
@@ -272,6 +311,8 @@ int main(void) {
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(one_seed_cannot_tell);
     RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
+    RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
+    RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(what_misleads_is_said);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);

@@ -127,11 +127,17 @@ static bool split(Parse *parse) {
     return true;
 }
 
-// For the run's record: a resume asks for the same.
-static void keep_typed(Cli *cli, const Given *given) {
-    RecordOption *typed = &cli->typed[cli->run.typed_count++];
+// For the run's record: a resume asks for the same, to the last byte.
+static bool keep_typed(Cli *cli, const Given *given, Error *error) {
+    RecordOption *typed = &cli->typed[cli->run.typed_count];
+    const char *value = given->value ? given->value : "";
+    if (strlen(value) >= sizeof typed->value)
+        return error_fail(error, ERROR_USAGE, "--%s: longer than %zu bytes: shorten it",
+                          given->option->name, sizeof typed->value - 1);
     snprintf(typed->name, sizeof typed->name, "%s", given->option->name);
-    snprintf(typed->value, sizeof typed->value, "%s", given->value ? given->value : "");
+    snprintf(typed->value, sizeof typed->value, "%s", value);
+    cli->run.typed_count++;
+    return true;
 }
 
 bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) {
@@ -140,8 +146,8 @@ bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error)
     for (const Option *option = option_table; option->name; option++)
         if (strcmp(option->name, name) == 0) {
             const Given given = {option, value};
-            keep_typed(cli, &given);
-            return option->set(cli, option, cli->typed[cli->run.typed_count - 1].value, error);
+            return keep_typed(cli, &given, error) &&
+                   option->set(cli, option, cli->typed[cli->run.typed_count - 1].value, error);
         }
     return true; // of another version: it knows none
 }
@@ -156,8 +162,11 @@ static bool apply(const Parse *parse) {
                               cli->command->name, option->name, cli->command->name);
         if (!option->set(cli, option, parse->given[i].value, parse->error))
             return false;
-        if (option->commands != FOR_ALL && (option->commands & FOR_RUN))
-            keep_typed(cli, &parse->given[i]);
+        // The runs of a matrix keep what each of them is given.
+        bool is_kept = option->commands != FOR_ALL && (option->commands & FOR_RUN) &&
+                       !(cli->command->options & FOR_MATRIX);
+        if (is_kept && !keep_typed(cli, &parse->given[i], parse->error))
+            return false;
     }
     return true;
 }

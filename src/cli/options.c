@@ -81,6 +81,14 @@ static bool set_text(Cli *cli, const Option *option, const char *value, Error *e
     return true;
 }
 
+// What a run is found by.
+static bool set_name(Cli *cli, const Option *option, const char *value, Error *error) {
+    if (strlen(value) >= RECORD_NAME_SIZE)
+        return error_fail(error, ERROR_USAGE, "--%s: longer than %d bytes: shorten it",
+                          option->name, RECORD_NAME_SIZE - 1);
+    return set_text(cli, option, value, error);
+}
+
 // A whole number, also written as 1e6.
 static bool parse_whole(const Option *option, const char *value, double least, double most,
                         int64_t *number, Error *error) {
@@ -280,8 +288,8 @@ const Option option_table[] = {
      set_count, FIELD(run.epochs)},
     {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "of the device (all processors)",
      set_threads, 0},
-    {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_text, FIELD(run.name)},
-    {"tag", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "of the run, for finding it again", set_text,
+    {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_name, FIELD(run.name)},
+    {"tag", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "of the run, for finding it again", set_name,
      FIELD(run.tag)},
     {"note", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "kept with the run", set_text,
      FIELD(run.note)},

@@ -144,6 +144,9 @@ static bool set_options(Cli *cli, const Past *past, bool in_place, bool with_own
     for (int i = 0; with_own && i < past->own_count; i++)
         if (!cli_set_option(cli, past->own[i].name, past->own[i].value, error))
             return false;
+    // Kept too, so that the next resume asks for it again.
+    if (!with_own && cli->trust && !cli_set_option(cli, "trust", "", error))
+        return false;
     if (was_trusted && !cli->trust)
         return error_fail(
             error, ERROR_USAGE,

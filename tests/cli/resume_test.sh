@@ -172,4 +172,42 @@ run resume evaluated --at 150 # what came after the step is not superseded
 expect_error 1 "another model"
 end
 
+cat >"$folder/trusted.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "trusted", params = { steps = 100 }, run = function(run)
+    io.open("/dev/null"):close()
+    local net = run:model(mp.nn.Linear(4, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+    local scaler = run:scaler()
+    for _ = 1, run.params.steps do
+        opt:zero_grad()
+        scaler:scale((net(mp.randn(4, 4)) ^ 2):mean()):backward()
+        scaler:step(opt)
+        scaler:update()
+    end
+end }
+LUA
+begin "trust is asked for at every resume of a run that had it"
+run run "$folder/trusted.lua" --trust --checkpoint-every 50 --name trusted
+expect_status 0
+run resume trusted --at 50
+expect_error 2 "was started with --trust"
+run resume trusted --at 50 --trust
+expect_status 0
+run resume trusted --at 50
+expect_error 2 "was started with --trust"
+end
+
+begin "what is too long to be kept with a run is refused, not cut"
+long=$(printf '%064d' 0)
+run run simple --steps 1 --name "x$long"
+expect_error 2 "--name: longer than 63 bytes"
+run run simple --steps 1 --tag "$long"
+expect_error 2 "--tag: longer than 63 bytes"
+run run simple --steps 1 --note "$long$long$long$long"
+expect_error 2 "--note: longer than 255 bytes"
+run run "$folder/eval.lua" --set "steps=$long$long$long$long"
+expect_error 2 "--set: longer than 255 bytes"
+end
+
 exit "$failures"

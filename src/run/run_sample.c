@@ -126,6 +126,8 @@ void run_drop_sample(RunState *state) {
 
 void run_sample_step(RunState *state, unsigned applied) {
     double now = clock_seconds();
+    if (now >= state->next_energy)
+        run_sample_energy(&state->run);
     if (state->run.engine->profile == &state->sampler.profile)
         end_sample(state, now, applied);
     else if (now >= state->sampler.next)

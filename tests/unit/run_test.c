@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -337,6 +338,35 @@ static void steps_of_casts_are_told(void) {
     end();
 }
 
+static void count_energy(const char *path, const char *microjoules) {
+    FILE *out = fopen(path, "w");
+    CHECK(out && fputs(microjoules, out) >= 0);
+    if (out)
+        fclose(out);
+}
+
+// Counters go around within minutes: who looks at the end alone misses whole turns.
+static void energy_is_sampled_without_a_history_too(void) {
+    char path[64];
+    bool stop;
+    begin("fp32", NULL);
+    RunState *state = run_state(model.run);
+    snprintf(path, sizeof path, "/tmp/mpbench-run-energy-%ld", (long)getpid());
+    count_energy(path, "9000000");
+    state->energy = (Energy){.count = 1, .zones = {{.last = 9000000, .range = 10000000}}};
+    snprintf(state->energy.zones[0].path, sizeof state->energy.zones[0].path, "%s", path);
+    static const char *const turns[] = {"2000000", "1000000", "9000000"}; // 3, 9 and 8 J
+    for (int i = 0; i < 3; i++) {
+        count_energy(path, turns[i]);
+        state->next_energy = 0;
+        CHECK(step(1, &stop));
+    }
+    run_finish(model.run, NULL);
+    CHECK_NEAR(state->energy.joules, 20, 1e-9);
+    unlink(path);
+    end();
+}
+
 static void it_describes_itself_in_json(void) {
     static const char *const parts[] = {
         "{\"id\":7,\"name\":\"tiny\",\"experiment\":\"tiny\",\"status\":\"finished\"",
@@ -416,6 +446,7 @@ int main(void) {
     RUN_TEST(gradients_that_vanish_unscaled_are_told);
     RUN_TEST(a_layer_near_the_end_of_fp16_is_told);
     RUN_TEST(steps_of_casts_are_told);
+    RUN_TEST(energy_is_sampled_without_a_history_too);
     RUN_TEST(it_describes_itself_in_json);
     RUN_TEST(a_boundary_where_nothing_happens_costs_next_to_nothing);
     return test_end();

@@ -127,9 +127,10 @@ static bool set_threads(Cli *cli, const Option *option, const char *value, Error
 }
 
 static bool check_precision(const Option *option, const char *value, Error *error) {
-    // tf32 and fp8 are known, and refused with a reason where the device is.
-    const char *choices[MOST_CHOICES] = {"auto", "amp", "tf32", "fp8"};
-    int count = 4;
+    const char *choices[MOST_CHOICES] = {"auto", "amp"};
+    int count = 2;
+    if (precision_is_untrained(value)) // refused with a reason where the device is known
+        return true;
     for (const Preset *preset = preset_table; preset->name && count < MOST_CHOICES; preset++)
         choices[count++] = preset->name;
     return check_choice(error, option->name, value, choices, count);
@@ -168,12 +169,16 @@ static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Er
 }
 
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
-    const char *choices[] = {"auto", "cpu", "gpu", "ref"};
-    const int count = sizeof choices / sizeof *choices;
+    const char *choices[MOST_CHOICES] = {"auto"};
+    int count = 1;
+    for (int i = 0; backend_list[i] && count < MOST_CHOICES; i++)
+        choices[count++] = backend_list[i]->name;
     size_t length = strcspn(value, ":");
     const char *kind = keep_text(cli, value, length, error);
     cli->run.device = value;
-    return kind && check_choice(error, option->name, kind, choices, count);
+    // A gpu that this build lacks is refused with a reason where it is opened.
+    return kind && (strcmp(kind, "gpu") == 0 ||
+                    check_choice(error, option->name, kind, choices, count));
 }
 
 static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {

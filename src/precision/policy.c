@@ -60,8 +60,8 @@ static bool untrained_format(const char *text, Error *error) {
         "use bf16 or fp16");
 }
 
-static bool is_untrained(const char *text) {
-    return strcmp(text, "tf32") == 0 || strcmp(text, "fp8") == 0;
+bool precision_is_untrained(const char *name) {
+    return strcmp(name, "tf32") == 0 || strcmp(name, "fp8") == 0;
 }
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
@@ -75,7 +75,7 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
                          !device->backend->gains(device, FORMAT_FP16)
                      ? "bf16"
                      : "fp16";
-    if (is_untrained(chosen))
+    if (precision_is_untrained(chosen))
         return untrained_format(chosen, error);
     const Preset *found = preset_named(chosen);
     if (!found)
@@ -110,7 +110,7 @@ bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *e
             *precision = (LayerPrecision)i;
             return true;
         }
-    if (is_untrained(text))
+    if (precision_is_untrained(text))
         return untrained_format(text, error);
     return error_fail(error, ERROR_USAGE, "layer precision %s: one of auto fp32 bf16 fp16", text);
 }

@@ -34,6 +34,10 @@ extern const Preset preset_table[]; // ended by a NULL name
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
                     size_t why_size, Error *error) MUST_CHECK;
 
+// Formats that exist but that no device of this build trains in (tf32, fp8): asking for one is
+// refused by name, and none is ever suggested.
+bool precision_is_untrained(const char *name);
+
 typedef enum LayerPrecision { // what a layer can be set to
     LAYER_AUTO,
     LAYER_FP32,
@@ -43,7 +47,6 @@ typedef enum LayerPrecision { // what a layer can be set to
 } LayerPrecision;
 
 const char *layer_precision_name(LayerPrecision precision);
-// Formats that exist but that no device of this build trains in (tf32, fp8) are refused by name.
 bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) MUST_CHECK;
 
 typedef struct PolicyLayer {

@@ -96,6 +96,16 @@ run run --stepz 3 "$tiny"
 expect_usage_error "did you mean --steps?"
 run run "$tiny" -p fp61
 expect_usage_error "--precision fp61.*did you mean fp16?"
+for device in cpu ref; do # every format that is listed trains
+    listed=$(sed -n 's/.*One of //p' "$folder/err")
+    [ -n "$listed" ] || fail "no list"
+    for format in $listed; do
+        "$mpbench" run "$tiny" -p "$format" -d $device --steps 1 --quiet --no-history >/dev/null 2>&1 ||
+            fail "$format is listed, and refused on $device"
+    done
+done
+run run "$tiny" --device gup
+expect_usage_error "one of auto cpu ref"
 run run "$tiny" -p float16
 expect_usage_error "--precision float16.*did you mean fp16?"
 run run "$tiny" --layer head=bfloat16

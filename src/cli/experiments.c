@@ -137,6 +137,11 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
                           "%.80s: a folder, not an experiment; give the path of a Lua file in it, "
                           "or the name of one that ships:%s",
                           name, list);
+    if (access(name, F_OK) == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%.80s: a file, but no Lua experiment; give the path of one, whose name "
+                          "ends in .lua, or the name of one that ships:%s",
+                          name, list);
     if (count == 0)
         return error_fail(error, ERROR_USAGE,
                           "%.80s: no such experiment, and none are installed; give the path of a "

@@ -89,6 +89,11 @@ MPBENCH_EXPERIMENTS=$folder run run tinny
 expect_usage_error "did you mean tiny"
 end
 
+begin "a file that is no experiment is not said to be missing"
+run run README.md
+expect_usage_error "README.md: a file, but no Lua experiment; .* ends in .lua"
+end
+
 begin "misspelt names are answered with the nearest"
 run rnu x
 expect_usage_error "rnu.*did you mean run?"

@@ -52,14 +52,23 @@ static const char *const option_names[] = {
     "betas",    "eps",      "bias_correction", "max_grad_norm",
     "schedule", "grads",    "stochastic",      NULL};
 
-// What lua/mp/optim.lua makes of a schedule, at `at`.
+// What lua/mp/optim.lua makes of a schedule, at `at`. One without a kind would be constant unasked.
 static Schedule schedule_at(lua_State *L, const char *function, int at, double rate) {
+    static const char *const fields[] = {"kind",  "warmup", "total", "floor",
+                                         "every", "factor", NULL};
     Error error = {0};
     Schedule schedule = {.kind = SCHEDULE_CONSTANT, .rate = rate};
-    if (lua_isnoneornil(L, at))
-        return schedule;
+    if (!lua_istable(L, at))
+        bind_error(L,
+                   "%s: schedule: a table expected, got %s; mp.optim.schedule.cosine and others "
+                   "make one",
+                   function, luaL_typename(L, at));
+    bind_known_fields(L, "schedule", at, fields);
     const char *kind = bind_field_text(L, function, at, "kind");
-    BIND_DONE(L, !kind || schedule_kind_parse(kind, &schedule.kind, &error), &error);
+    if (!kind)
+        bind_error(L, "%s: schedule.kind is missing; mp.optim.schedule.cosine and others set it",
+                   function);
+    BIND_DONE(L, schedule_kind_parse(kind, &schedule.kind, &error), &error);
     schedule.warmup = bind_field_number(L, function, at, "warmup", 0);
     schedule.total = bind_field_number(L, function, at, "total", 0);
     schedule.floor = bind_field_number(L, function, at, "floor", 0);
@@ -75,8 +84,9 @@ static void read_options(lua_State *L, const char *name, OptimizerOptions *optio
     if (!has_rate)
         bind_error(L, "%s: lr: a learning rate is needed, as in {lr = 1e-3}", name);
     double rate = bind_field_number(L, name, 2, "lr", 0);
-    lua_getfield(L, 2, "schedule");
-    options->schedule = schedule_at(L, name, 3, rate);
+    options->schedule.rate = rate;
+    if (lua_getfield(L, 2, "schedule") != LUA_TNIL)
+        options->schedule = schedule_at(L, name, 3, rate);
     lua_settop(L, 2);
     options->momentum = bind_field_number(L, name, 2, "momentum", options->momentum);
     options->nesterov = bind_field_boolean(L, name, 2, "nesterov", options->nesterov);
@@ -211,7 +221,6 @@ static int optimizer_lr(lua_State *L) {
 static int optimizer_schedule(lua_State *L) {
     Error error = {0};
     Optimizer *optimizer = *optimizer_slot(L, "schedule");
-    luaL_checktype(L, 2, LUA_TTABLE);
     Schedule schedule = schedule_at(L, "schedule", 2, optimizer_rate(optimizer));
     if (!optimizer_set_schedule(optimizer, &schedule, &error))
         return bind_raise(L, &error);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "kernel/allocator.h"
 #include "kernel/random.h"
 #include "optim/optimizer_private.h"
@@ -66,7 +67,10 @@ bool schedule_kind_parse(const char *text, ScheduleKind *kind, Error *error) {
             *kind = (ScheduleKind)i;
             return true;
         }
-    return error_fail(error, ERROR_USAGE, "schedule %s: one of " SCHEDULE_NAMES, text);
+    const char *near = nearest_name(text, names, SCHEDULE_KINDS);
+    return error_fail(error, ERROR_USAGE, "schedule %.60s: not known%s%s%s" SCHEDULE_NAMES, text,
+                      near ? "; did you mean " : "", near ? near : "",
+                      near ? "? One of " : "; one of ");
 }
 
 static bool check_steps(const char *of, const Schedule *schedule, Error *error) {

@@ -110,6 +110,17 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         equal(mp.scaler "torch":get(), 65536)
         fails("step.every", mp.optim.schedule.step)
         equal(mp.optim.schedule.linear_warmup().total, 0)
+        local opt = mp.optim.SGD(params, { lr = 1 })
+        for given, complaint in pairs {
+            [{ kind = "cosin", total = 9 }] = "cosin: not known; did you mean cosine? One of constant",
+            [{ kind = "zigzag" }] = "zigzag: not known; one of constant",
+            [{ total = 9 }] = "schedule.kind is missing",
+            [{ kind = "cosine", totl = 9 }] = "no option totl; did you mean total?",
+            [9] = "a table expected, got number",
+        } do
+            fails(complaint, mp.optim.SGD, params, { lr = 1, schedule = given })
+            fails(complaint, opt.schedule, opt, given)
+        end
         equal(mp.scaler(1024):get(), 1024)
     end)
 

@@ -23,7 +23,9 @@ static const Command commands[] = {
     {"fork", FOR_FORK, "RUN", "a new run that goes on from a step of another, with other options",
      "Options beat those of the parent. Where no checkpoint lies at the step, the parent is "
      "trained\n"
-     "again, unrecorded, from the one before it up to there.",
+     "again, unrecorded, from the one before it up to there. Steps count on from the parent's; "
+     "time,\n"
+     "speed, energy, losses and the range of the scale are those of the fork's own steps.",
      1, 1, command_fork},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
      "FILTER: words in the name, experiment or tag, and fields: status:failed precision:fp16\n"

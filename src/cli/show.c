@@ -130,6 +130,8 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
         printf("%s s", text_number(wall, run->wall_s, 3));
     else
         fputs(text_duration(wall, run->wall_s), stdout);
+    if (run->parent > 0 && run->parent_step > 0)
+        printf(" since step %s", text_count(text, run->parent_step));
     printf(", began %s\n", history_time(text, run->created_ms));
     if (!isnan(run->steps_per_s)) {
         begin_row(page, "speed");

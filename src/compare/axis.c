@@ -38,7 +38,8 @@ double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step)
     }
     case COMPARE_BY_SECONDS: {
         double rate = run->steps_per_s;
-        return step * (rate > 0 ? 1 / rate : ratio(run->wall_s, steps));
+        // Of a fork, as if all steps had gone at its own rate.
+        return step * (rate > 0 ? 1 / rate : ratio(run->wall_s, steps - (double)run->parent_step));
     }
     case COMPARE_BY_SAMPLES: return step * ratio((double)run->samples, steps);
     default: return step;

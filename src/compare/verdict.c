@@ -278,6 +278,22 @@ static bool warn_of_axis(Comparison *comparison) {
     return true;
 }
 
+static bool warn_of_forks(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (run->parent == 0 || run->parent_step == 0)
+            continue;
+        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "%s is a fork of run %" PRId64 ": its time, energy and lowest loss are of its own "
+                 "steps, those after step %" PRId64 ".",
+                 run->name, run->parent, run->parent_step);
+    }
+    return true;
+}
+
 static bool warn_of_brevity(Comparison *comparison) {
     double shortest = INFINITY;
     for (int i = 0; i < comparison->run_count; i++)
@@ -328,7 +344,7 @@ bool compare_judge(Comparison *comparison, Error *error) {
     for (int g = 1; g < comparison->group_count && done; g++)
         done = judge_group(comparison, &comparison->groups[g], &comparison->groups[0]);
     done = done && warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
-           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_company(comparison) &&
-           warn_of_brevity(comparison);
+           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_forks(comparison) &&
+           warn_of_company(comparison) && warn_of_brevity(comparison);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }

@@ -127,6 +127,7 @@ static void note_counters(Notes *notes, const Run *run) {
     note(notes, "skipped", "%" PRId64, run->skipped);
     note(notes, "samples", "%" PRIu64, run->samples);
     note(notes, "epoch", "%" PRId64, run->epoch);
+    note(notes, "forked_at", "%" PRId64, run->forked_at);
     note_time(notes, (const RunState *)run);
     note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min, run->scale_max);
     note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);

@@ -1,9 +1,11 @@
 // From a checkpoint back to a run that stands where it was taken.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "data/loader.h"
 #include "optim/state.h"
 #include "run/checkpoint.h"
@@ -190,7 +192,7 @@ static int64_t whole(const Checkpoint *checkpoint, const char *key) {
     return text ? strtoll(text, NULL, 10) : 0;
 }
 
-static void restore_series(Run *run, const char *name, const double numbers[5]) {
+static void restore_one_series(Run *run, const char *name, const double numbers[5]) {
     int at = (int)numbers[0];
     if (!(numbers[0] >= 0 && numbers[0] < RUN_MAX_SERIES))
         return;
@@ -202,6 +204,15 @@ static void restore_series(Run *run, const char *name, const double numbers[5]) 
     series->best = numbers[4];
     if (run->series_count <= at)
         run->series_count = at + 1;
+}
+
+static void restore_series(const SafeHeader *header, Run *run) {
+    for (int i = 0; i < header->note_count; i++) {
+        const SafeNote *note = &header->notes[i];
+        double numbers[5];
+        if (strncmp(note->key, "series.", 7) == 0 && numbers_of(note->value, numbers, 5) == 5)
+            restore_one_series(run, note->key + 7, numbers);
+    }
 }
 
 // In the order in which they were given first; notes are sorted.
@@ -235,6 +246,35 @@ static void restore_time(const Checkpoint *checkpoint, RunState *state) {
         state->energy.joules += numbers[0];
 }
 
+// What a run says of all its steps together.
+static void restore_summary(const Checkpoint *checkpoint, RunState *state) {
+    Run *run = &state->run;
+    double numbers[3];
+    run->forked_at = whole(checkpoint, "forked_at");
+    if (numbers_of(checkpoint_note(checkpoint, "scale"), numbers, 3) == 3) {
+        run->scale_last = numbers[0];
+        run->scale_min = numbers[1];
+        run->scale_max = numbers[2];
+    }
+    restore_series(safe_header(checkpoint->file), run);
+    restore_time(checkpoint, state);
+}
+
+// A fork says that of its own steps alone: what its parent did before stands with the parent.
+static void begin_as_fork(RunState *state) {
+    Run *run = &state->run;
+    run->forked_at = run->step;
+    if (run->scaler)
+        run->scale_last = run->scale_min = run->scale_max = scaler_get(run->scaler);
+    run->started = clock_seconds();
+    run_pause_clock(run);
+    run->training_seconds = state->first_step_seconds = 0;
+    run_resume_clock(run);
+    energy_sample(&state->energy);
+    if (!isnan(state->energy.joules))
+        state->energy.joules = 0;
+}
+
 // A fork that is to be otherwise makes its own.
 static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     char key[40];
@@ -264,7 +304,6 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
 
 void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
     const SafeHeader *header = safe_header(checkpoint->file);
-    double numbers[5];
     run->step = checkpoint->step;
     run->applied = whole(checkpoint, "applied");
     run->skipped = whole(checkpoint, "skipped");
@@ -273,19 +312,11 @@ void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
     run->skips_in_a_row = (int)whole(checkpoint, "skips_in_a_row");
     const char *culprit = checkpoint_note(checkpoint, "culprit");
     run_copy_text(run->culprit, sizeof run->culprit, culprit ? culprit : "");
-    if (numbers_of(checkpoint_note(checkpoint, "scale"), numbers, 3) == 3) {
-        run->scale_last = numbers[0];
-        run->scale_min = numbers[1];
-        run->scale_max = numbers[2];
-    }
-    for (int i = 0; i < header->note_count; i++) {
-        const SafeNote *note = &header->notes[i];
-        bool is_series = strncmp(note->key, "series.", 7) == 0;
-        if (is_series && numbers_of(note->value, numbers, 5) == 5)
-            restore_series(run, note->key + 7, numbers);
-    }
     restore_results(header, run);
-    restore_time(checkpoint, run_state(run));
+    if (run->options->parent)
+        begin_as_fork(run_state(run));
+    else
+        restore_summary(checkpoint, run_state(run));
     restore_diagnoses(checkpoint, run);
 }
 

@@ -187,7 +187,8 @@ void run_resume_clock(Run *run) {
 
 double run_steps_per_second(const Run *run) {
     double seconds = run_clock(run) - ((const RunState *)run)->first_step_seconds;
-    return run->step > 1 && seconds > 0 ? (double)(run->step - 1) / seconds : 0;
+    double steps = (double)(run->step - run->forked_at - 1);
+    return steps > 0 && seconds > 0 ? steps / seconds : 0;
 }
 
 // ---- what is said about it ----------------------------------------------------------------------

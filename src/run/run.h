@@ -99,6 +99,7 @@ struct Run {
     Optimizer *optimizers[RUN_MAX_OPTIMIZERS]; // borrowed, in the order they were made
     int optimizer_count;
     int64_t step, applied, skipped; // steps ended, and of those, by what became of them
+    int64_t forked_at;              // what came up to here its parent did; 0: not a fork
     int64_t step_limit;             // 0: none
     int64_t total_steps;     // what the whole run will take, for the remaining time; 0: unknown
     int64_t epoch, epochs;   // 0: does not count epochs
@@ -175,8 +176,8 @@ void run_finish(Run *run, const Error *error);
 // ---- read by commands ---------------------------------------------------------------------------
 
 const RunSeries *run_series(const Run *run, const char *name); // NULL: never logged
-// Over the time spent in steps; the first step, which makes what the others find made, is left out.
-// 0: too early to say.
+// Over the time spent in steps, of a fork in its own; the first step, which makes what the others
+// find made, is left out. 0: too early to say.
 double run_steps_per_second(const Run *run);
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;

@@ -214,10 +214,10 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         tell_scale(run, scale_before);
     bool done = outcome != STEP_SKIPPED || count_skip(state, scale_before, culprit, error);
     run_apply_changes(run);
-    if (run->step == 1) {
+    if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
+    if (run->step == 1)
         done = run_check_setup(state, error) && done;
-    }
     run_check_underflow(state);
     if (!run->is_silent)
         run_sample_step(state, applied);

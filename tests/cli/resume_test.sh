@@ -50,6 +50,14 @@ for id in 2 3; do
 done
 end
 
+begin "what a fork cost is shown as of its own steps"
+"$mpbench" show 2 >"$folder/out"
+expect_out "fork of *1 at step 300"
+expect_out "time .* s since step 300"
+"$mpbench" compare 1 2 >"$folder/out"
+expect_out "is a fork of run 1: its time"
+end
+
 begin "a fork takes other options"
 run fork 1 --at 300 -p bf16 --set lr=1e-3 --loss-scale 8
 expect_status 0

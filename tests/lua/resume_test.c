@@ -2,115 +2,15 @@
 // was never stopped (fault 41): its losses, its weights, and all else that a last checkpoint holds.
 //
 // Scripts of every kind are stopped at random steps. MPBENCH_SOAK=1 tries more of them.
-#include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "lua/experiment.h"
-#include "tests/test.h"
+#include "tests/lua/trial.h"
 
-enum { MOST_STEPS = 512 };
-
-typedef struct Trial { // one run, or a part of one
-    const char *script;
-    const char *settings; // "key=value key=value"
-    const char *precision, *folder;
-    int64_t steps, every, stop_at;
-    Checkpoint *resume;
-    SafeFile *weights;
-    double losses[MOST_STEPS]; // the last loss that was known when the step ended
-    int64_t step;              // where it ended
-    int kept;                  // checkpoints
-    bool done;
-    char printed[768];
-    char diagnosed[256]; // kinds
-    double wall_s;
-    Error error;
-} Trial;
-
-static char folder[64];
 static uint64_t dice = 20;
 
 static int64_t random_to(int64_t most) {
     dice = dice * UINT64_C(6364136223846793005) + 1442695040888963407u;
     return 1 + (int64_t)((dice >> 33) % (uint64_t)most);
-}
-
-static void on_step(void *context, const Run *run) {
-    Trial *trial = context;
-    const RunSeries *loss = run_series(run, "loss");
-    if (run->step < MOST_STEPS)
-        trial->losses[run->step] = loss ? loss->last : 0;
-    if (run->step == trial->stop_at)
-        run_request_stop(SIGTERM);
-}
-
-static void on_kept(void *context, const Run *run, const CheckpointFile *file) {
-    (void)run, (void)file;
-    ((Trial *)context)->kept++;
-}
-
-static void on_print(void *context, const char *text, size_t length) {
-    Trial *trial = context;
-    size_t used = strlen(trial->printed);
-    snprintf(trial->printed + used, sizeof trial->printed - used, "%.*s;", (int)length, text);
-}
-
-static void train(Trial *trial) {
-    char text[256];
-    RunSetting settings[16];
-    RunOptions options = {
-        .device = "cpu", .threads = 1, .seed = 7, .steps = trial->steps, .settings = settings};
-    options.precision = trial->precision;
-    snprintf(text, sizeof text, "%s", trial->settings ? trial->settings : "");
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        char *equals = strchr(word, '=');
-        *equals = 0;
-        settings[options.setting_count++] = (RunSetting){word, equals + 1};
-    }
-    Run *run = run_new(&options, &trial->error);
-    if (!run)
-        return;
-    run->observer = (RunObserver){.context = trial, .step = on_step};
-    LuaRunOptions lua = {.print = on_print,
-                         .context = trial,
-                         .keeping = {trial->folder, trial->every, on_kept, trial},
-                         .resume = trial->resume,
-                         .weights = trial->weights};
-    trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);
-    trial->step = run->step;
-    trial->wall_s = run->ended - run->started;
-    trial->diagnosed[0] = 0;
-    for (int i = 0; i < run->diagnosis_count; i++)
-        strncat(strncat(trial->diagnosed, run->diagnoses[i].kind, 64), ";", 2);
-    run_request_stop(0);
-    run_free(run);
-}
-
-static const char *write_script(const char *name, const char *text) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s.lua", folder, name);
-    FILE *file = fopen(path, "w");
-    fputs(text, file);
-    fclose(file);
-    return path;
-}
-
-static const char *file_of(const char *subfolder, int64_t step) {
-    static char path[2][256];
-    static int next;
-    char *out = path[next++ % 2];
-    snprintf(out, sizeof path[0], "%s/%s/step-%lld.safetensors", folder, subfolder,
-             (long long)step);
-    return out;
-}
-
-static const char *folder_of(const char *name) {
-    static char path[4][128];
-    static int next;
-    char *out = path[next++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s", folder, name);
-    return out;
 }
 
 // ---- comparing ----------------------------------------------------------------------------------
@@ -342,50 +242,6 @@ static void layers_of_one_name_and_long_names_do(void) {
     check_script("twins", write_script("twins", twins_script), "", "bf16", 0, 2);
 }
 
-// ---- what a process knows -----------------------------------------------------------------------
-
-// The clock decides what is drawn; the third loss is not finite.
-static const char clock_script[] =
-    "local now, processor, date = os.time, os.clock, os.date\n"
-    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
-    "return mp.experiment { name = 'clock', params = { steps = 12 }, run = function(run)\n"
-    "  local net = run:model(nn.Sequential { nn.Linear(4, 1) })\n"
-    "  local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1e-2 }), run:scaler()\n"
-    "  local began = processor()\n"
-    "  while processor() - began < 0.2 do end\n"
-    "  for step = 1, run.params.steps do\n"
-    "    opt:zero_grad()\n"
-    "    local drawn = processor() * 1e6 + now() + tonumber(date '%S')\n"
-    "    for _ = 1, drawn % 17 do math.random() end\n"
-    "    assert(os.time { year = 2021, month = 1, day = 2 } > os.time { year = 2021, month = 1, "
-    "day = 1 })\n"
-    "    assert(date('!%Y', 0) == '1970')\n"
-    "    local loss = F.mse(net(mp.randn(8, 4)), mp.ones(8, 1))\n"
-    "    scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
-    "    run:log { loss = step == 3 and 0 / 0 or loss }\n"
-    "  end\n"
-    "end }\n";
-
-static void times_diagnoses_and_the_clock_are_those_of_the_whole_run(void) {
-    Trial first = {.script = write_script("clock", clock_script),
-                   .settings = "",
-                   .precision = "fp32",
-                   .folder = folder_of("clock"),
-                   .stop_at = 6};
-    train(&first);
-    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
-    CHECK_CONTAINS(first.diagnosed, "loss_not_finite;");
-    CHECK(first.wall_s >= 0.2);
-    Trial second = first;
-    second.stop_at = 0;
-    second.resume = checkpoint_open(file_of("clock", 6), NULL, NULL, &second.error);
-    train(&second);
-    checkpoint_close(second.resume);
-    CHECK_MESSAGE(second.done && second.step == 12, "%s", second.error.text);
-    CHECK_TEXT(second.diagnosed, first.diagnosed);
-    CHECK_MESSAGE(second.wall_s >= 0.2, "%g s", second.wall_s);
-}
-
 // ---- what cannot go on --------------------------------------------------------------------------
 
 // A copy of a checkpoint without one tensor or note.
@@ -505,8 +361,7 @@ static void scripts_load_weights_that_lie_beside_them_or_were_given(void) {
 }
 
 int main(void) {
-    snprintf(folder, sizeof folder, "/tmp/mpbench-resume-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!trials_begin())
         return 1;
     RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
     RUN_TEST(a_convolutional_network_on_images_does);
@@ -515,11 +370,8 @@ int main(void) {
     RUN_TEST(two_optimizers_two_scalers_and_an_average_do);
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
     RUN_TEST(layers_of_one_name_and_long_names_do);
-    RUN_TEST(times_diagnoses_and_the_clock_are_those_of_the_whole_run);
     RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
     RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 || test_end();
+    return trials_end();
 }

@@ -1,4 +1,5 @@
 // Runs side by side: groups, labels, what differs, ratios, where they part, and the verdict.
+#include "compare/private.h"
 #include "tests/test.h"
 #include "tests/unit/compare_fixture.h"
 
@@ -215,6 +216,25 @@ static void what_misleads_is_said(void) {
     compare_free(comparison);
 }
 
+static void of_a_fork_the_costs_are_of_its_own_steps(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[i]);
+        runs[i].steps_per_s = NAN;
+    }
+    runs[1].parent = runs[0].id;
+    runs[1].parent_step = 300;
+    runs[1].wall_s = 25; // of 100 of 400 steps
+    CHECK_NEAR(compare_axis_of_step(&runs[1], COMPARE_BY_SECONDS, 400), 100, 1e-9);
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_INT(comparison->caveat_count, 1);
+    CHECK_CONTAINS(comparison->caveats[0], "b1 is a fork of run");
+    CHECK_CONTAINS(comparison->caveats[0], "those after step 300");
+    compare_free(comparison);
+}
+
 static void trainings_part_where_the_curves_do(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "b";
@@ -314,6 +334,7 @@ int main(void) {
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(what_misleads_is_said);
+    RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);
     RUN_TEST(a_loss_that_ends_not_finite_parts);

@@ -1,0 +1,133 @@
+// tests/lua/trial.h: an experiment run, or a part of one: stopped at a step, resumed from a
+// checkpoint, forked; and what came of it.
+#pragma once
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "lua/experiment.h"
+#include "run/run_private.h"
+#include "tests/test.h"
+
+enum { MOST_STEPS = 512 };
+
+typedef struct Trial { // one run, or a part of one
+    const char *script;
+    const char *settings; // "key=value key=value"
+    const char *precision, *folder;
+    int64_t steps, every, stop_at;
+    Checkpoint *resume;
+    SafeFile *weights;
+    int64_t parent; // of a fork
+    double joules;  // that it has taken when it begins
+    double seconds; // that its step 5 took, as far as it can tell
+    Run *run;
+    double losses[MOST_STEPS]; // the last loss that was known when the step ended
+    int64_t step;              // where it ended
+    int kept;                  // checkpoints
+    bool done;
+    char printed[768];
+    char diagnosed[256]; // kinds
+    RunRecord record;    // without its lists
+    Error error;
+} Trial;
+
+static char folder[64];
+static inline void on_step(void *context, const Run *run) {
+    Trial *trial = context;
+    const RunSeries *loss = run_series(run, "loss");
+    if (run->step < MOST_STEPS)
+        trial->losses[run->step] = loss ? loss->last : 0;
+    if (run->step == 5) {
+        trial->run->started -= trial->seconds;
+        trial->run->training_seconds += trial->seconds;
+    }
+    if (run->step == trial->stop_at)
+        run_request_stop(SIGTERM);
+}
+
+static inline void on_kept(void *context, const Run *run, const CheckpointFile *file) {
+    (void)run, (void)file;
+    ((Trial *)context)->kept++;
+}
+
+static inline void on_print(void *context, const char *text, size_t length) {
+    Trial *trial = context;
+    size_t used = strlen(trial->printed);
+    snprintf(trial->printed + used, sizeof trial->printed - used, "%.*s;", (int)length, text);
+}
+
+static inline void train(Trial *trial) {
+    char text[256];
+    RunSetting settings[16];
+    RunOptions options = {
+        .device = "cpu", .threads = 1, .seed = 7, .steps = trial->steps, .settings = settings};
+    options.precision = trial->precision;
+    options.parent = trial->parent;
+    snprintf(text, sizeof text, "%s", trial->settings ? trial->settings : "");
+    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+        char *equals = strchr(word, '=');
+        *equals = 0;
+        settings[options.setting_count++] = (RunSetting){word, equals + 1};
+    }
+    Run *run = run_new(&options, &trial->error);
+    if (!run)
+        return;
+    trial->run = run;
+    run->observer = (RunObserver){.context = trial, .step = on_step};
+    run_state(run)->energy = (Energy){.joules = trial->joules}; // known, and it does not rise
+    LuaRunOptions lua = {.print = on_print,
+                         .context = trial,
+                         .keeping = {trial->folder, trial->every, on_kept, trial},
+                         .resume = trial->resume,
+                         .weights = trial->weights};
+    trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);
+    trial->step = run->step;
+    RunRecord record;
+    CHECK(run_describe(run, &record, &trial->error));
+    trial->record = record;
+    record_clear(&record);
+    trial->diagnosed[0] = 0;
+    for (int i = 0; i < run->diagnosis_count; i++)
+        strncat(strncat(trial->diagnosed, run->diagnoses[i].kind, 64), ";", 2);
+    run_request_stop(0);
+    run_free(run);
+}
+
+static inline const char *write_script(const char *name, const char *text) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s.lua", folder, name);
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    return path;
+}
+
+static inline const char *file_of(const char *subfolder, int64_t step) {
+    static char path[2][256];
+    static int next;
+    char *out = path[next++ % 2];
+    snprintf(out, sizeof path[0], "%s/%s/step-%lld.safetensors", folder, subfolder,
+             (long long)step);
+    return out;
+}
+
+static inline const char *folder_of(const char *name) {
+    static char path[4][128];
+    static int next;
+    char *out = path[next++ % 4];
+    snprintf(out, sizeof path[0], "%s/%s", folder, name);
+    return out;
+}
+
+// RUN_TEST between these two; what trials write lies in a folder that goes away.
+static inline bool trials_begin(void) {
+    snprintf(folder, sizeof folder, "/tmp/mpbench-trial-XXXXXX");
+    return mkdtemp(folder) != NULL;
+}
+
+static inline int trials_end(void) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command) != 0 || test_end();
+}

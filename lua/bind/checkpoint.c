@@ -185,7 +185,7 @@ static int replay_step(lua_State *L, Session *session) {
 // What a step that ended asks to be kept.
 static const char *reason_to_keep(const Session *session, bool stop) {
     const Run *run = session->run;
-    bool last = run->total_steps > 0 && run->step >= run->total_steps;
+    bool last = run->total_steps > 0 && run->step == run->total_steps;
     if (stop && run_is_to_stop(run))
         return "stop";
     if (stop || last)

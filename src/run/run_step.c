@@ -197,6 +197,8 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     RunState *state = run_state(run);
     *stop = false;
     run->step++;
+    if (run->step > run->total_steps)
+        run->total_steps = 0; // the plan was less than the script does: the end is unknown
     run_read_pending(state, run->step);
     double scale_before = run->scale_last;
     if (run->scaler && run->scaler != state->watched_scaler)

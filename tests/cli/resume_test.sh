@@ -119,6 +119,30 @@ grep -q "another model.*missing in the file: weight/linear3.weight" "$folder/err
     fail "$(head -c 400 "$folder/err")"
 end
 
+begin "a run that goes on past its plan keeps no checkpoint a step, and tells no end"
+cat >"$folder/more.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "more", params = { steps = 5 }, run = function(run)
+    local net = run:model(mp.nn.Linear(4, 4))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    for _ = 1, 8 * run.params.steps do
+        opt:zero_grad()
+        local loss = net(mp.randn(2, 4)):pow(2):mean()
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+    end
+end }
+LUA
+run run "$folder/more.lua" --name more --threads 1
+expect_status 0
+"$mpbench" show more >"$folder/out"
+expect_out "steps  *40"
+grep -q "of 5" "$folder/out" && fail "shown as $(grep "steps  " "$folder/out")"
+kept=$(find "$folder" -path "*/$(says more id)/*.safetensors" | wc -l)
+[ "$kept" -ge 1 ] && [ "$kept" -le 2 ] || fail "$kept checkpoints of 40 steps are kept"
+end
+
 begin "weights are found by their names, and a missing one is refused"
 run run "$folder/long.lua" --weights "$folder/checkpoints/1/step-300.safetensors"
 expect_error 1 "missing in the file: linear3.weight"

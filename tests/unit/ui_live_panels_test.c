@@ -1,0 +1,314 @@
+// The live screen: what its panels say about a run, in words, numbers and colours, within their
+// areas.
+#include "ui_live_fixture.h"
+
+static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+// ---- numbers ------------------------------------------------------------------------------------
+
+// 600 elements at 2^-30, 300 at 2^-40, 100 zeros.
+static LayerSample by_hand(void) {
+    LayerSample sample = {.width = 1, .count = 1000, .zeros = 100, .largest = 0x1.8p-30};
+    sample.bins[-30 - LAYER_LOWEST_EXPONENT] = 600;
+    sample.bins[-40 - LAYER_LOWEST_EXPONENT] = 300;
+    return sample;
+}
+
+static void shares_at_a_scale_are_those_computed_by_hand(void) {
+    LayerSample sample = by_hand();
+    static const struct {
+        Format format;
+        double scale, flushed, subnormal;
+    } cases[] = {
+        // fp16 keeps 2^-25 and more, and is normal from 2^-14 on.
+        {FORMAT_FP16, 1, 0.9, 0},       // 2^-30, 2^-40: both vanish
+        {FORMAT_FP16, 0x1p5, 0.3, 0.6}, // 2^-25: just kept; 2^-35 vanishes
+        {FORMAT_FP16, 0x1p4, 0.9, 0},   // 2^-26 is a bin too low
+        {FORMAT_FP16, 0x1p15, 0, 0.9},  // 2^-15 and 2^-25: both subnormal
+        {FORMAT_FP16, 0x1p16, 0, 0.3},  // 2^-14 is normal
+        {FORMAT_FP16, 0x1p26, 0, 0},    // both normal
+        {FORMAT_BF16, 1, 0, 0},         // as fp32 has it
+        {FORMAT_FP32, 1, 0, 0},          {FORMAT_E5M2, 0x1p13, 0.3, 0.6}, // keeps 2^-17 and more
+        {FORMAT_E4M3, 0x1p20, 0.3, 0.6}, // keeps 2^-10 and more: 2^-10 and 2^-20
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        LiveShares shares = live_shares(&sample, cases[i].format, cases[i].scale);
+        CHECK(shares.is_known);
+        CHECK_NEAR(shares.flushed, cases[i].flushed, 1e-12);
+        CHECK_NEAR(shares.subnormal, cases[i].subnormal, 1e-12);
+        CHECK_NEAR(shares.overflowed, 0, 0);
+    }
+}
+
+static void what_overflows_is_told_by_the_largest(void) {
+    LayerSample sample = by_hand();
+    // 1.5 x 2^-30 x 2^45 = 49152 is finite in fp16; x 2^46 is not, and neither is all of its bin.
+    CHECK(live_fits(&sample, FORMAT_FP16, 0x1p45));
+    CHECK(!live_fits(&sample, FORMAT_FP16, 0x1p46));
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).overflowed, 0, 0);
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).overflowed, 0.6, 1e-12);
+    double kept, normal, over;
+    live_limits(FORMAT_FP16, &kept, &normal, &over);
+    CHECK_NEAR(kept, 0x1p-25, 0);
+    CHECK_NEAR(normal, 0x1p-14, 0);
+    CHECK_NEAR(over, 65520, 0);
+    live_limits(FORMAT_E4M3, &kept, &normal, &over);
+    CHECK_NEAR(over, 464, 0);
+    live_limits(FORMAT_TF32, &kept, &normal, &over);
+    CHECK_NEAR(kept, 0x1p-126, 0); // it has no subnormals
+}
+
+static void shares_follow_scaled_counts_and_say_when_nothing_is_known(void) {
+    LayerSample sample = by_hand();
+    for (int i = 0; i < LAYER_BINS; i++)
+        sample.bins[i] /= 100; // as a history keeps counts that would not fit
+    sample.bins_are_scaled = true;
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p5).flushed, 0.3, 1e-12);
+    CHECK(!live_shares(&sample, FORMAT_COUNT, 1).is_known);
+    CHECK(!live_shares(&sample, FORMAT_FP16, NAN).is_known);
+    CHECK(!live_shares(&sample, FORMAT_FP16, 0).is_known);
+    LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
+    CHECK(!live_shares(&none, FORMAT_FP16, 1).is_known);
+    CHECK_NEAR(live_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
+}
+
+static void the_scale_advised_is_the_least_that_helps_and_fits(void) {
+    LayerSample sample = by_hand();
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 15);
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.5), 5);
+    sample.largest = 0x1p10; // fits up to 2^5
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 0);
+}
+
+static void readings_are_words_and_unknown_ones_a_dash(void) {
+    CHECK_TEXT(word_count(1240).text, "1,240");
+    CHECK_TEXT(word_count(-1234567).text, "-1,234,567");
+    CHECK_TEXT(word_count(RECORD_UNKNOWN).text, "–");
+    CHECK_TEXT(word_bytes(64000000).text, "61 MiB");
+    CHECK_TEXT(word_bytes(9860000).text, "9.4 MiB");
+    CHECK_TEXT(word_bytes(RECORD_UNKNOWN).text, "–");
+    CHECK_TEXT(word_scale(32768).text, "2^15");
+    CHECK_TEXT(word_scale(1126.4).text, "1126.4");
+    CHECK_TEXT(word_scale(NAN).text, "–");
+    CHECK_TEXT(word_share(0.041).text, "4.1 %");
+    CHECK_TEXT(word_share(NAN).text, "–");
+    CHECK_TEXT(word_number(NAN).text, "nan");
+    CHECK_TEXT(word_reading(NAN).text, "–");
+    CHECK_TEXT(word_time(3).text, "0:03");
+    CHECK_TEXT(word_time(3723).text, "1:02:03");
+    CHECK_TEXT(word_time(NAN).text, "–");
+}
+
+// ---- what is shown ------------------------------------------------------------------------------
+
+static void panels_show_the_run_at_every_size(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    static const char *const always[] = {"loss", "loss scale", "layers", "events",
+                                         "#2",   "fp16",       "conv1",  "true values"};
+    static const char *const wide[] = {"400/800",
+                                       "0:20 left",
+                                       "#1 fp32",
+                                       "samples/s",
+                                       "2.00× of #1",
+                                       "2^16 · 1 skipped of 400",
+                                       "×conv2",
+                                       "the scale grew",
+                                       "9.7%",
+                                       "4.0 % of a step",
+                                       "hidden flushes 9.7 % of its gradients at 2^16.",
+                                       "At 2^19 all would stay, and fit; bf16 keeps all.",
+                                       "next growth in 101 clean steps"};
+    for (int i = 0; i < SIZES; i++) {
+        const char *text = draw_screen(ui, sizes[i][0], sizes[i][1], false);
+        for (size_t j = 0; j < sizeof always / sizeof *always; j++)
+            CHECK_CONTAINS(text, always[j]);
+        for (size_t j = 0; j < sizeof wide / sizeof *wide && i > 0; j++)
+            CHECK_CONTAINS(text, wide[j]);
+    }
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "exponents over time");
+    CHECK_TEXT(said, "");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void in_ascii_no_other_character_is_drawn(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    for (int heat = 0; heat < 2; heat++) {
+        live_of(ui)->view.heat = heat;
+        for (int i = 0; i < SIZES; i++) {
+            const char *text = draw_screen(ui, sizes[i][0], sizes[i][1], true);
+            for (const char *at = text; *at; at++)
+                CHECK((*at >= ' ' && *at <= '~') || *at == '\n');
+            CHECK_CONTAINS(text, "xconv2");
+            CHECK(!strchr(text, '?')); // every glyph has a replacement
+        }
+    }
+    close_screen(ui);
+    store_close(store);
+}
+
+static void colours_are_those_of_the_formats_and_red_is_for_losses(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    const char *text = draw_screen(ui, 120, 36, false);
+    const Panel *panel = layout_find(&ui->layout, PANEL_LAYERS);
+    int hidden = panel->row + 2 + 3, red = 0, orange = 0, blue = 0;
+    for (int column = panel->column; column < panel->column + panel->width; column++) {
+        red += frame_cell(&ui->frame, column, hidden)->style.ink == INK_BAD;
+        orange += frame_cell(&ui->frame, column, hidden)->style.ink == INK_FP16;
+        blue += frame_cell(&ui->frame, column, hidden - 1)->style.ink == INK_FP32;
+    }
+    CHECK_INT(red, 4); // "9.7%"
+    CHECK(orange >= 4 && blue >= 4);
+    CHECK_CONTAINS(text, "hidden");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void a_value_that_is_not_finite_is_a_mark_on_no_axis(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    const Panel *panel = layout_find(&ui->layout, PANEL_LOSS);
+    int marks = 0;
+    for (int column = panel->column; column < panel->column + panel->width; column++) {
+        const Cell *cell = frame_cell(&ui->frame, column, panel->row + panel->height - 2);
+        marks += cell->rune == GLYPH_CROSS && cell->style.ink == INK_BAD;
+    }
+    CHECK_INT(marks, 1);
+    screen_live.request(ui, REQUEST_CROSS_HAIR);
+    live_of(ui)->view.cross = 101;
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), " nan ");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void the_histogram_says_what_another_scale_would_do(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    for (int i = 0; i < 3; i++)
+        screen_live.request(ui, REQUEST_DOWN);
+    // 107 of 1,107 lie at 2^-44: they vanish at 2^16 and are subnormal from 2^19 on.
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · gradient exponents");
+    for (int i = 0; i < 3; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false),
+                   "‹ at 2^19 › fits, 0.0 % flushed, 9.7 % subnormal");
+    for (int i = 0; i < 4; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_DOWN);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › fits, 9.7 % flushed");
+    for (int i = 0; i < 60; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "overflow");
+    ui->focus[SCREEN_LIVE] = PANEL_HISTOGRAM;
+    screen_live.request(ui, REQUEST_SERIES);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · exponents over time");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void what_is_not_there_is_said_in_words(void) {
+    Store *store = fresh_store("empty.db");
+    Ui *ui = open_screen(store, 0);
+    for (int i = 0; i < SIZES; i++)
+        CHECK_CONTAINS(draw_screen(ui, sizes[i][0], sizes[i][1], i == 1), "no run is open");
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        screen_live.request(ui, (Request)i);
+    close_screen(ui);
+    RunRecord bare = some_run("bare", "fp32"); // a run that logged nothing and has no layers
+    bare.scale_rule[0] = 0;
+    ui = open_screen(store, add_run(store, bare));
+    const char *text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "nothing was logged here");
+    CHECK_CONTAINS(text, "this run has no layers");
+    CHECK_CONTAINS(text, "nothing happened yet");
+    CHECK_CONTAINS(text, "finished");
+    CHECK_CONTAINS(text, "–");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void names_from_outside_are_shown_and_not_obeyed(void) {
+    Store *store = fresh_store("hostile.db");
+    static const char evil[] = "\x1b[2J\x1b]0;x\x07\xe2\x80\xae\xff\n\t\xe2\x80\x8b";
+    RunRecord record = some_run(evil, evil);
+    RecordLayer layer = {.parent = -1};
+    snprintf(record.name, sizeof record.name, "%s", evil);
+    snprintf(record.scale_rule, sizeof record.scale_rule, "%s", evil);
+    snprintf(record.device_name, sizeof record.device_name, "%s", evil);
+    snprintf(layer.name, sizeof layer.name, "%s", evil);
+    snprintf(layer.precision, sizeof layer.precision, "%.15s", evil);
+    snprintf(layer.set, sizeof layer.set, "%.15s", evil);
+    CHECK_DONE(record_set_layers(&record, &layer, 1, &error));
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    int64_t run = record.id;
+    record_clear(&record);
+    add_some_event(store, run, 1, EVENT_SKIP, 2, evil, evil);
+    SeriesWriter *writer = series_writer_new(store, run, 0, "start", &error);
+    CHECK_DONE(series_add(writer, evil, 1, 1, &error) && series_add(writer, "scale", 1, 2, &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 1, &error) &&
+               store_commit(store, &error));
+    series_writer_free(writer);
+    Ui *ui = open_screen(store, run);
+    for (int i = 0; i < SIZES; i++) {
+        draw_screen(ui, sizes[i][0], sizes[i][1], false);
+        for (int j = 0; j < ui->frame.columns * ui->frame.rows; j++) {
+            uint32_t rune = ui->frame.cells[j].rune;
+            CHECK(rune == 0 || (rune >= 0x20 && rune < 0x7F) || rune > 0xA0);
+            CHECK(rune != 0x202E && rune != 0x200B);
+        }
+    }
+    CHECK_CONTAINS(frame_text(&ui->frame), "\\x1b");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void every_panel_explains_itself(void) {
+    for (int id = PANEL_LOSS; id <= PANEL_MACHINE; id++) {
+        const char *text = screen_live.explain((PanelId)id);
+        CHECK(text && strlen(text) > 80 && !strchr(text, '\n'));
+    }
+}
+
+static void panels_stay_within_their_areas(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    for (int id = PANEL_LOSS; id <= PANEL_MACHINE; id++)
+        for (int width = 0; width < 60; width += 3)
+            for (int height = 0; height < 20; height += 2) {
+                frame_erase(&ui->frame);
+                Area area = area_part(frame_area(&ui->frame), 10, 5, width, height);
+                screen_live.draw_panel(ui, (PanelId)id, area, false);
+                for (int i = 0; i < ui->frame.columns * ui->frame.rows; i++) {
+                    int column = i % ui->frame.columns - 10, row = i / ui->frame.columns - 5;
+                    bool is_inside = column >= 0 && column < width && row >= 0 && row < height;
+                    CHECK(is_inside || ui->frame.cells[i].rune == ' ');
+                }
+            }
+    close_screen(ui);
+    store_close(store);
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(shares_at_a_scale_are_those_computed_by_hand);
+    RUN_TEST(what_overflows_is_told_by_the_largest);
+    RUN_TEST(shares_follow_scaled_counts_and_say_when_nothing_is_known);
+    RUN_TEST(the_scale_advised_is_the_least_that_helps_and_fits);
+    RUN_TEST(readings_are_words_and_unknown_ones_a_dash);
+    RUN_TEST(panels_show_the_run_at_every_size);
+    RUN_TEST(in_ascii_no_other_character_is_drawn);
+    RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
+    RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);
+    RUN_TEST(the_histogram_says_what_another_scale_would_do);
+    RUN_TEST(what_is_not_there_is_said_in_words);
+    RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
+    RUN_TEST(every_panel_explains_itself);
+    RUN_TEST(panels_stay_within_their_areas);
+    return test_end();
+}

@@ -230,18 +230,25 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
 
 // ---- the header ---------------------------------------------------------------------------------
 
-// What stands at the far right: the time left, or what became of the run. `brief` where there is
-// little room.
+// How to get back from the past; `brief` where there is little room.
+static void describe_past(const Live *live, bool brief, char *text, size_t size) {
+    bool is_over = live_is_over(&live->data.record);
+    if (brief)
+        snprintf(text, size, is_over ? "G to the end" : "G to follow");
+    else
+        snprintf(text, size, "scrubbed, G %s", is_over ? "shows the end" : "follows again");
+}
+
+// What stands at the far right: the time left, or what became of the run.
 static Ink describe_state(const Live *live, bool brief, char *text, size_t size) {
-    const LiveData *data = &live->data;
-    const RunRecord *run = &data->record;
-    if (live->view.cursor != LIVE_FOLLOWS) {
-        snprintf(text, size, brief ? "at %s, G follows" : "at step %s, G follows again",
-                 word_count(data->step).text);
+    const RunRecord *run = &live->data.record;
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    if (live->view.frozen && follows) {
+        snprintf(text, size, brief ? "frozen" : "frozen, f goes on");
         return INK_WARN;
     }
-    if (live->view.frozen) {
-        snprintf(text, size, brief ? "frozen" : "frozen, f goes on");
+    if (!follows) {
+        describe_past(live, brief, text, size);
         return INK_WARN;
     }
     double left = run->steps_per_s > 0 && run->total_steps > run->step
@@ -256,27 +263,49 @@ static Ink describe_state(const Live *live, bool brief, char *text, size_t size)
     return is_bad ? INK_BAD : run->status == RUN_FINISHED ? INK_GOOD : INK_WARN;
 }
 
-static int draw_progress(const RunRecord *run, Area area, int end, int room) {
-    enum { GAUGE_LEAST = 6, GAUGE_MOST = 16 };
-    char text[96];
-    if (run->total_steps > 0)
-        snprintf(text, sizeof text, "%s/%s", word_count(run->step).text,
-                 word_count(run->total_steps).text);
+typedef struct Progress { // of the run, or at the cursor
+    char steps[96], epoch[80];
+    double share; // NaN: unknown
+} Progress;
+
+static Progress progress_of(const Live *live) {
+    const RunRecord *run = &live->data.record;
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    int64_t step = follows ? run->step : live->data.step, epoch = run->epoch;
+    int64_t total = run->total_steps > 0 || follows ? run->total_steps : run->step;
+    Progress progress = {.share = total > 0 ? (double)step / (double)total : NAN};
+    if (total > 0)
+        snprintf(progress.steps, sizeof progress.steps, "%s/%s", word_count(step).text,
+                 word_count(total).text);
     else
-        snprintf(text, sizeof text, "step %s", word_count(run->step).text);
-    int width = text_width(text), gauge = room - width - 2;
-    gauge = run->total_steps <= 0 || gauge < GAUGE_LEAST ? 0
-            : gauge > GAUGE_MOST                         ? GAUGE_MOST
-                                                         : gauge;
+        snprintf(progress.steps, sizeof progress.steps, "step %s", word_count(step).text);
+    if (!follows && step > 0) // epochs are of one length
+        epoch = 1 + (int64_t)((double)(step - 1) / (double)total * (double)run->epochs);
+    if (run->epochs > 1 && epoch > 0)
+        snprintf(progress.epoch, sizeof progress.epoch, "epoch %s/%s", word_count(epoch).text,
+                 word_count(run->epochs).text);
+    return progress;
+}
+
+// Before `end`, in `room` columns; the epoch and the bar where they fit. Returns the column before.
+static int draw_progress(const Progress *progress, Area area, int end, int room) {
+    enum { GAUGE_LEAST = 6, GAUGE_MOST = 16, GAP = 1 };
+    int width = text_width(progress->steps), epoch = text_width(progress->epoch) + GAP;
+    int least = isfinite(progress->share) ? GAUGE_LEAST + GAP : 0;
     if (room < width)
         return end;
+    epoch = progress->epoch[0] && room >= width + epoch + least ? epoch : 0;
+    int gauge = room - width - epoch - 2 * GAP;
+    gauge = least == 0 || gauge < GAUGE_LEAST ? 0 : gauge > GAUGE_MOST ? GAUGE_MOST : gauge;
     if (gauge > 0) {
         end -= gauge;
-        gauge_draw(area, end, 0, gauge, (double)run->step / (double)run->total_steps, INK_GOOD);
-        end -= 1;
+        gauge_draw(area, end, 0, gauge, progress->share, INK_GOOD);
+        end -= GAP;
     }
-    area_text_right(area, end, 0, style_of(INK_BRIGHT), text);
-    return end - width - 2;
+    if (epoch > 0)
+        area_text_right(area, end, 0, style_of(INK_DIM), progress->epoch);
+    area_text_right(area, end - epoch, 0, style_of(INK_BRIGHT), progress->steps);
+    return end - epoch - width - 2 * GAP;
 }
 
 void live_draw_header(const Live *live, Area area) {
@@ -308,13 +337,15 @@ void live_draw_header(const Live *live, Area area) {
     }
     snprintf(title, sizeof title, "#%lld %s", (long long)run->id, name);
     int precision_width = text_width(precision), title_width = text_width(title);
-    int title_most = end - precision_width - 2;
+    Progress progress = progress_of(live);
+    int title_most = end - precision_width - 2 - text_width(progress.steps) - 2;
     title_most = title_most > NAME_MOST + 8 ? NAME_MOST + 8 : title_most;
+    title_most = title_most < NAME_LEAST ? NAME_LEAST : title_most;
     title_width = title_width < title_most ? title_width : title_most;
     int least = title_width + 1 + precision_width + 1;
     int spare = end - least - text_width(clean) - 2;
     bool has_rest = spare > 12;
-    end = draw_progress(run, area, end, has_rest ? spare : end - least);
+    end = draw_progress(&progress, area, end, has_rest ? spare : end - least);
     int column = area_text_cut(area, 0, 0, title_width, style_bold(INK_BRIGHT), title);
     column = area_text_cut(area, column + 1, 0, precision_width, style_bold(live_ink(precision)),
                            precision);

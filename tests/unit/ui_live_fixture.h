@@ -117,6 +117,8 @@ static inline int64_t add_history_run(Store *store, const char *precision, RunSt
     record.applied = STEPS - is_low;
     record.skipped = is_low;
     record.total_steps = STEPS * 2;
+    record.epoch = 5;
+    record.epochs = 10;
     record.scale_last = is_low ? 65536 : 1;
     record.steps_per_s = is_low ? 20 : 10;
     record.samples_per_s = is_low ? 2560 : 1280;

@@ -14,21 +14,59 @@ static void the_cursor_shows_the_run_as_it_was(void) {
     for (int i = 0; i < 5; i++)
         screen_live.key(ui, '{'); // 120
     const char *text = draw_screen(ui, 120, 36, false);
-    CHECK_CONTAINS(text, "at step 120, G follows again");
+    CHECK_CONTAINS(text, "120/800 epoch 2/10");
+    CHECK_CONTAINS(text, "scrubbed, G follows again");
     CHECK_CONTAINS(text, "2^15 at step 120");
     CHECK(!strstr(text, "the scale grew")); // not yet
     CHECK_CONTAINS(text, "inf in conv2.weight");
     CHECK_CONTAINS(text, "9.7 % of its gradients at 2^15");
     screen_live.request(ui, REQUEST_FIRST);
     text = draw_screen(ui, 120, 36, false);
-    CHECK_CONTAINS(text, "at step 1, G follows again");
+    CHECK_CONTAINS(text, "1/800 epoch 1/10");
     CHECK(!strstr(text, "inf in conv2.weight"));
     screen_live.request(ui, REQUEST_LAST);
-    CHECK(!strstr(draw_screen(ui, 120, 36, false), "G follows"));
+    text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "400/800 epoch 5/10");
+    CHECK(!strstr(text, "G follows"));
     screen_live.request(ui, REQUEST_SCRUB_BACK);
     CHECK_INT(live_of(ui)->view.cursor, STEPS - 4); // a hundredth
     screen_live.request(ui, REQUEST_SCRUB_FORWARD);
     CHECK_INT(live_of(ui)->view.cursor, LIVE_FOLLOWS);
+    close_screen(ui);
+    store_close(store);
+}
+
+// The bar of the header, in columns.
+static int progress_columns(const Ui *ui) {
+    int columns = 0;
+    for (int column = 0; column < ui->frame.columns; column++) {
+        const Cell *cell = frame_cell(&ui->frame, column, 0);
+        columns += cell->rune == GLYPH_BAR && cell->style.ink == INK_GOOD;
+    }
+    return columns;
+}
+
+static void the_header_tells_of_the_cursor_and_the_way_back(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 200, 60, false);
+    int whole = progress_columns(ui);
+    CHECK_INT(whole, 8); // 400 of 800 in 16 columns
+    for (int i = 0; i < 5; i++)
+        screen_live.key(ui, '{'); // 200
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "200/800 epoch 3/10");
+    CHECK_INT(progress_columns(ui), 4);
+    CHECK_CONTAINS(frame_text(&ui->frame), "scrubbed, G shows the end");
+    static const int narrow[] = {89, 100}; // what is left of 60 and 71 beside the screen's name
+    for (int i = 0; i < 2; i++) {
+        const char *text = draw_screen(ui, narrow[i], 24, false);
+        CHECK_CONTAINS(text, "200/800");
+        CHECK_CONTAINS(text, "G to the end");
+        CHECK_CONTAINS(text, "#2 fashion");
+    }
+    screen_live.request(ui, REQUEST_LAST);
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "finished");
+    CHECK_INT(progress_columns(ui), whole);
     close_screen(ui);
     store_close(store);
 }
@@ -352,6 +390,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(the_cursor_shows_the_run_as_it_was);
+    RUN_TEST(the_header_tells_of_the_cursor_and_the_way_back);
     RUN_TEST(windows_zoom_and_pan_within_the_run);
     RUN_TEST(the_cross_hair_reads_values_off_all_curves);
     RUN_TEST(series_smoothing_and_axis_turn_with_their_keys);

@@ -107,7 +107,7 @@ static void panels_show_the_run_at_every_size(void) {
     Ui *ui = open_screen(store, 2);
     static const char *const always[] = {"loss", "loss scale", "layers", "events",
                                          "#2",   "fp16",       "conv1",  "true values"};
-    static const char *const wide[] = {"400/800",
+    static const char *const wide[] = {"400/800 epoch 5/10",
                                        "0:20 left",
                                        "#1 fp32",
                                        "samples/s",

@@ -296,6 +296,18 @@ void shown_settle(Shown *shown) {
         ;
 }
 
+void shown_settle_all(Shown *const *list, int count) {
+    const double quiet = 0.2, most = 10;
+    const struct timespec moment = {.tv_nsec = 5000000};
+    double start = shown_clock(), last = start;
+    while (shown_clock() - last < quiet && shown_clock() - start < most) {
+        for (int i = 0; i < count; i++)
+            while (take(list[i], 0))
+                last = shown_clock();
+        nanosleep(&moment, NULL);
+    }
+}
+
 void shown_type_bytes(Shown *shown, const char *bytes, size_t length) {
     while (length > 0) {
         ssize_t done = write(shown->terminal, bytes, length);
@@ -389,6 +401,14 @@ const char *shown_text(const Shown *shown) {
     return text;
 }
 
+// At any depth: the first 16 of 256 colours are none of the theme's at that depth.
+static bool is_color(const VTermColor *color, const ThemeColor *theme) {
+    if (VTERM_COLOR_IS_INDEXED(color))
+        return color->indexed.idx == theme->index_256 || color->indexed.idx == theme->index_16;
+    return color->rgb.red == theme->rgb >> 16 && color->rgb.green == (theme->rgb >> 8 & 0xFF) &&
+           color->rgb.blue == (theme->rgb & 0xFF);
+}
+
 static char letter_of(const VTermScreenCell *cell) {
     static const char letters[INKS] = {
         [INK_TEXT] = 't',   [INK_DIM] = 'd',  [INK_BRIGHT] = 'h', [INK_BORDER] = 'o',
@@ -399,8 +419,7 @@ static char letter_of(const VTermScreenCell *cell) {
     if (VTERM_COLOR_IS_DEFAULT_FG(&cell->fg))
         letter = 'n';
     for (int ink = 0; letter == '?' && ink < INKS; ink++)
-        if (VTERM_COLOR_IS_INDEXED(&cell->fg) &&
-            cell->fg.indexed.idx == theme_ink((Ink)ink)->index_256)
+        if (is_color(&cell->fg, theme_ink((Ink)ink)))
             letter = letters[ink];
     return cell->attrs.bold && letter != '?' ? (char)(letter - 'a' + 'A') : letter;
 }

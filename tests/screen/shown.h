@@ -50,6 +50,8 @@ void shown_free(Shown *shown); // kills what is still there
 void shown_pump(Shown *shown, double seconds);
 // Until nothing was written for a while.
 void shown_settle(Shown *shown);
+// Until none of them wrote anything for a while.
+void shown_settle_all(Shown *const *list, int count);
 void shown_type(Shown *shown, const char *keys);
 void shown_type_bytes(Shown *shown, const char *bytes, size_t length);
 void shown_resize(Shown *shown, int columns, int rows);
@@ -62,7 +64,7 @@ void shown_continue(Shown *shown); // fg
 
 // The lines of the screen, without spaces at their ends.
 const char *shown_text(const Shown *shown);
-// One letter a cell: what ink it has (as an index of the theme's 256 colours), upper case where it
+// One letter a cell: what ink it has (as a colour of the theme, at any depth), upper case where it
 // is bold; then the cells that stand on another ground.
 const char *shown_inks(const Shown *shown);
 // Termios, alternate screen, cursor and mouse as before the program; else says what is not.

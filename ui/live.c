@@ -38,6 +38,7 @@ static void open_run(Live *live, int64_t run) {
                             .window_end = LIVE_FOLLOWS,
                             .smoothing = live->view.smoothing,
                             .log_axis = live->view.log_axis};
+    live->replay = (Replay){.is_on = false};
     live->moved = true;
     live->complaint[0] = 0;
 }
@@ -58,6 +59,7 @@ static bool refresh(Ui *ui, double seconds) {
     Live *live = state_of(ui);
     if (live->view.run != ui->run)
         open_run(live, ui->run);
+    live_replay_on(ui, live);
     bool answered = live_poll_orders(ui, live);
     return live_data_look(ui, live, seconds) || answered;
 }
@@ -89,7 +91,8 @@ static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
 
 static bool request(Ui *ui, Request asked) {
     Live *live = state_of(ui);
-    return live_move(ui, live, asked) || live_order(ui, live, asked);
+    return live_move(ui, live, asked) || live_replay(ui, live, asked) ||
+           live_order(ui, live, asked);
 }
 
 // The second keys of scrubbing go further than the first.

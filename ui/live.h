@@ -11,6 +11,7 @@
 #include "store/record.h"
 #include "store/series.h"
 #include "ui/plot.h"
+#include "ui/replay.h"
 #include "ui/screen.h"
 #include "ui/words.h"
 
@@ -101,6 +102,8 @@ typedef struct Live {
     int order_count;
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
+    Replay replay;
+    int64_t replayed_ms;             // the clock when it went on last
     bool moved;                      // the view changed since the last look
     double others_age;               // seconds since the other runs were looked for
     double unread;                   // seconds since the record was read
@@ -186,4 +189,13 @@ const char *live_pending(const Live *live, int layer);
 // True: the request moved what is looked at.
 bool live_move(Ui *ui, Live *live, Request request);
 void live_scrub_tenth(Ui *ui, Live *live, int by);
+// LIVE_FOLLOWS and steps from the last one on: follows the run.
+void live_put_cursor(Ui *ui, Live *live, int64_t step);
 void live_click(Ui *ui, PanelId panel, int column, int row, MouseAction action);
+
+// ---- live_replay.c ------------------------------------------------------------------------------
+
+// True: the request was one for the replay.
+bool live_replay(Ui *ui, Live *live, Request request);
+// Moves the cursor on where a replay plays.
+void live_replay_on(Ui *ui, Live *live);

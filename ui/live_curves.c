@@ -13,8 +13,8 @@ static Area curve_area(Area inside) {
                      inside.height);
 }
 
-// The last point at or before the step; NULL: none.
-static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t step) {
+// How many points lie at or before the step.
+static int count_up_to(const PlotPoint *points, int count, int64_t step) {
     int low = 0, high = count;
     while (low < high) {
         int middle = low + (high - low) / 2;
@@ -23,7 +23,13 @@ static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t ste
         else
             high = middle;
     }
-    return low > 0 ? &points[low - 1] : NULL;
+    return low;
+}
+
+// The last point at or before the step; NULL: none.
+static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t step) {
+    int before = count_up_to(points, count, step);
+    return before > 0 ? &points[before - 1] : NULL;
 }
 
 // What was logged at the step, else the last before it.
@@ -115,15 +121,23 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
     char title[SERIES_NAME_SIZE * 2], right[120];
     live_clean(title, sizeof title, data->shown[0] ? data->shown : "loss");
     Ink ink = live_ink(data->record.precision);
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    const LiveLine *line = &data->line;
+    int past = follows ? 0 : count_up_to(line->smooth, line->count, data->step);
     PlotLine lines[] = {
         {.points = data->ghost_line.smooth,
          .count = data->ghost_line.count,
          .ink = ghost_ink(data),
          .dotted = true},
-        {.points = data->line.smooth, .count = data->line.count, .ink = ink, .spans = true},
+        {.points = line->smooth,
+         .count = line->count,
+         .ink = follows ? ink : INK_DIM, // what comes after the cursor stays dim
+         .spans = true},
+        {.points = line->smooth, .count = past, .ink = ink},
     };
+    enum { LINES = sizeof lines / sizeof *lines };
     PlotAxes axes =
-        plot_fit(lines, 2, (double)data->left, (double)data->right, live->view.log_axis);
+        plot_fit(lines, LINES, (double)data->left, (double)data->right, live->view.log_axis);
     describe_loss(live, &axes, right, sizeof right);
     Area inside = area_box(area, title, right, focused), plot = curve_area(inside);
     if (data->line.count == 0) {
@@ -132,7 +146,7 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
     }
     plot_label_y(area_part(inside, 0, 0, LIVE_LABEL_COLUMNS - 1, inside.height), &axes, false);
     draw_cursors(live, plot, &axes);
-    plot_draw(plot, &axes, lines, 2);
+    plot_draw(plot, &axes, lines, LINES);
     draw_legend(live, plot);
 }
 

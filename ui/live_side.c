@@ -230,10 +230,17 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
 
 // ---- the header ---------------------------------------------------------------------------------
 
-// How to get back from the past; `brief` where there is little room.
+// Where a replay or a hand put the cursor, and how to get back; `brief` where there is little room.
 static void describe_past(const Live *live, bool brief, char *text, size_t size) {
+    const Replay *replay = &live->replay;
     bool is_over = live_is_over(&live->data.record);
-    if (brief)
+    if (replay->is_on)
+        snprintf(text, size, "replay %g×%s%s", replay_pace(replay),
+                 replay->is_paused ? " paused" : "",
+                 brief               ? ""
+                 : replay->is_paused ? ", r goes on"
+                                     : ", r pauses");
+    else if (brief)
         snprintf(text, size, is_over ? "G to the end" : "G to follow");
     else
         snprintf(text, size, "scrubbed, G %s", is_over ? "shows the end" : "follows again");
@@ -243,7 +250,7 @@ static void describe_past(const Live *live, bool brief, char *text, size_t size)
 static Ink describe_state(const Live *live, bool brief, char *text, size_t size) {
     const RunRecord *run = &live->data.record;
     bool follows = live->view.cursor == LIVE_FOLLOWS;
-    if (live->view.frozen && follows) {
+    if (live->view.frozen && (follows || live->replay.is_on)) {
         snprintf(text, size, brief ? "frozen" : "frozen, f goes on");
         return INK_WARN;
     }
@@ -309,7 +316,7 @@ static int draw_progress(const Progress *progress, Area area, int end, int room)
 }
 
 void live_draw_header(const Live *live, Area area) {
-    enum { NAME_MOST = 24, NAME_LEAST = 10 };
+    enum { NAME_MOST = 24, NAME_LEAST = 10, LEAST_PROGRESS = 9 }; // with a bar
     const RunRecord *run = &live->data.record;
     char name[RECORD_NAME_SIZE * 2], precision[64], rest[200], state[96],
         title[RECORD_NAME_SIZE * 2 + 32];
@@ -344,7 +351,8 @@ void live_draw_header(const Live *live, Area area) {
     title_width = title_width < title_most ? title_width : title_most;
     int least = title_width + 1 + precision_width + 1;
     int spare = end - least - text_width(clean) - 2;
-    bool has_rest = spare > 12;
+    bool has_rest =
+        spare > LEAST_PROGRESS + text_width(progress.steps) + text_width(progress.epoch);
     end = draw_progress(&progress, area, end, has_rest ? spare : end - least);
     int column = area_text_cut(area, 0, 0, title_width, style_bold(INK_BRIGHT), title);
     column = area_text_cut(area, column + 1, 0, precision_width, style_bold(live_ink(precision)),

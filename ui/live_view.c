@@ -38,9 +38,9 @@ static void show_step(Live *live, int64_t step) {
         view->window_end = step;
 }
 
-static void put_cursor(Ui *ui, Live *live, int64_t step) {
+void live_put_cursor(Ui *ui, Live *live, int64_t step) {
     const LiveData *data = &live->data;
-    if (step >= data->last) {
+    if (step == LIVE_FOLLOWS || step >= data->last) {
         live->view.cursor = LIVE_FOLLOWS;
         live->view.window_end = LIVE_FOLLOWS;
     } else {
@@ -49,6 +49,12 @@ static void put_cursor(Ui *ui, Live *live, int64_t step) {
     }
     live->view.event_top = 0;
     moved(ui, live);
+}
+
+// By hand: a replay ends there.
+static void put_cursor(Ui *ui, Live *live, int64_t step) {
+    live->replay.is_on = false;
+    live_put_cursor(ui, live, step);
 }
 
 static int64_t cursor_of(const Live *live) {

@@ -438,6 +438,8 @@ bool ui_run(const UiHost *host, const UiOptions *options, int *signal, Error *er
         goto done;
     resize(ui);
     ui_go(ui, ui->run != 0 ? SCREEN_LIVE : SCREEN_HOME);
+    if (options->demo)
+        screen_live.request(ui, REQUEST_REPLAY);
     loop(ui);
     *signal = terminal_ended_by();
     terminal_close();

@@ -354,6 +354,46 @@ static void settings_are_turned_and_kept(void) {
     shown_free(&shown);
 }
 
+// The step of "NNN/938" in the header; -1: there is none.
+static int step_shown(const Shown *shown) {
+    char header[512] = "";
+    sscanf(shown_text(shown), "%511[^\n]", header);
+    char *slash = strstr(header, "/938");
+    while (slash && slash > header && slash[-1] >= '0' && slash[-1] <= '9')
+        slash--;
+    return slash ? atoi(slash) : -1;
+}
+
+static void the_demo_plays_pauses_and_stops_by_keys(void) {
+    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", temporary, NULL};
+    Shown shown;
+    shown_start(&shown, 120, 36, environment, demo);
+    CHECK_MESSAGE(shown_wait(&shown, "replay 2×, r pauses", true, 20) >= 0, "%s",
+                  shown_text(&shown));
+    int begun = step_shown(&shown);
+    shown_pump(&shown, 1);
+    int later = step_shown(&shown); // 24 steps a second
+    CHECK_MESSAGE(begun >= 0 && later - begun >= 8 && later - begun <= 40, "from %d to %d", begun,
+                  later);
+    shown_type(&shown, ")");
+    CHECK(shown_wait(&shown, "replay 5×", true, 5) >= 0);
+    shown_type(&shown, "r");
+    CHECK(shown_wait(&shown, "replay 5× paused, r goes on", true, 5) >= 0);
+    shown_settle(&shown);
+    int paused = step_shown(&shown);
+    size_t written = shown.written;
+    shown_pump(&shown, 0.5);
+    CHECK_INT(step_shown(&shown), paused);
+    CHECK_INT(shown.written, written); // nothing is drawn
+    shown_type(&shown, "r");
+    CHECK(shown_wait(&shown, "r pauses", true, 5) >= 0);
+    shown_type(&shown, "[");
+    CHECK(shown_wait(&shown, "scrubbed, G shows the end", true, 5) >= 0);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
 static void the_demo_leaves_nothing_behind(void) {
     char place[600];
     mkdir(path_of("tmp"), 0700);
@@ -394,6 +434,7 @@ int main(void) {
     RUN_TEST(old_terminals_are_served);
     RUN_TEST(no_text_from_outside_reaches_the_terminal);
     RUN_TEST(settings_are_turned_and_kept);
+    RUN_TEST(the_demo_plays_pauses_and_stops_by_keys);
     RUN_TEST(the_demo_leaves_nothing_behind);
     remove_folder();
     return test_end();

@@ -1,7 +1,7 @@
 // measure [STEPS [SECONDS]]: what the screen costs, on a real terminal: how soon the first picture
 // of a run with many steps and 50 layers is there, and how much of a core it takes when nothing
-// happens, and while a run goes on and 20 pictures a second are drawn. Exit status 1: a bar of
-// terminal.md was missed.
+// happens, while a recorded run is replayed, and while a run goes on and 20 pictures a second are
+// drawn. Exit status 1: a bar of terminal.md was missed.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +89,19 @@ static void measure_idle(const char *const *arguments, const char *mark, const c
     end(&shown);
 }
 
+static void measure_replay(void) {
+    static const char *const demo[] = {"--demo", NULL};
+    Shown shown;
+    open_screen(&shown, demo, "r pauses");
+    shown_type(&shown, "(");
+    shown_pump(&shown, 0.5);
+    report("the demo plays", share_of_core(&shown, 0), 5, "%");
+    shown_type(&shown, "r");
+    shown_settle(&shown);
+    report("the demo is paused", share_of_core(&shown, 0), 1, "%");
+    end(&shown);
+}
+
 static void measure_live(void) {
     static const char *const watch[] = {"watch", "@last", NULL};
     Error error;
@@ -130,6 +143,7 @@ int main(int count, char **arguments) {
     measure_start(watch, "gradient exponents", "first picture, the run");
     measure_idle(home, "experiments", "nothing happens, home");
     measure_idle(watch, "gradient exponents", "nothing happens, the run");
+    measure_replay();
     measure_live();
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || missed > 0;

@@ -46,8 +46,9 @@ static const struct Stored { // keys, then what must be there before the screen 
 } screens[] = {
     {"home", "1  ", "by age", false},
     {"launch", "1\t\t" KEY_RIGHT KEY_DOWN KEY_RIGHT, "loss scale", true},
-    {"live", "", "finished", false},
-    {"live-back", "{{{" KEY_DOWN KEY_DOWN "x", "scrubbed", false},
+    {"live", "G", "finished", false},
+    {"live-back", "G{{{" KEY_DOWN KEY_DOWN "x", "scrubbed", false},
+    {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},
     {"formats", "4", "flushed", false},
     {"help", "??", "Here", true},

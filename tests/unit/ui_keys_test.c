@@ -57,7 +57,7 @@ static void settings_come_back_from_their_file(void) {
     keymap_init(&keymap);
     for (int i = 0; i < settings_count(); i++)
         settings_turn(&settings, i, 1);
-    CHECK(keymap_set(&keymap, "scrub_back", "("));
+    CHECK(keymap_set(&keymap, "scrub_back", ";"));
     CHECK_MESSAGE(settings_write(&settings, &keymap, path, &error), "%s", error.text);
     settings_init(&again);
     keymap_init(&keys_again);
@@ -68,7 +68,7 @@ static void settings_come_back_from_their_file(void) {
         settings_describe(&again, i, b, sizeof b);
         CHECK_TEXT(b, a);
     }
-    CHECK_INT(keymap_find(&keys_again, '(', ON_LIVE), REQUEST_SCRUB_BACK);
+    CHECK_INT(keymap_find(&keys_again, ';', ON_LIVE), REQUEST_SCRUB_BACK);
     unlink(path);
 }
 

@@ -16,6 +16,7 @@ static char said[MESSAGE_SIZE]; // the last message
 static int64_t compared[8];
 static int compared_count;
 static char copied[512];
+static int64_t now_ms; // the wall clock
 
 void ui_say(Ui *ui, Ink ink, const char *format, ...) {
     (void)ui, (void)ink;
@@ -46,7 +47,7 @@ const Screen *ui_screen(const Ui *ui) {
     return &screen_live;
 }
 int64_t ui_now_ms(void) {
-    return 0;
+    return now_ms;
 }
 
 // ---- a history ----------------------------------------------------------------------------------

@@ -71,6 +71,75 @@ static void the_header_tells_of_the_cursor_and_the_way_back(void) {
     store_close(store);
 }
 
+// The header after so many looks, a tenth of a second apart.
+static const char *look_on(Ui *ui, int looks) {
+    const char *text = "";
+    for (int i = 0; i < looks; i++) {
+        now_ms += 100;
+        text = draw_screen(ui, 140, 36, false);
+    }
+    return text;
+}
+
+// 400 steps that took 20 seconds: the whole of it takes a minute at most at half of its pace.
+static void a_run_is_replayed_paused_and_left_by_keys(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    CHECK(screen_live.request(ui, REQUEST_REPLAY));
+    CHECK_CONTAINS(look_on(ui, 1), "replay 0.5×, r pauses");
+    CHECK_CONTAINS(look_on(ui, 9), "11/800"); // 20 steps a second, in half
+    CHECK(screen_live.request(ui, REQUEST_REPLAY_FASTER));
+    CHECK_CONTAINS(look_on(ui, 60), "131/800");
+    CHECK_CONTAINS(frame_text(&ui->frame), "replay 1×, r pauses");
+    CHECK_CONTAINS(frame_text(&ui->frame), "inf in conv2.weight");
+    CHECK(!strstr(frame_text(&ui->frame), "the scale grew")); // at 301
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 10), "replay 1× paused, r goes on");
+    CHECK_CONTAINS(frame_text(&ui->frame), "131/800");
+    CHECK(!screen_live.refresh(ui, 0.1)); // nothing to be drawn
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 10), "151/800");
+    screen_live.request(ui, REQUEST_FREEZE);
+    CHECK_CONTAINS(look_on(ui, 10), "frozen");
+    screen_live.request(ui, REQUEST_FREEZE);
+    CHECK_CONTAINS(look_on(ui, 10), "171/800");
+    screen_live.request(ui, REQUEST_SCRUB_BACK); // ends it
+    CHECK_CONTAINS(look_on(ui, 10), "167/800");
+    CHECK_CONTAINS(frame_text(&ui->frame), "scrubbed, G shows the end");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    screen_live.request(ui, REQUEST_REPLAY);
+    now_ms += 3600000; // somewhere else, or asleep: that time does not count
+    CHECK_CONTAINS(look_on(ui, 1), "6/800");
+    screen_live.request(ui, REQUEST_FIRST);
+    for (int i = 0; i < 8; i++)
+        screen_live.key(ui, '}'); // 321
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 70), "391/800");
+    CHECK_CONTAINS(look_on(ui, 10), "finished");
+    CHECK_CONTAINS(frame_text(&ui->frame), "400/800");
+    CHECK_CONTAINS(said, "the replay is over: r plays it again");
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 10), "11/800");
+    ui->run = 1; // another run is shown as it is
+    CHECK_CONTAINS(look_on(ui, 1), "400/800");
+    close_screen(ui);
+    store_close(store);
+    store = fresh_store("empty.db");
+    ui = open_screen(store, 0);
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(said, "nothing to replay");
+    screen_live.request(ui, REQUEST_REPLAY_FASTER);
+    CHECK_CONTAINS(said, "nothing is replayed");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void windows_zoom_and_pan_within_the_run(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -391,6 +460,8 @@ int main(void) {
     atexit(remove_folder);
     RUN_TEST(the_cursor_shows_the_run_as_it_was);
     RUN_TEST(the_header_tells_of_the_cursor_and_the_way_back);
+    RUN_TEST(a_run_is_replayed_paused_and_left_by_keys);
+    RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(windows_zoom_and_pan_within_the_run);
     RUN_TEST(the_cross_hair_reads_values_off_all_curves);
     RUN_TEST(series_smoothing_and_axis_turn_with_their_keys);

@@ -1,4 +1,6 @@
 // `mpbench ctl`: an order to a run in progress, and its answer.
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,10 +12,58 @@
 
 static const double patience = 10, look_interval = 0.5;
 
+// ---- while it waits -----------------------------------------------------------------------------
+
+// Says after a second that the command waits, so that nobody takes it for hung. A thread of its
+// own: a run that was stopped in the middle of a write keeps the history locked, too.
+typedef struct Notice {
+    const char *name; // of the run, as it was typed
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool is_over, has_thread;
+} Notice;
+
+static void *notice_after_a_second(void *context) {
+    Notice *notice = context;
+    struct timespec when;
+    clock_gettime(CLOCK_REALTIME, &when);
+    when.tv_sec++;
+    pthread_mutex_lock(&notice->lock);
+    int code = 0;
+    while (!notice->is_over && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&notice->ended, &notice->lock, &when);
+    if (!notice->is_over) {
+        fputs("mpbench: waiting for ", stderr);
+        cli_print_outside(stderr, notice->name);
+        fprintf(stderr, " to answer, for about %g s at most\n", patience);
+    }
+    pthread_mutex_unlock(&notice->lock);
+    return NULL;
+}
+
+static void notice_begin(Notice *notice, const char *name) {
+    *notice = (Notice){
+        .name = name, .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+    notice->has_thread = pthread_create(&notice->thread, NULL, notice_after_a_second, notice) == 0;
+}
+
+static void notice_end(Notice *notice) {
+    pthread_mutex_lock(&notice->lock);
+    notice->is_over = true;
+    pthread_cond_signal(&notice->ended);
+    pthread_mutex_unlock(&notice->lock);
+    if (notice->has_thread)
+        pthread_join(notice->thread, NULL);
+}
+
+// ---- the answer ---------------------------------------------------------------------------------
+
 typedef struct Answering { // who is to answer
     Store *store;
     int64_t run;
     const char *name; // as it was typed
+    double began;
 } Answering;
 
 static bool is_answered(const RunCommand *order) {
@@ -50,7 +100,7 @@ static bool give_up(const Answering *answering, WorkerLife life, pid_t pid, Erro
 
 // Until the worker has answered; false with an error where it does not, or is gone meanwhile.
 static bool wait_for_answer(const Answering *answering, RunCommand *order, Error *error) {
-    double began = clock_seconds(), next_look = began + look_interval;
+    double next_look = answering->began + look_interval;
     WorkerLife life = WORKER_LIVE;
     pid_t pid = 0;
     for (;;) {
@@ -64,7 +114,7 @@ static bool wait_for_answer(const Answering *answering, RunCommand *order, Error
                 return false;
             next_look = now + look_interval;
         }
-        if (now >= began + patience)
+        if (now >= answering->began + patience)
             return give_up(answering, life, pid, error);
         const struct timespec moment = {.tv_nsec = 20000000};
         nanosleep(&moment, NULL);
@@ -74,12 +124,15 @@ static bool wait_for_answer(const Answering *answering, RunCommand *order, Error
 bool command_ctl(Cli *cli, Error *error) {
     const char *argument = cli->operand_count > 2 ? cli->operands[2] : "";
     RunCommand order = {0};
-    Store *store = history_open(cli, STORE_WRITE, error);
-    Answering answering = {.store = store, .name = cli->operands[0]};
+    Notice notice;
+    Answering answering = {.name = cli->operands[0], .began = clock_seconds()};
+    notice_begin(&notice, answering.name);
+    Store *store = answering.store = history_open(cli, STORE_WRITE, error);
     bool done =
         store && store_find_run(store, cli->operands[0], &answering.run, error) &&
         store_send_command(store, answering.run, cli->operands[1], argument, &order.id, error) &&
         wait_for_answer(&answering, &order, error);
+    notice_end(&notice);
     if (done && order.state == COMMAND_REFUSED)
         done = error_fail(error, ERROR_FAILED, "refused: %s", order.answer);
     if (done) {

@@ -200,9 +200,17 @@ begin "an order to a process that is stopped says so"
 workers=$!
 wait_until 10 is_beyond halted 10 || fail "it does not train"
 kill -STOP "$workers"
-run ctl halted pause
+began=$(date +%s)
+"$mpbench" ctl halted pause >"$folder/out" 2>"$folder/err" &
+order=$!
+is_told() { grep -q "^mpbench: waiting for halted to answer, for about 10 s at most" "$folder/err"; }
+wait_until 4 is_told || fail "it waits without a word"
+wait "$order"
+status=$?
 expect_status 1
-grep -q "its process $workers is there but silent" "$folder/err" || fail "$(cat "$folder/err")"
+[ $(($(date +%s) - began)) -le 14 ] || fail "it waited longer than it said"
+# The second where it was stopped in the middle of a write.
+grep -qE "its process $workers is there but silent|another program has held" "$folder/err" || fail "$(cat "$folder/err")"
 kill -CONT "$workers"
 kill -TERM "$workers"
 wait "$workers"

@@ -200,3 +200,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     run_free(run);
     return done;
 }
+
+const char *lua_library(void) {
+    return LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE;
+}

@@ -50,3 +50,5 @@ typedef struct LuaExperimentInfo {
 // Reads what an experiment says of itself, without training. A script that does more than that on
 // its top level is stopped after a moment.
 bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *error) MUST_CHECK;
+
+const char *lua_library(void); // the version of Lua

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "lua/bind/bind.h"
+#include "lua/experiment.h"
 
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
@@ -33,8 +34,7 @@ static int run_configure_call(lua_State *L) {
     const Script *script = lua_vm_scripts(session_of(L)->vm, &script_count);
     if (script_count > 0) // the experiment is the first
         run_set_script(run, script->name, script->hash, script->text, script->length);
-    run_add_fact(run, "library.Lua",
-                 LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE);
+    run_add_fact(run, "library.Lua", lua_library());
     if (!run_configure(run, name, precision, rules, (int)count, &error)) {
         session_of(L)->refusal = error; // its code decides the exit status
         return bind_raise(L, &error);

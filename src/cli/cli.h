@@ -77,7 +77,7 @@ struct Cli {
     int64_t limit, seeds, workers;      // 0: not given
     bool demo;
     bool dry_run;
-    bool no_history, json, quiet, trust, help, version;
+    bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
     bool weights_only;
     const char *weights; // NULL: those that the script makes

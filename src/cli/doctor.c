@@ -1,16 +1,18 @@
-// `mpbench doctor`: what this machine can do, what is missing, and what to do about it. Every line
-// is asked of the room that knows: the devices, the readers of data.
+// `mpbench doctor`: what this machine can do, what is missing, and what to do about it, on a
+// screen;
+// --verbose adds what each operation runs in. Every line is asked of the room that knows: the
+// devices, the readers of data, the history.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/isa.h"
 #include "base/json.h"
-#include "cli/cli.h"
-#include "cli/terminal.h"
-#include "cli/text.h"
+#include "base/sanitize.h"
+#include "cli/history.h"
 #include "data/fashion.h"
 #include "data/text.h"
+#include "lua/experiment.h"
 
 static const Format asked_formats[] = {FORMAT_FP64, FORMAT_FP32, FORMAT_TF32, FORMAT_BF16,
                                        FORMAT_FP16, FORMAT_E4M3, FORMAT_E5M2};
@@ -20,6 +22,7 @@ enum {
     ASKED_COUNT = sizeof asked_formats / sizeof *asked_formats,
     TRAINING_COUNT = sizeof training_formats / sizeof *training_formats,
     MOST_DEVICES = 8,
+    LABEL_WIDTH = 14,
 };
 
 typedef struct FoundDevice {
@@ -35,6 +38,10 @@ typedef struct Findings {
     Error fashion_error;
     int text_files, text_expected;
     double memory; // bytes; 0: unknown
+    char history[STORE_PATH_SIZE];
+    bool has_history;
+    int runs;
+    Error history_error; // ERROR_NONE: it can be read
 } Findings;
 
 static double find_memory(void) {
@@ -58,6 +65,21 @@ static void find_all(Findings *findings) {
     findings->memory = find_memory();
 }
 
+// Every page of the file is looked at only where `whole`: that of many runs takes a while.
+static void find_history(Findings *findings, const Cli *cli, bool whole) {
+    Error *error = &findings->history_error;
+    Store *store = NULL;
+    RunRecord *runs = NULL;
+    bool done =
+        store_path(cli->database, findings->history, error) &&
+        history_open_to_read(cli, &store, error) &&
+        (!store || (store_list_runs(store, &(RunFilter){0}, &runs, &findings->runs, error) &&
+                    (!whole || store_check(store, error))));
+    findings->has_history = done && store;
+    store_free_runs(runs, findings->runs);
+    store_close(store);
+}
+
 static bool gains(const Device *device, Format format) {
     return device->backend->gains(device, format);
 }
@@ -75,55 +97,119 @@ static bool runs(const Device *device, OpId op, Format format) {
 // ---- for people ---------------------------------------------------------------------------------
 
 static void print_label(const Terminal *terminal, const char *label) {
-    printf("%s%-14s%s", terminal_style(terminal, STYLE_DIM), label,
+    printf("%s%-*s%s", terminal_style(terminal, STYLE_DIM), LABEL_WIDTH, label,
            terminal_style(terminal, STYLE_NONE));
 }
 
-static void print_devices(const Terminal *terminal, const Findings *findings) {
-    for (int i = 0; i < findings->device_count; i++) {
-        const FoundDevice *found = &findings->devices[i];
-        print_label(terminal, i == 0 ? "devices" : "");
-        printf("%-5s", found->name);
-        if (!found->device) {
-            cli_print_outside(stdout, found->error.text);
-            putchar('\n');
-            continue;
-        }
-        cli_print_outside(stdout, found->device->name);
-        printf(", %d thread%s; products faster than in fp32:", found->device->threads,
-               found->device->threads == 1 ? "" : "s");
-        bool any = false;
-        for (int f = 0; f < TRAINING_COUNT; f++)
-            if (gains(found->device, training_formats[f])) {
-                any = true;
-                printf(" %s%s%s", terminal_format_color(terminal, training_formats[f]),
-                       format_name(training_formats[f]), terminal_style(terminal, STYLE_NONE));
-            }
-        puts(any ? "" : " none");
-    }
-    print_label(terminal, "");
-    puts("gpu  this build has none; the CPU trains in every format");
+static void print_line(const Terminal *terminal, const char *label, const char *text) {
+    char line[ERROR_TEXT_SIZE];
+    sanitize_line(line, sizeof line, text, strlen(text));
+    print_label(terminal, label);
+    cli_print_wrapped(line, LABEL_WIDTH);
 }
 
-static void print_auto(const Terminal *terminal, const Findings *findings) {
-    Preset preset;
-    char why[160];
+static void print_program(const Terminal *terminal, const Findings *findings) {
+    char text[256], name[64], version[64];
+    int used = snprintf(text, sizeof text, "%s, with ", MPBENCH_VERSION);
+    for (int i = 0; i < findings->device_count; i++) {
+        const Device *device = findings->devices[i].device;
+        if (!device || !device->backend->computes_with)
+            continue;
+        device->backend->computes_with(name, sizeof name, version, sizeof version);
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s %s, ", name, version);
+    }
+    snprintf(text + used, sizeof text - (size_t)used, "Lua %s, SQLite %s", lua_library(),
+             store_library());
+    print_line(terminal, "mpbench", text);
+}
+
+static void print_machine(const Terminal *terminal, const Findings *findings) {
+    char text[256], memory[TEXT_SIZE];
+    snprintf(text, sizeof text, "instructions %s, %s", isa_level_name(isa_level()),
+             isa_has_amx() ? "AMX tiles for bf16 (and fp16 through them)" : "no AMX tiles");
+    print_line(terminal, "processor", text);
+    print_line(terminal, "memory",
+               findings->memory > 0 ? text_bytes(memory, findings->memory) : "unknown");
+    for (int i = 0; i < findings->device_count; i++) {
+        const FoundDevice *found = &findings->devices[i];
+        const Device *device = found->device;
+        if (device)
+            snprintf(text, sizeof text, "%-4s %s, %d thread%s", found->name, device->name,
+                     device->threads, device->threads == 1 ? "" : "s");
+        else
+            snprintf(text, sizeof text, "%-4s %.200s", found->name, found->error.text);
+        print_line(terminal, i == 0 ? "devices" : "", text);
+    }
+    print_line(terminal, "", "gpu  this build has none");
+}
+
+// Of the first device, which is the one that trains where none is asked for.
+static void print_formats(const Terminal *terminal, const Findings *findings) {
     const Device *device = findings->devices[0].device;
-    print_label(terminal, "auto");
-    if (preset_resolve("auto", device, &preset, why, sizeof why, NULL))
-        printf("%s: %s\n", preset.name, why);
+    Preset preset;
+    char text[256], why[160];
+    if (!device)
+        return;
+    for (int i = 0; i < ASKED_COUNT; i++) {
+        Format format = asked_formats[i];
+        if (format == FORMAT_FP64)
+            continue;
+        const char *what = !runs(device, OP_matmul, format) ? "to look at only: mpbench formats"
+                           : format == FORMAT_FP32          ? "trains"
+                           : gains(device, format) ? "trains, with products faster than in fp32"
+                                                   : "trains, no faster than fp32";
+        print_label(terminal, i == 1 ? "formats" : "");
+        printf("%s%-4s%s %s\n", terminal_format_color(terminal, format), format_name(format),
+               terminal_style(terminal, STYLE_NONE), what);
+    }
+    if (preset_resolve("auto", device, &preset, why, sizeof why, NULL)) {
+        snprintf(text, sizeof text, "%s: %s", preset.name, why);
+        print_line(terminal, "auto", text);
+    }
 }
 
 static void print_data(const Terminal *terminal, const Findings *findings) {
-    print_label(terminal, "Fashion-MNIST");
-    if (findings->has_fashion)
-        puts("readable");
+    char text[256];
+    print_line(terminal, "Fashion-MNIST",
+               findings->has_fashion ? "readable" : findings->fashion_error.text);
+    snprintf(text, sizeof text,
+             "%d of %d files of the default corpus (/usr/share/common-licenses)%s",
+             findings->text_files, findings->text_expected,
+             findings->text_files > 0 ? "" : "; give mp.data.text{path=} one of your own");
+    print_line(terminal, "text", text);
+}
+
+static void print_history(const Terminal *terminal, const Findings *findings, bool whole) {
+    char text[STORE_PATH_SIZE + 64];
+    if (findings->history_error.code != ERROR_NONE)
+        snprintf(text, sizeof text, "%s", findings->history_error.text);
+    else if (findings->has_history)
+        snprintf(text, sizeof text, "%s: %d run%s, %s", findings->history, findings->runs,
+                 findings->runs == 1 ? "" : "s", whole ? "and no page is damaged" : "readable");
     else
-        cli_print_outside(stdout, findings->fashion_error.text), putchar('\n');
-    print_label(terminal, "text");
-    printf("%d of %d files of the default corpus (/usr/share/common-licenses)%s\n",
-           findings->text_files, findings->text_expected,
-           findings->text_files > 0 ? "" : "; give mp.data.text{path=} one of your own");
+        snprintf(text, sizeof text, "%s: nothing recorded yet", findings->history);
+    print_line(terminal, "history", text);
+}
+
+// What is missing, with the remedy that its room gives; else how to begin.
+static void print_advice(const Terminal *terminal, const Findings *findings, bool is_verbose) {
+    static const char first[] = "what to do";
+    const char *label = first;
+    if (!findings->has_fashion) {
+        print_line(terminal, label,
+                   "for fashion_cnn and fashion_mlp: install the package dataset-fashion-mnist");
+        label = "";
+    }
+    if (findings->history_error.code != ERROR_NONE) {
+        print_line(terminal, label, "for a history: see above, or name another file with --db");
+        label = "";
+    }
+    if (label == first)
+        print_line(terminal, label,
+                   findings->runs > 0 ? "nothing is missing: `mpbench` opens the screen"
+                                      : "nothing is missing: `mpbench run simple -p fp16` trains");
+    if (!is_verbose)
+        print_line(terminal, "", "`mpbench doctor --verbose` lists what each operation runs in");
 }
 
 static void print_matrix(const Terminal *terminal, const FoundDevice *found) {
@@ -144,18 +230,15 @@ static void print_matrix(const Terminal *terminal, const FoundDevice *found) {
     }
 }
 
-static void print_all(const Terminal *terminal, const Findings *findings) {
-    char memory[TEXT_SIZE];
-    print_label(terminal, "mpbench");
-    printf("%s\n", MPBENCH_VERSION);
-    print_label(terminal, "processor");
-    printf("instructions %s, %s\n", isa_level_name(isa_level()),
-           isa_has_amx() ? "AMX tiles for bf16 (and fp16 through them)" : "no AMX tiles");
-    print_label(terminal, "memory");
-    puts(findings->memory > 0 ? text_bytes(memory, findings->memory) : "unknown");
-    print_devices(terminal, findings);
-    print_auto(terminal, findings);
+static void print_all(const Terminal *terminal, const Findings *findings, bool is_verbose) {
+    print_program(terminal, findings);
+    print_machine(terminal, findings);
+    print_formats(terminal, findings);
     print_data(terminal, findings);
+    print_history(terminal, findings, is_verbose);
+    print_advice(terminal, findings, is_verbose);
+    if (!is_verbose)
+        return;
     for (int i = 0; i < findings->device_count; i++)
         if (findings->devices[i].device)
             print_matrix(terminal, &findings->devices[i]);
@@ -240,7 +323,8 @@ bool command_doctor(Cli *cli, Error *error) {
         write_all(&json, findings);
     } else {
         Terminal terminal = terminal_of(stdout, cli->color);
-        print_all(&terminal, findings);
+        find_history(findings, cli, cli->verbose);
+        print_all(&terminal, findings, cli->verbose);
     }
     for (int i = 0; i < findings->device_count; i++)
         device_close(findings->devices[i].device);

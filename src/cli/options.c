@@ -315,6 +315,8 @@ const Option option_table[] = {
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
     {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL, "no progress", set_flag,
      FIELD(quiet)},
+    {"verbose", 0, FOR_DOCTOR, NULL, "also what each operation runs in; checks all of the history",
+     set_flag, FIELD(verbose)},
     {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},

@@ -213,8 +213,25 @@ end
 
 # ---- doctor --------------------------------------------------------------------------------------
 
-begin "doctor lists devices and what they run"
+begin "doctor fits on a screen and says what to do"
 run doctor
+expect_status 0
+expect_out "^mpbench .*oneDNN [0-9].*Lua 5.*SQLite 3"
+expect_out "^devices *cpu "
+expect_out "bf16 *trains"
+expect_out "tf32 *to look at only"
+expect_out "^history .*history.db: "
+expect_out "^what to do "
+expect_no_out "matmul"
+[ "$(wc -l <"$folder/out")" -le 24 ] || fail "$(wc -l <"$folder/out") lines"
+echo "not a history" >"$folder/other.db"
+run doctor --db "$folder/other.db"
+expect_status 0
+expect_out "for a history: see above"
+end
+
+begin "doctor --verbose and --json list what devices run"
+run doctor --verbose
 expect_status 0
 expect_out "^devices *cpu "
 expect_out "^  matmul  *- *yes"

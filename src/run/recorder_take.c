@@ -150,9 +150,11 @@ static bool take_step(RecorderIntake *intake, const PutStep *put, Error *error) 
         if (!take_layer(intake, intake->first_touched, &sum->sample, error))
             return false;
     }
-    return take_value(intake, "scale", put->step, put->scale, error) &&
-           (!put->has_norm || take_value(intake, "grad_norm", put->step, put->norm, error)) &&
-           take_value(intake, "step_seconds", put->step, put->seconds, error);
+    const char *const *names = run_own_series;
+    return take_value(intake, names[OWN_SCALE], put->step, put->scale, error) &&
+           (!put->has_norm ||
+            take_value(intake, names[OWN_GRADIENT_NORM], put->step, put->norm, error)) &&
+           take_value(intake, names[OWN_STEP_SECONDS], put->step, put->seconds, error);
 }
 
 static bool take(RecorderIntake *intake, const void *record, Error *error) {

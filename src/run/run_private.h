@@ -93,6 +93,10 @@ void run_free_sampler(RunState *state);
 
 // ---- points -------------------------------------------------------------------------------------
 
+// The series of the recorder's own, which no script may write into.
+typedef enum OwnSeries { OWN_SCALE, OWN_GRADIENT_NORM, OWN_STEP_SECONDS, OWN_SERIES } OwnSeries;
+extern const char *const run_own_series[OWN_SERIES];
+
 // The clock of the steps, up to now.
 double run_clock(const Run *run);
 // Reads pending points logged before `step`.

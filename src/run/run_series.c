@@ -6,6 +6,9 @@
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
+const char *const run_own_series[OWN_SERIES] = {
+    [OWN_SCALE] = "scale", [OWN_GRADIENT_NORM] = "grad_norm", [OWN_STEP_SECONDS] = "step_seconds"};
+
 const RunSeries *run_series(const Run *run, const char *name) {
     for (int i = 0; i < run->series_count; i++)
         if (strcmp(run->series[i].name, name) == 0)
@@ -18,6 +21,14 @@ static int find_series(Run *run, const char *name, Error *error) {
     const RunSeries *found = run_series(run, name);
     if (found)
         return (int)(found - run->series);
+    for (int i = 0; i < OWN_SERIES; i++)
+        if (strcmp(name, run_own_series[i]) == 0) {
+            error_fail(error, ERROR_FAILED,
+                       "log: %s: the run records a series of this name by itself, at every step; "
+                       "call yours my_%s",
+                       name, name);
+            return -1;
+        }
     if (strlen(name) >= RUN_NAME_SIZE) {
         error_fail(error, ERROR_FAILED, "log: the name of a series has up to %d bytes, not %zu",
                    RUN_NAME_SIZE - 1, strlen(name));

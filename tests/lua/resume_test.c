@@ -177,7 +177,7 @@ static const char early_script[] =
     "    local loss = F.mse(net(x), x:matmul(w))\n"
     "    opt:zero_grad()\n"
     "    scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
-    "    run:log { loss = loss, scale = scaler:get() }\n"
+    "    run:log { loss = loss, s = scaler:get() }\n"
     "    kept[#kept + 1] = loss:detach()\n"
     "    if step % 5 == 0 then\n"
     "      local mean = 0\n"

@@ -213,6 +213,24 @@ static void a_point_of_many_values_is_refused(void) {
     end();
 }
 
+static void names_of_the_runs_own_series_are_refused(void) {
+    static const char *const own[] = {"scale", "grad_norm", "step_seconds"};
+    begin("fp32", NULL);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        char part[120];
+        error = (Error){0};
+        CHECK_MESSAGE(!run_log_number(model.run, own[i], 42, &error), "%s was taken", own[i]);
+        snprintf(part, sizeof part, "log: %s: the run records a series of this name", own[i]);
+        CHECK_CONTAINS(error.text, part);
+        snprintf(part, sizeof part, "call yours my_%s", own[i]);
+        CHECK_CONTAINS(error.text, part);
+        CHECK(!run_log(model.run, own[i], model.weight, &error));
+    }
+    CHECK(run_log_number(model.run, "my_scale", 42, &error));
+    CHECK_INT(model.run->series_count, 1);
+    end();
+}
+
 static void the_end_comes_when_it_was_asked_for(void) {
     begin("fp32", NULL);
     bool stop = true;
@@ -438,6 +456,7 @@ int main(void) {
     RUN_TEST(points_are_read_a_step_later);
     RUN_TEST(an_optimizer_that_goes_takes_only_its_own_count_along);
     RUN_TEST(a_point_of_many_values_is_refused);
+    RUN_TEST(names_of_the_runs_own_series_are_refused);
     RUN_TEST(the_end_comes_when_it_was_asked_for);
     RUN_TEST(the_command_line_beats_the_experiment);
     RUN_TEST(auto_says_what_it_chose_and_why);

@@ -169,6 +169,7 @@ void run_apply_changes(Run *run) {
     if (policy_apply_queued(run->engine->policy) == 0)
         return;
     char text[256];
+    int set = 0;
     int used =
         snprintf(text, sizeof text, "precision changed after step %lld:", (long long)run->step);
     for (int i = 1; i < policy_layer_count(policy); i++) {
@@ -177,7 +178,10 @@ void run_apply_changes(Run *run) {
             continue;
         used += snprintf(text + used, sizeof text - (size_t)used, " %s=%s", layer->name,
                          layer_precision_name(layer->own));
+        set++;
     }
+    if (set == 0)
+        snprintf(text + used, sizeof text - (size_t)used, " no layer is set apart any more");
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 

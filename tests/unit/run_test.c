@@ -291,6 +291,9 @@ static void changes_wait_for_the_boundary(void) {
     CHECK(train(1));
     CHECK_INT(policy_layer(policy, 1)->in_force, LAYER_FP32);
     CHECK_TEXT(model.events[0], "precision changed after step 1: fc=fp32");
+    CHECK(policy_queue(policy, "fc", LAYER_AUTO, &error));
+    CHECK(train(1));
+    CHECK_TEXT(model.events[1], "precision changed after step 2: no layer is set apart any more");
     end();
 }
 

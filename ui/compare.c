@@ -78,8 +78,10 @@ static void make_curve(CompareView *view, int run) {
     plot_smooth(points, count, smoothings[view->smoothing]);
     int at = curves->count++;
     curves->points[at] = points;
-    curves->lines[at] =
-        (PlotLine){.points = points, .count = count, .ink = ink_of(comparison, run)};
+    curves->lines[at] = (PlotLine){.points = points,
+                                   .count = count,
+                                   .ink = ink_of(comparison, run),
+                                   .spans = smoothings[view->smoothing] == 0};
     const RunRecord *record = &comparison->runs[run];
     snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s, seed %lld",
              (long long)record->id, record->precision, (long long)record->seed);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ui/glyphs.h"
 
@@ -72,7 +73,25 @@ typedef struct Sheet { // the dots of an area
     Area area;
     int width, height;
     PlotAxes axes;
+    int turn;         // which line is drawn, where lines share their cells' ink in turns
+    bool over_dotted; // the lines before it are only dotted: it has the greater share
 } Sheet;
+
+static const char ascii_dots[DOTS_Y] = {'\'', '-', '.', '_'};
+
+static bool holds_dots(const Sheet *sheet, const Cell *cell) {
+    if (sheet->area.frame->ascii)
+        return cell->rune && memchr(ascii_dots, (int)cell->rune, sizeof ascii_dots);
+    return cell->rune >= GLYPH_BRAILLE && cell->rune <= GLYPH_BRAILLE + 0xFF;
+}
+
+// A cell has one ink. Lines that run together take turns, so that none hides another.
+static bool is_others_turn(const Sheet *sheet, int column, const Cell *cell) {
+    enum { TURN_COLUMNS = 2, DOTTED_EVERY = 4 };
+    bool is_due = sheet->over_dotted ? column % DOTTED_EVERY == 0
+                                     : (column / TURN_COLUMNS + sheet->turn) % 2 == 0;
+    return sheet->turn > 0 && is_due && holds_dots(sheet, cell) && cell->style.ink != INK_BORDER;
+}
 
 static void dot(const Sheet *sheet, int x, int y, Style style) {
     static const uint8_t bits[DOTS_Y][DOTS_X] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
@@ -80,14 +99,16 @@ static void dot(const Sheet *sheet, int x, int y, Style style) {
         return;
     int column = x / DOTS_X, row = y / DOTS_Y;
     Area area = sheet->area;
+    const Cell *cell = frame_cell(area.frame, area.column + column, area.row + row);
+    if (is_others_turn(sheet, column, cell))
+        style = cell->style;
     if (area.frame->ascii) {
-        static const char heights[DOTS_Y] = {'\'', '-', '.', '_'};
-        area_put(area, column, row, style, (uint32_t)heights[y % DOTS_Y]);
+        area_put(area, column, row, style, (uint32_t)ascii_dots[y % DOTS_Y]);
         return;
     }
-    uint32_t present = frame_cell(area.frame, area.column + column, area.row + row)->rune;
-    uint32_t dots =
-        present >= GLYPH_BRAILLE && present <= GLYPH_BRAILLE + 0xFF ? present & 0xFF : 0;
+    // A line takes the place of the spans behind it, which would else take on its ink.
+    bool is_behind = cell->style.ink == INK_BORDER && style.ink != INK_BORDER;
+    uint32_t dots = holds_dots(sheet, cell) && !is_behind ? cell->rune & 0xFF : 0;
     area_put(area, column, row, style, GLYPH_BRAILLE + (dots | bits[y % DOTS_Y][x % DOTS_X]));
 }
 
@@ -131,23 +152,59 @@ static void draw_spans(const Sheet *sheet, const PlotLine *line) {
     }
 }
 
-static void draw_line(const Sheet *sheet, const PlotLine *line) {
+// The points from `first` on that fall upon one column of dots as one: the mean of what is drawn.
+// Returns how many they are.
+static int gather_column(const Sheet *sheet, const PlotLine *line, int first, double *x,
+                         double *y) {
+    int count = 0;
+    double sum = 0;
+    *x = dot_x(sheet, line->points[first].x);
+    for (int i = first; i < line->count; i++, count++) {
+        const PlotPoint *point = &line->points[i];
+        if (!isfinite(point->mean) || lround(dot_x(sheet, point->x)) != lround(*x))
+            break;
+        sum += scaled(point->mean, sheet->axes.log_y);
+    }
+    double mean = count > 0 ? sum / count : NAN;
+    *y = dot_y(sheet, sheet->axes.log_y ? exp(mean) : mean);
+    return count;
+}
+
+static void draw_slopes(const Sheet *sheet, const PlotLine *line) {
     Style style = style_of(line->ink);
     bool has_last = false;
-    double last_x = 0, last_y = 0;
+    double last_x = 0, last_y = 0, x, y;
     int dots = 0, *phase = line->dotted ? &dots : NULL;
-    for (int i = 0; i < line->count; i++) {
-        const PlotPoint *point = &line->points[i];
-        if (!isfinite(point->mean)) {
+    for (int i = 0, gathered; i<line->count; i += gathered> 0 ? gathered : 1) {
+        gathered = gather_column(sheet, line, i, &x, &y);
+        if (gathered == 0) {
             has_last = false; // a gap is a gap
             continue;
         }
-        double x = dot_x(sheet, point->x), y = dot_y(sheet, point->mean);
-        if (has_last && line->steps) {
-            segment(sheet, last_x, last_y, x, last_y, style, phase);
-            segment(sheet, x, last_y, x, y, style, phase);
-        } else if (has_last && !(last_x < 0 && x < 0)) {
+        if (has_last && !(last_x < 0 && x < 0))
             segment(sheet, last_x, last_y, x, y, style, phase);
+        else
+            dot(sheet, (int)lround(x), (int)lround(y), style);
+        has_last = true;
+        last_x = x;
+        last_y = y;
+    }
+}
+
+static void draw_steps(const Sheet *sheet, const PlotLine *line) {
+    Style style = style_of(line->ink);
+    bool has_last = false;
+    double last_x = 0, last_y = 0;
+    for (int i = 0; i < line->count; i++) {
+        const PlotPoint *point = &line->points[i];
+        if (!isfinite(point->mean)) {
+            has_last = false;
+            continue;
+        }
+        double x = dot_x(sheet, point->x), y = dot_y(sheet, point->mean);
+        if (has_last) {
+            segment(sheet, last_x, last_y, x, last_y, style, NULL);
+            segment(sheet, x, last_y, x, y, style, NULL);
         } else {
             dot(sheet, (int)lround(x), (int)lround(y), style);
         }
@@ -155,8 +212,8 @@ static void draw_line(const Sheet *sheet, const PlotLine *line) {
         last_x = x;
         last_y = y;
     }
-    if (has_last && line->steps)
-        segment(sheet, last_x, last_y, sheet->width - 1, last_y, style, phase);
+    if (has_last)
+        segment(sheet, last_x, last_y, sheet->width - 1, last_y, style, NULL);
 }
 
 static void draw_marks(const Sheet *sheet, const PlotLine *line) {
@@ -171,12 +228,18 @@ static void draw_marks(const Sheet *sheet, const PlotLine *line) {
 void plot_draw(Area area, const PlotAxes *axes, const PlotLine *lines, int count) {
     if (area_is_empty(area))
         return;
-    Sheet sheet = {area, area.width * DOTS_X, area.height * DOTS_Y, *axes};
+    Sheet sheet = {area, area.width * DOTS_X, area.height * DOTS_Y, *axes, 0, true};
     for (int i = 0; i < count; i++)
         if (lines[i].spans)
             draw_spans(&sheet, &lines[i]);
-    for (int i = 0; i < count; i++)
-        draw_line(&sheet, &lines[i]);
+    for (; sheet.turn < count; sheet.turn++) {
+        const PlotLine *line = &lines[sheet.turn];
+        if (line->steps)
+            draw_steps(&sheet, line);
+        else
+            draw_slopes(&sheet, line);
+        sheet.over_dotted = sheet.over_dotted && line->dotted;
+    }
     for (int i = 0; i < count; i++)
         draw_marks(&sheet, &lines[i]);
 }

@@ -1,7 +1,9 @@
 // ui/plot.h: lines over steps, drawn in braille dots (two by four a cell), or in ASCII.
 //
-// What is not finite is a mark at the foot of its column and never moves an axis. A bucket of many
-// points is drawn as the span of their values, its mean as the line. Pure: from numbers to cells.
+// What is not finite is a mark at the foot of its column and never moves an axis. Points that fall
+// upon one column of dots are drawn as the span of their values and, as the line, their mean. Lines
+// that run together take turns at the ink of the cells that they share. Pure: from numbers to
+// cells.
 #pragma once
 
 #include "ui/frame.h"

@@ -85,6 +85,45 @@ static void a_scale_is_held_until_it_changes(void) {
     CHECK_INT(frame_cell(&frame, 7, 1)->rune, GLYPH_BRAILLE + 0xC0); // goes on to the edge
 }
 
+static void points_upon_one_column_of_dots_are_drawn_as_their_mean(void) {
+    PlotPoint points[40];
+    for (int i = 0; i < 40; i++) // ten to each of four columns of dots
+        points[i] = point(i / 10 + i % 10 / 100.0, i % 2);
+    PlotLine line = {.points = points, .count = 40};
+    PlotAxes axes = {0, 3, 0, 1, false};
+    plot_draw(fresh(2, 1), &axes, &line, 1);
+    CHECK_TEXT(row_text(0), "⠤⠤");
+}
+
+static void a_line_stands_out_from_its_spans(void) {
+    PlotPoint points[] = {{0, 0, 1, 1, false}, {1, 0, 1, 1, false}};
+    PlotLine line = {.points = points, .count = 2, .ink = INK_FP16, .spans = true};
+    PlotAxes axes = {0, 1, 0, 1, false};
+    plot_draw(fresh(1, 2), &axes, &line, 1);
+    CHECK_TEXT(row_text(0), "⠉"); // of the spans nothing in its own cell
+    CHECK_TEXT(row_text(1), "⣿");
+    CHECK_INT(frame_cell(&frame, 0, 1)->style.ink, INK_BORDER);
+}
+
+static void lines_that_run_together_take_turns(void) {
+    PlotPoint points[] = {point(0, 0), point(15, 0)};
+    PlotLine lines[] = {{.points = points, .count = 2, .ink = INK_FP16},
+                        {.points = points, .count = 2, .ink = INK_FP32}};
+    PlotAxes axes = {0, 15, 0, 1, false};
+    for (int ascii = 0; ascii < 2; ascii++) {
+        Area area = fresh(8, 1);
+        frame.ascii = ascii;
+        plot_draw(area, &axes, lines, 2);
+        int columns[2] = {0, 0};
+        for (int column = 0; column < 8; column++) {
+            columns[0] += frame_cell(&frame, column, 0)->style.ink == INK_FP16;
+            columns[1] += frame_cell(&frame, column, 0)->style.ink == INK_FP32;
+        }
+        CHECK_INT(columns[0], 4);
+        CHECK_INT(columns[1], 4);
+    }
+}
+
 static void smoothing_keeps_a_constant_and_steps_over_gaps(void) {
     PlotPoint points[] = {point(0, 5), point(1, 5), gap, point(3, 5)};
     plot_smooth(points, 4, 0.9);
@@ -161,6 +200,9 @@ int main(void) {
     RUN_TEST(what_is_not_finite_is_a_mark_and_moves_no_axis);
     RUN_TEST(axes_fit_what_is_in_the_window);
     RUN_TEST(a_scale_is_held_until_it_changes);
+    RUN_TEST(points_upon_one_column_of_dots_are_drawn_as_their_mean);
+    RUN_TEST(a_line_stands_out_from_its_spans);
+    RUN_TEST(lines_that_run_together_take_turns);
     RUN_TEST(smoothing_keeps_a_constant_and_steps_over_gaps);
     RUN_TEST(columns_and_steps_map_back_and_forth);
     RUN_TEST(labels_are_round_and_fit);

@@ -13,6 +13,7 @@ typedef struct Collection {
     FilesRemoved removed;
     int superseded; // checkpoints, by a resume before them
     int skipped;    // folders of runs that live
+    int in_use;     // folders of forks that train their parents again
 } Collection;
 
 static int64_t file_size(const char *path) {
@@ -87,9 +88,9 @@ static void say(const Collection *collection, int64_t before, int64_t after) {
         printf(" (%d checkpoint%s that a resume superseded)", collection->superseded,
                collection->superseded == 1 ? "" : "s");
     putchar('\n');
-    if (collection->skipped > 0)
-        printf("%d run%s in progress left alone\n", collection->skipped,
-               collection->skipped == 1 ? "" : "s");
+    int alone = collection->skipped + collection->in_use;
+    if (alone > 0)
+        printf("%d run%s in progress left alone\n", alone, alone == 1 ? "" : "s");
     if (!collection->only_count)
         printf("the history takes %s, %s less than before\n", text_bytes(size, (double)after),
                text_bytes(smaller, (double)(before > after ? before - after : 0)));
@@ -104,6 +105,8 @@ bool command_gc(Cli *cli, Error *error) {
     Collection collection = {.store = store, .only_count = cli->dry_run};
     before = after = file_size(store_file(store));
     bool done = checkpoint_folders(store, &runs, &count, error);
+    done = done && scratch_folders_sweep(store, cli->dry_run, &collection.removed,
+                                         &collection.in_use, error);
     for (int i = 0; i < count && done; i++)
         done = collect_folder(&collection, runs[i], error);
     if (done && !cli->dry_run) {

@@ -1,11 +1,8 @@
 // `mpbench resume` and `mpbench fork`: a run of the history goes on from a checkpoint, in place or
 // as a new run.
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/checkpoint_files.h"
@@ -21,6 +18,7 @@ typedef struct Past { // the run that is gone on with
     int row_count;
     const CheckpointRow *row;        // where to begin; NULL: at the start
     char file[CHECKPOINT_FILE_SIZE]; // of it
+    char root[STORE_PATH_SIZE];      // of all checkpoints
     char script[EXPERIMENT_PATH_SIZE];
     RecordOption *own; // options typed now
     int own_count;
@@ -83,8 +81,10 @@ static bool read_past(const Cli *cli, Past *past, bool in_place, Error *error) {
         (!in_place || store_refuse_living(store, past->record.id, error)) &&
         store_list_checkpoints(store, past->record.id, &past->rows, &past->row_count, error) &&
         find_script(past, error);
-    if (done)
+    if (done) {
         choose_row(past, store, cli->at);
+        store_checkpoint_root(store, past->root);
+    }
     store_close(store);
     return done;
 }
@@ -283,26 +283,15 @@ static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error 
     return training_run(cli, &plan, error);
 }
 
-// With all that lies in it, which we made.
-static void remove_folder(const char *folder) {
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        unlinkat(dirfd(entries), entry->d_name, 0);
-    if (entries)
-        closedir(entries);
-    rmdir(folder);
-}
-
 static bool fork_between(Cli *cli, const Past *past, int64_t step, Error *error) {
-    char folder[64], file[sizeof folder + 64];
+    ScratchFolder folder;
+    char file[sizeof folder.path + 64];
     RestoreOwn own = own_of(past);
-    snprintf(folder, sizeof folder, "/tmp/mpbench-fork-%lld", (long long)getpid());
-    if (mkdir(folder, 0700) != 0) // whatever lies there is not ours
-        return error_fail(error, ERROR_FAILED, "cannot make the folder %s for the fork: %s", folder,
-                          strerror(errno));
-    snprintf(file, sizeof file, "%s/step-%" PRId64 ".safetensors", folder, step);
+    if (!scratch_folder_make(&folder, past->root, error))
+        return error_prefix(error, "fork");
+    snprintf(file, sizeof file, "%s/step-%" PRId64 ".safetensors", folder.path, step);
     Checkpoint *checkpoint = NULL;
-    bool done = train_up_to(cli, past, step, folder, error);
+    bool done = train_up_to(cli, past, step, folder.path, error);
     bool was_stopped = done && run_stop_requested() != 0;
     if (done && !was_stopped && access(file, R_OK) != 0)
         done = error_fail(error, ERROR_USAGE, "--at %" PRId64 ": run %s ends before that step",
@@ -311,7 +300,7 @@ static bool fork_between(Cli *cli, const Past *past, int64_t step, Error *error)
         done = (checkpoint = checkpoint_open(file, NULL, &own, error)) &&
                fork_from(cli, past, checkpoint, error);
     checkpoint_close(checkpoint);
-    remove_folder(folder);
+    scratch_folder_remove(&folder);
     return done;
 }
 

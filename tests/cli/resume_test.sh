@@ -101,6 +101,31 @@ if command -v script >/dev/null 2>&1; then
 fi
 end
 
+begin "what a fork that was killed left behind is taken away by gc"
+mkdir "$folder/tmp"
+scratch() { # the folder of a fork between checkpoints
+    find "$folder/checkpoints" -name 'scratch-*' | grep .
+}
+TMPDIR=$folder/tmp "$mpbench" fork 5 --at 150 --quiet >/dev/null 2>&1 &
+worker=$!
+workers="$workers $worker"
+wait_until 10 scratch >/dev/null || fail "no folder beside the checkpoints"
+kill -STOP "$worker"
+touch "$(scratch)/step-150.safetensors.tmp"
+"$mpbench" gc >"$folder/out"
+expect_out "1 run in progress left alone"
+scratch >/dev/null || fail "gc took the folder of a fork that lives"
+kill -9 "$worker"
+wait "$worker" 2>/dev/null
+"$mpbench" gc >"$folder/out"
+expect_out "1 file of checkpoints that no run needs removed"
+scratch >/dev/null && fail "gc left the folder"
+[ -z "$(ls "$folder/tmp")" ] || fail "a temporary folder elsewhere"
+run fork 5 --at 150
+expect_status 0
+scratch >/dev/null && fail "a fork that is done left its folder"
+end
+
 begin "one flipped bit is seen, and the checkpoint before it offered"
 file=$folder/checkpoints/1/step-400.safetensors
 size=$(wc -c <"$file")

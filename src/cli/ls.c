@@ -98,18 +98,26 @@ static bool print_runs(const Cli *cli, const RunRecord *runs, int count, Error *
 }
 
 // A list has no parameters and diagnoses; what other programs read has them. A run that goes
-// meanwhile is left out.
-static void write_runs(Store *store, const RunRecord *runs, int count) {
+// meanwhile is left out; where one cannot be read the array stays open, so that nobody takes what
+// there is of it for all.
+static bool write_runs(Store *store, const RunRecord *runs, int count, Error *error) {
     JsonWriter json = {.stream = stdout};
     json_begin_array(&json);
     for (int i = 0; i < count; i++) {
         RunRecord whole = {0};
-        if (store_read_run(store, runs[i].id, &whole, NULL))
+        Error why = {0};
+        bool is_read = store_read_run(store, runs[i].id, &whole, &why);
+        if (is_read)
             record_write_json(&whole, false, &json);
         record_clear(&whole);
+        if (!is_read && why.code != ERROR_USAGE) {
+            *error = why;
+            return false;
+        }
     }
     json_end_array(&json);
     putchar('\n');
+    return true;
 }
 
 bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, int *count,
@@ -119,7 +127,7 @@ bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, i
         return false;
     bool done = true;
     if (cli->json)
-        write_runs(store, runs, *count);
+        done = write_runs(store, runs, *count, error);
     else if (*count > 0)
         done = print_runs(cli, runs, *count, error);
     store_free_runs(runs, *count);
@@ -139,7 +147,7 @@ bool command_ls(Cli *cli, Error *error) {
     if (store)
         done = history_print_list(cli, store, &filter, &count, error);
     else if (cli->json)
-        write_runs(NULL, NULL, 0);
+        done = write_runs(NULL, NULL, 0, error);
     if (done && count == 0 && !cli->json)
         puts(words[0] && store
                  ? "No run is like that; `mpbench ls` lists all."

@@ -299,6 +299,17 @@ plant_checkpoint() { # STEP SEGMENT TEXT
 }
 
 if command -v sqlite3 >/dev/null 2>&1; then
+    begin "ls --json says that a run cannot be read, and does not leave it out"
+    cp "$MPBENCH_DB" "$folder/damaged.db"
+    page=$(sqlite3 "$folder/damaged.db" "SELECT rootpage FROM sqlite_master WHERE name = 'params'")
+    size=$(sqlite3 "$folder/damaged.db" 'PRAGMA page_size')
+    dd if=/dev/zero of="$folder/damaged.db" bs="$size" seek=$((page - 1)) count=1 conv=notrunc 2>/dev/null
+    run ls --db "$folder/damaged.db"
+    expect_status 0
+    run ls --json --db "$folder/damaged.db"
+    expect_error 4 "damaged"
+    end
+
     begin "export copies the newest checkpoint, once its checksum is right"
     plant_checkpoint 70 0 "older weights"
     plant_checkpoint 80 0 "newer weights"

@@ -255,16 +255,16 @@ static bool print_curves(const ShowPage *page, Store *store, const RunRecord *ru
 static bool print_events(const ShowPage *page, Store *store, int64_t run, Error *error) {
     Event *events;
     int count;
-    if (!store_read_events(store, run, 0, 0, 0, &events, &count, error))
+    int64_t total;
+    if (!store_read_last_events(store, run, EVENTS_SHOWN, &events, &count, &total, error))
         return false;
     if (count > 0) {
-        char title[64];
-        int shown = count < EVENTS_SHOWN ? count : EVENTS_SHOWN;
-        snprintf(title, sizeof title, shown < count ? "The last %d of %d events" : "Events", shown,
-                 count);
+        char title[64] = "Events";
+        if (count < total)
+            snprintf(title, sizeof title, "The last %d of %" PRId64 " events", count, total);
         show_title(page, title);
     }
-    for (int i = count > EVENTS_SHOWN ? count - EVENTS_SHOWN : 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         char step[TEXT_SIZE];
         printf("  %sstep %8s  %-10s%s ", page->dim, text_count(step, events[i].step),
                event_kind_name(events[i].kind), page->plain);

@@ -61,28 +61,58 @@ typedef struct EventList {
     int count, capacity;
 } EventList;
 
+#define EVENT_COLUMNS "id, segment, step, time_ms, kind, layer, value, text"
+
+// Whether the row counts: not of a newer program, not superseded.
+static bool is_in_force(Query *query, unsigned kinds, const Lineage *lineage, EventKind *kind) {
+    return find_kind(query_word(query, 4), kind) && (!kinds || kinds & 1u << *kind) &&
+           !lineage_supersedes(lineage, query_integer(query, 1), query_integer(query, 2));
+}
+
+static bool keep_event(Query *query, EventKind kind, EventList *list, Error *error) {
+    if (!store_grow((void **)&list->events, list->count, &list->capacity, sizeof(Event), error))
+        return false;
+    get_event(query, &list->events[list->count]);
+    list->events[list->count++].kind = kind;
+    return true;
+}
+
 static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
                         const Lineage *lineage, EventList *list, Error *error) {
     Query query;
     if (!query_begin(&query, store,
-                     "SELECT id, segment, step, time_ms, kind, layer, value, text FROM events"
-                     " WHERE run = ? AND id > ? ORDER BY id",
+                     "SELECT " EVENT_COLUMNS " FROM events WHERE run = ? AND id > ? ORDER BY id",
                      error))
         return false;
     query_put_integer(&query, run);
     query_put_integer(&query, after);
     while ((most == 0 || list->count < most) && query_next(&query)) {
-        EventKind kind; // of a newer program: left out
-        if (!find_kind(query_word(&query, 4), &kind) || (kinds && !(kinds & 1u << kind)) ||
-            lineage_supersedes(lineage, query_integer(&query, 1), query_integer(&query, 2)))
-            continue;
-        if (!store_grow((void **)&list->events, list->count, &list->capacity, sizeof(Event),
-                        error)) {
+        EventKind kind;
+        if (is_in_force(&query, kinds, lineage, &kind) && !keep_event(&query, kind, list, error)) {
             query_drop(&query);
             return false;
         }
-        get_event(&query, &list->events[list->count]);
-        list->events[list->count++].kind = kind;
+    }
+    return query_end(&query, "the events of the run cannot be read", error);
+}
+
+// From the newest on; those beyond `most` are only counted.
+static bool read_last(Store *store, int64_t run, int most, const Lineage *lineage, EventList *list,
+                      int64_t *total, Error *error) {
+    Query query;
+    if (!query_begin(&query, store,
+                     "SELECT " EVENT_COLUMNS " FROM events WHERE run = ? ORDER BY id DESC", error))
+        return false;
+    query_put_integer(&query, run);
+    while (query_next(&query)) {
+        EventKind kind;
+        if (!is_in_force(&query, 0, lineage, &kind))
+            continue;
+        ++*total;
+        if (list->count < most && !keep_event(&query, kind, list, error)) {
+            query_drop(&query);
+            return false;
+        }
     }
     return query_end(&query, "the events of the run cannot be read", error);
 }
@@ -102,6 +132,33 @@ bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds,
     if (!done) {
         free(list.events);
         return false;
+    }
+    *events = list.events;
+    *count = list.count;
+    return true;
+}
+
+bool store_read_last_events(Store *store, int64_t run, int most, Event **events, int *count,
+                            int64_t *total, Error *error) {
+    Lineage lineage = {0};
+    EventList list = {0};
+    *events = NULL;
+    *count = 0;
+    *total = 0;
+    if (!store_begin_reading(store, error))
+        return false;
+    bool done = lineage_read(&lineage, store, run, error) &&
+                read_last(store, run, most, &lineage, &list, total, error);
+    store_end_reading(store);
+    lineage_clear(&lineage);
+    if (!done) {
+        free(list.events);
+        return false;
+    }
+    for (int i = 0, j = list.count - 1; i < j; i++, j--) {
+        Event event = list.events[i];
+        list.events[i] = list.events[j];
+        list.events[j] = event;
     }
     *events = list.events;
     *count = list.count;

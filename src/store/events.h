@@ -34,3 +34,6 @@ bool store_add_event(Store *store, int64_t run, Event *event, Error *error) MUST
 // 1 << kind; 0: all). Those that a resume superseded are left out. The caller frees the array.
 bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
                        Event **events, int *count, Error *error) MUST_CHECK;
+// The last `most` of them, in order, and how many there are in all. The caller frees the array.
+bool store_read_last_events(Store *store, int64_t run, int most, Event **events, int *count,
+                            int64_t *total, Error *error) MUST_CHECK;

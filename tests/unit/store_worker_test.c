@@ -313,6 +313,12 @@ static void what_a_resume_superseded_is_left_out(void) {
     CHECK(count == 1 && events[0].id == 2);
     CHECK_TEXT(events[0].text, "at 2");
     free(events);
+    int64_t total;
+    CHECK_DONE(store_read_last_events(store, run, 2, &events, &count, &total, &error));
+    CHECK_INT(total, 5);
+    CHECK_INT(count, 2);
+    CHECK(count == 2 && events[0].step == 4 && events[1].segment == 2);
+    free(events);
     CheckpointRow *rows;
     CHECK_DONE(store_list_checkpoints(store, run, &rows, &count, &error));
     CHECK_INT(count, 4);

@@ -58,14 +58,18 @@ static bool write_all(RecorderWriter *writer, double now, Error *error) {
     return true;
 }
 
-// What every commit ends with: a sign of life, or that there is none any more.
-static bool write_life(RecorderWriter *writer, double now, bool leaves, Error *error) {
+// What every commit begins with: a sign of life now and then, and where the rest needs that the run
+// is still ours. The orders of one that another worker took were refused by it: no answer fits.
+static bool write_beat(RecorderWriter *writer, double now, Error *error) {
     Recorder *recorder = writer->recorder;
-    if (leaves)
-        return store_refuse_commands(recorder->store, recorder->run, "the run has ended", error) &&
-               store_release_run(recorder->store, recorder->run, &recorder->worker, error);
-    return now < writer->next_beat ||
+    return (now < writer->next_beat && writer->answers.count == 0) ||
            store_beat(recorder->store, recorder->run, &recorder->worker, error);
+}
+
+static bool write_leave(RecorderWriter *writer, Error *error) {
+    Recorder *recorder = writer->recorder;
+    return store_refuse_commands(recorder->store, recorder->run, "the run has ended", error) &&
+           store_release_run(recorder->store, recorder->run, &recorder->worker, error);
 }
 
 static void drop_record(RecorderWriter *writer) {
@@ -140,8 +144,8 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     if ((is_recording && !intake_drain(&writer->intake, &fault)) ||
         !store_begin(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
-    if ((is_recording && !write_all(writer, now, &fault)) ||
-        !write_life(writer, now, leaves, &fault)) {
+    if (!write_beat(writer, now, &fault) || (is_recording && !write_all(writer, now, &fault)) ||
+        (leaves && !write_leave(writer, &fault))) {
         store_rollback(recorder->store);
         return is_passing(writer, &fault, now) && false;
     }

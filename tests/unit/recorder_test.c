@@ -272,6 +272,30 @@ static void a_run_that_another_worker_took_ends(void) {
     tamper("DELETE FROM workers");
 }
 
+static void a_run_that_was_taken_ends_though_its_orders_were_refused(void) {
+    begin("taken with orders");
+    bool stop = false;
+    int64_t order;
+    CHECK(train(1, &stop));
+    Store *other = store_open(path, STORE_WRITE, &error);
+    CHECK(store_send_command(other, model.run->id, "set", "lr=0.5", &order, &error));
+    store_close(other);
+    for (int i = 0; i < 1000 && ask("SELECT count(*) FROM commands WHERE state = 'claimed'") == 0;
+         i++)
+        a_moment();
+    tamper("BEGIN; UPDATE workers SET token = 'somebody else';"
+           "UPDATE commands SET state = 'refused' WHERE state = 'claimed'; COMMIT");
+    for (int i = 0; i < 1000 && !stop; i++, a_moment())
+        CHECK(train(1, &stop));
+    CHECK(stop);
+    run_finish(model.run, NULL);
+    CHECK_INT(model.run->status, RUN_STOPPED);
+    CHECK(!recorder_end(model.recorder, model.run, &error));
+    CHECK_INT(error.code, ERROR_STOPPED);
+    end();
+    tamper("DELETE FROM workers");
+}
+
 static void training_outlives_a_history_that_is_deleted(void) {
     begin("bereft");
     bool stop = false;
@@ -544,6 +568,7 @@ int main(void) {
     RUN_TEST(a_lock_held_long_loses_nothing);
     RUN_TEST(a_lock_is_not_waited_for_longer_than_patience_at_the_end);
     RUN_TEST(a_run_that_another_worker_took_ends);
+    RUN_TEST(a_run_that_was_taken_ends_though_its_orders_were_refused);
     RUN_TEST(training_outlives_a_history_that_is_deleted);
     RUN_TEST(a_paused_run_goes_on_when_its_history_is_deleted);
     char command[100];

@@ -156,13 +156,14 @@ typedef struct RecorderIntake {
     Event *events; // not committed yet
     int event_count, event_size;
     char *backlog; // taken from the ring while a lock was waited for: size_t, record, ...
-    size_t backlog_used, backlog_size;
-    bool has_left_out; // something that the store refused
+    size_t backlog_at, backlog_used, backlog_size; // before `at` all is taken
+    bool has_left_out;                             // something that the store refused
 } RecorderIntake;
 
 bool intake_make(RecorderIntake *intake, Recorder *recorder, Error *error) MUST_CHECK;
 void intake_clear(RecorderIntake *intake);
-// All that lies in the backlog and the ring.
+// All that lies in the backlog and the ring. ERROR_FULL: what was taken must be flushed first; the
+// next call goes on from there.
 bool intake_drain(RecorderIntake *intake, Error *error) MUST_CHECK;
 // While a lock is waited for, in the middle of a call of the store: makes room in the ring.
 bool intake_set_aside(void *intake);

@@ -176,12 +176,13 @@ static bool take(RecorderIntake *intake, const void *record, Error *error) {
 
 bool intake_drain(RecorderIntake *intake, Error *error) {
     size_t size;
-    for (size_t at = 0; at < intake->backlog_used; at += sizeof size + size) {
-        memcpy(&size, intake->backlog + at, sizeof size);
-        if (!take(intake, intake->backlog + at + sizeof size, error))
+    for (; intake->backlog_at < intake->backlog_used; intake->backlog_at += sizeof size + size) {
+        const char *at = intake->backlog + intake->backlog_at;
+        memcpy(&size, at, sizeof size);
+        if (!take(intake, at + sizeof size, error))
             return false;
     }
-    intake->backlog_used = 0;
+    intake->backlog_at = intake->backlog_used = 0;
     for (const void *record; (record = ring_peek(intake->recorder->ring, &size));
          ring_release(intake->recorder->ring))
         if (!take(intake, record, error))

@@ -141,8 +141,12 @@ static bool commit(RecorderWriter *writer, bool is_last) {
         take_snapshot(writer); // before the ring: what it counts is in there
         leaves = take_answers(writer) && is_last;
     }
-    if ((is_recording && !intake_drain(&writer->intake, &fault)) ||
-        !store_begin(recorder->store, &fault))
+    if (is_recording && !intake_drain(&writer->intake, &fault)) {
+        if (fault.code != ERROR_FULL)
+            return is_passing(writer, &fault, now) && false;
+        leaves = false; // the rest with the next
+    }
+    if (!store_begin(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
     if (!write_beat(writer, now, &fault) || (is_recording && !write_all(writer, now, &fault)) ||
         (leaves && !write_leave(writer, &fault))) {
@@ -273,7 +277,7 @@ static void *write_loop(void *context) {
         double now = clock_seconds();
         bool is_recording = atomic_load(&recorder->has_segment);
         if (is_recording && !atomic_load(&recorder->is_full) &&
-            !intake_drain(&writer->intake, &fault))
+            !intake_drain(&writer->intake, &fault) && fault.code != ERROR_FULL)
             end_recording(recorder, &fault);
         else if (now >= (is_recording ? writer->next_commit : writer->next_beat))
             commit(writer, false);

@@ -51,6 +51,9 @@ static bool check_order(const char *verb, const char *argument, Error *error) {
     if (strlen(argument) >= COMMAND_ARGUMENT_SIZE)
         return error_fail(error, ERROR_USAGE, "%s: its value is longer than %d bytes: shorten it",
                           verb, COMMAND_ARGUMENT_SIZE - 1);
+    if (known != VERB_SET && argument[0])
+        return error_fail(error, ERROR_USAGE, "%s: takes nothing after it, and %.60s is too much",
+                          verb, argument);
     const char *equals = strchr(argument, '=');
     if (known == VERB_SET && (!equals || equals == argument))
         return error_fail(error, ERROR_USAGE, "set: write KEY=VALUE, such as layer.head=fp32");

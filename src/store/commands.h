@@ -34,8 +34,9 @@ typedef struct RunCommand {
     char answer[COMMAND_ANSWER_SIZE];
 } RunCommand;
 
-// Queues an order. Refused at once: unknown verbs and texts too long (ERROR_USAGE), runs that are
-// over or whose worker is gone, and more than 1,000 orders that wait.
+// Queues an order. Refused at once: unknown verbs, texts too long, and an argument where the verb
+// takes none (ERROR_USAGE), runs that are over or whose worker is gone, and more than 1,000 orders
+// that wait.
 bool store_send_command(Store *store, int64_t run, const char *verb, const char *argument,
                         int64_t *id, Error *error) MUST_CHECK;
 bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *error) MUST_CHECK;

@@ -240,6 +240,8 @@ static void wrong_orders_are_refused_at_once(void) {
     CHECK_REFUSED(store_send_command(store, run, "set", text, &id, &error), ERROR_USAGE, "255");
     CHECK_REFUSED(store_send_command(store, run, "set", "lr", &id, &error), ERROR_USAGE,
                   "KEY=VALUE");
+    CHECK_REFUSED(store_send_command(store, run, "pause", "foo", &id, &error), ERROR_USAGE,
+                  "pause: takes nothing", "foo");
     CHECK_REFUSED(store_send_command(store, 9, "stop", "", &id, &error), ERROR_USAGE, "no run 9");
     CHECK_DONE(store_begin(store, &error));
     for (int i = 0; i < 1000; i++)

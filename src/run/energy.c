@@ -29,15 +29,19 @@ static bool is_outermost(const char *name) {
 
 static void add_zone(Energy *energy, const char *root, const char *name) {
     char path[160], kind[32] = "";
-    struct EnergyZone *zone = &energy->zones[energy->count];
     int length = snprintf(path, sizeof path, "%.100s/%.30s/name", root, name);
     // The board's own zone holds those of the packages: it would count them twice.
     if (length < 0 || !read_line(path, kind, sizeof kind) || strncmp(kind, "package", 7) != 0)
         return;
+    if (energy->count == ENERGY_ZONES) {
+        energy->joules = (double)NAN; // the sum would lack this one
+        return;
+    }
+    struct EnergyZone *zone = &energy->zones[energy->count];
     snprintf(path, sizeof path, "%.100s/%.30s/max_energy_range_uj", root, name);
     snprintf(zone->path, sizeof zone->path, "%.100s/%.30s/energy_uj", root, name);
     if (!read_number(path, &zone->range) || !read_number(zone->path, &zone->last)) {
-        energy->joules = (double)NAN; // the sum would lack this one
+        energy->joules = (double)NAN; // as above
         return;
     }
     energy->count++;
@@ -49,7 +53,7 @@ void energy_begin(Energy *energy, const char *root) {
     *energy = (Energy){.count = 0};
     DIR *folder = opendir(root);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (is_outermost(entry->d_name) && energy->count < ENERGY_ZONES)
+        if (is_outermost(entry->d_name))
             add_zone(energy, root, entry->d_name);
     if (folder)
         closedir(folder);

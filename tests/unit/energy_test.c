@@ -44,6 +44,21 @@ static void packages_are_summed_through_their_ends(void) {
     CHECK_NEAR(energy.joules, 3.5, 1e-9);
 }
 
+static void more_packages_than_are_known_of_are_unknown_and_not_left_out(void) {
+    char zone[32];
+    Energy energy;
+    for (int i = 3; i < 3 + ENERGY_ZONES - 2; i++) {
+        snprintf(zone, sizeof zone, "intel-rapl:%d", i);
+        plant_zone(zone, "package\n", "0\n");
+    }
+    energy_begin(&energy, root);
+    CHECK_INT(energy.count, ENERGY_ZONES);
+    CHECK_NEAR(energy.joules, 0, 0);
+    plant_zone("intel-rapl:99", "package\n", "0\n");
+    energy_begin(&energy, root);
+    CHECK(isnan(energy.joules));
+}
+
 static void what_cannot_be_read_is_unknown(void) {
     Energy energy;
     energy_begin(&energy, "/nowhere");
@@ -60,6 +75,7 @@ int main(void) {
     snprintf(root, sizeof root, "/tmp/mpbench-energy-%ld", (long)getpid());
     mkdir(root, 0700);
     RUN_TEST(packages_are_summed_through_their_ends);
+    RUN_TEST(more_packages_than_are_known_of_are_unknown_and_not_left_out);
     RUN_TEST(what_cannot_be_read_is_unknown);
     char command[100];
     snprintf(command, sizeof command, "rm -r %s", root);

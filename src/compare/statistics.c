@@ -96,15 +96,17 @@ Contrast statistic_contrast(const Statistic *a, const Statistic *b) {
     Contrast contrast = {.delta = b->mean - a->mean, .interval = NAN};
     if (a->count < 2 || b->count < 2)
         return contrast;
-    double va = a->deviation * a->deviation / a->count;
-    double vb = b->deviation * b->deviation / b->count;
-    double freedom = 0;
-    if (va + vb > 0) {
-        freedom = (va + vb) * (va + vb) / (va * va / (a->count - 1) + vb * vb / (b->count - 1));
-        contrast.interval = student_quantile(confidence, freedom) * sqrt(va + vb);
-    } else {
-        contrast.interval = 0; // every seed gave the same number
-    }
+    // Errors of the means; as shares of both together no square of them overflows.
+    double ea = a->deviation / sqrt(a->count), eb = b->deviation / sqrt(b->count);
+    double both = hypot(ea, eb), va = ea / both * (ea / both), vb = eb / both * (eb / both);
+    if (both == 0) // every seed gave the same number
+        contrast.interval = 0;
+    else
+        contrast.interval = student_quantile(confidence, 1 / (va * va / (a->count - 1) +
+                                                              vb * vb / (b->count - 1))) *
+                            both;
+    if (isnan(contrast.interval) || !isfinite(contrast.delta))
+        return contrast;
     contrast.likeness =
         fabs(contrast.delta) <= contrast.interval ? LIKENESS_SAME : LIKENESS_DIFFERENT;
     return contrast;

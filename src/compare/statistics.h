@@ -22,7 +22,7 @@ enum { STATISTIC_TEXT_SIZE = 64 };
 const char *statistic_text(char text[STATISTIC_TEXT_SIZE], const Statistic *statistic, bool ascii);
 
 typedef enum Likeness {
-    LIKENESS_UNKNOWN, // a side has no value, or one only: chance cannot be told from effect
+    LIKENESS_UNKNOWN, // a side has no value, one only, or too large ones: chance cannot be told
     LIKENESS_SAME,    // the difference could be chance
     LIKENESS_DIFFERENT,
 } Likeness;

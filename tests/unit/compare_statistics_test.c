@@ -53,6 +53,22 @@ static void seeds_decide_what_is_noise(void) {
     CHECK_NEAR(far.interval, student_quantile(0.975, freedom) * sqrt(va + vc), 1e-12);
 }
 
+static void large_values_are_told_apart_as_small_ones_are(void) {
+    static const double sizes[] = {1, 1e78, 1e150, 1e-150};
+    for (int i = 0; i < 4; i++) {
+        double size = sizes[i];
+        const double a[] = {10 * size, 12 * size, 14 * size};
+        const double b[] = {11 * size, 13 * size, 14 * size};
+        Statistic of_a = statistic_of(a, 3), of_b = statistic_of(b, 3);
+        Contrast contrast = statistic_contrast(&of_a, &of_b);
+        CHECK_INT(contrast.likeness, LIKENESS_SAME);
+        CHECK_NEAR(contrast.interval / size, 4.14668365, 1e-6);
+    }
+    const double a[] = {1e200, 1.2e200, 1.4e200}, b[] = {1, 2, 3};
+    Statistic of_a = statistic_of(a, 3), of_b = statistic_of(b, 3);
+    CHECK_INT(statistic_contrast(&of_b, &of_a).likeness, LIKENESS_UNKNOWN);
+}
+
 static void one_seed_tells_nothing(void) {
     const double a[] = {1}, b[] = {2, 3};
     Statistic of_a = statistic_of(a, 1), of_b = statistic_of(b, 2);
@@ -94,6 +110,7 @@ int main(void) {
     RUN_TEST(an_interval_is_that_of_the_mean);
     RUN_TEST(one_value_has_no_interval_and_none_no_mean);
     RUN_TEST(seeds_decide_what_is_noise);
+    RUN_TEST(large_values_are_told_apart_as_small_ones_are);
     RUN_TEST(one_seed_tells_nothing);
     RUN_TEST(equal_numbers_without_scatter_are_the_same);
     return test_end();

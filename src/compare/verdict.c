@@ -39,10 +39,18 @@ static void say_number(Text *text, const Statistic *number) {
     say(text, "%s", statistic_text(words, number, false));
 }
 
-static void say_both(Text *text, const Statistic *value, const Statistic *baseline) {
+// With the seeds that the mean leaves out.
+static void say_seeds(Text *text, const Statistic *value) {
     say_number(text, value);
+    if (value->count > 0 && value->not_finite > 0)
+        say(text, " (%d of %d seeds not finite)", value->not_finite,
+            value->count + value->not_finite);
+}
+
+static void say_both(Text *text, const Statistic *value, const Statistic *baseline) {
+    say_seeds(text, value);
     say(text, " against ");
-    say_number(text, baseline);
+    say_seeds(text, baseline);
 }
 
 enum { MOST_PARTS = 4 };
@@ -112,11 +120,8 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
         return;
     Text text = next_part(parts);
     say(&text, "its %.63s is ", name);
-    if (value->count == 0 || base->count == 0 || value->not_finite != 0) {
+    if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
         say_both(&text, value, base);
-        if (value->count > 0 && value->not_finite > 0)
-            say(&text, ", with %d of %d seeds not finite", value->not_finite,
-                value->count + value->not_finite);
     } else if (contrast.likeness == LIKENESS_SAME) {
         say(&text, "the same within the noise (");
         say_both(&text, value, base);
@@ -190,7 +195,7 @@ static bool judge_seeds(Comparison *comparison) {
     const CompareMetric *metric = chosen_metric(group);
     say(&text, "The %d runs differ in their seed alone: %s reaches %.63s ", group->member_count,
         group->label, metric ? metric->name : "loss");
-    say_number(&text, metric ? &metric->value : &group->loss);
+    say_seeds(&text, metric ? &metric->value : &group->loss);
     say(&text, ".");
     return true;
 }

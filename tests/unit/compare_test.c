@@ -267,6 +267,22 @@ static void seeds_are_the_noise_where_there_are_several(void) {
     compare_free(comparison);
 }
 
+static void seeds_that_are_not_finite_are_told_on_either_side(void) {
+    const double inf = INFINITY;
+    Planted runs[] = {{"a", "fp32", 1, 0.5, 50, 0.1, 0.9, 0.01, 0},
+                      {"b", "fp32", 2, inf, 50, 0.1, 0.9, 0.01, 0},
+                      {"c", "fp32", 3, inf, 50, 0.1, 0.9, 0.01, 0},
+                      {"d", "fp16", 1, 0.5, 50, 0.1, 0.9, 0.01, 0},
+                      {"e", "fp16", 2, inf, 50, 0.1, 0.9, 0.01, 0}};
+    Comparison *comparison = compare_planted(runs, 5, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "0.5000 (1 of 2 seeds not finite) against "
+                                            "0.5000 (2 of 3 seeds not finite)");
+    compare_free(comparison);
+    comparison = compare_planted(runs, 3, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "accuracy 0.5000 (2 of 3 seeds not finite).");
+    compare_free(comparison);
+}
+
 static void a_loss_that_ends_not_finite_parts(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     CompareCurve *curves = calloc(2, sizeof *curves);
@@ -337,6 +353,7 @@ int main(void) {
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);
+    RUN_TEST(seeds_that_are_not_finite_are_told_on_either_side);
     RUN_TEST(a_loss_that_ends_not_finite_parts);
     RUN_TEST(curves_stand_over_the_axis_that_is_asked_for);
     RUN_TEST(an_axis_has_its_name);

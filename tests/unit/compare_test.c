@@ -221,6 +221,7 @@ static void of_a_fork_the_costs_are_of_its_own_steps(void) {
     Error error;
     for (int i = 0; i < 2; i++) {
         runs[i] = planted_record(&six[i]);
+        runs[i].id = i + 1;
         runs[i].steps_per_s = NAN;
     }
     runs[1].parent = runs[0].id;

@@ -298,8 +298,12 @@ bool recorder_end(Recorder *recorder, Run *run, Error *error) {
              run->error.code != ERROR_NONE ? run->error.text : "");
     run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
     run_refuse_orders(run);
-    run_publish_record(run);
+    Error unpublished = {0};
+    bool is_published = run_publish_record(run, &unpublished);
     recorder_stop_writer(recorder);
+    if (recorder->fault.code == ERROR_NONE && !is_published)
+        error_fail(&recorder->fault, unpublished.code, "%s: the end of the run is not in it: %s",
+                   recorder_file(recorder), unpublished.text);
     if (recorder->fault.code == ERROR_NONE && recorder->has_lost)
         error_fail(&recorder->fault, ERROR_HISTORY,
                    "%s: another process kept it locked when the run was to end",

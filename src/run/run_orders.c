@@ -228,17 +228,20 @@ void run_refuse_orders(Run *run) {
     }
 }
 
-void run_publish_record(Run *run) {
+bool run_publish_record(Run *run, Error *error) {
     RunRecord *record = calloc(1, sizeof *record), *older;
     run_sample_energy(run);
-    if (!record || !run_describe(run, record, NULL)) {
+    if (!record)
+        return error_fail(error, ERROR_MEMORY, "no memory for the record of the run");
+    if (!run_describe(run, record, error)) {
         free(record);
-        return; // a moment later
+        return false;
     }
     older = atomic_exchange(&run->recorder->snapshot, record);
     if (older)
         record_clear(older);
     free(older);
+    return true;
 }
 
 static void tell_over(Run *run) {
@@ -276,7 +279,7 @@ static void look_once(Run *run) {
         wanted |= ATTEND_SNAPSHOT;
     }
     if (wanted & ATTEND_SNAPSHOT)
-        run_publish_record(run);
+        run_publish_record(run, NULL); // else the next one, in a moment
 }
 
 static void wait_for_attention(Recorder *recorder) {

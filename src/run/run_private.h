@@ -80,7 +80,7 @@ void run_obey(Run *run, RunCommand *command);
 // Those that wait when the run has ended.
 void run_refuse_orders(Run *run);
 // A record of the run, for the recorder's thread.
-void run_publish_record(Run *run);
+bool run_publish_record(Run *run, Error *error);
 // Changes of precision that were queued.
 void run_apply_changes(Run *run);
 void run_include_scale(Run *run, double scale);

@@ -24,10 +24,10 @@ static void move(const Device *device, Format from, const void *source, Format t
 
 // ---- embedding ----------------------------------------------------------------------------------
 
-static bool check_rows(const Device *device, const View *index, int64_t rows, Error *error) {
+static bool check_rows(const View *index, int64_t rows, Error *error) {
     int64_t count = view_count(index);
     for (int64_t i = 0; i < count; i++) {
-        int64_t row = cpu_index(device, index, i);
+        int64_t row = cpu_index(index, i);
         if (row < 0 || row >= rows)
             return error_fail(error, ERROR_FAILED,
                               "index %lld at position %lld: the embedding has %lld rows",
@@ -47,7 +47,7 @@ static void embedding_task(void *context, int64_t begin, int64_t end, int thread
     const Embedding *work = context;
     const View *weight = &work->call->input[0], *y = &work->call->output[0];
     for (int64_t i = begin; i < end; i++) {
-        int64_t row = cpu_index(work->device, &work->call->input[1], i);
+        int64_t row = cpu_index(&work->call->input[1], i);
         move(work->device, weight->format, cpu_at(weight, row * work->depth), y->format,
              cpu_at_mutable(y, i * work->depth), work->depth);
     }
@@ -55,7 +55,7 @@ static void embedding_task(void *context, int64_t begin, int64_t end, int thread
 
 KERNEL_SIGNATURE(cpu, embedding) {
     const View *weight = &call->input[0], *index = &call->input[1];
-    if (!check_rows(device, index, weight->shape[0], error))
+    if (!check_rows(index, weight->shape[0], error))
         return false;
     Embedding work = {device, call, weight->shape[1]};
     int64_t count = view_count(index);
@@ -76,7 +76,7 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
     const CpuPointwise *table = cpu_simd(work->device)->pointwise;
     _Alignas(64) float buffer[CPU_BLOCK], sum[CPU_BLOCK];
     for (int64_t i = 0; i < count; i++) {
-        int64_t row = cpu_index(work->device, index, i);
+        int64_t row = cpu_index(index, i);
         if (row < begin || row >= end)
             continue;
         for (int64_t at = 0; at < depth; at += CPU_BLOCK) {
@@ -91,7 +91,7 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
 
 KERNEL_SIGNATURE(cpu, embedding_backward) {
     const View *index = &call->input[1], *dweight = &call->output[0];
-    if (!check_rows(device, index, dweight->shape[0], error))
+    if (!check_rows(index, dweight->shape[0], error))
         return false;
     Embedding work = {device, call, dweight->shape[1]};
     double cost = (double)(view_count(dweight) + view_count(&call->input[0])) * CPU_STREAM;
@@ -102,10 +102,9 @@ KERNEL_SIGNATURE(cpu, embedding_backward) {
 // ---- gather -------------------------------------------------------------------------------------
 
 // The element of `whole` that element i of the index selects, or -1.
-static int64_t selected(const Device *device, const View *index, const View *whole, int dim,
-                        int64_t i, int64_t *chosen) {
+static int64_t selected(const View *index, const View *whole, int dim, int64_t i, int64_t *chosen) {
     int64_t element = 0, step = 1, rest = i;
-    *chosen = cpu_index(device, index, i);
+    *chosen = cpu_index(index, i);
     for (int d = whole->ndim - 1; d >= 0; d--) {
         int64_t at = rest % index->shape[d];
         rest /= index->shape[d];
@@ -126,7 +125,7 @@ KERNEL_SIGNATURE(cpu, gather) {
     int dim = call->attr->index.dim;
     int64_t count = view_count(index), chosen;
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = selected(device, index, x, dim, i, &chosen);
+        int64_t from = selected(index, x, dim, i, &chosen);
         if (from < 0)
             return not_there(error, chosen, i, x, dim);
         move(device, x->format, cpu_at(x, from), y->format, cpu_at_mutable(y, i), 1);
@@ -145,7 +144,7 @@ KERNEL_SIGNATURE(cpu, gather_backward) {
         return false;
     memset(sums, 0, (size_t)all * sizeof *sums);
     for (int64_t i = 0; i < count; i++) {
-        int64_t to = selected(device, index, dx, dim, i, &chosen);
+        int64_t to = selected(index, dx, dim, i, &chosen);
         if (to < 0)
             return not_there(error, chosen, i, dx, dim);
         float gradient;
@@ -205,7 +204,7 @@ static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
     int last = y->ndim - 1;
     int64_t width = y->shape[last], bytes = (int64_t)format_table[y->format].bytes;
     float value = (float)attr->value;
-    char stored[8];
+    _Alignas(8) char stored[8];
     cpu_store(pad->device, y->format, &value, stored, 1);
     for (int64_t row = begin; row < end; row++) {
         char *out = cpu_at_mutable(y, row * width);

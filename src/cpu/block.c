@@ -156,12 +156,3 @@ float cpu_number(const Device *device, const View *view) {
 void cpu_set_number(const Device *device, const View *view, float value) {
     cpu_store(device, view->format, &value, view->data, 1);
 }
-
-int64_t cpu_index(const Device *device, const View *view, int64_t element) {
-    const void *at = cpu_at(view, element);
-    if (view->format == FORMAT_INT32)
-        return *(const int32_t *)at;
-    float value;
-    cpu_load(device, view->format, at, &value, 1);
-    return (int64_t)value;
-}

@@ -20,7 +20,7 @@ typedef struct ConvColumns {
     char *workspace;
     float *dx; // gradient of the input, summed in fp32
     int64_t weights;
-    float *partial; // gradient of the weights, one a worker, and of the bias behind each
+    float *partial; // gradient of the weights, one a worker
 } ConvColumns;
 
 // ---- windows ------------------------------------------------------------------------------------

@@ -36,8 +36,10 @@ static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const 
                                              (size_t)rows->padded * sizeof(float) +
                                          (size_t)(rows->count + 16) * sizeof(float),
                                      error);
+    if (!rows->buffers)
+        return false;
     rows->numbers = rows->buffers + device->threads * ROW_BUFFERS * rows->padded;
-    return rows->buffers != NULL;
+    return true;
 }
 
 static void rows_run(Rows *rows, double cost, CpuTask task) {
@@ -127,11 +129,11 @@ ROW_KERNEL(log_softmax_backward, softmax_backward_task)
 // ---- cross entropy ------------------------------------------------------------------------------
 
 // Counts the rows that take part; an error where a class is not one.
-static bool check_classes(const Device *device, const View *classes, int64_t rows, int64_t width,
-                          int64_t *counted, Error *error) {
+static bool check_classes(const View *classes, int64_t rows, int64_t width, int64_t *counted,
+                          Error *error) {
     *counted = 0;
     for (int64_t row = 0; row < rows; row++) {
-        int64_t class = cpu_index(device, classes, row);
+        int64_t class = cpu_index(classes, row);
         if (class < -1 || class >= width)
             return error_fail(error, ERROR_FAILED,
                               "class %lld at row %lld: the logits have %lld classes",
@@ -180,7 +182,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     Rows rows;
     int64_t counted;
     if (!rows_open(&rows, device, call, logits, error) ||
-        !check_classes(device, classes, rows.count, rows.width, &counted, error))
+        !check_classes(classes, rows.count, rows.width, &counted, error))
         return false;
     if (call->output[1].data) // the sums are kept for the gradient
         rows.numbers = call->output[1].data;
@@ -189,7 +191,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     const float *sums = rows.numbers;
     double loss = 0;
     for (int64_t row = 0; row < rows.count; row++) {
-        int64_t class = cpu_index(device, classes, row);
+        int64_t class = cpu_index(classes, row);
         if (class < 0)
             continue;
         float chosen;
@@ -214,7 +216,7 @@ static void cross_entropy_backward_short_task(void *context, int64_t begin, int6
         rows->table->short_cross_entropy_backward(x, dx, count, rows->width, sums + row,
                                                   rows->factor);
         for (int64_t i = 0; i < count; i++) {
-            int64_t class = cpu_index(rows->device, &input[3], row + i);
+            int64_t class = cpu_index(&input[3], row + i);
             if (class < 0)
                 memset(dx + i * rows->width, 0, (size_t)rows->width * sizeof *dx);
             else
@@ -230,7 +232,7 @@ static void cross_entropy_backward_task(void *context, int64_t begin, int64_t en
     const float *sums = input[2].data;
     for (int64_t row = begin; row < end; row++) {
         float *dx = row_out(rows, row, thread);
-        int64_t class = cpu_index(rows->device, &input[3], row);
+        int64_t class = cpu_index(&input[3], row);
         if (class < 0) {
             memset(dx, 0, (size_t)rows->width * sizeof *dx);
         } else {
@@ -246,7 +248,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy_backward) {
     Rows rows;
     int64_t counted;
     if (!rows_open(&rows, device, call, &call->input[1], error) ||
-        !check_classes(device, &call->input[3], rows.count, rows.width, &counted, error))
+        !check_classes(&call->input[3], rows.count, rows.width, &counted, error))
         return false;
     rows.factor = counted ? cpu_number(device, &call->input[0]) / (float)counted : 0;
     rows_run(&rows, exponential_cost,
@@ -272,10 +274,10 @@ KERNEL_SIGNATURE(cpu, accuracy) {
     Rows rows;
     int64_t counted, right = 0;
     if (!rows_open(&rows, device, call, &call->input[0], error) ||
-        !check_classes(device, &call->input[1], rows.count, rows.width, &counted, error))
+        !check_classes(&call->input[1], rows.count, rows.width, &counted, error))
         return false;
     for (int64_t row = 0; row < rows.count; row++) {
-        int64_t class = cpu_index(device, &call->input[1], row);
+        int64_t class = cpu_index(&call->input[1], row);
         const float *x = row_in(&rows, &call->input[0], row, 0, 0);
         right += class >= 0 && rows.table->argmax(x, rows.width) == class;
     }

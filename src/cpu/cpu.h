@@ -107,6 +107,9 @@ static inline void *cpu_at_mutable(const View *view, int64_t element) {
     return (char *)view->data + element * (int64_t)format_table[view->format].bytes;
 }
 
+// Every element of `to` from the same one of `from`, in whatever format and strides.
+bool cpu_cast_view(Device *device, const View *from, const View *to, Error *error) MUST_CHECK;
+
 // The single number that a view holds.
 float cpu_number(const Device *device, const View *view);
 void cpu_set_number(const Device *device, const View *view, float value);

@@ -8,7 +8,6 @@
 #include "cpu/gemm_tiles.h"
 
 enum {
-    CACHE_LINE = 64,
     // A tile of so many steps stays in the first-level cache while panels of B stream by from the
     // second, where a block of B of so many bytes stays while the rows of A pass.
     DEPTH_BLOCK = 384,
@@ -34,16 +33,8 @@ typedef struct Plan {
     size_t bytes;                           // and in all
 } Plan;
 
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static size_t whole_lines(int64_t floats) {
-    return ((size_t)floats * sizeof(float) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    return gemm_whole_lines((size_t)floats * sizeof(float));
 }
 
 static bool is_gemm_format(Format format) {
@@ -70,9 +61,9 @@ static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gem
     for (int64_t row_parts = 1; row_parts <= plan->threads; row_parts++) {
         if (plan->threads % row_parts)
             continue;
-        int64_t rows = divide_up(gemm->rows, row_parts);
+        int64_t rows = gemm_divide_up(gemm->rows, row_parts);
         int64_t columns =
-            divide_up(divide_up(gemm->columns, panel), plan->threads / row_parts) * panel;
+            gemm_divide_up(gemm_divide_up(gemm->columns, panel), plan->threads / row_parts) * panel;
         double cost = (double)rows * (double)columns / 32 + 0.3 * (double)(rows + columns);
         if (row_parts > 1 && cost >= best)
             continue;
@@ -80,7 +71,7 @@ static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gem
         plan->row_parts = row_parts;
         plan->column_parts = plan->threads / row_parts;
         plan->rows = rows;
-        plan->columns = smaller(columns, gemm->columns);
+        plan->columns = gemm_smaller(columns, gemm->columns);
     }
 }
 
@@ -116,15 +107,15 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
         plan.bytes = tiles->workspace_size(kernels, &part);
         return plan;
     }
-    int64_t depth_blocks = divide_up(gemm->depth, DEPTH_BLOCK);
-    plan.depth_block = depth_blocks > 1 ? divide_up(gemm->depth, depth_blocks) : gemm->depth;
+    int64_t depth_blocks = gemm_divide_up(gemm->depth, DEPTH_BLOCK);
+    plan.depth_block = depth_blocks > 1 ? gemm_divide_up(gemm->depth, depth_blocks) : gemm->depth;
     int64_t depth = plan.depth_block ? plan.depth_block : 1;
     plan.a_direct = gemm->a.format == FORMAT_FP32 &&
                     (is_small(&gemm->a, gemm->rows, gemm->depth) ||
                      (gemm->a.column_stride == 1 && !is_crowded(gemm->a.row_stride)));
     if (gemm->a.column_stride == 1 && !plan.a_direct) {
-        int64_t vector = CACHE_LINE / (int64_t)sizeof(float);
-        plan.a_stride = divide_up(depth, vector) * vector;
+        int64_t vector = GEMM_CACHE_LINE / (int64_t)sizeof(float);
+        plan.a_stride = gemm_divide_up(depth, vector) * vector;
         plan.a_stride += is_crowded(plan.a_stride) ? vector : 0;
     }
     // A panel of B that meets one tile of rows does not repay its packing.
@@ -134,16 +125,17 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
     int64_t slack = kernels->vector_columns, panel = kernels->panel_columns;
     plan.row_block = plan.rows;
     if (!plan.a_direct) {
-        plan.row_block = smaller(plan.rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
+        plan.row_block = gemm_smaller(plan.rows, (int64_t)TILES_TOGETHER * kernels->tile_rows);
         plan.a_bytes =
             whole_lines(plan.row_block * (plan.a_stride ? plan.a_stride : depth) + slack);
     }
     plan.column_block = plan.columns;
     if (!plan.b_direct) {
-        int64_t panels = divide_up(plan.columns, panel);
-        int64_t blocks = divide_up(panels * panel * depth * (int64_t)sizeof(float), B_BLOCK_BYTES);
+        int64_t panels = gemm_divide_up(plan.columns, panel);
+        int64_t blocks =
+            gemm_divide_up(panels * panel * depth * (int64_t)sizeof(float), B_BLOCK_BYTES);
         if (blocks > 1)
-            panels = divide_up(panels, blocks);
+            panels = gemm_divide_up(panels, blocks);
         plan.column_block = panels * panel;
         plan.b_bytes = whole_lines(plan.column_block * depth + slack);
     } else if (gemm->columns % slack) {
@@ -156,7 +148,7 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
 }
 
 static const void *element(const void *data, Format format, int64_t at) {
-    return (const char *)data + at * (format == FORMAT_FP32 ? 4 : 2);
+    return (const char *)data + at * gemm_bytes(format);
 }
 
 // The part of a product that one thread computes at a time.
@@ -232,7 +224,7 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
                        .bias_format = gemm->bias_format,
                        .activation = gemm->activation};
     for (int64_t row = 0; row < part->rows; row += plan->row_block) {
-        block.rows = smaller(part->rows - row, plan->row_block);
+        block.rows = gemm_smaller(part->rows - row, plan->row_block);
         provide_a(part, &block, part->first_row + row, step);
         for (int64_t j = 0; j < columns; j += block.columns) {
             bool direct = j < in_place;
@@ -258,10 +250,10 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
 static void multiply_part(const Part *part) {
     int64_t all_steps = part->gemm->depth;
     for (int64_t column = 0, columns; column < part->columns; column += columns) {
-        columns = smaller(part->columns - column, part->plan->column_block);
+        columns = gemm_smaller(part->columns - column, part->plan->column_block);
         int64_t step = 0;
         do { // once even without any depth: the bias and the activation remain
-            int64_t depth = smaller(all_steps - step, part->plan->depth_block);
+            int64_t depth = gemm_smaller(all_steps - step, part->plan->depth_block);
             multiply_columns(part, column, columns, step, depth);
             step += depth;
         } while (step < all_steps);
@@ -306,8 +298,8 @@ static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const P
             c->data, c->format, outer * c->batch_stride[0] + inner * c->batch_stride[1]);
         part.first_row = i % cut / plan->column_parts * plan->rows;
         part.first_column = i % plan->column_parts * plan->columns;
-        part.rows = smaller(gemm->rows - part.first_row, plan->rows);
-        part.columns = smaller(gemm->columns - part.first_column, plan->columns);
+        part.rows = gemm_smaller(gemm->rows - part.first_row, plan->rows);
+        part.columns = gemm_smaller(gemm->columns - part.first_column, plan->columns);
         if (part.rows > 0 && part.columns > 0) {
             if (plan->tiles)
                 multiply_part_on_tiles(&part, own);
@@ -320,13 +312,13 @@ static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const P
 size_t gemm_workspace_size_with(const GemmKernels *kernels, const GemmTiles *tiles,
                                 const Gemm *gemm) {
     Plan plan = make_plan(kernels, tiles, gemm);
-    return plan.bytes ? plan.bytes * (size_t)plan.threads + CACHE_LINE : 0; // to align it
+    return plan.bytes ? plan.bytes * (size_t)plan.threads + GEMM_CACHE_LINE : 0; // to align it
 }
 
 void gemm_run_with(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm,
                    void *workspace) {
     Plan plan = make_plan(kernels, tiles, gemm);
-    char *aligned = (char *)workspace + (0 - (uintptr_t)workspace) % CACHE_LINE;
+    char *aligned = (char *)workspace + (0 - (uintptr_t)workspace) % GEMM_CACHE_LINE;
     if (plan.threads == 1) {
         multiply_share(kernels, gemm, &plan, aligned, 0, 1);
         return;

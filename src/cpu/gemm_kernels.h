@@ -71,6 +71,25 @@ size_t gemm_workspace_size_with(const GemmKernels *kernels, const struct GemmTil
 void gemm_run_with(const GemmKernels *kernels, const struct GemmTiles *tiles, const Gemm *gemm,
                    void *workspace);
 
+enum { GEMM_CACHE_LINE = 64 };
+
+static inline int64_t gemm_divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static inline int64_t gemm_smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+// Bytes of a number in one of the three formats.
+static inline int64_t gemm_bytes(Format format) {
+    return format == FORMAT_FP32 ? 4 : 2;
+}
+
+static inline size_t gemm_whole_lines(size_t bytes) {
+    return (bytes + GEMM_CACHE_LINE - 1) / GEMM_CACHE_LINE * GEMM_CACHE_LINE;
+}
+
 // The rows that the next register tile takes of those that remain: the last two share evenly, as a
 // tile of few rows waits for its own sums.
 static inline int64_t gemm_next_rows(int64_t remaining, int tile_rows) {

@@ -180,15 +180,7 @@ static bool cpu_clip_value(Device *device, const View *gradients, int count, flo
 static bool cpu_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                              const StepFlags *const *flags, int count, Error *error) {
     (void)device, (void)error;
-    bool found_inf = false;
-    double largest = 0, sum = 0, elements = 0;
-    for (int k = 0; k < count; k++) {
-        found_inf = found_inf || flags[k]->found_inf;
-        largest = fmax(largest, (double)flags[k]->largest);
-        sum += flags[k]->sum;
-        elements += (double)flags[k]->count;
-    }
-    scale_rule_update(rule, state, found_inf, largest, elements > 0 ? sum / elements : 0);
+    step_flags_move_scale(flags, count, rule, state);
     return true;
 }
 
@@ -196,11 +188,9 @@ static bool cpu_restore(Device *device, const View *target, const View *source, 
                         const StepFlags *flags, Error *error) {
     if (!flags->found_inf)
         return true;
-    for (int k = 0; k < count; k++) {
-        KernelCall copy = {OP_cast, 1, 1, {source[k]}, {target[k]}, NULL};
-        if (!cpu_cast(device, &copy, error))
+    for (int k = 0; k < count; k++)
+        if (!cpu_cast_view(device, &source[k], &target[k], error))
             return false;
-    }
     return true;
 }
 

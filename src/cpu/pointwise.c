@@ -157,6 +157,12 @@ static void cast_task(void *context, int64_t begin, int64_t end, int thread) {
 
 TWO(cast, cast_task)
 
+bool cpu_cast_view(Device *device, const View *from, const View *to, Error *error) {
+    KernelCall call = {
+        .op = OP_cast, .input_count = 1, .output_count = 1, .input = {*from}, .output = {*to}};
+    return cpu_cast(device, &call, error);
+}
+
 // ---- losses -------------------------------------------------------------------------------------
 
 // A sum is taken over pieces of fixed size, so that it does not depend on the threads.

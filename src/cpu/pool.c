@@ -76,12 +76,10 @@ static bool pool_kernel(Device *device, const KernelCall *call,
     View wide_in = view_dense(pool.scratch + workers, FORMAT_FP32, in->ndim, in->shape);
     View wide_out =
         view_dense(pool.scratch + workers + in_bytes, FORMAT_FP32, out->ndim, out->shape);
-    KernelCall widen = {OP_cast, 1, 1, {*in}, {wide_in}, NULL};
-    KernelCall narrow = {OP_cast, 1, 1, {wide_out}, {*out}, NULL};
-    if (!cpu_cast(device, &widen, error))
+    if (!cpu_cast_view(device, in, &wide_in, error))
         return false;
     pool_run(device, call, &wide_in, &wide_out, function, backward, &pool);
-    return cpu_cast(device, &narrow, error);
+    return cpu_cast_view(device, &wide_out, out, error);
 }
 
 KERNEL_SIGNATURE(cpu, max_pool2d) {

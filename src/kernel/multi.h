@@ -39,6 +39,20 @@ typedef struct StepFlags { // device memory
     float norm; // set by clip_norm: the root of norm_squared, before clipping
 } StepFlags;
 
+// The scaler's transition for one iteration of optimizers that left these flags; where they are.
+static inline void step_flags_move_scale(const StepFlags *const *flags, int count,
+                                         const ScaleRule *rule, ScaleState *state) {
+    bool found_inf = false;
+    double largest = 0, sum = 0, elements = 0;
+    for (int k = 0; k < count; k++) {
+        found_inf = found_inf || flags[k]->found_inf;
+        largest = fmax(largest, (double)flags[k]->largest);
+        sum += flags[k]->sum;
+        elements += (double)flags[k]->count;
+    }
+    scale_rule_update(rule, state, found_inf, largest, elements > 0 ? sum / elements : 0);
+}
+
 // ---- updates ------------------------------------------------------------------------------------
 
 typedef enum OptimizerKind {

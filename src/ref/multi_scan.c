@@ -92,15 +92,7 @@ bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                       const StepFlags *const *flags, int count, Error *error) {
     (void)device;
     (void)error;
-    bool found_inf = false;
-    double largest = 0, sum = 0, elements = 0;
-    for (int k = 0; k < count; k++) {
-        found_inf = found_inf || flags[k]->found_inf;
-        largest = fmax(largest, (double)flags[k]->largest);
-        sum += flags[k]->sum;
-        elements += (double)flags[k]->count;
-    }
-    scale_rule_update(rule, state, found_inf, largest, elements > 0 ? sum / elements : 0);
+    step_flags_move_scale(flags, count, rule, state);
     return true;
 }
 

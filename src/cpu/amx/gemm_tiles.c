@@ -2,6 +2,7 @@
 #include "cpu/gemm_tiles.h"
 
 #include "cpu/amx/tile.h"
+#include "number/inline.h"
 
 enum {
     STEP = 32,          // of the depth: one tile multiplication
@@ -10,7 +11,6 @@ enum {
     STRETCH = 8 * STEP, // of the depth that is converted to fp32 before it is packed
     // Packed columns that stay in the second-level cache while the rows pass.
     B_BLOCK_BYTES = 640 << 10,
-    CACHE_LINE = 64,
 };
 // Smaller products are faster on vectors; splitting costs more than using.
 static const int64_t LEAST_SIDE = 32, LEAST_WORK_BF16 = 1 << 19, LEAST_WORK_FP16 = 1 << 21;
@@ -34,14 +34,6 @@ typedef struct Workspace {
     size_t bytes;
 } Workspace;
 
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static int parts_of(Format format) {
     return format == FORMAT_FP16 ? 2 : 1;
 }
@@ -59,33 +51,32 @@ static bool suits(const Gemm *gemm) {
 static Gemm block_of(const Gemm *gemm, int64_t row, int64_t column) {
     Gemm block = *gemm;
     const int64_t size = 2;
-    int64_t c_size = gemm->c.format == FORMAT_FP32 ? 4 : 2;
-    int64_t bias_size = gemm->bias_format == FORMAT_FP32 ? 4 : 2;
-    block.rows = smaller(gemm->rows - row, BLOCK);
-    block.columns = smaller(gemm->columns - column, BLOCK);
+    block.rows = gemm_smaller(gemm->rows - row, BLOCK);
+    block.columns = gemm_smaller(gemm->columns - column, BLOCK);
     block.batch[0] = block.batch[1] = 1;
     block.threads = 1;
     block.a.data = (const char *)gemm->a.data + row * gemm->a.row_stride * size;
     block.b.data = (const char *)gemm->b.data + column * gemm->b.column_stride * size;
-    block.c.data = (char *)gemm->c.data + (row * gemm->c.row_stride + column) * c_size;
+    block.c.data =
+        (char *)gemm->c.data + (row * gemm->c.row_stride + column) * gemm_bytes(gemm->c.format);
     if (gemm->bias)
-        block.bias = (const char *)gemm->bias + column * bias_size;
+        block.bias = (const char *)gemm->bias + column * gemm_bytes(gemm->bias_format);
     return block;
 }
 
 static void *carve(char *base, size_t *used, size_t bytes) {
     void *piece = base ? base + *used : NULL;
-    *used += (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+    *used += gemm_whole_lines(bytes);
     return piece;
 }
 
 // With a NULL base only the sizes are meant.
 static Workspace lay_out(const GemmKernels *kernels, const Gemm *gemm, char *base) {
-    Workspace space = {.steps = divide_up(gemm->depth, STEP)};
+    Workspace space = {.steps = gemm_divide_up(gemm->depth, STEP)};
     size_t a_block = (size_t)space.steps * sizeof(PackedStep) * (size_t)parts_of(gemm->a.format);
     size_t b_block = (size_t)space.steps * sizeof(PackedStep) * (size_t)parts_of(gemm->b.format);
-    space.column_blocks = smaller(divide_up(gemm->columns, BLOCK),
-                                  1 + B_BLOCK_BYTES / (int64_t)(b_block ? b_block : 1));
+    space.column_blocks = gemm_smaller(gemm_divide_up(gemm->columns, BLOCK),
+                                       1 + B_BLOCK_BYTES / (int64_t)(b_block ? b_block : 1));
     size_t slack = (size_t)kernels->vector_columns * sizeof(float);
     Gemm block = block_of(gemm, 0, 0);
     space.staging = carve(base, &space.bytes, STRETCH * BLOCK * sizeof(float) + slack);
@@ -98,32 +89,21 @@ static Workspace lay_out(const GemmKernels *kernels, const Gemm *gemm, char *bas
 }
 
 static size_t workspace_size(const GemmKernels *kernels, const Gemm *gemm) {
-    return lay_out(kernels, gemm, NULL).bytes + CACHE_LINE;
+    return lay_out(kernels, gemm, NULL).bytes + GEMM_CACHE_LINE;
 }
 
 // ---- packing ------------------------------------------------------------------------------------
 
-static inline uint32_t bits_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static inline float value_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 // The upper half of an fp32 number is a bf16 number. Of an fp16 number it has all but the last
 // three digits, and those are the rest, exactly.
 static inline uint32_t rest_of(float value) {
-    return bits_of(value - value_of(bits_of(value) & 0xFFFF0000u));
+    return number_bits_of_fp32(value -
+                               number_fp32_of_bits(number_bits_of_fp32(value) & 0xFFFF0000u));
 }
 
 // The top bit is set for infinity and NaN.
 static inline uint32_t special_bit(float value) {
-    return (bits_of(value) & 0x7F800000u) + 0x00800000u;
+    return (number_bits_of_fp32(value) & 0x7F800000u) + 0x00800000u;
 }
 
 static inline uint32_t pair_of(uint32_t first, uint32_t second) {
@@ -138,7 +118,8 @@ static uint32_t pack_step_a(PackedTile *to, const float *from, int64_t rows, int
         for (int k = 0; k < STEP; k++)
             special |= special_bit(from[k]);
         for (int k = 0; k < STEP / 2; k++)
-            first[k] = pair_of(bits_of(from[2 * k]), bits_of(from[2 * k + 1]));
+            first[k] =
+                pair_of(number_bits_of_fp32(from[2 * k]), number_bits_of_fp32(from[2 * k + 1]));
         if (parts == 1)
             continue;
         uint32_t *rest = to[2 + i / TILE_ROWS][i % TILE_ROWS];
@@ -157,7 +138,7 @@ static uint32_t pack_step_b(PackedTile *to, const float *from, int parts) {
             uint32_t *first = to[tile][pair];
             for (int j = 0; j < TILE_ROWS; j++) {
                 special |= special_bit(even[j]) | special_bit(odd[j]);
-                first[j] = pair_of(bits_of(even[j]), bits_of(odd[j]));
+                first[j] = pair_of(number_bits_of_fp32(even[j]), number_bits_of_fp32(odd[j]));
             }
             if (parts == 1)
                 continue;
@@ -177,7 +158,7 @@ static GemmSource source_from(const GemmOperand *operand, int64_t at, int64_t li
 // Packs a block of rows of A; true when it holds infinity or NaN.
 static bool pack_a(const GemmKernels *kernels, const Workspace *space, const Gemm *gemm,
                    int64_t row) {
-    int64_t rows = smaller(gemm->rows - row, BLOCK);
+    int64_t rows = gemm_smaller(gemm->rows - row, BLOCK);
     int parts = parts_of(gemm->a.format);
     uint32_t special = 0;
     PackedTile *to = space->a;
@@ -185,7 +166,7 @@ static bool pack_a(const GemmKernels *kernels, const Workspace *space, const Gem
         memset(to, 0, (size_t)(space->steps * parts) * sizeof(PackedStep));
     for (int64_t k = 0; k < gemm->depth; k += STRETCH) {
         // Lines and steps change places: each row's stretch comes out in pieces of one step.
-        int64_t depth = smaller(gemm->depth - k, STRETCH);
+        int64_t depth = gemm_smaller(gemm->depth - k, STRETCH);
         GemmSource source =
             source_from(&gemm->a, row * gemm->a.row_stride + k * gemm->a.column_stride,
                         gemm->a.column_stride, gemm->a.row_stride);
@@ -205,18 +186,18 @@ static bool pack_a(const GemmKernels *kernels, const Workspace *space, const Gem
 // Packs a block of columns of B; true when it holds infinity or NaN.
 static bool pack_b(const GemmKernels *kernels, const Workspace *space, const Gemm *gemm,
                    int64_t column, PackedTile *to) {
-    int64_t columns = smaller(gemm->columns - column, BLOCK);
+    int64_t columns = gemm_smaller(gemm->columns - column, BLOCK);
     int parts = parts_of(gemm->b.format);
     uint32_t special = 0;
     for (int64_t k = 0; k < gemm->depth; k += STRETCH) {
-        int64_t depth = smaller(gemm->depth - k, STRETCH);
+        int64_t depth = gemm_smaller(gemm->depth - k, STRETCH);
         GemmSource source =
             source_from(&gemm->b, column * gemm->b.column_stride + k * gemm->b.row_stride,
                         gemm->b.column_stride, gemm->b.row_stride);
         if (columns < BLOCK)
             memset(space->staging, 0, STRETCH * BLOCK * sizeof(float));
         kernels->pack(space->staging, BLOCK, &source, columns, depth);
-        int64_t whole = divide_up(depth, STEP) * STEP;
+        int64_t whole = gemm_divide_up(depth, STEP) * STEP;
         memset(space->staging + depth * BLOCK, 0,
                (size_t)((whole - depth) * BLOCK) * sizeof(float));
         for (int64_t step = 0; step < depth; step += STEP, to += 2 * parts)
@@ -272,7 +253,7 @@ static void finish(const GemmKernels *kernels, const Workspace *space, const Gem
 }
 
 static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspace) {
-    char *base = (char *)workspace + (0 - (uintptr_t)workspace) % CACHE_LINE;
+    char *base = (char *)workspace + (0 - (uintptr_t)workspace) % GEMM_CACHE_LINE;
     Workspace space = lay_out(kernels, gemm, base);
     int a_parts = parts_of(gemm->a.format), b_parts = parts_of(gemm->b.format);
     bool split = a_parts * b_parts > 1;
@@ -280,7 +261,7 @@ static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspa
     Tiles tiles;
     tiles_begin(&tiles);
     for (int64_t first = 0; first < gemm->columns; first += group) {
-        int64_t columns = smaller(gemm->columns - first, group);
+        int64_t columns = gemm_smaller(gemm->columns - first, group);
         for (int64_t j = 0; j < columns; j += BLOCK)
             space.special[j / BLOCK] =
                 pack_b(kernels, &space, gemm, first + j, space.b + j / BLOCK * b_tiles);

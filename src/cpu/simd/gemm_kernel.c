@@ -73,8 +73,7 @@ ALWAYS_INLINE void store_columns(void *to, Format format, int64_t at, int count,
     }
     float numbers[LANES]; // holds LANES of any of the formats
     vector_store_as(numbers, format, 0, value);
-    size_t size = format == FORMAT_FP32 ? sizeof(float) : sizeof(uint16_t);
-    memcpy((char *)to + (size_t)at * size, numbers, (size_t)count * size);
+    memcpy((char *)to + at * gemm_bytes(format), numbers, (size_t)(count * gemm_bytes(format)));
 }
 
 // Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
@@ -160,7 +159,7 @@ ALWAYS_INLINE void multiply_tile(const GemmBlock *block, const Tile *tile, const
     at.a[2] = tile->a + 10 * tile->a_row;
     // The sums end in memory that is far away as often as not. It is called for in time, a row with
     // each of the first steps, as many calls at once would hold up the loads of A and B.
-    const int64_t c_size = block->c_format == FORMAT_FP32 ? 4 : 2, c_row = block->c_row * c_size;
+    const int64_t c_size = gemm_bytes(block->c_format), c_row = block->c_row * c_size;
     const char *c = (const char *)block->c + tile->row * c_row + tile->column * c_size;
     int64_t k = block->depth, calls = k < rows ? k : rows;
     for (k -= calls; calls > 0; calls--, c += c_row) {

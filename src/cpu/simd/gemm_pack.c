@@ -8,7 +8,7 @@ enum { PANELS_AT_ONCE = 8, ROWS_AHEAD = 8 };
 
 static const void *source_at(const GemmSource *source, int64_t line, int64_t step) {
     int64_t at = line * source->line_stride + step * source->step_stride;
-    return (const char *)source->data + at * (source->format == FORMAT_FP32 ? 4 : 2);
+    return (const char *)source->data + at * gemm_bytes(source->format);
 }
 
 // `lines` neighbours in memory. A vector that reaches beyond them reads what follows there, where
@@ -40,7 +40,7 @@ ALWAYS_INLINE void pack_rows(float *to, int width, const GemmSource *source, con
             float *out = to + first * depth + k * width;
             // Rows are too short and too far apart for the processor to see where this leads.
             const char *ahead = source_at(source, first, k + ROWS_AHEAD);
-            for (int64_t i = 0; i < here * (format == FORMAT_FP32 ? 4 : 2); i += 64)
+            for (int64_t i = 0; i < here * gemm_bytes(format); i += 64)
                 __builtin_prefetch(ahead + i);
             for (int64_t i = 0; i < here; i += width, out += width * depth) {
                 const void *from = source_at(source, first + i, k);

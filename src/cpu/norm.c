@@ -1,10 +1,10 @@
-// Layer norm, by rows; batch norm and group norm, by columns.
+// Layer norm, row by row.
 #include <math.h>
 #include <string.h>
 
 #include "cpu/columns.h"
-#include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/row_buffers.h"
 
 // ---- layer norm ---------------------------------------------------------------------------------
 
@@ -15,10 +15,9 @@ typedef struct LayerNorm {
     const Device *device;
     const KernelCall *call;
     const CpuRows *table;
-    int64_t rows, width, padded;
+    int64_t rows, width;
     const float *weight, *bias;
-    char *workspace;
-    size_t per_thread;
+    RowBuffers buffers; // behind a thread's: its sums
 } LayerNorm;
 
 // Bytes a thread takes: buffers for rows, two fp32 sums, two sums in double.
@@ -26,13 +25,8 @@ static size_t layer_bytes(int64_t padded) {
     return cpu_line((size_t)padded * ((LAYER_BUFFERS + 2) * sizeof(float) + 2 * sizeof(double)));
 }
 
-static float *layer_buffer(const LayerNorm *norm, int thread, int which) {
-    return (float *)(void *)(norm->workspace + (size_t)thread * norm->per_thread) +
-           which * norm->padded;
-}
-
 static double *layer_sums(const LayerNorm *norm, int thread) {
-    return (double *)(void *)layer_buffer(norm, thread, LAYER_BUFFERS + 2);
+    return (double *)(void *)row_buffer(&norm->buffers, thread, LAYER_BUFFERS + 2);
 }
 
 // Parameters as fp32, behind what the threads have; NULL stays NULL.
@@ -52,41 +46,19 @@ static bool layer_open(LayerNorm *norm, Device *device, const KernelCall *call, 
                         .table = cpu_simd(device)->rows,
                         .rows = width > 0 ? view_count(x) / width : 0,
                         .width = width,
-                        .padded = (width + 15) & ~(int64_t)15};
-    norm->per_thread = layer_bytes(norm->padded);
-    size_t shared = (size_t)device->threads * norm->per_thread;
-    norm->workspace =
-        device_workspace(device, shared + 2 * (size_t)norm->padded * sizeof(float) + 64, error);
-    if (!norm->workspace)
+                        .buffers = {.device = device, .width = width, .padded = row_padded(width)}};
+    RowBuffers *buffers = &norm->buffers;
+    buffers->per_thread = layer_bytes(buffers->padded);
+    size_t shared = (size_t)device->threads * buffers->per_thread;
+    buffers->memory =
+        device_workspace(device, shared + 2 * (size_t)buffers->padded * sizeof(float) + 64, error);
+    if (!buffers->memory)
         return false;
-    float *parameters = (float *)(void *)(norm->workspace + shared);
+    float *parameters = (float *)(void *)(buffers->memory + shared);
     norm->weight = parameter(device, weight, parameters, width);
     if (bias)
-        norm->bias = parameter(device, bias, parameters + norm->padded, width);
+        norm->bias = parameter(device, bias, parameters + buffers->padded, width);
     return true;
-}
-
-static const float *layer_in(const LayerNorm *norm, const View *view, int64_t row, int thread,
-                             int which) {
-    const void *source = cpu_at(view, row * norm->width);
-    if (view->format == FORMAT_FP32)
-        return source;
-    float *buffer = layer_buffer(norm, thread, which);
-    cpu_load(norm->device, view->format, source, buffer, norm->width);
-    return buffer;
-}
-
-static float *layer_out(const LayerNorm *norm, int64_t row, int thread) {
-    const View *view = &norm->call->output[0];
-    return view->format == FORMAT_FP32 ? cpu_at_mutable(view, row * norm->width)
-                                       : layer_buffer(norm, thread, 2);
-}
-
-static void layer_end(const LayerNorm *norm, int64_t row, const float *values) {
-    const View *view = &norm->call->output[0];
-    if (view->format != FORMAT_FP32)
-        cpu_store(norm->device, view->format, values, cpu_at_mutable(view, row * norm->width),
-                  norm->width);
 }
 
 static void layer_task(void *context, int64_t begin, int64_t end, int thread) {
@@ -95,12 +67,12 @@ static void layer_task(void *context, int64_t begin, int64_t end, int thread) {
     float *mean = call->output[1].data, *inverse = call->output[2].data;
     float epsilon = (float)call->attr->norm.epsilon;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = layer_in(norm, &call->input[0], row, thread, 0);
-        float *y = layer_out(norm, row, thread);
+        const float *x = row_in(&norm->buffers, &call->input[0], row, thread, 0);
+        float *y = row_out(&norm->buffers, &call->output[0], row, thread, LAYER_BUFFERS - 1);
         norm->table->moments(x, norm->width, epsilon, &mean[row], &inverse[row]);
         norm->table->normalise(x, y, norm->width, mean[row], inverse[row], norm->weight,
                                norm->bias);
-        layer_end(norm, row, y);
+        row_end(&norm->buffers, &call->output[0], row, y);
     }
 }
 
@@ -115,25 +87,26 @@ KERNEL_SIGNATURE(cpu, layer_norm) {
 
 static void layer_flush(const LayerNorm *norm, int thread) {
     double *sums = layer_sums(norm, thread);
-    float *partial = layer_buffer(norm, thread, LAYER_BUFFERS);
-    for (int64_t i = 0; i < 2 * norm->padded; i++)
+    float *partial = row_buffer(&norm->buffers, thread, LAYER_BUFFERS);
+    for (int64_t i = 0; i < 2 * norm->buffers.padded; i++)
         sums[i] += (double)partial[i];
-    memset(partial, 0, 2 * (size_t)norm->padded * sizeof *partial);
+    memset(partial, 0, 2 * (size_t)norm->buffers.padded * sizeof *partial);
 }
 
 static void layer_backward_task(void *context, int64_t begin, int64_t end, int thread) {
     const LayerNorm *norm = context;
     const KernelCall *call = norm->call;
     const float *mean = call->input[3].data, *inverse = call->input[4].data;
-    float *dweight = layer_buffer(norm, thread, LAYER_BUFFERS), *dbias = dweight + norm->padded;
+    float *dweight = row_buffer(&norm->buffers, thread, LAYER_BUFFERS),
+          *dbias = dweight + norm->buffers.padded;
     bool wanted_weight = call->output[1].data, wanted_bias = call->output[2].data;
     for (int64_t row = begin; row < end; row++) {
-        const float *dy = layer_in(norm, &call->input[0], row, thread, 0);
-        const float *x = layer_in(norm, &call->input[1], row, thread, 1);
-        float *dx = layer_out(norm, row, thread);
+        const float *dy = row_in(&norm->buffers, &call->input[0], row, thread, 0);
+        const float *x = row_in(&norm->buffers, &call->input[1], row, thread, 1);
+        float *dx = row_out(&norm->buffers, &call->output[0], row, thread, LAYER_BUFFERS - 1);
         norm->table->norm_backward(dy, x, norm->weight, dx, norm->width, mean[row], inverse[row],
                                    wanted_weight ? dweight : NULL, wanted_bias ? dbias : NULL);
-        layer_end(norm, row, dx);
+        row_end(&norm->buffers, &call->output[0], row, dx);
         if ((row - begin) % FLUSH_ROWS == FLUSH_ROWS - 1 || row == end - 1)
             layer_flush(norm, thread);
     }
@@ -146,18 +119,18 @@ KERNEL_SIGNATURE(cpu, layer_norm_backward) {
     double cost = (double)(norm.rows * norm.width) * CPU_STREAM * 3;
     int workers = cpu_workers(device, cost);
     for (int thread = 0; thread < workers; thread++)
-        memset(layer_buffer(&norm, thread, LAYER_BUFFERS), 0,
-               2 * (size_t)norm.padded * (sizeof(float) + sizeof(double)));
+        memset(row_buffer(&norm.buffers, thread, LAYER_BUFFERS), 0,
+               2 * (size_t)norm.buffers.padded * (sizeof(float) + sizeof(double)));
     cpu_parallel(device, norm.rows, 1, cost, layer_backward_task, &norm);
     double *total = layer_sums(&norm, 0);
     for (int thread = 1; thread < workers; thread++) {
         const double *sums = layer_sums(&norm, thread);
-        for (int64_t i = 0; i < 2 * norm.padded; i++)
+        for (int64_t i = 0; i < 2 * norm.buffers.padded; i++)
             total[i] += sums[i];
     }
     for (int which = 0; which < 2; which++)
         if (call->output[1 + which].data)
-            columns_store(device, &call->output[1 + which], total + which * norm.padded,
+            columns_store(device, &call->output[1 + which], total + which * norm.buffers.padded,
                           norm.width);
     return true;
 }

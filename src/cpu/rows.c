@@ -2,11 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/row_buffers.h"
 
-// Rows of the inputs and of the output as fp32; what is stored otherwise goes through a buffer of
-// the thread.
+// Two inputs and an output.
 enum { ROW_BUFFERS = 3 };
 
 typedef struct Rows {
@@ -14,8 +13,7 @@ typedef struct Rows {
     const KernelCall *call;
     const CpuRows *table;
     int64_t count, width;
-    float *buffers; // [threads][ROW_BUFFERS][padded]
-    int64_t padded;
+    RowBuffers buffers;
     float *numbers; // one a row
     float factor;
 } Rows;
@@ -30,15 +28,15 @@ static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const 
                    .table = cpu_simd(device)->rows,
                    .count = width > 0 ? view_count(shaped) / width : 0,
                    .width = width,
-                   .padded = (width + 15) & ~(int64_t)15};
-    rows->buffers = device_workspace(device,
-                                     (size_t)(device->threads * ROW_BUFFERS) *
-                                             (size_t)rows->padded * sizeof(float) +
-                                         (size_t)(rows->count + 16) * sizeof(float),
-                                     error);
-    if (!rows->buffers)
+                   .buffers = {.device = device, .width = width, .padded = row_padded(width)}};
+    RowBuffers *buffers = &rows->buffers;
+    buffers->per_thread = ROW_BUFFERS * (size_t)buffers->padded * sizeof(float);
+    size_t shared = (size_t)device->threads * buffers->per_thread;
+    buffers->memory =
+        device_workspace(device, shared + (size_t)(rows->count + 16) * sizeof(float), error);
+    if (!buffers->memory)
         return false;
-    rows->numbers = rows->buffers + device->threads * ROW_BUFFERS * rows->padded;
+    rows->numbers = (float *)(void *)(buffers->memory + shared);
     return true;
 }
 
@@ -47,55 +45,29 @@ static void rows_run(Rows *rows, double cost, CpuTask task) {
                  rows);
 }
 
-static float *row_buffer(const Rows *rows, int thread, int which) {
-    return rows->buffers + (thread * ROW_BUFFERS + which) * rows->padded;
-}
-
-static const float *row_in(const Rows *rows, const View *view, int64_t row, int thread, int which) {
-    const void *source = cpu_at(view, row * rows->width);
-    if (view->format == FORMAT_FP32)
-        return source;
-    float *buffer = row_buffer(rows, thread, which);
-    cpu_load(rows->device, view->format, source, buffer, rows->width);
-    return buffer;
-}
-
-static float *row_out(const Rows *rows, int64_t row, int thread) {
-    const View *view = &rows->call->output[0];
-    return view->format == FORMAT_FP32 ? cpu_at_mutable(view, row * rows->width)
-                                       : row_buffer(rows, thread, ROW_BUFFERS - 1);
-}
-
-static void row_end(const Rows *rows, int64_t row, const float *values) {
-    const View *view = &rows->call->output[0];
-    if (view->format != FORMAT_FP32)
-        cpu_store(rows->device, view->format, values, cpu_at_mutable(view, row * rows->width),
-                  rows->width);
-}
-
 // ---- softmax ------------------------------------------------------------------------------------
 
 static void softmax_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
-        float *y = row_out(rows, row, thread);
+        const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
+        float *y = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         float largest = rows->table->largest(x, rows->width);
         float sum = rows->table->exponentials(x, y, rows->width, largest);
         rows->table->scale_by(y, rows->width, 1 / sum);
-        row_end(rows, row, y);
+        row_end(&rows->buffers, &rows->call->output[0], row, y);
     }
 }
 
 static void log_softmax_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
-        float *y = row_out(rows, row, thread);
+        const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
+        float *y = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         float largest = rows->table->largest(x, rows->width);
         float sum = rows->table->sum_exponentials(x, rows->width, largest);
         rows->table->subtract(x, y, rows->width, largest + logf(sum));
-        row_end(rows, row, y);
+        row_end(&rows->buffers, &rows->call->output[0], row, y);
     }
 }
 
@@ -105,11 +77,11 @@ static void softmax_backward_task(void *context, int64_t begin, int64_t end, int
         rows->call->op == OP_softmax_backward ? rows->table->softmax_backward
                                               : rows->table->log_softmax_backward;
     for (int64_t row = begin; row < end; row++) {
-        const float *dy = row_in(rows, &rows->call->input[0], row, thread, 0);
-        const float *y = row_in(rows, &rows->call->input[1], row, thread, 1);
-        float *dx = row_out(rows, row, thread);
+        const float *dy = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
+        const float *y = row_in(&rows->buffers, &rows->call->input[1], row, thread, 1);
+        float *dx = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         function(dy, y, dx, rows->width);
-        row_end(rows, row, dx);
+        row_end(&rows->buffers, &rows->call->output[0], row, dx);
     }
 }
 
@@ -171,7 +143,7 @@ static void cross_entropy_task(void *context, int64_t begin, int64_t end, int th
     const Rows *rows = context;
     float *sums = rows->numbers;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
         float largest = rows->table->largest(x, rows->width);
         sums[row] = largest + logf(rows->table->sum_exponentials(x, rows->width, largest));
     }
@@ -231,16 +203,16 @@ static void cross_entropy_backward_task(void *context, int64_t begin, int64_t en
     const View *input = rows->call->input;
     const float *sums = input[2].data;
     for (int64_t row = begin; row < end; row++) {
-        float *dx = row_out(rows, row, thread);
+        float *dx = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         int64_t class = cpu_index(&input[3], row);
         if (class < 0) {
             memset(dx, 0, (size_t)rows->width * sizeof *dx);
         } else {
-            const float *x = row_in(rows, &input[1], row, thread, 0);
+            const float *x = row_in(&rows->buffers, &input[1], row, thread, 0);
             rows->table->cross_entropy_backward(x, dx, rows->width, sums[row], rows->factor);
             dx[class] -= rows->factor;
         }
-        row_end(rows, row, dx);
+        row_end(&rows->buffers, &rows->call->output[0], row, dx);
     }
 }
 
@@ -263,7 +235,7 @@ static void argmax_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
     int32_t *out = rows->call->output[0].data;
     for (int64_t row = begin; row < end; row++) {
-        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
         out[row] = (int32_t)rows->table->argmax(x, rows->width);
     }
 }
@@ -278,7 +250,7 @@ KERNEL_SIGNATURE(cpu, accuracy) {
         return false;
     for (int64_t row = 0; row < rows.count; row++) {
         int64_t class = cpu_index(&call->input[1], row);
-        const float *x = row_in(&rows, &call->input[0], row, 0, 0);
+        const float *x = row_in(&rows.buffers, &call->input[0], row, 0, 0);
         right += class >= 0 && rows.table->argmax(x, rows.width) == class;
     }
     cpu_set_number(device, &call->output[0],
@@ -296,9 +268,9 @@ static void topk_task(void *context, int64_t begin, int64_t end, int thread) {
     const View *values = &rows->call->output[0];
     int32_t *indices = rows->call->output[1].data;
     int64_t count = values->shape[values->ndim - 1];
-    float *best = row_buffer(rows, thread, 1);
+    float *best = row_buffer(&rows->buffers, thread, 1);
     for (int64_t row = begin; row < end; row++) {
-        const float *x = row_in(rows, &rows->call->input[0], row, thread, 0);
+        const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
         int32_t *index = indices + row * count;
         int64_t used = 0;
         for (int64_t i = 0; i < rows->width; i++) {

@@ -148,3 +148,39 @@ void json_null(JsonWriter *json) {
     begin_value(json);
     fputs("null", json->stream);
 }
+
+void json_put_text(JsonWriter *json, const char *key, const char *text) {
+    json_key(json, key);
+    json_text(json, text);
+}
+
+void json_put_number(JsonWriter *json, const char *key, double value) {
+    json_key(json, key);
+    json_number(json, value);
+}
+
+void json_put_integer(JsonWriter *json, const char *key, int64_t value) {
+    json_key(json, key);
+    json_integer(json, value);
+}
+
+void json_put_boolean(JsonWriter *json, const char *key, bool value) {
+    json_key(json, key);
+    json_boolean(json, value);
+}
+
+void json_put_null(JsonWriter *json, const char *key) {
+    json_key(json, key);
+    json_null(json);
+}
+
+void json_put_known(JsonWriter *json, const char *key, double value, bool is_known) {
+    if (is_known)
+        json_put_number(json, key, value);
+    else
+        json_put_null(json, key);
+}
+
+void json_put_reading(JsonWriter *json, const char *key, double value) {
+    json_put_known(json, key, value, !isnan(value));
+}

@@ -25,3 +25,12 @@ void json_number(JsonWriter *json, double value);   // shortest form that reads 
 void json_integer(JsonWriter *json, int64_t value);
 void json_boolean(JsonWriter *json, bool value);
 void json_null(JsonWriter *json);
+
+// A key and its value.
+void json_put_text(JsonWriter *json, const char *key, const char *text);
+void json_put_number(JsonWriter *json, const char *key, double value);
+void json_put_known(JsonWriter *json, const char *key, double value, bool is_known); // else null
+void json_put_reading(JsonWriter *json, const char *key, double value); // NaN is unknown
+void json_put_integer(JsonWriter *json, const char *key, int64_t value);
+void json_put_boolean(JsonWriter *json, const char *key, bool value);
+void json_put_null(JsonWriter *json, const char *key);

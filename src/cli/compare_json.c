@@ -4,44 +4,18 @@
 
 #include "cli/compare.h"
 
-static void write_text(JsonWriter *json, const char *key, const char *text) {
-    json_key(json, key);
-    json_text(json, text);
-}
-
-static void write_integer(JsonWriter *json, const char *key, int64_t value) {
-    json_key(json, key);
-    json_integer(json, value);
-}
-
-static void write_known(JsonWriter *json, const char *key, double value) {
-    json_key(json, key);
-    if (isnan(value))
-        json_null(json);
-    else
-        json_number(json, value);
-}
-
 static bool has_values(const Statistic *statistic) {
     return statistic->count + statistic->not_finite > 0;
 }
 
 // A mean of values of which none is finite is not a number, but known not to be one.
 static void write_mean(JsonWriter *json, const char *key, const Statistic *statistic) {
-    json_key(json, key);
-    if (has_values(statistic))
-        json_number(json, statistic->mean);
-    else
-        json_null(json);
+    json_put_known(json, key, statistic->mean, has_values(statistic));
 }
 
 static void write_delta(JsonWriter *json, const char *key, const Contrast *contrast,
                         const Statistic *a, const Statistic *b) {
-    json_key(json, key);
-    if (has_values(a) && has_values(b))
-        json_number(json, contrast->delta);
-    else
-        json_null(json);
+    json_put_known(json, key, contrast->delta, has_values(a) && has_values(b));
 }
 
 static const char *likeness_name(Likeness likeness) {
@@ -58,10 +32,10 @@ static void write_statistic(JsonWriter *json, const char *key, const Statistic *
     }
     json_begin_object(json);
     write_mean(json, "mean", statistic);
-    write_known(json, "standard_deviation", statistic->deviation);
-    write_known(json, "interval_95", statistic->interval);
-    write_integer(json, "seeds", statistic->count);
-    write_integer(json, "not_finite", statistic->not_finite);
+    json_put_reading(json, "standard_deviation", statistic->deviation);
+    json_put_reading(json, "interval_95", statistic->interval);
+    json_put_integer(json, "seeds", statistic->count);
+    json_put_integer(json, "not_finite", statistic->not_finite);
     json_end_object(json);
 }
 
@@ -72,30 +46,27 @@ static void write_divergence(JsonWriter *json, const CompareDivergence *divergen
         return;
     }
     json_begin_object(json);
-    json_key(json, "step"); // the bits differ
     if (divergence->different >= 0)
-        json_integer(json, divergence->different);
+        json_put_integer(json, "step", divergence->different); // the bits differ
     else
-        json_null(json);
-    write_integer(json, "within_steps",
-                  divergence->different >= 0 ? divergence->different_width : 0);
-    json_key(json, "beyond_noise");
+        json_put_null(json, "step");
+    json_put_integer(json, "within_steps",
+                     divergence->different >= 0 ? divergence->different_width : 0);
     if (divergence->parted >= 0)
-        json_integer(json, divergence->parted);
+        json_put_integer(json, "beyond_noise", divergence->parted);
     else
-        json_null(json);
-    json_key(json, "at_the_end");
-    json_boolean(json, divergence->is_parted_at_end);
+        json_put_null(json, "beyond_noise");
+    json_put_boolean(json, "at_the_end", divergence->is_parted_at_end);
     json_end_object(json);
 }
 
 // What a side is against the baseline.
 static void write_ratios(JsonWriter *json, const CompareSide *side, const CompareSide *baseline) {
-    write_known(json, "speedup", side->speedup);
-    write_known(json, "wall_ratio", side->wall_ratio);
-    write_known(json, "memory_ratio", side->memory_ratio);
-    write_known(json, "energy_ratio", side->energy_ratio);
-    write_known(json, "co2_ratio", side->co2_ratio);
+    json_put_reading(json, "speedup", side->speedup);
+    json_put_reading(json, "wall_ratio", side->wall_ratio);
+    json_put_reading(json, "memory_ratio", side->memory_ratio);
+    json_put_reading(json, "energy_ratio", side->energy_ratio);
+    json_put_reading(json, "co2_ratio", side->co2_ratio);
     write_delta(json, "loss_delta", &side->loss_contrast, &baseline->loss, &side->loss);
     json_key(json, "metric_deltas");
     json_begin_object(json);
@@ -111,22 +82,21 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
     const RunRecord *run = &comparison->runs[index];
     const CompareSide *side = &comparison->sides[index];
     json_begin_object(json);
-    write_integer(json, "id", run->id);
-    write_text(json, "name", run->name);
-    write_text(json, "experiment", run->experiment);
-    write_text(json, "status", run_status_name(run->status));
-    write_text(json, "precision", run->precision);
-    write_text(json, "device", run->device);
-    write_text(json, "device_name", run->device_name);
-    write_integer(json, "seed", run->seed);
-    write_integer(json, "steps", run->step);
-    write_integer(json, "skipped", run->skipped);
+    json_put_integer(json, "id", run->id);
+    json_put_text(json, "name", run->name);
+    json_put_text(json, "experiment", run->experiment);
+    json_put_text(json, "status", run_status_name(run->status));
+    json_put_text(json, "precision", run->precision);
+    json_put_text(json, "device", run->device);
+    json_put_text(json, "device_name", run->device_name);
+    json_put_integer(json, "seed", run->seed);
+    json_put_integer(json, "steps", run->step);
+    json_put_integer(json, "skipped", run->skipped);
     write_mean(json, "loss", &side->loss);
     json_key(json, "metrics");
     json_begin_object(json);
     for (int i = 0; i < run->metric_count; i++) {
-        json_key(json, run->metrics[i].name);
-        json_number(json, run->metrics[i].value);
+        json_put_number(json, run->metrics[i].name, run->metrics[i].value);
     }
     json_end_object(json);
     write_mean(json, "steps_per_s", &side->steps_per_s);
@@ -143,7 +113,7 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
 static void write_group(JsonWriter *json, const Comparison *comparison, int index) {
     const CompareSide *side = &comparison->groups[index];
     json_begin_object(json);
-    write_text(json, "label", side->label);
+    json_put_text(json, "label", side->label);
     json_key(json, "runs");
     json_begin_array(json);
     for (int i = 0; i < side->member_count; i++)
@@ -168,13 +138,13 @@ static void write_group(JsonWriter *json, const Comparison *comparison, int inde
     json_end_object(json);
     if (index > 0) {
         write_ratios(json, side, &comparison->groups[0]);
-        write_known(json, "loss_delta_95", side->loss_contrast.interval);
-        write_text(json, "loss_is", likeness_name(side->loss_contrast.likeness));
+        json_put_reading(json, "loss_delta_95", side->loss_contrast.interval);
+        json_put_text(json, "loss_is", likeness_name(side->loss_contrast.likeness));
         json_key(json, "metrics_are");
         json_begin_object(json);
         for (int i = 0; i < side->metric_count; i++)
-            write_text(json, side->metrics[i].name,
-                       likeness_name(side->metrics[i].contrast.likeness));
+            json_put_text(json, side->metrics[i].name,
+                          likeness_name(side->metrics[i].contrast.likeness));
         json_end_object(json);
     }
     json_end_object(json);
@@ -204,7 +174,7 @@ static void write_texts(JsonWriter *json, const char *key, char (*texts)[COMPARE
 
 void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
     json_begin_object(json);
-    write_text(json, "by", compare_axis_name(comparison->options.axis));
+    json_put_text(json, "by", compare_axis_name(comparison->options.axis));
     json_key(json, "runs");
     json_begin_array(json);
     for (int i = 0; i < comparison->run_count; i++)

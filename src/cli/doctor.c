@@ -265,15 +265,11 @@ static void write_operations(JsonWriter *json, const Device *device) {
 
 static void write_device(JsonWriter *json, const FoundDevice *found) {
     json_begin_object(json);
-    json_key(json, "name");
-    json_text(json, found->name);
-    json_key(json, "error");
-    json_text(json, found->device ? NULL : found->error.text);
+    json_put_text(json, "name", found->name);
+    json_put_text(json, "error", found->device ? NULL : found->error.text);
     if (found->device) {
-        json_key(json, "hardware");
-        json_text(json, found->device->name);
-        json_key(json, "threads");
-        json_integer(json, found->device->threads);
+        json_put_text(json, "hardware", found->device->name);
+        json_put_integer(json, "threads", found->device->threads);
         json_key(json, "gains");
         json_begin_array(json);
         for (int f = 0; f < TRAINING_COUNT; f++)
@@ -287,28 +283,22 @@ static void write_device(JsonWriter *json, const FoundDevice *found) {
 
 static void write_all(JsonWriter *json, const Findings *findings) {
     json_begin_object(json);
-    json_key(json, "version");
-    json_text(json, MPBENCH_VERSION);
-    json_key(json, "isa");
-    json_text(json, isa_level_name(isa_level()));
-    json_key(json, "amx");
-    json_boolean(json, isa_has_amx());
-    json_key(json, "memory");
+    json_put_text(json, "version", MPBENCH_VERSION);
+    json_put_text(json, "isa", isa_level_name(isa_level()));
+    json_put_boolean(json, "amx", isa_has_amx());
     if (findings->memory > 0)
-        json_integer(json, (int64_t)findings->memory);
+        json_put_integer(json, "memory", (int64_t)findings->memory);
     else
-        json_null(json);
+        json_put_null(json, "memory");
     json_key(json, "devices");
     json_begin_array(json);
     for (int i = 0; i < findings->device_count; i++)
         write_device(json, &findings->devices[i]);
     json_end_array(json);
-    json_key(json, "fashion_mnist");
-    json_boolean(json, findings->has_fashion);
-    json_key(json, "fashion_mnist_error");
-    json_text(json, findings->has_fashion ? NULL : findings->fashion_error.text);
-    json_key(json, "text_files");
-    json_integer(json, findings->text_files);
+    json_put_boolean(json, "fashion_mnist", findings->has_fashion);
+    json_put_text(json, "fashion_mnist_error",
+                  findings->has_fashion ? NULL : findings->fashion_error.text);
+    json_put_integer(json, "text_files", findings->text_files);
     json_end_object(json);
     fputc('\n', json->stream);
 }

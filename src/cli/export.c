@@ -137,8 +137,7 @@ static bool write_csv(Export *export, Error *error) {
 
 static void begin_line(JsonWriter *json, const char *kind) {
     json_begin_object(json);
-    json_key(json, "kind");
-    json_text(json, kind);
+    json_put_text(json, "kind", kind);
 }
 
 static void end_line(JsonWriter *json) {
@@ -147,38 +146,23 @@ static void end_line(JsonWriter *json) {
     *json = (JsonWriter){.stream = json->stream};
 }
 
-static void put_integer(JsonWriter *json, const char *key, int64_t value) {
-    json_key(json, key);
-    json_integer(json, value);
-}
-
-static void put_number(JsonWriter *json, const char *key, double value) {
-    json_key(json, key);
-    json_number(json, value);
-}
-
-static void put_text(JsonWriter *json, const char *key, const char *value) {
-    json_key(json, key);
-    json_text(json, value);
-}
-
 static void write_point(JsonWriter *json, const char *name, const SeriesPoint *point) {
     begin_line(json, "point");
-    put_text(json, "series", name);
-    put_integer(json, "step", point->step);
+    json_put_text(json, "series", name);
+    json_put_integer(json, "step", point->step);
     if (point->width == 1) {
-        put_number(json, "value", series_point_value(point));
+        json_put_number(json, "value", series_point_value(point));
     } else { // summed up
-        put_integer(json, "width", point->width);
-        put_integer(json, "count", point->count);
-        put_integer(json, "nans", point->nans);
-        put_integer(json, "infs", point->infs);
-        put_integer(json, "minus_infs", point->minus_infs);
-        put_number(json, "first", point->first);
-        put_number(json, "last", point->last);
-        put_number(json, "min", point->min);
-        put_number(json, "mean", point->mean);
-        put_number(json, "max", point->max);
+        json_put_integer(json, "width", point->width);
+        json_put_integer(json, "count", point->count);
+        json_put_integer(json, "nans", point->nans);
+        json_put_integer(json, "infs", point->infs);
+        json_put_integer(json, "minus_infs", point->minus_infs);
+        json_put_number(json, "first", point->first);
+        json_put_number(json, "last", point->last);
+        json_put_number(json, "min", point->min);
+        json_put_number(json, "mean", point->mean);
+        json_put_number(json, "max", point->max);
     }
     end_line(json);
 }
@@ -199,10 +183,10 @@ static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *ser
 
 static void write_sample(JsonWriter *json, const char *name, const LayerSample *sample) {
     begin_line(json, "layer");
-    put_text(json, "layer", name);
-    put_integer(json, "step", sample->step);
-    put_integer(json, "width", sample->width);
-    put_text(json, "precision", sample->precision);
+    json_put_text(json, "layer", name);
+    json_put_integer(json, "step", sample->step);
+    json_put_integer(json, "width", sample->width);
+    json_put_text(json, "precision", sample->precision);
     const struct {
         const char *key;
         int64_t value;
@@ -214,22 +198,18 @@ static void write_sample(JsonWriter *json, const char *name, const LayerSample *
                   {"subnormal", sample->subnormal},
                   {"overflowed", sample->overflowed}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        put_integer(json, counts[i].key, counts[i].value);
-    put_number(json, "largest", sample->largest);
-    put_number(json, "sum", sample->sum);
-    put_number(json, "sum_squares", sample->sum_squares);
+        json_put_integer(json, counts[i].key, counts[i].value);
+    json_put_number(json, "largest", sample->largest);
+    json_put_number(json, "sum", sample->sum);
+    json_put_number(json, "sum_squares", sample->sum_squares);
     const struct {
         const char *key;
         double value;
     } readings[] = {{"update_ratio", sample->update_ratio}, {"seconds", sample->seconds}};
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
-        json_key(json, readings[i].key);
-        if (isnan(readings[i].value))
-            json_null(json);
-        else
-            json_number(json, readings[i].value);
+        json_put_reading(json, readings[i].key, readings[i].value);
     }
-    put_integer(json, "lowest_exponent", LAYER_LOWEST_EXPONENT);
+    json_put_integer(json, "lowest_exponent", LAYER_LOWEST_EXPONENT);
     json_key(json, "histogram");
     json_begin_array(json);
     for (int bin = 0; bin < LAYER_BINS; bin++)
@@ -261,11 +241,11 @@ static bool write_events(Export *export, JsonWriter *json, Error *error) {
         return false;
     for (int i = 0; i < count; i++) {
         begin_line(json, "event");
-        put_integer(json, "step", events[i].step);
-        put_integer(json, "time_ms", events[i].time_ms);
-        put_text(json, "what", event_kind_name(events[i].kind));
-        put_text(json, "layer", events[i].layer[0] ? events[i].layer : NULL);
-        put_text(json, "text", events[i].text);
+        json_put_integer(json, "step", events[i].step);
+        json_put_integer(json, "time_ms", events[i].time_ms);
+        json_put_text(json, "what", event_kind_name(events[i].kind));
+        json_put_text(json, "layer", events[i].layer[0] ? events[i].layer : NULL);
+        json_put_text(json, "text", events[i].text);
         end_line(json);
     }
     free(events);

@@ -75,20 +75,15 @@ static void write_format(JsonWriter *json, Format format) {
                   {"min_normal", info->smallest_normal},
                   {"min_subnormal", info->smallest_subnormal}};
     json_begin_object(json);
-    json_key(json, "format");
-    json_text(json, info->name);
+    json_put_text(json, "format", info->name);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        json_key(json, counts[i].key);
-        json_integer(json, counts[i].value);
+        json_put_integer(json, counts[i].key, counts[i].value);
     }
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        json_key(json, values[i].key);
-        json_number(json, values[i].value);
+        json_put_number(json, values[i].key, values[i].value);
     }
-    json_key(json, "infinity");
-    json_boolean(json, info->has_infinity);
-    json_key(json, "nan");
-    json_boolean(json, info->has_nan);
+    json_put_boolean(json, "infinity", info->has_infinity);
+    json_put_boolean(json, "nan", info->has_nan);
     json_end_object(json);
 }
 
@@ -146,34 +141,20 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
     return true;
 }
 
-static void write_text(JsonWriter *json, const char *key, const char *text) {
-    json_key(json, key);
-    json_text(json, text);
-}
-
-static void write_known(JsonWriter *json, const char *key, double value, bool is_known) {
-    json_key(json, key);
-    if (is_known)
-        json_number(json, value);
-    else
-        json_null(json);
-}
-
 static void write_answer(JsonWriter *json, const ExpressionResult *row) {
     const Description *of = &row->of;
     json_begin_object(json);
-    write_text(json, "format", format_name(of->format));
-    write_text(json, "hex", of->hex);
-    write_text(json, "sign", of->sign);
-    write_text(json, "exponent", of->exponent);
-    write_text(json, "mantissa", of->mantissa);
-    write_known(json, "value", of->value, true);
-    write_known(json, "error", row->error, isfinite(of->value) && isfinite(row->exact));
-    write_known(json, "below", of->below, of->has_below);
-    write_known(json, "above", of->above, of->has_above);
-    json_key(json, "subnormal");
-    json_boolean(json, of->is_subnormal);
-    write_text(json, "what", row->event);
+    json_put_text(json, "format", format_name(of->format));
+    json_put_text(json, "hex", of->hex);
+    json_put_text(json, "sign", of->sign);
+    json_put_text(json, "exponent", of->exponent);
+    json_put_text(json, "mantissa", of->mantissa);
+    json_put_known(json, "value", of->value, true);
+    json_put_known(json, "error", row->error, isfinite(of->value) && isfinite(row->exact));
+    json_put_known(json, "below", of->below, of->has_below);
+    json_put_known(json, "above", of->above, of->has_above);
+    json_put_boolean(json, "subnormal", of->is_subnormal);
+    json_put_text(json, "what", row->event);
     json_end_object(json);
 }
 
@@ -183,8 +164,8 @@ static bool write_answers(JsonWriter *json, const char *text, Error *error) {
         if (!describe_expression(text, shown[i], &rows[i], error))
             return false;
     json_begin_object(json);
-    write_text(json, "expression", text);
-    write_known(json, "value", rows[0].exact, true);
+    json_put_text(json, "expression", text);
+    json_put_known(json, "value", rows[0].exact, true);
     json_key(json, "formats");
     json_begin_array(json);
     for (int i = 0; i < SHOWN_COUNT; i++)

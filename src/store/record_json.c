@@ -4,8 +4,7 @@
 #include "store/record.h"
 
 static void write_text_or_null(JsonWriter *json, const char *key, const char *text) {
-    json_key(json, key);
-    json_text(json, text[0] ? text : NULL);
+    json_put_text(json, key, text[0] ? text : NULL);
 }
 
 static void write_integer(JsonWriter *json, const char *key, int64_t value) {
@@ -16,26 +15,12 @@ static void write_integer(JsonWriter *json, const char *key, int64_t value) {
         json_integer(json, value);
 }
 
-// A value: NaN is one too.
-static void write_value(JsonWriter *json, const char *key, double value, bool is_known) {
-    json_key(json, key);
-    if (is_known)
-        json_number(json, value);
-    else
-        json_null(json);
-}
-
-// A reading: NaN is unknown.
-static void write_reading(JsonWriter *json, const char *key, double value) {
-    write_value(json, key, value, !isnan(value));
-}
-
 static void write_loss(JsonWriter *json, const RunRecord *record) {
     json_key(json, "loss");
     json_begin_object(json);
-    write_value(json, "first", record->loss_first, record->has_loss);
-    write_value(json, "last", record->loss_last, record->has_loss);
-    write_value(json, "best", record->loss_best, record->has_loss && !isnan(record->loss_best));
+    json_put_known(json, "first", record->loss_first, record->has_loss);
+    json_put_known(json, "last", record->loss_last, record->has_loss);
+    json_put_known(json, "best", record->loss_best, record->has_loss && !isnan(record->loss_best));
     json_end_object(json);
 }
 
@@ -43,16 +28,16 @@ static void write_metrics(JsonWriter *json, const RunRecord *record) {
     json_key(json, "metrics");
     json_begin_object(json);
     for (int i = 0; i < record->metric_count; i++)
-        write_value(json, record->metrics[i].name, record->metrics[i].value, true);
+        json_put_known(json, record->metrics[i].name, record->metrics[i].value, true);
     json_end_object(json);
 }
 
 static void write_scale(JsonWriter *json, const RunRecord *record) {
     json_key(json, "scale");
     json_begin_object(json);
-    write_reading(json, "last", record->scale_last);
-    write_reading(json, "min", record->scale_min);
-    write_reading(json, "max", record->scale_max);
+    json_put_reading(json, "last", record->scale_last);
+    json_put_reading(json, "min", record->scale_min);
+    json_put_reading(json, "max", record->scale_max);
     json_end_object(json);
 }
 
@@ -90,10 +75,8 @@ static void write_layers(JsonWriter *json, const RunRecord *record) {
     json_begin_array(json);
     for (int i = 0; i < record->layer_count; i++) {
         json_begin_object(json);
-        json_key(json, "name");
-        json_text(json, record->layers[i].name);
-        json_key(json, "precision");
-        json_text(json, record->layers[i].precision);
+        json_put_text(json, "name", record->layers[i].name);
+        json_put_text(json, "precision", record->layers[i].precision);
         json_end_object(json);
     }
     json_end_array(json);
@@ -130,11 +113,11 @@ void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *js
     write_loss(json, record);
     write_metrics(json, record);
     write_scale(json, record);
-    write_reading(json, "samples_per_s", record->samples_per_s);
-    write_reading(json, "steps_per_s", record->steps_per_s);
-    write_reading(json, "wall_s", record->wall_s);
+    json_put_reading(json, "samples_per_s", record->samples_per_s);
+    json_put_reading(json, "steps_per_s", record->steps_per_s);
+    json_put_reading(json, "wall_s", record->wall_s);
     write_memory(json, &record->memory);
-    write_reading(json, "energy_j", record->energy_j);
+    json_put_reading(json, "energy_j", record->energy_j);
     write_parameters(json, record);
     if (with_layers)
         write_layers(json, record);

@@ -106,6 +106,24 @@ static void commas_stand_between_values_only(void) {
     CHECK_TEXT(written, "{\"a\":[-9223372036854775808,true,{},null],\"b\":false}");
 }
 
+static void write_fields(JsonWriter *json) {
+    json_begin_object(json);
+    json_put_text(json, "text", NULL);
+    json_put_integer(json, "integer", -1);
+    json_put_boolean(json, "boolean", true);
+    json_put_number(json, "number", (double)NAN);
+    json_put_reading(json, "reading", (double)NAN);
+    json_put_known(json, "known", (double)NAN, true);
+    json_put_known(json, "unknown", 1, false);
+    json_end_object(json);
+}
+
+static void what_is_unknown_is_null_and_not_nan(void) {
+    WRITE(write_fields(json));
+    CHECK_TEXT(written, "{\"text\":null,\"integer\":-1,\"boolean\":true,\"number\":\"nan\","
+                        "\"reading\":null,\"known\":\"nan\",\"unknown\":null}");
+}
+
 int main(void) {
     RUN_TEST(numbers_are_as_short_as_they_can_be);
     RUN_TEST(numbers_read_back_the_same);
@@ -114,5 +132,6 @@ int main(void) {
     RUN_TEST(what_cannot_be_seen_is_escaped);
     RUN_TEST(text_is_utf8_whatever_came_in);
     RUN_TEST(commas_stand_between_values_only);
+    RUN_TEST(what_is_unknown_is_null_and_not_nan);
     return test_end();
 }

@@ -110,7 +110,7 @@ bool command_gc(Cli *cli, Error *error) {
     for (int i = 0; i < count && done; i++)
         done = collect_folder(&collection, runs[i], error);
     if (done && !cli->dry_run) {
-        done = store_compact(store, error);
+        done = store_remove_unused(store, error) && store_compact(store, error);
         after = file_size(store_file(store));
     }
     if (done)

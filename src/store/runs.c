@@ -308,6 +308,26 @@ bool store_set_note(Store *store, int64_t id, const char *note, Error *error) {
                     "note", error);
 }
 
+static bool run_statement(Store *store, const char *sql, const char *what, Error *error) {
+    Query query;
+    if (!query_begin(&query, store, sql, error))
+        return false;
+    query_next(&query);
+    return query_end(&query, what, error);
+}
+
+// The newest matrix stays: its first run may be about to begin, and no other gets its id.
+static bool remove_unused(Store *store, Error *error) {
+    return run_statement(store,
+                         "DELETE FROM scripts WHERE hash NOT IN"
+                         " (SELECT script_hash FROM runs WHERE script_hash IS NOT NULL)",
+                         "the scripts that no run needs cannot be removed", error) &&
+           run_statement(store,
+                         "DELETE FROM matrices WHERE id < (SELECT max(id) FROM matrices)"
+                         " AND id NOT IN (SELECT matrix FROM runs WHERE matrix IS NOT NULL)",
+                         "the matrices that no run needs cannot be removed", error);
+}
+
 static bool remove_row(Store *store, int64_t id, Error *error) {
     if (!store_refuse_living(store, id, error))
         return false;
@@ -321,13 +341,7 @@ static bool remove_row(Store *store, int64_t id, Error *error) {
         return false;
     if (changes == 0)
         return fail_missing(store, id, error);
-    if (!query_begin(&query, store,
-                     "DELETE FROM scripts WHERE hash NOT IN"
-                     " (SELECT script_hash FROM runs WHERE script_hash IS NOT NULL)",
-                     error))
-        return false;
-    query_next(&query);
-    return query_end(&query, "the scripts that no run needs cannot be removed", error);
+    return remove_unused(store, error);
 }
 
 bool store_remove_run(Store *store, int64_t id, Error *error) {
@@ -336,6 +350,10 @@ bool store_remove_run(Store *store, int64_t id, Error *error) {
     if (store->updated_run == id)
         store->updated_run = 0;
     return store_end(store, remove_row(store, id, error), error);
+}
+
+bool store_remove_unused(Store *store, Error *error) {
+    return store_begin(store, error) && store_end(store, remove_unused(store, error), error);
 }
 
 // ---- scripts and matrices

@@ -42,6 +42,9 @@ bool store_set_note(Store *store, int64_t id, const char *note, Error *error) MU
 // first read them with store_list_checkpoints.
 bool store_remove_run(Store *store, int64_t id, Error *error) MUST_CHECK;
 
+// Scripts and matrices that no run needs any more; store_remove_run does it too.
+bool store_remove_unused(Store *store, Error *error) MUST_CHECK;
+
 // The text of a script; the caller frees it. NULL with an error when the hash is unknown.
 char *store_read_script(Store *store, const char *hash, size_t *length, Error *error);
 

@@ -259,6 +259,27 @@ static void the_same_matrix_is_gone_on_with(void) {
     store_close(store);
 }
 
+static void a_matrix_goes_with_the_last_of_its_runs(void) {
+    Store *store = fresh_store("matrices.db");
+    const char *path = path_of("matrices.db");
+    int64_t first, second, run;
+    CHECK_DONE(store_find_matrix(store, "a", &first, &error));
+    RunRecord record = some_run("cell", "fp32"), other = record;
+    record.matrix = other.matrix = first;
+    run = add_run(store, record);
+    int64_t last = add_run(store, other);
+    CHECK_DONE(store_find_matrix(store, "b", &second, &error)); // whose first run is to begin
+    CHECK_DONE(store_remove_run(store, run, &error));
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM matrices"), 2);
+    CHECK_DONE(store_remove_run(store, last, &error));
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM matrices"), 1);
+    CHECK_INT(ask_sql(path, "SELECT id FROM matrices"), second);
+    run_sql(path, "INSERT INTO matrices (specification) VALUES ('c'), ('d')");
+    CHECK_DONE(store_remove_unused(store, &error));
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM matrices"), 1);
+    store_close(store);
+}
+
 static void ten_thousand_runs_list_at_once(void) {
     Store *store = fresh_store("many.db");
     CHECK_DONE(store_begin(store, &error));
@@ -301,6 +322,7 @@ int main(void) {
     RUN_TEST(tags_and_notes_are_kept_or_refused);
     RUN_TEST(removing_a_run_removes_all_of_it);
     RUN_TEST(the_same_matrix_is_gone_on_with);
+    RUN_TEST(a_matrix_goes_with_the_last_of_its_runs);
     RUN_TEST(ten_thousand_runs_list_at_once);
     remove_folder();
     return test_end();

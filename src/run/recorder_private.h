@@ -15,6 +15,7 @@ enum {
     RING_BYTES = 8 << 20,
     MOST_ORDERS = 16,        // that wait on one side
     MOST_BACKLOG = 64 << 20, // bytes set aside while a lock is waited for
+    MOST_EVENTS = 1 << 16,   // that wait for a commit; what comes then waits in the ring
 };
 
 // ---- what goes through the ring -----------------------------------------------------------------

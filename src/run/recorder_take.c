@@ -169,7 +169,10 @@ static bool take(RecorderIntake *intake, const void *record, Error *error) {
         return true;
     case PUT_GRADIENT: return take_gradient(intake, record, error);
     case PUT_PROFILE: return take_profile(intake, record, error);
-    case PUT_EVENT: return take_event(intake, record, error);
+    case PUT_EVENT:
+        return intake->event_count < MOST_EVENTS
+                   ? take_event(intake, record, error)
+                   : error_fail(error, ERROR_FULL, "%d events wait for a commit", MOST_EVENTS);
     }
     return true;
 }

@@ -42,7 +42,8 @@ static void end_recording(Recorder *recorder, const Error *fault) {
 
 // ---- into the store -----------------------------------------------------------------------------
 
-static bool write_all(RecorderWriter *writer, double now, Error *error) {
+// `is_part`: there is more in the ring, which the record counts already.
+static bool write_all(RecorderWriter *writer, double now, bool is_part, Error *error) {
     Recorder *recorder = writer->recorder;
     Store *store = recorder->store;
     if (!series_flush(recorder->series_writer, now - writer->last_commit, error))
@@ -50,7 +51,7 @@ static bool write_all(RecorderWriter *writer, double now, Error *error) {
     for (int i = 0; i < writer->intake.event_count; i++)
         if (!store_add_event(store, recorder->run, &writer->intake.events[i], error))
             return false;
-    if (writer->record && !store_update_run(store, writer->record, error))
+    if (writer->record && !is_part && !store_update_run(store, writer->record, error))
         return false;
     for (int i = 0; i < writer->answers.count; i++)
         if (!store_answer_command(store, &writer->answers.orders[i], error))
@@ -135,7 +136,7 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     Recorder *recorder = writer->recorder;
     Error fault = {0};
     double now = clock_seconds();
-    bool is_recording = atomic_load(&recorder->has_segment), leaves = is_last;
+    bool is_recording = atomic_load(&recorder->has_segment), leaves = is_last, is_part = false;
     writer->next_commit = now + commit_interval;
     if (is_recording) {
         take_snapshot(writer); // before the ring: what it counts is in there
@@ -144,11 +145,13 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     if (is_recording && !intake_drain(&writer->intake, &fault)) {
         if (fault.code != ERROR_FULL)
             return is_passing(writer, &fault, now) && false;
-        leaves = false; // the rest with the next
+        is_part = true; // the rest with the next
     }
+    leaves = leaves && !is_part;
     if (!store_begin(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
-    if (!write_beat(writer, now, &fault) || (is_recording && !write_all(writer, now, &fault)) ||
+    if (!write_beat(writer, now, &fault) ||
+        (is_recording && !write_all(writer, now, is_part, &fault)) ||
         (leaves && !write_leave(writer, &fault))) {
         store_rollback(recorder->store);
         return is_passing(writer, &fault, now) && false;
@@ -167,7 +170,8 @@ static bool commit(RecorderWriter *writer, bool is_last) {
         return true;
     writer->last_commit = now;
     writer->intake.event_count = writer->answers.count = 0;
-    drop_record(writer);
+    if (!is_part)
+        drop_record(writer);
     recorder_attend(recorder, ATTEND_SNAPSHOT);
     return true;
 }
@@ -252,7 +256,9 @@ static void write_last(RecorderWriter *writer) {
     double give_up = recorder->give_up;
     if (give_up == 0)
         give_up = clock_seconds() + recorder->patience;
-    while (!commit(writer, true) || !writer->has_left) {
+    while (!writer->has_left) {
+        if (commit(writer, true))
+            continue; // there may be more than one takes
         if (atomic_load(&recorder->is_over))
             return;
         bool is_full = atomic_load(&recorder->is_full);

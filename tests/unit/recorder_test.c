@@ -1,10 +1,5 @@
 // What a run leaves in the history, and what becomes of both when the history fails.
-#include "run/recorder_private.h"
-
-#include <sqlite3.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "store/commands.h"
@@ -12,104 +7,7 @@
 #include "store/layers.h"
 #include "store/runs.h"
 #include "store/series.h"
-#include "tests/test.h"
-
-// A model of one weight: loss = weight * x, whose gradient is x.
-typedef struct Model {
-    RunOptions options;
-    Run *run;
-    Recorder *recorder;
-    Tensor *weight;
-    Optimizer *optimizer;
-    Scaler *scaler;
-    char events[900]; // told so far
-} Model;
-
-static Model model;
-static Error error;
-static char folder[64], path[128];
-
-static void on_event(void *context, const Run *run, const char *text) {
-    (void)run;
-    Model *at = context;
-    size_t used = strlen(at->events);
-    snprintf(at->events + used, sizeof at->events - used, "%s\n", text);
-}
-
-static Tensor *number(double value) {
-    int64_t one = 1;
-    float narrow = (float)value;
-    return tensor_from_host(model.run->device, FORMAT_FP32, 1, &one, &narrow, MEMORY_DATA, &error);
-}
-
-static void begin_from(const char *name, int64_t resumes, int64_t from) {
-    static const RecordOption typed[] = {{"precision", "fp32"}, {"set", "lr=1"}};
-    model = (Model){.events = ""};
-    error = (Error){0};
-    run_request_stop(0);
-    model.options = (RunOptions){.device = "ref",
-                                 .seed = 1,
-                                 .name = name,
-                                 .typed = typed,
-                                 .typed_count = 2,
-                                 .resumes = resumes,
-                                 .from = from};
-    Run *run = model.run = run_new(&model.options, &error);
-    bool done = run && (model.recorder = run->recorder = recorder_new(path, &error));
-    if (done) {
-        run->observer = (RunObserver){.context = &model, .event = on_event};
-        run_set_script(run, "tiny.lua", "abc", "return 1", 8);
-        done = run_configure(run, "tiny", "fp32", NULL, 0, &error);
-    }
-    int layer = done ? policy_add_layer(run->engine->policy, "fc", 0, &error) : 0;
-    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
-    options.schedule.rate = 1e-3;
-    OptimizerGroup group = {&model.weight, 1, 1, 0};
-    if (!done || !(model.weight = number(0.5)) ||
-        !parameter_attach(model.weight, "fc.weight", layer, false, &error) ||
-        !(model.optimizer = optimizer_new(run->engine, &options, &group, 1, &error)) ||
-        !(model.scaler = scaler_new(run->engine, &run->scale_rule, &error))) {
-        printf("not ok begin: %s\n", error.text);
-        exit(1);
-    }
-    run_add_optimizer(run, model.optimizer);
-    run->scaler = model.scaler;
-}
-
-static void begin(const char *name) {
-    begin_from(name, 0, 0);
-}
-
-static void end(void) {
-    optimizer_free(model.optimizer);
-    scaler_free(model.scaler);
-    tensor_release(model.weight);
-    recorder_free(model.recorder);
-    run_free(model.run);
-}
-
-// One step with gradient x.
-static bool train(double x, bool *stop) {
-    Engine *engine = model.run->engine;
-    Tensor *input = number(x);
-    Tensor *loss = op_two(engine, OP_mul, model.weight, input, NULL, &error);
-    Tensor *scaled = scaler_scale(model.scaler, loss, &error);
-    optimizer_zero_grad(model.optimizer);
-    BackwardOptions options = {0};
-    bool done = scaled && engine_backward(engine, scaled, NULL, &options, &error) &&
-                scaler_step(model.scaler, model.optimizer, &error) &&
-                scaler_update(model.scaler, 0, &error) &&
-                run_log(model.run, "loss", loss, &error) && run_step_ended(model.run, stop, &error);
-    tensor_release(input);
-    tensor_release(loss);
-    tensor_release(scaled);
-    return done;
-}
-
-static void a_moment(void) {
-    const struct timespec moment = {.tv_nsec = 5000000};
-    nanosleep(&moment, NULL);
-}
+#include "tests/unit/recorder_fixture.h"
 
 // Steps, slowly, until `part` was told or the run is to stop.
 static bool trains_until(const char *part) {
@@ -120,31 +18,6 @@ static bool trains_until(const char *part) {
         a_moment();
     }
     return strstr(model.events, part) != NULL;
-}
-
-// Changes the file behind the recorder's back.
-static void tamper(const char *sql) {
-    sqlite3 *db;
-    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
-    int code = sqlite3_exec(db, sql, NULL, NULL, NULL);
-    CHECK_MESSAGE(code == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
-    sqlite3_close(db);
-}
-
-static int64_t ask(const char *sql) {
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    int64_t number = -1;
-    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
-    sqlite3_busy_timeout(db, 5000);
-    CHECK_MESSAGE(sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK, "%s: %s", sql,
-                  sqlite3_errmsg(db));
-    if (sqlite3_step(statement) == SQLITE_ROW)
-        number = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return number;
 }
 
 // ---- tests --------------------------------------------------------------------------------------
@@ -555,8 +428,7 @@ static void a_run_that_cannot_begin_leaves_no_row(void) {
 }
 
 int main(void) {
-    snprintf(folder, sizeof folder, "/tmp/mpbench-recorder-%ld", (long)getpid());
-    snprintf(path, sizeof path, "%s/history.db", folder);
+    make_place();
     RUN_TEST(everything_of_a_run_is_found_again);
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
     RUN_TEST(a_hundred_orders_at_once_are_all_answered);
@@ -571,7 +443,5 @@ int main(void) {
     RUN_TEST(a_run_that_was_taken_ends_though_its_orders_were_refused);
     RUN_TEST(training_outlives_a_history_that_is_deleted);
     RUN_TEST(a_paused_run_goes_on_when_its_history_is_deleted);
-    char command[100];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    return end_tests();
 }

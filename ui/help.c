@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rune.h"
+#include "base/text_stream.h"
 #include "ui/screen.h"
 
 static void describe_keys(const KeyBinding *binding, char *text, size_t size) {
@@ -53,17 +54,16 @@ static void print_keys(FILE *out, const Ui *ui, const char *title, int on, bool 
 }
 
 void help_show(Ui *ui) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
+    TextStream text;
+    if (!text_stream_open(&text))
         return;
+    FILE *out = text.stream;
     print_keys(out, ui, "Here", ui_screen(ui)->on, false);
     fputs("\n", out);
     print_keys(out, ui, "Everywhere", ON_ALL, true);
     fputs("\nColours: fp32 blue, bf16 green, fp16 orange, fp8 rose; red is what is wrong.\n"
           "A dash is a value that is not known. Runs go on when the screen is closed.\n",
           out);
-    fclose(out);
-    pager_show(ui, "keys", text);
+    if (text_stream_close(&text))
+        pager_show(ui, "keys", text.text);
 }

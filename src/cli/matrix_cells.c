@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/text_stream.h"
 #include "cli/experiments.h"
 #include "store/runs.h"
 
@@ -104,10 +105,10 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
         !hash_file(path, hex, error))
         return false;
-    size_t size;
-    FILE *out = open_memstream(&matrix->specification, &size);
-    if (!out)
+    TextStream text;
+    if (!text_stream_open(&text))
         return fail_memory(error);
+    FILE *out = text.stream;
     fprintf(out, "script %s\n", hex);
     for (int i = 0; i < cli->run.layer_count; i++)
         fprintf(out, "layer %s=%s\n", cli->run.layers[i].pattern,
@@ -117,7 +118,10 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     if (cli->run.device)
         fprintf(out, "device %s\n", cli->run.device);
     fprintf(out, "steps %" PRId64 "\nepochs %" PRId64 "\n", cli->run.steps, cli->run.epochs);
-    return fclose(out) == 0 || fail_memory(error);
+    if (!text_stream_close(&text))
+        return fail_memory(error);
+    matrix->specification = text.text;
+    return true;
 }
 
 Matrix *matrix_new(const Cli *cli, Error *error) {

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/sanitize.h"
+#include "base/text_stream.h"
 #include "cli/text.h"
 
 #define CLEAR_LINE "\r\x1b[K"
@@ -219,8 +220,7 @@ static void compose_replay(Line *line, const Run *run, int64_t target) {
 }
 
 static void draw(ProgressView *progress, Line *line) {
-    char *text = NULL;
-    size_t length = 0;
+    TextStream text;
     bool live = progress->terminal.is_terminal;
     if (!tell_left_out(progress))
         return;
@@ -232,18 +232,19 @@ static void draw(ProgressView *progress, Line *line) {
         if (line_length(line) > room)
             return;
     }
-    FILE *stream = open_memstream(&text, &length);
-    if (!stream)
+    if (!text_stream_open(&text))
         return; // a line less
-    fputs(live ? "\r" : "", stream);
+    fputs(live ? "\r" : "", text.stream);
     for (int i = 0; i < line->count; i++) {
-        fputs(i > 0 ? "  " : "", stream);
-        cli_print_outside(stream, line->segments[i].text); // a series has the script's name
+        fputs(i > 0 ? "  " : "", text.stream);
+        cli_print_outside(text.stream, line->segments[i].text); // a series has the script's name
     }
-    fputs(live ? "\x1b[K" : "\n", stream);
-    if (fclose(stream) == 0 && write_now(progress, text, length))
+    fputs(live ? "\x1b[K" : "\n", text.stream);
+    if (!text_stream_close(&text))
+        return;
+    if (write_now(progress, text.text, text.size))
         progress->has_line = live;
-    free(text);
+    free(text.text);
 }
 
 // ---- told by the run ----------------------------------------------------------------------------
@@ -290,17 +291,16 @@ void progress_print(void *context, const char *text, size_t length) {
 static void on_event(void *context, const Run *run, const char *text) {
     (void)run;
     ProgressView *progress = context;
-    char *line = NULL;
-    size_t length = 0;
-    FILE *stream = open_memstream(&line, &length);
-    if (!stream)
+    TextStream line;
+    if (!text_stream_open(&line))
         return; // the history has it
-    fputs(terminal_style(&progress->terminal, STYLE_DIM), stream);
-    cli_print_outside(stream, text);
-    fprintf(stream, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
-    if (fclose(stream) == 0)
-        write_lines(progress, line, length);
-    free(line);
+    fputs(terminal_style(&progress->terminal, STYLE_DIM), line.stream);
+    cli_print_outside(line.stream, text);
+    fprintf(line.stream, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
+    if (!text_stream_close(&line))
+        return;
+    write_lines(progress, line.text, line.size);
+    free(line.text);
 }
 
 RunObserver progress_observer(ProgressView *progress) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/text_stream.h"
 #include "data/file.h"
 
 static bool fail_with(const char *path, const char *action, int code, Error *error) {
@@ -331,33 +332,25 @@ static void write_members(const SafeWriter *writer, FILE *stream) {
 
 // The length and the object, filled up with spaces so that the data begins at a multiple of 8.
 static bool write_header(SafeWriter *writer, Error *error) {
-    char *text = NULL;
-    size_t size = 0;
-    bool done = false;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
+    TextStream members;
+    if (!text_stream_open(&members))
         return no_room(writer, error);
-    write_members(writer, stream);
-    while (ftell(stream) % 8 != 0 && !ferror(stream))
-        putc(' ', stream);
-    bool complete = !ferror(stream);
-    complete = fclose(stream) == 0 && complete;
-    if (!complete) {
-        no_room(writer, error);
-        goto done;
-    }
-    if (size > SAFE_MAX_HEADER) {
-        error_fail(error, ERROR_FAILED, FILE_PATH ": its header would have %zu bytes: at most %d",
-                   writer->path, size, SAFE_MAX_HEADER);
-        goto done;
-    }
+    write_members(writer, members.stream);
+    if (!text_stream_close(&members))
+        return no_room(writer, error);
+    size_t filled = members.size + (8 - members.size % 8) % 8;
     uint8_t length[8];
     for (int i = 0; i < 8; i++)
-        length[i] = (uint8_t)((uint64_t)size >> 8 * i);
-    writer->header_bytes = sizeof length + size;
-    done = write_out(writer, length, sizeof length, error) && write_out(writer, text, size, error);
-done:
-    free(text);
+        length[i] = (uint8_t)((uint64_t)filled >> 8 * i);
+    writer->header_bytes = sizeof length + filled;
+    bool done =
+        filled <= SAFE_MAX_HEADER ||
+        error_fail(error, ERROR_FAILED, FILE_PATH ": its header would have %zu bytes: at most %d",
+                   writer->path, filled, SAFE_MAX_HEADER);
+    done = done && write_out(writer, length, sizeof length, error) &&
+           write_out(writer, members.text, members.size, error) &&
+           write_out(writer, "        ", filled - members.size, error);
+    free(members.text);
     return done;
 }
 

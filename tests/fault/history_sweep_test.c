@@ -1,125 +1,12 @@
 // The history when the Nth write, fsync or allocation fails, N = 1, 2, ... until nothing fails any
 // more. After each: one line of error with its code, a whole file, every acknowledged row and no
 // other.
-#include <errno.h>
-
+#define _GNU_SOURCE // RTLD_NEXT
 #include "store/checkpoints.h"
 #include "store/commands.h"
 #include "store/events.h"
+#include "tests/fault/failing.h"
 #include "tests/unit/store_fixture.h"
-
-// ---- what fails
-// -------------------------------------------------------------------------------------
-
-typedef enum FaultKind { FAULT_NONE, FAULT_DISK, FAULT_FULL, FAULT_MEMORY } FaultKind;
-
-static struct {
-    FaultKind kind;
-    long left;     // calls that still pass
-    bool lasts;    // all later calls fail too
-    bool happened; // it has been met
-} fault;
-
-static bool fails_now(FaultKind kind) {
-    if (fault.kind != kind)
-        return false;
-    fault.left--;
-    bool now = fault.left == 0 || (fault.left < 0 && fault.lasts);
-    fault.happened = fault.happened || now;
-    return now;
-}
-
-// The file system under SQLite: the default one, with calls that fail in between.
-static int (*true_write)(sqlite3_file *, const void *, int, sqlite3_int64);
-static int (*true_truncate)(sqlite3_file *, sqlite3_int64);
-static int (*true_sync)(sqlite3_file *, int);
-static const sqlite3_io_methods *true_methods;
-static sqlite3_io_methods methods;
-static sqlite3_vfs vfs, *true_vfs;
-
-static int faulty_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at) {
-    if (fails_now(FAULT_DISK))
-        return SQLITE_IOERR_WRITE;
-    if (fails_now(FAULT_FULL))
-        return SQLITE_FULL;
-    return true_write(file, bytes, size, at);
-}
-
-static int faulty_truncate(sqlite3_file *file, sqlite3_int64 size) {
-    return fails_now(FAULT_DISK) ? SQLITE_IOERR_TRUNCATE : true_truncate(file, size);
-}
-
-static int faulty_sync(sqlite3_file *file, int flags) {
-    return fails_now(FAULT_DISK) ? SQLITE_IOERR_FSYNC : true_sync(file, flags);
-}
-
-static int faulty_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *file, int flags,
-                       int *out) {
-    (void)self;
-    int code = true_vfs->xOpen(true_vfs, name, file, flags, out);
-    if (code == SQLITE_OK && file->pMethods) {
-        if (!true_methods) { // all files of this file system have the same ones
-            true_methods = file->pMethods;
-            methods = *true_methods;
-            true_write = methods.xWrite, methods.xWrite = faulty_write;
-            true_truncate = methods.xTruncate, methods.xTruncate = faulty_truncate;
-            true_sync = methods.xSync, methods.xSync = faulty_sync;
-        }
-        if (file->pMethods == true_methods)
-            file->pMethods = &methods;
-    }
-    return code;
-}
-
-static sqlite3_mem_methods true_memory;
-
-static void *faulty_malloc(int size) {
-    return fails_now(FAULT_MEMORY) ? NULL : true_memory.xMalloc(size);
-}
-
-static void *faulty_realloc(void *old, int size) {
-    return fails_now(FAULT_MEMORY) ? NULL : true_memory.xRealloc(old, size);
-}
-
-static void install_faults(void) {
-    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &true_memory);
-    sqlite3_mem_methods memory = true_memory;
-    memory.xMalloc = faulty_malloc;
-    memory.xRealloc = faulty_realloc;
-    sqlite3_config(SQLITE_CONFIG_MALLOC, &memory);
-    true_vfs = sqlite3_vfs_find(NULL);
-    vfs = *true_vfs;
-    vfs.zName = "faulty";
-    vfs.pNext = NULL;
-    vfs.xOpen = faulty_open;
-    sqlite3_vfs_register(&vfs, 0);
-}
-
-// Our own allocations, where no sanitizer has taken their place.
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t count, size_t size);
-extern void *__libc_realloc(void *old, size_t size);
-
-static bool refuse(void) {
-    if (!fails_now(FAULT_MEMORY))
-        return false;
-    errno = ENOMEM;
-    return true;
-}
-
-void *malloc(size_t size) {
-    return refuse() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t count, size_t size) {
-    return refuse() ? NULL : __libc_calloc(count, size);
-}
-
-void *realloc(void *old, size_t size) {
-    return refuse() ? NULL : __libc_realloc(old, size);
-}
-#endif
 
 // ---- what is done meanwhile
 // -------------------------------------------------------------------------
@@ -319,7 +206,7 @@ static bool run_with_fault(FaultKind kind, long number, bool lasts) {
     CHECK_DONE(record_set_metrics(&work.record, (RecordMetric[]){{"accuracy", 0.5}}, 1, &error));
     store_close(fresh_store("sweep.db"));
     error = (Error){0};
-    fault.kind = kind, fault.left = number, fault.lasts = lasts, fault.happened = false;
+    fail_call(kind, number, lasts);
     Store *store = store_open_with(path, STORE_WRITE, &(StoreOptions){.vfs = "faulty"}, &error);
     if (!store) {
         check_clean("open");
@@ -382,7 +269,7 @@ static void a_file_is_made_whole_or_not_at_all(void) {
     for (long number = 1; number < 400 && !test_why[0]; number += 5) {
         unlink(path_of("new.db"));
         unlink(path_of("new.db-journal"));
-        fault.kind = FAULT_DISK, fault.left = number, fault.lasts = true, fault.happened = false;
+        fail_call(FAULT_DISK, number, true);
         error = (Error){0};
         Store *store = store_open_with(path_of("new.db"), STORE_WRITE,
                                        &(StoreOptions){.vfs = "faulty"}, &error);

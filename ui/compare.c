@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "base/sanitize.h"
 #include "compare/compare.h"
 #include "ui/glyphs.h"
@@ -97,8 +98,10 @@ static void make_curves(CompareView *view) {
 
 static void read_comparison(Ui *ui) {
     CompareView *view = view_of(ui);
-    CompareOptions options = {
-        .axis = view->axis, .grams_per_kwh = ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN};
+    CompareOptions options = {.axis = view->axis,
+                              .grams_per_kwh =
+                                  ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
+                              .prefers_fp32 = true};
     Error error;
     compare_free(view->comparison);
     view->comparison = NULL;
@@ -286,9 +289,20 @@ static int draw_parting(Area area, int row, const CompareSide *side) {
     return area_wrap(area, row, style_of(INK_DIM), clean);
 }
 
+static void describe_baseline(const CompareSide *side, char *text, size_t size) {
+    enum { NAME_MOST = 24 };
+    char label[COMPARE_LABEL_SIZE];
+    sanitize_line(label, sizeof label, side->label, strlen(side->label));
+    bool is_short = text_width(label) <= NAME_MOST;
+    snprintf(text, size, "%s is the baseline", is_short ? label : "the first");
+}
+
 static void draw_outcomes(const CompareView *view, Area area, bool focused) {
     const Comparison *comparison = view->comparison;
-    Area inside = area_box(area, "outcomes", "the first is the baseline", focused);
+    char right[COMPARE_LABEL_SIZE * 2] = "";
+    if (comparison)
+        describe_baseline(&comparison->groups[0], right, sizeof right);
+    Area inside = area_box(area, "outcomes", right, focused);
     if (!comparison || area_is_empty(inside))
         return;
     int row = 1;
@@ -466,8 +480,9 @@ static const char *compare_explain(PanelId panel) {
                "along the foot. By steps the curves tell whether a format learns as well, by "
                "seconds which one gets there first.";
     case PANEL_OUTCOMES:
-        return "What came of the runs, beside the first one, the baseline; runs that differ in "
-               "their seed alone are one line, with ± for 95 in 100 cases. The sentence below says "
+        return "What came of the runs, beside the first one, the baseline (the one in fp32, where "
+               "there is one); runs that differ in their seed alone are one line, with ± for 95 in "
+               "100 cases. The sentence below says "
                "what can be told from them, and what not.";
     default:
         return "What is not the same in all of them: parameters, options, the precision of layers. "

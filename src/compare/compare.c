@@ -85,6 +85,22 @@ static bool fill_sides(Comparison *comparison, Error *error) {
     return true;
 }
 
+static void put_fp32_first(RunRecord *runs, CompareCurve *losses, int count) {
+    int at = 0;
+    while (at < count && strcmp(runs[at].precision, "fp32") != 0)
+        at++;
+    if (at == count)
+        return;
+    RunRecord run = runs[at];
+    memmove(runs + 1, runs, (size_t)at * sizeof *runs);
+    runs[0] = run;
+    if (!losses)
+        return;
+    CompareCurve loss = losses[at];
+    memmove(losses + 1, losses, (size_t)at * sizeof *losses);
+    losses[0] = loss;
+}
+
 // All but the verdicts, for which the divergence must be settled.
 static Comparison *compute(RunRecord *runs, CompareCurve *losses, int count,
                            const CompareOptions *options, Error *error) {
@@ -95,6 +111,8 @@ static Comparison *compute(RunRecord *runs, CompareCurve *losses, int count,
         error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
         return NULL;
     }
+    if (options->prefers_fp32)
+        put_fp32_first(runs, losses, count);
     *comparison =
         (Comparison){.options = *options, .runs = runs, .losses = losses, .run_count = count};
     if (!losses)

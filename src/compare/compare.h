@@ -30,6 +30,7 @@ bool compare_axis_parse(const char *name, CompareAxis *axis);
 typedef struct CompareOptions {
     CompareAxis axis;
     double grams_per_kwh; // of CO2; NaN: unknown
+    bool prefers_fp32;    // the first run in fp32, if there is one, is put before the others
 } CompareOptions;
 
 // Points of a series over the axis: x says where on it each stands.
@@ -89,7 +90,7 @@ typedef struct CompareDifference {
 
 typedef struct Comparison {
     CompareOptions options;
-    RunRecord *runs; // in the order that was asked for
+    RunRecord *runs; // in the order that was asked for; see prefers_fp32
     CompareCurve *losses;
     int run_count;
     CompareSide *sides;  // one a run: alone, against the first run

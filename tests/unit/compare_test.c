@@ -26,6 +26,28 @@ static void runs_that_differ_in_seed_alone_are_one_group(void) {
     compare_free(comparison);
 }
 
+// The screen gives runs in the order in which they happened to start.
+static void fp32_is_the_baseline_where_it_is_preferred(void) {
+    Error error;
+    Planted planted[] = {six[1], six[0], six[2]};
+    for (int prefers = 0; prefers < 2; prefers++) {
+        RunRecord *runs = calloc(3, sizeof *runs);
+        CompareCurve *curves = calloc(3, sizeof *curves);
+        for (int i = 0; i < 3; i++) {
+            runs[i] = planted_record(&planted[i]);
+            curves[i] = planted_curve(&planted[i]);
+        }
+        double last = curves[1].points[399].mean;
+        CompareOptions options = {.grams_per_kwh = NAN, .prefers_fp32 = prefers};
+        Comparison *comparison = compare_records(runs, curves, 3, &options, &error);
+        CHECK_TEXT(comparison->groups[0].label, prefers ? "fp32" : "bf16");
+        CHECK_TEXT(comparison->runs[0].name, prefers ? "a1" : "b1");
+        CHECK_TEXT(comparison->runs[1].name, prefers ? "b1" : "a1");
+        CHECK_NEAR(comparison->losses[prefers ? 0 : 1].points[399].mean, last, 0);
+        compare_free(comparison);
+    }
+}
+
 // Eight times the batch at a third of the steps trains faster, not slower.
 static void speed_is_told_by_samples_where_both_count_them(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
@@ -340,6 +362,7 @@ static void an_axis_has_its_name(void) {
 
 int main(void) {
     RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
+    RUN_TEST(fp32_is_the_baseline_where_it_is_preferred);
     RUN_TEST(speed_is_told_by_samples_where_both_count_them);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
     RUN_TEST(only_what_differs_is_listed);

@@ -34,7 +34,8 @@ typedef struct CompareView {
     bool log_axis, has_cross, wants_reading;
     double cross;      // on the axis, from 0 to 1 of the window
     double from, span; // the window, in shares of the axis
-    int scroll;        // of the text below the outcomes
+    int scroll;        // of the sentences below the outcomes
+    int first_difference;
     double since_read;
 } CompareView;
 
@@ -269,24 +270,49 @@ static void draw_outcome(Area area, int row, const CompareSide *side, Ink ink) {
         area_outside(area, 1, row, at - 1, style_bold(ink), side->label);
 }
 
-static int draw_parting(Area area, int row, const CompareSide *side) {
-    char text[COMPARE_LABEL_SIZE + 160];
+static bool describe_parting(const CompareSide *side, char *text, size_t size) {
     const CompareDivergence *divergence = &side->divergence;
     if (!divergence->is_known)
-        return row;
+        return false;
     if (divergence->different < 0)
-        snprintf(text, sizeof text, "%s: the same to the bit all along", side->label);
+        snprintf(text, size, "%s: the same to the bit all along", side->label);
     else if (divergence->parted < 0)
-        snprintf(text, sizeof text,
+        snprintf(text, size,
                  "%s: first different bit at step %lld; never apart by more "
                  "than noise",
                  side->label, (long long)divergence->different);
     else
-        snprintf(text, sizeof text, "%s: first different bit at step %lld, apart from step %lld on",
+        snprintf(text, size, "%s: first different bit at step %lld, apart from step %lld on",
                  side->label, (long long)divergence->different, (long long)divergence->parted);
-    char clean[2 * sizeof text];
-    sanitize_line(clean, sizeof clean, text, strlen(text));
-    return area_wrap(area, row, style_of(INK_DIM), clean);
+    return true;
+}
+
+// All sentences, one below the other from `row` on; returns the row after them. Without a frame
+// they are measured alone.
+static int draw_sentences(const Comparison *comparison, Area area, int row) {
+    char text[COMPARE_LABEL_SIZE + 160], clean[2 * sizeof text];
+    for (int i = 0; i < comparison->verdict_count; i++)
+        row = area_wrap(area, row, style_of(INK_BRIGHT), comparison->verdicts[i]);
+    for (int i = 1; i < comparison->group_count; i++)
+        if (describe_parting(&comparison->groups[i], text, sizeof text)) {
+            sanitize_line(clean, sizeof clean, text, strlen(text));
+            row = area_wrap(area, row, style_of(INK_DIM), clean);
+        }
+    for (int i = 0; i < comparison->caveat_count; i++)
+        row = area_wrap(area, row, style_of(INK_WARN), comparison->caveats[i]);
+    return row;
+}
+
+// On the border: how much of the sentences is not seen.
+static void mark_hidden(Area area, int above, int below) {
+    char text[64] = "";
+    if (above > 0 && below > 0)
+        snprintf(text, sizeof text, " %d above, %d more below ", above, below);
+    else if (above > 0)
+        snprintf(text, sizeof text, " %d above ", above);
+    else if (below > 0)
+        snprintf(text, sizeof text, " %d more below: down ", below);
+    area_text_right(area, area.width - 2, area.height - 1, style_of(INK_WARN), text);
 }
 
 static void describe_baseline(const CompareSide *side, char *text, size_t size) {
@@ -297,7 +323,7 @@ static void describe_baseline(const CompareSide *side, char *text, size_t size) 
     snprintf(text, size, "%s is the baseline", is_short ? label : "the first");
 }
 
-static void draw_outcomes(const CompareView *view, Area area, bool focused) {
+static void draw_outcomes(CompareView *view, Area area, bool focused) {
     const Comparison *comparison = view->comparison;
     char right[COMPARE_LABEL_SIZE * 2] = "";
     if (comparison)
@@ -310,20 +336,18 @@ static void draw_outcomes(const CompareView *view, Area area, bool focused) {
     for (int i = 0; i < comparison->group_count && row < inside.height; i++, row++)
         draw_outcome(inside, row, &comparison->groups[i],
                      ink_of(comparison, comparison->groups[i].members[0]));
-    row++;
+    row += inside.height > 7; // a line apart where there is room
     Area text = area_part(inside, 1, row, inside.width - 2, inside.height - row);
-    int line = -view->scroll;
-    for (int i = 0; i < comparison->verdict_count; i++)
-        line = area_wrap(text, line, style_of(INK_BRIGHT), comparison->verdicts[i]);
-    for (int i = 1; i < comparison->group_count; i++)
-        line = draw_parting(text, line, &comparison->groups[i]);
-    for (int i = 0; i < comparison->caveat_count; i++)
-        line = area_wrap(text, line, style_of(INK_WARN), comparison->caveats[i]);
+    int most = draw_sentences(comparison, area_to_measure(text.width), 0) - text.height;
+    view->scroll = view->scroll < most ? view->scroll : most;
+    view->scroll = view->scroll > 0 ? view->scroll : 0;
+    draw_sentences(comparison, text, -view->scroll);
+    mark_hidden(area, view->scroll, most - view->scroll);
 }
 
 // ---- differences --------------------------------------------------------------------------------
 
-static void draw_differences(const CompareView *view, Area area, bool focused) {
+static void draw_differences(CompareView *view, Area area, bool focused) {
     enum { NAME = 16 };
     const Comparison *comparison = view->comparison;
     Area inside = area_box(area, "what differs", NULL, focused);
@@ -333,14 +357,16 @@ static void draw_differences(const CompareView *view, Area area, bool focused) {
         area_text(inside, 1, 0, style_of(INK_DIM), "nothing but the seed");
     int groups = comparison->group_count;
     int width = (inside.width - NAME - 1) / groups;
-    int skip = view->scroll < comparison->difference_count ? view->scroll : 0;
-    for (int i = skip; i < comparison->difference_count && i - skip < inside.height; i++) {
+    int most = comparison->difference_count - inside.height, *skip = &view->first_difference;
+    *skip = *skip < most ? *skip : most;
+    *skip = *skip > 0 ? *skip : 0;
+    for (int i = *skip; i < comparison->difference_count && i - *skip < inside.height; i++) {
         const CompareDifference *difference = &comparison->differences[i];
-        area_outside(inside, 1, i - skip, NAME - 2, style_of(INK_DIM), difference->name);
+        area_outside(inside, 1, i - *skip, NAME - 2, style_of(INK_DIM), difference->name);
         for (int j = 0; j < groups; j++) {
             const char *value = difference->values[j];
             Ink ink = theme_format_ink(value);
-            area_outside(inside, NAME + width * j, i - skip, width - 1,
+            area_outside(inside, NAME + width * j, i - *skip, width - 1,
                          style_of(ink == INK_TEXT ? INK_BRIGHT : ink), value[0] ? value : "–");
         }
     }
@@ -371,7 +397,7 @@ static void compare_enter(Ui *ui) {
     CompareView *view = view_of(ui);
     view->from = 0;
     view->span = 1;
-    view->scroll = 0;
+    view->scroll = view->first_difference = 0;
     read_comparison(ui);
 }
 
@@ -394,7 +420,7 @@ static void compare_header(Ui *ui, Area area) {
 }
 
 static void compare_draw(Ui *ui, PanelId panel, Area area, bool focused) {
-    const CompareView *view = view_of(ui);
+    CompareView *view = view_of(ui);
     if (panel == PANEL_CURVES)
         draw_curves(view, area, focused);
     else if (panel == PANEL_OUTCOMES)
@@ -417,6 +443,14 @@ static void move(CompareView *view, double by) {
         view->from = fmin(fmax(view->from + by * view->span / 2, 0), 1 - view->span);
 }
 
+// Drawing keeps it between the first line and the last.
+static void scroll(CompareView *view, PanelId panel, int by) {
+    if (panel == PANEL_DIFFERENCES)
+        view->first_difference += by;
+    else
+        view->scroll += by;
+}
+
 static bool compare_request(Ui *ui, Request request) {
     CompareView *view = view_of(ui);
     switch (request) {
@@ -434,8 +468,8 @@ static bool compare_request(Ui *ui, Request request) {
     case REQUEST_ZOOM_OUT: zoom(view, 2); return true;
     case REQUEST_LEFT: move(view, -0.1); return true;
     case REQUEST_RIGHT: move(view, 0.1); return true;
-    case REQUEST_UP: view->scroll -= view->scroll > 0; return true;
-    case REQUEST_DOWN: view->scroll++; return true;
+    case REQUEST_UP: scroll(view, ui->focus[SCREEN_COMPARE], -1); return true;
+    case REQUEST_DOWN: scroll(view, ui->focus[SCREEN_COMPARE], 1); return true;
     case REQUEST_FIRST: view->from = 0; return true;
     case REQUEST_LAST: view->from = 1 - view->span; return true;
     case REQUEST_COPY:
@@ -461,9 +495,7 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
     (void)row;
     const Panel *at = layout_find(&ui->layout, panel);
     if (panel != PANEL_CURVES || !at)
-        view->scroll += action == MOUSE_WHEEL_DOWN                     ? 1
-                        : action == MOUSE_WHEEL_UP && view->scroll > 0 ? -1
-                                                                       : 0;
+        scroll(view, panel, action == MOUSE_WHEEL_DOWN ? 1 : action == MOUSE_WHEEL_UP ? -1 : 0);
     else if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN)
         zoom(view, action == MOUSE_WHEEL_UP ? 0.5 : 2);
     else {

@@ -1,5 +1,6 @@
 #include "ui/frame.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,6 +160,10 @@ int area_print(Area area, int column, int row, Style style, const char *format, 
     return area_text(area, column, row, style, text);
 }
 
+Area area_to_measure(int width) {
+    return (Area){.width = width, .height = INT_MAX};
+}
+
 int area_wrap(Area area, int row, Style style, const char *text) {
     int column = 0;
     while (*text && row < area.height) {
@@ -172,8 +177,9 @@ int area_wrap(Area area, int row, Style style, const char *text) {
             column = 0;
             row++;
         }
+        int at = column > 0 ? column + 1 : 0;
         if (length > 0)
-            column = area_text(area, column > 0 ? column + 1 : 0, row, style, word);
+            column = area.frame ? area_text(area, at, row, style, word) : at + width;
         text += length;
         if (*text == '\n') {
             text++;

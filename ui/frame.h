@@ -83,6 +83,8 @@ int area_print(Area area, int column, int row, Style style, const char *format, 
     __attribute__((format(printf, 5, 6)));
 // Words in lines of the area's width, from `row` on; returns the row after the last one.
 int area_wrap(Area area, int row, Style style, const char *text);
+// For area_wrap alone, which draws nothing there: how many rows words would take.
+Area area_to_measure(int width);
 
 // A border with a title at its left and a word at its right (either may be NULL); the focused one
 // is drawn in the accent. Returns the area inside.

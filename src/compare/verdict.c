@@ -66,11 +66,36 @@ static Text next_part(Parts *parts) {
     return (Text){bytes, 0};
 }
 
+// One that goes on has no end yet, and of one that died nobody wrote it down.
+static int64_t end_of(const RunRecord *run) {
+    if (run->status == RUN_RUNNING || run->status == RUN_PAUSED)
+        return INT64_MAX;
+    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
+                                   : run->ended_ms;
+}
+
+static bool overlap(const RunRecord *a, const RunRecord *b) {
+    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
+           strcmp(a->device_name, b->device_name) == 0;
+}
+
+// Of a group: one of its runs shared the device with another run of the comparison.
+static bool had_company(const Comparison *comparison, const CompareSide *side) {
+    for (int m = 0; m < side->member_count; m++)
+        for (int i = 0; i < comparison->run_count; i++)
+            if (i != side->members[m] &&
+                overlap(&comparison->runs[side->members[m]], &comparison->runs[i]))
+                return true;
+    return false;
+}
+
 static const double notable = 0.03; // ratios nearer to 1 are told as equal
 // Shorter runs are start and noise.
 static const double least_seconds = 3;
 
-static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against) {
+// `shared`: they slowed each other, so that the ratio is no more than a hint.
+static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against,
+                       bool shared) {
     double ratio = side->speedup;
     const char *baseline = against->label;
     if (isnan(ratio))
@@ -82,11 +107,16 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
     }
     bool is_noise = side->speed_contrast.likeness == LIKENESS_SAME;
     if (is_noise || fabs(ratio - 1) < notable)
-        say(&text, "is as fast as %s%s", baseline, is_noise ? " within the noise" : "");
+        say(&text, "%s as fast as %s%s", shared ? "seemed" : "is", baseline,
+            is_noise ? " within the noise" : "");
     else if (ratio > 1)
-        say(&text, "is %.*f times as fast as %s", ratio < 1.095 ? 2 : 1, ratio, baseline);
+        say(&text, "%s %.*f times as fast as %s", shared ? "seemed" : "is", ratio < 1.095 ? 2 : 1,
+            ratio, baseline);
     else
-        say(&text, "runs at %.2g of the speed of %s", ratio, baseline);
+        say(&text, "%s at %.2g of the speed of %s", shared ? "seemed to run" : "runs", ratio,
+            baseline);
+    if (shared)
+        say(&text, " (trained at the same time)");
 }
 
 static void tell_share(Parts *parts, double ratio, const char *verb, const char *what,
@@ -161,9 +191,10 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         return false;
     }
     Text text = {line, 0};
-    tell_speed(parts, side, baseline);
+    bool shared = had_company(comparison, side) || had_company(comparison, baseline);
+    tell_speed(parts, side, baseline, shared);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
-    tell_share(parts, side->energy_ratio, "uses", "energy", "its");
+    tell_share(parts, side->energy_ratio, shared ? "seemed to use" : "uses", "energy", "its");
     if (is_same_to_the_bit(comparison, side, baseline)) {
         Text same = next_part(parts);
         say(&same, "its loss is the same to the bit at every step that was kept");
@@ -312,19 +343,6 @@ static bool warn_of_brevity(Comparison *comparison) {
              "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
              shortest, least_seconds);
     return true;
-}
-
-// One that goes on has no end yet, and of one that died nobody wrote it down.
-static int64_t end_of(const RunRecord *run) {
-    if (run->status == RUN_RUNNING || run->status == RUN_PAUSED)
-        return INT64_MAX;
-    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
-                                   : run->ended_ms;
-}
-
-static bool overlap(const RunRecord *a, const RunRecord *b) {
-    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
-           strcmp(a->device_name, b->device_name) == 0;
 }
 
 static bool warn_of_company(Comparison *comparison) {

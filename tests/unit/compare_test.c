@@ -216,6 +216,31 @@ static void speeds_of_short_runs_and_of_company_mislead(void) {
     compare_free(comparison);
 }
 
+static void a_speed_measured_in_company_only_seemed_so(void) {
+    Error error;
+    static const struct {
+        double faster;
+        const char *told;
+    } cases[] = {{1, "seemed as fast as fp32 ("},
+                 {1.05, "seemed 1.05 times as fast as fp32 ("},
+                 {0.5, "seemed to run at 0.5 of the speed of fp32 ("}};
+    for (int c = 0; c < 3; c++) {
+        RunRecord *runs = calloc(2, sizeof *runs);
+        for (int i = 0; i < 2; i++) {
+            runs[i] = planted_record(&six[i]);
+            runs[i].ended_ms = runs[i].created_ms + 8000;
+            runs[i].wall_s = 8;
+            runs[i].energy_j = 100 * (i + 1);
+            runs[i].samples_per_s = i ? 100 * cases[c].faster : 100;
+        }
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        CHECK_CONTAINS(comparison->verdicts[0], cases[c].told);
+        CHECK_CONTAINS(comparison->verdicts[0], "seemed to use 2.0 times its energy");
+        compare_free(comparison);
+    }
+}
+
 static void what_misleads_is_said(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     Error error;
@@ -373,6 +398,7 @@ int main(void) {
     RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
+    RUN_TEST(a_speed_measured_in_company_only_seemed_so);
     RUN_TEST(what_misleads_is_said);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);

@@ -4,11 +4,11 @@
 
 #include <stdarg.h>
 
-#include "base/rune.h"
 #include "store/commands.h"
 #include "store_fixture.h"
 #include "ui/glyphs.h"
 #include "ui/live.h"
+#include "ui_fixture.h"
 
 // ---- in place of ui.c ---------------------------------------------------------------------------
 
@@ -177,24 +177,6 @@ static inline void close_screen(Ui *ui) {
 
 static inline Live *live_of(Ui *ui) {
     return ui->state[SCREEN_LIVE];
-}
-
-// Every cell of the screen as text, a line a row.
-static inline const char *frame_text(const Frame *frame) {
-    static char *text;
-    size_t used = 0;
-    free(text);
-    text = malloc((size_t)frame->rows * ((size_t)frame->columns * 4 + 1) + 1);
-    for (int row = 0; row < frame->rows; row++) {
-        for (int column = 0; column < frame->columns; column++) {
-            uint32_t rune = frame_cell(frame, column, row)->rune;
-            if (rune)
-                used += (size_t)rune_encode(rune, text + used);
-        }
-        text[used++] = '\n';
-    }
-    text[used] = 0;
-    return text;
 }
 
 static inline const char *draw_screen(Ui *ui, int columns, int rows, bool ascii) {

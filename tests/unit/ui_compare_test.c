@@ -1,0 +1,108 @@
+// The compare screen: what its panels say of runs, and how to reach what does not fit.
+#include <stdarg.h>
+
+#include "compare_fixture.h"
+#include "store_fixture.h"
+#include "ui/screen.h"
+#include "ui_fixture.h"
+
+// ---- in place of ui.c ---------------------------------------------------------------------------
+
+static Ui *ui;
+
+void ui_copy(Ui *of, const char *text) {
+    (void)of, (void)text;
+}
+
+static void open_screen(Store *store, int runs) {
+    ui = calloc(1, sizeof *ui);
+    settings_init(&ui->settings);
+    ui->store = store;
+    ui->screen = SCREEN_COMPARE;
+    ui->run_count = runs;
+    for (int i = 0; i < runs; i++)
+        ui->runs[i] = i + 1;
+    ui->focus[SCREEN_COMPARE] = PANEL_OUTCOMES;
+    CHECK_DONE(screen_compare.open(ui, &error));
+    screen_compare.enter(ui);
+}
+
+static void close_screen(void) {
+    screen_compare.close(ui);
+    frame_clear(&ui->frame);
+    store_close(ui->store);
+    free(ui);
+}
+
+static const char *draw_screen(int columns, int rows) {
+    if (!frame_init(&ui->frame, columns, rows, &error))
+        abort();
+    ui->layout = layout_of(SCREEN_COMPARE, columns, rows, PANEL_NONE);
+    Area all = frame_area(&ui->frame);
+    for (int i = 0; i < ui->layout.count; i++) {
+        const Panel *panel = &ui->layout.panels[i];
+        screen_compare.draw_panel(
+            ui, panel->id, area_part(all, panel->column, panel->row, panel->width, panel->height),
+            panel->id == ui->focus[SCREEN_COMPARE]);
+    }
+    return frame_text(&ui->frame);
+}
+
+// ---- a history ----------------------------------------------------------------------------------
+
+static const Planted planted[] = {
+    {"b1", "bf16", 1, 0.910, 90, 0.1, 0.2, 0.05, 0},
+    {"a1", "fp32", 1, 0.911, 50, 0.1, 0.2, 0.05, 0},
+};
+
+// They trained at the same time.
+static Store *make_history(void) {
+    Store *store = fresh_store("history.db");
+    for (int i = 0; i < 2; i++) {
+        RunRecord record = {0};
+        int64_t id = plant(store, &planted[i]);
+        CHECK_DONE(store_read_run(store, id, &record, &error));
+        record.ended_ms = record.created_ms + 8000;
+        CHECK_DONE(store_update_run(store, &record, &error));
+        record_clear(&record);
+    }
+    return store;
+}
+
+// ---- what is said -------------------------------------------------------------------------------
+
+static void the_run_in_fp32_is_the_baseline_whenever_it_began(void) {
+    open_screen(make_history(), 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "fp32 is the baseline");
+    CHECK_CONTAINS(text, "bf16 seemed 1.8 times as fast as fp32");
+    close_screen();
+}
+
+static void sentences_that_do_not_fit_are_marked_and_reached(void) {
+    static const int sizes[][2] = {{120, 36}, {80, 24}, {60, 16}};
+    for (int i = 0; i < 3; i++) {
+        open_screen(make_history(), 2);
+        const char *text = draw_screen(sizes[i][0], sizes[i][1]);
+        bool is_whole = strstr(text, "energy.") != NULL;
+        CHECK(is_whole || strstr(text, "more below"));
+        CHECK(is_whole == (i < 2));
+        for (int down = 0; down < 100; down++)
+            screen_compare.request(ui, REQUEST_DOWN);
+        text = draw_screen(sizes[i][0], sizes[i][1]);
+        CHECK_CONTAINS(text, "energy.");
+        CHECK(!strstr(text, "more below"));
+        for (int up = 0; up < 20; up++)
+            screen_compare.request(ui, REQUEST_UP);
+        CHECK_CONTAINS(draw_screen(sizes[i][0], sizes[i][1]), "seemed");
+        close_screen();
+    }
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(the_run_in_fp32_is_the_baseline_whenever_it_began);
+    RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
+    return test_end();
+}

@@ -7,21 +7,9 @@
 
 #include "run/recorder_private.h"
 #include "store/store.h"
-#include "tests/test.h"
+#include "tests/unit/run_fixture.h"
 
-// A model of one weight: loss = weight * x, whose gradient is x.
-typedef struct Model {
-    RunOptions options;
-    Run *run;
-    Recorder *recorder;
-    Tensor *weight;
-    Optimizer *optimizer;
-    Scaler *scaler;
-    char events[900]; // told so far
-} Model;
-
-static Model model;
-static Error error;
+static char told[900]; // so far
 static char folder[64], path[128];
 
 // In memory where there is such a place: what is tested here commits often.
@@ -38,57 +26,32 @@ static inline int end_tests(void) {
 }
 
 static void on_event(void *context, const Run *run, const char *text) {
-    (void)run;
-    Model *at = context;
-    size_t used = strlen(at->events);
-    snprintf(at->events + used, sizeof at->events - used, "%s\n", text);
+    (void)context, (void)run;
+    size_t used = strlen(told);
+    snprintf(told + used, sizeof told - used, "%s\n", text);
 }
 
-static Tensor *number(double value) {
-    int64_t one = 1;
-    float narrow = (float)value;
-    return tensor_from_host(model.run->device, FORMAT_FP32, 1, &one, &narrow, MEMORY_DATA, &error);
-}
-
-// All that has been made lies in `model`, also where it fails; `end` takes it.
+// As model_open, with a recorder.
 static inline bool try_begin(const char *name, int64_t resumes, int64_t from) {
     static const RecordOption typed[] = {{"precision", "fp32"}, {"set", "lr=1"}};
-    model = (Model){.events = ""};
-    error = (Error){0};
-    run_request_stop(0);
-    model.options = (RunOptions){.device = "ref",
-                                 .seed = 1,
-                                 .name = name,
-                                 .typed = typed,
-                                 .typed_count = 2,
-                                 .resumes = resumes,
-                                 .from = from};
-    Run *run = model.run = run_new(&model.options, &error);
-    bool done = run && (model.recorder = run->recorder = recorder_new(path, &error));
-    if (done) {
-        run->observer = (RunObserver){.context = &model, .event = on_event};
-        run_set_script(run, "tiny.lua", "abc", "return 1", 8);
-        done = run_configure(run, "tiny", "fp32", NULL, 0, &error);
-    }
-    int layer = done ? policy_add_layer(run->engine->policy, "fc", 0, &error) : 0;
-    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
-    options.schedule.rate = 1e-3;
-    OptimizerGroup group = {&model.weight, 1, 1, 0};
-    if (layer <= 0 || !(model.weight = number(0.5)) ||
-        !parameter_attach(model.weight, "fc.weight", layer, false, &error) ||
-        !(model.optimizer = optimizer_new(run->engine, &options, &group, 1, &error)) ||
-        !(model.scaler = scaler_new(run->engine, &run->scale_rule, &error)))
+    const RunOptions options = {.device = "ref",
+                                .seed = 1,
+                                .name = name,
+                                .typed = typed,
+                                .typed_count = 2,
+                                .resumes = resumes,
+                                .from = from};
+    told[0] = 0;
+    if (!model_open(&options) ||
+        !(model.recorder = model.run->recorder = recorder_new(path, &error)))
         return false;
-    run_add_optimizer(run, model.optimizer);
-    run->scaler = model.scaler;
-    return true;
+    model.run->observer = (RunObserver){.event = on_event};
+    run_set_script(model.run, "tiny.lua", "abc", "return 1", 8);
+    return run_configure(model.run, "tiny", "fp32", NULL, 0, &error) && model_build();
 }
 
 static inline void begin_from(const char *name, int64_t resumes, int64_t from) {
-    if (!try_begin(name, resumes, from)) {
-        printf("not ok begin: %s\n", error.text);
-        exit(1);
-    }
+    model_must(try_begin(name, resumes, from));
 }
 
 static inline void begin(const char *name) {
@@ -96,29 +59,11 @@ static inline void begin(const char *name) {
 }
 
 static inline void end(void) {
-    optimizer_free(model.optimizer);
-    scaler_free(model.scaler);
-    tensor_release(model.weight);
-    recorder_free(model.recorder);
-    run_free(model.run);
+    model_close();
 }
 
-// One step with gradient x.
 static bool train(double x, bool *stop) {
-    Engine *engine = model.run->engine;
-    Tensor *input = number(x), *loss = NULL, *scaled = NULL;
-    optimizer_zero_grad(model.optimizer);
-    BackwardOptions options = {0};
-    bool done = input && (loss = op_two(engine, OP_mul, model.weight, input, NULL, &error)) &&
-                (scaled = scaler_scale(model.scaler, loss, &error)) &&
-                engine_backward(engine, scaled, NULL, &options, &error) &&
-                scaler_step(model.scaler, model.optimizer, &error) &&
-                scaler_update(model.scaler, 0, &error) &&
-                run_log(model.run, "loss", loss, &error) && run_step_ended(model.run, stop, &error);
-    tensor_release(input);
-    tensor_release(loss);
-    tensor_release(scaled);
-    return done;
+    return model_step(x, true, stop);
 }
 
 static inline void a_moment(void) {

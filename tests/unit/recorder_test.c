@@ -12,12 +12,12 @@
 // Steps, slowly, until `part` was told or the run is to stop.
 static bool trains_until(const char *part) {
     bool stop = false;
-    for (int i = 0; i < 1000 && !strstr(model.events, part); i++) {
+    for (int i = 0; i < 1000 && !strstr(told, part); i++) {
         if (!train(1, &stop))
             return false;
         a_moment();
     }
-    return strstr(model.events, part) != NULL;
+    return strstr(told, part) != NULL;
 }
 
 // ---- tests --------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ static void training_outlives_a_history_that_is_deleted(void) {
     a_moment();
     CHECK(unlink(path) == 0);
     CHECK(trains_until("training goes on, but nothing after step"));
-    CHECK_CONTAINS(model.events, "deleted or replaced");
+    CHECK_CONTAINS(told, "deleted or replaced");
     int64_t step = model.run->step;
     CHECK(train(1, &stop) && !stop);
     CHECK_INT(model.run->step, step + 1);

@@ -7,86 +7,33 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/test.h"
+#include "tests/unit/run_fixture.h"
 
-// A model of one weight: loss = weight * x, whose gradient is x.
-typedef struct Model {
-    RunOptions options;
-    Run *run;
-    Tensor *weight;
-    Optimizer *optimizer;
-    Scaler *scaler;
-    int told;             // events
-    char events[20][512]; // the first of them
-} Model;
-
-static Model model;
-static Error error;
+static int told;             // events
+static char events[20][512]; // the first of them
 
 static void on_event(void *context, const Run *run, const char *text) {
-    (void)run;
-    Model *at = context;
-    if (at->told < 20)
-        snprintf(at->events[at->told], sizeof at->events[0], "%s", text);
-    at->told++;
-}
-
-static Tensor *number(double value) {
-    int64_t one = 1;
-    float narrow = (float)value;
-    return tensor_from_host(model.run->device, FORMAT_FP32, 1, &one, &narrow, MEMORY_DATA, &error);
+    (void)context, (void)run;
+    if (told < 20)
+        snprintf(events[told], sizeof events[0], "%s", text);
+    told++;
 }
 
 static void begin(const char *precision, const char *loss_scale) {
-    model = (Model){.told = 0};
-    error = (Error){0};
-    run_request_stop(0);
-    model.options =
-        (RunOptions){.device = "ref", .seed = 1, .precision = precision, .loss_scale = loss_scale};
-    Run *run = model.run = run_new(&model.options, &error);
-    if (!run || !run_configure(run, "tiny", "fp32", NULL, 0, &error)) {
-        printf("not ok begin: %s\n", error.text);
-        exit(1);
-    }
-    run->observer = (RunObserver){.context = &model, .event = on_event};
-    int layer = policy_add_layer(run->engine->policy, "fc", 0, &error);
-    model.weight = number(0.5);
-    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
-    options.schedule.rate = 1e-3;
-    OptimizerGroup group = {&model.weight, 1, 1, 0};
-    if (!parameter_attach(model.weight, "fc.weight", layer, false, &error) ||
-        !(model.optimizer = optimizer_new(run->engine, &options, &group, 1, &error)) ||
-        !(model.scaler = scaler_new(run->engine, &run->scale_rule, &error))) {
-        printf("not ok begin: %s\n", error.text);
-        exit(1);
-    }
-    run_add_optimizer(run, model.optimizer);
-    run->scaler = model.scaler;
+    told = 0;
+    memset(events, 0, sizeof events);
+    bool done = model_open(&(RunOptions){
+        .device = "ref", .seed = 1, .precision = precision, .loss_scale = loss_scale});
+    model_must(done && run_configure(model.run, "tiny", "fp32", NULL, 0, &error) && model_build());
+    model.run->observer = (RunObserver){.event = on_event};
 }
 
 static void end(void) {
-    optimizer_free(model.optimizer);
-    scaler_free(model.scaler);
-    tensor_release(model.weight);
-    run_free(model.run);
+    model_close();
 }
 
-// One step with gradient x; false where the run says that going on is pointless.
 static bool step(double x, bool *stop) {
-    Engine *engine = model.run->engine;
-    Tensor *input = number(x);
-    Tensor *loss = op_two(engine, OP_mul, model.weight, input, NULL, &error);
-    Tensor *scaled = scaler_scale(model.scaler, loss, &error);
-    optimizer_zero_grad(model.optimizer);
-    BackwardOptions options = {0};
-    bool done = scaled && engine_backward(engine, scaled, NULL, &options, &error) &&
-                scaler_step(model.scaler, model.optimizer, &error) &&
-                scaler_update(model.scaler, 0, &error) && run_step_ended(model.run, stop, &error) &&
-                run_log(model.run, "loss", loss, &error);
-    tensor_release(input);
-    tensor_release(loss);
-    tensor_release(scaled);
-    return done;
+    return model_step(x, false, stop);
 }
 
 static bool train(double x) {
@@ -114,10 +61,10 @@ static void steps_are_counted_by_what_became_of_them(void) {
 static void a_skip_is_told_with_its_culprit_and_its_kind(void) {
     begin("fp32", "dynamic");
     CHECK(train(overflows) && train(1));
-    CHECK_INT(model.told, 1);
-    CHECK_CONTAINS(model.events[0], "step 1 skipped: the gradient of fc.weight");
-    CHECK_CONTAINS(model.events[0], "only the way back overflowed");
-    CHECK_CONTAINS(model.events[0], "now 32768");
+    CHECK_INT(told, 1);
+    CHECK_CONTAINS(events[0], "step 1 skipped: the gradient of fc.weight");
+    CHECK_CONTAINS(events[0], "only the way back overflowed");
+    CHECK_CONTAINS(events[0], "now 32768");
     CHECK_INT(model.run->diagnosis_count, 0); // an overflow of gradients alone is benign
     end();
 }
@@ -275,11 +222,11 @@ static void auto_says_what_it_chose_and_why(void) {
     RunOptions options = {.device = "ref", .seed = 1};
     Run *run = run_new(&options, &error);
     run->observer = (RunObserver){.context = &model, .event = on_event};
-    model.told = 0;
+    told = 0;
     CHECK(run_configure(run, "tiny", NULL, NULL, 0, &error));
     CHECK_TEXT(run->precision, "fp32");
-    CHECK_INT(model.told, 1);
-    CHECK_CONTAINS(model.events[0], "precision auto: fp32, since");
+    CHECK_INT(told, 1);
+    CHECK_CONTAINS(events[0], "precision auto: fp32, since");
     run_free(run);
 }
 
@@ -290,10 +237,10 @@ static void changes_wait_for_the_boundary(void) {
     CHECK_INT(policy_layer(policy, 1)->in_force, LAYER_AUTO);
     CHECK(train(1));
     CHECK_INT(policy_layer(policy, 1)->in_force, LAYER_FP32);
-    CHECK_TEXT(model.events[0], "precision changed after step 1: fc=fp32");
+    CHECK_TEXT(events[0], "precision changed after step 1: fc=fp32");
     CHECK(policy_queue(policy, "fc", LAYER_AUTO, &error));
     CHECK(train(1));
-    CHECK_TEXT(model.events[1], "precision changed after step 2: no layer is set apart any more");
+    CHECK_TEXT(events[1], "precision changed after step 2: no layer is set apart any more");
     end();
 }
 

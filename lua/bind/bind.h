@@ -165,6 +165,8 @@ extern const luaL_Reg bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);
+// The tensors of the list at `index` in a userdata on top of the stack; the list keeps them alive.
+Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, int *count);
 // The optimizer among a function's arguments; anything else raises an error.
 Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 
@@ -175,7 +177,8 @@ void bind_open_tensor(lua_State *L, Session *session);
 void bind_open_ops(lua_State *L, Session *session);
 void bind_open_module(lua_State *L, Session *session);
 void bind_open_optim(lua_State *L, Session *session);
-void bind_open_scaler(lua_State *L, Session *session); // called by bind_open_optim
+void bind_open_scaler(lua_State *L, Session *session);  // called by bind_open_optim
+void bind_open_average(lua_State *L, Session *session); // the same, with the table on top
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);

@@ -1,15 +1,14 @@
-// Optimizers, clipping and averages of weights as Lua objects.
+// Optimizers as Lua objects, and the clipping of gradients.
 #include <math.h>
 #include <string.h>
 
 #include "lua/bind/bind.h"
 
-static const char optimizer_type[] = "mp.optimizer", average_type[] = "mp.average";
+static const char optimizer_type[] = "mp.optimizer";
 
 // ---- lists of parameters ------------------------------------------------------------------------
 
-// The tensors of the list at `index` in a userdata on top of the stack; the list keeps them alive.
-static Tensor **push_tensors(lua_State *L, const char *function, int index, int *count) {
+Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, int *count) {
     index = lua_absindex(L, index);
     if (!lua_istable(L, index))
         bind_argument_error(L, function, index, "parameters", "a list of tensors");
@@ -141,7 +140,7 @@ static int read_groups(lua_State *L, const char *name, OptimizerOptions *options
     bool grouped = lua_istable(L, -1);
     lua_pop(L, 1);
     if (!grouped) {
-        groups[0].parameters = push_tensors(L, name, 1, &groups[0].count);
+        groups[0].parameters = bind_push_tensor_list(L, name, 1, &groups[0].count);
         groups[0].lr_factor = 1;
         groups[0].weight_decay = options->weight_decay;
         return 1;
@@ -159,7 +158,7 @@ static int read_groups(lua_State *L, const char *name, OptimizerOptions *options
         groups[i].weight_decay =
             bind_field_number(L, name, group, "weight_decay", options->weight_decay);
         lua_getfield(L, group, "params");
-        groups[i].parameters = push_tensors(L, name, -1, &groups[i].count);
+        groups[i].parameters = bind_push_tensor_list(L, name, -1, &groups[i].count);
     }
     settle_rates(options, groups, rates, (int)count);
     return (int)count;
@@ -252,7 +251,7 @@ static int optimizer_step_method(lua_State *L) {
     return bind_end_step(L);
 }
 
-// ---- clipping and averages ----------------------------------------------------------------------
+// ---- clipping -----------------------------------------------------------------------------------
 
 static double limit_at(lua_State *L, const char *function) {
     double limit = bind_number(L, function, 2, "limit");
@@ -265,7 +264,7 @@ static int clip_norm(lua_State *L) {
     Error error = {0};
     int count;
     double limit = limit_at(L, "clip_norm");
-    Tensor **parameters = push_tensors(L, "clip_norm", 1, &count);
+    Tensor **parameters = bind_push_tensor_list(L, "clip_norm", 1, &count);
     return BIND_TENSOR(
         L, optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error), &error);
 }
@@ -274,58 +273,9 @@ static int clip_value(lua_State *L) {
     Error error = {0};
     int count;
     double limit = limit_at(L, "clip_value");
-    Tensor **parameters = push_tensors(L, "clip_value", 1, &count);
+    Tensor **parameters = bind_push_tensor_list(L, "clip_value", 1, &count);
     return BIND_DONE(
         L, optimizer_clip_value(session_of(L)->engine, parameters, count, limit, &error), &error);
-}
-
-static WeightAverage *average_at(lua_State *L, const char *function) {
-    WeightAverage **slot = luaL_testudata(L, 1, average_type);
-    if (!slot || !*slot)
-        bind_argument_error(L, function, 1, "self", "an average of weights");
-    return *slot;
-}
-
-// average(parameters, decay): mp.optim.EMA hands the model's parameters in.
-static int average_create(lua_State *L) {
-    Error error = {0};
-    int count;
-    double decay = bind_number(L, "EMA", 2, "decay");
-    if (!(decay >= 0 && decay < 1))
-        return bind_error(L, "EMA: decay is %g: from 0 to below 1 is possible", decay);
-    Tensor **parameters = push_tensors(L, "EMA", 1, &count);
-    WeightAverage **slot = lua_newuserdatauv(L, sizeof(WeightAverage *), 0);
-    BIND_ENTERED(
-        L, *slot = weight_average_new(session_of(L)->engine, parameters, count, decay, &error));
-    if (!*slot)
-        return bind_raise(L, &error);
-    luaL_setmetatable(L, average_type);
-    if (!inventory_add(&session_of(L)->inventory, MEMBER_AVERAGE, *slot, &error))
-        return bind_raise(L, &error);
-    return 1;
-}
-
-static int average_gc(lua_State *L) {
-    WeightAverage **slot = lua_touserdata(L, 1);
-    inventory_remove(&session_of(L)->inventory, MEMBER_AVERAGE, *slot);
-    weight_average_free(*slot);
-    *slot = NULL;
-    return 0;
-}
-
-// update([optimizer]): a step that the optimizer skipped leaves the average alone
-static int average_update(lua_State *L) {
-    Error error = {0};
-    WeightAverage *average = average_at(L, "update");
-    const StepFlags *flags =
-        lua_isnoneornil(L, 2) ? NULL : optimizer_flags(bind_optimizer_at(L, 2, "update"));
-    return BIND_DONE(L, weight_average_update(average, flags, &error), &error);
-}
-
-static int average_swap(lua_State *L) {
-    Error error = {0};
-    WeightAverage *average = average_at(L, "swap");
-    return BIND_DONE(L, weight_average_swap(average, &error), &error);
 }
 
 // ---- tables -------------------------------------------------------------------------------------
@@ -337,23 +287,17 @@ static const luaL_Reg optimizer_methods[] = {{"step", optimizer_step_method},
                                              {"schedule", optimizer_schedule},
                                              {NULL, NULL}};
 
-static const luaL_Reg average_methods[] = {
-    {"update", average_update}, {"swap", average_swap}, {NULL, NULL}};
-
-static const luaL_Reg functions[] = {{"clip_norm", clip_norm},
-                                     {"clip_value", clip_value},
-                                     {"average", average_create},
-                                     {NULL, NULL}};
+static const luaL_Reg functions[] = {
+    {"clip_norm", clip_norm}, {"clip_value", clip_value}, {NULL, NULL}};
 
 void bind_open_optim(lua_State *L, Session *session) {
     const luaL_Reg optimizer_events[] = {{"__gc", optimizer_gc}, {NULL, NULL}};
-    const luaL_Reg average_events[] = {{"__gc", average_gc}, {NULL, NULL}};
     bind_metatable(L, session, optimizer_type, optimizer_methods, optimizer_events);
-    bind_metatable(L, session, average_type, average_methods, average_events);
-    lua_pop(L, 2);
+    lua_pop(L, 1);
     bind_open_scaler(L, session);
     lua_newtable(L);
     bind_functions(L, session, functions);
+    bind_open_average(L, session);
     for (int kind = 0; kind < OPTIMIZER_COUNT; kind++) {
         lua_pushlightuserdata(L, session);
         lua_pushinteger(L, kind);

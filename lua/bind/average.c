@@ -1,0 +1,65 @@
+// Averages of weights as Lua objects: what mp.optim.EMA is made of.
+#include "lua/bind/bind.h"
+
+static const char average_type[] = "mp.average";
+
+static WeightAverage *average_at(lua_State *L, const char *function) {
+    WeightAverage **slot = luaL_testudata(L, 1, average_type);
+    if (!slot || !*slot)
+        bind_argument_error(L, function, 1, "self", "an average of weights");
+    return *slot;
+}
+
+// average(parameters, decay): mp.optim.EMA hands the model's parameters in.
+static int average_create(lua_State *L) {
+    Error error = {0};
+    int count;
+    double decay = bind_number(L, "EMA", 2, "decay");
+    if (!(decay >= 0 && decay < 1))
+        return bind_error(L, "EMA: decay is %g: from 0 to below 1 is possible", decay);
+    Tensor **parameters = bind_push_tensor_list(L, "EMA", 1, &count);
+    WeightAverage **slot = lua_newuserdatauv(L, sizeof(WeightAverage *), 0);
+    BIND_ENTERED(
+        L, *slot = weight_average_new(session_of(L)->engine, parameters, count, decay, &error));
+    if (!*slot)
+        return bind_raise(L, &error);
+    luaL_setmetatable(L, average_type);
+    if (!inventory_add(&session_of(L)->inventory, MEMBER_AVERAGE, *slot, &error))
+        return bind_raise(L, &error);
+    return 1;
+}
+
+static int average_gc(lua_State *L) {
+    WeightAverage **slot = lua_touserdata(L, 1);
+    inventory_remove(&session_of(L)->inventory, MEMBER_AVERAGE, *slot);
+    weight_average_free(*slot);
+    *slot = NULL;
+    return 0;
+}
+
+// update([optimizer]): a step that the optimizer skipped leaves the average alone
+static int average_update(lua_State *L) {
+    Error error = {0};
+    WeightAverage *average = average_at(L, "update");
+    const StepFlags *flags =
+        lua_isnoneornil(L, 2) ? NULL : optimizer_flags(bind_optimizer_at(L, 2, "update"));
+    return BIND_DONE(L, weight_average_update(average, flags, &error), &error);
+}
+
+static int average_swap(lua_State *L) {
+    Error error = {0};
+    WeightAverage *average = average_at(L, "swap");
+    return BIND_DONE(L, weight_average_swap(average, &error), &error);
+}
+
+static const luaL_Reg average_methods[] = {
+    {"update", average_update}, {"swap", average_swap}, {NULL, NULL}};
+
+static const luaL_Reg functions[] = {{"average", average_create}, {NULL, NULL}};
+
+void bind_open_average(lua_State *L, Session *session) {
+    const luaL_Reg events[] = {{"__gc", average_gc}, {NULL, NULL}};
+    bind_metatable(L, session, average_type, average_methods, events);
+    lua_pop(L, 1);
+    bind_functions(L, session, functions);
+}

@@ -139,8 +139,9 @@ static const char *explain(PanelId panel) {
             "with the step cursor in the past the list ends there.",
         [PANEL_MACHINE] =
             "How fast it trains, against the fp32 run of the same experiment where there is one, "
-            "what holds the memory, the power drawn, and how much of a step goes into casting. A "
-            "dash is a reading that this machine or run does not give.",
+            "what holds the memory, the power drawn, and how much of a step goes into casting and "
+            "into recording all this (watching). A dash is a reading that this machine or run does "
+            "not give.",
     };
     return texts[panel];
 }

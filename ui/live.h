@@ -156,6 +156,8 @@ Ink live_ink(const char *precision); // the format's, BRIGHT where the name is o
 // "running", or "stale" where the worker is silent.
 const char *live_status(const RunRecord *record);
 bool live_is_over(const RunRecord *record);
+// What the worker noted of itself, as a number; NaN: it has not.
+double live_fact(const RunRecord *record, const char *name);
 
 // ---- panels -------------------------------------------------------------------------------------
 

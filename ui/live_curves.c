@@ -156,10 +156,13 @@ static bool changes_scale(const Event *event) {
     return event->kind == EVENT_SKIP || event->kind == EVENT_SCALE;
 }
 
-// The rule counts clean steps from the last change on. How many it waits for is known once it has
-// grown: so many lay between that and the change before.
+// The rule counts clean steps from the last change on, or from the start. How many it waits for the
+// worker noted; of older runs it is known once the scale has grown: so many lay between that and
+// the change before.
 int64_t live_next_growth(const Live *live) {
     const LiveData *data = &live->data;
+    double noted = live_fact(&data->record, "scaler.interval");
+    bool is_whole = data->events_are_all && data->record.parent == 0;
     const Event *before = NULL;
     int64_t interval = 0;
     for (int i = 0; i < data->event_count; i++) {
@@ -168,14 +171,16 @@ int64_t live_next_growth(const Live *live) {
             continue;
         if (event->kind == EVENT_SCALE && before && event->value > before->value)
             interval = event->step - before->step;
-        else if (event->kind == EVENT_SCALE && !before && data->events_are_all &&
-                 data->record.parent == 0)
+        else if (event->kind == EVENT_SCALE && !before && is_whole)
             interval = event->step; // counted from the start
         before = event;
     }
-    if (interval <= 0 || live_is_over(&data->record))
+    if (noted >= 1 && noted < 1e15)
+        interval = (int64_t)noted;
+    if (interval <= 0 || live_is_over(&data->record) || (!before && !is_whole) ||
+        data->scale >= live_fact(&data->record, "scaler.ceiling"))
         return -1;
-    int64_t left = before->step + interval - data->step;
+    int64_t left = (before ? before->step : 0) + interval - data->step;
     return left > 0 ? left : -1;
 }
 

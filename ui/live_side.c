@@ -158,16 +158,6 @@ static void add_memory(Readings *readings, const LiveData *data) {
     }
 }
 
-// A fact that the worker keeps of itself, as a number; NaN: it has none.
-static double fact_of(const RunRecord *record, const char *name) {
-    for (int i = 0; i < record->fact_count; i++)
-        if (strcmp(record->facts[i].name, name) == 0) {
-            double value;
-            return sscanf(record->facts[i].value, "%lf", &value) == 1 ? value : NAN;
-        }
-    return NAN;
-}
-
 static Reading *add_share_of_step(Readings *readings, const char *label, double share) {
     char text[64] = "–";
     if (isfinite(share))
@@ -185,7 +175,7 @@ static void gather_readings(Readings *readings, const LiveData *data) {
         snprintf(text, sizeof text, "%.1f W  %s J", watts, word_number(run->energy_j).text);
     add(readings, "power", NAN, INK_GOOD, text);
     add_share_of_step(readings, "casting", run->cast_share);
-    double watching = fact_of(run, "telemetry.share");
+    double watching = live_fact(run, "telemetry.share");
     add_share_of_step(readings, "watching", watching)->rank = isnan(watching) ? 6 : 0;
 }
 

@@ -1,4 +1,6 @@
 // Words that panels of the live screen share.
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/sanitize.h"
@@ -19,4 +21,12 @@ const char *live_status(const RunRecord *record) {
 
 bool live_is_over(const RunRecord *record) {
     return record->status != RUN_RUNNING && record->status != RUN_PAUSED;
+}
+
+double live_fact(const RunRecord *record, const char *name) {
+    double value;
+    for (int i = 0; i < record->fact_count; i++)
+        if (strcmp(record->facts[i].name, name) == 0)
+            return sscanf(record->facts[i].value, "%lf", &value) == 1 ? value : NAN;
+    return NAN;
 }

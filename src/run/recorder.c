@@ -172,6 +172,7 @@ static bool add_row(Recorder *recorder, Run *run, RunRecord *record, Error *erro
 // A new run: its row, its worker and its first segment are there together.
 static bool make_row(Recorder *recorder, Run *run, Error *error) {
     RunRecord record;
+    run_look_again(run);
     if (!run_describe(run, &record, error))
         return false;
     if (!run->options->name)

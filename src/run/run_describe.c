@@ -1,4 +1,5 @@
 // All that is to be said of a run, as the history keeps it and `--json` prints it.
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,49 @@ void run_add_fact(Run *run, const char *name, const char *value) {
         run->fact_count++;
     run_copy_text(run->facts[at].name, sizeof run->facts[at].name, name);
     run_copy_text(run->facts[at].value, sizeof run->facts[at].value, value);
+}
+
+static void drop_fact(Run *run, const char *name) {
+    for (int i = 0; i < run->fact_count; i++)
+        if (strcmp(run->facts[i].name, name) == 0) {
+            run->fact_count--;
+            memmove(&run->facts[i], &run->facts[i + 1],
+                    (size_t)(run->fact_count - i) * sizeof *run->facts);
+            return;
+        }
+}
+
+static void look_at_scaler(Run *run) {
+    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : &run->scale_rule;
+    char text[32];
+    drop_fact(run, "scaler.interval");
+    drop_fact(run, "scaler.ceiling");
+    if (rule->kind != SCALE_DYNAMIC)
+        return;
+    snprintf(text, sizeof text, "%lld", (long long)rule->interval);
+    run_add_fact(run, "scaler.interval", text);
+    snprintf(text, sizeof text, "%g", rule->ceiling);
+    if (rule->ceiling < (double)FLT_MAX) // else there is none
+        run_add_fact(run, "scaler.ceiling", text);
+}
+
+// The share of its time that a step waits for what is recorded of it; the writer's thread works
+// beside it. Facts are written whole when one of them changed: no digit more than is read.
+static void look_at_recording(Run *run) {
+    const double every = 1;
+    RunState *state = run_state(run);
+    double now = clock_seconds(), seconds = run_clock(run) - state->watch_from;
+    if (!run->recorder || seconds <= 0 || (now < state->next_watch && run->ended == 0))
+        return;
+    char text[32];
+    state->next_watch = now + every;
+    snprintf(text, sizeof text, "%.3f", state->watch_seconds / seconds);
+    run_add_fact(run, "telemetry.share", text);
+}
+
+void run_look_again(Run *run) {
+    look_at_scaler(run);
+    look_at_recording(run);
 }
 
 void run_look_around(Run *run) {

@@ -231,6 +231,7 @@ void run_refuse_orders(Run *run) {
 bool run_publish_record(Run *run, Error *error) {
     RunRecord *record = calloc(1, sizeof *record), *older;
     run_sample_energy(run);
+    run_look_again(run);
     if (!record)
         return error_fail(error, ERROR_MEMORY, "no memory for the record of the run");
     if (!run_describe(run, record, error)) {

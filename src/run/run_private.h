@@ -54,8 +54,10 @@ typedef struct RunState { // a Run is the first member of one
     bool reached_limit;
     RunSampler sampler;
     Energy energy;
-    double next_energy;           // clock_seconds
-    int64_t created_ms, ended_ms; // wall clock, since 1970
+    double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
+    double next_watch;                // clock_seconds
+    double next_energy;               // clock_seconds
+    int64_t created_ms, ended_ms;     // wall clock, since 1970
     char scale_rule_name[64];
 } RunState;
 
@@ -67,6 +69,8 @@ void run_copy_text(char *out, size_t size, const char *text);
 int64_t run_wall_ms(void);
 // Facts that are the same for every run here.
 void run_look_around(Run *run);
+// Those that may change: how the scale grows, and what recording costs.
+void run_look_again(Run *run);
 // Only into the history, not to the observer.
 void run_record_event(Run *run, EventKind kind, const char *layer, double value, const char *text);
 void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *layer, double value,

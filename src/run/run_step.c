@@ -195,6 +195,20 @@ static void tell_scale(Run *run, double before) {
     run_record_event(run, EVENT_SCALE, "", run->scale_last, text);
 }
 
+// What is recorded of the step, and how long it waits for that: pauses are not on the clock.
+static void record_step(RunState *state, unsigned scanned, unsigned applied) {
+    Run *run = &state->run;
+    double began = run_clock(run);
+    if (state->watch_from == 0)
+        state->watch_from = began;
+    run_sample_step(state, applied);
+    if (!run->recorder)
+        return;
+    recorder_step(run->recorder, run, scanned);
+    run_attend(run);
+    state->watch_seconds += run_clock(run) - began;
+}
+
 // ---- the boundary -------------------------------------------------------------------------------
 
 bool run_step_ended(Run *run, bool *stop, Error *error) {
@@ -226,11 +240,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         done = run_check_setup(state, error) && done;
     run_check_underflow(state);
     if (!run->is_silent)
-        run_sample_step(state, applied);
-    if (run->recorder && !run->is_silent) {
-        recorder_step(run->recorder, run, scanned);
-        run_attend(run);
-    }
+        record_step(state, scanned, applied);
     if (run->observer.step && !run->is_silent)
         run->observer.step(run->observer.context, run);
     state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;

@@ -79,7 +79,7 @@ begin "show tells all of one run"
 run show last-one
 expect_status 0
 for part in 'precision .*bf16' 'steps .*60 applied' 'loss .* -> ' 'parameters .*lr' 'energy ' '^Layers' 'fc1 ' \
-    '^Events' 'finished after step 60' '^Environment' 'memory .*weights'; do
+    '^Events' 'finished after step 60' '^Environment' 'memory .*weights' 'telemetry.share 0\.'; do
     expect_out "$part"
 done
 run show 4 --json
@@ -421,6 +421,16 @@ run ls status:running
 expect_out "No run is like that"
 run ls status:stopped endless
 [ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 2 ] || fail "two stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+begin "how the scale grows is noted, of scales that grow alone"
+train -p fp16 --name growing
+train -p fp16 --loss-scale 1024 --name still
+run show growing
+expect_out '^  scaler.interval 2000$'
+expect_out '^  scaler.ceiling '
+run show still
+expect_no_out 'scaler\.'
 end
 
 exit "$failures"

@@ -273,6 +273,37 @@ static void every_panel_explains_itself(void) {
     }
 }
 
+static void note_facts(Store *store, int64_t run, const RecordFact *facts, int count) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    CHECK_DONE(record_set_facts(&record, facts, count, &error));
+    CHECK_DONE(store_begin(store, &error) && store_update_run(store, &record, &error) &&
+               store_commit(store, &error));
+    record_clear(&record);
+}
+
+static void what_the_worker_noted_of_itself_is_shown(void) {
+    Store *store = make_history(RUN_RUNNING);
+    static const RecordFact facts[] = {
+        {"scaler.interval", "2000"}, {"telemetry.share", "0.013"}, {"scaler.ceiling", "65536"}};
+    Ui *ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 50, false), "next growth in 101 clean steps"); // seen
+    close_screen(ui);
+    note_facts(store, 2, facts, 2);
+    ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 50, false), "next growth in 1,901 clean steps");
+    CHECK_CONTAINS(frame_text(&ui->frame), "1.3 % of a step");
+    live_of(ui)->view.cursor = 50; // before anything happened to the scale
+    screen_live.request(ui, REQUEST_SMOOTH);
+    CHECK_CONTAINS(draw_screen(ui, 120, 50, false), "next growth in 1,950 clean steps");
+    close_screen(ui);
+    note_facts(store, 2, facts, 3); // it is as high as it may become
+    ui = open_screen(store, 2);
+    CHECK(!strstr(draw_screen(ui, 120, 50, false), "next growth"));
+    close_screen(ui);
+    store_close(store);
+}
+
 static void panels_stay_within_their_areas(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -309,6 +340,7 @@ int main(void) {
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);
+    RUN_TEST(what_the_worker_noted_of_itself_is_shown);
     RUN_TEST(panels_stay_within_their_areas);
     return test_end();
 }

@@ -60,7 +60,7 @@ static int by_loss(const void *a, const void *b) {
 
 static int by_rate(const void *a, const void *b) {
     const RunRecord *x = a, *y = b;
-    int order = compare_numbers(-x->samples_per_s, -y->samples_per_s);
+    int order = compare_numbers(-x->steps_per_s, -y->steps_per_s);
     return order ? order : by_age(a, b);
 }
 
@@ -190,9 +190,11 @@ static void draw_skipped(Area area, int column, int row, int width, const RunRec
 }
 
 static void draw_rate(Area area, int column, int row, int width, const RunRecord *run) {
-    bool has_samples = isfinite(run->samples_per_s);
-    draw_right(area, column, row, width, INK_TEXT,
-               word_short(has_samples ? run->samples_per_s : run->steps_per_s).text);
+    draw_right(area, column, row, width, INK_TEXT, word_short(run->steps_per_s).text);
+}
+
+static void draw_samples(Area area, int column, int row, int width, const RunRecord *run) {
+    draw_right(area, column, row, width, INK_TEXT, word_short(run->samples_per_s).text);
 }
 
 static void draw_memory(Area area, int column, int row, int width, const RunRecord *run) {
@@ -205,11 +207,17 @@ static void draw_age(Area area, int column, int row, int width, const RunRecord 
 
 // A column gives way where the panel is narrow; the experiment takes what is left.
 static const Column columns[] = {
-    {"#", 4, 0, true, draw_id},           {"experiment", 0, 0, false, draw_experiment},
-    {"format", 6, 0, false, draw_format}, {"state", 8, 0, false, draw_state},
-    {"loss", 8, 0, true, draw_loss},      {"result", 7, 54, true, draw_metric},
-    {"skip", 4, 60, true, draw_skipped},  {"rate/s", 6, 66, true, draw_rate},
-    {"memory", 7, 86, true, draw_memory}, {"age", 6, 78, true, draw_age},
+    {"#", 4, 0, true, draw_id},
+    {"experiment", 0, 0, false, draw_experiment},
+    {"format", 6, 0, false, draw_format},
+    {"state", 8, 0, false, draw_state},
+    {"loss", 8, 0, true, draw_loss},
+    {"result", 7, 54, true, draw_metric},
+    {"skip", 4, 60, true, draw_skipped},
+    {"steps/s", 7, 66, true, draw_rate},
+    {"samples/s", 9, 96, true, draw_samples},
+    {"memory", 7, 86, true, draw_memory},
+    {"age", 6, 78, true, draw_age},
 };
 enum { COLUMNS = sizeof columns / sizeof *columns, CURSOR = 2, GAP = 1 };
 

@@ -12,11 +12,11 @@ enum { FILTER_SIZE = 1024, METRIC_COLUMN = 7 };
 
 // What is looked at most gives way last.
 static const TableColumn columns[] = {
-    {"id", true, 0, 0},         {"name", false, 0, 28},    {"status", false, 1, 0},
-    {"precision", false, 2, 0}, {"device", false, 10, 12}, {"steps", true, 4, 0},
-    {"loss", true, 3, 0},       {"result", true, 5, 24},   {"skipped", true, 6, 0},
-    {"steps/s", true, 7, 0},    {"memory", true, 8, 0},    {"age", true, 9, 0},
-    {"tag", false, 11, 20},
+    {"id", true, 0, 0},         {"name", false, 0, 28},     {"status", false, 1, 0},
+    {"precision", false, 2, 0}, {"device", false, 10, 12},  {"steps", true, 4, 0},
+    {"loss", true, 3, 0},       {"result", true, 5, 24},    {"skipped", true, 6, 0},
+    {"steps/s", true, 7, 0},    {"samples/s", true, 12, 0}, {"memory", true, 8, 0},
+    {"age", true, 9, 0},        {"tag", false, 11, 20},
 };
 
 enum { COLUMNS = sizeof columns / sizeof *columns };
@@ -73,6 +73,7 @@ static void put_run(Table *table, const Terminal *terminal, const RunRecord *run
     table_put(table, metric ? text : NULL, "");
     table_put(table, run->skipped > 0 ? text_count(number, run->skipped) : NULL, "");
     table_put(table, history_reading(number, run->steps_per_s, 4), "");
+    table_put(table, history_reading(number, run->samples_per_s, 4), "");
     table_put(table, history_size(number, run->memory.peak), "");
     table_put(table, history_age(number, run->created_ms), "");
     table_put(table, run->tag[0] ? run->tag : NULL, "");

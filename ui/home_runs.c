@@ -315,7 +315,7 @@ static void compare(Ui *ui) {
 static void take_filter(Ui *ui, const char *text) {
     Error error;
     Home *home = home_of(ui);
-    if (text[0] && !store_check_filter(text, &error)) {
+    if (text[0] && !store_check_filter(ui->store, text, &error)) {
         ui_fail(ui, &error);
         return;
     }

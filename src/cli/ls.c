@@ -139,9 +139,12 @@ bool command_ls(Cli *cli, Error *error) {
     char words[FILTER_SIZE];
     Store *store;
     int count = 0;
-    if (!join_words(cli, words, error) || !store_check_filter(words[0] ? words : NULL, error) ||
-        !history_open_to_read(cli, &store, error))
+    if (!join_words(cli, words, error) || !history_open_to_read(cli, &store, error))
         return false;
+    if (!store_check_filter(store, words, error)) {
+        store_close(store);
+        return false;
+    }
     int limit = cli->limit < INT32_MAX ? (int)cli->limit : INT32_MAX;
     RunFilter filter = {.words = words[0] ? words : NULL, .limit = limit};
     bool done = true;

@@ -19,6 +19,7 @@ typedef enum FilterKind {
     FILTER_EXACT,  // the whole text
     FILTER_PART,   // a part of the text
     FILTER_STATUS, // the name of one
+    FILTER_DEVICE, // the beginning of its name
     FILTER_NUMBER,
     FILTER_METRIC, // the number of the first metric whose name begins so
 } FilterKind;
@@ -28,6 +29,7 @@ typedef struct FilterField {
     FilterKind kind;
     double (*number)(const RunRecord *record); // NaN: unknown
     size_t text;                               // where the record has it
+    const char *const *choices;                // what it can be, ended by NULL; NULL: anything
 } FilterField;
 
 struct FilterWord {
@@ -73,23 +75,30 @@ static double get_memory(const RunRecord *record) {
     return known(record->memory.peak);
 }
 
+static const char *const statuses[] = {"running", "paused", "finished", "stopped",
+                                       "failed",  "dead",   NULL};
+static const char *const precisions[] = {
+    "fp32", "tf32", "bf16",          "fp16",           "fp8", "amp", "O0", "O1",
+    "O2",   "O3",   "mixed_float16", "mixed_bfloat16", NULL};
+static const char *const devices[] = {"cpu", "gpu", "ref", NULL};
+
 static const FilterField filter_fields[] = {
-    {"status", FILTER_STATUS, NULL, 0},
-    {"precision", FILTER_EXACT, NULL, offsetof(RunRecord, precision)},
-    {"experiment", FILTER_PART, NULL, offsetof(RunRecord, experiment)},
-    {"device", FILTER_PART, NULL, offsetof(RunRecord, device)},
-    {"name", FILTER_PART, NULL, offsetof(RunRecord, name)},
-    {"tag", FILTER_PART, NULL, offsetof(RunRecord, tag)},
-    {"note", FILTER_PART, NULL, offsetof(RunRecord, note)},
-    {"id", FILTER_NUMBER, get_id, 0},
-    {"steps", FILTER_NUMBER, get_steps, 0},
-    {"loss", FILTER_NUMBER, get_loss, 0},
-    {"skipped", FILTER_NUMBER, get_skipped, 0},
-    {"scale", FILTER_NUMBER, get_scale, 0},
-    {"wall", FILTER_NUMBER, get_wall, 0},
-    {"rate", FILTER_NUMBER, get_rate, 0},
-    {"memory", FILTER_NUMBER, get_memory, 0},
-    {"seed", FILTER_NUMBER, get_seed, 0},
+    {"status", FILTER_STATUS, NULL, 0, statuses},
+    {"precision", FILTER_EXACT, NULL, offsetof(RunRecord, precision), precisions},
+    {"experiment", FILTER_PART, NULL, offsetof(RunRecord, experiment), NULL},
+    {"device", FILTER_DEVICE, NULL, offsetof(RunRecord, device), devices},
+    {"name", FILTER_PART, NULL, offsetof(RunRecord, name), NULL},
+    {"tag", FILTER_PART, NULL, offsetof(RunRecord, tag), NULL},
+    {"note", FILTER_PART, NULL, offsetof(RunRecord, note), NULL},
+    {"id", FILTER_NUMBER, get_id, 0, NULL},
+    {"steps", FILTER_NUMBER, get_steps, 0, NULL},
+    {"loss", FILTER_NUMBER, get_loss, 0, NULL},
+    {"skipped", FILTER_NUMBER, get_skipped, 0, NULL},
+    {"scale", FILTER_NUMBER, get_scale, 0, NULL},
+    {"wall", FILTER_NUMBER, get_wall, 0, NULL},
+    {"rate", FILTER_NUMBER, get_rate, 0, NULL},
+    {"memory", FILTER_NUMBER, get_memory, 0, NULL},
+    {"seed", FILTER_NUMBER, get_seed, 0, NULL},
 };
 
 enum { FILTER_FIELDS = sizeof filter_fields / sizeof *filter_fields };
@@ -137,19 +146,39 @@ static bool parse_number(FilterWord *word, const char *name, const char *value, 
     return true;
 }
 
-static bool parse_status(const char *value, Error *error) {
-    const char *names[RUN_STATUSES];
-    for (int i = 0; i < RUN_STATUSES; i++) {
-        names[i] = run_status_name((RunStatus)i);
-        if (strcmp(value, names[i]) == 0)
+// Letters that differ only in case are alike; as many as `part` has.
+static bool begins_alike(const char *text, const char *part) {
+    for (; *part; text++, part++)
+        if (tolower((unsigned char)*text) != tolower((unsigned char)*part))
+            return false;
+    return true;
+}
+
+static bool is_alike(const char *a, const char *b) {
+    return strlen(a) == strlen(b) && begins_alike(a, b);
+}
+
+// "gpu:1" is one of the devices "gpu".
+static bool is_choice(const FilterField *field, const char *value) {
+    char name[RECORD_NAME_SIZE];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(value, ":"), value);
+    for (const char *const *choice = field->choices; *choice; choice++)
+        if (field->kind == FILTER_DEVICE ? begins_alike(*choice, name) : is_alike(*choice, value))
             return true;
-    }
-    const char *near = nearest_name(value, names, RUN_STATUSES);
-    return error_fail(
-        error, ERROR_USAGE,
-        "status:%s: no such status%s%s: there are running, paused, finished, stopped, "
-        "failed, dead",
-        value, near ? "; did you mean " : "", near ? near : "");
+    return false;
+}
+
+static bool check_choice(const FilterField *field, const char *value, Error *error) {
+    char list[160] = "";
+    size_t used = 0, count = 0;
+    if (!field->choices || is_choice(field, value))
+        return true;
+    for (; field->choices[count]; count++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "",
+                                 field->choices[count]);
+    const char *near = nearest_name(value, field->choices, count);
+    return error_fail(error, ERROR_USAGE, "%s:%.40s: no such %s%s%s: there are %s", field->name,
+                      value, field->name, near ? "; did you mean " : "", near ? near : "", list);
 }
 
 static bool parse_word(FilterWord *word, const char *text, Error *error) {
@@ -178,7 +207,7 @@ static bool parse_word(FilterWord *word, const char *text, Error *error) {
     if (word->relation != IS)
         return error_fail(error, ERROR_USAGE, "%s: write %s:VALUE, it is no number", text,
                           word->name);
-    return word->kind != FILTER_STATUS || parse_status(value, error);
+    return check_choice(word->field, value, error);
 }
 
 bool filter_parse(Filter *filter, const char *words, Error *error) {
@@ -213,23 +242,64 @@ void filter_clear(Filter *filter) {
     *filter = (Filter){0};
 }
 
-bool store_check_filter(const char *words, Error *error) {
+// Whether any run has a metric whose name begins so; one that is near to it. What has no metric yet
+// is no reason to refuse a word.
+static bool find_metric_name(Store *store, const char *wanted, bool *is_there, char *near,
+                             size_t size, Error *error) {
+    Query query;
+    bool is_empty = true;
+    unsigned cost = 1u << 30;
+    near[0] = 0;
+    *is_there = false;
+    if (!query_begin(&query, store, "SELECT DISTINCT name FROM metrics", error))
+        return false;
+    while (query_next(&query)) {
+        const char *name = query_word(&query, 0);
+        Nearest nearest;
+        is_empty = false;
+        *is_there = *is_there || begins_alike(name, wanted);
+        nearest_begin(&nearest, wanted);
+        nearest_offer(&nearest, name);
+        if (nearest.best && nearest.cost < cost) {
+            cost = nearest.cost;
+            snprintf(near, size, "%s", name);
+        }
+    }
+    *is_there = *is_there || is_empty;
+    return query_end(&query, "the metrics of runs cannot be read", error);
+}
+
+static bool check_metric(Store *store, const char *wanted, Error *error) {
+    char near[RECORD_NAME_SIZE];
+    bool is_there;
+    if (!find_metric_name(store, wanted, &is_there, near, sizeof near, error))
+        return false;
+    Nearest field;
+    nearest_begin(&field, wanted);
+    for (int i = 0; i < FILTER_FIELDS; i++)
+        if (filter_fields[i].kind == FILTER_NUMBER)
+            nearest_offer(&field, filter_fields[i].name);
+    const char *best = near[0] ? near : field.best;
+    return is_there ||
+           error_fail(
+               error, ERROR_USAGE,
+               "%.40s: no field, and no run has such a metric%s%s: id, steps, loss, skipped, "
+               "scale, wall, rate, memory and seed are numbers of every run",
+               wanted, best ? "; did you mean " : "", best ? best : "");
+}
+
+bool store_check_filter(Store *store, const char *words, Error *error) {
     Filter filter;
     bool done = filter_parse(&filter, words, error);
+    for (int i = 0; done && store && i < filter.count; i++)
+        done = filter.words[i].kind != FILTER_METRIC ||
+               check_metric(store, filter.words[i].name, error);
     filter_clear(&filter);
     return done;
 }
 
 // ---- matching
 // -----------------------------------------------------------------------------------------
-
-// Letters that differ only in case are alike; `length` of them.
-static bool begins_alike(const char *text, const char *part) {
-    for (; *part; text++, part++)
-        if (tolower((unsigned char)*text) != tolower((unsigned char)*part))
-            return false;
-    return true;
-}
 
 static bool contains(const char *text, const char *part) {
     for (; *text; text++)
@@ -264,10 +334,12 @@ static bool word_matches(const FilterWord *word, const RunRecord *record) {
     switch (word->kind) {
     case FILTER_ANY:
         return contains(record->name, word->text) || contains(record->experiment, word->text) ||
-               contains(record->tag, word->text) || contains(record->note, word->text);
-    case FILTER_EXACT: return begins_alike(text, word->text) && strlen(text) == strlen(word->text);
+               contains(record->tag, word->text) || contains(record->note, word->text) ||
+               contains(record->precision, word->text);
+    case FILTER_EXACT: return is_alike(text, word->text);
     case FILTER_PART: return contains(text, word->text);
-    case FILTER_STATUS: return strcmp(run_status_name(record->status), word->text) == 0;
+    case FILTER_DEVICE: return begins_alike(text, word->text);
+    case FILTER_STATUS: return is_alike(run_status_name(record->status), word->text);
     case FILTER_NUMBER:
         // A loss may be NaN; where there is none, nothing is equal to it.
         if (word->field->number == get_loss && !record->has_loss)

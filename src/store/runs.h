@@ -33,8 +33,9 @@ typedef struct RunFilter { // all that are set must hold
 bool store_list_runs(Store *store, const RunFilter *filter, RunRecord **runs, int *count,
                      Error *error) MUST_CHECK;
 void store_free_runs(RunRecord *runs, int count);
-// Checks the words of a filter without a store; the fields it knows are in the message.
-bool store_check_filter(const char *words, Error *error) MUST_CHECK;
+// Checks the words of a filter: fields and values that there are none of are refused, and the
+// nearest right ones named. NULL as a store: metrics are not looked for.
+bool store_check_filter(Store *store, const char *words, Error *error) MUST_CHECK;
 
 bool store_set_tag(Store *store, int64_t id, const char *tag, Error *error) MUST_CHECK;
 bool store_set_note(Store *store, int64_t id, const char *note, Error *error) MUST_CHECK;

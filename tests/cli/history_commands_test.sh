@@ -58,6 +58,12 @@ expect_status 0
 expect_out "No run is like that"
 run ls sede:1
 expect_error 2 "seed"
+run ls precision:fp17
+expect_error 2 "did you mean fp16"
+run ls accuarcy\>0.5
+expect_error 2 "did you mean accuracy"
+run ls bf16 --limit 9
+[ "$(wc -l <"$folder/out")" -eq 3 ] || fail "a bare word does not find the two runs in bf16"
 run
 expect_status 0
 expect_out '^ *4  last-one'

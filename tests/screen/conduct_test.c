@@ -394,6 +394,22 @@ static void the_demo_plays_pauses_and_stops_by_keys(void) {
     shown_free(&shown);
 }
 
+static void filters_that_find_nothing_say_what_is_right(void) {
+    Shown shown;
+    start_demo(&shown);
+    shown_type(&shown, "1");
+    CHECK(shown_wait(&shown, "experiments", true, 10) >= 0);
+    shown_type(&shown, "/precision:fp17\r");
+    CHECK(shown_wait(&shown, "no such precision; did you mean fp16", true, 5) >= 0);
+    shown_type(&shown, "/fp16\r"); // a bare word
+    CHECK(shown_wait(&shown, "/ fp16", true, 5) >= 0);
+    CHECK(shown_wait(&shown, "baseline", false, 5) >= 0); // that one is in fp32
+    CHECK_CONTAINS(shown_text(&shown), "mixed");
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
 static void the_demo_leaves_nothing_behind(void) {
     char place[600];
     mkdir(path_of("tmp"), 0700);
@@ -435,6 +451,7 @@ int main(void) {
     RUN_TEST(no_text_from_outside_reaches_the_terminal);
     RUN_TEST(settings_are_turned_and_kept);
     RUN_TEST(the_demo_plays_pauses_and_stops_by_keys);
+    RUN_TEST(filters_that_find_nothing_say_what_is_right);
     RUN_TEST(the_demo_leaves_nothing_behind);
     remove_folder();
     return test_end();

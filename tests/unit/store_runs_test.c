@@ -1,5 +1,6 @@
 // The catalogue: names, finding, filters, removing, and ten thousand runs at once.
 #include "base/clock.h"
+#include "precision/policy.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
 #include "tests/unit/store_fixture.h"
@@ -96,6 +97,9 @@ static void filters_let_through_what_they_say(void) {
         {"note:two", "2"},
         {"WORDS", "2"},
         {"gpt", "4"},
+        {"fp16", "4 2"}, // a bare word is looked for in the precision, too
+        {"FP16 cnn", "2"},
+        {"status:FAILED", "3"},
         {"acc>0.9", "1"},
         {"acc>=0.9", "2 1"},
         {"accuracy<1", "2 1"},
@@ -133,22 +137,56 @@ static void filters_let_through_what_they_say(void) {
 }
 
 static void wrong_filters_name_what_is_right(void) {
-    CHECK_DONE(store_check_filter("status:failed acc>0.9 two words", &error));
-    CHECK_REFUSED(store_check_filter("statsu:failed", &error), ERROR_USAGE, "statsu",
+    CHECK_DONE(store_check_filter(NULL, "status:failed acc>0.9 two words", &error));
+    CHECK_REFUSED(store_check_filter(NULL, "statsu:failed", &error), ERROR_USAGE, "statsu",
                   "did you mean status");
-    CHECK_REFUSED(store_check_filter("status:faild", &error), ERROR_USAGE, "faild",
+    CHECK_REFUSED(store_check_filter(NULL, "status:faild", &error), ERROR_USAGE, "faild",
                   "did you mean failed");
-    CHECK_REFUSED(store_check_filter("loss<much", &error), ERROR_USAGE, "loss", "much", "number");
-    CHECK_REFUSED(store_check_filter("loss<", &error), ERROR_USAGE, "loss<", "missing");
-    CHECK_REFUSED(store_check_filter(":failed", &error), ERROR_USAGE, "missing");
-    CHECK_REFUSED(store_check_filter("tag<3", &error), ERROR_USAGE, "tag:");
-    CHECK_REFUSED(store_check_filter("zzzz:1", &error), ERROR_USAGE, "zzzz", "status");
+    CHECK_REFUSED(store_check_filter(NULL, "loss<much", &error), ERROR_USAGE, "loss", "much",
+                  "number");
+    CHECK_REFUSED(store_check_filter(NULL, "loss<", &error), ERROR_USAGE, "loss<", "missing");
+    CHECK_REFUSED(store_check_filter(NULL, ":failed", &error), ERROR_USAGE, "missing");
+    CHECK_REFUSED(store_check_filter(NULL, "tag<3", &error), ERROR_USAGE, "tag:");
+    CHECK_REFUSED(store_check_filter(NULL, "zzzz:1", &error), ERROR_USAGE, "zzzz", "status");
     char many[4096] = "";
     for (int i = 0; i < 100; i++)
         strcat(many, "word ");
-    CHECK_REFUSED(store_check_filter(many, &error), ERROR_USAGE, "too long");
+    CHECK_REFUSED(store_check_filter(NULL, many, &error), ERROR_USAGE, "too long");
     memset(many, 'x', sizeof many - 1);
-    CHECK_REFUSED(store_check_filter(many, &error), ERROR_USAGE, "too long");
+    CHECK_REFUSED(store_check_filter(NULL, many, &error), ERROR_USAGE, "too long");
+    static const char *const refused[][3] = {
+        {"precision:fp17", "no such precision", "did you mean fp16"},
+        {"precision:mixed_float61", "no such precision", "did you mean mixed_float16"},
+        {"precision:zzzz", "no such precision", "there are fp32"},
+        {"status:xx", "no such status", "there are running, paused"},
+        {"device:xpu", "no such device", "there are cpu, gpu, ref"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        CHECK_REFUSED(store_check_filter(NULL, refused[i][0], &error), ERROR_USAGE, refused[i][1],
+                      refused[i][2]);
+    CHECK_DONE(store_check_filter(NULL, "device:gpu:1 device:CPU", &error));
+    for (const Preset *preset = preset_table; preset->name; preset++) {
+        char words[80];
+        snprintf(words, sizeof words, "precision:%s", preset->name);
+        CHECK_DONE(store_check_filter(NULL, words, &error));
+    }
+    for (int i = 0; i < RUN_STATUSES; i++) {
+        char words[80];
+        snprintf(words, sizeof words, "status:%s", run_status_name((RunStatus)i));
+        CHECK_DONE(store_check_filter(NULL, words, &error));
+    }
+}
+
+static void metrics_that_no_run_has_are_refused(void) {
+    Store *store = small_catalogue(), *bare = fresh_store("bare.db");
+    CHECK_DONE(store_check_filter(store, "acc>0.9 top5<1 Accuracy=1 loss<1 cnn", &error));
+    CHECK_REFUSED(store_check_filter(store, "accuarcy>0.9", &error), ERROR_USAGE, "accuarcy",
+                  "did you mean accuracy");
+    CHECK_REFUSED(store_check_filter(store, "los<1", &error), ERROR_USAGE, "did you mean loss");
+    CHECK_REFUSED(store_check_filter(store, "zzzz<1", &error), ERROR_USAGE, "no run has");
+    CHECK_DONE(store_check_filter(bare, "accuarcy>0.9", &error)); // nothing is known yet
+    store_close(store);
+    store_close(bare);
 }
 
 static int64_t found(Store *store, const char *text) {
@@ -318,6 +356,7 @@ int main(void) {
     RUN_TEST(ids_are_never_used_again);
     RUN_TEST(filters_let_through_what_they_say);
     RUN_TEST(wrong_filters_name_what_is_right);
+    RUN_TEST(metrics_that_no_run_has_are_refused);
     RUN_TEST(runs_are_found_as_people_type_them);
     RUN_TEST(tags_and_notes_are_kept_or_refused);
     RUN_TEST(removing_a_run_removes_all_of_it);

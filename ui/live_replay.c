@@ -29,7 +29,8 @@ void live_replay_on(Ui *ui, Live *live) {
     ReplayRun run = run_of(&live->data);
     int64_t step = replay_advance(replay, &run, seconds);
     if (replay->is_on) {
-        live_put_cursor(ui, live, step);
+        if (step != live->view.cursor) // at a slow pace it stands most of the time
+            live_put_cursor(ui, live, step);
         return;
     }
     live_put_cursor(ui, live, LIVE_FOLLOWS);

@@ -88,6 +88,7 @@ static void a_run_is_replayed_paused_and_left_by_keys(void) {
     CHECK(screen_live.request(ui, REQUEST_REPLAY));
     CHECK_CONTAINS(look_on(ui, 1), "replay 0.5×, r pauses");
     CHECK_CONTAINS(look_on(ui, 9), "11/800"); // 20 steps a second, in half
+    CHECK(!screen_live.refresh(ui, 0.1));     // between two steps nothing is drawn
     CHECK(screen_live.request(ui, REQUEST_REPLAY_FASTER));
     CHECK_CONTAINS(look_on(ui, 60), "131/800");
     CHECK_CONTAINS(frame_text(&ui->frame), "replay 1×, r pauses");

@@ -9,6 +9,7 @@
 typedef struct ScreenDemo {
     char folder[STORE_PATH_SIZE];
     char path[STORE_PATH_SIZE];
+    int lock; // of the folder: held, it is in use
 } ScreenDemo;
 
 bool screen_unpack_demo(ScreenDemo *demo, Error *error) MUST_CHECK;

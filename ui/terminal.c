@@ -35,6 +35,7 @@ static struct {
     char restore[RESTORE_SIZE]; // bytes that leave the screen
     size_t restore_length;
     volatile sig_atomic_t end_signal;
+    volatile sig_atomic_t stop_asked; // by ^Z
     SCREEN *screen;
     bool ascii, is_utf8, mouse;
     ColorDepth depth, most_depth;
@@ -75,6 +76,20 @@ static void on_end(int number) {
     terminal.end_signal = number;
 }
 
+static void on_stop(int number) {
+    (void)number;
+    terminal.stop_asked = 1;
+}
+
+// Before ncurses is opened, which then leaves it alone: it drops what comes while it draws. Where
+// nobody can bring a program back, shells have it ignored, and so it stays.
+static void catch_stop(void) {
+    struct sigaction action = {.sa_handler = on_stop}, before;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGTSTP, &action, NULL);
+}
+
 static void catch_signals(void) {
     static char stack[STACK_SIZE];
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
@@ -94,6 +109,8 @@ static void release_signals(void) {
         signal(fatal_signals[i], SIG_DFL);
     for (int i = 0; i < END_SIGNALS; i++)
         signal(end_signals[i], SIG_DFL);
+    if (signal(SIGTSTP, SIG_DFL) == SIG_IGN)
+        signal(SIGTSTP, SIG_IGN);
 }
 
 static void add_restore(const char *bytes) {
@@ -221,6 +238,7 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     prepare_restore();
     del_curterm(cur_term); // that of check_terminal; newterm makes its own
     set_escdelay(25);
+    catch_stop();
     terminal.screen = newterm(NULL, stdout, stdin);
     if (!terminal.screen)
         return error_fail(error, ERROR_UNAVAILABLE,
@@ -380,7 +398,20 @@ static bool is_lost(void) {
     return poll(&in, 1, 0) == 1 && (in.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
+// Gives the terminal back, stands still until somebody brings it back, and takes it again.
+static void stand_aside(void) {
+    terminal.stop_asked = 0;
+    endwin();
+    signal(SIGTSTP, SIG_DFL);
+    raise(SIGTSTP);
+    catch_stop();
+    terminal_redraw();
+    refresh();
+}
+
 Input terminal_read(double seconds) {
+    if (terminal.stop_asked)
+        stand_aside();
     timeout(seconds > 0 ? (int)ceil(seconds * 1000) : 0);
     wint_t code;
     int got = get_wch(&code);

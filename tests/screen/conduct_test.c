@@ -119,6 +119,26 @@ static void stop_and_continue_come_back_right(void) {
     shown_free(&shown);
 }
 
+// In the middle of reading and drawing, which a replay does all the time.
+static void it_can_be_stopped_at_any_moment(void) {
+    const int rounds = getenv("MPBENCH_SOAK") ? 500 : 25;
+    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", temporary, NULL};
+    Shown shown;
+    shown_start(&shown, 120, 36, environment, demo);
+    CHECK(shown_wait(&shown, "r pauses", true, 20) >= 0);
+    for (int i = 0; i < rounds && !test_why[0]; i++) {
+        shown_pump(&shown, 0.01 * (i % 7)); // pictures come every 0.1 s
+        shown_type(&shown, "\x1a");
+        CHECK_MESSAGE(shown_wait_stop(&shown, 5), "it did not stop, in round %d", i);
+        check_given_back(&shown);
+        shown_continue(&shown);
+        CHECK(shown_wait(&shown, "fashion-cnn-8", true, 10) >= 0);
+        if (i % 5 == 4)
+            shown_type(&shown, "Gr"); // from its start again
+    }
+    shown_free(&shown);
+}
+
 static void a_terminal_that_goes_away_ends_it(void) {
     Shown shown;
     start_demo(&shown);
@@ -484,6 +504,7 @@ int main(void) {
     RUN_TEST(signals_that_end_say_so_in_the_status);
     RUN_TEST(the_interrupt_key_ends_it);
     RUN_TEST(stop_and_continue_come_back_right);
+    RUN_TEST(it_can_be_stopped_at_any_moment);
     RUN_TEST(a_terminal_that_goes_away_ends_it);
     RUN_TEST(terminals_that_cannot_are_refused);
     RUN_TEST(old_terminals_are_served);

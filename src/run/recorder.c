@@ -65,7 +65,8 @@ static bool call(Recorder *recorder, RecorderJob *job, Error *error) {
     if (!atomic_load(&recorder->is_over)) {
         recorder->job = job;
         pthread_cond_signal(&recorder->to_writer);
-        while (!job->is_done && !atomic_load(&recorder->is_over)) {
+        // While it is worked on it stays here, though recording may be over by then.
+        while (!job->is_done && (job->is_running || !atomic_load(&recorder->is_over))) {
             recorder_wait_briefly(recorder);
             if (job->is_done)
                 break;
@@ -79,9 +80,11 @@ static bool call(Recorder *recorder, RecorderJob *job, Error *error) {
     }
     if (!job->is_done) {
         job->error = recorder->fault;
+        bool is_full = atomic_load(&recorder->is_full);
         if (!atomic_load(&recorder->is_over))
-            error_fail(&job->error, ERROR_BUSY, "%s: another process keeps it locked",
-                       recorder_file(recorder));
+            error_fail(&job->error, is_full ? ERROR_FULL : ERROR_BUSY, "%s: %s",
+                       recorder_file(recorder),
+                       is_full ? "its disk is full" : "another process keeps it locked");
     }
     pthread_mutex_unlock(&recorder->lock);
     end_waiting(recorder, job->has_worked || job->is_done);
@@ -95,6 +98,7 @@ bool recorder_call(Recorder *recorder, bool (*work)(Store *store, void *context,
     RecorderJob job = {.work = work, .context = context};
     if (!recorder->is_begun)
         return error_fail(error, ERROR_HISTORY, "nothing is recorded yet");
+    ring_publish(recorder->ring);
     return call(recorder, &job, error);
 }
 

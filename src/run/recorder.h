@@ -32,8 +32,8 @@ bool recorder_go_on(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 bool recorder_end(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 
 // Runs `work` on the recorder's thread with its store, and waits until it is done: for rows of
-// checkpoints. Called again where a lock was held too long. Fails where nothing is recorded any
-// more.
+// checkpoints, which come after all that the run has left so far. Called again where a lock was
+// held too long. Fails where nothing is recorded any more.
 bool recorder_call(Recorder *recorder, bool (*work)(Store *store, void *context, Error *error),
                    void *context, Error *error) MUST_CHECK;
 // The segment that is being written; the root of its checkpoints is the store's.

@@ -21,6 +21,7 @@ struct RecorderWriter {
     OrderQueue answers;
     int64_t last_order;
     bool has_left; // nothing more is written
+    bool has_more; // than the last commit took from the ring
     double last_commit, next_commit, next_poll, next_beat;
 };
 
@@ -159,6 +160,7 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     if (!store_commit(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
     writer->has_left = leaves;
+    writer->has_more = is_part;
     if (now >= writer->next_beat) {
         writer->next_beat = now + beat_interval;
         if (end_when_replaced(recorder))
@@ -210,6 +212,18 @@ static void poll_orders(RecorderWriter *writer, double now) {
     recorder_attend(recorder, ATTEND_ORDERS);
 }
 
+// What the run put before it asked: a checkpoint whose steps were lost would leave a gap for good.
+static bool commit_all(RecorderWriter *writer) {
+    Recorder *recorder = writer->recorder;
+    if (!atomic_load(&recorder->has_segment))
+        return true;
+    do {
+        if (atomic_load(&recorder->is_full) || !commit(writer, false))
+            return false;
+    } while (writer->has_more);
+    return true;
+}
+
 static void work_off_job(RecorderWriter *writer) {
     Recorder *recorder = writer->recorder;
     pthread_mutex_lock(&recorder->lock);
@@ -220,11 +234,13 @@ static void work_off_job(RecorderWriter *writer) {
     pthread_mutex_unlock(&recorder->lock);
     if (!job)
         return;
-    bool done = job->work(recorder->store, job->context, &job->error);
+    bool is_begun = commit_all(writer);
+    bool done = is_begun && job->work(recorder->store, job->context, &job->error);
     pthread_mutex_lock(&recorder->lock);
     job->is_running = false;
     job->has_worked = done;
-    job->is_done = done || job->error.code != ERROR_BUSY; // else again in a moment
+    // Else again in a moment.
+    job->is_done = is_begun && (done || job->error.code != ERROR_BUSY);
     pthread_cond_broadcast(&recorder->to_run);
     pthread_mutex_unlock(&recorder->lock);
 }

@@ -256,9 +256,14 @@ static bool write_note(Store *store, void *context, Error *fault) {
 static void work_is_done_on_the_recorders_thread(void) {
     begin("called");
     int64_t unknown = 12345;
-    CHECK(recorder_call(model.recorder, write_note, &model.run->id, &error));
-    CHECK(!recorder_call(model.recorder, write_note, &unknown, &error));
     bool stop;
+    for (int i = 0; i < 5; i++)
+        CHECK(train(1, &stop));
+    CHECK(recorder_call(model.recorder, write_note, &model.run->id, &error));
+    CHECK_INT(ask("SELECT count(*) FROM points p JOIN series s ON s.id = p.series WHERE s.name ="
+                  " 'scale' AND s.run = (SELECT max(id) FROM runs)"),
+              5); // what came before is there
+    CHECK(!recorder_call(model.recorder, write_note, &unknown, &error));
     CHECK(train(1, &stop)); // a failed call ends nothing
     run_finish(model.run, NULL);
     CHECK(recorder_end(model.recorder, model.run, &error));

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rune.h"
+#include "base/sanitize.h"
 #include "cli/curve.h"
 #include "cli/history.h"
 #include "cli/table.h"
+#include "cli/wrap.h"
 
 enum { CURVE_COLUMNS = 64, CURVE_ROWS = 4, MOST_CURVES = 8, GROUPS_A_TABLE = 5 };
 
@@ -24,25 +25,12 @@ typedef struct Page {
 
 static void print_wrapped(const Page *page, const char *text) {
     enum { READABLE = 100 };
-    int width = page->width > 0 && page->width < READABLE ? page->width : READABLE, at = 0;
-    while (*text) {
-        size_t length = strcspn(text, " ");
-        char word[COMPARE_TEXT_SIZE];
-        snprintf(word, sizeof word, "%.*s", (int)length, text);
-        char *sign = page->has_utf8 ? NULL : strstr(word, "±");
-        if (sign) // two bytes of UTF-8
-            memcpy(sign, "+-", 2);
-        int columns = text_width(word);
-        if (at > 0 && at + 1 + columns > width) {
-            putchar('\n');
-            at = 0;
-        }
-        if (at > 0)
-            putchar(' ');
-        cli_print_outside(stdout, word);
-        at += columns + (at > 0);
-        text += length + (text[length] == ' ');
-    }
+    char clean[4 * COMPARE_TEXT_SIZE];
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    for (char *sign = clean; !page->has_utf8 && (sign = strstr(sign, "±"));)
+        memcpy(sign, "+-", 2); // two bytes of UTF-8
+    wrap_print(stdout, clean, page->width > 0 && page->width < READABLE ? page->width : READABLE, 0,
+               0);
     putchar('\n');
 }
 
@@ -250,9 +238,11 @@ static bool print_curves(const Page *page, Error *error) {
         const CompareSide *group = &comparison->groups[g];
         frame.style =
             history_precision_style(&page->terminal, comparison->runs[group->members[0]].precision);
-        printf("\nloss of ");
-        cli_print_outside(stdout, group->label);
-        printf("%s\n", axis.is_log ? ", logarithmic" : "");
+        char title[COMPARE_LABEL_SIZE + 32];
+        snprintf(title, sizeof title, "loss of %s%s", group->label,
+                 axis.is_log ? ", logarithmic" : "");
+        putchar('\n');
+        print_wrapped(page, title);
         curve_print(stdout, &frame, &axis, rows + (size_t)g * (size_t)cells);
     }
     if (done && last > 0) {

@@ -8,6 +8,7 @@
 #include "cli/history.h"
 #include "cli/terminal.h"
 #include "cli/topics.h"
+#include "cli/wrap.h"
 #include "lua/experiment.h"
 
 bool command_version(Cli *cli, Error *error) {
@@ -18,20 +19,7 @@ bool command_version(Cli *cli, Error *error) {
 
 void cli_print_wrapped(const char *text, int column) {
     enum { WIDTH = 100 };
-    int at = column;
-    while (*text) {
-        size_t length = strcspn(text, " ");
-        if (at > column && at + 1 + (int)length > WIDTH) {
-            printf("\n%*s", column, "");
-            at = column;
-        } else if (at > column) {
-            putchar(' ');
-            at++;
-        }
-        printf("%.*s", (int)length, text);
-        at += (int)length;
-        text += length + (text[length] == ' ');
-    }
+    wrap_print(stdout, text, WIDTH, column, column);
     putchar('\n');
 }
 

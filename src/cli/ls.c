@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/history.h"
 #include "cli/table.h"
+#include "cli/wrap.h"
 
 enum { FILTER_SIZE = 1024, METRIC_COLUMN = 7 };
 
@@ -152,11 +153,15 @@ bool command_ls(Cli *cli, Error *error) {
         done = history_print_list(cli, store, &filter, &count, error);
     else if (cli->json)
         done = write_runs(NULL, NULL, 0, error);
-    if (done && count == 0 && !cli->json)
-        puts(words[0] && store
-                 ? "No run is like that; `mpbench ls` lists all."
-                 : "No run was recorded yet. `mpbench run simple` trains a small one; "
-                   "`mpbench help` lists more.");
+    if (done && count == 0 && !cli->json) {
+        Terminal terminal = terminal_of(stdout, cli->color);
+        const char *word = words[0] && store
+                               ? "No run is like that; `mpbench ls` lists all."
+                               : "No run was recorded yet. `mpbench run simple` trains a small "
+                                 "one; `mpbench help` lists more.";
+        wrap_print(stdout, word, terminal_width(&terminal), 0, 0);
+        putchar('\n');
+    }
     store_close(store);
     return done;
 }

@@ -8,47 +8,72 @@
 #include "cli/curve.h"
 #include "cli/history.h"
 #include "cli/show.h"
+#include "cli/wrap.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
 #include "store/series.h"
 
-enum { LABEL_COLUMN = 12, CURVE_COLUMNS = 64, CURVE_ROWS = 5, EVENTS_SHOWN = 12 };
+enum {
+    LABEL_COLUMN = 12,
+    CURVE_COLUMNS = 64,
+    CURVE_ROWS = 5,
+    EVENTS_SHOWN = 12,
+    EVENT_COLUMN = 28
+};
 
 static void begin_row(const ShowPage *page, const char *label) {
-    printf("  %s", page->dim);
-    cli_print_outside(stdout, label);
+    fprintf(page->line, "  %s", page->dim);
+    cli_print_outside(page->line, label);
     int length = (int)strlen(label);
-    printf("%*s%s", length < LABEL_COLUMN ? LABEL_COLUMN - length : 1, "", page->plain);
+    fprintf(page->line, "%*s%s", length < LABEL_COLUMN ? LABEL_COLUMN - length : 1, "",
+            page->plain);
+}
+
+// What was put together goes out, in lines that fit; those after the first begin at `hang`.
+static void end_line(const ShowPage *page, int hang) {
+    fputc(0, page->line);
+    fflush(page->line);
+    wrap_print(stdout, *page->line_text, terminal_width(&page->terminal), 0, hang);
+    putchar('\n');
+    rewind(page->line);
+}
+
+static void end_row(const ShowPage *page) {
+    end_line(page, 2 + LABEL_COLUMN);
 }
 
 static void print_row(const ShowPage *page, const char *label, const char *text) {
     if (!text[0])
         return;
     begin_row(page, label);
-    cli_print_outside(stdout, text);
-    putchar('\n');
+    cli_print_outside(page->line, text);
+    end_row(page);
 }
 
 void show_title(const ShowPage *page, const char *title) {
-    printf("\n%s%s%s\n", page->strong, title, page->plain);
+    putchar('\n');
+    fprintf(page->line, "%s%s%s", page->strong, title, page->plain);
+    end_line(page, 0);
 }
 
 // ---- the head -----------------------------------------------------------------------------------
 
 static void print_head(const ShowPage *page, const RunRecord *run) {
-    printf("%s%" PRId64 " ", page->strong, run->id);
-    cli_print_outside(stdout, run->name);
-    printf("%s %s%s%s\n", page->plain, history_status_style(&page->terminal, run),
-           history_status(run), page->plain);
+    fprintf(page->line, "%s%" PRId64 " ", page->strong, run->id);
+    cli_print_outside(page->line, run->name);
+    fprintf(page->line, "%s %s%s%s", page->plain, history_status_style(&page->terminal, run),
+            history_status(run), page->plain);
+    end_line(page, 2);
     begin_row(page, "precision");
-    printf("%s", history_precision_style(&page->terminal, run->precision));
-    cli_print_outside(stdout, run->precision);
-    printf("%s on ", page->plain);
-    cli_print_outside(stdout, run->device);
-    fputs(" (", stdout);
-    cli_print_outside(stdout, run->device_name);
-    printf("), %d thread%s, seed %" PRId64 "\n", run->threads, run->threads == 1 ? "" : "s",
-           run->seed);
+    fprintf(page->line, "%s", history_precision_style(&page->terminal, run->precision));
+    cli_print_outside(page->line, run->precision);
+    fprintf(page->line, "%s on ", page->plain);
+    cli_print_outside(page->line, run->device);
+    fputs(" (", page->line);
+    cli_print_outside(page->line, run->device_name);
+    fprintf(page->line, "), %d thread%s, seed %" PRId64, run->threads, run->threads == 1 ? "" : "s",
+            run->seed);
+    end_row(page);
     print_row(page, "error", run->error);
     print_row(page, "experiment", run->experiment);
     print_row(page, "script", run->script_path);
@@ -57,7 +82,9 @@ static void print_head(const ShowPage *page, const RunRecord *run) {
     char text[TEXT_SIZE];
     if (run->parent > 0) {
         begin_row(page, "fork of");
-        printf("%" PRId64 " at step %s\n", run->parent, text_count(text, run->parent_step));
+        fprintf(page->line, "%" PRId64 " at step %s", run->parent,
+                text_count(text, run->parent_step));
+        end_row(page);
     }
 }
 
@@ -67,28 +94,28 @@ static void print_parameters(const ShowPage *page, const RunRecord *run) {
         begin_row(page, "parameters");
     for (int i = 0; i < run->parameter_count; i++) {
         const RecordParameter *parameter = &run->parameters[i];
-        fputs(i > 0 ? ", " : "", stdout);
-        cli_print_outside(stdout, parameter->name);
-        putchar(' ');
+        fputs(i > 0 ? ", " : "", page->line);
+        cli_print_outside(page->line, parameter->name);
+        fputc(' ', page->line);
         switch (parameter->kind) {
-        case RECORD_NUMBER: fputs(text_number(text, parameter->number, 6), stdout); break;
-        case RECORD_INTEGER: printf("%" PRId64, parameter->integer); break;
-        case RECORD_BOOLEAN: fputs(parameter->integer ? "true" : "false", stdout); break;
-        case RECORD_TEXT: cli_print_outside(stdout, parameter->text); break;
+        case RECORD_NUMBER: fputs(text_number(text, parameter->number, 6), page->line); break;
+        case RECORD_INTEGER: fprintf(page->line, "%" PRId64, parameter->integer); break;
+        case RECORD_BOOLEAN: fputs(parameter->integer ? "true" : "false", page->line); break;
+        case RECORD_TEXT: cli_print_outside(page->line, parameter->text); break;
         }
     }
     if (run->parameter_count > 0)
-        putchar('\n');
+        end_row(page);
     if (run->option_count > 0)
         begin_row(page, "options");
     for (int i = 0; i < run->option_count; i++) {
-        printf("%s--", i > 0 ? " " : "");
-        cli_print_outside(stdout, run->options[i].name);
-        fputs(run->options[i].value[0] ? " " : "", stdout);
-        cli_print_outside(stdout, run->options[i].value);
+        fprintf(page->line, "%s--", i > 0 ? " " : "");
+        cli_print_outside(page->line, run->options[i].name);
+        fputs(run->options[i].value[0] ? " " : "", page->line);
+        cli_print_outside(page->line, run->options[i].value);
     }
     if (run->option_count > 0)
-        putchar('\n');
+        end_row(page);
 }
 
 // ---- results ------------------------------------------------------------------------------------
@@ -96,30 +123,33 @@ static void print_parameters(const ShowPage *page, const RunRecord *run) {
 static void print_counts(const ShowPage *page, const RunRecord *run) {
     char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE], total[TEXT_SIZE];
     begin_row(page, "steps");
-    fputs(text_count(steps, run->step), stdout);
+    fputs(text_count(steps, run->step), page->line);
     if (run->total_steps > 0)
-        printf(" of %s", text_count(total, run->total_steps));
-    printf(": %s applied, %s skipped", text_count(applied, run->applied),
-           text_count(skipped, run->skipped));
+        fprintf(page->line, " of %s", text_count(total, run->total_steps));
+    fprintf(page->line, ": %s applied, %s skipped", text_count(applied, run->applied),
+            text_count(skipped, run->skipped));
     if (run->epochs > 0)
-        printf("; epoch %" PRId64 " of %" PRId64, run->epoch, run->epochs);
-    putchar('\n');
+        fprintf(page->line, "; epoch %" PRId64 " of %" PRId64, run->epoch, run->epochs);
+    end_row(page);
 }
 
 static void print_results(const ShowPage *page, const RunRecord *run) {
     char first[TEXT_SIZE], last[TEXT_SIZE], best[TEXT_SIZE];
     if (run->has_loss) {
         begin_row(page, "loss");
-        printf("%s -> %s, lowest %s\n", text_number(first, run->loss_first, 4),
-               text_number(last, run->loss_last, 4), history_reading(best, run->loss_best, 4));
+        fprintf(page->line, "%s -> %s, lowest %s", text_number(first, run->loss_first, 4),
+                text_number(last, run->loss_last, 4), history_reading(best, run->loss_best, 4));
+        end_row(page);
     }
     for (int i = 0; i < run->metric_count; i++)
         print_row(page, run->metrics[i].name, text_number(first, run->metrics[i].value, 4));
     if (run->scale_max > 1 || run->scale_min < 1) {
         begin_row(page, "scale");
-        printf("%g, between %g and %g (", run->scale_last, run->scale_min, run->scale_max);
-        cli_print_outside(stdout, run->scale_rule);
-        fputs(")\n", stdout);
+        fprintf(page->line, "%g, between %g and %g (", run->scale_last, run->scale_min,
+                run->scale_max);
+        cli_print_outside(page->line, run->scale_rule);
+        fputc(')', page->line);
+        end_row(page);
     }
 }
 
@@ -127,20 +157,21 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
     char text[TEXT_SIZE], wall[TEXT_SIZE];
     begin_row(page, "time");
     if (run->wall_s < 60)
-        printf("%s s", text_number(wall, run->wall_s, 3));
+        fprintf(page->line, "%s s", text_number(wall, run->wall_s, 3));
     else
-        fputs(text_duration(wall, run->wall_s), stdout);
+        fputs(text_duration(wall, run->wall_s), page->line);
     if (run->parent > 0 && run->parent_step > 0)
-        printf(" since step %s", text_count(text, run->parent_step));
-    printf(", began %s\n", history_time(text, run->created_ms));
+        fprintf(page->line, " since step %s", text_count(text, run->parent_step));
+    fprintf(page->line, ", began %s", history_time(text, run->created_ms));
+    end_row(page);
     if (!isnan(run->steps_per_s)) {
         begin_row(page, "speed");
-        printf("%s steps/s", text_number(text, run->steps_per_s, 4));
+        fprintf(page->line, "%s steps/s", text_number(text, run->steps_per_s, 4));
         if (!isnan(run->samples_per_s))
-            printf(", %s samples/s", text_number(text, run->samples_per_s, 5));
+            fprintf(page->line, ", %s samples/s", text_number(text, run->samples_per_s, 5));
         if (!isnan(run->cast_share))
-            printf(", %.0f %% of the time casting", 100 * run->cast_share);
-        putchar('\n');
+            fprintf(page->line, ", %.0f %% of the time casting", 100 * run->cast_share);
+        end_row(page);
     }
     const struct {
         const char *name;
@@ -149,20 +180,21 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
                 {"activations", run->memory.activations}, {"gradients", run->memory.gradients},
                 {"optimizer", run->memory.optimizer},     {"workspace", run->memory.workspace}};
     begin_row(page, "memory");
-    printf("%s at most", history_size(text, run->memory.peak));
+    fprintf(page->line, "%s at most", history_size(text, run->memory.peak));
     for (size_t i = 0, shown = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].bytes > 0)
-            printf("%s %s %s", shown++ ? "," : ":", rows[i].name,
-                   history_size(text, rows[i].bytes));
-    putchar('\n');
+            fprintf(page->line, "%s %s %s", shown++ ? "," : ":", rows[i].name,
+                    history_size(text, rows[i].bytes));
+    end_row(page);
     begin_row(page, "energy");
     if (isnan(run->energy_j))
-        fputs("unknown", stdout);
+        fputs("unknown", page->line);
     else
-        printf("%s J", text_number(text, run->energy_j, 4));
+        fprintf(page->line, "%s J", text_number(text, run->energy_j, 4));
     if (!isnan(run->energy_j) && !isnan(page->grams_per_kwh))
-        printf(", %s g of CO2", text_number(text, run->energy_j / 3.6e6 * page->grams_per_kwh, 3));
-    putchar('\n');
+        fprintf(page->line, ", %s g of CO2",
+                text_number(text, run->energy_j / 3.6e6 * page->grams_per_kwh, 3));
+    end_row(page);
 }
 
 // ---- curves -------------------------------------------------------------------------------------
@@ -266,10 +298,10 @@ static bool print_events(const ShowPage *page, Store *store, int64_t run, Error 
     }
     for (int i = 0; i < count; i++) {
         char step[TEXT_SIZE];
-        printf("  %sstep %8s  %-10s%s ", page->dim, text_count(step, events[i].step),
-               event_kind_name(events[i].kind), page->plain);
-        cli_print_outside(stdout, events[i].text);
-        putchar('\n');
+        fprintf(page->line, "  %sstep %8s  %-10s%s ", page->dim, text_count(step, events[i].step),
+                event_kind_name(events[i].kind), page->plain);
+        cli_print_outside(page->line, events[i].text);
+        end_line(page, EVENT_COLUMN);
     }
     free(events);
     return true;
@@ -279,9 +311,9 @@ static void print_diagnoses(const ShowPage *page, const RunRecord *run) {
     if (run->diagnosis_count > 0)
         show_title(page, "Diagnoses");
     for (int i = 0; i < run->diagnosis_count; i++) {
-        printf("  step %" PRId64 ": ", run->diagnoses[i].step);
-        cli_print_outside(stdout, run->diagnoses[i].text);
-        putchar('\n');
+        fprintf(page->line, "  step %" PRId64 ": ", run->diagnoses[i].step);
+        cli_print_outside(page->line, run->diagnoses[i].text);
+        end_line(page, 4);
     }
 }
 
@@ -294,12 +326,12 @@ static bool print_checkpoints(const ShowPage *page, Store *store, int64_t run, E
         show_title(page, "Checkpoints");
     for (int i = 0; i < count; i++) {
         char step[TEXT_SIZE], size[TEXT_SIZE], time[TEXT_SIZE];
-        printf("  step %8s  %9s  %s  ", text_count(step, rows[i].step),
-               text_bytes(size, (double)rows[i].bytes), history_time(time, rows[i].created_ms));
-        cli_print_outside(stdout, rows[i].why);
-        fputs("  ", stdout);
-        cli_print_outside(stdout, rows[i].file);
-        putchar('\n');
+        fprintf(page->line, "  step %8s  %9s  %s  ", text_count(step, rows[i].step),
+                text_bytes(size, (double)rows[i].bytes), history_time(time, rows[i].created_ms));
+        cli_print_outside(page->line, rows[i].why);
+        fputs("  ", page->line);
+        cli_print_outside(page->line, rows[i].file);
+        end_line(page, 4);
     }
     free(rows);
     return true;
@@ -309,12 +341,27 @@ static void print_environment(const ShowPage *page, const RunRecord *run) {
     if (run->fact_count > 0)
         show_title(page, "Environment");
     for (int i = 0; i < run->fact_count; i++) {
-        fputs("  ", stdout);
-        cli_print_outside(stdout, run->facts[i].name);
-        fputs(" ", stdout);
-        cli_print_outside(stdout, run->facts[i].value);
-        putchar('\n');
+        fputs("  ", page->line);
+        cli_print_outside(page->line, run->facts[i].name);
+        fputs(" ", page->line);
+        cli_print_outside(page->line, run->facts[i].value);
+        end_line(page, 4);
     }
+}
+
+static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
+    print_head(page, run);
+    print_parameters(page, run);
+    print_counts(page, run);
+    print_results(page, run);
+    print_costs(page, run);
+    print_diagnoses(page, run);
+    if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
+        !print_events(page, store, run->id, error) ||
+        !print_checkpoints(page, store, run->id, error))
+        return false;
+    print_environment(page, run);
+    return true;
 }
 
 static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error *error) {
@@ -324,18 +371,18 @@ static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error
     page.strong = terminal_style(&page.terminal, STYLE_STRONG);
     page.dim = terminal_style(&page.terminal, STYLE_DIM);
     page.plain = terminal_style(&page.terminal, STYLE_NONE);
-    print_head(&page, run);
-    print_parameters(&page, run);
-    print_counts(&page, run);
-    print_results(&page, run);
-    print_costs(&page, run);
-    print_diagnoses(&page, run);
-    if (!print_curves(&page, store, run, error) || !show_layers(&page, store, run, error) ||
-        !print_events(&page, store, run->id, error) ||
-        !print_checkpoints(&page, store, run->id, error))
-        return false;
-    print_environment(&page, run);
-    return true;
+    char *text = NULL;
+    size_t size;
+    page.line_text = &text;
+    page.line = open_memstream(&text, &size);
+    if (!page.line)
+        return error_fail(error, ERROR_MEMORY, "no memory for the page");
+    bool done = print_parts(&page, store, run, error);
+    if (ferror(page.line) && done)
+        done = error_fail(error, ERROR_MEMORY, "no memory for the page");
+    fclose(page.line);
+    free(text);
+    return done;
 }
 
 bool command_show(Cli *cli, Error *error) {

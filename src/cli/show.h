@@ -10,6 +10,8 @@ typedef struct ShowPage {
     bool has_utf8;
     double grams_per_kwh;
     const char *strong, *dim, *plain; // escapes, or ""
+    FILE *line;                       // the one that is put together, in memory
+    char **line_text;                 // once it is flushed
 } ShowPage;
 
 void show_title(const ShowPage *page, const char *title);

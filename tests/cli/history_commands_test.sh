@@ -117,16 +117,60 @@ LC_ALL=C.UTF-8 run show 1
 LC_ALL=C grep -q "$(printf '\342\240')" "$folder/out" || fail "no braille with UTF-8"
 end
 
-begin "a list fits the terminal"
+# on COLUMNS COMMAND: runs it on a terminal so wide; what it prints is in out.
+on() {
+    TERM=xterm script -qec "stty cols $1; '$mpbench' $2 --color never" /dev/null </dev/null | tr -d '\r' >"$folder/out"
+}
+longest() { # line of out, in characters
+    LC_ALL=C tr -d '\200-\277' <"$folder/out" | LC_ALL=C awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }'
+}
+
 if command -v script >/dev/null 2>&1; then
-    TERM=xterm script -qec "stty cols 44; '$mpbench' ls --color never" /dev/null </dev/null >"$folder/out" 2>&1
-    tr -d '\r' <"$folder/out" >"$folder/narrow"
-    longest=$(awk '{ if (length($0) > n) n = length($0) } END { print n }' "$folder/narrow")
-    [ "$longest" -le 44 ] || fail "a line of $longest columns on 44"
-    grep -q '^id  *name .*loss' "$folder/narrow" || fail "id, name and loss should stay: $(head -n 1 "$folder/narrow")"
-    ! grep -q 'memory' "$folder/narrow" || fail "memory should have given way"
+    begin "a list gives up columns, the least first, to fit the terminal"
+    on 44 ls
+    [ "$(longest)" -le 44 ] || fail "a line of $(longest) columns on 44"
+    grep -q '^id  *name .*loss' "$folder/out" || fail "id, name and loss should stay: $(head -n 1 "$folder/out")"
+    ! grep -q 'memory' "$folder/out" || fail "memory should have given way"
+    end
+
+    begin "lists, pages and comparisons fit every terminal"
+    kept=$MPBENCH_DB
+    cp "$kept" "$folder/wide.db"
+    export MPBENCH_DB="$folder/wide.db"
+    cat >"$folder/wordy.lua" <<'LUA'
+return require("mp").experiment {
+    name = "wordy", params = { steps = 3, one_that_has_a_long_name = 1, another_with_a_long_name = 2 },
+    run = function(run)
+        local net = run:model(require("mp").nn.Sequential { require("mp").nn.Linear(4, 4):named "a_layer_with_quite_a_long_name" })
+        for step = 1, run.params.steps do run:log { loss = 1 / step } end
+        run:event(("a message of many words "):rep(12))
+        run:event(("nospaces"):rep(30))
+        run:result { accuracy = 0.5 }
+        return net
+    end,
+}
+LUA
+    for seed in 1 2; do
+        "$mpbench" run "$folder/wordy.lua" --quiet --seed $seed --name "wordy-$seed-of-several-with-long-names" \
+            --tag words --note "$(printf 'a note that goes on %.0s' 1 2 3 4 5 6 7 8 9)" --set one_that_has_a_long_name=2 \
+            >/dev/null 2>"$folder/err" || fail "$(cat "$folder/err")"
+    done
+    for columns in 44 60 80 120 200; do
+        for command in ls "ls tag:none" "show wordy-1-of" "show 1" "compare 1 2 3" "compare 1 wordy-1-of wordy-2-of" \
+            "matrix $folder/wordy.lua -p fp32,bf16 --set another_with_a_long_name=1,2 --quiet" "ls --db $folder/none.db"; do
+            on "$columns" "$command"
+            [ -s "$folder/out" ] || fail "$command printed nothing"
+            [ "$(longest)" -le "$columns" ] || fail "$command: a line of $(longest) columns on $columns: $(LC_ALL=C tr -d "\200-\277" <"$folder/out" | awk "length(\$0) > $columns" | head -n 1)"
+        done
+    done
+    on 60 "show wordy-1-of"
+    [ "$(tr -d '\n ' <"$folder/out" | grep -o nospaces | wc -l)" -ge 30 ] || fail "a long word lost some of itself"
+    [ "$(tr -s '\n ' ' ' <"$folder/out" | grep -o 'of many words' | wc -l)" -ge 12 ] || fail "an event lost words"
+    export MPBENCH_DB="$kept"
+    end
+else
+    echo "skip lists and pages fit the terminal: no script to make one with"
 fi
-end
 
 # ---- comparing --------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ static const Command commands[] = {
      "combination is trained in a process of its own. The same command again goes on where it was\n"
      "ended: what finished is not run again. The first combination is the baseline.",
      1, 1, command_matrix},
-    {"ctl", 0, "RUN VERB [ARGUMENT]", "an order to a run in progress, done at its next step",
+    {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, done at its next step",
      "VERB: pause, resume, stop, checkpoint, or set with one of\n"
      "  layer.PATTERN=P   the precision of the layers so named: auto fp32 bf16 fp16\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
@@ -65,11 +65,12 @@ static const Command commands[] = {
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
      "sample and event. safetensors: the newest checkpoint, once its checksum is found right.",
      1, 1, command_export},
-    {"rm", 0, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL, 1,
-     CLI_MAX_OPERANDS, command_rm},
-    {"tag", 0, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
+    {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL,
+     1, CLI_MAX_OPERANDS, command_rm},
+    {"tag", FOR_TAG, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
      command_tag},
-    {"note", 0, "RUN TEXT", "keeps a text with a run", NULL, 2, CLI_MAX_OPERANDS, command_note},
+    {"note", FOR_NOTE, "RUN TEXT", "keeps a text with a run", NULL, 2, CLI_MAX_OPERANDS,
+     command_note},
     {"gc", FOR_GC, "", "takes away what runs left behind, and makes the history's file smaller",
      NULL, 0, 0, command_gc},
     {"formats", FOR_FORMATS, "[NUMBER|EXPRESSION ...]", "a number in every format, bit by bit",

@@ -121,6 +121,18 @@ static bool wait_for_answer(const Answering *answering, RunCommand *order, Error
     }
 }
 
+static void write_answer(const RunCommand *order) {
+    JsonWriter json = {.stream = stdout};
+    json_begin_object(&json);
+    json_put_integer(&json, "id", order->run);
+    json_put_text(&json, "order", order->verb);
+    json_put_text(&json, "argument", order->argument[0] ? order->argument : NULL);
+    json_put_known(&json, "step", (double)order->step, order->step >= 0);
+    json_put_text(&json, "answer", order->answer);
+    json_end_object(&json);
+    putchar('\n');
+}
+
 bool command_ctl(Cli *cli, Error *error) {
     const char *argument = cli->operand_count > 2 ? cli->operands[2] : "";
     RunCommand order = {0};
@@ -135,7 +147,9 @@ bool command_ctl(Cli *cli, Error *error) {
     notice_end(&notice);
     if (done && order.state == COMMAND_REFUSED)
         done = error_fail(error, ERROR_FAILED, "refused: %s", order.answer);
-    if (done) {
+    if (done && cli->json) {
+        write_answer(&order);
+    } else if (done) {
         cli_print_outside(stdout, order.answer);
         putchar('\n');
     }

@@ -96,6 +96,20 @@ static void say(const Collection *collection, int64_t before, int64_t after) {
                text_bytes(smaller, (double)(before > after ? before - after : 0)));
 }
 
+static void write_said(const Collection *collection, int64_t before, int64_t after) {
+    JsonWriter json = {.stream = stdout};
+    json_begin_object(&json);
+    json_put_boolean(&json, "dry_run", collection->only_count);
+    json_put_integer(&json, "files", collection->removed.count);
+    json_put_integer(&json, "bytes", collection->removed.bytes);
+    json_put_integer(&json, "superseded", collection->superseded);
+    json_put_integer(&json, "in_progress", collection->skipped + collection->in_use);
+    json_put_integer(&json, "history_before", before);
+    json_put_integer(&json, "history_after", after);
+    json_end_object(&json);
+    putchar('\n');
+}
+
 bool command_gc(Cli *cli, Error *error) {
     int64_t *runs = NULL, before, after;
     int count = 0;
@@ -113,7 +127,9 @@ bool command_gc(Cli *cli, Error *error) {
         done = store_remove_unused(store, error) && store_compact(store, error);
         after = file_size(store_file(store));
     }
-    if (done)
+    if (done && cli->json)
+        write_said(&collection, before, after);
+    else if (done)
         say(&collection, before, after);
     free(runs);
     store_close(store);

@@ -109,6 +109,15 @@ const char *history_time(char text[TEXT_SIZE], int64_t wall_ms) {
     return text;
 }
 
+void history_write_set(int64_t id, const char *key, const char *text) {
+    JsonWriter json = {.stream = stdout};
+    json_begin_object(&json);
+    json_put_integer(&json, "id", id);
+    json_put_text(&json, key, text);
+    json_end_object(&json);
+    putchar('\n');
+}
+
 double history_grams_per_kwh(const Cli *cli) {
     const char *text = getenv("MPBENCH_CO2");
     char *end = NULL;

@@ -32,5 +32,8 @@ const char *history_size(char text[TEXT_SIZE], int64_t bytes);
 const char *history_age(char text[TEXT_SIZE], int64_t created_ms);
 const char *history_time(char text[TEXT_SIZE], int64_t wall_ms);
 
+// The JSON of a command that set a text of a run: {"id": 3, "tag": "..."}.
+void history_write_set(int64_t id, const char *key, const char *text);
+
 // Grams of CO2 a kWh: the option, else MPBENCH_CO2; NaN: unknown.
 double history_grams_per_kwh(const Cli *cli);

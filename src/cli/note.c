@@ -28,6 +28,8 @@ bool command_note(Cli *cli, Error *error) {
     Store *store = history_open(cli, STORE_WRITE, error);
     bool done = store && store_find_run(store, cli->operands[0], &id, error) &&
                 store_set_note(store, id, note, error);
+    if (done && cli->json)
+        history_write_set(id, "note", note);
     store_close(store);
     return done;
 }

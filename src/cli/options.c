@@ -311,7 +311,7 @@ const Option option_table[] = {
     {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
     {"json", 0,
      FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX |
-         FOR_RESUME | FOR_FORK,
+         FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
     {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL, "no progress", set_flag,
      FIELD(quiet)},

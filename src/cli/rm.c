@@ -13,6 +13,20 @@ static bool is_among(const int64_t *runs, int count, int64_t run) {
     return false;
 }
 
+static void write_removed(const int64_t *runs, int count, const FilesRemoved *files) {
+    JsonWriter json = {.stream = stdout};
+    json_begin_object(&json);
+    json_key(&json, "removed");
+    json_begin_array(&json);
+    for (int i = 0; i < count; i++)
+        json_integer(&json, runs[i]);
+    json_end_array(&json);
+    json_put_integer(&json, "files", files->count);
+    json_put_integer(&json, "bytes", files->bytes);
+    json_end_object(&json);
+    putchar('\n');
+}
+
 bool command_rm(Cli *cli, Error *error) {
     int64_t runs[CLI_MAX_OPERANDS];
     int count = 0, removed = 0;
@@ -33,7 +47,9 @@ bool command_rm(Cli *cli, Error *error) {
         removed += done;
         done = done && checkpoint_files_remove(store, runs[i], NULL, 0, false, &files, error);
     }
-    if (removed > 0) {
+    if (removed > 0 && cli->json) {
+        write_removed(runs, removed, &files);
+    } else if (removed > 0) {
         char size[TEXT_SIZE];
         printf("%d run%s removed", removed, removed == 1 ? "" : "s");
         if (files.count > 0)

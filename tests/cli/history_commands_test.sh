@@ -292,6 +292,27 @@ return mp.experiment {
 }
 LUA
 
+begin "what changes the history says what it did as JSON, where that is asked for"
+cp "$MPBENCH_DB" "$folder/json.db"
+while read -r status text command; do
+    # shellcheck disable=SC2086 # words
+    run $command --json --db "$folder/json.db"
+    expect_status "$status"
+    said=$(tr -d '[:space:]' <"$folder/out")
+    [ "${said:--}" = "$text" ] || fail "$command: $(cat "$folder/out" "$folder/err")"
+done <<'ROWS'
+0 {"id":1,"tag":"a\"b"} tag 1 a"b
+0 {"id":1,"note":"twowords"} note 1 two words
+0 {"removed":[1,2],"files":0,"bytes":0} rm 1 2 1
+2 - rm 1
+1 - ctl 3 pause
+ROWS
+run gc --json --dry-run --db "$folder/json.db"
+expect_out '^{"dry_run": *true, *"files": *0, *"bytes": *0, *"superseded": *0, *"in_progress": *0, *"history_before"'
+run gc --json --db "$folder/json.db"
+[ "$(value_of history_after)" -le "$(value_of history_before)" ] || fail "$(cat "$folder/out")"
+end
+
 begin "rm takes runs out, all that are named or none"
 run rm 5 99
 expect_error 2 "99"

@@ -114,7 +114,9 @@ if wait_for_steps steered; then
     step=$(field steered steps)
     sleep 0.5
     [ "$(field steered steps)" = "$step" ] || fail "it trains while it is paused"
-    "$mpbench" ctl steered resume >"$folder/out" 2>&1 || fail "resume: $(cat "$folder/out")"
+    "$mpbench" ctl steered resume --json >"$folder/out" 2>&1 || fail "resume: $(cat "$folder/out")"
+    tr -d ' \n' <"$folder/out" | grep -q '^{"id":[0-9]*,"order":"resume","argument":null,"step":[0-9]*,"answer":"goeson' ||
+        fail "resume --json: $(cat "$folder/out")"
     wait_for steered status running
     "$mpbench" ctl steered set layer.head=bf16 >"$folder/out" 2>&1 || fail "set: $(cat "$folder/out")"
     grep -q 'head is bf16' "$folder/out" || fail "the answer is $(cat "$folder/out")"

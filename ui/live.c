@@ -111,8 +111,9 @@ static const char *explain(PanelId panel) {
         [PANEL_LOSS] =
             "The loss at every step: the line is smoothed (w), the dim dots behind it are what was "
             "logged, a red cross is a value that was not finite. The second line is the run this "
-            "one was forked from, or the last one in another precision: as long as they lie on "
-            "each other, the cheaper format costs nothing.",
+            "one was forked from, or else the last one with the same parameters, in another "
+            "precision if there is such a run: as long as they lie on each other, the cheaper "
+            "format costs nothing.",
         [PANEL_SCALE] =
             "What the loss is multiplied with so that small gradients survive in a narrow format; "
             "it is halved when a gradient overflows, and grows again after many clean steps. A red "
@@ -138,7 +139,7 @@ static const char *explain(PanelId panel) {
             "you changed, checkpoints, and what the run noticed about itself. Up and down scroll; "
             "with the step cursor in the past the list ends there.",
         [PANEL_MACHINE] =
-            "How fast it trains, against the fp32 run of the same experiment where there is one, "
+            "How fast it trains, against the fp32 run of the same experiment and parameters, "
             "what holds the memory, the power drawn, and how much of a step goes into casting and "
             "into recording all this (watching). A dash is a reading that this machine or run does "
             "not give.",

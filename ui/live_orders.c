@@ -218,7 +218,9 @@ static void pause_run(Ui *ui, Live *live) {
 static void compare(Ui *ui, const Live *live) {
     int64_t runs[] = {live->data.ghost.id, live->view.run};
     if (!live->data.is_known || !live->data.ghost.is_there)
-        ui_say(ui, INK_WARN, "there is no other run of this experiment to compare with yet");
+        ui_say(ui, INK_WARN,
+               "no run of this experiment and these parameters went through or goes on: choose "
+               "others at home (1) with space");
     else
         ui_compare(ui, runs, 2);
 }

@@ -115,14 +115,13 @@ static void add_speed(Readings *readings, const LiveData *data) {
     const RunRecord *run = &data->record;
     double best = fmax(run->samples_per_s, data->full.is_there ? data->full.samples_per_s : NAN);
     bool has_samples = run->samples_per_s > 0;
-    double speedup = has_samples ? ratio(run->samples_per_s, data->full.samples_per_s)
-                                 : ratio(run->steps_per_s, data->full.steps_per_s);
+    double speedup = !data->full.is_there ? NAN
+                     : has_samples        ? ratio(run->samples_per_s, data->full.samples_per_s)
+                                          : ratio(run->steps_per_s, data->full.steps_per_s);
     char text[64];
     add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
         word_rate(run->samples_per_s).text);
     add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
-    if (!data->full.is_there)
-        return;
     snprintf(text, sizeof text, isfinite(speedup) ? "%.2f× of #%lld" : "–", speedup,
              (long long)data->full.id);
     const double most = 4; // times as fast: a full gauge

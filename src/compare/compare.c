@@ -257,12 +257,15 @@ Comparison *compare_new(Store *store, const int64_t *ids, int count, const Compa
         error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
     for (int i = 0; i < count && done; i++)
         done = read_run(store, ids[i], options->axis, &runs[i], &curves[i], error);
-    if (!done) {
+    char place[COMPARE_PLACE_SIZE];
+    if (!done || !compare_meet(store, runs, count, place, error)) {
         clear_runs(runs, count);
         clear_curves(curves, count);
         return NULL;
     }
     Comparison *comparison = compute(runs, curves, count, options, error);
+    if (comparison)
+        memcpy(comparison->results_at, place, sizeof place);
     if (comparison &&
         (!refine_all(store, comparison, error) || !compare_judge(comparison, error))) {
         compare_free(comparison);

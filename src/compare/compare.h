@@ -14,7 +14,12 @@
 #include "store/record.h"
 #include "store/series.h"
 
-enum { COMPARE_LABEL_SIZE = 192, COMPARE_TEXT_SIZE = 512, COMPARE_MOST_RUNS = 256 };
+enum {
+    COMPARE_LABEL_SIZE = 192,
+    COMPARE_TEXT_SIZE = 512,
+    COMPARE_PLACE_SIZE = 32,
+    COMPARE_MOST_RUNS = 256
+};
 
 typedef enum CompareAxis {
     COMPARE_BY_STEP,
@@ -93,6 +98,9 @@ typedef struct Comparison {
     RunRecord *runs; // in the order that was asked for; see prefers_fp32
     CompareCurve *losses;
     int run_count;
+    // While a run goes on metrics are not the last ones, but those of the last place that all runs
+    // evaluated: "epoch 2". "": as each run ended.
+    char results_at[COMPARE_PLACE_SIZE];
     CompareSide *sides;  // one a run: alone, against the first run
     CompareSide *groups; // the baseline's first
     int group_count;

@@ -17,6 +17,10 @@ void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoi
                               CompareDivergence *divergence);
 // axis.c
 double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step);
+// meeting.c: while some run goes on, sets the metrics of all back to the last place at which all
+// that have any were evaluated, and says which; "" where there is none, or none is needed.
+bool compare_meet(Store *store, RunRecord *runs, int count, char place[COMPARE_PLACE_SIZE],
+                  Error *error) MUST_CHECK;
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 

@@ -140,7 +140,9 @@ static const CompareMetric *chosen_metric(const CompareSide *side) {
     return side->metric_count > 0 ? &side->metrics[0] : NULL;
 }
 
-static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline) {
+// `at`: where metrics were taken, if not at the end.
+static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline,
+                         const char *at) {
     const CompareMetric *metric = chosen_metric(side);
     const char *name = metric ? metric->name : "loss";
     const Statistic *value = metric ? &metric->value : &side->loss;
@@ -149,8 +151,14 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
     if (value->count + value->not_finite == 0 && base->count + base->not_finite == 0)
         return;
     Text text = next_part(parts);
-    say(&text, "its %.63s is ", name);
-    if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
+    say(&text, "its %.63s%s%s is ", name, metric && at[0] ? " at " : "", metric ? at : "");
+    if (value->count + value->not_finite == 0) {
+        say(&text, "not known, that of %s ", baseline->label);
+        say_seeds(&text, base);
+    } else if (base->count + base->not_finite == 0) {
+        say_seeds(&text, value);
+        say(&text, ", that of %s not known", baseline->label);
+    } else if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
         say_both(&text, value, base);
     } else if (contrast.likeness == LIKENESS_SAME) {
         say(&text, "the same within the noise (");
@@ -199,7 +207,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         Text same = next_part(parts);
         say(&same, "its loss is the same to the bit at every step that was kept");
     } else {
-        tell_outcome(parts, side, baseline);
+        tell_outcome(parts, side, baseline, comparison->results_at);
     }
     say(&text, "%s ", side->label);
     if (parts->count == 0)
@@ -292,8 +300,9 @@ static bool warn_of_lengths(Comparison *comparison) {
         return false;
     snprintf(line, COMPARE_TEXT_SIZE,
              "The runs took between %" PRId64 " and %" PRId64
-             " steps: losses are compared as far as all of them came, results as they ended.",
-             least, most);
+             " steps: losses are compared as far as all of them came, results %s%s.",
+             least, most, comparison->results_at[0] ? "of " : "as they ended",
+             comparison->results_at);
     return true;
 }
 

@@ -1,6 +1,7 @@
 // Comparing runs of a history: what is read, how far, and what is refused.
 #include <unistd.h>
 
+#include "store/worker.h"
 #include "tests/test.h"
 #include "tests/unit/compare_fixture.h"
 
@@ -112,6 +113,68 @@ static void seconds_follow_the_steps(void) {
     store_close(store);
 }
 
+// At 100 steps an epoch; accuracy is logged at the end of each, 0.1 a step in hundred.
+static int64_t plant_epochs(Store *store, const char *name, RunStatus status, int64_t steps) {
+    Error error;
+    Planted planted = fp32;
+    planted.name = name;
+    planted.steps = steps;
+    planted.seed = steps; // other bits
+    RunRecord record = planted_record(&planted);
+    bool is_low = status == RUN_RUNNING;
+    record.status = status;
+    record.total_steps = 400;
+    record.epochs = 4;
+    record.epoch = steps / 100;
+    snprintf(record.precision, sizeof record.precision, "%s", is_low ? "bf16" : "fp32");
+    CHECK(store_add_run(store, &record, NULL, 0, &error));
+    SeriesWriter *writer = series_writer_new(store, record.id, 0, "start", &error);
+    for (int64_t step = 1; step <= steps; step++) {
+        CHECK(series_add(writer, "loss", step, planted_loss(&planted, step), &error));
+        if (step % 100 == 0)
+            CHECK(
+                series_add(writer, "accuracy", step, (double)step / 1000 + 0.01 * is_low, &error));
+    }
+    record.metrics[0].value = (double)(steps / 100) / 10;
+    WorkerId worker;
+    CHECK(store_begin(store, &error) && series_flush(writer, 1e6, &error) &&
+          store_update_run(store, &record, &error) && store_commit(store, &error));
+    if (is_low)
+        CHECK(worker_identify(&worker, &error) && store_own_run(store, record.id, &worker, &error));
+    series_writer_free(writer);
+    int64_t id = record.id;
+    record_clear(&record);
+    return id;
+}
+
+static void results_of_a_run_that_goes_on_are_held_against_the_same_epoch(void) {
+    Store *store = fresh_store();
+    Error error;
+    int64_t runs[] = {plant_epochs(store, "whole", RUN_FINISHED, 400),
+                      plant_epochs(store, "live", RUN_RUNNING, 250)};
+    Comparison *comparison = compare_new(store, runs, 2, &by_step, &error);
+    CHECK_MESSAGE(comparison != NULL, "%s", error.text);
+    if (comparison) {
+        CHECK_TEXT(comparison->results_at, "epoch 2");
+        CHECK_NEAR(comparison->groups[1].metrics[0].value.mean, 0.21, 1e-12);
+        CHECK_NEAR(comparison->groups[1].metrics[0].baseline.mean, 0.2, 1e-12);
+        CHECK_CONTAINS(comparison->verdicts[0], "its accuracy at epoch 2 is 0.2100 against 0.2000");
+        CHECK_CONTAINS(comparison->caveats[1], "results of epoch 2");
+    }
+    compare_free(comparison);
+    // Before it evaluated at all, the other's accuracy stands alone.
+    runs[1] = plant_epochs(store, "young", RUN_RUNNING, 50);
+    RunRecord record;
+    CHECK(store_read_run(store, runs[1], &record, &error));
+    CHECK(record_set_metrics(&record, NULL, 0, &error) && store_update_run(store, &record, &error));
+    record_clear(&record);
+    comparison = compare_new(store, runs, 2, &by_step, &error);
+    if (comparison)
+        CHECK_CONTAINS(comparison->verdicts[0], "its accuracy is not known, that of fp32 0.4000");
+    compare_free(comparison);
+    store_close(store);
+}
+
 int main(void) {
     if (!mkdtemp(folder))
         return 1;
@@ -119,6 +182,7 @@ int main(void) {
     RUN_TEST(the_first_difference_of_long_runs_is_exact);
     RUN_TEST(one_run_and_the_same_run_twice_are_refused);
     RUN_TEST(seconds_follow_the_steps);
+    RUN_TEST(results_of_a_run_that_goes_on_are_held_against_the_same_epoch);
     char command[160];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command) == 0 ? test_end() : 1;

@@ -1,0 +1,24 @@
+// grad/tape_private.h: what recording (tape.c) and the walk back (backward.c) share. Nobody else's.
+#pragma once
+
+#include "grad/tape.h"
+
+struct Tape {
+    void *context;
+    TapeHooks hooks;
+    bool enabled;
+    uint64_t next_number;
+    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
+    int heap_count, heap_size;
+};
+
+// A node without contents but for its number, with room for its inputs; nobody holds it yet.
+GradNode *grad_node_new(Tape *tape, int input_count, Error *error);
+// Lets go of what its rule needed; the node stays a link of the graph.
+void grad_node_drop_saved(GradNode *node);
+
+GradShape grad_shape_of(const Tensor *tensor);
+// Where the gradient of `input` goes: an edge that holds the node or the leaf.
+GradEdge grad_edge_to(Tensor *input);
+// Makes `output` the node's: it holds it from now on.
+void grad_output_link(Tensor *output, GradNode *node, int index);

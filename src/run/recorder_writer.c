@@ -10,7 +10,7 @@
 #include "run/run_private.h"
 #include "store/runs.h"
 
-static const double drain_interval = 0.01, commit_interval = 0.2, poll_interval = 0.05,
+static const double drain_interval = 0.01, commit_interval = 0.2, poll_interval = 0.02,
                     beat_interval = 1, retry_interval = 1;
 
 struct RecorderWriter {

@@ -146,6 +146,9 @@ test: $(BUILD)/mpbench $(TEST_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/pict
 
 # ---- long campaigns and measurements ------------------------------------------------------------
 
+SANITIZED = BUILD=$(BUILD)-asan OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+    LDFLAGS="-fopenmp -pthread -fsanitize=address,undefined"
+
 FUZZ_BIN  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*_bench.c))
 FUZZ_EXECUTIONS ?= 1000000
@@ -155,11 +158,18 @@ $(FUZZ_BIN) $(BENCH_BIN): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(BUILD)/libmpbench.a $(LDLIBS)
 
+# The storms run under the sanitizers alone, whole: there they would find most.
+STORM := $(filter %/storm_test,$(TEST_BIN))
 soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)
 	$(LIVE)status=0; \
 	for program in $(FUZZ_BIN); do "$$program" $(FUZZ_EXECUTIONS) || status=1; done; \
-	MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN) || status=1; \
+	MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(filter-out $(STORM),$(TEST_BIN)) || status=1; \
+	$(if $(STORM),$(MAKE) $(SANITIZED) storm || status=1; )\
 	exit $$status
+
+storm: export MPBENCH_TEST_PATIENCE ?= 4
+storm: $(BUILD)/mpbench $(STORM)
+	$(LIVE)MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) $(STORM)
 
 bench: $(BUILD)/mpbench $(BENCH_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/measure)
 	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
@@ -221,8 +231,7 @@ $(BUILD)/deps.stamp: packages.mk deps.sh
 # Sanitizers take their time: limits of tests are that many times longer (tests/test.h).
 asan: export MPBENCH_TEST_PATIENCE ?= 4
 asan:
-	$(MAKE) BUILD=$(BUILD)-asan OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
-	    LDFLAGS="-fopenmp -pthread -fsanitize=address,undefined" test
+	$(MAKE) $(SANITIZED) test
 
 lint: | $(BUILD)/lint.stamp
 	@sh tests/lint/lint.sh
@@ -235,5 +244,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak lint asan bench demo docs pictures deps install dist clean FORCE
+.PHONY: all test soak storm lint asan bench demo docs pictures deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

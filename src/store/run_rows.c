@@ -160,6 +160,19 @@ static void get_field(Query *query, int column, const Field *field, RunRecord *r
     }
 }
 
+// Nobody wrote down why it ended: what can be known of it.
+static void tell_death(RunRecord *record, const WorkerId *worker, const WorkerId *here) {
+    bool is_before_boot =
+        worker && strcmp(worker->host, here->host) == 0 && strcmp(worker->boot, here->boot) != 0;
+    if (!record->error[0])
+        snprintf(record->error, sizeof record->error,
+                 "%s; `mpbench resume %" PRId64 "` goes on from its last checkpoint",
+                 is_before_boot ? "the machine went down while it trained"
+                                : "its process ended without a word: it was killed, as the system "
+                                  "does when memory runs out",
+                 record->id);
+}
+
 // A run goes on while its worker does. One without a worker had none yet, or lost it.
 static void settle_status(Query *query, RunRecord *record, const WorkerId *here) {
     if (record->status != RUN_RUNNING && record->status != RUN_PAUSED)
@@ -170,8 +183,10 @@ static void settle_status(Query *query, RunRecord *record, const WorkerId *here)
         life = worker_judge(&row, here, &(pid_t){0});
     int64_t age = store_wall_ms() - record->created_ms;
     bool is_new = life == WORKER_NONE && age > -5000 && age < 5000;
-    if (life == WORKER_DEAD || (life == WORKER_NONE && !is_new))
+    if (life == WORKER_DEAD || (life == WORKER_NONE && !is_new)) {
         record->status = RUN_DEAD;
+        tell_death(record, life == WORKER_DEAD ? &row.id : NULL, here);
+    }
     record->stale = life == WORKER_STALE;
 }
 

@@ -39,6 +39,7 @@ tensors() {
     "$mpbench" export "$1" --format safetensors >"$folder/weights" 2>/dev/null
     tail -c "+$(($(od -An -tu8 -N8 "$folder/weights") + 9))" "$folder/weights"
 }
+has_checkpoint() { "$mpbench" show "$1" 2>/dev/null | grep -q '^Checkpoints'; }
 is_dead() { [ "$(says "$1" status)" = '"dead"' ]; }
 
 begin "a run that is killed at any moment goes on from its last checkpoint to the bit"
@@ -57,13 +58,17 @@ while [ "$round" -lt "$rounds" ] && [ -z "$why" ]; do
         >/dev/null 2>&1 &
     worker=$!
     workers="$workers $worker"
-    # shellcheck disable=SC2046 # early in some rounds, in the midst of checkpoints in most
-    sleep $(awk -v seed="$round$$" -v patience="$patience" 'BEGIN { srand(seed); print 0.02 + 0.5 * rand() * patience }')
+    [ $((round % 3)) -eq 0 ] || wait_until 10 has_checkpoint "$named" # else before it, perhaps
+    # shellcheck disable=SC2046 # any moment
+    sleep $(awk -v seed="$round$$" 'BEGIN { srand(seed); print 0.3 * rand() }')
     kill -9 "$worker" 2>/dev/null
     wait "$worker" 2>/dev/null
     [ -n "$(says "$named" status)" ] || continue # before it had a row
     wait_until 5 is_dead "$named" || [ "$(says "$named" status)" = '"finished"' ] ||
         fail "round $round: it is $(says "$named" status)"
+    "$mpbench" show "$named" >"$folder/shown"
+    ! is_dead "$named" || grep -q 'error .*killed, as the system does when memory runs out.*mpbench resume' "$folder/shown" ||
+        fail "round $round: nobody says why: $(head -n 5 "$folder/shown")"
     run resume "$named" --quiet
     if [ "$status" -eq 0 ]; then
         resumed=$((resumed + 1))

@@ -78,7 +78,11 @@ static void a_worker_that_is_gone_is_dead_at_once(void) {
         run_sql(path_of("dead.db"), gone[i]);
         CHECK_MESSAGE(life_of(store, id, &pid) == WORKER_DEAD, "%s", gone[i]);
         CHECK_INT(pid, 0); // nobody may signal that
-        CHECK_INT(read_run(store, id).status, RUN_DEAD);
+        RunRecord record = read_run(store, id);
+        CHECK_INT(record.status, RUN_DEAD);
+        CHECK_CONTAINS(record.error,
+                       strstr(gone[i], "boot") ? "the machine went down" : "was killed");
+        CHECK_CONTAINS(record.error, "`mpbench resume 1`");
         CHECK_INT(ask_sql(path_of("dead.db"), "SELECT status = 'running' FROM runs"), 1);
     }
     CHECK_DONE(store_own_run(store, id, &other, &error)); // taken over from the dead

@@ -396,6 +396,64 @@ if command -v sqlite3 >/dev/null 2>&1; then
     [ ! -s "$folder/out" ] || fail "a damaged checkpoint was written out"
     end
 
+    begin "gc waits for who writes, and keeps what came meanwhile"
+    printf 'new weights' >"$folder/checkpoints/1/85.safetensors"
+    {
+        echo "BEGIN IMMEDIATE; INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file)
+            VALUES (1, 0, 85, 1700000000000, 'asked', 11, '', '1/85.safetensors');"
+        : >"$folder/locked"
+        sleep 0.7
+        echo "COMMIT;"
+    } | sqlite3 "$MPBENCH_DB" &
+    worker=$!
+    workers="$workers $worker"
+    wait_until 5 test -e "$folder/locked"
+    sleep 0.2
+    run gc
+    expect_status 0
+    wait "$worker"
+    [ -e "$folder/checkpoints/1/85.safetensors" ] || fail "the checkpoint of the row is gone"
+    end
+
+    begin "two gc at once remove each file once, and nothing else"
+    mkdir -p "$folder/checkpoints/78"
+    for step in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        echo left >"$folder/checkpoints/78/$step.safetensors"
+        echo left >"$folder/checkpoints/1/$step.safetensors.tmp"
+    done
+    "$mpbench" gc >"$folder/first" 2>&1 &
+    worker=$!
+    run gc
+    expect_status 0
+    wait "$worker" || fail "the other failed: $(cat "$folder/first")"
+    removed=$(cat "$folder/first" "$folder/out" | awk '/ removed/ { sum += $1 } END { print sum }')
+    [ "$removed" = 40 ] || fail "$removed files are told as removed instead of 40"
+    [ ! -e "$folder/checkpoints/78" ] || fail "files are left"
+    [ -e "$folder/checkpoints/1/85.safetensors" ] || fail "a checkpoint is gone"
+    sqlite3 "$MPBENCH_DB" "DELETE FROM checkpoints WHERE step = 85"
+    rm "$folder/checkpoints/1/85.safetensors"
+    end
+
+    begin "gc beside a run leaves the checkpoints of that run"
+    "$mpbench" run "$folder/endless.lua" --quiet --threads 1 --name kept --checkpoint-every 2 >/dev/null 2>&1 &
+    worker=$!
+    workers="$workers $worker"
+    wait_until 10 is_running kept 1
+    for _ in 1 2 3 4 5 6; do
+        run gc
+        expect_status 0
+        expect_out '1 run in progress left alone'
+    done
+    kill -TERM "$worker"
+    wait "$worker"
+    sqlite3 "$MPBENCH_DB" "SELECT file FROM checkpoints WHERE run = (SELECT id FROM runs WHERE name = 'kept')" >"$folder/rows"
+    [ -s "$folder/rows" ] || fail "it kept no checkpoint"
+    while read -r file; do
+        [ -e "$folder/checkpoints/$file" ] || fail "$file is gone"
+    done <"$folder/rows"
+    "$mpbench" rm kept >/dev/null || fail "rm"
+    end
+
     begin "gc removes what a resume superseded, and keeps what is in force"
     sqlite3 "$MPBENCH_DB" "INSERT INTO segments (run, segment, after, why, began_ms) VALUES (1, 1, 75, 'resume', 1700000000000)"
     run gc --dry-run

@@ -8,12 +8,20 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-typedef enum FaultKind { FAULT_NONE, FAULT_DISK, FAULT_FULL, FAULT_MEMORY, FAULT_FILE } FaultKind;
+typedef enum FaultKind {
+    FAULT_NONE,
+    FAULT_DISK,
+    FAULT_FULL,
+    FAULT_MEMORY,
+    FAULT_FILE,
+    FAULT_KILL
+} FaultKind;
 
 static struct {
     _Atomic(FaultKind) kind;
@@ -55,7 +63,13 @@ static const sqlite3_io_methods *true_methods;
 static sqlite3_io_methods methods;
 static sqlite3_vfs vfs, *true_vfs;
 
+static void die_now(void) {
+    if (fails_now(FAULT_KILL))
+        raise(SIGKILL);
+}
+
 static int faulty_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at) {
+    die_now();
     if (fails_now(FAULT_DISK))
         return SQLITE_IOERR_WRITE;
     if (fails_now(FAULT_FULL))
@@ -64,10 +78,12 @@ static int faulty_write(sqlite3_file *file, const void *bytes, int size, sqlite3
 }
 
 static int faulty_truncate(sqlite3_file *file, sqlite3_int64 size) {
+    die_now();
     return fails_now(FAULT_DISK) ? SQLITE_IOERR_TRUNCATE : true_truncate(file, size);
 }
 
 static int faulty_sync(sqlite3_file *file, int flags) {
+    die_now();
     return fails_now(FAULT_DISK) ? SQLITE_IOERR_FSYNC : true_sync(file, flags);
 }
 

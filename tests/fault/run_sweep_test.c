@@ -1,10 +1,12 @@
 // A run and its checkpoints when the Nth allocation fails (fault 50), or the Nth write, fsync or
 // rename of a checkpoint (faults 35 and 36): one line of error with its code, a history that is
-// whole, no part of a checkpoint, and the one before it as it was.
+// whole, no part of a checkpoint, and the one before it as it was. And the end of a run that is
+// killed at its Nth write, and a checkpoint whose row meets a lock.
 #define _GNU_SOURCE // syscall, RTLD_NEXT
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/text_stream.h"
 #include "run/checkpoint.h"
@@ -300,6 +302,93 @@ static void fault_36_the_disk_is_full_at_the_nth_write_of_a_checkpoint(void) {
     sweep_calls(FAULT_FILE, true, ERROR_FULL, save, 5);
 }
 
+// ---- the end, and locks -------------------------------------------------------------------------
+
+// Ends a run, and dies at the write or fsync of that number.
+static void end_and_die(long number) {
+    sqlite3_vfs_register(&vfs, 1);
+    inventory = (Inventory){.named_count = 0};
+    bool done = try_begin("ended", 0, 0) && enter_members() && trains(false);
+    run_finish(model.run, NULL);
+    fail_call(FAULT_KILL, number, false);
+    _exit(done && recorder_end(model.recorder, model.run, &error) ? 0 : 1);
+}
+
+static void the_end_of_a_run_is_there_with_all_that_came_before_or_not_at_all(void) {
+    int ended = 0, cut = 0, status = 1;
+    for (long number = 1; number < 200 && !WIFEXITED(status) && !test_why[0]; number++) {
+        status = 0;
+        pid_t child = fork();
+        if (child == 0)
+            end_and_die(number);
+        waitpid(child, &status, 0);
+        CHECK_MESSAGE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0, "write %ld: exit status %d",
+                      number, WEXITSTATUS(status));
+        bool has_ended = ask("SELECT status = 'finished' FROM runs") == 1;
+        ended += has_ended;
+        cut += !has_ended;
+        CHECK_MESSAGE(ask("SELECT count(*) FROM workers") == !has_ended, "write %ld: the worker",
+                      number);
+        CHECK_MESSAGE(!has_ended || ask("SELECT count(*) FROM points p JOIN series s ON s.id ="
+                                        " p.series WHERE s.name = 'late'") == STEPS,
+                      "write %ld: points are missing", number);
+        CHECK_MESSAGE(ask("SELECT count(*) FROM events WHERE text LIKE 'finished after%'") ==
+                          has_ended,
+                      "write %ld: the event of its end", number);
+        tamper("PRAGMA foreign_keys = ON; DELETE FROM runs");
+    }
+    CHECK_MESSAGE(ended > 0 && cut > 3, "%d ended, %d not", ended, cut);
+}
+
+static bool hurry(Store *store, void *context, Error *why) {
+    (void)context, (void)why;
+    store_set_waiting(store, 0.05, NULL, NULL); // is BUSY after that
+    return true;
+}
+
+static bool has_file_of(int step) {
+    char file[200];
+    snprintf(file, sizeof file, "%s/checkpoints/%lld/step-%d.safetensors", folder,
+             (long long)model.run->id, step);
+    return access(file, F_OK) == 0;
+}
+
+static bool had_older_files;
+
+static void *unlock_soon(void *db) {
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+    had_older_files = has_file_of(2) && has_file_of(3);
+    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    return NULL;
+}
+
+// Older checkpoints go when the row of the new one is there, and not before.
+static void the_row_of_a_checkpoint_waits_for_a_lock_and_comes_once(void) {
+    sqlite3 *db;
+    pthread_t other;
+    bool stop;
+    inventory = (Inventory){.named_count = 0};
+    begin("locked out");
+    CHECK(enter_members());
+    for (int i = 0; i < 3; i++)
+        CHECK_MESSAGE(train(1, &stop) && keep(), "%s", error.text);
+    CHECK(train(1, &stop) && !has_file_of(1) && has_file_of(2));
+    CHECK(recorder_call(model.recorder, hurry, NULL, &error));
+    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+    CHECK(pthread_create(&other, NULL, unlock_soon, db) == 0);
+    CHECK_MESSAGE(keep(), "%s", error.text);
+    pthread_join(other, NULL);
+    sqlite3_close(db);
+    CHECK(had_older_files);
+    CHECK_INT(
+        ask("SELECT group_concat(step, '') FROM (SELECT step FROM checkpoints ORDER BY step)"), 34);
+    CHECK(!has_file_of(2) && has_file_of(3) && has_file_of(4));
+    end_kept();
+    CHECK_INT(ask("SELECT count(*) FROM checkpoints"), 0);
+}
+
 static void fault_50_a_text_in_memory_is_whole_or_said_to_be_lost(void) {
     int lost = 0;
     bool whole = false;
@@ -332,6 +421,9 @@ int main(void) {
     if (!recorder_end(model.recorder, model.run, &error))
         return 1;
     end();
+    tamper("PRAGMA foreign_keys = ON; DELETE FROM runs");
+    RUN_TEST(the_end_of_a_run_is_there_with_all_that_came_before_or_not_at_all);
+    RUN_TEST(the_row_of_a_checkpoint_waits_for_a_lock_and_comes_once);
     RUN_TEST(fault_50_a_text_in_memory_is_whole_or_said_to_be_lost);
     RUN_TEST(fault_50_the_nth_allocation_of_a_checkpoint_fails);
     RUN_TEST(fault_50_the_nth_allocation_of_a_restore_fails);

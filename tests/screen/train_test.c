@@ -191,6 +191,20 @@ static void runs_are_compared(void) {
     expect("fp32", 5);
 }
 
+// The run was launched from the screen that dies.
+static void fault_43_the_run_lives_on_when_the_screen_is_killed(void) {
+    static const char *const watch[] = {"watch", "1", NULL};
+    int64_t step, later;
+    CHECK(kill(shown.program, SIGKILL) == 0 && shown_wait_end(&shown, 10));
+    shown_free(&shown);
+    CHECK_INT(status_of(1, &step), RUN_RUNNING);
+    sleep(1);
+    CHECK_INT(status_of(1, &later), RUN_RUNNING);
+    CHECK_MESSAGE(later > step, "it stands at step %lld", (long long)later);
+    open_screen(watch);
+    expect("#1 simple-1", 20);
+}
+
 static void the_run_lives_on_without_the_screen(void) {
     static const char *const watch[] = {"watch", "1", NULL};
     int64_t step, later;
@@ -366,6 +380,7 @@ int main(void) {
     RUN_TEST(a_run_pauses_and_goes_on);
     RUN_TEST(the_past_is_looked_at);
     RUN_TEST(runs_are_compared);
+    RUN_TEST(fault_43_the_run_lives_on_when_the_screen_is_killed);
     RUN_TEST(the_run_lives_on_without_the_screen);
     RUN_TEST(keys_show_within_200_ms);
     RUN_TEST(an_order_takes_effect_with_the_step_in_progress);

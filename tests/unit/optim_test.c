@@ -398,7 +398,8 @@ static void a_schedule_of_no_known_kind_is_refused(void) {
     REFUSED(optimizer_new(engine, &options, &group, 1, &error), "SGD: schedule.kind");
     REFUSED(optimizer_set_schedule(optimizer, &options.schedule, &error), "one of constant");
     REFUSED(schedule_kind_parse("cosin", &kind, &error),
-            "schedule cosin: one of constant linear_warmup cosine step");
+            "schedule cosin: not known; did you mean cosine? One of constant linear_warmup "
+            "cosine step");
     const char *const names[] = {"constant", "linear_warmup", "cosine", "step"};
     for (int i = 0; i < SCHEDULE_KINDS; i++) {
         DONE(schedule_kind_parse(names[i], &kind, &error));

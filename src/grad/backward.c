@@ -111,6 +111,7 @@ static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool rec
             return false;
         gradient = copy;
     }
+    leaf->arrivals++;
     return accumulate(tape, &leaf->grad, gradient, recorded, error);
 }
 

@@ -8,6 +8,7 @@
 typedef struct OptimizerSlot { // one parameter
     Tensor *moment[2];         // NULL where the rule has none
     float lr_factor, weight_decay;
+    bool has_had_gradient; // in any step
 } OptimizerSlot;
 
 // The items handed to the device are built when a parameter first has a gradient and kept: from
@@ -28,11 +29,12 @@ struct Optimizer {
     // Device memory, one block.
     StepFlags *flags;
     Progress *progress;
-    GradStats *stats;  // [count]
-    double *moved;     // [2 * count]
-    bool measuring;    // the next update fills `moved`
-    bool scanned;      // since the last step or zero_grad,
-    int scanned_count; // so many gradients
+    GradStats *stats;                    // [count]
+    double *moved;                       // [2 * count]
+    bool measuring;                      // the next update fills `moved`
+    bool scanned;                        // since the last step or zero_grad,
+    int scanned_count;                   // so many gradients,
+    uint64_t scanned_arrivals, arrivals; // into which so much had come; that much has now
     char culprit[64];
 };
 

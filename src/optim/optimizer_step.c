@@ -48,7 +48,8 @@ void optimizer_zero_grad(Optimizer *optimizer) {
 // ---- the items ----------------------------------------------------------------------------------
 
 static void item_build(Optimizer *optimizer, int item, int i) {
-    const OptimizerSlot *slot = &optimizer->slots[i];
+    OptimizerSlot *slot = &optimizer->slots[i];
+    slot->has_had_gradient = true;
     UpdateItem *update = &optimizer->updates[item];
     *update = (UpdateItem){.parameter = optimizer->parameters[i]->view,
                            .gradient = optimizer->parameters[i]->grad->view,
@@ -81,6 +82,7 @@ static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gr
 
 static bool gather(Optimizer *optimizer, Error *error) {
     int items = 0;
+    optimizer->arrivals = 0;
     for (int i = 0; i < optimizer->count; i++) {
         Tensor *tensor = optimizer->parameters[i], *gradient = tensor->grad;
         if (!gradient)
@@ -97,6 +99,7 @@ static bool gather(Optimizer *optimizer, Error *error) {
         if (optimizer->item_slot[items] != i)
             item_build(optimizer, items, i);
         item_refresh(optimizer, items, i, gradient);
+        optimizer->arrivals += tensor->arrivals;
         items++;
     }
     optimizer->item_count = items;
@@ -116,6 +119,7 @@ static bool scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
         return false;
     optimizer->scanned = true;
     optimizer->scanned_count = optimizer->item_count;
+    optimizer->scanned_arrivals = optimizer->arrivals;
     return true;
 }
 
@@ -136,6 +140,11 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                           "before unscale, and zero_grad after step",
                           optimizer_text(optimizer).text, optimizer->scanned_count,
                           optimizer->item_count);
+    if (optimizer->scanned_arrivals != optimizer->arrivals)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: gradients were added after unscale, and those are still scaled; "
+                          "call :backward() for every micro-batch first, unscale once, then step",
+                          optimizer_text(optimizer).text);
     if (optimizer->random_blocks > 0)
         optimizer->rule.random =
             engine_random(engine, (int64_t)(optimizer->random_blocks * 4)); // four numbers a block

@@ -50,6 +50,7 @@ struct Tensor {
     uint8_t output;             // which output of `origin` this is
     TensorOrigin *origin;       // NULL for leaves and constants
     Tensor *grad;               // accumulated gradient of a leaf
+    uint64_t arrivals;          // how often something was added to it
     int optimizers;             // how many train this leaf; optim/ counts them
     TensorCompanion *parameter; // what a trained weight has beside its value; NULL for all else
 };

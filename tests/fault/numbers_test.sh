@@ -158,6 +158,19 @@ back()
 scaler:unscale(opt)
 scaler:unscale(opt)
 LUA
+out_of_turn unscale_once_a_micro_batch unscale_once_a_micro_batch.lua:5: 'unscale: called twice' 'accumulate first' <<'LUA'
+for _ = 1, 4 do
+    back()
+    scaler:unscale(opt)
+end
+scaler:step(opt)
+LUA
+out_of_turn gradients_added_after_unscale gradients_added_after_unscale.lua:6: 'added after unscale' 'every micro-batch first' <<'LUA'
+back()
+scaler:unscale(opt)
+back()
+scaler:step(opt)
+LUA
 out_of_turn unscale_after_step unscale_after_step.lua:5: 'unscale: called after step' 'update' <<'LUA'
 back()
 scaler:step(opt)

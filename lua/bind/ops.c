@@ -55,6 +55,22 @@ static int bind_unary(lua_State *L) {
     return bind_op_run(L, &x, 1, &attr, 1);
 }
 
+// A number of the script that fp16 cannot hold: where it is compared with, infinity does as well.
+static void look_at_constant(lua_State *L, OpId op, Format format, double value) {
+    const double too_large = 65520; // what rounds past 65504
+    if (format != FORMAT_FP16 || !(fabs(value) >= too_large) || isinf(value) ||
+        (op != OP_add && op != OP_sub && op != OP_mul && op != OP_div && op != OP_where &&
+         op != OP_pad))
+        return;
+    Run *run = session_of(L)->run;
+    run_diagnose(run, DIAGNOSIS_CONSTANT_OVERFLOW,
+                 policy_layer(run->engine->policy, run->engine->layer)->name,
+                 "%s: the number %g meets a tensor in fp16, which ends at 65504, and is infinite "
+                 "there: a softmax over nothing else gives nan; take %g for a mask, or compute in "
+                 "fp32",
+                 op_table[op].name, value, value < 0 ? -3e4 : 3e4);
+}
+
 // A tensor, or a number made into one of the other operand's format, which takes the number's place
 // among the arguments: a handle owns it, should the rest raise.
 static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
@@ -70,6 +86,7 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
     if (!other)
         bind_argument_error(L, bind_op_name(L), argument, "x", "a tensor beside a number");
     Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
+    look_at_constant(L, bind_op(L), format, value);
     BIND_TENSOR(L, op_fill(session_of(L)->engine, format, 0, NULL, value, &error), &error);
     lua_replace(L, argument);
     return bind_test_tensor(L, argument);
@@ -346,6 +363,7 @@ static int bind_pad(lua_State *L) {
         attr.pad.after[i - 1] = pair[1];
     }
     attr.pad.value = luaL_optnumber(L, 3, 0);
+    look_at_constant(L, OP_pad, x->view.format, attr.pad.value);
     return bind_op_run(L, &x, 1, &attr, 1);
 }
 

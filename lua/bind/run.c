@@ -255,6 +255,7 @@ static int run_load_weights_call(lua_State *L) {
     session->loaded_count = session->inventory.named_count;
     if (!session->weights || first == session->loaded_count)
         return 0;
+    run_begin_with_weights(session->run, checkpoint_scale_of_weights(session->weights));
     return BIND_DONE(
         L, checkpoint_load_weights(session->weights, &session->inventory, first, &error), &error);
 }

@@ -8,6 +8,7 @@
 #include "kernel/kernel.h"
 #include "optim/scaler.h"
 #include "precision/policy.h"
+#include "run/diagnosis.h"
 #include "store/store.h"
 
 static const struct {
@@ -98,6 +99,25 @@ static void print_scales(void) {
          "After:\noverflows before it backs off.");
 }
 
+static void print_diagnoses(void) {
+    enum { NAME_COLUMN = 23, REMEDY_COLUMN = 33 };
+    puts("What a run says of itself without being asked: once a kind and layer, in its progress "
+         "lines, in\n`show`, on the screen, and in --json under \"diagnoses\", with the layer, "
+         "the numbers and what to\ndo. A run that is well says nothing.\n");
+    for (int i = 0; i < DIAGNOSIS_KINDS; i++) {
+        const DiagnosisInfo *info = &diagnosis_table[i];
+        printf("  %-*s", NAME_COLUMN - 2, info->name);
+        cli_print_wrapped(info->seen, NAME_COLUMN);
+        printf("%*s%-*s", NAME_COLUMN, "", REMEDY_COLUMN - NAME_COLUMN, "  helps:");
+        cli_print_wrapped(info->remedy, REMEDY_COLUMN);
+    }
+    puts("\nWhat no run gets into:\n");
+    for (const PreventedFault *row = prevented_table; row->fault; row++) {
+        printf("  %s:\n      ", row->fault);
+        cli_print_wrapped(row->instead, 6);
+    }
+}
+
 static void print_history(void) {
     puts("The history is one SQLite file, which any SQLite tool reads while mpbench writes:\n\n"
          "  sqlite3 -readonly ~/.local/share/mpbench/history.db 'SELECT * FROM run_summary'\n\n"
@@ -113,6 +133,7 @@ const Topic topic_table[] = {
     {"operations", "every operation, its class and its inputs", print_operations},
     {"precisions", "what --precision takes", print_precisions},
     {"loss-scales", "what --loss-scale takes", print_scales},
+    {"diagnoses", "what a run says of itself, and what helps", print_diagnoses},
     {NULL, NULL, NULL},
 };
 

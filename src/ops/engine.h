@@ -28,6 +28,8 @@ typedef struct EngineProfile {
     float *largest;      // [layers], of |output| on the way forward where that is fp16; NULL: not
                          // looked at
     double look_seconds; // spent looking
+    int64_t operations;  // that were counted, those within others left out
+    int poisoned;        // the first layer whose running statistics became not finite; -1: none
     int depth;           // of operations within operations
 } EngineProfile;
 

@@ -9,6 +9,21 @@ double profile_begin(Engine *engine) {
     return clock_seconds();
 }
 
+// The running means after this batch: few values, of which one that is not finite spoils the sum.
+static void check_statistics(Engine *engine, EngineProfile *profile, Tensor *means) {
+    double value;
+    double began = clock_seconds();
+    bool recording = tape_set_enabled(engine->tape, false);
+    engine->profile = NULL;
+    Tensor *sum = op_one(engine, OP_sum, means, NULL, NULL);
+    engine->profile = profile;
+    tape_set_enabled(engine->tape, recording);
+    if (sum && tensor_item(sum, &value, NULL) && !isfinite(value))
+        profile->poisoned = engine->layer;
+    tensor_release(sum);
+    profile->look_seconds += clock_seconds() - began;
+}
+
 // The largest (or smallest) value of a tensor, outside of the graph and of the profile.
 static double extreme_of(Engine *engine, OpId op, Tensor *tensor) {
     double value = 0;
@@ -39,8 +54,12 @@ void profile_end(Engine *engine, OpId op, double began, Tensor *output) {
     bool is_known = engine->layer < profile->layers;
     if (op == OP_cast)
         profile->cast_seconds += seconds;
-    if (--profile->depth == 0 && is_known)
+    if (--profile->depth == 0 && is_known) {
         profile->seconds[engine->layer] += seconds;
+        profile->operations++;
+    }
+    if (op == OP_batch_norm_track && output && profile->poisoned < 0)
+        check_statistics(engine, profile, output);
     if (profile->depth == 0 && is_known && profile->largest && output && !engine->walking_back &&
         output->view.format == FORMAT_FP16 && tensor_count(output) > 0)
         look(engine, profile, output);

@@ -385,6 +385,14 @@ Tensor *optimizer_parameter(const Optimizer *optimizer, int i) {
     return optimizer->parameters[i];
 }
 
+bool optimizer_has_had_gradient(const Optimizer *optimizer, int i) {
+    return optimizer->slots[i].has_had_gradient;
+}
+
+bool optimizer_is_stochastic(const Optimizer *optimizer) {
+    return optimizer->options.stochastic;
+}
+
 Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which) {
     return optimizer->slots[i].moment[which];
 }

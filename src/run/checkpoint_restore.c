@@ -356,6 +356,12 @@ bool checkpoint_restore(Checkpoint *checkpoint, Run *run, Inventory *inventory,
 
 // ---- weights alone ------------------------------------------------------------------------------
 
+double checkpoint_scale_of_weights(const SafeFile *file) {
+    const SafeHeader *header = safe_header(file);
+    const char *scale = safe_header_note(header, "scale");
+    return scale && safe_header_find(header, "scaler0/state") ? strtod(scale, NULL) : 0;
+}
+
 bool checkpoint_load_weights(SafeFile *file, Inventory *inventory, int first, Error *error) {
     const SafeHeader *header = safe_header(file);
     bool done = check_weights(header, inventory, first, error);

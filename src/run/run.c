@@ -146,12 +146,13 @@ void run_finish(Run *run, const Error *error) {
     RunState *state = run_state(run);
     run_read_pending(state, INT64_MAX);
     run_tell_skip(state);
-    run_check_steps(state);
     run_pause_clock(run);
     run->ended = clock_seconds();
     state->ended_ms = run_wall_ms();
     run_sample_energy(run);
     bool stopped = run_is_to_stop(run) && !state->reached_limit;
+    bool is_whole = !error && !stopped && !state->reached_limit && run->options->resumes == 0;
+    run_check_steps(state, is_whole);
     if (error && error->code != ERROR_STOPPED) {
         run->status = RUN_FAILED;
         run->error = *error;
@@ -217,15 +218,16 @@ void run_event(Run *run, const char *text) {
     run_tell(run, EVENT_MESSAGE, "", (double)NAN, text);
 }
 
-void run_diagnose(Run *run, const char *kind, const char *layer, const char *format, ...) {
+void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *format, ...) {
+    const char *name = diagnosis_table[kind].name;
     for (int i = 0; i < run->diagnosis_count; i++)
-        if (strcmp(run->diagnoses[i].kind, kind) == 0 &&
+        if (strcmp(run->diagnoses[i].kind, name) == 0 &&
             strncmp(run->diagnoses[i].layer, layer, RUN_NAME_SIZE - 1) == 0)
             return;
     if (run->diagnosis_count == RUN_MAX_DIAGNOSES)
         return;
     RecordDiagnosis *diagnosis = &run->diagnoses[run->diagnosis_count++];
-    run_copy_text(diagnosis->kind, sizeof diagnosis->kind, kind);
+    run_copy_text(diagnosis->kind, sizeof diagnosis->kind, name);
     run_copy_text(diagnosis->layer, sizeof diagnosis->layer, layer);
     diagnosis->step = run->step;
     va_list arguments;

@@ -13,6 +13,7 @@
 
 #include "ops/engine.h"
 #include "optim/scaler.h"
+#include "run/diagnosis.h"
 #include "store/events.h"
 #include "store/record.h"
 
@@ -163,12 +164,14 @@ bool run_log_number(Run *run, const char *name, double value, Error *error) MUST
 bool run_result(Run *run, const char *name, double value, Error *error) MUST_CHECK;
 // What surrounds the run: {"library.lua", "5.4.4"}. Of one name the last holds.
 void run_add_fact(Run *run, const char *name, const char *value);
+// The weights that it begins with are those of a checkpoint whose loss scale was this.
+void run_begin_with_weights(Run *run, double scale);
 // A message of the script.
 void run_event(Run *run, const char *text);
 // Any event, in words; `value` as event_kinds ask for it, else NaN.
 void run_tell(Run *run, EventKind kind, const char *layer, double value, const char *text);
 // Notes a diagnosis once a kind and layer.
-void run_diagnose(Run *run, const char *kind, const char *layer, const char *format, ...)
+void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 // Reads what is still pending and settles the status. `error` is what ended it, or NULL.
 void run_finish(Run *run, const Error *error);

@@ -1,6 +1,5 @@
 // What a run can see by itself that its user should know (precision.md §7).
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "run/run_private.h"
@@ -14,8 +13,18 @@ static bool check_pattern(const Run *run, const char *pattern, Error *error) {
         pattern, nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 }
 
-static bool is_low(Format format) {
+bool run_is_low(Format format) {
     return format == FORMAT_FP16 || format == FORMAT_BF16;
+}
+
+const char *run_layer_of(const Run *run, const Tensor *tensor) {
+    const Parameter *parameter = parameter_of(tensor);
+    return parameter ? policy_layer(run->engine->policy, parameter->layer)->name : "";
+}
+
+const char *run_name_of(const Tensor *tensor) {
+    const Parameter *parameter = parameter_of(tensor);
+    return parameter && parameter->name[0] ? parameter->name : "a parameter";
 }
 
 // Weights that are kept low lose updates smaller than half a step of their format.
@@ -23,17 +32,76 @@ static void check_masters(Run *run) {
     for (int i = 0; i < run->optimizer_count; i++)
         for (int j = 0; j < optimizer_parameter_count(run->optimizers[i]); j++) {
             const Tensor *tensor = optimizer_parameter(run->optimizers[i], j);
-            if (!is_low(tensor->view.format))
+            if (!run_is_low(tensor->view.format))
                 continue;
             const char *format = format_name(tensor->view.format);
-            const char *name = parameter_of(tensor) ? parameter_of(tensor)->name : "";
-            run_diagnose(run, "no_masters", "",
+            run_diagnose(run, DIAGNOSIS_NO_MASTERS, run_layer_of(run, tensor),
                          "%.60s and what is like it is kept in %s without an fp32 master: updates "
                          "under 1/%d of a weight are lost; use -p %s, which keeps masters",
-                         name[0] ? name : "a parameter", format,
+                         run_name_of(tensor), format,
                          2 << format_table[tensor->view.format].mantissa_bits, format);
             return;
         }
+}
+
+// ---- sizes --------------------------------------------------------------------------------------
+
+// Units that multiply low formats take blocks of 8 or 16; 0: both sides fill theirs.
+static int64_t odd_side(const View *view) {
+    enum { BLOCK = 8, LEAST = 32 }; // of small sides little is lost
+    if (view->ndim < 2)
+        return 0;
+    const int64_t sides[] = {view->shape[0], view->shape[view->ndim - 1]};
+    for (int i = 0; i < 2; i++)
+        if (sides[i] >= LEAST && sides[i] % BLOCK != 0)
+            return sides[i];
+    return 0;
+}
+
+static void check_sizes(Run *run) {
+    const double worth_saying = 0.25;
+    const Tensor *worst = NULL;
+    double all = 0;
+    for (int i = 0; i < run->optimizer_count; i++)
+        for (int j = 0; j < optimizer_parameter_count(run->optimizers[i]); j++) {
+            const Tensor *tensor = optimizer_parameter(run->optimizers[i], j);
+            const Parameter *parameter = parameter_of(tensor);
+            if (!parameter || !run_is_low(parameter->round_to))
+                continue;
+            all += (double)tensor_count(tensor);
+            if (odd_side(&tensor->view) && (!worst || tensor_count(tensor) > tensor_count(worst)))
+                worst = tensor;
+        }
+    if (!worst || (double)tensor_count(worst) < worth_saying * all)
+        return;
+    int64_t side = odd_side(&worst->view);
+    run_diagnose(run, DIAGNOSIS_ODD_SIZES, run_layer_of(run, worst),
+                 "%.60s, used in %s, has a side of %lld: products in low formats go by blocks of 8 "
+                 "or 16, and what is over costs as much as a block; take %lld",
+                 run_name_of(worst), format_name(parameter_of(worst)->round_to), (long long)side,
+                 (long long)((side + 7) / 8 * 8));
+}
+
+// ---- weights that come without their scale ------------------------------------------------------
+
+void run_begin_with_weights(Run *run, double scale) {
+    run_state(run)->scale_of_weights = scale;
+}
+
+static void check_scale_of_weights(RunState *state) {
+    Run *run = &state->run;
+    double was = state->scale_of_weights;
+    if (!run->scaler || run->options->loss_scale || !(was > 0))
+        return;
+    const ScaleRule *rule = scaler_rule(run->scaler);
+    double is = (double)scale_state_initial(rule).scale;
+    if (rule->kind == SCALE_NONE || rule->kind == SCALE_STATIC || was == is)
+        return;
+    run_diagnose(run, DIAGNOSIS_NO_SCALER_STATE, "",
+                 "the weights come from a checkpoint whose loss scale stood at %g, and this run "
+                 "begins at %g with a fresh optimizer: the first steps may be skipped; resume "
+                 "without --weights-only, or give --loss-scale",
+                 was, is);
 }
 
 bool run_check_setup(RunState *state, Error *error) {
@@ -42,72 +110,38 @@ bool run_check_setup(RunState *state, Error *error) {
         if (!check_pattern(run, run->options->layers[i].pattern, error))
             return false;
     check_masters(run);
+    check_sizes(run);
+    check_scale_of_weights(state);
     return true;
-}
-
-// ---- gradients that vanish ----------------------------------------------------------------------
-
-typedef struct Vanished {
-    double lost, all; // elements, over all parameters
-    double worst;     // share in one of them
-    const char *worst_name;
-} Vanished;
-
-static void add_vanished(Vanished *sum, Optimizer *optimizer) {
-    int count = optimizer_parameter_count(optimizer);
-    GradStats *stats = calloc((size_t)count, sizeof *stats);
-    if (!stats)
-        return; // a diagnosis less
-    optimizer_read_stats(optimizer, stats);
-    for (int i = 0; i < count; i++) {
-        // Zeros among others are no loss: a unit that is off has them. A gradient of nothing but
-        // zeros vanished further up, in those of activations.
-        bool is_gone = stats[i].zeros + stats[i].flushed == stats[i].count;
-        double all = (double)(is_gone ? stats[i].count : stats[i].count - stats[i].zeros);
-        double lost = is_gone ? all : (double)stats[i].flushed;
-        sum->lost += lost;
-        sum->all += all;
-        const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
-        if (all > 0 && lost / all > sum->worst && parameter) {
-            sum->worst = lost / all;
-            sum->worst_name = parameter->name;
-        }
-    }
-    free(stats);
-}
-
-void run_check_underflow(RunState *state) {
-    enum { FIRST_LOOK = 10, LOOK_EVERY = 1000 };
-    const double worth_saying = 0.05;
-    Run *run = &state->run;
-    if (run->step != FIRST_LOOK && run->step % LOOK_EVERY != 0)
-        return;
-    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
-    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 ||
-        (kind != SCALE_NONE && kind != SCALE_STATIC))
-        return;
-    Vanished sum = {0};
-    for (int i = 0; i < run->optimizer_count; i++)
-        add_vanished(&sum, run->optimizers[i]);
-    if (!(sum.all > 0) || sum.lost / sum.all < worth_saying)
-        return;
-    run_diagnose(run, "no_scaler", "",
-                 "%.0f %% of the gradients became zero in fp16 at scale %g (%.0f %% in %.60s): use "
-                 "--loss-scale dynamic",
-                 100 * sum.lost / sum.all, run->scale_last, 100 * sum.worst,
-                 sum.worst_name ? sum.worst_name : "one");
 }
 
 // ---- steps that nobody ended -------------------------------------------------------------------
 
-void run_check_steps(RunState *state) {
+static void check_idle(Run *run) {
+    for (int i = 0; i < run->optimizer_count; i++) {
+        OptimizerReport report = optimizer_report(run->optimizers[i]);
+        const Tensor *first = optimizer_parameter(run->optimizers[i], 0);
+        int count = optimizer_parameter_count(run->optimizers[i]);
+        if (report.applied + report.skipped > 0)
+            continue;
+        run_diagnose(run, DIAGNOSIS_NO_GRADIENT, run_layer_of(run, first),
+                     "an optimizer over %d parameter%s (%.60s%s) made no step in %lld of the run: "
+                     "what it trains stayed as it was made; call scaler:step on it too",
+                     count, count == 1 ? "" : "s", run_name_of(first), count == 1 ? "" : ", ..",
+                     (long long)run->step);
+    }
+}
+
+void run_check_steps(RunState *state, bool is_whole) {
     Run *run = &state->run;
     uint64_t applied = 0;
     for (int i = 0; i < run->optimizer_count; i++)
         applied += optimizer_applied(run->optimizers[i]);
+    if (run->step > 0 && is_whole)
+        check_idle(run);
     if (run->step > 0 || applied == 0 || !run->scaler)
         return;
-    run_diagnose(run, "no_step_ended", "",
+    run_diagnose(run, DIAGNOSIS_NO_STEP_ENDED, "",
                  "the optimizers were applied %llu times, but no step was counted: a step ends at "
                  "scaler:update(), and the run's scaler was never updated; use it in every step, "
                  "or call run:scaler() in none",
@@ -123,9 +157,10 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
     if (isfinite(value))
         return;
     state->bad_loss_step = step;
+    run_sample_soon(state);
     bool is_fp16 = policy_preset(state->run.engine->policy)->low == FORMAT_FP16;
     const char *what = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    run_diagnose(&state->run, "loss_not_finite", "",
+    run_diagnose(&state->run, DIAGNOSIS_LOSS_NOT_FINITE, "",
                  "%.60s is %s after step %lld: the forward pass overflowed, which no loss scale "
                  "mends%s; look for large activations, log(0) and divisions, or lower the learning "
                  "rate",
@@ -133,26 +168,35 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
                  is_fp16 ? " (fp16 ends at 65504: try -p bf16, or fp32 for the last layers)" : "");
 }
 
-// ---- what sampled steps show --------------------------------------------------------------------
+// ---- rates that a script moves ------------------------------------------------------------------
 
-void run_check_activations(RunState *state, int layer, double largest) {
-    const double end_of_fp16 = 65504, near = 0.9;
-    if (!(largest >= near * end_of_fp16) || !isfinite(largest))
+void run_check_rate(RunState *state, int i, bool has_skipped) {
+    enum { IN_A_ROW = 3 }; // fewer may answer to something
+    Run *run = &state->run;
+    WatchedOptimizer *watched = &state->watched[i];
+    double rate = optimizer_rate(run->optimizers[i]), before = watched->rate;
+    bool knows = watched->knows_rate, after_skip = watched->has_skipped;
+    watched->knows_rate = true;
+    watched->has_skipped = has_skipped;
+    watched->rate = rate;
+    if (!knows)
         return;
-    const char *name = policy_layer(state->run.engine->policy, layer)->name;
-    run_diagnose(&state->run, "near_overflow", name,
-                 "%.60s gives values up to %.0f, and fp16 ends at 65504: use --layer %.60s=bf16",
-                 name, largest, name);
-}
-
-void run_check_casts(RunState *state) {
-    enum { SAMPLES = 20 };
-    const double worth_saying = 0.4;
-    double share = run_cast_share(&state->run);
-    if (state->sampler.count < SAMPLES || !(share > worth_saying))
+    if (rate == before) {
+        watched->moves_in_a_row = 0;
+        watched->moved_on_skip = 0;
         return;
-    run_diagnose(&state->run, "casting", "",
-                 "%.0f %% of the time of steps goes into casts between formats: the layers are too "
-                 "small to gain from low precision; try -p fp32, or larger batches",
-                 100 * share);
+    }
+    watched->moves_in_a_row++;
+    if (after_skip && watched->moved_on_skip == 0) {
+        watched->moved_on_skip = run->step - 1;
+        watched->moved_from = before;
+        watched->moved_to = rate;
+    }
+    if (watched->moves_in_a_row < IN_A_ROW || watched->moved_on_skip == 0)
+        return;
+    run_diagnose(run, DIAGNOSIS_SCHEDULE_ON_SKIP, "",
+                 "step %lld was skipped, yet the script took the learning rate on from %g to %g: "
+                 "its schedule runs ahead of the training; count with opt:steps(), or give the "
+                 "optimizer a schedule of mp.optim.schedule",
+                 (long long)watched->moved_on_skip, watched->moved_from, watched->moved_to);
 }

@@ -24,12 +24,20 @@ typedef struct RunSampler { // run_sample.c
     double next, next_look;             // clock_seconds
     double began;                       // run_clock
     double total_seconds, cast_seconds; // of all sampled steps
-    int64_t count;                      // of these
+    double op_seconds;                  // in operations
+    int64_t count, operations;          // how many samples; operations in them
+    int looks_for_overflow;             // looks taken because the loss was not finite
+    bool is_after_overflow;             // this one is
 } RunSampler;
 
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
     uint64_t applied, skipped;
+    double rate; // its base rate, once it is known
+    bool knows_rate, has_skipped;
+    int moves_in_a_row;          // boundaries at which the rate was another one
+    int64_t moved_on_skip;       // a skipped step that did not keep it from moving; 0: none
+    double moved_from, moved_to; // then
 } WatchedOptimizer;
 
 typedef struct SkippedStep { // told of a step later, when its loss is known too
@@ -59,6 +67,7 @@ typedef struct RunState { // a Run is the first member of one
     double next_energy;               // clock_seconds
     int64_t created_ms, ended_ms;     // wall clock, since 1970
     char scale_rule_name[64];
+    double scale_of_weights; // of the checkpoint that they come from; 0: none
 } RunState;
 
 static inline RunState *run_state(Run *run) {
@@ -91,6 +100,8 @@ void run_include_scale(Run *run, double scale);
 // Ends a sample and begins one now and then; `applied`: by which optimizers, a bit each.
 void run_sample_step(RunState *state, unsigned applied);
 void run_drop_sample(RunState *state);
+// The loss is not finite: the next step is sampled, to see which layer overflows.
+void run_sample_soon(RunState *state);
 void run_sample_energy(Run *run);
 double run_cast_share(const Run *run); // NaN: unknown
 void run_free_sampler(RunState *state);
@@ -109,11 +120,25 @@ void run_drop_pending(RunState *state);
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
 
-// What can be seen at a boundary, told once (precision.md §7).
+// ---- what is diagnosed, once a kind and layer (precision.md §7) ---------------------------------
+
+bool run_is_low(Format format);
+const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none
+const char *run_name_of(const Tensor *parameter);
+
 // After the first step: fails where --layer names no layer.
 bool run_check_setup(RunState *state, Error *error) MUST_CHECK;
-void run_check_underflow(RunState *state); // of gradients that nothing scales
+void run_check_gradients(RunState *state); // those that vanish, or never came
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
+// The learning rate of optimizer i, which has skipped the step that ends or not.
+void run_check_rate(RunState *state, int i, bool has_skipped);
+// At the end: was anything trained that no step counted? Of a run that nobody stopped also whether
+// all that was to be trained was.
+void run_check_steps(RunState *state, bool is_whole);
+
+// Of a sampled step.
 void run_check_activations(RunState *state, int layer, double largest);
+void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
-void run_check_steps(RunState *state); // at the end: was anything trained that no step counted?
+void run_check_kernels(RunState *state);
+void run_check_moves(RunState *state, Optimizer *optimizer, const ParameterMove *moves);

@@ -51,6 +51,16 @@ static bool make_room(RunSampler *sampler, int layers) {
     return true;
 }
 
+void run_sample_soon(RunState *state) {
+    enum { MOST = 5 };
+    RunSampler *sampler = &state->sampler;
+    if (sampler->looks_for_overflow == MOST)
+        return;
+    sampler->looks_for_overflow++;
+    sampler->is_after_overflow = true;
+    sampler->next = sampler->next_look = 0;
+}
+
 static void begin_sample(RunState *state, double now) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
@@ -64,15 +74,18 @@ static void begin_sample(RunState *state, double now) {
         sampler->largest[i] = 0;
         sampler->moved[i] = (ParameterMove){0, 0};
     }
-    sampler->profile = (EngineProfile){
-        .layers = layers, .seconds = sampler->seconds, .largest = looks ? sampler->largest : NULL};
+    sampler->profile = (EngineProfile){.layers = layers,
+                                       .seconds = sampler->seconds,
+                                       .largest = looks ? sampler->largest : NULL,
+                                       .poisoned = -1};
     for (int i = 0; i < run->optimizer_count; i++)
         optimizer_measure(run->optimizers[i]);
     run->engine->profile = &sampler->profile;
     sampler->began = run_clock(run);
 }
 
-static void add_moves(RunSampler *sampler, Optimizer *optimizer) {
+static void add_moves(RunState *state, Optimizer *optimizer) {
+    RunSampler *sampler = &state->sampler;
     int count = optimizer_parameter_count(optimizer);
     if (count > sampler->move_count) {
         ParameterMove *moves = realloc(sampler->moves, (size_t)count * sizeof *moves);
@@ -82,6 +95,7 @@ static void add_moves(RunSampler *sampler, Optimizer *optimizer) {
         sampler->move_count = count;
     }
     optimizer_read_moves(optimizer, sampler->moves);
+    run_check_moves(state, optimizer, sampler->moves);
     for (int i = 0; i < count; i++) {
         const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
         if (!parameter || parameter->layer >= sampler->profile.layers ||
@@ -101,11 +115,14 @@ static void end_sample(RunState *state, double now, unsigned applied) {
     sampler->count++;
     sampler->total_seconds += run_clock(run) - sampler->began - profile->look_seconds;
     sampler->cast_seconds += profile->cast_seconds;
+    sampler->operations += profile->operations;
+    for (int layer = 0; layer < profile->layers; layer++)
+        sampler->op_seconds += profile->seconds[layer];
     if (profile->largest)
         sampler->next_look = now + fmax(sample_interval, look_price * profile->look_seconds);
     for (int i = 0; i < run->optimizer_count; i++)
         if (applied >> i & 1)
-            add_moves(sampler, run->optimizers[i]);
+            add_moves(state, run->optimizers[i]);
     for (int layer = 1; layer < profile->layers; layer++) {
         const ParameterMove *moved = &sampler->moved[layer];
         double ratio = moved->before_squared > 0
@@ -116,7 +133,11 @@ static void end_sample(RunState *state, double now, unsigned applied) {
         if (profile->largest)
             run_check_activations(state, layer, (double)profile->largest[layer]);
     }
+    sampler->is_after_overflow = sampler->is_after_overflow && !profile->largest;
+    if (profile->poisoned >= 0 && applied != 0) // else it was taken back
+        run_check_statistics(state, profile->poisoned);
     run_check_casts(state);
+    run_check_kernels(state);
 }
 
 void run_drop_sample(RunState *state) {

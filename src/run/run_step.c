@@ -34,8 +34,10 @@ static StepOutcome observe_optimizers(RunState *state, char culprit[RUN_NAME_SIZ
     StepOutcome outcome = STEP_WITHOUT_UPDATE;
     for (int i = 0; i < run->optimizer_count; i++) {
         StepOutcome one = observe_optimizer(&state->watched[i], run->optimizers[i], culprit);
-        if (one != STEP_WITHOUT_UPDATE)
+        if (one != STEP_WITHOUT_UPDATE) {
             *scanned |= 1u << i;
+            run_check_rate(state, i, one == STEP_SKIPPED);
+        }
         if (one == STEP_APPLIED)
             *applied |= 1u << i;
         if (one > outcome) // one that skipped makes the step a skipped one
@@ -133,7 +135,7 @@ static bool fail_at_floor(RunState *state, Error *error) {
                  run->scale_last);
     const char *where = is_bad ? "forward: the loss itself is not finite"
                                : "backward: the loss is finite as far as it was logged";
-    run_diagnose(run, "scale_floor", culprit,
+    run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
                  "%d steps in a row skipped with %s; first not finite: the gradient of %s (%s)",
                  skips, scale, culprit, where);
     return error_fail(
@@ -238,7 +240,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)
         done = run_check_setup(state, error) && done;
-    run_check_underflow(state);
+    run_check_gradients(state);
     if (!run->is_silent)
         record_step(state, scanned, applied);
     if (run->observer.step && !run->is_silent)

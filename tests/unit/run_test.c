@@ -306,6 +306,24 @@ static void steps_of_casts_are_told(void) {
     end();
 }
 
+static void steps_of_small_operations_are_told(void) {
+    for (int i = 0; i < 2; i++) {
+        begin(i == 0 ? "bf16" : "fp32", "none");
+        RunSampler *sampler = &run_state(model.run)->sampler;
+        *sampler = (RunSampler){.count = 20, .operations = 400, .op_seconds = 400 * 6e-6};
+        run_check_kernels(run_state(model.run));
+        CHECK_INT(model.run->diagnosis_count, 0);
+        sampler->op_seconds = 400 * 4e-6;
+        run_check_kernels(run_state(model.run));
+        CHECK_INT(model.run->diagnosis_count, i == 0); // fp32 has nothing to gain
+        if (i == 0) {
+            CHECK_TEXT(model.run->diagnoses[0].kind, "small_kernels");
+            CHECK_CONTAINS(model.run->diagnoses[0].text, "the 20 operations of a step take 4.0 us");
+        }
+        end();
+    }
+}
+
 static void count_energy(const char *path, const char *microjoules) {
     FILE *out = fopen(path, "w");
     CHECK(out && fputs(microjoules, out) >= 0);
@@ -415,6 +433,7 @@ int main(void) {
     RUN_TEST(gradients_that_vanish_unscaled_are_told);
     RUN_TEST(a_layer_near_the_end_of_fp16_is_told);
     RUN_TEST(steps_of_casts_are_told);
+    RUN_TEST(steps_of_small_operations_are_told);
     RUN_TEST(energy_is_sampled_without_a_history_too);
     RUN_TEST(it_describes_itself_in_json);
     RUN_TEST(a_boundary_where_nothing_happens_costs_next_to_nothing);

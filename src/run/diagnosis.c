@@ -1,0 +1,97 @@
+#include "run/diagnosis.h"
+
+#include <stddef.h>
+
+const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
+    [DIAGNOSIS_SCALE_FLOOR] =
+        {"scale_floor", "20 steps in a row skipped, and the loss scale can fall no further",
+         "the layer that is named in bf16 or fp32, a lower learning rate, other data"},
+    [DIAGNOSIS_LOSS_NOT_FINITE] =
+        {"loss_not_finite", "the loss is inf or nan: the way forward overflowed, not the gradients",
+         "no scale mends it: bf16, fp32 for the last layers, a lower learning rate"},
+    [DIAGNOSIS_FORWARD_OVERFLOW] =
+        {"forward_overflow",
+         "looked for once the loss is not finite: the first layer that gives "
+         "values past 65504 in fp16",
+         "--layer NAME=bf16"},
+    [DIAGNOSIS_NEAR_OVERFLOW] = {"near_overflow", "a layer gives values within 10 % of 65504",
+                                 "--layer NAME=bf16"},
+    [DIAGNOSIS_CONSTANT_OVERFLOW] =
+        {"constant_overflow",
+         "a number of the script past 65504 meets a tensor in fp16, as in a "
+         "mask of -1e9, and becomes infinite",
+         "-3e4, or the operation in fp32"},
+    [DIAGNOSIS_NO_SCALER] =
+        {"no_scaler",
+         "at least 5 % of the gradients become 0 in fp16 at a scale that does not "
+         "move (seen after 10 steps, then every 1000)",
+         "--loss-scale dynamic"},
+    [DIAGNOSIS_FLUSHED] = {"flushed",
+                           "at least half of a parameter's gradients become 0 in fp16 although the "
+                           "scale moves (seen at the same steps)",
+                           "--layer NAME=bf16, or a larger scale"},
+    [DIAGNOSIS_NO_SCALER_STATE] =
+        {"no_scaler_state", "the weights come from a checkpoint whose loss scale stood elsewhere",
+         "resume without --weights-only, or --loss-scale"},
+    [DIAGNOSIS_NO_MASTERS] = {"no_masters", "weights are kept in fp16 or bf16 alone",
+                              "a precision with fp32 masters: fp16, bf16, O2"},
+    [DIAGNOSIS_LOST_UPDATES] =
+        {"lost_updates",
+         "updates lie so far below the spacing of the weights' format that nearly "
+         "all are rounded away",
+         "fp32 masters, stochastic = true, or a higher learning rate"},
+    [DIAGNOSIS_NO_GRADIENT] =
+        {"no_gradient",
+         "a parameter has had no gradient in 10 steps, or an optimizer no step by "
+         "the end of the run",
+         "use it in the loss without detach, or leave it out"},
+    [DIAGNOSIS_NO_STEP_ENDED] = {"no_step_ended",
+                                 "optimizers were applied, but the run's scaler was never updated",
+                                 "scaler:update() in every step"},
+    [DIAGNOSIS_SCHEDULE_ON_SKIP] =
+        {"schedule_on_skip",
+         "the script moves the learning rate at every step, those included "
+         "that were skipped",
+         "opt:steps() as the count, or a schedule of mp.optim.schedule"},
+    [DIAGNOSIS_POISONED_STATISTICS] =
+        {"poisoned_statistics",
+         "running statistics of a batch norm are not finite after a step "
+         "that was applied: so is every evaluation",
+         "model:eval() for what is not trained on, and data that is finite"},
+    [DIAGNOSIS_CASTING] =
+        {"casting",
+         "casts between formats take over 40 % of the time of steps (from 20 samples, "
+         "5 a second)",
+         "larger batches, or fp32"},
+    [DIAGNOSIS_SMALL_KERNELS] =
+        {"small_kernels",
+         "operations take under 5 us each in the mean: low formats cannot gain "
+         "(from as many samples)",
+         "larger batches or layers, or fp32"},
+    [DIAGNOSIS_ODD_SIZES] =
+        {"odd_sizes",
+         "a side of a matrix that has a quarter of the weights in low formats is no "
+         "multiple of 8",
+         "the next multiple of 8, or of 16"},
+};
+
+const PreventedFault prevented_table[] = {
+    {"clipping before unscaling",
+     "refused, with the threshold that it would really be; call scaler:unscale first"},
+    {"unscaling once a micro-batch, or gradients added after it",
+     "refused: accumulate first, unscale once"},
+    {"a scale that changes inside an accumulation window", "refused, with both scales"},
+    {"a step without any gradient", "refused, with the optimizer"},
+    {"an epsilon that is 0 in the format of the optimizer's state",
+     "refused when the optimizer is made"},
+    {"binary cross entropy on probabilities in a low format",
+     "refused: bce_with_logits takes its place"},
+    {"resuming without the state of scaler, optimizer or random numbers",
+     "refused, with what is missing; --weights-only begins afresh"},
+    {"a schedule that goes on in a skipped step",
+     "those of mp.optim.schedule follow applied steps, on every device"},
+    {"running statistics of a skipped step", "taken back with the rest of the step"},
+    {"runs of different devices side by side",
+     "compare warns of it beside its verdict, and lists what differs"},
+    {NULL, NULL},
+};

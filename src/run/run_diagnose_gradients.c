@@ -1,0 +1,103 @@
+// Gradients that vanish in fp16, and those that never came. Looked at after a few steps and then
+// seldom: reading them costs about what recording a step does.
+#include <stdlib.h>
+
+#include "run/run_private.h"
+
+enum { FIRST_LOOK = 10, LOOK_EVERY = 1000 };
+
+typedef struct Vanished {
+    double lost, all; // elements, over all parameters
+    double worst;     // share in one of them
+    const char *worst_name;
+} Vanished;
+
+static double scale_of(const Run *run) {
+    return run->scaler ? run->scale_last : 1;
+}
+
+static bool scale_moves(const Run *run) {
+    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
+    return kind != SCALE_NONE && kind != SCALE_STATIC;
+}
+
+static void add_vanished(Vanished *sum, const Tensor *tensor, const GradStats *stats) {
+    // Zeros among others are no loss: a unit that is off has them. A gradient of nothing but
+    // zeros vanished further up, in those of activations.
+    bool is_gone = stats->zeros + stats->flushed == stats->count;
+    double all = (double)(is_gone ? stats->count : stats->count - stats->zeros);
+    double lost = is_gone ? all : (double)stats->flushed;
+    sum->lost += lost;
+    sum->all += all;
+    if (all > 0 && lost / all > sum->worst && parameter_of(tensor)) {
+        sum->worst = lost / all;
+        sum->worst_name = parameter_of(tensor)->name;
+    }
+}
+
+// The scale moves, and still does not do for this one.
+static void check_flushed(Run *run, const Tensor *tensor, const GradStats *stats) {
+    const double worth_saying = 0.5;
+    const Parameter *parameter = parameter_of(tensor);
+    double all = (double)(stats->count - stats->zeros);
+    if (!scale_moves(run) || !parameter || parameter->round_to != FORMAT_FP16 || !(all > 0) ||
+        (double)stats->flushed < worth_saying * all)
+        return;
+    const char *layer = run_layer_of(run, tensor);
+    run_diagnose(run, DIAGNOSIS_FLUSHED, layer,
+                 "%.0f %% of the gradients of %.60s became zero in fp16 at scale %g, the largest "
+                 "is %.2g: use --layer %.60s=bf16, or a larger scale",
+                 100 * (double)stats->flushed / all, run_name_of(tensor), scale_of(run),
+                 (double)stats->largest, layer[0] ? layer : "NAME");
+}
+
+static void check_missing(Run *run, Optimizer *optimizer, int i) {
+    const Tensor *tensor = optimizer_parameter(optimizer, i);
+    if (optimizer_has_had_gradient(optimizer, i) || !tensor->requires_grad)
+        return;
+    run_diagnose(run, DIAGNOSIS_NO_GRADIENT, run_layer_of(run, tensor),
+                 "%.60s had no gradient in %lld steps and is not trained: the loss does not depend "
+                 "on it, or a detach or no_grad lies between; use it, or leave it out of the "
+                 "optimizer",
+                 run_name_of(tensor), (long long)run->step);
+}
+
+static void check_scale(Run *run, const Vanished *sum) {
+    const double worth_saying = 0.05;
+    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || scale_moves(run))
+        return;
+    if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
+        return;
+    run_diagnose(run, DIAGNOSIS_NO_SCALER, "",
+                 "%.0f %% of the gradients became zero in fp16 at scale %g (%.0f %% in %.60s): use "
+                 "--loss-scale dynamic",
+                 100 * sum->lost / sum->all, scale_of(run), 100 * sum->worst,
+                 sum->worst_name ? sum->worst_name : "one");
+}
+
+static void look_at(Run *run, Optimizer *optimizer, Vanished *sum) {
+    int count = optimizer_parameter_count(optimizer);
+    GradStats *stats = calloc((size_t)count, sizeof *stats);
+    if (!stats)
+        return; // a diagnosis less
+    optimizer_read_stats(optimizer, stats);
+    bool has_stepped = optimizer_applied(optimizer) > 0;
+    for (int i = 0; i < count; i++) {
+        const Tensor *tensor = optimizer_parameter(optimizer, i);
+        add_vanished(sum, tensor, &stats[i]);
+        check_flushed(run, tensor, &stats[i]);
+        if (has_stepped && run->step == FIRST_LOOK)
+            check_missing(run, optimizer, i);
+    }
+    free(stats);
+}
+
+void run_check_gradients(RunState *state) {
+    Run *run = &state->run;
+    if (run->is_silent || (run->step != FIRST_LOOK && run->step % LOOK_EVERY != 0))
+        return;
+    Vanished sum = {0};
+    for (int i = 0; i < run->optimizer_count; i++)
+        look_at(run, run->optimizers[i], &sum);
+    check_scale(run, &sum);
+}

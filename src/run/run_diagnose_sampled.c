@@ -1,0 +1,107 @@
+// What the few steps a second that are measured show.
+#include <math.h>
+#include <stdlib.h>
+
+#include "run/run_private.h"
+
+enum { SAMPLES = 20 }; // before anything is said of times
+
+// ---- values -------------------------------------------------------------------------------------
+
+static void tell_overflow(RunState *state, const char *name) {
+    Run *run = &state->run;
+    state->sampler.is_after_overflow = false; // the layers after it have it from here
+    run_diagnose(run, DIAGNOSIS_FORWARD_OVERFLOW, name,
+                 "%.60s gives values past 65504, the end of fp16, which became infinite, and with "
+                 "them the loss: use --layer %.60s=bf16, or keep its inputs and weights smaller",
+                 name, name);
+}
+
+void run_check_activations(RunState *state, int layer, double largest) {
+    const double end_of_fp16 = 65504, near = 0.9;
+    const char *name = policy_layer(state->run.engine->policy, layer)->name;
+    if (isinf(largest) && state->sampler.is_after_overflow)
+        tell_overflow(state, name);
+    if (!(largest >= near * end_of_fp16) || !isfinite(largest))
+        return;
+    run_diagnose(&state->run, DIAGNOSIS_NEAR_OVERFLOW, name,
+                 "%.60s gives values up to %.0f, and fp16 ends at 65504: use --layer %.60s=bf16",
+                 name, largest, name);
+}
+
+void run_check_statistics(RunState *state, int layer) {
+    const char *name = policy_layer(state->run.engine->policy, layer)->name;
+    run_diagnose(&state->run, DIAGNOSIS_POISONED_STATISTICS, name,
+                 "the running statistics of %.60s are not finite after step %lld, though it was "
+                 "applied, and so will be every evaluation: call model:eval() before data that "
+                 "belongs to no step, and begin again from a checkpoint of before",
+                 name[0] ? name : "a batch norm", (long long)state->run.step);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+void run_check_casts(RunState *state) {
+    const double worth_saying = 0.4;
+    double share = run_cast_share(&state->run);
+    if (state->sampler.count < SAMPLES || !(share > worth_saying))
+        return;
+    run_diagnose(&state->run, DIAGNOSIS_CASTING, "",
+                 "%.0f %% of the time of steps goes into casts between formats: the layers are too "
+                 "small to gain from low precision; try -p fp32, or larger batches",
+                 100 * share);
+}
+
+void run_check_kernels(RunState *state) {
+    const double worth_saying = 5e-6;
+    const RunSampler *sampler = &state->sampler;
+    Format low = policy_preset(state->run.engine->policy)->low;
+    if (sampler->count < SAMPLES || sampler->operations == 0 || !run_is_low(low))
+        return;
+    double each = sampler->op_seconds / (double)sampler->operations;
+    if (each >= worth_saying)
+        return;
+    run_diagnose(&state->run, DIAGNOSIS_SMALL_KERNELS, "",
+                 "the %.0f operations of a step take %.1f us each in the mean, most of it to begin "
+                 "and end them: too small to gain from %s; take larger batches or layers, or -p "
+                 "fp32",
+                 (double)sampler->operations / (double)sampler->count, 1e6 * each,
+                 format_name(low));
+}
+
+// ---- updates ------------------------------------------------------------------------------------
+
+static bool is_lost(const Tensor *tensor, const ParameterMove *move) {
+    // Where all but one in a hundred weights stay as they are.
+    const double worth_saying = 0.1;
+    if (!run_is_low(tensor->view.format) || !(move->before_squared > 0))
+        return false;
+    double spacing = ldexp(1, -format_table[tensor->view.format].mantissa_bits);
+    return sqrt(move->change_squared / move->before_squared) < worth_saying * spacing;
+}
+
+static void tell_lost(Run *run, Optimizer *optimizer, int i, const ParameterMove *move) {
+    const Tensor *tensor = optimizer_parameter(optimizer, i);
+    GradStats *stats = calloc((size_t)optimizer_parameter_count(optimizer), sizeof *stats);
+    if (!stats)
+        return; // a diagnosis less
+    optimizer_read_stats(optimizer, stats);
+    bool has_gradient = stats[i].sum > 0;
+    free(stats);
+    if (!has_gradient) // there was nothing to lose
+        return;
+    run_diagnose(run, DIAGNOSIS_LOST_UPDATES, run_layer_of(run, tensor),
+                 "the last update moved %.60s by %.2g of its size: %s keeps nothing under 1/%d of "
+                 "a weight, so nearly all of it was lost; keep fp32 masters, set stochastic = "
+                 "true, or raise the learning rate",
+                 run_name_of(tensor), sqrt(move->change_squared / move->before_squared),
+                 format_name(tensor->view.format),
+                 2 << format_table[tensor->view.format].mantissa_bits);
+}
+
+void run_check_moves(RunState *state, Optimizer *optimizer, const ParameterMove *moves) {
+    if (optimizer_is_stochastic(optimizer)) // lost one by one, but not in the mean
+        return;
+    for (int i = 0; i < optimizer_parameter_count(optimizer); i++)
+        if (is_lost(optimizer_parameter(optimizer, i), &moves[i]))
+            tell_lost(&state->run, optimizer, i, &moves[i]);
+}

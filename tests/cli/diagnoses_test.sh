@@ -1,0 +1,203 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2086,SC2154 # what shell.sh sets and reads; options are words
+# Every kind of diagnosis that a small script can provoke: in the progress lines, in --json, in
+# show. What takes seconds to be seen (casting, small_kernels) is in tests/unit/run_test.c. And runs
+# that are well draw none. $MPBENCH is the program.
+. "$(dirname "$0")/../shell.sh"
+
+# experiment NAME STEPS LOSS < SETUP: fc1 and head on 8 numbers a row, `x` of 4 rows; the setup may
+# change anything before the loop and set each(step), called before each.
+experiment() {
+    {
+        echo 'local mp = require "mp" local nn, F = mp.nn, mp.fn return mp.experiment { name = "ill", run = function(run)
+    local net = run:model(nn.Sequential { nn.Linear(8, 8):named "fc1", nn.Linear(8, 4):named "head" })
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+    local scaler = run:scaler()
+    local x, y, each = mp.randn(4, 8), mp.randint(4, 4), nil'
+        cat
+        echo "for step = 1, $2 do
+        opt:zero_grad()
+        if each then each(step) end
+        local loss = mp.autocast(function() return $3 end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }"
+    } >"$folder/$1.lua"
+}
+entropy='F.cross_entropy(net(x), y)'
+
+# diagnosed KIND LAYER TEXT EXPERIMENT [OPTION ...]: the run says so everywhere, once.
+diagnosed() {
+    kind=$1 layer=$2 text=$3
+    shift 3
+    "$mpbench" run "$@" --json --threads 1 >"$folder/out" 2>"$folder/err" </dev/null
+    told "$kind" "$layer" "$text"
+}
+told() {
+    [ "$(grep -o "\"kind\":\"$1\",\"layer\":[\"$2nul]*,\"step\"" "$folder/out" | wc -l)" -eq 1 ] ||
+        fail "the JSON has not one $1 of $2: $(sed 's/.*"diagnoses"//' "$folder/out") $(tail -n 2 "$folder/err")"
+    expect_err "$3"
+    [ "$(grep -c -e "$3" "$folder/err")" -le 3 ] || fail "it is said again and again"
+    "$mpbench" show @last >"$folder/shown" 2>&1
+    sed -n '/^Diagnoses$/,/^$/p' "$folder/shown" | grep -q -e "$3" || fail "show lacks it"
+    grep -q -e "diagnosis *.*$3" "$folder/shown" || fail "show lacks its event"
+}
+
+begin "a scale at its floor is diagnosed"
+experiment floor 60 "$entropy * math.huge" </dev/null
+diagnosed scale_floor fc1.weight '20 steps in a row skipped with the loss scale at 1,' "$folder/floor.lua" -p fp16
+expect_out '"kind":"loss_not_finite"'
+end
+
+begin "a loss that is not finite is diagnosed"
+experiment loss 5 "$entropy / (step == 2 and 0 or 1)" </dev/null
+diagnosed loss_not_finite '' 'loss is inf after step 2: the forward pass overflowed' "$folder/loss.lua" -p fp16
+end
+
+begin "the layer that overflows on the way forward is diagnosed, and only the first"
+experiment overflow 6 "$entropy" <<'LUA'
+    x = mp.ones(4, 8) * 3e4
+    net:parameters()[1]:copy(mp.ones(8, 8))
+LUA
+diagnosed forward_overflow fc1 'fc1 gives values past 65504.*--layer fc1=bf16' "$folder/overflow.lua" -p fp16
+expect_no_out '"kind":"forward_overflow","layer":"head"'
+end
+
+begin "a layer near the end of fp16 is diagnosed"
+experiment near 3 "$entropy * 1e-6" <<'LUA'
+    x = mp.ones(4, 8) * 7500
+    net:parameters()[1]:copy(mp.ones(8, 8))
+LUA
+diagnosed near_overflow fc1 'fc1 gives values up to 600.*--layer fc1=bf16' "$folder/near.lua" -p fp16
+end
+
+begin "a mask whose constant fp16 cannot hold is diagnosed"
+experiment mask 3 "F.cross_entropy(F.where(mp.zeros(4, 4):to 'uint8', net(x), -1e9), y)" </dev/null
+diagnosed constant_overflow '' 'where: the number -1e+09 meets a tensor in fp16.*take -30000' "$folder/mask.lua" -p fp16
+run run "$folder/mask.lua" -p bf16 --json --quiet
+expect_no_out constant_overflow
+end
+
+begin "gradients that vanish without a scaler are diagnosed"
+diagnosed no_scaler '' '% of the gradients became zero in fp16 at scale 1 .*--loss-scale dynamic' \
+    underflow --steps 12 -p fp16 --loss-scale none
+end
+
+begin "a parameter whose gradients vanish at the scale there is is diagnosed"
+experiment flushed 12 "$entropy + faint(x * 1e-3):sum() * 1e-10" <<'LUA'
+    local faint = run:model(nn.Linear(8, 8), "faint")
+    opt = mp.optim.SGD({ net:parameters()[1], faint:parameters()[1] }, { lr = 0.01 })
+LUA
+diagnosed flushed faint '% of the gradients of faint.weight became zero in fp16 at scale 65536' "$folder/flushed.lua" -p fp16
+end
+
+begin "weights that come without their loss scale are diagnosed"
+experiment scaled 4 "$entropy * (step == 2 and math.huge or 1)" </dev/null
+run run "$folder/scaled.lua" -p fp16 --name scaled --quiet
+expect_status 0
+"$mpbench" resume scaled --weights-only --json >"$folder/out" 2>"$folder/err" </dev/null
+told no_scaler_state '' 'loss scale stood at 32768, and this run begins at 65536'
+end
+
+begin "weights without masters are diagnosed"
+diagnosed no_masters fc1 'fc1.weight and what is like it is kept in fp16 without an fp32 master: updates under 1/2048' \
+    simple --steps 3 -p O3
+end
+
+begin "updates below the spacing of the weights are diagnosed"
+experiment lost 3 "$entropy" <<'LUA'
+    opt = mp.optim.SGD(net:parameters(), { lr = 1e-7 })
+LUA
+diagnosed lost_updates fc1 'the last update moved fc1.weight by .* of its size: fp16 keeps nothing under 1/2048' "$folder/lost.lua" -p O3
+end
+
+begin "a parameter that no gradient reaches is diagnosed"
+experiment unused 12 "$entropy" <<'LUA'
+    local spare = run:model(nn.Linear(8, 4), "spare")
+    opt = mp.optim.SGD({ net:parameters()[1], spare:parameters()[1] }, { lr = 0.01 })
+LUA
+diagnosed no_gradient spare 'spare.weight had no gradient in 10 steps' "$folder/unused.lua" -p fp32
+end
+
+begin "an optimizer that makes no step is diagnosed at the end"
+experiment idle 2 "$entropy" <<'LUA'
+    local spare = run:model(nn.Linear(8, 4), "spare")
+    local other = mp.optim.SGD(spare:parameters(), { lr = 0.01 })
+    each = function() other:zero_grad() end
+LUA
+diagnosed no_gradient spare 'an optimizer over 2 parameters (spare.weight, ..) made no step in 2 of the run' "$folder/idle.lua" -p fp32
+end
+
+begin "steps that nobody counts are diagnosed"
+cat >"$folder/uncounted.lua" <<'LUA'
+local mp = require "mp" return mp.experiment { name = "ill", run = function(run)
+    local w = mp.nn.Parameter(mp.ones(2))
+    local opt, scaler = mp.optim.SGD({ w }, { lr = 0.01 }), run:scaler();
+    (w * w):sum():backward()
+    opt:step()
+end }
+LUA
+diagnosed no_step_ended '' 'the optimizers were applied 1 times, but no step was counted' "$folder/uncounted.lua" -p fp32
+end
+
+begin "a schedule that a script takes on through skipped steps is diagnosed"
+experiment ahead 6 "$entropy * (step == 3 and math.huge or 1)" <<'LUA'
+    each = function(step) opt:lr(0.01 / step) end
+LUA
+diagnosed schedule_on_skip '' 'step 3 was skipped, yet the script took the learning rate on from 0.00333333 to 0.0025' "$folder/ahead.lua" -p fp16
+experiment along 6 "$entropy * (step == 3 and math.huge or 1)" <<'LUA'
+    each = function() opt:lr(0.01 / (opt:steps() + 1)) end
+LUA
+run run "$folder/along.lua" -p fp16 --json --quiet
+expect_out '"skipped":1'
+expect_no_out schedule_on_skip
+end
+
+begin "running statistics that are not finite are diagnosed"
+experiment poisoned 4 "$entropy" <<'LUA'
+    net = run:model(nn.Sequential { nn.Linear(8, 8), nn.BatchNorm(8):named "norm", nn.Linear(8, 4) }, "bn")
+    opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+    each = function(step) if step == 1 then mp.no_grad(function() net(x * (0 / 0)) end) end end
+LUA
+diagnosed poisoned_statistics bn.norm 'the running statistics of bn.norm are not finite after step 2' "$folder/poisoned.lua" -p fp32
+end
+
+begin "sides that low formats gain little from are diagnosed"
+experiment odd 2 "F.cross_entropy(odd(x), y)" <<'LUA'
+    local odd = run:model(nn.Sequential { nn.Linear(8, 250):named "up", nn.Linear(250, 4):named "down" }, "odd")
+    opt = mp.optim.SGD(odd:parameters(), { lr = 0.01 })
+LUA
+diagnosed odd_sizes odd.up 'odd.up.weight, used in bf16, has a side of 250.*take 256' "$folder/odd.lua" -p bf16
+run run "$folder/odd.lua" -p fp32 --json --quiet
+expect_no_out odd_sizes
+end
+
+# ---- runs that are well --------------------------------------------------------------------------
+
+# Without the evaluation at the end, which takes longer than the steps.
+here=$(dirname "$0")/../../experiments
+sed '/^    eval = /d' "$here/fashion_mlp.lua" >"$folder/fashion_mlp.lua"
+sed '/^    eval = /d' "$here/fashion_cnn.lua" >"$folder/fashion_cnn.lua"
+# well NAME PRECISION [OPTION ...]
+well() {
+    "$mpbench" run "$1" -p "$2" --no-history --quiet --json --threads 1 --steps "$3" ${4:-} \
+        >"$folder/well.$(basename "$1" .lua).$2" 2>&1
+}
+for precision in fp32 bf16 fp16; do
+    well simple $precision 500 &
+    well "$folder/fashion_mlp.lua" $precision 12 '--set batch=32 --set width=256' &
+    well "$folder/fashion_cnn.lua" $precision 12 '--set batch=16' &
+    well gpt $precision 12 '--set batch=4 --set layers=2 --set write=1' &
+    wait
+    for which in simple fashion_mlp fashion_cnn gpt; do
+        begin "a healthy run of $which in $precision draws no diagnosis"
+        grep -q '"status":"finished".*"steps":[1-9][0-9].*"diagnoses":\[\]' "$folder/well.$which.$precision" ||
+            fail "it says: $(sed 's/.*"diagnoses"/"diagnoses"/' "$folder/well.$which.$precision")"
+        end
+    done
+done
+
+exit "$failures"

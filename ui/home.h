@@ -33,8 +33,10 @@ typedef struct Home {
     int64_t run; // under the cursor; 0: none
     char filter[PROMPT_SIZE];
     HomeSort sort;
-    int64_t chosen[HOME_MOST_CHOSEN];
+    int64_t chosen[HOME_MOST_CHOSEN]; // stay chosen where a filter hides them
     int chosen_count;
+    int64_t doomed[HOME_MOST_CHOSEN]; // what the question about deleting named, and nothing else
+    int doomed_count;
     int64_t total; // runs in the history, whatever the filter
 
     // What was started here and has not shown up yet.
@@ -71,6 +73,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused);
 bool home_runs_request(Ui *ui, Request request);
 void home_click_run(Ui *ui, int row, MouseAction action);
 bool home_is_chosen(const Home *home, int64_t run);
+int home_hidden(const Home *home); // how many of those chosen the filter hides
 // home_preview.c
 void home_read_preview(Ui *ui);
 void home_draw_preview(Ui *ui, Area area, bool focused);

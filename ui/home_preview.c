@@ -119,8 +119,14 @@ void home_draw_preview(Ui *ui, Area area, bool focused) {
     const Home *home = home_of(ui);
     char title[80] = "preview", right[80] = "";
     if (home->chosen_count > 0) {
+        int hidden = home_hidden(home);
         snprintf(title, sizeof title, "%d chosen", home->chosen_count);
-        snprintf(right, sizeof right, "c compares");
+        if (hidden > 0)
+            snprintf(title, sizeof title, "%d chosen, %d hidden by the filter", home->chosen_count,
+                     hidden);
+        snprintf(right, sizeof right,
+                 home->chosen_count > 1 ? "c compares · esc: none"
+                                        : "one more, then c · esc: none");
     } else if (home->run) {
         snprintf(title, sizeof title, "loss of run %lld", (long long)home->run);
         snprintf(right, sizeof right, "enter opens · space chooses");

@@ -32,6 +32,13 @@ bool home_is_chosen(const Home *home, int64_t run) {
     return false;
 }
 
+int home_hidden(const Home *home) {
+    int hidden = 0;
+    for (int i = 0; i < home->chosen_count; i++)
+        hidden += find(home, home->chosen[i]) == NULL;
+    return hidden;
+}
+
 // ---- sorting ------------------------------------------------------------------------------------
 
 static const char *const sort_names[SORTS] = {"by age", "by loss", "by rate", "by memory",
@@ -100,6 +107,24 @@ static bool same_runs(const Home *home, const RunRecord *runs, int count) {
     return true;
 }
 
+// Runs that are gone, by a key here or by another program, are chosen no more.
+static void forget_gone(Ui *ui) {
+    Home *home = home_of(ui);
+    int kept = 0;
+    for (int i = 0; i < home->chosen_count; i++) {
+        char text[24];
+        int64_t id = 0;
+        Error error = {.code = ERROR_NONE};
+        snprintf(text, sizeof text, "%lld", (long long)home->chosen[i]);
+        bool is_there = find(home, home->chosen[i]) || store_find_run(ui->store, text, &id, &error);
+        if (is_there || error.code != ERROR_USAGE)
+            home->chosen[kept++] = home->chosen[i];
+    }
+    if (kept != home->chosen_count)
+        home->preview_of = 0;
+    home->chosen_count = kept;
+}
+
 bool home_read_runs(Ui *ui) {
     Home *home = home_of(ui);
     RunFilter filter = {.words = home->filter[0] ? home->filter : NULL};
@@ -118,6 +143,8 @@ bool home_read_runs(Ui *ui) {
         home->total = fresh.run_count;
     if (!find(home, home->run))
         home->run = home->run_count > 0 ? home->runs[0].id : 0;
+    if (!same)
+        forget_gone(ui);
     return !same;
 }
 
@@ -292,7 +319,8 @@ void home_draw_runs(Ui *ui, Area area, bool focused) {
 
 // ---- what can be done with them -----------------------------------------------------------------
 
-static void choose(Home *home) {
+static void choose(Ui *ui) {
+    Home *home = home_of(ui);
     home->preview_of = 0;
     for (int i = 0; i < home->chosen_count; i++)
         if (home->chosen[i] == home->run) {
@@ -300,7 +328,10 @@ static void choose(Home *home) {
                     (size_t)(--home->chosen_count - i) * sizeof *home->chosen);
             return;
         }
-    if (home->run && home->chosen_count < HOME_MOST_CHOSEN)
+    if (home->chosen_count == HOME_MOST_CHOSEN)
+        ui_say(ui, INK_WARN, "%d runs can be chosen at once; esc lets them all go",
+               HOME_MOST_CHOSEN);
+    else if (home->run)
         home->chosen[home->chosen_count++] = home->run;
 }
 
@@ -341,16 +372,13 @@ static void take_note(Ui *ui, const char *text) {
 static void remove_runs(Ui *ui, const char *text) {
     (void)text;
     Home *home = home_of(ui);
-    char names[HOME_MOST_CHOSEN + 1][24];
-    const char *arguments[HOME_MOST_CHOSEN + 3] = {"rm"};
-    int count = home->chosen_count > 0 ? home->chosen_count : 1;
-    for (int i = 0; i < count; i++) {
-        snprintf(names[i], sizeof names[i], "%lld",
-                 (long long)(home->chosen_count > 0 ? home->chosen[i] : home->run));
+    char names[HOME_MOST_CHOSEN][24];
+    const char *arguments[HOME_MOST_CHOSEN + 2] = {"rm"};
+    for (int i = 0; i < home->doomed_count; i++) {
+        snprintf(names[i], sizeof names[i], "%lld", (long long)home->doomed[i]);
         arguments[1 + i] = names[i];
     }
     Error error;
-    home->chosen_count = 0;
     if (!launch_worker(ui, arguments, &error))
         ui_fail(ui, &error);
 }
@@ -360,18 +388,49 @@ static void confirm_again(Ui *ui, const char *text) {
     prompt_confirm(ui, "really? Their points and checkpoints cannot be brought back", remove_runs);
 }
 
+// Those chosen that are seen, else the one under the cursor: what a filter hides is left alone.
+static void find_doomed(Home *home) {
+    home->doomed_count = 0;
+    for (int i = 0; i < home->chosen_count; i++)
+        if (find(home, home->chosen[i]))
+            home->doomed[home->doomed_count++] = home->chosen[i];
+    if (home->doomed_count == 0)
+        home->doomed[home->doomed_count++] = home->run;
+}
+
 static void ask_remove(Ui *ui) {
-    const Home *home = home_of(ui);
-    const RunRecord *run = find(home, home->run);
-    char question[160];
-    if (!run)
+    enum { MOST_NAMED = 3 };
+    Home *home = home_of(ui);
+    char question[MESSAGE_SIZE];
+    if (!find(home, home->run))
         return;
-    if (home->chosen_count > 0)
-        snprintf(question, sizeof question, "delete the %d runs that are chosen?",
-                 home->chosen_count);
-    else
-        snprintf(question, sizeof question, "delete run %lld, %s?", (long long)run->id, run->name);
+    find_doomed(home);
+    int count = home->doomed_count, hidden = home_hidden(home);
+    int used = snprintf(question, sizeof question, "delete ");
+    for (int i = 0; i < count && i < MOST_NAMED; i++)
+        used +=
+            snprintf(question + used, sizeof question - (size_t)used, "%s%lld %.60s", i ? ", " : "",
+                     (long long)home->doomed[i], find(home, home->doomed[i])->name);
+    if (count > MOST_NAMED)
+        used += snprintf(question + used, sizeof question - (size_t)used, " and %d more",
+                         count - MOST_NAMED);
+    snprintf(question + used, sizeof question - (size_t)used, "?%s",
+             hidden > 0 ? " What the filter hides stays." : "");
     prompt_confirm(ui, question, confirm_again);
+}
+
+// One layer: the filter first, so that what it hid is seen before it is let go.
+static bool step_back(Ui *ui) {
+    Home *home = home_of(ui);
+    if (home->filter[0])
+        home->filter[0] = 0;
+    else if (home->chosen_count > 0)
+        home->chosen_count = 0;
+    else
+        return false;
+    home->preview_of = 0;
+    home_read_runs(ui);
+    return true;
 }
 
 bool home_runs_request(Ui *ui, Request request) {
@@ -388,7 +447,7 @@ bool home_runs_request(Ui *ui, Request request) {
         if (run)
             ui_open_run(ui, run->id);
         return true;
-    case REQUEST_SELECT: choose(home); return home_runs_request(ui, REQUEST_DOWN);
+    case REQUEST_SELECT: choose(ui); return home_runs_request(ui, REQUEST_DOWN);
     case REQUEST_COMPARE: compare(ui); return true;
     case REQUEST_FILTER: prompt_ask(ui, "/", home->filter, take_filter); return true;
     case REQUEST_SORT:
@@ -408,14 +467,7 @@ bool home_runs_request(Ui *ui, Request request) {
         if (run)
             ui_copy(ui, run->name);
         return true;
-    case REQUEST_BACK: // first what was narrowed down
-        if (!home->filter[0] && home->chosen_count == 0)
-            return false;
-        home->filter[0] = 0;
-        home->chosen_count = 0;
-        home->preview_of = 0;
-        home_read_runs(ui);
-        return true;
+    case REQUEST_BACK: return step_back(ui);
     default: return false;
     }
 }

@@ -146,9 +146,11 @@ void prompt_key(Ui *ui, int key) {
 // ---- drawing ------------------------------------------------------------------------------------
 
 void prompt_draw(Ui *ui, Area area, int *cursor_column) {
+    enum { ANSWERS = 14 }; // columns of "y yes  n no"
     const Prompt *prompt = &ui->prompt;
     Ink ink = prompt->is_question ? INK_WARN : INK_ACCENT;
-    int column = area_text_cut(area, 1, 0, area.width * 3 / 4, style_bold(ink), prompt->label) + 1;
+    int room = prompt->is_question ? area.width - ANSWERS : area.width * 3 / 4;
+    int column = area_text_cut(area, 1, 0, room, style_bold(ink), prompt->label) + 1;
     if (prompt->is_question) {
         area_text(area, column, 0, style_bold(INK_ACCENT), "y");
         column = area_text(area, column + 1, 0, style_of(INK_DIM), " yes  ");

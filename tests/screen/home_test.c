@@ -1,0 +1,132 @@
+// The home screen on a history made for it: what its keys do to the runs that are listed, and that
+// they touch no other. Nothing trains here.
+#include <math.h>
+#include <unistd.h>
+
+#include "store/runs.h"
+#include "tests/screen/shown.h"
+#include "tests/test.h"
+
+static char folder[64], path[96], database[128];
+static Shown shown;
+
+static void add_run(Store *store, const char *experiment, const char *precision) {
+    Error error;
+    RunRecord record = {.status = RUN_FINISHED,
+                        .step = 10,
+                        .total_steps = 10,
+                        .steps_per_s = NAN,
+                        .samples_per_s = NAN,
+                        .cast_share = NAN,
+                        .energy_j = NAN,
+                        .created_ms = 1795245000000};
+    record.memory = (RecordMemory){RECORD_UNKNOWN, RECORD_UNKNOWN, RECORD_UNKNOWN, RECORD_UNKNOWN,
+                                   RECORD_UNKNOWN, RECORD_UNKNOWN, RECORD_UNKNOWN};
+    snprintf(record.experiment, sizeof record.experiment, "%s", experiment);
+    snprintf(record.precision, sizeof record.precision, "%s", precision);
+    snprintf(record.device, sizeof record.device, "cpu");
+    CHECK_MESSAGE(store_add_run(store, &record, NULL, 0, &error), "%s", error.text);
+}
+
+// alpha-1 and alpha-2 in fp32, beta-3 in bf16, gamma-4 in fp16.
+static void make_history(void) {
+    static const char *const runs[][2] = {
+        {"alpha", "fp32"}, {"alpha", "fp32"}, {"beta", "bf16"}, {"gamma", "fp16"}};
+    Error error;
+    unlink(path);
+    Store *store = store_open(path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store != NULL, "%s", error.text);
+    for (int i = 0; store && i < 4; i++)
+        add_run(store, runs[i][0], runs[i][1]);
+    store_close(store);
+}
+
+static int count_runs(void) {
+    Error error;
+    RunFilter all = {.words = NULL};
+    RunRecord *runs = NULL;
+    int count = -1;
+    Store *store = store_open(path, STORE_READ, &error);
+    if (store && store_list_runs(store, &all, &runs, &count, &error))
+        store_free_runs(runs, count);
+    store_close(store);
+    return count;
+}
+
+static void expect(const char *text) {
+    CHECK_MESSAGE(shown_wait(&shown, text, true, 10) >= 0, "\"%s\" did not appear:\n%s", text,
+                  shown_text(&shown));
+}
+
+static void expect_gone(const char *text) {
+    CHECK_MESSAGE(shown_wait(&shown, text, false, 10) >= 0, "\"%s\" is still there:\n%s", text,
+                  shown_text(&shown));
+}
+
+static void press(const char *keys, const char *text) {
+    shown_type(&shown, keys);
+    expect(text);
+}
+
+static void open_home(int columns, int rows) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent",
+                                 "MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, NULL};
+    make_history();
+    shown_start(&shown, columns, rows, environment, nothing);
+    expect("gamma");
+}
+
+static void leave(void) {
+    shown_type(&shown, "\x1b\x1b\x1b");
+    shown_pump(&shown, 0.1);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+// ---- choosing and deleting ----------------------------------------------------------------------
+
+static void runs_that_a_filter_hides_are_not_deleted(void) {
+    open_home(120, 36);
+    press("  ", "2 chosen"); // 4 and 3
+    press("/alpha\r", "2 chosen, 2 hidden by the filter");
+    press("d", "delete 2 alpha-2? What the filter hides stays.");
+    press("y", "really?");
+    shown_type(&shown, "y");
+    expect_gone("  2 alpha");
+    CHECK_INT(count_runs(), 3);
+    press("\x1b", "gamma"); // the filter goes, what is chosen stays
+    press("d", "delete 4 gamma-4, 3 beta-3?");
+    shown_type(&shown, "yy");
+    expect_gone("gamma");
+    expect("loss of run 1"); // the preview follows
+    CHECK_INT(count_runs(), 1);
+    leave();
+}
+
+static void escape_lets_go_of_what_was_chosen(void) {
+    open_home(120, 36);
+    press("   ", "3 chosen");
+    expect("esc: none");
+    press("d", "delete 4 gamma-4, 3 beta-3, 2 alpha-2?");
+    shown_type(&shown, "n");
+    press("\x1b", "loss of run");
+    expect_gone("chosen");
+    CHECK_INT(count_runs(), 4);
+    leave();
+}
+
+int main(void) {
+    char command[128];
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/history.db", folder);
+    snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
+    RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
+    RUN_TEST(escape_lets_go_of_what_was_chosen);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 || test_end();
+}

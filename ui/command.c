@@ -14,6 +14,8 @@ static void send(Ui *ui, const char *verb, const char *argument) {
     int64_t id;
     if (ui->run == 0)
         ui_say(ui, INK_WARN, "%s: open a run first (enter on it)", verb);
+    else if (!launch_is_allowed(ui))
+        return;
     else if (!store_send_command(ui->store, ui->run, verb, argument, &id, &error))
         ui_fail(ui, &error);
     else

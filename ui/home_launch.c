@@ -218,7 +218,7 @@ static void await(Ui *ui, int runs, bool compare) {
 void home_train(Ui *ui) {
     const UiExperiment *experiment = experiment_of(home_of(ui));
     Arguments arguments = {.count = 0};
-    if (!experiment)
+    if (!experiment || !launch_is_allowed(ui))
         return;
     add(&arguments, "run", experiment->name);
     add(&arguments, "--quiet", NULL);
@@ -234,6 +234,8 @@ void home_quick_start(Ui *ui) {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     char threads[24];
     snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
+    if (!launch_is_allowed(ui))
+        return;
     await(ui, 2, true);
     for (int i = 0; i < 2; i++) {
         Arguments arguments = {.count = 0};
@@ -251,7 +253,7 @@ void home_quick_start(Ui *ui) {
 void home_matrix(Ui *ui) {
     const UiExperiment *experiment = experiment_of(home_of(ui));
     Arguments arguments = {.count = 0};
-    if (!experiment)
+    if (!experiment || !launch_is_allowed(ui))
         return;
     add(&arguments, "matrix", experiment->name);
     add(&arguments, "--precision", "fp32,bf16,fp16");

@@ -71,6 +71,13 @@ bool launch_worker(Ui *ui, const char *const *arguments, Error *error) {
     return true;
 }
 
+bool launch_is_allowed(Ui *ui) {
+    if (ui->options && ui->options->demo)
+        ui_say(ui, INK_WARN,
+               "the demo is a recording, nothing trains here: q, then mpbench trains for real");
+    return !(ui->options && ui->options->demo);
+}
+
 // What it wrote is read all the time: a full pipe would hold the worker up.
 static void drain(const struct Worker *worker, char *last, size_t size) {
     char text[4096];

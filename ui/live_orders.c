@@ -33,8 +33,8 @@ static bool takes_orders(Ui *ui, const Live *live) {
     const RunRecord *run = &live->data.record;
     if (!live->data.is_known)
         ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
-    else if (ui->options && ui->options->demo)
-        ui_say(ui, INK_WARN, "this is a recording: mpbench run fashion_cnn trains one to change");
+    else if (!launch_is_allowed(ui))
+        return false;
     else if (run->status == RUN_FINISHED)
         ui_say(ui, INK_WARN,
                "#%" PRId64 " is over (finished): mpbench fork %" PRId64

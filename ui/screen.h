@@ -137,5 +137,7 @@ void command_ask(Ui *ui);
 // launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by
 // NULL.
 bool launch_worker(Ui *ui, const char *const *arguments, Error *error) MUST_CHECK;
+// False in the demo, whose history goes with it: says so, and how to begin for real.
+bool launch_is_allowed(Ui *ui);
 // The last line that a worker which ended badly within a second or two left behind; "" else.
 void launch_watch(Ui *ui);

@@ -485,6 +485,26 @@ static void what_a_killed_demo_leaves_the_next_one_clears_away(void) {
     free(tmp);
 }
 
+// Whatever would start a run or order one about is refused, with the way to begin for real.
+static void the_demo_trains_nothing(void) {
+    static const struct {
+        const char *where, *keys;
+    } ways[] = {{"1", "f"}, {"1", "m"}, {"1\t", "\r"}, {"2", "p"}, {"2", ":stop\r"}};
+    Shown shown;
+    start_demo(&shown);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        shown_type(&shown, ways[i].where);
+        CHECK(shown_wait(&shown, "nothing trains here", false, 10) >= 0);
+        shown_settle(&shown);
+        shown_type(&shown, ways[i].keys);
+        CHECK_MESSAGE(shown_wait(&shown, "nothing trains here: q, then mpbench", true, 5) >= 0,
+                      "%s is not refused:\n%s", ways[i].keys, shown_text(&shown));
+    }
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
 static void remove_folder(void) {
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
@@ -514,6 +534,7 @@ int main(void) {
     RUN_TEST(filters_that_find_nothing_say_what_is_right);
     RUN_TEST(the_demo_leaves_nothing_behind);
     RUN_TEST(what_a_killed_demo_leaves_the_next_one_clears_away);
+    RUN_TEST(the_demo_trains_nothing);
     remove_folder();
     return test_end();
 }

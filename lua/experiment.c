@@ -166,10 +166,9 @@ static int read_info(lua_State *L) {
     lua_Integer count = (lua_Integer)lua_rawlen(L, names);
     for (lua_Integer i = 1; i <= count && info->parameter_count < LUA_INFO_PARAMETERS; i++) {
         lua_rawgeti(L, names, i);
-        const char *name = lua_tostring(L, -1);
-        lua_getfield(L, names + 1, name);
+        lua_getfield(L, names + 1, lua_tostring(L, -1));
         int at = info->parameter_count++;
-        snprintf(info->parameters[at].name, sizeof info->parameters[at].name, "%s", name);
+        bind_parameter(L, lua_gettop(L) - 1, lua_gettop(L), &info->parameters[at].usual);
         snprintf(info->parameters[at].value, sizeof info->parameters[at].value, "%s",
                  luaL_tolstring(L, -1, NULL));
         lua_pop(L, 3);

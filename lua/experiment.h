@@ -42,7 +42,8 @@ typedef struct LuaExperimentInfo {
     char name[RUN_NAME_SIZE];
     char about[256];
     struct {
-        char name[RUN_NAME_SIZE], value[64];
+        RecordParameter usual;
+        char value[64]; // as Lua writes it
     } parameters[LUA_INFO_PARAMETERS]; // with their defaults
     int parameter_count;
 } LuaExperimentInfo;

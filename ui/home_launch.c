@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/whole.h"
+#include "store/parameter.h"
 #include "ui/glyphs.h"
 #include "ui/home.h"
 #include "ui/theme.h"
@@ -76,8 +78,9 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
     enum { VALUE = 14 };
     const Home *home = home_of(ui);
-    const char *name =
-        row < FORM_FIXED ? fixed_rows[row] : experiment_of(home)->parameters[row - FORM_FIXED].name;
+    const char *name = row < FORM_FIXED
+                           ? fixed_rows[row]
+                           : experiment_of(home)->parameters[row - FORM_FIXED].usual.name;
     bool is_default;
     const char *value = value_of(ui, row, &is_default);
     Style style = style_of(is_default ? INK_DIM : INK_BRIGHT);
@@ -124,22 +127,37 @@ static void turn(Ui *ui, int by) {
     form->choices[form->row] = (form->choices[form->row] + by + count) % count;
 }
 
+// As the command line would take it: what it would refuse is refused while it can be mended.
+static bool check_value(Ui *ui, const char *text, Error *error) {
+    const int64_t most_seed = INT64_C(1) << 53;
+    const Home *home = home_of(ui);
+    int row = form_of(home)->row;
+    int64_t seed;
+    if (!text[0]) // the default
+        return true;
+    if (strlen(text) >= FORM_TEXT_SIZE)
+        return error_fail(error, ERROR_USAGE, "a value has up to %d characters",
+                          FORM_TEXT_SIZE - 1);
+    if (row == ROW_SEED)
+        return whole_parse(text, 0, most_seed, &seed, error);
+    RecordParameter parameter = experiment_of(home)->parameters[row - FORM_FIXED].usual;
+    return parameter_parse(&parameter, text, error);
+}
+
 static void take_value(Ui *ui, const char *text) {
     Home *home = home_of(ui);
     LaunchForm *form = form_of(home);
     char *value = form->row == ROW_SEED ? form->seed : form->values[form->row - FORM_FIXED];
-    if (strlen(text) >= FORM_TEXT_SIZE)
-        ui_say(ui, INK_WARN, "a value has up to %d characters", FORM_TEXT_SIZE - 1);
-    else
-        snprintf(value, FORM_TEXT_SIZE, "%s", text);
+    snprintf(value, FORM_TEXT_SIZE, "%s", text);
 }
 
 static void ask_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
     int row = form_of(home)->row;
-    prompt_ask(ui,
-               row == ROW_SEED ? "seed" : experiment_of(home)->parameters[row - FORM_FIXED].name,
-               text, take_value);
+    prompt_ask(
+        ui, row == ROW_SEED ? "seed" : experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
+        text, take_value);
+    ui->prompt.check = check_value;
 }
 
 bool home_launch_key(Ui *ui, int key) {
@@ -188,7 +206,7 @@ static void add_form(const Ui *ui, Arguments *arguments, bool all) {
         }
         char *setting = arguments->settings[row - FORM_FIXED];
         snprintf(setting, sizeof arguments->settings[0], "%s=%s",
-                 experiment_of(home)->parameters[row - FORM_FIXED].name,
+                 experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
                  form->values[row - FORM_FIXED]);
         add(arguments, "--set", setting);
     }

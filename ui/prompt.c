@@ -100,6 +100,19 @@ static void finish(Ui *ui, bool take) {
         prompt.done(ui, prompt.text);
 }
 
+static void note(Prompt *prompt, Ink ink, const char *text) {
+    sanitize_line(prompt->note, sizeof prompt->note, text, strlen(text));
+    prompt->note_ink = ink;
+}
+
+static void take_text(Ui *ui) {
+    Error error;
+    if (ui->prompt.check && !ui->prompt.check(ui, ui->prompt.text, &error))
+        note(&ui->prompt, INK_WARN, error.text);
+    else
+        finish(ui, true);
+}
+
 static void answer(Ui *ui, int key) {
     if (key == 'y' || key == 'Y')
         finish(ui, true);
@@ -110,6 +123,7 @@ static void answer(Ui *ui, int key) {
 void prompt_key(Ui *ui, int key) {
     Prompt *prompt = &ui->prompt;
     int length = (int)strlen(prompt->text);
+    prompt->note[0] = 0;
     if (prompt->is_question) {
         answer(ui, key);
         return;
@@ -117,7 +131,7 @@ void prompt_key(Ui *ui, int key) {
     switch (key) {
     case '\r':
     case '\n':
-    case KEY_CODE_ENTER: finish(ui, true); break;
+    case KEY_CODE_ENTER: take_text(ui); break;
     case KEY_CODE_ESCAPE: finish(ui, false); break;
     case KEY_CODE_LEFT: prompt->cursor = step_left(prompt, prompt->cursor); break;
     case KEY_CODE_RIGHT: prompt->cursor = step_right(prompt, prompt->cursor); break;
@@ -144,6 +158,14 @@ void prompt_key(Ui *ui, int key) {
 }
 
 // ---- drawing ------------------------------------------------------------------------------------
+
+void prompt_draw_note(Ui *ui, Area area) {
+    const Prompt *prompt = &ui->prompt;
+    if (!prompt->note[0])
+        return;
+    area_fill(area, style_of(INK_TEXT));
+    area_text_cut(area, 1, 0, area.width - 2, style_of(prompt->note_ink), prompt->note);
+}
 
 void prompt_draw(Ui *ui, Area area, int *cursor_column) {
     enum { ANSWERS = 14 }; // columns of "y yes  n no"

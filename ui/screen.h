@@ -52,6 +52,10 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     char text[PROMPT_SIZE];
     int cursor;                             // in bytes
     void (*done)(Ui *ui, const char *text); // Enter, or y
+    // Asked at Enter; false: it stays open and says why.
+    bool (*check)(Ui *ui, const char *text, Error *error);
+    char note[MESSAGE_SIZE]; // in the line above, until the next key
+    Ink note_ink;
     // Puts what could follow into `words` (borrowed, at most `most`) and where it begins in *from.
     int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
 } Prompt;
@@ -113,6 +117,7 @@ void prompt_ask(Ui *ui, const char *label, const char *text,
 void prompt_confirm(Ui *ui, const char *question, void (*yes)(Ui *ui, const char *text));
 void prompt_key(Ui *ui, int key);
 void prompt_draw(Ui *ui, Area area, int *cursor_column);
+void prompt_draw_note(Ui *ui, Area area);
 
 // pager.c; takes the text over, which is freed with free()
 void pager_show(Ui *ui, const char *title, char *text);

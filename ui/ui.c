@@ -185,6 +185,8 @@ static void draw(Ui *ui) {
             pager_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->page.open)
             settings_page_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
+        if (ui->prompt.open)
+            prompt_draw_note(ui, area_part(all, 0, all.height - 2, all.width, 1));
         draw_foot(ui, area_part(all, 0, all.height - 1, all.width, 1), &cursor);
     }
     terminal_draw(&ui->frame, cursor, ui->frame.rows - 1);

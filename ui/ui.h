@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "store/record.h"
 
 enum { UI_MOST_PARAMETERS = 24 };
 
@@ -14,7 +15,8 @@ typedef struct UiExperiment {
     char name[64];   // what `mpbench run` takes
     char about[200]; // one line
     struct {
-        char name[64], value[64]; // the default, as --set would give it
+        RecordParameter usual; // the default
+        char value[64];        // as --set would give it
     } parameters[UI_MOST_PARAMETERS];
     int parameter_count;
 } UiExperiment;

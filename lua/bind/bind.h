@@ -55,6 +55,8 @@ void bind_metatable(lua_State *L, Session *session, const char *name, const luaL
 
 // Raises an error at the place of the script's line that led here.
 int bind_error(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A parameter of an experiment from its name and value on the stack; raises what it cannot be.
+void bind_parameter(lua_State *L, int at_name, int at_value, RecordParameter *parameter);
 int bind_raise(lua_State *L, const Error *error);
 int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
                         const char *expected);

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "lua/bind/bind.h"
 #include "lua/experiment.h"
+#include "store/parameter.h"
 
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
@@ -70,36 +71,61 @@ static int run_options_call(lua_State *L) {
     return 1;
 }
 
-static int run_parameter_call(lua_State *L) {
-    Error error = {0};
-    RecordParameter parameter = {.kind = RECORD_TEXT};
+void bind_parameter(lua_State *L, int at_name, int at_value, RecordParameter *parameter) {
     size_t length;
-    const char *name = luaL_checklstring(L, 1, &length);
-    if (length >= sizeof parameter.name)
-        return bind_error(L, "params.%s: names of up to %zu characters are possible", name,
-                          sizeof parameter.name - 1);
-    memcpy(parameter.name, name, length + 1);
-    switch (lua_type(L, 2)) {
+    const char *name = luaL_checklstring(L, at_name, &length);
+    *parameter = (RecordParameter){.kind = RECORD_TEXT};
+    if (length >= sizeof parameter->name)
+        bind_error(L, "params.%s: names of up to %zu characters are possible", name,
+                   sizeof parameter->name - 1);
+    memcpy(parameter->name, name, length + 1);
+    switch (lua_type(L, at_value)) {
     case LUA_TBOOLEAN:
-        parameter.kind = RECORD_BOOLEAN;
-        parameter.integer = lua_toboolean(L, 2);
+        parameter->kind = RECORD_BOOLEAN;
+        parameter->integer = lua_toboolean(L, at_value);
         break;
     case LUA_TNUMBER:
-        parameter.kind = lua_isinteger(L, 2) ? RECORD_INTEGER : RECORD_NUMBER;
-        parameter.integer = lua_tointeger(L, 2);
-        parameter.number = lua_tonumber(L, 2);
+        parameter->kind = lua_isinteger(L, at_value) ? RECORD_INTEGER : RECORD_NUMBER;
+        parameter->integer = lua_tointeger(L, at_value);
+        parameter->number = lua_tonumber(L, at_value);
         break;
     default: {
-        const char *text = luaL_checklstring(L, 2, &length);
-        if (length >= sizeof parameter.text)
-            return bind_error(L, "params.%s: texts of up to %zu bytes are possible", name,
-                              sizeof parameter.text - 1);
-        memcpy(parameter.text, text, length + 1);
+        const char *text = luaL_checklstring(L, at_value, &length);
+        if (length >= sizeof parameter->text)
+            bind_error(L, "params.%s: texts of up to %zu bytes are possible", name,
+                       sizeof parameter->text - 1);
+        memcpy(parameter->text, text, length + 1);
     }
     }
+}
+
+static int run_parameter_call(lua_State *L) {
+    Error error = {0};
+    RecordParameter parameter;
+    bind_parameter(L, 1, 2, &parameter);
     if (!run_add_parameter(session_of(L)->run, &parameter, &error))
         return bind_raise(L, &error);
     return 0;
+}
+
+// parse_parameter(name, default, text): what --set says, of the default's kind
+static int run_parse_parameter_call(lua_State *L) {
+    Error error = {0};
+    RecordParameter parameter;
+    bind_parameter(L, 1, 2, &parameter);
+    if (!parameter_parse(&parameter, luaL_checkstring(L, 3), &error)) {
+        char text[ERROR_TEXT_SIZE];
+        snprintf(text, sizeof text, "%s", error.text);
+        error_fail(&error, ERROR_USAGE, "--set %.480s", text);
+        return bind_raise(L, &error);
+    }
+    switch (parameter.kind) {
+    case RECORD_BOOLEAN: lua_pushboolean(L, parameter.integer != 0); break;
+    case RECORD_INTEGER: lua_pushinteger(L, parameter.integer); break;
+    case RECORD_NUMBER: lua_pushnumber(L, parameter.number); break;
+    case RECORD_TEXT: lua_pushstring(L, parameter.text); break;
+    }
+    return 1;
 }
 
 // plan(total steps, epochs): what the whole run will take; 0 where unknown
@@ -319,6 +345,7 @@ static const luaL_Reg functions[] = {
     {"configure", run_configure_call},
     {"options", run_options_call},
     {"add_parameter", run_parameter_call},
+    {"parse_parameter", run_parse_parameter_call},
     {"plan", run_plan_call},
     {"epoch", run_epoch_call},
     {"reached_limit", run_limit_call},

@@ -49,25 +49,6 @@ end
 
 -- ---- parameters -----------------------------------------------------------------------------------
 
-local function converted(key, text, default)
-    local kind = math.type(default) or type(default)
-    if kind == "string" then return text end
-    if kind == "boolean" then
-        if text == "true" or text == "1" then return true end
-        if text == "false" or text == "0" then return false end
-        engine.usage(("--set %s=%s: true or false expected"):format(key, text))
-    end
-    local value = tonumber(text)
-    if not value or value ~= value then
-        engine.usage(("--set %s=%s: a number expected"):format(key, text))
-    end
-    if kind == "integer" then
-        value = math.tointeger(value)
-            or engine.usage(("--set %s=%s: a whole number expected"):format(key, text))
-    end
-    return value
-end
-
 local function settled_params(spec, options)
     local params = {}
     for _, name in ipairs(spec.parameter_names) do params[name] = spec.params[name] end
@@ -79,7 +60,7 @@ local function settled_params(spec, options)
                 strict.nearest(key, spec.parameter_names),
                 known ~= "" and "; it has: " .. known or ""))
         end
-        params[key] = converted(key, text, spec.params[key])
+        params[key] = engine.parse_parameter(key, spec.params[key], text)
     end
     if options.steps > 0 and params.steps ~= nil then params.steps = options.steps end
     if options.epochs > 0 and params.epochs ~= nil then params.epochs = options.epochs end

@@ -140,7 +140,7 @@ static bool print_experiment(const char *path, Error *error) {
         if (info->parameter_count > 0)
             puts("\nParameters (--set KEY=VALUE):");
         for (int i = 0; i < info->parameter_count; i++) {
-            printf("  %-20s ", info->parameters[i].name);
+            printf("  %-20s ", info->parameters[i].usual.name);
             print_field("", info->parameters[i].value);
         }
     }

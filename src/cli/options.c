@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/whole.h"
 #include "cli/cli.h"
 
 enum { MOST_CHOICES = 32 };
+static const int64_t largest_whole = INT64_C(1) << 53; // that a double holds as written
 
 static bool is_among(const char *value, const char *const *choices, int count) {
     for (int i = 0; i < count; i++)
@@ -89,30 +91,19 @@ static bool set_name(Cli *cli, const Option *option, const char *value, Error *e
     return set_text(cli, option, value, error);
 }
 
-// A whole number, also written as 1e6.
-static bool parse_whole(const Option *option, const char *value, double least, double most,
+static bool parse_whole(const Option *option, const char *value, int64_t least, int64_t most,
                         int64_t *number, Error *error) {
-    char *end;
-    errno = 0;
-    double parsed = strtod(value, &end);
-    bool is_plain = value[0] && strspn(value, "0123456789+-.eE") == strlen(value);
-    if (!is_plain || *end || parsed != trunc(parsed))
-        return error_fail(error, ERROR_USAGE, "--%s %.60s: a whole number is wanted", option->name,
-                          value);
-    if (!(parsed >= least && parsed <= most))
-        return error_fail(error, ERROR_USAGE, "--%s %.60s: from %.0f to %.0f is possible",
-                          option->name, value, least, most);
-    *number = (int64_t)parsed;
-    return true;
+    return whole_parse(value, least, most, number, error) ||
+           error_prefix(error, "--%s %.60s", option->name, value);
 }
 
 static bool set_count(Cli *cli, const Option *option, const char *value, Error *error) {
-    return parse_whole(option, value, 1, 0x1p53, field_of(cli, option), error);
+    return parse_whole(option, value, 1, largest_whole, field_of(cli, option), error);
 }
 
 static bool set_seed(Cli *cli, const Option *option, const char *value, Error *error) {
     int64_t seed;
-    if (!parse_whole(option, value, 0, 0x1p53, &seed, error))
+    if (!parse_whole(option, value, 0, largest_whole, &seed, error))
         return false;
     cli->run.seed = (uint64_t)seed;
     return true;

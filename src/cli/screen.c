@@ -22,8 +22,7 @@ static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
     snprintf(experiment->about, sizeof experiment->about, "%.*s", (int)sizeof experiment->about - 1,
              info->about);
     for (int i = 0; i < info->parameter_count && i < UI_MOST_PARAMETERS; i++) {
-        snprintf(experiment->parameters[i].name, sizeof experiment->parameters[i].name, "%.*s",
-                 (int)sizeof experiment->parameters[i].name - 1, info->parameters[i].name);
+        experiment->parameters[i].usual = info->parameters[i].usual;
         snprintf(experiment->parameters[i].value, sizeof experiment->parameters[i].value, "%s",
                  info->parameters[i].value);
         experiment->parameter_count++;

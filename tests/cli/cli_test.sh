@@ -144,6 +144,10 @@ run run "$tiny" --set lr
 expect_usage_error "KEY=VALUE"
 run run "$tiny" --quiet --set lr=abc
 expect_usage_error "lr=abc"
+for setting in lr=1e-9999 lr=1e9999 lr=-1 steps=0 steps=-5; do
+    run run "$tiny" --quiet --set "$setting"
+    expect_usage_error "--set $setting: "
+done
 run run "$tiny" --loss-scale -3
 expect_usage_error "loss"
 run run

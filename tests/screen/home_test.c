@@ -117,6 +117,33 @@ static void escape_lets_go_of_what_was_chosen(void) {
     leave();
 }
 
+// ---- the launch form ----------------------------------------------------------------------------
+
+// Of fashion_cnn: format, loss scale, device, seed, batch, epochs, lr, width.
+static void what_would_train_nothing_is_refused_at_the_field(void) {
+    static const struct {
+        int row;
+        const char *text, *why;
+    } cases[] = {{3, "1e99", "from 0 to"},        {3, "1.5", "a whole number"},
+                 {4, "0", "batch=0: a whole"},    {4, "-5", "a whole number above 0"},
+                 {6, "1e-9999", "it would be 0"}, {6, "9..1e-9", "a number expected"}};
+    open_home(120, 36);
+    shown_type(&shown, "\t"); // to the form
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        shown_type(&shown, "g");
+        for (int row = 0; row < cases[i].row; row++)
+            shown_type(&shown, KEY_DOWN);
+        shown_type(&shown, cases[i].text);
+        press("\r", cases[i].why);
+        press("\x15"
+              "7",
+              "7"); // the prompt is still there
+        shown_type(&shown, "\x1b");
+        expect_gone(cases[i].why);
+    }
+    leave();
+}
+
 int main(void) {
     char command[128];
     const char *parent = getenv("TMPDIR");
@@ -127,6 +154,7 @@ int main(void) {
     snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
+    RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || test_end();
 }

@@ -1,0 +1,66 @@
+#include "store/parameter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool refuse(const RecordParameter *parameter, const char *text, const char *why,
+                   Error *error) {
+    return error_fail(error, ERROR_USAGE, "%s=%.80s: %s", parameter->name, text, why);
+}
+
+static bool parse_boolean(RecordParameter *parameter, const char *text, Error *error) {
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
+        return refuse(parameter, text, "true or false expected", error);
+    parameter->integer = yes;
+    return true;
+}
+
+static bool parse_number(RecordParameter *parameter, const char *text, Error *error) {
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end), usual = parameter->number;
+    if (end == text || *end || isnan(value))
+        return refuse(parameter, text, "a number expected", error);
+    if (isinf(value) && !isinf(usual))
+        return refuse(parameter, text, "a finite number expected", error);
+    if (errno == ERANGE && value == 0)
+        return refuse(parameter, text, "too small, it would be 0; write 0 if that is meant", error);
+    if (usual > 0 && value < 0)
+        return refuse(parameter, text, "a number from 0 up expected, as its default is", error);
+    parameter->number = value;
+    return true;
+}
+
+// As written, or as 6e4 is.
+static bool parse_integer(RecordParameter *parameter, const char *text, Error *error) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno) {
+        double number = strtod(text, &end);
+        if (end == text || *end || number != trunc(number) || fabs(number) >= 0x1p63)
+            return refuse(parameter, text, "a whole number expected", error);
+        value = (long long)number;
+    }
+    if (parameter->integer > 0 && value <= 0)
+        return refuse(parameter, text, "a whole number above 0 expected, as its default is", error);
+    parameter->integer = value;
+    return true;
+}
+
+bool parameter_parse(RecordParameter *parameter, const char *text, Error *error) {
+    switch (parameter->kind) {
+    case RECORD_BOOLEAN: return parse_boolean(parameter, text, error);
+    case RECORD_INTEGER: return parse_integer(parameter, text, error);
+    case RECORD_NUMBER: return parse_number(parameter, text, error);
+    case RECORD_TEXT: break;
+    }
+    if (strlen(text) >= sizeof parameter->text)
+        return error_fail(error, ERROR_USAGE, "%s: a text of up to %zu bytes is possible",
+                          parameter->name, sizeof parameter->text - 1);
+    snprintf(parameter->text, sizeof parameter->text, "%s", text);
+    return true;
+}

@@ -43,7 +43,7 @@ typedef struct LuaExperimentInfo {
     char about[256];
     struct {
         RecordParameter usual;
-        char value[64]; // as Lua writes it
+        char value[64];                // as Lua writes it
     } parameters[LUA_INFO_PARAMETERS]; // with their defaults
     int parameter_count;
 } LuaExperimentInfo;

@@ -108,16 +108,22 @@ static int run_parameter_call(lua_State *L) {
     return 0;
 }
 
+// usage(text): what was typed on the command line is wrong, not the script
+static int run_usage_call(lua_State *L) {
+    Session *session = session_of(L);
+    error_fail(&session->refusal, ERROR_USAGE, "%s", luaL_checkstring(L, 1));
+    return luaL_error(L, "%s", session->refusal.text);
+}
+
 // parse_parameter(name, default, text): what --set says, of the default's kind
 static int run_parse_parameter_call(lua_State *L) {
     Error error = {0};
     RecordParameter parameter;
     bind_parameter(L, 1, 2, &parameter);
     if (!parameter_parse(&parameter, luaL_checkstring(L, 3), &error)) {
-        char text[ERROR_TEXT_SIZE];
-        snprintf(text, sizeof text, "%s", error.text);
-        error_fail(&error, ERROR_USAGE, "--set %.480s", text);
-        return bind_raise(L, &error);
+        lua_settop(L, 0);
+        lua_pushfstring(L, "--set %s", error.text);
+        return run_usage_call(L);
     }
     switch (parameter.kind) {
     case RECORD_BOOLEAN: lua_pushboolean(L, parameter.integer != 0); break;
@@ -311,13 +317,6 @@ static int run_end_step_call(lua_State *L) {
 // fail(text): an error at the place in the user's script
 static int run_fail_call(lua_State *L) {
     return bind_error(L, "%s", luaL_checkstring(L, 1));
-}
-
-// usage(text): what was typed on the command line is wrong, not the script
-static int run_usage_call(lua_State *L) {
-    Session *session = session_of(L);
-    error_fail(&session->refusal, ERROR_USAGE, "%s", luaL_checkstring(L, 1));
-    return luaL_error(L, "%s", session->refusal.text);
 }
 
 // nearest(wanted, names): the name that was probably meant, or nil

@@ -191,7 +191,9 @@ static const char *python(void) {
 
 static void python_reads_what_we_write_and_we_read_what_it_writes(void) {
     if (!python()) {
-        SKIP("no python3 with numpy and safetensors (MPBENCH_PYTHON names one)");
+        const char *why = getenv("MPBENCH_PYTHON_LACKS");
+        SKIP("no python3 with numpy and safetensors (%.180s)",
+             why ? why : "MPBENCH_PYTHON names one");
         return;
     }
     char hex[HASH_HEX_SIZE], command[2048];

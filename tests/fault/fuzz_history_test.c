@@ -11,7 +11,7 @@ static void damaged_histories_are_read_or_refused(void) {
 }
 
 static void rows_of_orders_are_obeyed_or_refused(void) {
-    uint64_t broken = fuzz_run(fuzz_orders_one, fuzz_orders_seed, executions, 1);
+    uint64_t broken = fuzz_run(fuzz_orders_one, fuzz_orders_seed, "orders", executions, 1);
     CHECK_MESSAGE(broken == 0, "execution %llu of seed 1 broke a promise",
                   (unsigned long long)broken);
 }

@@ -1,11 +1,14 @@
 // tests/fuzz/driver.h: throws mutations of good inputs at a reader.
 //
 // A target is two functions: FuzzSeed gives the good inputs, FuzzOne tries one input (0: every
-// promise was kept). A program ends with FUZZ_MAIN(one, seed_of) and runs as
+// promise was kept). Before those that the code makes come the files of tests/fuzz/corpus/TARGET,
+// by name: what once was hard, kept. A program ends with FUZZ_MAIN(one, seed_of, "TARGET") and runs
+// from the root of the tree as
 // `PROGRAM [EXECUTIONS [SEED]]`; equal arguments give equal inputs. Built with -DFUZZ_LIBFUZZER
 // -fsanitize=fuzzer it gives the target to libFuzzer instead.
 #pragma once
 
+#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,33 +88,76 @@ static inline size_t fuzz_mutate(uint8_t *bytes, size_t size, uint64_t *state) {
     return size;
 }
 
-// Returns the number of the first execution that broke a promise, or 0.
-static inline uint64_t fuzz_run(FuzzOne one, FuzzSeed seed_of, uint64_t executions, uint64_t seed) {
+typedef struct FuzzInputs {
+    const char *target;
+    FuzzSeed seed_of;
+    struct dirent **files; // of the corpus
+    int files_count, count;
+} FuzzInputs;
+
+static inline int fuzz_is_file(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+static inline size_t fuzz_input(const FuzzInputs *inputs, int index, uint8_t *out) {
+    char path[512];
+    if (index >= inputs->files_count)
+        return inputs->seed_of(index - inputs->files_count, out);
+    snprintf(path, sizeof path, "tests/fuzz/corpus/%s/%.255s", inputs->target,
+             inputs->files[index]->d_name);
+    FILE *file = fopen(path, "rb");
+    size_t size = file ? fread(out, 1, FUZZ_MAX_SIZE, file) : 0;
+    if (file)
+        fclose(file);
+    return size;
+}
+
+static inline void fuzz_inputs_find(FuzzInputs *inputs) {
+    char corpus[64];
     uint8_t bytes[FUZZ_MAX_SIZE];
-    int seeds = 0;
-    while (seed_of(seeds, bytes) > 0)
-        seeds++;
-    for (uint64_t i = 1; i <= executions; i++) {
+    snprintf(corpus, sizeof corpus, "tests/fuzz/corpus/%s", inputs->target);
+    inputs->files_count = scandir(corpus, &inputs->files, fuzz_is_file, alphasort);
+    if (inputs->files_count < 0) // from another folder
+        inputs->files_count = 0;
+    inputs->count = inputs->files_count;
+    while (inputs->seed_of(inputs->count - inputs->files_count, bytes) > 0)
+        inputs->count++;
+}
+
+static inline void fuzz_inputs_clear(FuzzInputs *inputs) {
+    for (int i = 0; i < inputs->files_count; i++)
+        free(inputs->files[i]);
+    if (inputs->files_count > 0)
+        free(inputs->files);
+}
+
+// Returns the number of the first execution that broke a promise, or 0.
+static inline uint64_t fuzz_run(FuzzOne one, FuzzSeed seed_of, const char *target,
+                                uint64_t executions, uint64_t seed) {
+    uint8_t bytes[FUZZ_MAX_SIZE];
+    FuzzInputs inputs = {.target = target, .seed_of = seed_of};
+    uint64_t broken = 0;
+    fuzz_inputs_find(&inputs);
+    for (uint64_t i = 1; i <= executions && !broken; i++) {
         uint64_t state = seed ^ i << 32;
-        size_t size = seed_of((int)((i - 1) % (uint64_t)seeds), bytes);
-        // The first round takes the good inputs as they are.
-        size_t changes = i <= (uint64_t)seeds ? 0 : 1 + fuzz_below(&state, 4);
+        size_t size = fuzz_input(&inputs, (int)((i - 1) % (uint64_t)inputs.count), bytes);
+        // The first round takes the inputs as they are.
+        size_t changes = i <= (uint64_t)inputs.count ? 0 : 1 + fuzz_below(&state, 4);
         for (size_t k = 0; k < changes; k++)
             size = fuzz_mutate(bytes, size, &state);
         uint8_t *exact = malloc(size ? size : 1); // so that a sanitizer sees one byte too far
-        if (!exact)
-            return i;
-        memcpy(exact, bytes, size);
-        int broken = one(exact, size);
+        if (exact)
+            memcpy(exact, bytes, size);
+        if (!exact || one(exact, size))
+            broken = i;
         free(exact);
-        if (broken)
-            return i;
     }
-    return 0;
+    fuzz_inputs_clear(&inputs);
+    return broken;
 }
 
 #if defined(FUZZ_LIBFUZZER)
-#define FUZZ_MAIN(one, seed_of)                                     \
+#define FUZZ_MAIN(one, seed_of, target)                             \
     int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);  \
     int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) { \
         if (one(bytes, size))                                       \
@@ -119,11 +165,11 @@ static inline uint64_t fuzz_run(FuzzOne one, FuzzSeed seed_of, uint64_t executio
         return 0;                                                   \
     }
 #else
-#define FUZZ_MAIN(one, seed_of)                                                          \
+#define FUZZ_MAIN(one, seed_of, target)                                                  \
     int main(int argc, char **argv) {                                                    \
         uint64_t executions = argc > 1 ? strtoull(argv[1], NULL, 10) : 20000;            \
         uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;                      \
-        uint64_t broken = fuzz_run(one, seed_of, executions, seed);                      \
+        uint64_t broken = fuzz_run(one, seed_of, target, executions, seed);              \
         if (broken)                                                                      \
             printf("not ok %s: execution %llu of seed %llu\n", argv[0],                  \
                    (unsigned long long)broken, (unsigned long long)seed);                \

@@ -1,4 +1,4 @@
 // Throws mutated IDX files at their reader: PROGRAM [EXECUTIONS [SEED]].
 #include "tests/fuzz/idx_target.h"
 
-FUZZ_MAIN(fuzz_idx_one, fuzz_idx_seed)
+FUZZ_MAIN(fuzz_idx_one, fuzz_idx_seed, "idx")

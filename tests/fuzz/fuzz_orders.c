@@ -2,4 +2,4 @@
 // [SEED]].
 #include "tests/fuzz/orders_target.h"
 
-FUZZ_MAIN(fuzz_orders_one, fuzz_orders_seed)
+FUZZ_MAIN(fuzz_orders_one, fuzz_orders_seed, "orders")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
 # What the system can do to a process: the clock set, no more threads or forks, no memory. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
 here=$(dirname "$0")
@@ -32,6 +32,22 @@ LUA
 # field RUN KEY: of `show --json`.
 field() {
     "$mpbench" show "$1" --json 2>/dev/null | sed -n "s/.*\"$2\":\"*\([^,\"}]*\).*/\1/p"
+}
+has_more() { # steps of RUN in the history than COUNT
+    now=$(field "$1" steps)
+    [ "${now:-0}" -gt "$2" ]
+}
+# The last sign of life of whom there is one.
+beat() {
+    sqlite3 "$MPBENCH_DB" 'SELECT max(beat_ms) FROM workers' 2>/dev/null
+}
+has_beaten_since() {
+    [ "$(beat)" != "$1" ]
+}
+stands_still() { # nothing new of RUN comes into the history
+    still=$(field "$1" steps)
+    sleep 0.5
+    [ "$(field "$1" steps)" = "$still" ]
 }
 is_whole() {
     [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
@@ -84,13 +100,14 @@ LD_PRELOAD="$folder/process.so" timeout $((20 * patience)) "$mpbench" run "$fold
 worker=$!
 workers="$workers $worker"
 before=0
+wait_until 10 has_more timeless 0 || fail "nothing is recorded"
 for shift in 0 31536000 -31536000; do
     echo "$shift" >"$folder/new" && mv "$folder/new" "$CLOCK_SHIFT"
-    sleep 1.2
+    last=$(beat)
+    wait_until 10 has_beaten_since "$last" || fail "shifted by $shift it gives no sign of life"
+    wait_until 10 has_more timeless "$before" || fail "shifted by $shift nothing is recorded"
     [ "$(field timeless status)" = running ] || fail "shifted by $shift it is $(field timeless status)"
-    now=$(field timeless steps)
-    [ "${now:-0}" -gt "$before" ] || fail "shifted by $shift nothing is recorded"
-    before=${now:-0}
+    before=$(field timeless steps)
     LD_PRELOAD="$folder/process.so" "$mpbench" ls 2>&1 | grep -q 'timeless  *running' || fail "ls, shifted by $shift"
 done
 kill "$worker"
@@ -103,10 +120,10 @@ begin "descriptors that run out in the middle of a run are waited for, and nothi
 timeout $((20 * patience)) "$mpbench" run "$folder/tiny.lua" --name open --threads 1 --quiet --json >"$folder/json" 2>"$folder/err" &
 worker=$!
 workers="$workers $worker"
-sleep 0.7
+wait_until 10 has_more open 0 || fail "nothing is recorded"
 process=$(pgrep -P "$worker")
 prlimit --pid "$process" --nofile=3:
-sleep 0.8
+wait_until 10 stands_still open || fail "it is recorded without descriptors"
 prlimit --pid "$process" --nofile=64:
 kill "$process"
 wait "$worker"

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_decode(const unsigned char *bytes, size_t left, uint32_t *point) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char first = bytes[0];
@@ -20,4 +22,21 @@ size_t utf8_decode(const unsigned char *bytes, size_t left, uint32_t *point) {
         return 0;
     *point = value;
     return length;
+}
+
+void utf8_copy_part(char *out, size_t size, const char *text, size_t length) {
+    if (length >= size) {
+        length = size - 1;
+        size_t back = 0; // bytes of a character that would be cut
+        while (back < 4 && back < length && ((unsigned char)text[length - back] & 0xc0) == 0x80)
+            back++;
+        if (back < 4)
+            length -= back;
+    }
+    memmove(out, text, length);
+    out[length] = 0;
+}
+
+void utf8_copy(char *out, size_t size, const char *text) {
+    utf8_copy_part(out, size, text, strlen(text));
 }

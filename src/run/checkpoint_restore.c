@@ -197,7 +197,7 @@ static void restore_one_series(Run *run, const char *name, const double numbers[
     if (!(numbers[0] >= 0 && numbers[0] < RUN_MAX_SERIES))
         return;
     RunSeries *series = &run->series[at];
-    run_copy_text(series->name, sizeof series->name, name);
+    utf8_copy(series->name, sizeof series->name, name);
     series->count = (uint64_t)numbers[1];
     series->first = numbers[2];
     series->last = numbers[3];
@@ -291,13 +291,13 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
         if (!kind || *kind != ' ')
             return;
         *diagnosis = (RecordDiagnosis){.step = step};
-        run_copy_text(diagnosis->kind, sizeof diagnosis->kind, kind + 1);
+        utf8_copy(diagnosis->kind, sizeof diagnosis->kind, kind + 1);
         snprintf(key, sizeof key, "diagnosis%d.layer", i);
         saved = checkpoint_note(checkpoint, key);
-        run_copy_text(diagnosis->layer, sizeof diagnosis->layer, saved ? saved : "");
+        utf8_copy(diagnosis->layer, sizeof diagnosis->layer, saved ? saved : "");
         snprintf(key, sizeof key, "diagnosis%d.text", i);
         saved = checkpoint_note(checkpoint, key);
-        run_copy_text(diagnosis->text, sizeof diagnosis->text, saved ? saved : "");
+        utf8_copy(diagnosis->text, sizeof diagnosis->text, saved ? saved : "");
         run->diagnosis_count = i + 1;
     }
 }
@@ -311,7 +311,7 @@ void checkpoint_restore_counters(const Checkpoint *checkpoint, Run *run) {
     run->epoch = whole(checkpoint, "epoch");
     run->skips_in_a_row = (int)whole(checkpoint, "skips_in_a_row");
     const char *culprit = checkpoint_note(checkpoint, "culprit");
-    run_copy_text(run->culprit, sizeof run->culprit, culprit ? culprit : "");
+    utf8_copy(run->culprit, sizeof run->culprit, culprit ? culprit : "");
     restore_results(header, run);
     if (run->options->parent)
         begin_as_fork(run_state(run));

@@ -192,7 +192,7 @@ static bool make_row(Recorder *recorder, Run *run, Error *error) {
     }
     if (done) {
         recorder->run = run->id = record.id;
-        run_copy_text(run->name, sizeof run->name, record.name);
+        utf8_copy(run->name, sizeof run->name, record.name);
         atomic_store(&recorder->has_segment, true);
     } else {
         drop_series_writer(recorder);
@@ -208,7 +208,7 @@ static void give_back(Recorder *recorder, Run *run, const Error *why) {
     if (run->options->resumes == 0 && run_describe(run, &record, &ignored)) {
         record.id = recorder->run;
         record.status = RUN_FAILED;
-        run_copy_text(record.error, sizeof record.error, why->text);
+        utf8_copy(record.error, sizeof record.error, why->text);
         if (!store_update_run(recorder->store, &record, &ignored))
             store_rollback(recorder->store); // it reads as dead then
         record_clear(&record);
@@ -353,7 +353,7 @@ void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step
         if (!name)
             return;
         *name = (PutSeries){.kind = PUT_SERIES, .series = recorder->known_series};
-        run_copy_text(name->name, sizeof name->name, run->series[recorder->known_series].name);
+        utf8_copy(name->name, sizeof name->name, run->series[recorder->known_series].name);
     }
     PutPoint *point = put(recorder, sizeof *point);
     if (point)

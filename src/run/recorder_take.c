@@ -58,7 +58,7 @@ static bool take_gradient(RecorderIntake *intake, const PutGradient *put, Error 
         return false;
     LayerSample *sample = &sum->sample;
     if (!sample->precision[0])
-        run_copy_text(sample->precision, sizeof sample->precision, format_name(put->format));
+        utf8_copy(sample->precision, sizeof sample->precision, format_name(put->format));
     sample->count += (int64_t)put->count;
     sample->zeros += (int64_t)put->zeros;
     sample->nans += (int64_t)put->nans;

@@ -10,14 +10,6 @@
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
-void run_copy_text(char *out, size_t size, const char *text) {
-    size_t length = strlen(text);
-    if (length >= size)
-        length = size - 1;
-    memcpy(out, text, length);
-    out[length] = 0;
-}
-
 // ---- life ---------------------------------------------------------------------------------------
 
 Run *run_new(const RunOptions *options, Error *error) {
@@ -70,8 +62,8 @@ static bool set_rules(Policy *policy, const RunLayerRule *rules, int count, Erro
 }
 
 void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length) {
-    run_copy_text(run->script.path, sizeof run->script.path, path);
-    run_copy_text(run->script.hash, sizeof run->script.hash, hash);
+    utf8_copy(run->script.path, sizeof run->script.path, path);
+    utf8_copy(run->script.hash, sizeof run->script.hash, hash);
     run->script.text = text;
     run->script.length = length;
 }
@@ -80,8 +72,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
                    const RunLayerRule *rules, int rule_count, Error *error) {
     const RunOptions *options = run->options;
     assert(policy_layer_count(run->engine->policy) == 1); // only "no layer"
-    run_copy_text(run->experiment, sizeof run->experiment, experiment);
-    run_copy_text(run->name, sizeof run->name, options->name ? options->name : experiment);
+    utf8_copy(run->experiment, sizeof run->experiment, experiment);
+    utf8_copy(run->name, sizeof run->name, options->name ? options->name : experiment);
     const char *precision = options->precision  ? options->precision
                             : default_precision ? default_precision
                                                 : "auto";
@@ -91,9 +83,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
                           &run->scale_rule, error))
         return false;
-    run_copy_text(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
-                  options->loss_scale ? options->loss_scale : preset.loss_scale);
-    run_copy_text(run->precision, sizeof run->precision, preset.name);
+    utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
+              options->loss_scale ? options->loss_scale : preset.loss_scale);
+    utf8_copy(run->precision, sizeof run->precision, preset.name);
     Policy *policy = policy_new(&preset, error);
     if (!policy)
         return false;
@@ -203,8 +195,8 @@ void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *lay
     if (!run->recorder || run->is_silent)
         return;
     Event event = {.step = step, .time_ms = run_wall_ms(), .kind = kind, .value = value};
-    run_copy_text(event.layer, sizeof event.layer, layer);
-    run_copy_text(event.text, sizeof event.text, text);
+    utf8_copy(event.layer, sizeof event.layer, layer);
+    utf8_copy(event.text, sizeof event.text, text);
     recorder_event(run->recorder, &event);
 }
 
@@ -227,8 +219,8 @@ void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *f
     if (run->diagnosis_count == RUN_MAX_DIAGNOSES)
         return;
     RecordDiagnosis *diagnosis = &run->diagnoses[run->diagnosis_count++];
-    run_copy_text(diagnosis->kind, sizeof diagnosis->kind, name);
-    run_copy_text(diagnosis->layer, sizeof diagnosis->layer, layer);
+    utf8_copy(diagnosis->kind, sizeof diagnosis->kind, name);
+    utf8_copy(diagnosis->layer, sizeof diagnosis->layer, layer);
     diagnosis->step = run->step;
     va_list arguments;
     va_start(arguments, format);
@@ -240,7 +232,7 @@ void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *f
 // ---- asking for the end -------------------------------------------------------------------------
 
 void run_stop(Run *run, const char *reason) {
-    run_copy_text(run->stop_reason, sizeof run->stop_reason, reason);
+    utf8_copy(run->stop_reason, sizeof run->stop_reason, reason);
     atomic_store(&run->stop_asked, 1);
     run_tell(run, EVENT_LIFE, "", (double)NAN, reason);
 }

@@ -25,8 +25,8 @@ void run_add_fact(Run *run, const char *name, const char *value) {
         return;
     if (at == run->fact_count)
         run->fact_count++;
-    run_copy_text(run->facts[at].name, sizeof run->facts[at].name, name);
-    run_copy_text(run->facts[at].value, sizeof run->facts[at].value, value);
+    utf8_copy(run->facts[at].name, sizeof run->facts[at].name, name);
+    utf8_copy(run->facts[at].value, sizeof run->facts[at].value, value);
 }
 
 static void drop_fact(Run *run, const char *name) {
@@ -137,9 +137,9 @@ static bool describe_layers(const Run *run, RunRecord *record, Error *error) {
     for (int i = 0; i < count; i++) {
         const PolicyLayer *layer = policy_layer(policy, i + 1);
         Format format = policy_low_format(policy, i + 1, (AutocastRegion){.enabled = true});
-        run_copy_text(layers[i].name, sizeof layers[i].name, layer->name);
-        run_copy_text(layers[i].precision, sizeof layers[i].precision, format_name(format));
-        run_copy_text(layers[i].set, sizeof layers[i].set, layer_precision_name(layer->own));
+        utf8_copy(layers[i].name, sizeof layers[i].name, layer->name);
+        utf8_copy(layers[i].precision, sizeof layers[i].precision, format_name(format));
+        utf8_copy(layers[i].set, sizeof layers[i].set, layer_precision_name(layer->own));
         layers[i].parent = layer->parent - 1;
     }
     bool done = record_set_layers(record, layers, count, error);
@@ -171,18 +171,18 @@ bool run_describe(const Run *run, RunRecord *record, Error *error) {
         .parent_step = options->parent ? options->from : 0,
         .matrix = options->matrix,
     };
-    run_copy_text(record->name, sizeof record->name, run->name);
-    run_copy_text(record->experiment, sizeof record->experiment, run->experiment);
-    run_copy_text(record->tag, sizeof record->tag, options->tag ? options->tag : "");
-    run_copy_text(record->note, sizeof record->note, options->note ? options->note : "");
-    run_copy_text(record->precision, sizeof record->precision, run->precision);
-    run_copy_text(record->scale_rule, sizeof record->scale_rule, state->scale_rule_name);
-    run_copy_text(record->device, sizeof record->device, run->device->backend->name);
-    run_copy_text(record->device_name, sizeof record->device_name, run->device->name);
-    run_copy_text(record->script_path, sizeof record->script_path, run->script.path);
-    run_copy_text(record->script_hash, sizeof record->script_hash, run->script.hash);
+    utf8_copy(record->name, sizeof record->name, run->name);
+    utf8_copy(record->experiment, sizeof record->experiment, run->experiment);
+    utf8_copy(record->tag, sizeof record->tag, options->tag ? options->tag : "");
+    utf8_copy(record->note, sizeof record->note, options->note ? options->note : "");
+    utf8_copy(record->precision, sizeof record->precision, run->precision);
+    utf8_copy(record->scale_rule, sizeof record->scale_rule, state->scale_rule_name);
+    utf8_copy(record->device, sizeof record->device, run->device->backend->name);
+    utf8_copy(record->device_name, sizeof record->device_name, run->device->name);
+    utf8_copy(record->script_path, sizeof record->script_path, run->script.path);
+    utf8_copy(record->script_hash, sizeof record->script_hash, run->script.hash);
     const char *fault = run->error.code != ERROR_NONE ? run->error.text : run->stop_reason;
-    run_copy_text(record->error, sizeof record->error, fault);
+    utf8_copy(record->error, sizeof record->error, fault);
     describe_loss(run, record);
     describe_speed(run, record);
     describe_memory(run, record);

@@ -118,8 +118,7 @@ static bool set_scale(Run *run, const char *rest, const char *value, char *answe
         return refuse(answer, &error);
     if (!is_number) { // the rule of scalers that the script makes later, too
         run->scale_rule = rule;
-        run_copy_text(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
-                      value);
+        utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name, value);
     }
     run_include_scale(run, scaler_get(run->scaler));
     ANSWER("the loss scale is %g from step %lld on", run->scale_last, (long long)run->step + 1);

@@ -1,6 +1,7 @@
 // run/run_private.h: what the files of run/ share and nobody else sees.
 #pragma once
 
+#include "base/utf8.h"
 #include "run/energy.h"
 #include "run/run.h"
 #include "store/commands.h"
@@ -74,7 +75,6 @@ static inline RunState *run_state(Run *run) {
     return (RunState *)run;
 }
 
-void run_copy_text(char *out, size_t size, const char *text);
 int64_t run_wall_ms(void);
 // Facts that are the same for every run here.
 void run_look_around(Run *run);

@@ -39,7 +39,7 @@ static int find_series(Run *run, const char *name, Error *error) {
         return -1;
     }
     RunSeries *series = &run->series[run->series_count];
-    run_copy_text(series->name, sizeof series->name, name);
+    utf8_copy(series->name, sizeof series->name, name);
     series->best = (double)NAN;
     return run->series_count++;
 }
@@ -121,7 +121,7 @@ bool run_result(Run *run, const char *name, double value, Error *error) {
                               "bytes",
                               name, RUN_MAX_METRICS, RUN_NAME_SIZE - 1);
         metric = &run->metrics[run->metric_count++];
-        run_copy_text(metric->name, sizeof metric->name, name);
+        utf8_copy(metric->name, sizeof metric->name, name);
     }
     metric->value = value;
     return true;

@@ -23,7 +23,7 @@ static StepOutcome observe_optimizer(WatchedOptimizer *watched, Optimizer *optim
     bool has_skipped = report.skipped > watched->skipped;
     watched->skipped = report.skipped;
     if (has_skipped && !culprit[0] && report.culprit)
-        run_copy_text(culprit, RUN_NAME_SIZE, report.culprit);
+        utf8_copy(culprit, RUN_NAME_SIZE, report.culprit);
     return has_skipped ? STEP_SKIPPED : STEP_WITHOUT_UPDATE;
 }
 
@@ -81,7 +81,7 @@ static bool is_told(int in_a_row) {
 
 // "fc1" of "fc1.weight".
 static void layer_of_parameter(char layer[RUN_NAME_SIZE], const char *parameter) {
-    run_copy_text(layer, RUN_NAME_SIZE, parameter);
+    utf8_copy(layer, RUN_NAME_SIZE, parameter);
     char *dot = strrchr(layer, '.');
     if (dot)
         *dot = 0;
@@ -154,13 +154,13 @@ static bool count_skip(RunState *state, double scale_before, const char *culprit
     Run *run = &state->run;
     run->skipped++;
     run->skips_in_a_row++;
-    run_copy_text(run->culprit, sizeof run->culprit, culprit);
+    utf8_copy(run->culprit, sizeof run->culprit, culprit);
     state->waiting = (SkippedStep){.step = run->step,
                                    .in_a_row = run->skips_in_a_row,
                                    .scale = scale_before,
                                    .scale_after = run->scale_last,
                                    .has_scale = run->scaler != NULL};
-    run_copy_text(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
+    utf8_copy(state->waiting.culprit, sizeof state->waiting.culprit, culprit);
     return !is_stuck(run) || fail_at_floor(state, error);
 }
 

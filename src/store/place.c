@@ -51,7 +51,7 @@ static void find_mount_type(dev_t device, char *type, size_t size) {
             first != major(device) || second != minor(device))
             continue;
         size_t length = strcspn(end + 3, " \n");
-        store_copy_text(type, size, end + 3, length);
+        utf8_copy_part(type, size, end + 3, length);
     }
     if (list)
         fclose(list);

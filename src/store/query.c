@@ -193,7 +193,7 @@ const void *query_blob(Query *query, int column, size_t *size) {
 
 void query_text(Query *query, int column, char *text, size_t size) {
     const char *word = query_word(query, column);
-    store_copy_text(text, size, word, strlen(word));
+    utf8_copy(text, size, word);
 }
 
 int64_t query_changes(Query *query) {
@@ -300,17 +300,4 @@ bool store_grow(void **array, int count, int *capacity, size_t size, Error *erro
     *array = larger;
     *capacity = wanted;
     return true;
-}
-
-void store_copy_text(char *out, size_t size, const char *text, size_t length) {
-    if (length >= size) {
-        length = size - 1;
-        size_t back = 0; // bytes of a character that would be cut
-        while (back < 4 && back < length && ((unsigned char)text[length - back] & 0xc0) == 0x80)
-            back++;
-        if (back < 4)
-            length -= back;
-    }
-    memmove(out, text, length);
-    out[length] = 0;
 }

@@ -46,8 +46,7 @@ static bool make_name(Store *store, RunRecord *record, Error *error) {
         if (attempt > 1)
             length += snprintf(suffix + length, sizeof suffix - (size_t)length, "-%d", attempt);
         const char *experiment = record->experiment[0] ? record->experiment : "run";
-        store_copy_text(record->name, sizeof record->name - (size_t)length, experiment,
-                        strlen(experiment));
+        utf8_copy(record->name, sizeof record->name - (size_t)length, experiment);
         memcpy(record->name + strlen(record->name), suffix, (size_t)length + 1);
         int64_t other = 0;
         if (!find_name(store, record->name, &other, error))

@@ -60,7 +60,7 @@ static WriterSeries *new_series(SeriesWriter *writer, const char *name, Error *e
     *series = (WriterSeries){0};
     if (!ladder_make(&series->ladder, &series_kind, writer->from, error))
         return NULL;
-    store_copy_text(series->name, sizeof series->name, name, strlen(name));
+    utf8_copy(series->name, sizeof series->name, name);
     writer->series_count++;
     return series;
 }

@@ -22,6 +22,7 @@
 #include <sqlite3.h>
 #include <sys/types.h>
 
+#include "base/utf8.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "store/worker.h"
@@ -116,8 +117,6 @@ bool store_end(Store *store, bool done, Error *error) MUST_CHECK;
 
 // Makes room in a growing array for one more element than `count`; false when memory is out.
 bool store_grow(void **array, int count, int *capacity, size_t size, Error *error) MUST_CHECK;
-// Copies text, cut at a whole character.
-void store_copy_text(char *out, size_t size, const char *text, size_t length);
 // Milliseconds of the wall clock since 1970.
 int64_t store_wall_ms(void);
 

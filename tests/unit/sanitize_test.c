@@ -1,5 +1,6 @@
 // Nothing that could steer a terminal passes; everything that can be read does.
 #include "base/sanitize.h"
+#include "base/utf8.h"
 #include "tests/test.h"
 
 static char line[256];
@@ -7,6 +8,18 @@ static char line[256];
 static const char *shown(const char *text) {
     sanitize_line(line, sizeof line, text, strlen(text));
     return line;
+}
+
+static void a_copy_is_cut_at_a_whole_character(void) {
+    char text[8];
+    utf8_copy(text, sizeof text, "short");
+    CHECK_TEXT(text, "short");
+    utf8_copy(text, sizeof text, "exactly");
+    CHECK_TEXT(text, "exactly");
+    utf8_copy(text, sizeof text, "five \xe7\xb2\xbe"); // one byte too long
+    CHECK_TEXT(text, "five ");
+    utf8_copy_part(text, sizeof text, "five \xe7\xb2\xbe", 4);
+    CHECK_TEXT(text, "five");
 }
 
 static void plain_text_of_any_language_passes(void) {
@@ -83,6 +96,7 @@ static void every_byte_sequence_is_safe_and_settles(void) {
 }
 
 int main(void) {
+    RUN_TEST(a_copy_is_cut_at_a_whole_character);
     RUN_TEST(plain_text_of_any_language_passes);
     RUN_TEST(what_steers_a_terminal_becomes_visible);
     RUN_TEST(bytes_that_are_not_utf8_become_visible);

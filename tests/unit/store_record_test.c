@@ -183,8 +183,8 @@ static void long_texts_are_cut_at_a_whole_character(void) {
     record_clear(&record);
     store_close(store);
     char text[8];
-    store_copy_text(text, sizeof text, "\x80\x80\x80\x80\x80\x80\x80\x80\x80",
-                    9); // no UTF-8 at all
+    utf8_copy_part(text, sizeof text, "\x80\x80\x80\x80\x80\x80\x80\x80\x80",
+                   9); // no UTF-8 at all
     CHECK_INT(strlen(text), 7);
 }
 

@@ -45,7 +45,7 @@ static int shown_metrics(const Comparison *comparison, const char *names[MOST_ME
         for (int g = 0; g < comparison->group_count; g++)
             for (int i = 0; i < comparison->groups[g].metric_count; i++) {
                 const char *name = comparison->groups[g].metrics[i].name;
-                bool is_known = (pass == 0) != (strstr(name, "accuracy") != NULL);
+                bool is_known = (pass == 0) != record_metric_leads(name);
                 for (int k = 0; k < count; k++)
                     is_known |= strcmp(names[k], name) == 0;
                 if (!is_known && count < MOST_METRICS)
@@ -195,18 +195,6 @@ static void mean_of_group(const double *values, int cells, const CompareSide *gr
     }
 }
 
-static void bridge(double *row, int cells) {
-    int before = -1;
-    for (int i = 0; i < cells; i++) {
-        if (!isfinite(row[i]))
-            continue;
-        for (int k = before + 1; k < i && before >= 0; k++)
-            if (isnan(row[k]))
-                row[k] = row[before] + (row[i] - row[before]) * (k - before) / (i - before);
-        before = i;
-    }
-}
-
 static bool print_curves(const Page *page, Error *error) {
     const Comparison *comparison = page->comparison;
     int room = page->width > 0 ? page->width - CURVE_LABEL_COLUMNS - 2 : CURVE_COLUMNS;
@@ -228,7 +216,7 @@ static bool print_curves(const Page *page, Error *error) {
         for (int g = 0; g < groups; g++) {
             double *row = rows + (size_t)g * (size_t)cells;
             mean_of_group(values, cells, &comparison->groups[g], row);
-            bridge(row, cells);
+            curve_bridge(row, cells);
         }
     }
     CurveAxis axis = {0, 1, false};

@@ -123,6 +123,20 @@ static void print_ascii(FILE *out, const Canvas *canvas, int column, int row) {
         fputc(low && high ? '|' : low ? '.' : high ? '\'' : ' ', out);
 }
 
+void curve_bridge(double *cells, int count) {
+    int before = -1;
+    for (int i = 0; i < count; i++) {
+        if (isnan(cells[i]))
+            continue;
+        for (int k = before + 1; k < i && before >= 0; k++)
+            cells[k] =
+                isfinite(cells[before]) && isfinite(cells[i])
+                    ? cells[before] + (cells[i] - cells[before]) * (k - before) / (i - before)
+                    : NAN;
+        before = i;
+    }
+}
+
 void curve_print(FILE *out, const CurveFrame *frame, const CurveAxis *axis, const double *values) {
     int rows = frame->rows < MOST_ROWS ? frame->rows : MOST_ROWS;
     Canvas canvas = {.cells = curve_cells(frame),

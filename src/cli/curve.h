@@ -26,6 +26,9 @@ enum { CURVE_LABEL_COLUMNS = 11, CURVE_MOST_CELLS = 512 };
 CurveAxis curve_axis(const double *values, int count);
 // How many values a frame shows.
 int curve_cells(const CurveFrame *frame);
+// Fills gaps between points that lie further apart than the cells; one beside a value that was not
+// finite stays.
+void curve_bridge(double *values, int count);
 // `values`: curve_cells(frame) of them.
 void curve_print(FILE *out, const CurveFrame *frame, const CurveAxis *axis, const double *values);
 // Bars of eight heights (ASCII: " .:-=+*#"), one character a value; at most `size` bytes. What is

@@ -41,7 +41,7 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
 
 const RecordMetric *history_chosen_metric(const RunRecord *record) {
     for (int i = 0; i < record->metric_count; i++)
-        if (strstr(record->metrics[i].name, "accuracy"))
+        if (record_metric_leads(record->metrics[i].name))
             return &record->metrics[i];
     return record->metric_count > 0 ? &record->metrics[0] : NULL;
 }

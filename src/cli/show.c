@@ -223,21 +223,6 @@ static bool read_cells(Store *store, int64_t run, const char *name, int64_t last
     return true;
 }
 
-// Gaps between points that lie further apart than the cells are bridged.
-static void bridge(double *cells, int count) {
-    int before = -1;
-    for (int i = 0; i < count; i++) {
-        if (isnan(cells[i]))
-            continue;
-        for (int k = before + 1; k < i && before >= 0; k++)
-            cells[k] =
-                isfinite(cells[before]) && isfinite(cells[i])
-                    ? cells[before] + (cells[i] - cells[before]) * (k - before) / (i - before)
-                    : NAN;
-        before = i;
-    }
-}
-
 static bool print_curve(const ShowPage *page, Store *store, const RunRecord *run, const char *name,
                         Error *error) {
     int width = terminal_width(&page->terminal);
@@ -256,7 +241,7 @@ static bool print_curve(const ShowPage *page, Store *store, const RunRecord *run
     int count = curve_cells(&frame);
     if (!read_cells(store, run->id, name, run->step, cells, count, error))
         return false;
-    bridge(cells, count);
+    curve_bridge(cells, count);
     CurveAxis axis = curve_axis(cells, count);
     char text[TEXT_SIZE], title[RECORD_NAME_SIZE + 16];
     snprintf(title, sizeof title, "%s%s", name, axis.is_log ? ", logarithmic" : "");

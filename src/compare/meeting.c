@@ -29,7 +29,7 @@ static const char *leading_metric(const RunRecord *runs, int count) {
     const char *first = NULL;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < runs[i].metric_count; k++) {
-            if (strstr(runs[i].metrics[k].name, "accuracy"))
+            if (record_metric_leads(runs[i].metrics[k].name))
                 return runs[i].metrics[k].name;
             first = first ? first : runs[i].metrics[k].name;
         }

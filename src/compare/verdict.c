@@ -135,7 +135,7 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
 // The result that people look at: accuracy if there is one, else the first, else the loss.
 static const CompareMetric *chosen_metric(const CompareSide *side) {
     for (int i = 0; i < side->metric_count; i++)
-        if (strstr(side->metrics[i].name, "accuracy"))
+        if (record_metric_leads(side->metrics[i].name))
             return &side->metrics[i];
     return side->metric_count > 0 ? &side->metrics[0] : NULL;
 }

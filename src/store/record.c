@@ -20,6 +20,10 @@ bool run_status_parse(const char *name, RunStatus *status) {
     return false;
 }
 
+bool record_metric_leads(const char *name) {
+    return strstr(name, "accuracy") != NULL;
+}
+
 void record_clear(RunRecord *record) {
     free(record->parameters);
     free(record->layers);

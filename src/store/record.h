@@ -112,6 +112,9 @@ typedef struct RunRecord {
 
 void record_clear(RunRecord *record);
 
+// Whether people look at a result of this name before all others: accuracy.
+bool record_metric_leads(const char *name);
+
 // The lists are set whole: copies `count` elements.
 bool record_set_parameters(RunRecord *record, const RecordParameter *list, int count,
                            Error *error) MUST_CHECK;

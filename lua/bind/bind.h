@@ -172,8 +172,7 @@ Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, in
 // The optimizer among a function's arguments; anything else raises an error.
 Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 
-// ---- the parts of the module; each adds to the table `mp` on top of the stack
-// ---------------------
+// ---- the parts of the module; each adds to the table `mp` on top of the stack -------------------
 
 void bind_open_tensor(lua_State *L, Session *session);
 void bind_open_ops(lua_State *L, Session *session);

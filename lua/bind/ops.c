@@ -269,8 +269,7 @@ static int bind_reduce(lua_State *L) {
     return bind_op_run(L, &x, 1, &attr, 1);
 }
 
-// ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width}
-// ------------------
+// ---- pooling: (x, size [, stride [, padding]]), each a number or {height, width} ----------------
 
 static void pair_argument(lua_State *L, int argument, const char *name, const int64_t *missing,
                           int64_t pair[2]) {

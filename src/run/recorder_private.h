@@ -144,8 +144,7 @@ bool recorder_start_writer(Recorder *recorder, Error *error) MUST_CHECK;
 void recorder_stop_writer(Recorder *recorder); // waits until it has written all, or cannot
 void recorder_attend(Recorder *recorder, int what);
 
-// ---- recorder_take.c: the writer's thread, between the ring and the store
-// ------------------------
+// ---- recorder_take.c: the writer's thread, between the ring and the store -----------------------
 
 typedef struct LayerSum LayerSum;
 

@@ -60,8 +60,7 @@ static bool check_order(const char *verb, const char *argument, Error *error) {
     return true;
 }
 
-// ---- sending
-// ----------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 static bool check_run(Store *store, int64_t run, Error *error) {
     Query query;
@@ -163,8 +162,7 @@ bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *er
            error_fail(error, ERROR_USAGE, "no order %" PRId64 " in %s", id, store->path);
 }
 
-// ---- the worker's half
-// ------------------------------------------------------------------------------
+// ---- the worker's half --------------------------------------------------------------------------
 
 // Refuses, among the oldest rows that wait, what other programs wrote and no order is.
 static bool refuse_nonsense(Store *store, int64_t run, int64_t *refused, Error *error) {

@@ -41,8 +41,7 @@ struct FilterWord {
     char text[RECORD_TEXT_SIZE];
 };
 
-// ---- fields
-// -------------------------------------------------------------------------------------------
+// ---- fields -------------------------------------------------------------------------------------
 
 static double known(int64_t value) {
     return value == RECORD_UNKNOWN ? (double)NAN : (double)value;
@@ -123,8 +122,7 @@ static bool fail_field(const char *name, Error *error) {
         name, nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "");
 }
 
-// ---- parsing
-// ------------------------------------------------------------------------------------------
+// ---- parsing ------------------------------------------------------------------------------------
 
 // Reads the relation at `at`; gives what follows it.
 static const char *parse_relation(const char *at, Relation *relation) {
@@ -298,8 +296,7 @@ bool store_check_filter(Store *store, const char *words, Error *error) {
     return done;
 }
 
-// ---- matching
-// -----------------------------------------------------------------------------------------
+// ---- matching -----------------------------------------------------------------------------------
 
 static bool contains(const char *text, const char *part) {
     for (; *text; text++)

@@ -85,8 +85,7 @@ static bool fail_name(Store *store, const char *text, Error *error) {
                       best[0] ? "; did you mean " : "", best);
 }
 
-// ---- @last
-// ------------------------------------------------------------------------------------------
+// ---- @last --------------------------------------------------------------------------------------
 
 typedef struct LastRun {
     const char *wanted; // NULL: any

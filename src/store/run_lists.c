@@ -7,8 +7,7 @@
 
 #include "store/store_private.h"
 
-// ---- what a list holds, as one number
-// -------------------------------------------------------------
+// ---- what a list holds, as one number -----------------------------------------------------------
 
 static void mix_bytes(uint64_t *hash, const void *data, size_t size) {
     const unsigned char *bytes = data;
@@ -25,8 +24,7 @@ static void mix_integer(uint64_t *hash, int64_t value) {
     mix_bytes(hash, &value, sizeof value);
 }
 
-// ---- elements: how each is hashed, put and got
-// ------------------------------------------------------
+// ---- elements: how each is hashed, put and got --------------------------------------------------
 
 static const char *const parameter_kinds[] = {"number", "integer", "boolean", "text"};
 
@@ -166,8 +164,7 @@ static void get_pair(Query *query, void *element) {
     query_text(query, 1, pair->value, sizeof pair->value);
 }
 
-// ---- the six lists
-// ----------------------------------------------------------------------------------
+// ---- the six lists ------------------------------------------------------------------------------
 
 typedef struct List {
     const char *clear, *insert, *select;

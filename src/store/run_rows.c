@@ -77,8 +77,7 @@ static const Field fields[] = {
 
 enum { FIELDS = sizeof fields / sizeof *fields };
 
-// ---- losses: not finite ones are words in loss_kinds
-// ----------------------------------------------
+// ---- losses: not finite ones are words in loss_kinds --------------------------------------------
 
 static const char *kind_word(double value) {
     return isfinite(value) ? "finite" : isnan(value) ? "nan" : value > 0 ? "+inf" : "-inf";
@@ -109,8 +108,7 @@ static void apply_kinds(RunRecord *record, const char *kinds) {
     record->loss_best = value_of_kind(record->loss_best, words[2]);
 }
 
-// ---- reading
-// --------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 // Text under construction; statements are far shorter than their room, which a test proves.
 typedef struct Sql {
@@ -198,8 +196,7 @@ void run_rows_get(Query *query, RunRecord *record, const WorkerId *here) {
     settle_status(query, record, here);
 }
 
-// ---- writing
-// --------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
 
 static void put_field(Query *query, const Field *field, const RunRecord *record) {
     const void *at = (const char *)record + field->offset;

@@ -14,8 +14,7 @@ static bool fail_missing(Store *store, int64_t id, Error *error) {
                       store->path);
 }
 
-// ---- adding
-// -----------------------------------------------------------------------------------------
+// ---- adding -------------------------------------------------------------------------------------
 
 // What would be taken for a number or for @last is no name.
 static bool check_name(const char *name, Error *error) {
@@ -123,8 +122,7 @@ bool store_update_run(Store *store, const RunRecord *record, Error *error) {
     return store_end(store, done, error);
 }
 
-// ---- reading
-// ----------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 static bool read_row(Store *store, int64_t id, RunRecord *record, Error *error) {
     char sql[RUN_SQL_SIZE];
@@ -277,8 +275,7 @@ void store_free_runs(RunRecord *runs, int count) {
     free(runs);
 }
 
-// ---- what people write on a run, and taking it away
-// ---------------------------------------------------
+// ---- what people write on a run, and taking it away ---------------------------------------------
 
 static bool set_text(Store *store, const char *sql, int64_t id, const char *text, size_t size,
                      const char *what, Error *error) {
@@ -355,8 +352,7 @@ bool store_remove_unused(Store *store, Error *error) {
     return store_begin(store, error) && store_end(store, remove_unused(store, error), error);
 }
 
-// ---- scripts and matrices
-// -----------------------------------------------------------------------------
+// ---- scripts and matrices -----------------------------------------------------------------------
 
 char *store_read_script(Store *store, const char *hash, size_t *length, Error *error) {
     Query query;

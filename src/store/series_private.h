@@ -81,8 +81,7 @@ typedef struct LadderKind {
 
 extern const LadderKind series_kind, layer_kind;
 
-// ---- in the file
-// -----------------------------------------------------------------------------------
+// ---- in the file --------------------------------------------------------------------------------
 
 // The rows in force of one level whose buckets touch from .. to; `most` or more: there may be more.
 bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,

@@ -40,8 +40,7 @@ static bool rows_copy(Rows *rows, const void *element, int level, Error *error) 
     return copy != NULL;
 }
 
-// ---- levels
-// ---------------------------------------------------------------------------------------
+// ---- levels -------------------------------------------------------------------------------------
 
 bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
                        int level, int64_t from, int64_t to, int most, Rows *rows, Error *error) {

@@ -107,8 +107,7 @@ bool worker_identify(WorkerId *worker, Error *error) {
     return true;
 }
 
-// ---- judging
-// ----------------------------------------------------------------------------------------
+// ---- judging ------------------------------------------------------------------------------------
 
 bool worker_row_get(Query *query, int column, WorkerRow *row) {
     *row = (WorkerRow){0};
@@ -208,8 +207,7 @@ bool store_refuse_living(Store *store, int64_t run, Error *error) {
                       run, process, run);
 }
 
-// ---- owning
-// -----------------------------------------------------------------------------------------
+// ---- owning -------------------------------------------------------------------------------------
 
 static bool check_owner(Store *store, int64_t run, const WorkerId *worker, bool *is_mine,
                         Error *error) {

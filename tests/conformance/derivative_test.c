@@ -19,8 +19,7 @@ static Engine *engine;
 static int compared;      // slopes, of the current operation
 static char failure[800]; // the first that differs
 
-// ---- inputs
-// --------------------------------------------------------------------------------------
+// ---- inputs -------------------------------------------------------------------------------------
 
 // Whether a slope exists: finite, of moderate size, and off the quarters on which kinks and ties
 // lie (values of topk are all different, by 1 at least).
@@ -75,8 +74,7 @@ static Tensor *tensor_of(const CaseInput *input, const double *direction, double
     return tensor;
 }
 
-// ---- one operation as a function of its inputs
-// ----------------------------------------------------
+// ---- one operation as a function of its inputs --------------------------------------------------
 
 static double *random_numbers(Cases *cases, int64_t count) {
     double *numbers = malloc((size_t)(count ? count : 1) * sizeof *numbers);

@@ -8,8 +8,7 @@
 #include "tests/fault/failing.h"
 #include "tests/unit/store_fixture.h"
 
-// ---- what is done meanwhile
-// -------------------------------------------------------------------------
+// ---- what is done meanwhile ---------------------------------------------------------------------
 
 typedef struct Work {
     RunRecord record; // of the run that goes on
@@ -150,8 +149,7 @@ static bool (*const steps[])(Store *store, Work *work) = {
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
-// ---- the sweep
-// --------------------------------------------------------------------------------------
+// ---- the sweep ----------------------------------------------------------------------------------
 
 static void check_clean(const char *where) {
     CHECK_MESSAGE(error.code != ERROR_NONE && error.text[0] && !strchr(error.text, '\n'),

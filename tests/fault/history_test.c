@@ -12,8 +12,7 @@ static bool in_soak(void) {
     return getenv("MPBENCH_SOAK") != NULL;
 }
 
-// ---- files
-// ------------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 static char *read_file(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
@@ -72,8 +71,7 @@ static void fault_22_what_is_no_history_is_left_alone(void) {
     CHECK_REFUSED(store_open(path_of("nothing"), STORE_READ, &error), ERROR_HISTORY, "empty");
 }
 
-// ---- versions
-// ---------------------------------------------------------------------------------------
+// ---- versions -----------------------------------------------------------------------------------
 
 static const char *fate; // what becomes of the migration
 
@@ -131,8 +129,7 @@ static void fault_23_versions_are_migrated_whole_or_not_at_all(void) {
     CHECK_REFUSED(open_next(path), ERROR_HISTORY, "newer mpbench", "schema 7, this one knows 2");
 }
 
-// ---- damage
-// -----------------------------------------------------------------------------------------
+// ---- damage -------------------------------------------------------------------------------------
 
 static void fill_history(const char *name) {
     Store *store = fresh_store(name);
@@ -298,8 +295,7 @@ static void fault_25_a_hostile_schema_is_refused_by_name(void) {
     store_close(store);
 }
 
-// ---- others
-// -----------------------------------------------------------------------------------------
+// ---- others -------------------------------------------------------------------------------------
 
 static void fault_28_a_lock_that_is_held_drops_nothing(void) {
     Store *store = fresh_store("held.db");

@@ -140,8 +140,7 @@ static void check_history(int64_t run, RunStatus status, int64_t steps, bool has
     store_close(store);
 }
 
-// ---- whole runs
-// -------------------------------------------------------------------------------------
+// ---- whole runs ---------------------------------------------------------------------------------
 
 // A whole run, in which allocation `number` fails: of any thread, or of the recorder's alone.
 // False: it was not met any more.

@@ -175,8 +175,7 @@ static void a_run_without_a_worker_is_dead_after_a_while(void) {
     store_close(store);
 }
 
-// ---- orders
-// ---------------------------------------------------------------------------------------
+// ---- orders -------------------------------------------------------------------------------------
 
 static int64_t send(Store *store, int64_t run, const char *verb, const char *argument) {
     int64_t id = 0;
@@ -285,8 +284,7 @@ static void orders_left_by_a_dead_worker_are_not_repeated(void) {
     store_close(store);
 }
 
-// ---- events and checkpoints
-// -----------------------------------------------------------------------
+// ---- events and checkpoints ---------------------------------------------------------------------
 
 static void what_a_resume_superseded_is_left_out(void) {
     int64_t run;

@@ -221,12 +221,12 @@ static void tell_beginning(Recorder *recorder, Run *run) {
     const RunOptions *options = run->options;
     char text[EVENT_TEXT_SIZE];
     recorder->is_begun = true;
-    snprintf(text, sizeof text, "%s: %s in %s on %s, %d threads, process %lld",
+    snprintf(text, sizeof text, "%s: %s in %s on %s, %d thread%s, process %lld",
              options->resumes  ? "resumed"
              : options->parent ? "forked"
                                : "started",
              run->experiment, run->precision, run->device->backend->name, run->device->threads,
-             (long long)recorder->worker.pid);
+             run->device->threads == 1 ? "" : "s", (long long)recorder->worker.pid);
     run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
@@ -292,15 +292,35 @@ bool recorder_go_on(Recorder *recorder, Run *run, Error *error) {
     return done;
 }
 
+// Lua says "PATH:LINE: cause"; where it was is of less interest than the cause, and the folder of
+// none.
+static void tell_end(const Run *run, char *text, size_t size) {
+    const char *cause = run->error.text;
+    int used = snprintf(text, size, "%s after step %lld", run_status_name(run->status),
+                        (long long)run->step);
+    if (run->error.code == ERROR_NONE)
+        return;
+    const char *path_end = strchr(cause, ':');
+    size_t digits = path_end ? strspn(path_end + 1, "0123456789") : 0;
+    const char *rest = digits > 0 ? path_end + 1 + digits : NULL;
+    if (!rest || strncmp(rest, ": ", 2) != 0) {
+        snprintf(text + used, size - (size_t)used, ": %.300s", cause);
+        return;
+    }
+    const char *name = path_end;
+    while (name > cause && name[-1] != '/')
+        name--;
+    snprintf(text + used, size - (size_t)used, ": %.270s (%.*s)", rest + 2,
+             (int)(rest - name < 64 ? rest - name : 64), name);
+}
+
 bool recorder_end(Recorder *recorder, Run *run, Error *error) {
     if (!recorder->is_begun) { // a resume that was refused: the row stays as it was
         recorder_stop_writer(recorder);
         return true;
     }
     char text[EVENT_TEXT_SIZE];
-    snprintf(text, sizeof text, "%s after step %lld%s%.300s", run_status_name(run->status),
-             (long long)run->step, run->error.code != ERROR_NONE ? ": " : "",
-             run->error.code != ERROR_NONE ? run->error.text : "");
+    tell_end(run, text, sizeof text);
     run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
     run_refuse_orders(run);
     Error unpublished = {0};

@@ -90,11 +90,14 @@ static bool set_layer(Run *run, const char *pattern, const char *value, char *an
     }
     if (!is_known_pattern(run, pattern, answer))
         return false;
+    run_apply_changes(run); // the script's own, which are told as such
     if (!layer_precision_parse(value, &precision, &error) ||
         !policy_queue(run->engine->policy, pattern, precision, &error))
         return refuse(answer, &error);
-    run_apply_changes(run);
-    ANSWER("%.80s is %s from step %lld on", pattern, layer_precision_name(precision),
+    policy_apply_queued(run->engine->policy);
+    bool is_all = strcmp(pattern, "*") == 0, is_one = !strpbrk(pattern, "*?[");
+    ANSWER("%s%.80s %s %s from step %lld on", is_one || is_all ? "" : "layers ",
+           is_all ? "all layers" : pattern, is_one ? "is" : "are", layer_precision_name(precision),
            (long long)run->step + 1);
     return true;
 }
@@ -187,10 +190,14 @@ void run_obey(Run *run, RunCommand *command) {
         command->state = COMMAND_DONE;
         command->step = run->step;
     }
+    if (command->state == COMMAND_DONE && (verb == VERB_STOP || verb == VERB_CHECKPOINT))
+        return; // what comes of it is an event of its own
     char text[EVENT_TEXT_SIZE];
-    snprintf(text, sizeof text, "%.20s%s%.120s: %s%.220s", command->verb,
-             command->argument[0] ? " " : "", command->argument,
-             command->state == COMMAND_REFUSED ? "refused: " : "", command->answer);
+    if (command->state == COMMAND_DONE) // the answer says it all
+        snprintf(text, sizeof text, "%.250s", command->answer);
+    else
+        snprintf(text, sizeof text, "%.20s%s%.120s: refused: %.220s", command->verb,
+                 command->argument[0] ? " " : "", command->argument, command->answer);
     run_tell(run, EVENT_COMMAND, "", (double)NAN, text);
 }
 

@@ -93,20 +93,18 @@ void run_tell_skip(RunState *state) {
         return;
     Run *run = &state->run;
     char text[400], scale[96] = "";
-    if (skip->has_scale)
+    if (skip->has_scale && run->scale_last != skip->scale)
+        snprintf(scale, sizeof scale, ", scale %g -> %g", skip->scale, run->scale_last);
+    else if (skip->has_scale)
         snprintf(scale, sizeof scale, " at scale %g", skip->scale);
     // A loss may be logged before its step ends or after.
     bool has_loss = state->loss_step >= skip->step - 1;
     bool is_bad = state->bad_loss_step >= skip->step - 1;
-    int used =
-        snprintf(text, sizeof text, "step %lld skipped: the gradient of %s is not finite%s",
-                 (long long)skip->step, skip->culprit[0] ? skip->culprit : "a parameter", scale);
     const char *cause = !has_loss ? ""
-                        : is_bad ? "; the loss is not finite either, so the forward pass overflowed"
-                                 : "; the loss is finite, so only the way back overflowed";
-    used += snprintf(text + used, sizeof text - (size_t)used, "%s", cause);
-    if (skip->has_scale && run->scale_last != skip->scale)
-        snprintf(text + used, sizeof text - (size_t)used, "; the scale is now %g", run->scale_last);
+                        : is_bad  ? "; the loss is not finite either: the forward pass overflowed"
+                                  : "; the loss is finite: only the way back overflowed";
+    snprintf(text, sizeof text, "step %lld skipped: gradient of %s not finite%s%s",
+             (long long)skip->step, skip->culprit[0] ? skip->culprit : "a parameter", scale, cause);
     char layer[RUN_NAME_SIZE];
     layer_of_parameter(layer, skip->culprit);
     double after = skip->has_scale ? skip->scale_after : (double)NAN;

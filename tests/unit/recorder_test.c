@@ -88,7 +88,8 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
         const char *verb, *argument, *answer;
         CommandState state;
     } orders[] = {
-        {"set", "layer.f*=bf16", "f* is bf16 from step", COMMAND_DONE},
+        {"set", "layer.f*=bf16", "layers f* are bf16 from step", COMMAND_DONE},
+        {"set", "layer.*=auto", "all layers are auto from step", COMMAND_DONE},
         {"set", "layer.fx=bf16", "no layer has such a name", COMMAND_REFUSED},
         {"set", "layer.fc=fp12", "one of auto fp32", COMMAND_REFUSED},
         {"set", "loss_scale=64", "the loss scale is 64", COMMAND_DONE},
@@ -124,7 +125,26 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
                       orders[i].argument, command.answer);
         CHECK_CONTAINS(command.answer, orders[i].answer);
     }
+    // Each is told of once: as an order, or as what came of it.
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND text LIKE '%bf16%' "
+                  "AND kind = 'command' AND text NOT LIKE '%refused%'"),
+              1);
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND kind = 'life'"), 2);
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND text LIKE "
+                  "'stopped after step %'"),
+              1);
     store_close(other);
+    end();
+}
+
+static void the_end_of_a_run_tells_the_cause_before_the_place(void) {
+    begin("broken");
+    error_fail(&error, ERROR_FAILED, "/a/long/way/to/net.lua:18: width 100000000: too wide");
+    run_finish(model.run, &error);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'broken' AND text = "
+                  "'failed after step 0: width 100000000: too wide (net.lua:18)'"),
+              1);
     end();
 }
 
@@ -436,6 +456,7 @@ int main(void) {
     make_place();
     RUN_TEST(everything_of_a_run_is_found_again);
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
+    RUN_TEST(the_end_of_a_run_tells_the_cause_before_the_place);
     RUN_TEST(a_hundred_orders_at_once_are_all_answered);
     RUN_TEST(a_point_that_is_refused_ends_nothing);
     RUN_TEST(a_resume_that_is_refused_leaves_the_run_as_it_was);

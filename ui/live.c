@@ -136,8 +136,9 @@ static const char *explain(PanelId panel) {
             "the present scale; a cloud that sinks towards them will need more scale, or bf16.",
         [PANEL_EVENTS] =
             "What happened, the newest first: skipped steps and why, changes of the scale, what "
-            "you changed, checkpoints, and what the run noticed about itself. Up and down scroll; "
-            "with the step cursor in the past the list ends there.",
+            "you changed, checkpoints, and what the run noticed about itself. Up and down scroll, "
+            "enter shows all of the one at the top; with the step cursor in the past the list ends "
+            "there.",
         [PANEL_MACHINE] =
             "How fast it trains, against the fp32 run of the same experiment and parameters, "
             "what holds the memory, the power drawn, and how much of a step goes into casting and "

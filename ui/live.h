@@ -168,6 +168,7 @@ void live_draw_layers(const Live *live, Area area, bool focused);
 void live_draw_histogram(const Live *live, Area area, bool focused);
 void live_draw_heat(const Live *live, Area area, bool focused);
 void live_draw_events(const Live *live, Area area, bool focused);
+void live_show_event(Ui *ui, const Live *live); // the one at the top, on a page
 void live_draw_machine(const Live *live, Area area, bool focused);
 
 // What lies under a cell of a panel (border included); -1: nothing.

@@ -20,56 +20,87 @@ static const struct {
     [EVENT_LIFE] = {"run", INK_DIM},
 };
 
-// The step stands beside it already.
+// The step stands beside it already. Older runs counted the one that was skipped otherwise.
 static const char *without_step(const Event *event) {
-    char start[48];
-    int length = snprintf(start, sizeof start, "step %lld skipped: ", (long long)event->step);
-    return strncmp(event->text, start, (size_t)length) == 0 ? event->text + length : event->text;
+    static const char start[] = "step ", end[] = " skipped: ";
+    if (event->kind != EVENT_SKIP || strncmp(event->text, start, sizeof start - 1) != 0)
+        return event->text;
+    const char *rest = event->text + sizeof start - 1;
+    rest += strspn(rest, "0123456789");
+    return strncmp(rest, end, sizeof end - 1) == 0 ? rest + sizeof end - 1 : event->text;
 }
 
-// In one row, or two where there is room for them; returns the row after.
-static int draw_text(Area area, int row, bool may_wrap, const char *text) {
+// In `most` rows at most, the last of them cut; returns the row after.
+static int draw_text(Area area, int row, int most, const char *text) {
     char clean[2 * EVENT_TEXT_SIZE], line[2 * EVENT_TEXT_SIZE];
     live_clean(clean, sizeof clean, text);
-    size_t fits = text_fit(clean, area.width, NULL), cut = fits;
-    if (!may_wrap || !clean[fits] || row + 1 >= area.height) {
-        area_text_cut(area, 0, row, area.width, style_of(INK_TEXT), clean);
-        return row + 1;
+    const char *rest = clean;
+    for (int left = most < area.height - row ? most : area.height - row; left > 0; left--, row++) {
+        size_t fits = text_fit(rest, area.width, NULL), cut = fits;
+        if (left == 1 || !rest[fits]) {
+            area_text_cut(area, 0, row, area.width, style_of(INK_TEXT), rest);
+            return row + 1;
+        }
+        while (cut > 0 && rest[cut] != ' ')
+            cut--;
+        cut = cut > 0 ? cut : fits;
+        snprintf(line, sizeof line, "%.*s", (int)cut, rest);
+        area_text(area, 0, row, style_of(INK_TEXT), line);
+        rest += cut + (rest[cut] == ' ');
     }
-    while (cut > 0 && clean[cut] != ' ')
-        cut--;
-    cut = cut > 0 ? cut : fits;
-    snprintf(line, sizeof line, "%.*s", (int)cut, clean);
-    area_text(area, 0, row, style_of(INK_TEXT), line);
-    area_text_cut(area, 0, row + 1, area.width, style_of(INK_TEXT),
-                  clean + cut + (clean[cut] == ' '));
-    return row + 2;
+    return row;
 }
 
+static const char *kind_of(const Event *event, Ink *ink) {
+    int kind = event->kind >= 0 && event->kind < EVENT_KINDS ? (int)event->kind : EVENT_LIFE;
+    *ink = kinds[kind].ink;
+    return kinds[kind].word;
+}
+
+// The one at the top, the newest where nothing was scrolled, is shown whole.
 void live_draw_events(const Live *live, Area area, bool focused) {
-    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6, ROWS_TO_WRAP = 6 };
+    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6, ROWS_TO_WRAP = 6, WHOLE = EVENT_TEXT_SIZE };
     const LiveData *data = &live->data;
     char right[64] = "";
     if (live->view.event_top > 0)
         snprintf(right, sizeof right, "%d newer above", live->view.event_top);
+    else if (focused && data->event_count > 0)
+        snprintf(right, sizeof right, "enter: all of it");
     Area inside = area_box(area, panel_name(PANEL_EVENTS), right, focused);
     if (data->event_count == 0)
         area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "nothing happened yet");
     enum { TEXT = STEP_COLUMNS + KIND_COLUMNS };
     Area texts = area_part(inside, TEXT, 0, inside.width - TEXT, inside.height);
+    int others = inside.height >= ROWS_TO_WRAP ? 2 : 1;
     for (int row = 0, i = live->view.event_top; row < inside.height; i++) {
         const Event *event = live_event(live, i);
         if (!event)
             break;
-        int kind = event->kind >= 0 && event->kind < EVENT_KINDS ? (int)event->kind : EVENT_LIFE;
+        Ink ink;
+        const char *kind = kind_of(event, &ink);
+        bool is_top = i == live->view.event_top;
+        int first = row;
         area_text_right(inside, STEP_COLUMNS - 1, row, style_of(INK_DIM),
                         word_count(event->step).text);
-        area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(kinds[kind].ink),
-                      kinds[kind].word);
+        area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(ink), kind);
         row = area_is_empty(texts)
                   ? row + 1
-                  : draw_text(texts, row, inside.height >= ROWS_TO_WRAP, without_step(event));
+                  : draw_text(texts, row, is_top ? WHOLE : others, without_step(event));
+        if (focused && is_top)
+            area_set_ground(area_part(inside, 0, first, inside.width, row - first),
+                            GROUND_SELECTED);
     }
+}
+
+void live_show_event(Ui *ui, const Live *live) {
+    const Event *event = live_event(live, live->view.event_top);
+    Ink ink;
+    char title[64];
+    if (!event)
+        return;
+    snprintf(title, sizeof title, "step %s: %s", word_count(event->step).text,
+             kind_of(event, &ink));
+    pager_show(ui, title, strdup(without_step(event)));
 }
 
 // ---- the machine --------------------------------------------------------------------------------

@@ -259,6 +259,11 @@ bool live_move(Ui *ui, Live *live, Request request) {
     case REQUEST_HYPOTHESIS_DOWN: suppose(ui, live, -1); break;
     case REQUEST_HYPOTHESIS_UP: suppose(ui, live, 1); break;
     case REQUEST_COPY: copy_line(ui, live); break;
+    case REQUEST_ENTER:
+        if (ui->focus[SCREEN_LIVE] != PANEL_EVENTS)
+            return false;
+        live_show_event(ui, live);
+        break;
     case REQUEST_FREEZE: freeze(ui, live); break;
     case REQUEST_BACK:
         if (!live->view.has_cross)

@@ -71,11 +71,16 @@ int pager_columns(const Ui *ui) {
 }
 
 void pager_draw(Ui *ui, Area area) {
+    enum { LEAST_ROWS = 6 };
     const Pager *pager = &ui->pager;
     int lines = count_lines(pager->text);
     bool is_short = !strchr(pager->text, '\n');
     int width = box_width(area.width);
-    int height = is_short ? 8 : lines + 2 < area.height - 2 ? lines + 2 : area.height - 2;
+    int rows = is_short
+                   ? area_wrap(area_to_measure(width - 4), 1, style_of(INK_TEXT), pager->text) + 1
+                   : lines;
+    rows = is_short && rows < LEAST_ROWS ? LEAST_ROWS : rows;
+    int height = rows + 2 < area.height - 2 ? rows + 2 : area.height - 2;
     Area box = area_part(area, (area.width - width) / 2, (area.height - height) / 2, width, height);
     area_fill(box, style_of(INK_TEXT));
     char right[48];

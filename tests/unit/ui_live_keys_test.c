@@ -456,6 +456,35 @@ static void random_keys_clicks_and_sizes_break_nothing(void) {
     store_close(store);
 }
 
+// What happened last is shown whole where its panel has room, and on a page anyway.
+static void the_newest_event_is_shown_whole(void) {
+    static const char cause[] =
+        "failed after step 400: width 100000000: too wide; make it narrower (net.lua:18)";
+    static const int sizes[][2] = {{120, 36}, {80, 24}};
+    Store *store = make_history(RUN_FAILED);
+    add_some_event(store, 2, 399, EVENT_SKIP, 32768, "conv2",
+                   "step 398 skipped: gradient of conv2.weight not finite");
+    add_some_event(store, 2, 400, EVENT_LIFE, NAN, "", cause);
+    Ui *ui = open_screen(store, 2);
+    ui->focus[SCREEN_LIVE] = PANEL_EVENTS;
+    for (int i = 0; i < 2; i++) {
+        const char *text = draw_screen(ui, sizes[i][0], sizes[i][1], false);
+        CHECK_CONTAINS(text, "failed after step 400:");
+        CHECK_CONTAINS(text, "(net.lua:18)");
+        CHECK_CONTAINS(text, "skip  gradient");
+    }
+    CHECK(screen_live.request(ui, REQUEST_ENTER));
+    CHECK(ui->pager.open);
+    CHECK_TEXT(ui->pager.text, cause);
+    pager_request(ui, REQUEST_ENTER);
+    screen_live.request(ui, REQUEST_DOWN);
+    screen_live.request(ui, REQUEST_ENTER);
+    CHECK_TEXT(ui->pager.title, "step 399: skip");
+    CHECK_TEXT(ui->pager.text, "gradient of conv2.weight not finite");
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -473,5 +502,6 @@ int main(void) {
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);
     RUN_TEST(random_keys_clicks_and_sizes_break_nothing);
+    RUN_TEST(the_newest_event_is_shown_whole);
     return test_end();
 }

@@ -139,6 +139,7 @@ void run_finish(Run *run, const Error *error) {
     run_read_pending(state, INT64_MAX);
     run_tell_skip(state);
     run_pause_clock(run);
+    run_look_again(run); // while the scaler is there
     run->ended = clock_seconds();
     state->ended_ms = run_wall_ms();
     run_sample_energy(run);

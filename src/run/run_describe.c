@@ -68,7 +68,8 @@ static void look_at_recording(Run *run) {
 }
 
 void run_look_again(Run *run) {
-    look_at_scaler(run);
+    if (run->ended == 0) // else the script has ended, and its scaler may be gone
+        look_at_scaler(run);
     look_at_recording(run);
 }
 

@@ -339,6 +339,19 @@ static void a_point_that_is_refused_ends_nothing(void) {
     CHECK_INT(ask(sql), 1);
 }
 
+// Lua frees what a script made before the last state of its run is written.
+static void the_end_of_a_run_needs_nothing_of_its_script(void) {
+    begin("alone");
+    bool stop;
+    CHECK(train(1, &stop));
+    run_finish(model.run, NULL);
+    scaler_free(model.scaler);
+    model.scaler = NULL;
+    model.run->scaler = (Scaler *)8; // nobody looks there
+    CHECK_MESSAGE(recorder_end(model.recorder, model.run, &error), "%s", error.text);
+    end();
+}
+
 static int64_t make_ended(const char *name) {
     begin(name);
     bool stop;
@@ -458,6 +471,7 @@ int main(void) {
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
     RUN_TEST(the_end_of_a_run_tells_the_cause_before_the_place);
     RUN_TEST(a_hundred_orders_at_once_are_all_answered);
+    RUN_TEST(the_end_of_a_run_needs_nothing_of_its_script);
     RUN_TEST(a_point_that_is_refused_ends_nothing);
     RUN_TEST(a_resume_that_is_refused_leaves_the_run_as_it_was);
     RUN_TEST(a_resume_supersedes_once_its_run_is_restored);

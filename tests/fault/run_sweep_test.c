@@ -221,7 +221,7 @@ static void begin_kept(void) {
     inventory = (Inventory){.named_count = 0};
     begin("kept");
     CHECK(enter_members() && train(0.25, &stop) && train((double)INFINITY, &stop));
-    run_diagnose(model.run, "kind", "fc", "a word");
+    run_diagnose(model.run, DIAGNOSIS_NO_GRADIENT, "fc", "a word");
     snprintf(kept, sizeof kept, "%s/kept.safetensors", folder);
     set_weight(1);
     CHECK_MESSAGE(save(&error), "%s", error.text);

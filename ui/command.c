@@ -4,24 +4,154 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/whole.h"
 #include "store/commands.h"
 #include "store/record.h"
 #include "store/runs.h"
-#include "ui/screen.h"
+#include "ui/home.h"
+#include "ui/live.h"
+
+// On home the run under the cursor, elsewhere the one that was opened.
+static int64_t run_meant(const Ui *ui) {
+    return ui->screen == SCREEN_HOME ? home_of(ui)->run : ui->run;
+}
+
+static bool read_meant(Ui *ui, const char *verb, RunRecord *run) {
+    Error error;
+    int64_t id = run_meant(ui);
+    if (id == 0)
+        ui_say(ui, INK_WARN, "%s: no run is open: choose one at home (1)", verb);
+    else if (store_read_run(ui->store, id, run, &error))
+        return true;
+    else
+        ui_fail(ui, &error);
+    return false;
+}
+
+// ---- orders to a worker -------------------------------------------------------------------------
+
+static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *argument) {
+    Error error;
+    Asked asked;
+    if (!store_send_command(ui->store, run->id, verb, argument, &asked.id, &error)) {
+        ui_fail(ui, &error);
+        return;
+    }
+    snprintf(asked.what, sizeof asked.what, "%s %s%s#%lld", verb, argument, *argument ? " " : "",
+             (long long)run->id);
+    if (ui->asked_count < MOST_ASKED)
+        ui->asked[ui->asked_count++] = asked;
+    ui_say(ui, INK_TEXT, "%s: asked; the answer comes with the run's next step", asked.what);
+}
 
 static void send(Ui *ui, const char *verb, const char *argument) {
-    Error error;
-    int64_t id;
-    if (ui->run == 0)
-        ui_say(ui, INK_WARN, "%s: open a run first (enter on it)", verb);
-    else if (!launch_is_allowed(ui))
-        return;
-    else if (!store_send_command(ui->store, ui->run, verb, argument, &id, &error))
-        ui_fail(ui, &error);
-    else
-        ui_say(ui, INK_TEXT, "%s %s: asked; the answer comes with the run's next step", verb,
-               argument);
+    RunRecord run = {.id = 0};
+    if (read_meant(ui, verb, &run) && launch_takes_orders(ui, &run))
+        send_to(ui, &run, verb, argument);
+    record_clear(&run);
 }
+
+static void tell(Ui *ui, const Asked *asked, const RunCommand *command) {
+    bool done = command->state == COMMAND_DONE;
+    char at[40] = "";
+    if (done && command->step >= 0)
+        snprintf(at, sizeof at, ", at step %lld", (long long)command->step);
+    ui_say(ui, done ? INK_GOOD : INK_WARN, "%s: %s%s%s%s", asked->what, done ? "done" : "refused",
+           at, command->answer[0] ? ": " : "", command->answer);
+}
+
+void command_poll(Ui *ui) {
+    int kept = 0;
+    for (int i = 0; i < ui->asked_count; i++) {
+        RunCommand command;
+        Error error;
+        bool is_read = store_read_command(ui->store, ui->asked[i].id, &command, &error);
+        bool waits = is_read ? command.state == COMMAND_QUEUED || command.state == COMMAND_CLAIMED
+                             : error.code == ERROR_BUSY;
+        if (is_read && !waits)
+            tell(ui, &ui->asked[i], &command);
+        if (waits)
+            ui->asked[kept++] = ui->asked[i];
+    }
+    ui->asked_count = kept;
+}
+
+static void stop_meant(Ui *ui, const char *text) {
+    (void)text;
+    send(ui, "stop", "");
+}
+
+// As the key asks.
+static void stop(Ui *ui, const char *verb, const char *argument) {
+    (void)argument;
+    RunRecord run = {.id = 0};
+    char question[160];
+    if (read_meant(ui, verb, &run) && launch_takes_orders(ui, &run)) {
+        snprintf(question, sizeof question, "stop #%lld %s after its step, with a checkpoint?",
+                 (long long)run.id, run.name);
+        prompt_confirm(ui, question, stop_meant);
+    }
+    record_clear(&run);
+}
+
+// ---- workers that go on from a run --------------------------------------------------------------
+
+static void launch(Ui *ui, const char *const *arguments, bool is_new) {
+    Error error;
+    if (is_new)
+        home_await(ui, 1, false);
+    if (!launch_worker(ui, arguments, &error))
+        ui_fail(ui, &error);
+    else if (is_new)
+        ui_go(ui, SCREEN_HOME); // from where it opens
+}
+
+// A run that pauses is let go on; one that is over is gone on with from its last checkpoint.
+static void resume(Ui *ui, const char *verb, const char *argument) {
+    RunRecord run = {.id = 0};
+    char id[24];
+    const char *const arguments[] = {"resume", id, "--quiet", NULL};
+    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
+        goto done;
+    snprintf(id, sizeof id, "%lld", (long long)run.id);
+    if (!live_is_over(&run)) {
+        send_to(ui, &run, verb, argument);
+    } else if (run.status == RUN_FINISHED) {
+        launch_takes_orders(ui, &run);
+    } else {
+        launch(ui, arguments, false);
+        ui_say(ui, INK_GOOD, "#%s goes on from its last checkpoint", id);
+    }
+done:
+    record_clear(&run);
+}
+
+static void fork_run(Ui *ui, const char *verb, const char *argument) {
+    RunRecord run = {.id = 0};
+    Error error;
+    char id[24], step[32] = "", precision[32] = "";
+    int64_t at;
+    const char *arguments[] = {"fork", id, "--quiet", "--at", step, NULL, NULL, NULL};
+    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
+        goto done;
+    sscanf(argument, "%31s %31s", step, precision);
+    if (!whole_parse(step, 0, INT64_C(1) << 53, &at, &error)) {
+        ui_say(ui, INK_WARN, "fork %s: %s; fork STEP, or fork STEP PRECISION", step, error.text);
+        goto done;
+    }
+    snprintf(id, sizeof id, "%lld", (long long)run.id);
+    if (precision[0]) {
+        arguments[5] = "--precision";
+        arguments[6] = precision;
+    }
+    launch(ui, arguments, true);
+    ui_say(ui, INK_GOOD, "a fork of #%s at step %s is starting; it opens when its step is there",
+           id, step);
+done:
+    record_clear(&run);
+}
+
+// ---- the screen's own ---------------------------------------------------------------------------
 
 static void open_named(Ui *ui, const char *verb, const char *argument) {
     (void)verb;
@@ -60,14 +190,31 @@ static void help(Ui *ui, const char *verb, const char *argument) {
     help_show(ui);
 }
 
+typedef int (*Completer)(Ui *ui, const char *typed, const char **words, int most);
+
+static int complete_setting(Ui *ui, const char *typed, const char **words, int most);
+static int complete_run(Ui *ui, const char *typed, const char **words, int most);
+static int complete_option(Ui *ui, const char *typed, const char **words, int most);
+static int complete_precision(Ui *ui, const char *typed, const char **words, int most);
+
 static const struct Verb {
     const char *name;
     void (*run)(Ui *ui, const char *verb, const char *argument);
-    bool has_argument;
+    const char *argument; // what it wants; NULL: nothing
+    Completer complete;   // of its arguments; NULL: it has none
+    bool is_short;        // for another: not listed
 } verbs[] = {
-    {"pause", send, false},       {"resume", send, false}, {"stop", send, false},
-    {"checkpoint", send, false},  {"set", send, true},     {"open", open_named, true},
-    {"option", set_option, true}, {"help", help, false},   {"quit", quit, false},
+    {"pause", send, NULL, NULL, false},
+    {"resume", resume, NULL, NULL, false},
+    {"stop", stop, NULL, NULL, false},
+    {"checkpoint", send, NULL, NULL, false},
+    {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3", complete_setting, false},
+    {"fork", fork_run, "STEP, or STEP PRECISION", complete_precision, false},
+    {"open", open_named, "a run: its number or name", complete_run, false},
+    {"option", set_option, "NAME VALUE; O shows what there is", complete_option, false},
+    {"help", help, NULL, NULL, false},
+    {"quit", quit, NULL, NULL, false},
+    {"q", quit, NULL, NULL, true},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -82,10 +229,8 @@ static void take(Ui *ui, const char *line) {
         names[i] = verbs[i].name;
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
-        if (verbs[i].has_argument && !*argument)
-            ui_say(ui, INK_WARN, "%s: %s", verb,
-                   verbs[i].run == send ? "layer.NAME=fp32, loss_scale=1024, lr=1e-3"
-                                        : "it needs a word more");
+        if (verbs[i].argument && !*argument)
+            ui_say(ui, INK_WARN, "%s wants %s", verb, verbs[i].argument);
         else
             verbs[i].run(ui, verb, argument);
         return;
@@ -104,34 +249,68 @@ static int add_matching(const char *typed, const char *word, const char **words,
     return count;
 }
 
-// The layers of the run that is looked at, as "layer.NAME="; kept until the next completion.
+static const char *const formats[] = {"fp32", "bf16", "fp16", "auto", NULL};
+
+// The layers of the run that is meant, as "layer.NAME=", and then with each format; kept until the
+// next completion.
 static int complete_setting(Ui *ui, const char *typed, const char **words, int most) {
     enum { MOST_LAYERS = 256 };
-    static char layers[MOST_LAYERS][RECORD_NAME_SIZE + 8];
-    int count = 0;
-    RunRecord record = {0};
-    if (ui->run && store_read_run(ui->store, ui->run, &record, NULL))
-        for (int i = 0; i < record.layer_count && i < MOST_LAYERS; i++) {
-            snprintf(layers[i], sizeof layers[i], "layer.%s=", record.layers[i].name);
-            count = add_matching(typed, layers[i], words, count, most);
-        }
+    static char layers[MOST_LAYERS][RECORD_NAME_SIZE + 16];
+    int count = 0, used = 0;
+    bool has_name = strchr(typed, '=') != NULL;
+    RunRecord record = {.id = 0};
+    if (run_meant(ui) && store_read_run(ui->store, run_meant(ui), &record, NULL))
+        for (int i = 0; i < record.layer_count; i++)
+            for (int j = 0; used < MOST_LAYERS && (has_name ? formats[j] != NULL : j == 0); j++) {
+                snprintf(layers[used], sizeof layers[used], "layer.%s=%s", record.layers[i].name,
+                         has_name ? formats[j] : "");
+                int before = count;
+                count = add_matching(typed, layers[used], words, count, most);
+                used += count > before;
+            }
     record_clear(&record);
     count = add_matching(typed, "loss_scale=", words, count, most);
     return add_matching(typed, "lr=", words, count, most);
+}
+
+static int complete_run(Ui *ui, const char *typed, const char **words, int most) {
+    enum { MOST_RUNS = 64 };
+    static char names[MOST_RUNS][RECORD_NAME_SIZE];
+    const Home *home = home_of(ui);
+    int count = 0;
+    for (int i = 0; i < home->run_count && count < MOST_RUNS; i++) {
+        memcpy(names[count], home->runs[i].name, sizeof names[count]);
+        count = add_matching(typed, names[count], words, count, most);
+    }
+    return count;
+}
+
+static int complete_option(Ui *ui, const char *typed, const char **words, int most) {
+    (void)ui;
+    int count = 0;
+    for (int i = 0; i < settings_count(); i++)
+        count = add_matching(typed, settings_name(i), words, count, most);
+    return count;
+}
+
+static int complete_precision(Ui *ui, const char *typed, const char **words, int most) {
+    int count = 0;
+    for (const char *const *name = ui->host->precisions; *name && *typed; name++)
+        count = add_matching(typed, *name, words, count, most);
+    return count;
 }
 
 static int complete(Ui *ui, const char *text, int *from, const char **words, int most) {
     const char *space = strrchr(text, ' ');
     int count = 0;
     *from = space ? (int)(space + 1 - text) : 0;
-    if (!space) {
-        for (int i = 0; i < VERBS; i++)
+    for (int i = 0; i < VERBS; i++) {
+        size_t length = strlen(verbs[i].name);
+        if (!space && !verbs[i].is_short)
             count = add_matching(text, verbs[i].name, words, count, most);
-    } else if (strncmp(text, "set ", 4) == 0) {
-        count = complete_setting(ui, space + 1, words, most);
-    } else if (strncmp(text, "option ", 7) == 0) {
-        for (int i = 0; i < settings_count(); i++)
-            count = add_matching(space + 1, settings_name(i), words, count, most);
+        else if (space && verbs[i].complete && strncmp(text, verbs[i].name, length) == 0 &&
+                 text[length] == ' ')
+            return verbs[i].complete(ui, space + 1, words, most);
     }
     return count;
 }
@@ -139,4 +318,6 @@ static int complete(Ui *ui, const char *text, int *from, const char **words, int
 void command_ask(Ui *ui) {
     prompt_ask(ui, ":", "", take);
     ui->prompt.complete = complete;
+    ui->prompt.hint = "pause  resume  stop  checkpoint  set  fork  open  option  help  quit · tab "
+                      "completes and lists";
 }

@@ -65,6 +65,8 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 void home_train(Ui *ui);
 // fashion_cnn in fp32 and mixed precision, side by side.
 void home_quick_start(Ui *ui);
+// So many new runs open, or are compared, once they are in the history.
+void home_await(Ui *ui, int runs, bool compare);
 void home_matrix(Ui *ui);
 
 // home_runs.c

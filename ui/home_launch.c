@@ -221,7 +221,7 @@ static bool start(Ui *ui, Arguments *arguments) {
     return false;
 }
 
-static void await(Ui *ui, int runs, bool compare) {
+void home_await(Ui *ui, int runs, bool compare) {
     Home *home = home_of(ui);
     home->awaited = runs;
     home->awaited_compare = compare;
@@ -241,7 +241,8 @@ void home_train(Ui *ui) {
     add(&arguments, "run", experiment->name);
     add(&arguments, "--quiet", NULL);
     add_form(ui, &arguments, true);
-    await(ui, 1, false);
+    ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
+    home_await(ui, 1, false);
     if (start(ui, &arguments))
         ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
                experiment->name);
@@ -254,7 +255,7 @@ void home_quick_start(Ui *ui) {
     snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
     if (!launch_is_allowed(ui))
         return;
-    await(ui, 2, true);
+    home_await(ui, 2, true);
     for (int i = 0; i < 2; i++) {
         Arguments arguments = {.count = 0};
         add(&arguments, "run", "fashion_cnn");

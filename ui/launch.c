@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ui/screen.h"
+#include "ui/live.h"
 
 enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 128 };
 
@@ -76,6 +76,23 @@ bool launch_is_allowed(Ui *ui) {
         ui_say(ui, INK_WARN,
                "the demo is a recording, nothing trains here: q, then mpbench trains for real");
     return !(ui->options && ui->options->demo);
+}
+
+bool launch_takes_orders(Ui *ui, const RunRecord *run) {
+    long long id = run->id;
+    if (!launch_is_allowed(ui))
+        return false;
+    if (run->status == RUN_FINISHED)
+        ui_say(ui, INK_WARN,
+               "#%lld is over (finished); :fork STEP bf16 trains on from there in another way "
+               "(mpbench fork %lld --at STEP)",
+               id, id);
+    else if (live_is_over(run))
+        ui_say(ui, INK_WARN,
+               "#%lld is over (%s); :resume goes on with it (mpbench resume %lld), :fork STEP in "
+               "another way",
+               id, run_status_name(run->status), id);
+    return !live_is_over(run);
 }
 
 // What it wrote is read all the time: a full pipe would hold the worker up.

@@ -28,25 +28,10 @@ const char *live_pending(const Live *live, int layer) {
 
 // ---- sending ------------------------------------------------------------------------------------
 
-// A run that is over takes no orders: says so, and what to do instead.
 static bool takes_orders(Ui *ui, const Live *live) {
-    const RunRecord *run = &live->data.record;
-    if (!live->data.is_known)
-        ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
-    else if (!launch_is_allowed(ui))
-        return false;
-    else if (run->status == RUN_FINISHED)
-        ui_say(ui, INK_WARN,
-               "#%" PRId64 " is over (finished): mpbench fork %" PRId64
-               " --at STEP trains on from there in another way",
-               run->id, run->id);
-    else if (live_is_over(run))
-        ui_say(ui, INK_WARN,
-               "#%" PRId64 " is over (%s): mpbench resume %" PRId64
-               " goes on with it, mpbench fork %" PRId64 " --at STEP in another way",
-               run->id, live_status(run), run->id, run->id);
-    else
-        return true;
+    if (live->data.is_known)
+        return launch_takes_orders(ui, &live->data.record);
+    ui_say(ui, INK_WARN, "no run is open: choose one at home (1)");
     return false;
 }
 

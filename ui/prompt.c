@@ -65,32 +65,61 @@ static int word_before(const Prompt *prompt) {
     return at;
 }
 
-// The longest beginning that all words share; a space behind the only one.
-static void complete(Ui *ui) {
-    enum { MOST = 64 };
-    Prompt *prompt = &ui->prompt;
-    const char *words[MOST];
-    int from = 0;
-    if (!prompt->complete)
-        return;
-    prompt->text[prompt->cursor] = 0;
-    int count = prompt->complete(ui, prompt->text, &from, words, MOST);
-    if (count == 0)
-        return;
+static void note(Prompt *prompt, Ink ink, const char *text) {
+    sanitize_line(prompt->note, sizeof prompt->note, text, strlen(text));
+    prompt->note_ink = ink;
+}
+
+// What can follow, the one that was chosen first; as many as fit.
+static void note_words(Prompt *prompt, const char *const *words, int count, int chosen) {
+    char list[MESSAGE_SIZE] = "";
+    size_t used = 0;
+    for (int i = 0; i < count && used + strlen(words[(chosen + i) % count]) + 3 < sizeof list; i++)
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s  ", words[(chosen + i) % count]);
+    note(prompt, INK_DIM, list);
+    prompt->note_bright = prompt->turn > 0 ? (int)strlen(words[chosen]) : 0;
+}
+
+static size_t shared_length(const char *const *words, int count) {
     size_t shared = strlen(words[0]);
     for (int i = 1; i < count; i++)
         for (size_t j = 0; j < shared; j++)
             if (words[i][j] != words[0][j])
                 shared = j;
-    snprintf(prompt->text + from, sizeof prompt->text - (size_t)from, "%.*s%s", (int)shared,
-             words[0], count == 1 && words[0][shared - 1] != '=' ? " " : "");
-    prompt->cursor = (int)strlen(prompt->text);
-    if (count > 1) { // what it could be
-        char list[MESSAGE_SIZE] = "";
-        for (int i = 0; i < count; i++)
-            snprintf(list + strlen(list), sizeof list - strlen(list), "%s ", words[i]);
-        ui_say(ui, INK_DIM, "%s", list);
+    return shared;
+}
+
+// First the longest beginning that all words share, a space behind the only one; then each of them
+// in turn, and all are listed.
+static void complete(Ui *ui, int by) {
+    enum { MOST = 64 };
+    Prompt *prompt = &ui->prompt;
+    const char *words[MOST];
+    int from = 0;
+    prompt->text[prompt->cursor] = 0;
+    if (prompt->turn == 0)
+        snprintf(prompt->typed, sizeof prompt->typed, "%s", prompt->text);
+    int count = prompt->complete(ui, prompt->typed, &from, words, MOST);
+    if (count == 0) {
+        note(prompt, INK_WARN, "nothing to complete here: type it");
+        return;
     }
+    size_t shared = shared_length(words, count), typed = strlen(prompt->typed + from);
+    int chosen = 0;
+    const char *end = "";
+    if (prompt->turn > 0 || (count > 1 && shared <= typed)) {
+        chosen = (prompt->turn + count + (prompt->turn > 0 ? by - 1 : 0)) % count;
+        prompt->turn = chosen + 1;
+        shared = strlen(words[chosen]);
+    } else if (count == 1 && shared > 0 && words[0][shared - 1] != '=') {
+        end = " ";
+    }
+    snprintf(prompt->text + from, sizeof prompt->text - (size_t)from, "%.*s%s", (int)shared,
+             words[chosen], end);
+    prompt->cursor = (int)strlen(prompt->text);
+    if (count > 1)
+        note_words(prompt, words, count, chosen);
 }
 
 static void finish(Ui *ui, bool take) {
@@ -98,19 +127,30 @@ static void finish(Ui *ui, bool take) {
     ui->prompt.open = false;
     if (take)
         prompt.done(ui, prompt.text);
+    else if (prompt.dropped)
+        prompt.dropped(ui);
 }
 
-static void note(Prompt *prompt, Ink ink, const char *text) {
-    sanitize_line(prompt->note, sizeof prompt->note, text, strlen(text));
-    prompt->note_ink = ink;
-}
-
-static void take_text(Ui *ui) {
+// False: it stays open.
+static bool take_text(Ui *ui) {
     Error error;
-    if (ui->prompt.check && !ui->prompt.check(ui, ui->prompt.text, &error))
-        note(&ui->prompt, INK_WARN, error.text);
-    else
+    bool fits = !ui->prompt.check || ui->prompt.check(ui, ui->prompt.text, &error);
+    if (fits)
         finish(ui, true);
+    else
+        note(&ui->prompt, INK_WARN, error.text);
+    return fits;
+}
+
+// Keys that go to a neighbour take the text along; true: it was one.
+static bool move_on(Ui *ui, int key) {
+    void (*moved)(Ui * ui, int by) = ui->prompt.moved;
+    bool up = key == KEY_CODE_UP || key == KEY_CODE_BACKTAB;
+    if (!moved || (!up && key != KEY_CODE_DOWN && key != '\t'))
+        return false;
+    if (take_text(ui))
+        moved(ui, up ? -1 : 1);
+    return true;
 }
 
 static void answer(Ui *ui, int key) {
@@ -120,19 +160,15 @@ static void answer(Ui *ui, int key) {
         finish(ui, false);
 }
 
-void prompt_key(Ui *ui, int key) {
+// True: the text may have changed.
+static bool edit(Ui *ui, int key) {
     Prompt *prompt = &ui->prompt;
     int length = (int)strlen(prompt->text);
-    prompt->note[0] = 0;
-    if (prompt->is_question) {
-        answer(ui, key);
-        return;
-    }
     switch (key) {
     case '\r':
     case '\n':
-    case KEY_CODE_ENTER: take_text(ui); break;
-    case KEY_CODE_ESCAPE: finish(ui, false); break;
+    case KEY_CODE_ENTER: take_text(ui); return false;
+    case KEY_CODE_ESCAPE: finish(ui, false); return false;
     case KEY_CODE_LEFT: prompt->cursor = step_left(prompt, prompt->cursor); break;
     case KEY_CODE_RIGHT: prompt->cursor = step_right(prompt, prompt->cursor); break;
     case KEY_CODE_CONTROL('A'):
@@ -140,31 +176,57 @@ void prompt_key(Ui *ui, int key) {
     case KEY_CODE_CONTROL('E'):
     case KEY_CODE_END: prompt->cursor = length; break;
     case KEY_CODE_BACKSPACE:
-        if (length == 0)
+        if (length == 0) {
             finish(ui, false);
-        else
-            remove_between(prompt, step_left(prompt, prompt->cursor), prompt->cursor);
+            return false;
+        }
+        remove_between(prompt, step_left(prompt, prompt->cursor), prompt->cursor);
         break;
     case KEY_CODE_DELETE:
         remove_between(prompt, prompt->cursor, step_right(prompt, prompt->cursor));
         break;
     case KEY_CODE_CONTROL('U'): remove_between(prompt, 0, prompt->cursor); break;
     case KEY_CODE_CONTROL('W'): remove_between(prompt, word_before(prompt), prompt->cursor); break;
-    case '\t': complete(ui); break;
     default:
         if (key >= ' ' && key < KEY_CODE_UP)
             insert(prompt, key);
     }
+    return true;
+}
+
+void prompt_key(Ui *ui, int key) {
+    Prompt *prompt = &ui->prompt;
+    bool is_tab = key == '\t' || key == KEY_CODE_BACKTAB;
+    prompt->note[0] = 0;
+    prompt->note_bright = 0;
+    if (prompt->is_question) {
+        answer(ui, key);
+        return;
+    }
+    if (prompt->complete && is_tab) {
+        complete(ui, key == '\t' ? 1 : -1);
+        return;
+    }
+    prompt->turn = 0;
+    if (!move_on(ui, key) && edit(ui, key) && prompt->changed)
+        prompt->changed(ui, prompt->text);
 }
 
 // ---- drawing ------------------------------------------------------------------------------------
 
 void prompt_draw_note(Ui *ui, Area area) {
     const Prompt *prompt = &ui->prompt;
-    if (!prompt->note[0])
+    const char *text = prompt->note[0] ? prompt->note : prompt->hint ? prompt->hint : "";
+    if (!text[0])
         return;
     area_fill(area, style_of(INK_TEXT));
-    area_text_cut(area, 1, 0, area.width - 2, style_of(prompt->note_ink), prompt->note);
+    area_text_cut(area, 1, 0, area.width - 2,
+                  style_of(prompt->note[0] ? prompt->note_ink : INK_DIM), text);
+    if (prompt->note_bright > 0) {
+        char bright[MESSAGE_SIZE];
+        snprintf(bright, sizeof bright, "%.*s", prompt->note_bright, text);
+        area_text_cut(area, 1, 0, area.width - 2, style_bold(INK_BRIGHT), bright);
+    }
 }
 
 void prompt_draw(Ui *ui, Area area, int *cursor_column) {

@@ -7,6 +7,7 @@
 // it runs on the main thread.
 #pragma once
 
+#include "store/record.h"
 #include "store/store.h"
 #include "ui/frame.h"
 #include "ui/keys.h"
@@ -44,7 +45,7 @@ extern const Screen screen_home, screen_live, screen_compare, screen_formats;
 
 // ---- what stands in front of a screen -----------------------------------------------------------
 
-enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096 };
+enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_ASKED = 16 };
 
 typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
     bool open, is_question;
@@ -54,11 +55,23 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     void (*done)(Ui *ui, const char *text); // Enter, or y
     // Asked at Enter; false: it stays open and says why.
     bool (*check)(Ui *ui, const char *text, Error *error);
-    char note[MESSAGE_SIZE]; // in the line above, until the next key
+    void (*changed)(Ui *ui, const char *text); // after each key that edits; NULL: nobody asks
+    void (*dropped)(Ui *ui);                   // it was left with Escape; NULL: nobody asks
+    void (*moved)(Ui *ui, int by);             // taken with Tab, Up or Down; NULL: they do not take
+    const char *hint;                          // in the line above, while no note is; NULL: none
+    char note[MESSAGE_SIZE];                   // until the next key: what is wrong, what can follow
     Ink note_ink;
+    int note_bright; // bytes at its beginning that stand out
     // Puts what could follow into `words` (borrowed, at most `most`) and where it begins in *from.
     int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
+    char typed[PROMPT_SIZE]; // while Tab goes through what can follow: what was there before
+    int turn;                // which of them, from 1; 0: Tab begins
 } Prompt;
+
+typedef struct Asked { // an order of the command line that has no answer yet
+    int64_t id;
+    char what[160];
+} Asked;
 
 typedef struct Pager { // a page of text over the screen
     bool open;
@@ -90,6 +103,8 @@ struct Ui {
     char message[MESSAGE_SIZE];
     Ink message_ink;
     double message_until; // clock_seconds
+    Asked asked[MOST_ASKED];
+    int asked_count;
     int64_t run, runs[8]; // looked at on live; compared
     int run_count;
     int help_level; // of the help that is open
@@ -138,11 +153,15 @@ void help_show(Ui *ui);
 
 // command.c: the line behind ':'
 void command_ask(Ui *ui);
+// Tells the answers to what was ordered there.
+void command_poll(Ui *ui);
 
 // launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by
 // NULL.
 bool launch_worker(Ui *ui, const char *const *arguments, Error *error) MUST_CHECK;
 // False in the demo, whose history goes with it: says so, and how to begin for real.
 bool launch_is_allowed(Ui *ui);
+// False for a run that is over, or in the demo: says so, and what can be done instead.
+bool launch_takes_orders(Ui *ui, const RunRecord *run);
 // The last line that a worker which ended badly within a second or two left behind; "" else.
 void launch_watch(Ui *ui);

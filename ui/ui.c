@@ -379,6 +379,7 @@ static void loop(Ui *ui) {
         bool is_due = ui->dirty && now - drawn >= frame_seconds;
         if (now - looked >= look_every || (ui->look_now && is_due)) {
             launch_watch(ui);
+            command_poll(ui);
             ui->look_now = false;
             if (ui_screen(ui)->refresh(ui, now - looked))
                 ui->dirty = true;

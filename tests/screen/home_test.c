@@ -144,6 +144,66 @@ static void what_would_train_nothing_is_refused_at_the_field(void) {
     leave();
 }
 
+// ---- the command line ---------------------------------------------------------------------------
+
+static void the_command_line_completes_lists_and_cycles(void) {
+    open_home(120, 36);
+    press(":", "tab completes and lists");
+    press("\t", "pause  resume  stop");
+    press("\t", ": resume");
+    press("\x1b[Z", ": pause");
+    press("\x15"
+          "frobnicate\t",
+          "nothing to complete here");
+    press("\x15"
+          "o\t",
+          "open  option");
+    press("\x15"
+          "op\t",
+          "open  option");
+    press("\x15"
+          "opt\t",
+          ": option");
+    press("c\t", "characters  colors  co2");
+    press("\x15"
+          "open b\t",
+          ": open beta-3");
+    press("\x15"
+          "fork 5 mixed_b\t",
+          ": fork 5 mixed_bfloat16");
+    press("\x15"
+          "frobnicate\r",
+          "not known; tab lists what there is");
+    shown_type(&shown, ":q\r");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+static void set_status(RunStatus status) {
+    Error error;
+    RunRecord record;
+    Store *store = store_open(path, STORE_WRITE, &error);
+    CHECK(store && store_read_run(store, 3, &record, &error));
+    record.status = status;
+    CHECK_MESSAGE(store_update_run(store, &record, &error), "%s", error.text);
+    record_clear(&record);
+    store_close(store);
+}
+
+// On home, of the run under the cursor, which here nobody trains: what would be ordered is told.
+static void commands_mean_the_run_under_the_cursor(void) {
+    open_home(120, 36);
+    shown_type(&shown, KEY_DOWN);
+    press(":pause\r", "#3 is over (finished); :fork STEP");
+    expect("mpbench fork 3 --at STEP");
+    set_status(RUN_STOPPED);
+    expect("stopped");
+    press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
+    press(":fork far\r", "a whole number is wanted; fork STEP");
+    press(":fork 3\r", "run beta-3: its script"); // a worker was started, and says why it cannot
+    leave();
+}
+
 int main(void) {
     char command[128];
     const char *parent = getenv("TMPDIR");
@@ -155,6 +215,8 @@ int main(void) {
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
     RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
+    RUN_TEST(the_command_line_completes_lists_and_cycles);
+    RUN_TEST(commands_mean_the_run_under_the_cursor);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || test_end();
 }

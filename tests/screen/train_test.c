@@ -166,6 +166,19 @@ static void a_run_pauses_and_goes_on(void) {
     CHECK(later > step);
 }
 
+// Of another screen too; and the answer takes the place of what said that it is waited for.
+static void orders_are_given_in_words(void) {
+    press("1", "experiments");
+    press(":pause\r", "pause #1: asked");
+    expect("pause #1: done, at step", 10);
+    press(":resume\r", "resume #1: asked");
+    expect("resume #1: done, at step", 10);
+    press(":stop\r", "stop #1 simple-1 after its step");
+    shown_type(&shown, "n");
+    shown_type(&shown, "2");
+    expect(" left", 10);
+}
+
 static void the_past_is_looked_at(void) {
     press("{", "G follows again");
     press("G", " left");
@@ -378,6 +391,7 @@ int main(void) {
     RUN_TEST(a_layer_goes_to_fp32_and_back);
     RUN_TEST(the_scale_is_set);
     RUN_TEST(a_run_pauses_and_goes_on);
+    RUN_TEST(orders_are_given_in_words);
     RUN_TEST(the_past_is_looked_at);
     RUN_TEST(runs_are_compared);
     RUN_TEST(fault_43_the_run_lives_on_when_the_screen_is_killed);

@@ -384,7 +384,7 @@ static void a_run_that_is_over_says_what_to_do_instead(void) {
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         said[0] = 0;
         CHECK(screen_live.request(ui, requests[i]));
-        CHECK_CONTAINS(said, "#2 is over (finished): mpbench fork 2");
+        CHECK_CONTAINS(said, "mpbench fork 2 --at STEP");
         CHECK(!ui->prompt.open);
     }
     CHECK(screen_live.request(ui, REQUEST_COMPARE));

@@ -149,7 +149,8 @@ static void draw_neighbours(Area area, int row, const Description *of) {
 
 static void draw_number(const Ui *ui, Area area, bool focused) {
     const Lab *lab = lab_of(ui);
-    Area inside = area_box(area, "number", "enter: another · space: turns a bit", focused);
+    Area inside =
+        area_box(area, "number", "digits: another · space: turns a bit · F1: home", focused);
     int column = area_text(inside, 1, 0, style_bold(INK_BRIGHT), lab->text);
     area_print(inside, column, 0, style_of(INK_DIM), " = %.17g", lab->results[0].exact);
     int row = inside.height > SHOWN + 3 ? 2 : 1;

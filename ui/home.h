@@ -16,8 +16,8 @@ enum {
 
 typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
     int choices[3];         // of the first three; 0: as the experiment says
-    char seed[FORM_TEXT_SIZE];
-    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE]; // as the user set them; "": the default
+    char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; a scale is a number
+    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE];  // as the user set them; "": the default
     int row;
 } LaunchForm;
 
@@ -30,8 +30,8 @@ typedef struct Home {
 
     RunRecord *runs; // as filtered and sorted
     int run_count, run_top;
-    int64_t run; // under the cursor; 0: none
-    char filter[PROMPT_SIZE];
+    int64_t run;                                          // under the cursor; 0: none
+    char filter[PROMPT_SIZE], filter_before[PROMPT_SIZE]; // before it was typed at
     HomeSort sort;
     int64_t chosen[HOME_MOST_CHOSEN]; // stay chosen where a filter hides them
     int chosen_count;

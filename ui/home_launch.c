@@ -1,9 +1,12 @@
 // Experiments, and the form that launches one.
+#include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/rune.h"
 #include "base/whole.h"
 #include "store/parameter.h"
 #include "ui/glyphs.h"
@@ -11,7 +14,7 @@
 #include "ui/theme.h"
 #include "ui/words.h"
 
-enum { ROW_SEED = 3, BORDER = 1 };
+enum { ROW_SCALE = 1, ROW_SEED = 3, BORDER = 1, VALUE_COLUMN = 14 };
 
 static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed"};
 static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
@@ -64,6 +67,8 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
     const Home *home = home_of(ui);
     const LaunchForm *form = form_of(home);
     *is_default = false;
+    if (row == ROW_SCALE && form->scale[0])
+        return form->scale;
     if (row < ROW_SEED) {
         *is_default = form->choices[row] == 0;
         return *is_default ? "default" : choices_of(ui, row)[form->choices[row] - 1];
@@ -76,7 +81,6 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
-    enum { VALUE = 14 };
     const Home *home = home_of(ui);
     const char *name = row < FORM_FIXED
                            ? fixed_rows[row]
@@ -86,8 +90,8 @@ static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here)
     Style style = style_of(is_default ? INK_DIM : INK_BRIGHT);
     if (row == 0 && !is_default)
         style = style_bold(theme_format_ink(value));
-    area_outside(area, 1, line, VALUE - 2, style_of(INK_DIM), name);
-    int column = VALUE;
+    area_outside(area, 1, line, VALUE_COLUMN - 2, style_of(INK_DIM), name);
+    int column = VALUE_COLUMN;
     if (row < ROW_SEED)
         column = area_text(area, column, line, style_of(INK_ACCENT), "‹ ");
     column = area_outside(area, column, line, area.width - column, style, value);
@@ -97,10 +101,16 @@ static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here)
         area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
 }
 
+static bool takes_text(int row) {
+    return row == ROW_SCALE || row >= ROW_SEED;
+}
+
 void home_draw_launch(Ui *ui, Area area, bool focused) {
     Home *home = home_of(ui);
     const UiExperiment *experiment = experiment_of(home);
-    Area inside = area_box(area, experiment ? experiment->name : "launch", "enter trains", focused);
+    bool in_field = experiment && focused && takes_text(form_of(home)->row);
+    Area inside = area_box(area, experiment ? experiment->name : "launch",
+                           in_field ? "digits type · esc: out" : "enter trains", focused);
     if (!experiment || area_is_empty(inside))
         return;
     int rows = form_rows(home), at = form_of(home)->row;
@@ -117,14 +127,33 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     }
 }
 
+static bool is_boolean(const Home *home, int row) {
+    return row >= FORM_FIXED &&
+           experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN;
+}
+
 static void turn(Ui *ui, int by) {
-    LaunchForm *form = form_of(home_of(ui));
+    const Home *home = home_of(ui);
+    LaunchForm *form = form_of(home);
+    bool is_default;
+    if (is_boolean(home, form->row))
+        snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
+                 strcmp(value_of(ui, form->row, &is_default), "true") == 0 ? "false" : "true");
     if (form->row >= ROW_SEED)
         return;
+    if (form->row == ROW_SCALE)
+        form->scale[0] = 0;
     int count = 1;
     while (choices_of(ui, form->row)[count - 1])
         count++;
     form->choices[form->row] = (form->choices[form->row] + by + count) % count;
+}
+
+static char *text_of(const Home *home, int row) {
+    LaunchForm *form = form_of(home);
+    return row == ROW_SCALE  ? form->scale
+           : row == ROW_SEED ? form->seed
+                             : form->values[row - FORM_FIXED];
 }
 
 // As the command line would take it: what it would refuse is refused while it can be mended.
@@ -140,38 +169,68 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
                           FORM_TEXT_SIZE - 1);
     if (row == ROW_SEED)
         return whole_parse(text, 0, most_seed, &seed, error);
+    if (row == ROW_SCALE) {
+        char *end;
+        double scale = strtod(text, &end);
+        return (end != text && !*end && scale > 0 && isfinite(scale)) ||
+               error_fail(error, ERROR_USAGE, "a number above 0 is wanted, such as 32768");
+    }
     RecordParameter parameter = experiment_of(home)->parameters[row - FORM_FIXED].usual;
     return parameter_parse(&parameter, text, error);
 }
 
 static void take_value(Ui *ui, const char *text) {
-    Home *home = home_of(ui);
-    LaunchForm *form = form_of(home);
-    char *value = form->row == ROW_SEED ? form->seed : form->values[form->row - FORM_FIXED];
-    snprintf(value, FORM_TEXT_SIZE, "%s", text);
+    const Home *home = home_of(ui);
+    snprintf(text_of(home, form_of(home)->row), FORM_TEXT_SIZE, "%s", text);
+}
+
+static void move_row(Ui *ui, int by) {
+    const Home *home = home_of(ui);
+    int rows = form_rows(home);
+    form_of(home)->row = (form_of(home)->row + by + rows) % rows;
 }
 
 static void ask_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
     int row = form_of(home)->row;
-    prompt_ask(
-        ui, row == ROW_SEED ? "seed" : experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
-        text, take_value);
+    prompt_ask(ui,
+               row < FORM_FIXED ? fixed_rows[row]
+                                : experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
+               text, take_value);
     ui->prompt.check = check_value;
+    ui->prompt.moved = move_row;
+    ui->prompt.hint = "enter keeps it · up, down and tab keep it and go on · empty: the default";
+}
+
+// What begins a value: digits, and in a field of text letters.
+static bool begins_value(const Home *home, int row, int key) {
+    if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
+        return false;
+    bool is_text = row >= FORM_FIXED &&
+                   experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT;
+    return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
+           (is_text && isalpha(key));
 }
 
 bool home_launch_key(Ui *ui, int key) {
+    static const char own[] = "emhjklgGq"; // what the form itself does; ? : / and = are no letters
     const Home *home = home_of(ui);
-    if (!experiment_of(home) || form_of(home)->row < ROW_SEED)
+    bool is_default;
+    if (!experiment_of(home))
         return false;
-    if (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE || key == '=') {
-        bool is_default;
-        ask_value(ui, key == '=' ? value_of(ui, form_of(home)->row, &is_default) : "");
-        return true;
+    int row = form_of(home)->row;
+    if (begins_value(home, row, key)) {
+        ask_value(ui, (char[]){(char)key, 0});
+    } else if (takes_text(row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
+        ask_value(ui, "");
+    } else if (takes_text(row) && key == '=') {
+        const char *value = value_of(ui, row, &is_default);
+        ask_value(ui, is_default && row == ROW_SCALE ? "" : value);
+    } else if (key < 128 && isalpha(key) && !strchr(own, key)) {
+        ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
+    } else {
+        return false;
     }
-    if (!(key >= '0' && key <= '9') && key != '-' && key != '.')
-        return false;
-    ask_value(ui, (char[]){(char)key, 0});
     return true;
 }
 
@@ -324,6 +383,10 @@ bool home_launch_request(Ui *ui, PanelId panel, Request request) {
             ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
         return true;
     case REQUEST_SCRIPT: show_script(ui); return true;
+    case REQUEST_BACK: // out of the field, where digits go to screens again
+        if (in_form)
+            ui->focus[SCREEN_HOME] = PANEL_EXPERIMENTS;
+        return in_form;
     default: return false;
     }
 }
@@ -340,13 +403,19 @@ void home_click_experiment(Ui *ui, int row, MouseAction action) {
         ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
 }
 
+// "‹ value ›" begins at VALUE_COLUMN.
+static bool is_right_bracket(const Ui *ui, int row, int column) {
+    bool is_default;
+    int at = VALUE_COLUMN + 2 + text_width(value_of(ui, row, &is_default)) + 1;
+    return column == at || column == at - 1;
+}
+
 void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     const Home *home = home_of(ui);
     if (!experiment_of(home))
         return;
     LaunchForm *form = form_of(home);
     int at = row - BORDER;
-    (void)column;
     if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
         turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
         return;
@@ -355,8 +424,9 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
         return;
     bool again = form->row == at, is_default;
     form->row = at;
-    if (again && at < ROW_SEED)
-        turn(ui, 1);
+    bool is_left = column - BORDER >= VALUE_COLUMN && column - BORDER < VALUE_COLUMN + 2;
+    if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
+        turn(ui, is_left ? -1 : 1);
     else if (again)
         ask_value(ui, value_of(ui, at, &is_default));
 }

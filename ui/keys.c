@@ -34,6 +34,9 @@ static const struct {
     {KEY_CODE_DELETE, "delete"},
     {KEY_CODE_BACKTAB, "shift tab"},
     {KEY_CODE_F1, "F1"},
+    {KEY_CODE_F2, "F2"},
+    {KEY_CODE_F3, "F3"},
+    {KEY_CODE_F4, "F4"},
 };
 
 void keymap_init(Keymap *keymap) {

@@ -21,6 +21,9 @@ enum { // beside the characters; above all code points
     KEY_CODE_ENTER,
     KEY_CODE_BACKTAB,
     KEY_CODE_F1,
+    KEY_CODE_F2,
+    KEY_CODE_F3,
+    KEY_CODE_F4,
 };
 #define KEY_CODE_CONTROL(letter) ((letter)&0x1F)
 

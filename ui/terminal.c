@@ -359,19 +359,14 @@ static int key_of(int code) {
     static const struct {
         int code, key;
     } table[] = {
-        {KEY_UP, KEY_CODE_UP},
-        {KEY_DOWN, KEY_CODE_DOWN},
-        {KEY_LEFT, KEY_CODE_LEFT},
-        {KEY_RIGHT, KEY_CODE_RIGHT},
-        {KEY_PPAGE, KEY_CODE_PAGE_UP},
-        {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
-        {KEY_HOME, KEY_CODE_HOME},
-        {KEY_END, KEY_CODE_END},
-        {KEY_DC, KEY_CODE_DELETE},
-        {KEY_ENTER, KEY_CODE_ENTER},
-        {KEY_BTAB, KEY_CODE_BACKTAB},
-        {KEY_F(1), KEY_CODE_F1},
-        {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
+        {KEY_UP, KEY_CODE_UP},         {KEY_DOWN, KEY_CODE_DOWN},
+        {KEY_LEFT, KEY_CODE_LEFT},     {KEY_RIGHT, KEY_CODE_RIGHT},
+        {KEY_PPAGE, KEY_CODE_PAGE_UP}, {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
+        {KEY_HOME, KEY_CODE_HOME},     {KEY_END, KEY_CODE_END},
+        {KEY_DC, KEY_CODE_DELETE},     {KEY_ENTER, KEY_CODE_ENTER},
+        {KEY_BTAB, KEY_CODE_BACKTAB},  {KEY_F(1), KEY_CODE_F1},
+        {KEY_F(2), KEY_CODE_F2},       {KEY_F(3), KEY_CODE_F3},
+        {KEY_F(4), KEY_CODE_F4},       {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].code == code)

@@ -296,6 +296,9 @@ static void take_common(Ui *ui, Request request) {
 static void take_key(Ui *ui, int key) {
     ui->dirty = true;
     ui->message_until = 0;
+    bool is_screen = key >= KEY_CODE_F1 && key <= KEY_CODE_F4; // where digits are typed, too
+    if (ui->prompt.open && is_screen)
+        prompt_key(ui, KEY_CODE_ESCAPE);
     if (ui->prompt.open) {
         prompt_key(ui, key);
         return;

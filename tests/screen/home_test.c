@@ -117,6 +117,40 @@ static void escape_lets_go_of_what_was_chosen(void) {
     leave();
 }
 
+static void notes_are_confirmed_and_shown(void) {
+    open_home(120, 36);
+    press("nkeep this one\r", "run 4: note kept");
+    expect("note: keep this one");
+    press("n\x15\r", "run 4: note removed");
+    expect_gone("keep this one");
+    leave();
+}
+
+// ---- filtering ----------------------------------------------------------------------------------
+
+static void filters_act_as_they_are_typed_and_speak_as_the_table_does(void) {
+    open_home(120, 36);
+    press("/", "status:failed format:fp16 acc>0.9");
+    shown_type(&shown, "format:bf16");
+    expect_gone("gamma");
+    expect("beta");
+    shown_type(&shown, "\x15");
+    expect("gamma");
+    shown_type(&shown, "bf16 done\r");
+    expect_gone("gamma");
+    expect("beta");
+    shown_type(&shown, "/\x15"
+                       "fp32");
+    expect_gone("beta");
+    shown_type(&shown, "\x1b"); // as it was before
+    expect("beta");
+    press("/\x15"
+          "state:lost\r",
+          "no such status"); // and it stays open
+    press("\x15\r", "gamma");
+    leave();
+}
+
 // ---- the launch form ----------------------------------------------------------------------------
 
 // Of fashion_cnn: format, loss scale, device, seed, batch, epochs, lr, width.
@@ -141,6 +175,42 @@ static void what_would_train_nothing_is_refused_at_the_field(void) {
         shown_type(&shown, "\x1b");
         expect_gone(cases[i].why);
     }
+    leave();
+}
+
+static void fields_are_gone_through_while_values_are_typed(void) {
+    open_home(120, 36);
+    press("\t", "enter trains");
+    press(KEY_DOWN "512", "loss scale 512");
+    press(KEY_DOWN, "‹ 512 ›"); // kept, and on the next row
+    press(KEY_DOWN "7\t", "seed         7");
+    press("64" KEY_UP, "batch        64");
+    press("9\r", "seed         9");
+    press("d", "no key of the form"); // and nothing is deleted
+    press("2\x1b", "digits type · esc: out");
+    press("\x1b", "enter: the form");
+    press("2", "gamma-4");
+    shown_type(&shown, "\x1bOP"); // F1
+    expect("experiments");
+    press("4", "flushed");
+    press("1", "a number or an expression"); // a digit is typed there
+    press("\x1bOP", "experiments");
+    leave();
+}
+
+// A click on the bracket at either side of a choice goes that way.
+static void brackets_are_clicked(void) {
+    open_home(120, 36);
+    press("\t" KEY_RIGHT KEY_RIGHT, "‹ fp32 ›");
+    const char *text = shown_text(&shown);
+    int row = 1;
+    for (const char *at = text, *mark = strstr(text, "‹ fp32"); at < mark; at++)
+        row += *at == '\n';
+    char click[64];
+    snprintf(click, sizeof click, "\x1b[<0;16;%dM\x1b[<0;16;%dm", row, row);
+    press(click, "‹ auto ›");
+    snprintf(click, sizeof click, "\x1b[<0;23;%dM\x1b[<0;23;%dm", row, row);
+    press(click, "‹ fp32 ›");
     leave();
 }
 
@@ -214,7 +284,11 @@ int main(void) {
     snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
+    RUN_TEST(filters_act_as_they_are_typed_and_speak_as_the_table_does);
+    RUN_TEST(notes_are_confirmed_and_shown);
     RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
+    RUN_TEST(fields_are_gone_through_while_values_are_typed);
+    RUN_TEST(brackets_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

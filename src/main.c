@@ -28,7 +28,8 @@ static const Command commands[] = {
      "speed, energy, losses and the range of the scale are those of the fork's own steps.",
      1, 1, command_fork},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
-     "FILTER: words in the name, experiment or tag, and fields: status:failed precision:fp16\n"
+     "FILTER: words in the name, experiment, tag, note, precision or status, and fields:\n"
+     "status:failed precision:fp16 (or state: format:, done for finished)\n"
      "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "ui/home.h"
 #include "ui/theme.h"
 #include "ui/words.h"
@@ -33,6 +34,13 @@ static void read_one(Ui *ui, Home *home) {
                            &error)) {
         ui_fail(ui, &error);
         return;
+    }
+    for (int i = 0; i < home->run_count; i++) {
+        const RunRecord *run = &home->runs[i];
+        char text[COMPARE_TEXT_SIZE];
+        snprintf(text, sizeof text, "note: %s", run->note);
+        if (run->id == home->run && run->note[0])
+            sanitize_line(home->preview_text, sizeof home->preview_text, text, strlen(text));
     }
     home->preview = plot_points(points, count);
     home->preview_count = home->preview ? count : 0;

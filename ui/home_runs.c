@@ -343,21 +343,52 @@ static void compare(Ui *ui) {
         ui_say(ui, INK_WARN, "choose two runs or more with space, then c compares them");
 }
 
+static bool check_filter(Ui *ui, const char *text, Error *error) {
+    return !text[0] || store_check_filter(ui->store, text, error);
+}
+
 static void take_filter(Ui *ui, const char *text) {
-    Error error;
     Home *home = home_of(ui);
-    if (text[0] && !store_check_filter(ui->store, text, &error)) {
-        ui_fail(ui, &error);
-        return;
-    }
     snprintf(home->filter, sizeof home->filter, "%s", text);
     home_read_runs(ui);
+}
+
+// While it is typed: as far as it says something.
+static void try_filter(Ui *ui, const char *text) {
+    Error error;
+    if (check_filter(ui, text, &error))
+        take_filter(ui, text);
+}
+
+static void drop_filter(Ui *ui) {
+    char before[PROMPT_SIZE];
+    snprintf(before, sizeof before, "%s", home_of(ui)->filter_before);
+    take_filter(ui, before);
+}
+
+static void ask_filter(Ui *ui) {
+    Home *home = home_of(ui);
+    snprintf(home->filter_before, sizeof home->filter_before, "%s", home->filter);
+    prompt_ask(ui, "/", home->filter, take_filter);
+    ui->prompt.check = check_filter;
+    ui->prompt.changed = try_filter;
+    ui->prompt.dropped = drop_filter;
+    ui->prompt.hint =
+        "status:failed format:fp16 acc>0.9 cnn · experiment: device: name: tag: note: "
+        "· id steps loss skipped scale wall rate memory seed with < = >";
+}
+
+static void say_kept(Ui *ui, const char *what, const char *text) {
+    ui_say(ui, INK_GOOD, "run %lld: %s %s", (long long)home_of(ui)->run, what,
+           text[0] ? "kept" : "removed");
 }
 
 static void take_tag(Ui *ui, const char *text) {
     Error error;
     if (!store_set_tag(ui->store, home_of(ui)->run, text, &error))
         ui_fail(ui, &error);
+    else
+        say_kept(ui, "tag", text);
     home_read_runs(ui);
 }
 
@@ -365,6 +396,9 @@ static void take_note(Ui *ui, const char *text) {
     Error error;
     if (!store_set_note(ui->store, home_of(ui)->run, text, &error))
         ui_fail(ui, &error);
+    else
+        say_kept(ui, "note", text);
+    home_of(ui)->preview_of = 0; // which shows it
     home_read_runs(ui);
 }
 
@@ -449,7 +483,7 @@ bool home_runs_request(Ui *ui, Request request) {
         return true;
     case REQUEST_SELECT: choose(ui); return home_runs_request(ui, REQUEST_DOWN);
     case REQUEST_COMPARE: compare(ui); return true;
-    case REQUEST_FILTER: prompt_ask(ui, "/", home->filter, take_filter); return true;
+    case REQUEST_FILTER: ask_filter(ui); return true;
     case REQUEST_SORT:
         home->sort = (home->sort + 1) % SORTS;
         sort(home);

@@ -102,7 +102,19 @@ static const FilterField filter_fields[] = {
 
 enum { FILTER_FIELDS = sizeof filter_fields / sizeof *filter_fields };
 
+// What tables call them.
+static const char *const other_names[][2] = {
+    {"format", "precision"}, {"state", "status"}, {"done", "finished"}};
+
+static const char *usual_name(const char *name) {
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (strcmp(name, other_names[i][0]) == 0)
+            return other_names[i][1];
+    return name;
+}
+
 static const FilterField *find_field(const char *name) {
+    name = usual_name(name);
     for (int i = 0; i < FILTER_FIELDS; i++)
         if (strcmp(name, filter_fields[i].name) == 0)
             return &filter_fields[i];
@@ -205,7 +217,9 @@ static bool parse_word(FilterWord *word, const char *text, Error *error) {
     if (word->relation != IS)
         return error_fail(error, ERROR_USAGE, "%s: write %s:VALUE, it is no number", text,
                           word->name);
-    return check_choice(word->field, value, error);
+    if (word->kind == FILTER_STATUS)
+        snprintf(word->text, sizeof word->text, "%s", usual_name(value));
+    return check_choice(word->field, word->text, error);
 }
 
 bool filter_parse(Filter *filter, const char *words, Error *error) {
@@ -332,7 +346,8 @@ static bool word_matches(const FilterWord *word, const RunRecord *record) {
     case FILTER_ANY:
         return contains(record->name, word->text) || contains(record->experiment, word->text) ||
                contains(record->tag, word->text) || contains(record->note, word->text) ||
-               contains(record->precision, word->text);
+               contains(record->precision, word->text) ||
+               is_alike(run_status_name(record->status), usual_name(word->text));
     case FILTER_EXACT: return is_alike(text, word->text);
     case FILTER_PART: return contains(text, word->text);
     case FILTER_DEVICE: return begins_alike(text, word->text);

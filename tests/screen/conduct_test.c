@@ -421,7 +421,8 @@ static void filters_that_find_nothing_say_what_is_right(void) {
     CHECK(shown_wait(&shown, "experiments", true, 10) >= 0);
     shown_type(&shown, "/precision:fp17\r");
     CHECK(shown_wait(&shown, "no such precision; did you mean fp16", true, 5) >= 0);
-    shown_type(&shown, "/fp16\r"); // a bare word
+    shown_type(&shown, "\x15"
+                       "fp16\r"); // a bare word; the line stayed open
     CHECK(shown_wait(&shown, "/ fp16", true, 5) >= 0);
     CHECK(shown_wait(&shown, "baseline", false, 5) >= 0); // that one is in fp32
     CHECK_CONTAINS(shown_text(&shown), "mixed");

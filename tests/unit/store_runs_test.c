@@ -100,6 +100,10 @@ static void filters_let_through_what_they_say(void) {
         {"fp16", "4 2"}, // a bare word is looked for in the precision, too
         {"FP16 cnn", "2"},
         {"status:FAILED", "3"},
+        {"state:failed", "3"}, // as tables call it
+        {"format:fp16", "4 2"},
+        {"state:done cnn", "2 1"},
+        {"failed", "3"},
         {"acc>0.9", "1"},
         {"acc>=0.9", "2 1"},
         {"accuracy<1", "2 1"},

@@ -135,11 +135,25 @@ static void draw_result(Area area, int row, const Lab *lab, int i, bool focused)
         area_set_ground(area_part(area, 0, row, area.width, 1), GROUND_SELECTED);
 }
 
+// At the end of what the format has there is one neighbour only.
+static const char *describe_end(const Description *of) {
+    bool is_top = of->has_below;
+    return isinf(of->value)
+               ? (is_top ? " past the largest, " : " past the lowest, ")
+               : (is_top ? " the largest there is, after " : " the lowest there is, before ");
+}
+
 static void draw_neighbours(Area area, int row, const Description *of) {
     if (area.height <= row || !(of->has_below || of->has_above))
         return;
-    int column =
-        area_print(area, 1, row, style_of(INK_DIM), "in %s between ", format_name(of->format));
+    int column = area_print(area, 1, row, style_of(INK_DIM), "in %s", format_name(of->format));
+    if (!of->has_below || !of->has_above) {
+        column = area_text(area, column, row, style_of(INK_DIM), describe_end(of));
+        area_print(area, column, row, style_of(INK_BRIGHT), "%.9g",
+                   of->has_below ? of->below : of->above);
+        return;
+    }
+    column = area_text(area, column, row, style_of(INK_DIM), " between ");
     column = area_print(area, column, row, style_of(INK_BRIGHT), "%.9g", of->below);
     column = area_text(area, column, row, style_of(INK_DIM), " and ");
     column = area_print(area, column, row, style_of(INK_BRIGHT), "%.9g", of->above);

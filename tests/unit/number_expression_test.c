@@ -193,6 +193,21 @@ static void neighbours_are_the_next_patterns(void) {
     CHECK(describe_number(FORMAT_FP16, 1, 0).step == 0x1p-10);
 }
 
+static void what_is_too_large_for_a_double_overflowed(void) {
+    static const struct {
+        const char *text, *event;
+    } cases[] = {{"1e400", "overflowed"}, {"-1e300*1e300", "overflowed"},
+                 {"inf", "exact"},        {"1/0", "exact"},
+                 {"65504", "exact"},      {"65504*2", "overflowed"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ExpressionResult result;
+        Error error = {0};
+        CHECK(describe_expression(cases[i].text, FORMAT_FP16, &result, &error));
+        CHECK_MESSAGE(strcmp(result.event, cases[i].event) == 0, "%s: %s", cases[i].text,
+                      result.event);
+    }
+}
+
 int main(void) {
     RUN_TEST(arithmetic_in_double);
     RUN_TEST(every_operation_is_rounded);
@@ -202,5 +217,6 @@ int main(void) {
     RUN_TEST(descriptions_show_what_rounding_did);
     RUN_TEST(descriptions_split_the_bits);
     RUN_TEST(neighbours_are_the_next_patterns);
+    RUN_TEST(what_is_too_large_for_a_double_overflowed);
     return test_end();
 }

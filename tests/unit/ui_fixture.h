@@ -1,6 +1,8 @@
 // What the tests of the screens share: a frame as text.
 #pragma once
 
+#include <stdlib.h>
+
 #include "base/rune.h"
 #include "ui/frame.h"
 

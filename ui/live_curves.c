@@ -211,16 +211,14 @@ static void label_scale(Area area, const PlotAxes *axes) {
         return;
     }
     double low = log2(axes->bottom), high = log2(axes->top);
-    int last_row = -1;
-    for (int power = (int)floor(high); power >= (int)ceil(low); power--) {
+    int rows = area.height > 1 ? area.height - 1 : 1;
+    int stride = (int)ceil((high - low) / rows); // the same from each label to the next
+    for (int power = (int)floor(high); power >= (int)ceil(low); power -= stride) {
         double share = (power - low) / (high - low);
         int row = (int)lround((1 - share) * (area.height - 1));
-        if (row == last_row)
-            continue;
         char text[16];
         snprintf(text, sizeof text, "2^%d", power);
         area_text_right(area, area.width, row, style_of(INK_DIM), text);
-        last_row = row;
     }
 }
 

@@ -159,12 +159,6 @@ static void draw_time(Area area, const Columns *columns, int row, double share) 
     area_text_right(area, columns->time + columns->time_width, row, style_of(INK_DIM), text);
 }
 
-// "8.4e-4"
-static void describe_ratio(char *text, size_t size, double value) {
-    int exponent = value != 0 ? (int)floor(log10(fabs(value))) : 0;
-    snprintf(text, size, "%.1fe%d", value / pow(10, exponent), exponent);
-}
-
 static void draw_layer(const Live *live, Area area, const Columns *columns, int row, int layer) {
     const LiveData *data = &live->data;
     const RecordLayer *recorded = &data->record.layers[layer];
@@ -192,7 +186,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (columns->ratio >= 0) {
         snprintf(text, sizeof text, "–");
         if (sample && isfinite(sample->update_ratio))
-            describe_ratio(text, sizeof text, sample->update_ratio);
+            snprintf(text, sizeof text, "%s", word_power(sample->update_ratio, 1).text);
         area_text_right(area, columns->ratio, row, style_of(INK_TEXT), text);
     }
     if (columns->time >= 0 && sample && sample->seconds > 0)

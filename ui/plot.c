@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ui/glyphs.h"
+#include "ui/words.h"
 
 enum { DOTS_X = 2, DOTS_Y = 4 };
 
@@ -39,7 +40,8 @@ PlotAxes plot_fit(const PlotLine *lines, int count, double left, double right, b
         return (PlotAxes){left, right, 0, 1, false};
     log_y = log_y && positive;
     double low = scaled(least, log_y), high = scaled(most, log_y);
-    double margin = high > low ? (high - low) * room : log_y ? 0.1 : fmax(fabs(high) * 0.1, 1e-6);
+    double around = high != 0 ? fabs(high) * 0.1 : 1; // of a constant
+    double margin = high > low ? (high - low) * room : log_y ? 0.1 : around;
     low -= margin;
     high += margin;
     return (PlotAxes){left, right, log_y ? exp(low) : low, log_y ? exp(high) : high, log_y};
@@ -246,23 +248,31 @@ void plot_draw(Area area, const PlotAxes *axes, const PlotLine *lines, int count
 
 // ---- labels -------------------------------------------------------------------------------------
 
-// `apart`: how far the next label is, so that two are not written alike.
-static void label(char *text, size_t size, double value, double apart, bool power_of_two) {
+// `apart`: how far the next label is, so that two are not written alike. What is too long for
+// `width` is rounded rather than cut.
+static void label(char *text, size_t size, double value, double apart, bool power_of_two,
+                  int width) {
     enum { MOST_DECIMALS = 6 };
+    const double nothing = 1e-6; // of the distance: what is left of a zero that was computed
     int exponent;
     if (power_of_two && frexp(value, &exponent) == 0.5) {
         snprintf(text, size, "2^%d", exponent - 1);
         return;
     }
     double magnitude = fabs(value);
+    if (magnitude < apart * nothing)
+        magnitude = value = 0;
     if (value != 0 && (magnitude < 1e-3 || magnitude >= 1e5)) {
-        snprintf(text, size, "%.1e", value);
+        snprintf(text, size, "%s", word_power(value, 1).text);
+        if ((int)strlen(text) > width)
+            snprintf(text, size, "%s", word_power(value, 0).text);
         return;
     }
     int decimals = magnitude < 10 ? 2 : magnitude < 1000 ? 1 : 0;
     while (decimals < MOST_DECIMALS && apart > 0 && apart < pow(10, -decimals))
         decimals++;
-    snprintf(text, size, "%.*f", decimals, value);
+    while (snprintf(text, size, "%.*f", decimals, value) > width && decimals > 0)
+        decimals--;
 }
 
 void plot_label_y(Area area, const PlotAxes *axes, bool powers_of_two) {
@@ -282,7 +292,7 @@ void plot_label_y(Area area, const PlotAxes *axes, bool powers_of_two) {
         char text[32];
         double apart = count > 1 ? (axes->top - axes->bottom) / (count - 1) : 0;
         label(text, sizeof text, value, axes->log_y ? apart * value / axes->top : apart,
-              powers_of_two);
+              powers_of_two, area.width);
         area_text_right(area, area.width, row, style_of(INK_DIM), text);
     }
 }

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const Word dash = {"–"};
 
@@ -40,6 +42,17 @@ Word word_number(double value) {
                  : magnitude < 100 ? "%.2f"
                                    : "%.1f",
                  value);
+    return word;
+}
+
+Word word_power(double value, int decimals) {
+    Word word;
+    snprintf(word.text, sizeof word.text, "%.*e", decimals, value);
+    char *power = strchr(word.text, 'e');
+    if (power) {
+        int exponent = (int)strtol(power + 1, NULL, 10);
+        snprintf(power, sizeof word.text - (size_t)(power - word.text), "e%d", exponent);
+    }
     return word;
 }
 
@@ -98,7 +111,7 @@ Word word_scale(double scale) {
     if (frexp(scale, &exponent) == 0.5)
         snprintf(word.text, sizeof word.text, "2^%d", exponent - 1);
     else
-        snprintf(word.text, sizeof word.text, "%.6g", scale);
+        snprintf(word.text, sizeof word.text, scale >= 1 ? "%.6g" : "%.3g", scale);
     return word;
 }
 

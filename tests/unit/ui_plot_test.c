@@ -4,6 +4,7 @@
 #include "ui/bars.h"
 #include "ui/glyphs.h"
 #include "ui/plot.h"
+#include "ui/words.h"
 
 static Frame frame;
 
@@ -194,6 +195,44 @@ static void drawing_into_nothing_draws_nothing(void) {
     CHECK_INT(frame.columns, 3);
 }
 
+// Six columns have room for all of these: nothing is cut, and a zero is one.
+static void labels_fit_their_columns(void) {
+    static const struct {
+        double low, high;
+        const char *first, *last;
+    } cases[] = {
+        {0, 0, "  1.00", " -1.00"},
+        {-1e-6, 1e-6, "1.1e-6", " -1e-6"},
+        {9.99e-4, 9.99e-4, "0.0011", "9.0e-4"},
+        {1e-12, 3e-12, " 3e-12", " 9e-13"},
+        {2e6, 4e6, " 4.1e6", " 1.9e6"},
+        {-123456, 4, "  4942", "-1.3e5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        PlotPoint points[] = {point(0, cases[i].low), point(1, cases[i].high)};
+        PlotLine line = {.points = points, .count = 2};
+        PlotAxes axes = plot_fit(&line, 1, 0, 1, false);
+        Area area = fresh(6, 7);
+        plot_label_y(area, &axes, false);
+        CHECK_CONTAINS(row_text(0), cases[i].first);
+        CHECK_CONTAINS(row_text(6), cases[i].last);
+        for (int row = 0; row < 7; row++)
+            CHECK_MESSAGE(!strstr(row_text(row), "…"), "%s", row_text(row));
+    }
+    PlotAxes axes = {0, 1, -1, 1.0000001, false};
+    Area area = fresh(8, 7);
+    plot_label_y(area, &axes, false);
+    CHECK_TEXT(row_text(3), "    0.00");
+}
+
+static void powers_have_one_digit_before_the_point(void) {
+    CHECK_TEXT(word_power(9.99e-4, 1).text, "1.0e-3");
+    CHECK_TEXT(word_power(8.44e-4, 1).text, "8.4e-4");
+    CHECK_TEXT(word_power(-1e100, 0).text, "-1e100");
+    CHECK_TEXT(word_scale(0.030517578125000007).text, "0.0305");
+    CHECK_TEXT(word_scale(1126.4).text, "1126.4");
+}
+
 int main(void) {
     RUN_TEST(a_slope_goes_from_corner_to_corner);
     RUN_TEST(a_dotted_line_leaves_dots_out);
@@ -211,5 +250,7 @@ int main(void) {
     RUN_TEST(gauges_show_a_little_as_something);
     RUN_TEST(drawing_into_nothing_draws_nothing);
     frame_clear(&frame);
+    RUN_TEST(labels_fit_their_columns);
+    RUN_TEST(powers_have_one_digit_before_the_point);
     return test_end();
 }

@@ -83,7 +83,8 @@ static void make_curve(CompareView *view, int run) {
     curves->lines[at] = (PlotLine){.points = points,
                                    .count = count,
                                    .ink = ink_of(comparison, run),
-                                   .spans = smoothings[view->smoothing] == 0};
+                                   .spans = smoothings[view->smoothing] == 0,
+                                   .dotted = run % 2 == 1};
     const RunRecord *record = &comparison->runs[run];
     snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s, seed %lld",
              (long long)record->id, record->precision, (long long)record->seed);
@@ -146,17 +147,45 @@ static double value_at(const PlotLine *line, double x) {
     return value;
 }
 
+// The letter of a line, at its end and in the legend: colours are not the only thing that tells.
+static char letter_of(int line) {
+    return (char)('a' + line);
+}
+
+// The table below has means: what the values here are is said above them.
 static void draw_legend(const CompareView *view, Area area, double x) {
     enum { VALUE = 10 };
+    bool is_smooth = smoothings[view->smoothing] > 0;
+    area_text_right(area, area.width, 0, style_of(INK_DIM),
+                    view->has_cross ? (is_smooth ? "smoothed, at the cross" : "at the cross")
+                                    : (is_smooth ? "last, smoothed" : "last"));
+    area = area_part(area, 0, 1, area.width, area.height - 1);
     for (int i = 0; i < view->curves.count && i < area.height; i++) {
         const PlotLine *line = &view->curves.lines[i];
         double value = view->has_cross   ? value_at(line, x)
                        : line->count > 0 ? line->points[line->count - 1].mean
                                          : (double)NAN;
-        area_put(area, 0, i, style_bold(line->ink), GLYPH_BAR);
-        area_outside(area, 2, i, area.width - 2 - VALUE, style_of(line->ink),
+        area_put(area, 0, i, style_bold(line->ink), (unsigned char)letter_of(i));
+        area_put(area, 2, i, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
+        area_outside(area, 4, i, area.width - 4 - VALUE, style_of(line->ink),
                      view->curves.labels[i]);
-        area_text_right(area, area.width, i, style_of(INK_BRIGHT), word_number(value).text);
+        area_text_right(area, area.width, i, style_of(INK_BRIGHT),
+                        line->count > 0 ? word_number(value).text : "–");
+    }
+}
+
+// Each in a column of its own, near the right end of its line.
+static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axes) {
+    enum { APART = 3 };
+    for (int i = 0; i < view->curves.count; i++) {
+        const PlotLine *line = &view->curves.lines[i];
+        double last = line->count > 0 ? line->points[line->count - 1].x : axes->left;
+        int end = last < axes->right ? plot_column_of(axes, plot.width, last) : plot.width - 1;
+        int column = end - APART * i;
+        int row =
+            plot_row_of(axes, plot.height, value_at(line, plot_x_of(axes, plot.width, column)));
+        if (line->count > 0 && column >= 0 && row >= 0)
+            area_put(plot, column, row, style_bold(line->ink), (unsigned char)letter_of(i));
     }
 }
 
@@ -190,11 +219,19 @@ static void draw_curves(const CompareView *view, Area area, bool focused) {
                   style_of(INK_TEXT), view->problem);
         return;
     }
+    if (!(view->curves.last_x > 0)) {
+        area_wrap(area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0,
+                  style_of(INK_DIM),
+                  is_live(view) ? "no points yet: the first steps are on their way"
+                                : "none of these runs has a loss by this axis: b takes another");
+        return;
+    }
     PlotAxes axes = axes_of(view);
     double x = axes.left + (axes.right - axes.left) * view->cross;
     Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);
     plot_label_y(area_part(inside, 0, 0, LABELS - 1, inside.height - 1), &axes, false);
     plot_draw(plot, &axes, view->curves.lines, view->curves.count);
+    draw_letters(view, plot, &axes);
     if (view->has_cross) {
         draw_cross(plot, &axes, x);
         area_print(plot, 0, plot.height - 1, style_of(INK_ACCENT), " %s %.6g ",
@@ -230,8 +267,8 @@ typedef struct Outcome {
 } Outcome;
 
 static const Outcome outcomes[] = {
-    {"steps/s", 8, 0}, {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
-    {"loss", 13, 0},   {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
+    {"steps/s", 8, 0},    {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
+    {"mean loss", 13, 0}, {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
 
@@ -514,8 +551,8 @@ static const char *compare_explain(PanelId panel) {
     case PANEL_OUTCOMES:
         return "What came of the runs, beside the first one, the baseline (the one in fp32, where "
                "there is one); runs that differ in their seed alone are one line, with ± for 95 in "
-               "100 cases. The sentence below says "
-               "what can be told from them, and what not.";
+               "100 cases. The loss is the mean over the last tenth of what all of them did. The "
+               "sentence below says what can be told from them, and what not.";
     default:
         return "What is not the same in all of them: parameters, options, the precision of layers. "
                "All that is not here is alike.";

@@ -69,6 +69,12 @@ int plot_column_of(const PlotAxes *axes, int width, double x) {
     return span > 0 ? (int)lround((x - axes->left) / span * (width - 1)) : 0;
 }
 
+int plot_row_of(const PlotAxes *axes, int height, double y) {
+    double low = scaled(axes->bottom, axes->log_y), high = scaled(axes->top, axes->log_y);
+    double share = (scaled(y, axes->log_y) - low) / (high - low);
+    return share >= 0 && share <= 1 ? (int)fmin((1 - share) * height, height - 1) : -1;
+}
+
 // ---- dots ---------------------------------------------------------------------------------------
 
 typedef struct Sheet { // the dots of an area

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "compare_fixture.h"
+#include "store/worker.h"
 #include "store_fixture.h"
 #include "ui/screen.h"
 #include "ui_fixture.h"
@@ -99,10 +100,52 @@ static void sentences_that_do_not_fit_are_marked_and_reached(void) {
     }
 }
 
+// Neither colours nor values do: two runs may have the same of both.
+static void lines_are_told_apart_by_a_letter(void) {
+    open_screen(make_history(), 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "a ━ #2 fp32");
+    CHECK_CONTAINS(text, "b · #1 bf16");
+    CHECK_CONTAINS(text, "last, smoothed");
+    CHECK_CONTAINS(text, "mean loss");
+    int a = 0, b = 0; // on the lines: the legend ends where values begin
+    for (int row = 10; row < 16; row++)
+        for (int column = 90; column < 119; column++) {
+            uint32_t rune = frame_cell(&ui->frame, column, row)->rune;
+            a += rune == 'a';
+            b += rune == 'b';
+        }
+    CHECK_INT(a, 1);
+    CHECK_INT(b, 1);
+    close_screen();
+}
+
+static void runs_without_points_are_said_to_have_none(void) {
+    Store *store = fresh_store("history.db");
+    WorkerId worker;
+    for (int i = 0; i < 2; i++) {
+        RunRecord record = planted_record(&planted[i]);
+        record.status = RUN_RUNNING;
+        record.step = 0;
+        record.has_loss = false;
+        CHECK_DONE(store_add_run(store, &record, NULL, 0, &error) &&
+                   worker_identify(&worker, &error) &&
+                   store_own_run(store, record.id, &worker, &error));
+        record_clear(&record);
+    }
+    open_screen(store, 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "no points yet");
+    CHECK(!strstr(text, "nan"));
+    close_screen();
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(the_run_in_fp32_is_the_baseline_whenever_it_began);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
+    RUN_TEST(lines_are_told_apart_by_a_letter);
+    RUN_TEST(runs_without_points_are_said_to_have_none);
     return test_end();
 }

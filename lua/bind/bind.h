@@ -23,6 +23,7 @@ typedef struct Session {
     const void *tensor_metatable; // compared by address: faster than by name
     uint64_t samples_a_step;      // of a loop whose data no loader counts; 0: unknown
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
+    size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     // On their way into handles, or left behind where Lua had no memory for one.
     Tensor *unclaimed[2 * BIND_MOST_TENSORS];
     int unclaimed_count;
@@ -127,6 +128,8 @@ bool bind_end_script(Session *session, bool done, Error *error) MUST_CHECK;
 // New handles, which take over the references, also where there is no memory for a handle; nil for
 // NULL. At most BIND_MOST_TENSORS.
 void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
+// Frees what of the tensors of a step nothing refers to any more.
+void bind_collect(lua_State *L);
 // After the machine's end, when nothing can claim them any more.
 void bind_release_unclaimed(Session *session);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none

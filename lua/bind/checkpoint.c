@@ -205,8 +205,7 @@ static void collect(lua_State *L, Session *session) {
     const size_t worth_it = (size_t)1 << 20;
     if (session->handle_bytes < worth_it)
         return;
-    session->handle_bytes = 0;
-    lua_gc(L, LUA_GCSTEP, 0);
+    bind_collect(L);
 }
 
 int bind_end_step(lua_State *L) {

@@ -35,8 +35,25 @@ Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, c
     return lua_isnoneornil(L, argument) ? NULL : bind_tensor(L, function, argument, name);
 }
 
+// A young collection costs microseconds and frees most of what a step left. What lived through two
+// of them within its step, as a batch does, only a full one frees: that is due where much more is
+// in use than after the last.
+void bind_collect(lua_State *L) {
+    const size_t least = (size_t)8 << 20;
+    Session *session = session_of(L);
+    const Allocator *allocator = session->engine->device->allocator;
+    session->handle_bytes = 0;
+    lua_gc(L, LUA_GCSTEP, 0);
+    size_t spare = session->settled_bytes / 8;
+    if (allocator_use(allocator).total_now <
+        session->settled_bytes + (spare > least ? spare : least))
+        return;
+    lua_gc(L, LUA_GCCOLLECT);
+    session->settled_bytes = allocator_use(allocator).total_now;
+}
+
 // The collector sees a handle as a few bytes. Once the handles made since its last round stand for
-// much memory, it is made to run: a young collection costs microseconds and frees what a step left.
+// much memory, it is made to run.
 static void report_pressure(lua_State *L, Session *session, const Tensor *tensor) {
     const size_t least = (size_t)4 << 20;
     session->handle_bytes += tensor->storage->bytes;
@@ -45,8 +62,7 @@ static void report_pressure(lua_State *L, Session *session, const Tensor *tensor
     size_t in_use = allocator_use(session->engine->device->allocator).total_now;
     if (session->handle_bytes < in_use / 8)
         return;
-    session->handle_bytes = 0;
-    lua_gc(L, LUA_GCSTEP, 0);
+    bind_collect(L);
 }
 
 static void push_handle(lua_State *L, Session *session, Tensor **tensor) {

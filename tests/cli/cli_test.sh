@@ -388,6 +388,38 @@ signal() { # SIGNAL COUNT EXPERIMENT [OPTIONS]
     status=$?
 }
 
+cat >"$folder/held.lua" <<'EOF'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "held",
+    params = { steps = 15 },
+    run = function(run)
+        local net = run:model(nn.Sequential { nn.Linear(256, 16), nn.Linear(16, 4096), nn.ReLU(),
+                                              nn.Linear(4096, 4) })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+        for _ = 1, run.params.steps do
+            local x = mp.randn(512, 256) -- half a MiB that lives through most of the step
+            opt:zero_grad()
+            F.cross_entropy(net(x), mp.randint(4, 512)):backward()
+            opt:step()
+        end
+    end,
+}
+EOF
+peak_of() {
+    run run "$folder/held.lua" --set steps="$1" --json --quiet --no-history
+    expect_status 0
+    peak=$(sed -n 's/.*"peak": *\([0-9]*\).*/\1/p' "$folder/out" | head -n 1)
+}
+
+begin "memory does not grow with the number of steps"
+peak_of 15
+early=$peak
+peak_of 50
+[ $((peak - early)) -lt $((4 << 20)) ] || fail "from $early bytes to $peak"
+end
+
 begin "SIGTERM finishes the step and ends the run with its result"
 signal TERM 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --json
 expect_status 143

@@ -169,6 +169,9 @@ void live_draw_histogram(const Live *live, Area area, bool focused);
 void live_draw_heat(const Live *live, Area area, bool focused);
 void live_draw_events(const Live *live, Area area, bool focused);
 void live_show_event(Ui *ui, const Live *live); // the one at the top, on a page
+// Writes the window's steps below curves that begin at the column `left`, where there is room; the
+// area above them.
+Area live_label_steps(const Live *live, Area inside, int left);
 void live_draw_machine(const Live *live, Area area, bool focused);
 
 // What lies under a cell of a panel (border included); -1: nothing.

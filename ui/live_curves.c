@@ -8,6 +8,21 @@
 #include "ui/glyphs.h"
 #include "ui/live.h"
 
+// Steps along the foot, where a panel is high enough to give a row away.
+Area live_label_steps(const Live *live, Area inside, int left) {
+    enum { LEAST_ROWS = 12, LEAST_COLUMNS = 24 };
+    if (inside.height < LEAST_ROWS || inside.width - left < LEAST_COLUMNS)
+        return inside;
+    Area foot = area_part(inside, left, inside.height - 1, inside.width - left, 1);
+    int64_t first = live->data.left, last = live->data.right;
+    area_print(foot, 0, 0, style_of(INK_DIM), "step %s", word_count(first).text);
+    Word middle = word_count(first + (last - first) / 2);
+    area_text_right(foot, foot.width / 2 + text_width(middle.text) / 2 + 1, 0, style_of(INK_DIM),
+                    middle.text);
+    area_text_right(foot, foot.width, 0, style_of(INK_DIM), word_count(last).text);
+    return area_part(inside, 0, 0, inside.width, inside.height - 1);
+}
+
 static Area curve_area(Area inside) {
     return area_part(inside, LIVE_LABEL_COLUMNS, 0, inside.width - LIVE_LABEL_COLUMNS,
                      inside.height);
@@ -139,11 +154,13 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
     PlotAxes axes =
         plot_fit(lines, LINES, (double)data->left, (double)data->right, live->view.log_axis);
     describe_loss(live, &axes, right, sizeof right);
-    Area inside = area_box(area, title, right, focused), plot = curve_area(inside);
+    Area inside = area_box(area, title, right, focused);
     if (data->line.count == 0) {
         say_nothing(live, inside);
         return;
     }
+    inside = live_label_steps(live, inside, LIVE_LABEL_COLUMNS);
+    Area plot = curve_area(inside);
     plot_label_y(area_part(inside, 0, 0, LIVE_LABEL_COLUMNS - 1, inside.height), &axes, false);
     draw_cursors(live, plot, &axes);
     plot_draw(plot, &axes, lines, LINES);
@@ -297,7 +314,6 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
     char right[160];
     describe_scale(live, area.width < WIDE, right, sizeof right);
     Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
-    Area plot = curve_area(inside);
     if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {
         area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
                   style_of(INK_DIM), "this run scales no loss (s sets a scale)");
@@ -307,6 +323,8 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
         say_nothing(live, inside);
         return;
     }
+    inside = live_label_steps(live, inside, LIVE_LABEL_COLUMNS);
+    Area plot = curve_area(inside);
     PlotAxes axes = scale_axes(data);
     int64_t growth = live_next_growth(live);
     int rows = plot.height;

@@ -373,7 +373,9 @@ void live_draw_heat(const Live *live, Area area, bool focused) {
         say_why_empty(live, &shown, inside);
         return;
     }
-    Area cells = area_part(inside, LABEL, 0, inside.width - LABEL - 1, inside.height);
+    inside =
+        live_label_steps(live, area_part(inside, 0, 0, inside.width - 1, inside.height), LABEL);
+    Area cells = area_part(inside, LABEL, 0, inside.width - LABEL, inside.height);
     if (area_is_empty(cells))
         return;
     int a_row = (high - low + cells.height) / cells.height;

@@ -118,19 +118,22 @@ static const LayerSample *sample_of(const LiveData *data, int layer) {
 static void draw_format(const Live *live, Area area, int column, int row, int layer) {
     const RecordLayer *recorded = &live->data.record.layers[layer];
     const LayerSample *sample = sample_of(&live->data, layer);
-    bool is_past = live->view.cursor != LIVE_FOLLOWS && sample && sample->precision[0];
+    bool is_past = live->view.cursor != LIVE_FOLLOWS;
+    const char *then = sample && sample->precision[0] ? sample->precision : "–";
     char format[48], set[48];
-    live_clean(format, sizeof format, is_past ? sample->precision : recorded->precision);
+    live_clean(format, sizeof format, is_past ? then : recorded->precision);
     live_clean(set, sizeof set, recorded->set);
     int at = area_text_cut(area, column, row, 5, style_of(live_ink(format)), format);
     const char *pending = live_pending(live, layer);
+    bool is_set = !is_past && set[0] && strcmp(set, "auto") != 0;
     if (pending[0]) {
         area_put(area, at, row, style_of(INK_WARN), GLYPH_ARROW);
         area_text_cut(area, at + 1, row, 4, style_of(live_ink(pending)), pending);
-    } else if (!is_past) {
-        bool is_set = set[0] && strcmp(set, "auto") != 0;
+    } else { // of then it is not known who chose the format
         area_text_cut(area, column + 5, row, 4, style_of(is_set ? INK_BRIGHT : INK_DIM),
-                      is_set ? "set" : "auto");
+                      is_past  ? "–"
+                      : is_set ? "set"
+                               : "auto");
     }
 }
 

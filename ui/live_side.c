@@ -167,7 +167,7 @@ static void add_memory(Readings *readings, const LiveData *data) {
         double of_full;
         int rank;
     } rows[] = {
-        {"memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
+        {"peak memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
         {"activations", memory->activations,
          ratio(known(memory->activations), known(data->full.activations)), 0},
         {"weights", memory->weights, NAN, 2},
@@ -226,7 +226,11 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
     char device[160], right[160];
     const RunRecord *run = &live->data.record;
     live_clean(device, sizeof device, run->device_name[0] ? run->device_name : run->device);
-    snprintf(right, sizeof right, "%s", device);
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    snprintf(right, sizeof right, "%s",
+             follows             ? device
+             : live_is_over(run) ? "of the whole run"
+                                 : "of all until now");
     Area inside = area_box(area, panel_name(PANEL_MACHINE), right, focused);
     if (!live->data.is_known) {
         area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "no run is open");

@@ -164,12 +164,14 @@ static void next_series(Ui *ui, Live *live) {
 
 static void next_picture(Ui *ui, Live *live) {
     PanelId focus = ui->focus[SCREEN_LIVE];
-    if (focus != PANEL_HISTOGRAM) {
+    if (focus == PANEL_LOSS) {
         next_series(ui, live);
-        return;
+    } else if (focus == PANEL_HISTOGRAM) {
+        live->view.heat = !live->view.heat;
+        moved(ui, live);
+    } else {
+        ui_say(ui, INK_DIM, "v changes the panel of the loss or of the exponents: tab goes there");
     }
-    live->view.heat = !live->view.heat;
-    moved(ui, live);
 }
 
 static int page_of(const Ui *ui) {

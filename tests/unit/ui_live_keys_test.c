@@ -201,6 +201,12 @@ static void series_smoothing_and_axis_turn_with_their_keys(void) {
     }
     screen_live.request(ui, REQUEST_LOG_AXIS);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "─ linear ─");
+    ui->focus[SCREEN_LIVE] = PANEL_EVENTS;
+    screen_live.request(ui, REQUEST_SERIES); // meant for another panel
+    draw_screen(ui, 120, 36, false);
+    CHECK_TEXT(live_of(ui)->data.shown, "loss");
+    CHECK_CONTAINS(said, "v changes the panel of the loss");
+    ui->focus[SCREEN_LIVE] = PANEL_LOSS;
     screen_live.request(ui, REQUEST_SERIES);
     draw_screen(ui, 120, 36, false);
     CHECK_TEXT(live_of(ui)->data.shown, "accuracy");

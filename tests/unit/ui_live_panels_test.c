@@ -324,6 +324,40 @@ static void panels_stay_within_their_areas(void) {
     store_close(store);
 }
 
+// What is known of the end alone is not shown as if it had been so before.
+static void the_past_does_not_show_the_present(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    const char *text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "fp16 auto");
+    CHECK(!strstr(text, "of the whole run"));
+    for (int i = 0; i < 3; i++)
+        screen_live.request(ui, REQUEST_SCRUB_BACK);
+    text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "fp16 –");
+    CHECK(!strstr(text, "auto"));
+    CHECK_CONTAINS(text, "of the whole run");
+    CHECK_CONTAINS(text, "peak memory");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void panels_with_room_have_steps_along_the_foot(void) {
+    static const PanelId panels[] = {PANEL_LOSS, PANEL_SCALE, PANEL_HEAT};
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    CHECK(!strstr(draw_screen(ui, 80, 24, false), "step 1 "));
+    for (int i = 0; i < 3; i++) {
+        ui->maximised[SCREEN_LIVE] = panels[i];
+        live_of(ui)->moved = true;
+        const char *text = draw_screen(ui, 80, 24, false);
+        CHECK_MESSAGE(strstr(text, "step 1 ") && strstr(text, " 200 ") && strstr(text, " 400"),
+                      "%s", panel_name(panels[i]));
+    }
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -342,5 +376,7 @@ int main(void) {
     RUN_TEST(every_panel_explains_itself);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
     RUN_TEST(panels_stay_within_their_areas);
+    RUN_TEST(the_past_does_not_show_the_present);
+    RUN_TEST(panels_with_room_have_steps_along_the_foot);
     return test_end();
 }

@@ -45,7 +45,7 @@ extern const Screen screen_home, screen_live, screen_compare, screen_formats;
 
 // ---- what stands in front of a screen -----------------------------------------------------------
 
-enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_ASKED = 16 };
+enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_ASKED = 16, MOST_HINTS = 40 };
 
 typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
     bool open, is_question;
@@ -67,6 +67,10 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     char typed[PROMPT_SIZE]; // while Tab goes through what can follow: what was there before
     int turn;                // which of them, from 1; 0: Tab begins
 } Prompt;
+
+typedef struct Hint { // a key at the foot: its columns
+    int from, to, key;
+} Hint;
 
 typedef struct Asked { // an order of the command line that has no answer yet
     int64_t id;
@@ -102,7 +106,9 @@ struct Ui {
     SettingsPage page;
     char message[MESSAGE_SIZE];
     Ink message_ink;
-    double message_until; // clock_seconds
+    double message_until;   // clock_seconds
+    Hint hints[MOST_HINTS]; // as drawn
+    int hint_count;
     Asked asked[MOST_ASKED];
     int asked_count;
     int64_t run, runs[8]; // looked at on live; compared

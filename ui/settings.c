@@ -15,9 +15,10 @@
 enum { MOST_CHOICES = 6, LINE_SIZE = 256, PATH_SIZE = 1024 };
 
 typedef struct Setting {
-    const char *name, *about;
+    const char *name, *label, *about; // in the file; on the page
     size_t field;
     const char *choices[MOST_CHOICES]; // an int; none: a number
+    const char *words[MOST_CHOICES];   // of the page; NULL: as they are
     bool is_whole;
     double least, most, step;
 } Setting;
@@ -25,48 +26,50 @@ typedef struct Setting {
 #define FIELD(member) offsetof(Settings, member)
 
 static const Setting table[] = {
-    {"characters",
-     "what panels are drawn with",
-     FIELD(characters),
-     {"auto", "utf8", "ascii"},
-     false,
-     0,
-     0,
-     0},
-    {"colors",
-     "how many the screen uses",
-     FIELD(colors),
-     {"auto", "true", "256", "16", "mono"},
-     false,
-     0,
-     0,
-     0},
-    {"mouse",
-     "clicks and the wheel; off: the terminal's own selection",
-     FIELD(mouse),
-     {"false", "true"},
-     false,
-     0,
-     0,
-     0},
-    {"log_axis",
-     "losses on a logarithmic axis",
-     FIELD(log_axis),
-     {"false", "true"},
-     false,
-     0,
-     0,
-     0},
-    {"frames", "pictures a second, at most", FIELD(frames), {NULL}, true, 1, 60, 1},
-    {"smoothing", "of curves, from 0 to 0.99", FIELD(smoothing), {NULL}, false, 0, 0.99, 0.1},
-    {"co2",
-     "grams of CO2 a kWh where you train; 0: not said",
-     FIELD(co2),
-     {NULL},
-     false,
-     0,
-     2000,
-     10},
+    {.name = "characters",
+     .label = "characters",
+     .about = "what panels are drawn with",
+     .field = FIELD(characters),
+     .choices = {"auto", "utf8", "ascii"},
+     .words = {"as the terminal has", "UTF-8", "ASCII"}},
+    {.name = "colors",
+     .label = "colours",
+     .about = "how many the screen uses",
+     .field = FIELD(colors),
+     .choices = {"auto", "true", "256", "16", "mono"},
+     .words = {"as the terminal has", "16 million", "256", "16", "none"}},
+    {.name = "mouse",
+     .label = "mouse",
+     .about = "clicks and the wheel; off: the terminal's own selection",
+     .field = FIELD(mouse),
+     .choices = {"false", "true"},
+     .words = {"off", "on"}},
+    {.name = "log_axis",
+     .label = "axis of losses",
+     .about = "logarithmic shows small losses as well as large ones",
+     .field = FIELD(log_axis),
+     .choices = {"false", "true"},
+     .words = {"linear", "logarithmic"}},
+    {.name = "frames",
+     .label = "pictures",
+     .about = "a second, at most",
+     .field = FIELD(frames),
+     .is_whole = true,
+     .least = 1,
+     .most = 60,
+     .step = 1},
+    {.name = "smoothing",
+     .label = "smoothing",
+     .about = "of curves, from 0 to 0.99",
+     .field = FIELD(smoothing),
+     .most = 0.99,
+     .step = 0.1},
+    {.name = "co2",
+     .label = "CO2",
+     .about = "grams a kWh where you train; 0: not said",
+     .field = FIELD(co2),
+     .most = 2000,
+     .step = 10},
 };
 enum { SETTINGS = sizeof table / sizeof *table };
 
@@ -119,6 +122,18 @@ void settings_describe(const Settings *settings, int i, char *text, size_t size)
         snprintf(text, size, "%s", setting->choices[*choice_of(settings, setting)]);
     else
         snprintf(text, size, "%g", value_of(settings, setting));
+}
+
+const char *settings_label(int i) {
+    return table[i].label;
+}
+
+void settings_word(const Settings *settings, int i, char *text, size_t size) {
+    const Setting *setting = &table[i];
+    if (setting->words[0])
+        snprintf(text, size, "%s", setting->words[*choice_of(settings, setting)]);
+    else
+        settings_describe(settings, i, text, size);
 }
 
 void settings_turn(Settings *settings, int i, int by) {

@@ -32,7 +32,10 @@ bool settings_write(const Settings *settings, const Keymap *keymap, const char *
 int settings_count(void);
 const char *settings_name(int i);
 const char *settings_about(int i);
+const char *settings_label(int i); // of the page
+// As in the file, and in words for the page.
 void settings_describe(const Settings *settings, int i, char *text, size_t size);
+void settings_word(const Settings *settings, int i, char *text, size_t size);
 // The next (by 1) or previous (by -1) value of a choice, a step up or down of a number.
 void settings_turn(Settings *settings, int i, int by);
 bool settings_set(Settings *settings, const char *name, const char *value, Error *error) MUST_CHECK;

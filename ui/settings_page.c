@@ -4,7 +4,7 @@
 
 #include "ui/screen.h"
 
-enum { COLUMN_VALUE = 14, COLUMN_ABOUT = 28, WIDTH_MOST = 84, FOOT_ROWS = 2 };
+enum { COLUMN_VALUE = 17, COLUMN_ABOUT = 41, WIDTH_MOST = 100, FOOT_ROWS = 2 };
 
 void settings_apply(Ui *ui) {
     static const int depths[] = {-1, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
@@ -76,8 +76,8 @@ void settings_page_click(Ui *ui, int row, MouseAction action) {
 
 static void draw_row(const Ui *ui, Area area, int row) {
     char value[64];
-    settings_describe(&ui->settings, row, value, sizeof value);
-    area_text(area, 1, row, style_of(INK_TEXT), settings_name(row));
+    settings_word(&ui->settings, row, value, sizeof value);
+    area_text(area, 1, row, style_of(INK_TEXT), settings_label(row));
     int column = area_text(area, COLUMN_VALUE, row, style_of(INK_ACCENT), "‹ ");
     column = area_text(area, column, row, style_bold(INK_BRIGHT), value);
     area_text(area, column, row, style_of(INK_ACCENT), " ›");

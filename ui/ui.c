@@ -90,29 +90,33 @@ static void resize(Ui *ui) {
 
 // ---- drawing ------------------------------------------------------------------------------------
 
-// Where the name of a screen stands in the header; the width of one that is left out is 0. On a
-// narrow terminal the header's words need the room: the screen in front alone has its name there.
-static int place_name(const Ui *ui, int screen, int *width) {
+// Where the name of a screen stands in the header, behind its digit. Where a narrow terminal leaves
+// the header's words no room, the screens that are not in front keep their digits alone.
+static int place_name(const Ui *ui, int screen, char *text, size_t size) {
     enum { ALL_NAMES = 100 };
-    int column = 1 + text_width("mpbench") + 2;
-    *width = 0;
+    bool is_wide = ui->frame.columns >= ALL_NAMES;
+    bool has_room = is_wide || ui->screen != SCREEN_LIVE;
+    int column = 1 + (is_wide ? text_width("mpbench") + 1 : 0);
+    text[0] = 0;
     for (int i = 0; i <= screen; i++) {
-        bool is_shown = ui->frame.columns >= ALL_NAMES || i == (int)ui->screen;
-        column += *width > 0 ? *width + 1 : 0;
-        *width = is_shown ? text_width(screens[i]->name) + 2 : 0;
+        column += text_width(text);
+        bool has_name = has_room || i == (int)ui->screen;
+        snprintf(text, size, has_name ? " %d %s " : "%d ", i + 1, has_name ? screens[i]->name : "");
     }
     return column;
 }
 
 static void draw_header(Ui *ui, Area area) {
-    int end = area_text(area, 1, 0, style_bold(INK_ACCENT), "mpbench");
+    char text[32];
+    int end = place_name(ui, 0, text, sizeof text);
+    if (end > 1)
+        area_text(area, 1, 0, style_bold(INK_ACCENT), "mpbench");
     for (int i = 0; i < SCREENS; i++) {
-        int width, column = place_name(ui, i, &width);
+        int column = place_name(ui, i, text, sizeof text);
         bool here = i == (int)ui->screen;
         Style style = here ? style_bold(INK_BRIGHT) : style_of(INK_DIM);
         style.ground = here ? GROUND_SELECTED : GROUND_PLAIN;
-        if (width > 0)
-            end = area_print(area, column, 0, style, " %s ", screens[i]->name);
+        end = area_text(area, column, 0, style, text);
     }
     screens[ui->screen]->draw_header(ui, area_part(area, end + 1, 0, area.width - end - 2, 1));
 }
@@ -123,38 +127,78 @@ static int key_width(const KeyBinding *binding) {
     return text_width(key) + 1 + text_width(binding->label) + 2;
 }
 
-static int draw_key(Area area, int column, const KeyBinding *binding) {
+// Where it stands is kept for the mouse.
+static int draw_key(Ui *ui, Area area, int column, const KeyBinding *binding) {
     char key[16];
+    int from = column;
     key_describe(binding->first, key, sizeof key);
     column = area_text(area, column, 0, style_bold(INK_ACCENT), key) + 1;
-    return area_text(area, column, 0, style_of(INK_DIM), binding->label) + 2;
+    column = area_text(area, column, 0, style_of(INK_DIM), binding->label);
+    if (ui->hint_count < MOST_HINTS)
+        ui->hints[ui->hint_count++] = (Hint){from, column, binding->first};
+    return column + 2;
 }
 
-// The screen's own keys first, then those of all screens; the way to help and out always fits.
-static void draw_keys(Ui *ui, Area area) {
+static const Request always[] = {REQUEST_NEXT_PANEL, REQUEST_HELP, REQUEST_QUIT};
+enum { ALWAYS = sizeof always / sizeof *always };
+
+static bool is_always(int request) {
+    for (int i = 0; i < ALWAYS; i++)
+        if ((int)always[i] == request)
+            return true;
+    return false;
+}
+
+static int always_width(const Ui *ui) {
+    int width = 0;
+    for (int i = 0; i < ALWAYS; i++)
+        width += key_width(&ui->keymap.bindings[always[i]]);
+    return width;
+}
+
+// The screen's own keys first, then those of all screens; the way about, to help and out always
+// fits.
+static void draw_keys(Ui *ui, Area area, int column, bool own) {
     const KeyBinding *bindings = ui->keymap.bindings;
-    static const Request always[] = {REQUEST_HELP, REQUEST_QUIT};
-    int column = 1, end = area.width;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        end -= key_width(&bindings[always[i]]);
-    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++) {
-        int at = 1 + (i - 1 + REQUEST_SELECT - 1) % (REQUESTS - 1);
+    int end = area.width - always_width(ui);
+    for (int i = REQUEST_NONE + 1; own && i < REQUESTS; i++) {
+        int at = 1 + (i - 1 + REQUEST_FORMAT - 1) % (REQUESTS - 1);
         const KeyBinding *binding = &bindings[at];
-        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && at != REQUEST_HELP &&
-            at != REQUEST_QUIT && column + key_width(binding) <= end)
-            column = draw_key(area, column, binding);
+        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && !is_always(at) &&
+            column + key_width(binding) <= end)
+            column = draw_key(ui, area, column, binding);
     }
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        column = draw_key(area, column, &bindings[always[i]]);
+    for (int i = 0; i < ALWAYS; i++)
+        column = draw_key(ui, area, column, &bindings[always[i]]);
+}
+
+// What keys do to what stands over the screen.
+static void draw_cover_keys(const Ui *ui, Area area) {
+    const char *text = ui->page.open         ? "up down another · left right turn · esc closes"
+                       : ui->help_level == 1 ? "? all keys · esc closes"
+                                             : "up down scroll · esc closes";
+    area_text_cut(area, 1, 0, area.width - 2, style_of(INK_DIM), text);
+}
+
+// A message leaves the keys that lead on in sight.
+static void draw_message(Ui *ui, Area area) {
+    int column = area.width - always_width(ui), wanted = text_width(ui->message) + 3;
+    area_text_cut(area, 1, 0, wanted <= column ? column - 2 : area.width - 2,
+                  style_of(ui->message_ink), ui->message);
+    if (wanted <= column)
+        draw_keys(ui, area, column, false);
 }
 
 static void draw_foot(Ui *ui, Area area, int *cursor) {
+    ui->hint_count = 0;
     if (ui->prompt.open)
         prompt_draw(ui, area, cursor);
     else if (clock_seconds() < ui->message_until)
-        area_text_cut(area, 1, 0, area.width - 2, style_of(ui->message_ink), ui->message);
+        draw_message(ui, area);
+    else if (ui->pager.open || ui->page.open)
+        draw_cover_keys(ui, area);
     else
-        draw_keys(ui, area);
+        draw_keys(ui, area, 1, true);
 }
 
 static void draw_too_small(Ui *ui, Area area) {
@@ -200,7 +244,6 @@ static void ask_help(Ui *ui) {
     if (ui->help_level == 0 && text) {
         ui->help_level = 1;
         pager_show(ui, panel_name(ui->focus[ui->screen]), strdup(text));
-        ui_say(ui, INK_DIM, "? again: all keys; esc: back");
         return;
     }
     ui->help_level = 2;
@@ -334,12 +377,21 @@ static void take_mouse(Ui *ui, const Input *input) {
     }
     if (input->row == 0) { // the names of the screens
         for (int i = 0; i < SCREENS; i++) {
-            int width, column = place_name(ui, i, &width);
-            if (input->column >= column && input->column < column + width) {
+            char text[32];
+            int column = place_name(ui, i, text, sizeof text);
+            if (input->column >= column && input->column < column + text_width(text)) {
                 ui_go(ui, (ScreenId)i);
                 return;
             }
         }
+        return;
+    }
+    if (input->row == ui->frame.rows - 1) { // the row of keys
+        for (int i = 0; i < ui->hint_count; i++)
+            if (input->column >= ui->hints[i].from && input->column < ui->hints[i].to) {
+                take_key(ui, ui->hints[i].key);
+                return;
+            }
         return;
     }
     PanelId id = layout_at(&ui->layout, input->column, input->row);

@@ -11,6 +11,7 @@
 #include "lua/experiment.h"
 #include "optim/scaler.h"
 #include "precision/policy.h"
+#include "store/runs.h"
 #include "ui/theme.h"
 #include "ui/ui.h"
 
@@ -109,6 +110,22 @@ static int depth_of(ColorChoice color) {
     return depths[color];
 }
 
+// Behind the screen, where the shell is again: runs that it left training, and the way back.
+static void tell_what_goes_on(const char *database) {
+    Error error;
+    RunFilter running = {.words = "status:running"};
+    RunRecord *runs;
+    int count;
+    Store *store = store_open(database, STORE_READ, &error);
+    if (store && store_list_runs(store, &running, &runs, &count, &error)) {
+        for (int i = 0; i < count; i++)
+            printf("run %lld goes on; mpbench watch %lld\n", (long long)runs[i].id,
+                   (long long)runs[i].id);
+        store_free_runs(runs, count);
+    }
+    store_close(store);
+}
+
 bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error) {
     static const char *const devices[] = {"auto", "cpu", "gpu", "ref", NULL};
     Host *host = calloc(1, sizeof *host);
@@ -135,6 +152,8 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
     done = ui_run(&ui_host, &options, &signal, error);
     if (done && signal > 0)
         cli->status = 128 + signal;
+    else if (done && !demo)
+        tell_what_goes_on(host->database);
 done:
     free(host);
     return done;

@@ -214,6 +214,40 @@ static void brackets_are_clicked(void) {
     leave();
 }
 
+// ---- hints --------------------------------------------------------------------------------------
+
+static void the_screens_and_their_keys_are_in_sight_on_a_small_terminal(void) {
+    open_home(80, 24);
+    expect("1 home  2 live  3 compare  4 formats");
+    expect("f start");
+    expect("tab panel  ? help  q quit");
+    press("\x1b[<0;14;1M\x1b[<0;14;1m", "gamma-4"); // a click on live
+    expect("1  2 live 3 4");
+    press("?", "? all keys");
+    press("?", "up down scroll");
+    expect_gone("q quit");
+    press("\x1b"
+          "1",
+          "1 home");
+    press("  ", "◆   3");
+    press("t\r", "tag removed");
+    expect("? help  q quit"); // beside the message
+    leave();
+}
+
+static void keys_at_the_foot_are_clicked(void) {
+    open_home(120, 36);
+    expect("q quit");
+    const char *last = strstr(shown_text(&shown), " space select");
+    int column = 0;
+    for (const char *at = last; at && at < strstr(last, "/ filter"); at++)
+        column++;
+    char click[64];
+    snprintf(click, sizeof click, "\x1b[<0;%d;36M\x1b[<0;%d;36m", column + 1, column + 1);
+    press(click, "status:failed format:fp16");
+    leave();
+}
+
 // ---- the command line ---------------------------------------------------------------------------
 
 static void the_command_line_completes_lists_and_cycles(void) {
@@ -289,6 +323,8 @@ int main(void) {
     RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
     RUN_TEST(fields_are_gone_through_while_values_are_typed);
     RUN_TEST(brackets_are_clicked);
+    RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
+    RUN_TEST(keys_at_the_foot_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

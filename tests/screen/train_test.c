@@ -223,6 +223,7 @@ static void the_run_lives_on_without_the_screen(void) {
     int64_t step, later;
     shown_type(&shown, "q");
     CHECK(shown_wait_end(&shown, 10));
+    expect("run 1 goes on; mpbench watch 1", 5);
     shown_free(&shown);
     CHECK_INT(status_of(1, &step), RUN_RUNNING);
     sleep(2);

@@ -34,6 +34,15 @@ static bool parse_number(RecordParameter *parameter, const char *text, Error *er
     return true;
 }
 
+// By the names that experiments give them: what nothing is trained without.
+static bool is_of_training_itself(const char *name) {
+    static const char *const names[] = {"steps", "epochs", "batch", "batch_size"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 // As written, or as 6e4 is.
 static bool parse_integer(RecordParameter *parameter, const char *text, Error *error) {
     char *end;
@@ -45,8 +54,11 @@ static bool parse_integer(RecordParameter *parameter, const char *text, Error *e
             return refuse(parameter, text, "a whole number expected", error);
         value = (long long)number;
     }
-    if (parameter->integer > 0 && value <= 0)
-        return refuse(parameter, text, "a whole number above 0 expected, as its default is", error);
+    if (parameter->integer > 0 && value < 0)
+        return refuse(parameter, text, "a whole number from 0 up expected, as its default is",
+                      error);
+    if (parameter->integer > 0 && value == 0 && is_of_training_itself(parameter->name))
+        return refuse(parameter, text, "a whole number above 0 expected: 0 trains nothing", error);
     parameter->integer = value;
     return true;
 }

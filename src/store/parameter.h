@@ -6,6 +6,6 @@
 
 // `parameter` comes with its default and leaves with what `text` says, of the same kind. A number
 // is read whole; it is finite (but for a default that is not) and no underflow to 0; where the
-// default is above 0 it is not below, and a whole number above 0: 0 steps train nothing.
+// default is above 0 it is not below, and steps, epochs and a batch are not 0: they train nothing.
 // ERROR_USAGE: "NAME=TEXT: " and what is wanted; the parameter is as it was.
 bool parameter_parse(RecordParameter *parameter, const char *text, Error *error) MUST_CHECK;

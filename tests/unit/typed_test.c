@@ -7,6 +7,7 @@ static const RecordParameter lr = {"lr", RECORD_NUMBER, 1e-3, 0, ""};
 static const RecordParameter decay = {"decay", RECORD_NUMBER, 0, 0, ""};
 static const RecordParameter clip = {"clip", RECORD_NUMBER, INFINITY, 0, ""};
 static const RecordParameter batch = {"batch", RECORD_INTEGER, 0, 32, ""};
+static const RecordParameter warmup = {"warmup", RECORD_INTEGER, 0, 100, ""};
 static const RecordParameter seed = {"from", RECORD_INTEGER, 0, -1, ""};
 static const RecordParameter deep = {"deep", RECORD_BOOLEAN, 0, 1, ""};
 static const RecordParameter kind = {"kind", RECORD_TEXT, 0, 0, "plain"};
@@ -17,12 +18,19 @@ static void parameters_are_taken_as_they_are_meant(void) {
         const char *text;
         double value;
     } cases[] = {
-        {&lr, "3e-4", 3e-4},     {&lr, "0", 0},
-        {&decay, "-1", -1},      {&clip, "inf", INFINITY},
-        {&lr, "1e-300", 1e-300}, {&batch, "64", 64},
-        {&batch, "1e3", 1000},   {&seed, "0", 0},
-        {&seed, "-5", -5},       {&deep, "false", 0},
-        {&deep, "1", 1},         {&batch, "9007199254740993", 9007199254740993.0},
+        {&lr, "3e-4", 3e-4},
+        {&lr, "0", 0},
+        {&decay, "-1", -1},
+        {&clip, "inf", INFINITY},
+        {&lr, "1e-300", 1e-300},
+        {&batch, "64", 64},
+        {&warmup, "0", 0},
+        {&batch, "1e3", 1000},
+        {&seed, "0", 0},
+        {&seed, "-5", -5},
+        {&deep, "false", 0},
+        {&deep, "1", 1},
+        {&batch, "9007199254740993", 9007199254740993.0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         RecordParameter parameter = *cases[i].usual;
@@ -51,7 +59,7 @@ static void parameters_that_would_train_nothing_are_refused(void) {
         {&lr, "-1e-3", "from 0 up"},
         {&clip, "nan", "a number expected"},
         {&batch, "0", "batch=0: a whole number above 0"},
-        {&batch, "-5", "above 0"},
+        {&batch, "-5", "from 0 up"},
         {&batch, "1.5", "a whole number expected"},
         {&batch, "1e30", "a whole number expected"},
         {&batch, "32x", "a whole number expected"},

@@ -188,6 +188,10 @@ pictures: $(BUILD)/mpbench $(BUILD)/tests/screen/picture
 	@mkdir -p docs/pictures
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/screen/pictures.sh $(BUILD)/tests/screen/picture docs/pictures
 
+# What the demo replays; after it UPDATE=1 of stored_test, and the pictures.
+recording: $(BUILD)/mpbench
+	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/screen/record_demo.sh experiments/demo.history.gz
+
 docs: $(BUILD)/mpbench
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/reference.sh > $(BUILD)/reference.md
 	mv $(BUILD)/reference.md docs/reference.md
@@ -244,5 +248,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak storm lint asan bench demo docs pictures deps install dist clean FORCE
+.PHONY: all test soak storm lint asan bench demo docs pictures recording deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -183,8 +183,9 @@ static void draw_slopes(const Sheet *sheet, const PlotLine *line) {
     bool has_last = false;
     double last_x = 0, last_y = 0, x, y;
     int dots = 0, *phase = line->dotted ? &dots : NULL;
-    for (int i = 0, gathered; i<line->count; i += gathered> 0 ? gathered : 1) {
-        gathered = gather_column(sheet, line, i, &x, &y);
+    for (int i = 0; i < line->count;) {
+        int gathered = gather_column(sheet, line, i, &x, &y);
+        i += gathered > 0 ? gathered : 1;
         if (gathered == 0) {
             has_last = false; // a gap is a gap
             continue;

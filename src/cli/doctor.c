@@ -1,7 +1,6 @@
-// `mpbench doctor`: what this machine can do, what is missing, and what to do about it, on a
-// screen;
-// --verbose adds what each operation runs in. Every line is asked of the room that knows: the
-// devices, the readers of data, the history.
+// `mpbench doctor`: what this machine can do, what is missing, and what to do about it, on one
+// screen; --verbose adds what each operation runs in. Every line is asked of the room that knows:
+// the devices, the readers of data, the history.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

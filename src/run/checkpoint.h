@@ -71,9 +71,9 @@ bool checkpoint_record(Run *run, const CheckpointFile *file, Error *error) MUST_
 
 // ---- weights alone ------------------------------------------------------------------------------
 
+// The loss scale that stood beside the weights; 0: the file is of none.
+double checkpoint_scale_of_weights(const SafeFile *file);
 // Fills the named tensors from number `first` on with those of the same name, in any floating type.
 // Refused, with nothing loaded, where a weight is missing or has another shape; buffers may miss.
-// The loss scale that stood beside them; 0: the file is of none.
-double checkpoint_scale_of_weights(const SafeFile *file);
 bool checkpoint_load_weights(SafeFile *file, Inventory *inventory, int first,
                              Error *error) MUST_CHECK;

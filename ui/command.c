@@ -16,16 +16,19 @@ static int64_t run_meant(const Ui *ui) {
     return ui->screen == SCREEN_HOME ? home_of(ui)->run : ui->run;
 }
 
-static bool read_meant(Ui *ui, const char *verb, RunRecord *run) {
+static bool read_run(Ui *ui, int64_t id, RunRecord *run) {
     Error error;
+    bool done = store_read_run(ui->store, id, run, &error);
+    if (!done)
+        ui_fail(ui, &error);
+    return done;
+}
+
+static bool read_meant(Ui *ui, const char *verb, RunRecord *run) {
     int64_t id = run_meant(ui);
     if (id == 0)
         ui_say(ui, INK_WARN, "%s: no run is open: choose one at home (1)", verb);
-    else if (store_read_run(ui->store, id, run, &error))
-        return true;
-    else
-        ui_fail(ui, &error);
-    return false;
+    return id != 0 && read_run(ui, id, run);
 }
 
 // ---- orders to a worker -------------------------------------------------------------------------
@@ -76,9 +79,12 @@ void command_poll(Ui *ui) {
     ui->asked_count = kept;
 }
 
-static void stop_meant(Ui *ui, const char *text) {
+static void stop_named(Ui *ui, const char *text) {
     (void)text;
-    send(ui, "stop", "");
+    RunRecord run = {.id = 0};
+    if (read_run(ui, ui->prompt.run, &run) && launch_takes_orders(ui, &run))
+        send_to(ui, &run, "stop", "");
+    record_clear(&run);
 }
 
 // As the key asks.
@@ -89,7 +95,8 @@ static void stop(Ui *ui, const char *verb, const char *argument) {
     if (read_meant(ui, verb, &run) && launch_takes_orders(ui, &run)) {
         snprintf(question, sizeof question, "stop #%lld %s after its step, with a checkpoint?",
                  (long long)run.id, run.name);
-        prompt_confirm(ui, question, stop_meant);
+        prompt_confirm(ui, question, stop_named);
+        ui->prompt.run = run.id;
     }
     record_clear(&run);
 }

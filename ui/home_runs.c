@@ -379,13 +379,19 @@ static void ask_filter(Ui *ui) {
 }
 
 static void say_kept(Ui *ui, const char *what, const char *text) {
-    ui_say(ui, INK_GOOD, "run %lld: %s %s", (long long)home_of(ui)->run, what,
+    ui_say(ui, INK_GOOD, "run %lld: %s %s", (long long)ui->prompt.run, what,
            text[0] ? "kept" : "removed");
+}
+
+static void ask_word(Ui *ui, const RunRecord *run, const char *label, const char *text,
+                     void (*done)(Ui *ui, const char *text)) {
+    prompt_ask(ui, label, text, done);
+    ui->prompt.run = run->id;
 }
 
 static void take_tag(Ui *ui, const char *text) {
     Error error;
-    if (!store_set_tag(ui->store, home_of(ui)->run, text, &error))
+    if (!store_set_tag(ui->store, ui->prompt.run, text, &error))
         ui_fail(ui, &error);
     else
         say_kept(ui, "tag", text);
@@ -394,7 +400,7 @@ static void take_tag(Ui *ui, const char *text) {
 
 static void take_note(Ui *ui, const char *text) {
     Error error;
-    if (!store_set_note(ui->store, home_of(ui)->run, text, &error))
+    if (!store_set_note(ui->store, ui->prompt.run, text, &error))
         ui_fail(ui, &error);
     else
         say_kept(ui, "note", text);
@@ -490,11 +496,11 @@ bool home_runs_request(Ui *ui, Request request) {
         return true;
     case REQUEST_TAG:
         if (run)
-            prompt_ask(ui, "tag", run->tag, take_tag);
+            ask_word(ui, run, "tag", run->tag, take_tag);
         return true;
     case REQUEST_NOTE:
         if (run)
-            prompt_ask(ui, "note", run->note, take_note);
+            ask_word(ui, run, "note", run->note, take_note);
         return true;
     case REQUEST_DELETE: ask_remove(ui); return true;
     case REQUEST_COPY:

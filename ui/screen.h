@@ -53,6 +53,7 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     char text[PROMPT_SIZE];
     int cursor;                             // in bytes
     void (*done)(Ui *ui, const char *text); // Enter, or y
+    int64_t run; // that it is about, whatever lies under the cursor by then; 0: none
     // Asked at Enter; false: it stays open and says why.
     bool (*check)(Ui *ui, const char *text, Error *error);
     void (*changed)(Ui *ui, const char *text); // after each key that edits; NULL: nobody asks

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "store/runs.h"
+#include "store/worker.h"
 #include "tests/screen/shown.h"
 #include "tests/test.h"
 
@@ -283,11 +284,11 @@ static void the_command_line_completes_lists_and_cycles(void) {
     shown_free(&shown);
 }
 
-static void set_status(RunStatus status) {
+static void set_status(int64_t run, RunStatus status) {
     Error error;
     RunRecord record;
     Store *store = store_open(path, STORE_WRITE, &error);
-    CHECK(store && store_read_run(store, 3, &record, &error));
+    CHECK(store && store_read_run(store, run, &record, &error));
     record.status = status;
     CHECK_MESSAGE(store_update_run(store, &record, &error), "%s", error.text);
     record_clear(&record);
@@ -300,11 +301,43 @@ static void commands_mean_the_run_under_the_cursor(void) {
     shown_type(&shown, KEY_DOWN);
     press(":pause\r", "#3 is over (finished); :fork STEP");
     expect("mpbench fork 3 --at STEP");
-    set_status(RUN_STOPPED);
+    set_status(3, RUN_STOPPED);
     expect("stopped");
     press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
     press(":fork far\r", "a whole number is wanted; fork STEP");
     press(":fork 3\r", "run beta-3: its script"); // a worker was started, and says why it cannot
+    leave();
+}
+
+// As if this process trained it.
+static void own_run(int64_t run) {
+    Error error;
+    WorkerId worker;
+    Store *store = store_open(path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store && worker_identify(&worker, &error) &&
+                      store_own_run(store, run, &worker, &error),
+                  "%s", error.text);
+    store_close(store);
+    set_status(run, RUN_RUNNING);
+}
+
+// The list moves on beneath a question: another run lies under the cursor when it is answered.
+static void what_is_asked_about_a_run_is_done_to_no_other(void) {
+    open_home(120, 36);
+    own_run(3);
+    own_run(2);
+    press("/status:running\r", "loss of run 3");
+    press(":stop\r", "stop #3 beta-3 after its step");
+    set_status(3, RUN_FINISHED);
+    expect_gone("3 beta ");
+    press("y", "#3 is over (finished)");
+    set_status(3, RUN_RUNNING);
+    expect("3 beta ");
+    press("g", "loss of run 3");
+    press("t", "tag");
+    set_status(3, RUN_FINISHED);
+    expect_gone("3 beta ");
+    press("mine\r", "run 3: tag kept");
     leave();
 }
 
@@ -327,6 +360,7 @@ int main(void) {
     RUN_TEST(keys_at_the_foot_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
+    RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || test_end();
 }

@@ -103,14 +103,12 @@ static void stop(Ui *ui, const char *verb, const char *argument) {
 
 // ---- workers that go on from a run --------------------------------------------------------------
 
-static void launch(Ui *ui, const char *const *arguments, bool is_new) {
+static bool launch(Ui *ui, const char *const *arguments) {
     Error error;
-    if (is_new)
-        home_await(ui, 1, false);
-    if (!launch_worker(ui, arguments, &error))
+    bool done = launch_worker(ui, arguments, &error);
+    if (!done)
         ui_fail(ui, &error);
-    else if (is_new)
-        ui_go(ui, SCREEN_HOME); // from where it opens
+    return done;
 }
 
 // A run that pauses is let go on; one that is over is gone on with from its last checkpoint.
@@ -125,8 +123,7 @@ static void resume(Ui *ui, const char *verb, const char *argument) {
         send_to(ui, &run, verb, argument);
     } else if (run.status == RUN_FINISHED) {
         launch_takes_orders(ui, &run);
-    } else {
-        launch(ui, arguments, false);
+    } else if (launch(ui, arguments)) {
         ui_say(ui, INK_GOOD, "#%s goes on from its last checkpoint", id);
     }
 done:
@@ -151,7 +148,12 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
         arguments[5] = "--precision";
         arguments[6] = precision;
     }
-    launch(ui, arguments, true);
+    home_await(ui, 1, false);
+    if (!launch(ui, arguments)) {
+        home_of(ui)->awaited = 0;
+        goto done;
+    }
+    ui_go(ui, SCREEN_HOME); // from where it opens
     ui_say(ui, INK_GOOD, "a fork of #%s at step %s is starting; it opens when its step is there",
            id, step);
 done:

@@ -1,6 +1,8 @@
 // The home screen on a history made for it: what its keys do to the runs that are listed, and that
 // they touch no other. Nothing trains here.
+#define _GNU_SOURCE // prlimit
 #include <math.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "store/runs.h"
@@ -341,6 +343,18 @@ static void what_is_asked_about_a_run_is_done_to_no_other(void) {
     leave();
 }
 
+static void a_worker_that_cannot_be_started_is_not_announced(void) {
+    const struct rlimit no_more_files = {.rlim_cur = 3, .rlim_max = 3};
+    open_home(120, 36);
+    CHECK(prlimit(shown.program, RLIMIT_NOFILE, &no_more_files, NULL) == 0);
+    press(":fork 3\r", "cannot start a run");
+    shown_type(&shown, KEY_DOWN);
+    set_status(3, RUN_STOPPED);
+    expect("stopped");
+    press(":resume\r", "cannot start a run");
+    leave();
+}
+
 int main(void) {
     char command[128];
     const char *parent = getenv("TMPDIR");
@@ -361,6 +375,7 @@ int main(void) {
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
+    RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || test_end();
 }

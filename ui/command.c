@@ -139,7 +139,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
         goto done;
     sscanf(argument, "%31s %31s", step, precision);
-    if (!whole_parse(step, 0, INT64_C(1) << 53, &at, &error)) {
+    if (!whole_parse(step, 1, INT64_C(1) << 53, &at, &error)) {
         ui_say(ui, INK_WARN, "fork %s: %s; fork STEP, or fork STEP PRECISION", step, error.text);
         goto done;
     }

@@ -307,6 +307,7 @@ static void commands_mean_the_run_under_the_cursor(void) {
     expect("stopped");
     press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
     press(":fork far\r", "a whole number is wanted; fork STEP");
+    press(":fork 0\r", "fork 0: from 1 to");
     press(":fork 3\r", "run beta-3: its script"); // a worker was started, and says why it cannot
     leave();
 }

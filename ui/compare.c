@@ -247,7 +247,7 @@ static void draw_curves(const CompareView *view, Area area, bool focused) {
 
 static void write_ratio(char *text, size_t size, double ratio) {
     if (isfinite(ratio))
-        snprintf(text, size, "%.2f×", ratio);
+        snprintf(text, size, "%.*f×", ratio < 99.995 ? 2 : 0, ratio);
     else
         snprintf(text, size, "–");
 }

@@ -166,6 +166,12 @@ static int partner(const Comparison *comparison, const CompareSide *side,
     return side->members[0];
 }
 
+bool compare_is_one_experiment(const Comparison *comparison, const CompareSide *side,
+                               const CompareSide *baseline) {
+    return strcmp(comparison->runs[side->members[0]].experiment,
+                  comparison->runs[baseline->members[0]].experiment) == 0;
+}
+
 void compare_find_divergence(const Comparison *comparison, CompareSide *side,
                              const CompareSide *baseline) {
     const CompareCurve *a = &comparison->losses[baseline->members[0]];
@@ -173,6 +179,8 @@ void compare_find_divergence(const Comparison *comparison, CompareSide *side,
     const CompareCurve *b = &comparison->losses[side->partner];
     side->divergence = (CompareDivergence){.different = -1, .parted = -1};
     if (side->members[0] == baseline->members[0] && side->member_count == baseline->member_count)
+        return;
+    if (!compare_is_one_experiment(comparison, side, baseline))
         return;
     compare_first_difference(a->points, a->count, b->points, b->count, &side->divergence);
     const CompareSide *const sides[2] = {baseline, side};

@@ -8,7 +8,9 @@ bool compare_group_runs(Comparison *comparison, Error *error) MUST_CHECK;
 // side.c: fills everything of a side but its label, members and divergence.
 bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
                        Error *error) MUST_CHECK;
-// divergence.c: of side against baseline.
+// divergence.c: of side against baseline; nothing is known where they are of two experiments.
+bool compare_is_one_experiment(const Comparison *comparison, const CompareSide *side,
+                               const CompareSide *baseline);
 void compare_find_divergence(const Comparison *comparison, CompareSide *side,
                              const CompareSide *baseline);
 // The first point that is not the same in both, among those that cover the same steps. Any point

@@ -199,6 +199,14 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         return false;
     }
     Text text = {line, 0};
+    if (!compare_is_one_experiment(comparison, side, baseline)) {
+        say(&text,
+            "%s and %s are of two experiments: their numbers stand side by side, and say "
+            "nothing of precision.",
+            side->label, baseline->label);
+        free(parts);
+        return true;
+    }
     bool shared = had_company(comparison, side) || had_company(comparison, baseline);
     tell_speed(parts, side, baseline, shared);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
@@ -252,7 +260,6 @@ static bool warn_of_differences(Comparison *comparison) {
     static const struct {
         const char *name, *text;
     } rows[] = {
-        {"experiment", "The runs are not of one experiment."},
         {"script", "The script's text was not the same in all runs."},
         {"device", "The runs were not on one kind of device: speed, memory and energy tell of the "
                    "devices too, and a device may lack formats that another has."},

@@ -263,6 +263,24 @@ static void what_misleads_is_said(void) {
     compare_free(comparison);
 }
 
+static void two_experiments_are_no_evidence_of_precision(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    CompareCurve *curves = calloc(2, sizeof *curves);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[i]);
+        curves[i] = planted_curve(&six[i]);
+    }
+    snprintf(runs[1].experiment, sizeof runs[1].experiment, "another");
+    CompareOptions options = {.grams_per_kwh = 400};
+    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
+    CHECK_INT(comparison->verdict_count, 1);
+    CHECK_CONTAINS(comparison->verdicts[0], "are of two experiments");
+    CHECK(!strstr(comparison->verdicts[0], "times as fast"));
+    CHECK(!comparison->groups[1].divergence.is_known);
+    compare_free(comparison);
+}
+
 static void of_a_fork_the_costs_are_of_its_own_steps(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
     Error error;
@@ -400,6 +418,7 @@ int main(void) {
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
     RUN_TEST(what_misleads_is_said);
+    RUN_TEST(two_experiments_are_no_evidence_of_precision);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);

@@ -156,6 +156,8 @@ Ink live_ink(const char *precision); // the format's, BRIGHT where the name is o
 // "running", or "stale" where the worker is silent.
 const char *live_status(const RunRecord *record);
 bool live_is_over(const RunRecord *record);
+// " among steps 96 to 103" of a sample of more than one step; "" of one.
+void live_say_steps(char *out, size_t size, const LayerSample *sample);
 // What the worker noted of itself, as a number; NaN: it has not.
 double live_fact(const RunRecord *record, const char *name);
 

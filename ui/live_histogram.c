@@ -1,5 +1,6 @@
 // The exponents of the selected layer's gradients: under the range of its format, at the scale or a
 // supposed one; and over time.
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -187,19 +188,33 @@ static void draw_labels(const Shown *shown, Area area, const Range *range) {
         }
 }
 
+// A sample of many steps says that its values are of all of them; what is subnormal gives way.
 static void draw_counted(const Shown *shown, Area area) {
     enum { WIDE = 44 };
     const LayerSample *sample = shown->sample;
     LiveShares shares = live_counted(sample);
     bool is_broken = sample->infs + sample->nans > 0;
-    char text[160];
-    snprintf(text, sizeof text, "%s flushed  %s %s  %s", word_share(shares.flushed).text,
-             word_share(shares.subnormal).text, area.width < WIDE ? "subn." : "subnormal",
-             sample->nans > 0 ? "nan " : "inf ");
-    int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
-    column = area_print(area, column, 0, is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), "%s",
-                        word_count(broken).text);
+    char text[160], subnormal[64], count[160], among[80] = "";
+    if (broken > 0)
+        live_say_steps(among, sizeof among, sample);
+    snprintf(text, sizeof text, "%s flushed  ", word_share(shares.flushed).text);
+    snprintf(subnormal, sizeof subnormal, "%s %s  ", word_share(shares.subnormal).text,
+             area.width < WIDE ? "subn." : "subnormal");
+    const char *word = sample->nans > 0 ? "nan " : "inf ";
+    snprintf(count, sizeof count, "%s%s", word_count(broken).text, among);
+    int room = area.width - text_width(text) - text_width(word);
+    if (among[0] && text_width(subnormal) + text_width(count) > room) {
+        snprintf(count, sizeof count, "%s in %" PRId64 " steps", word_count(broken).text,
+                 sample->width);
+        if (text_width(subnormal) + text_width(count) > room)
+            subnormal[0] = 0;
+    }
+    int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
+    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), subnormal);
+    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), word);
+    column = area_text_cut(area, column, 0, area.width - column,
+                           is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), count);
     if (sample->largest > 0) {
         int exponent;
         frexp(sample->largest, &exponent);

@@ -180,7 +180,9 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (shares.is_known)
         snprintf(text, sizeof text, "%.1f%%", shares.flushed * 100);
     bool is_bad = shares.is_known && shares.flushed > too_much;
-    if (shares.is_known && sample->nans + sample->infs + sample->overflowed > 0) {
+    // Of many steps it is not of this one: the sentence below says among which it was.
+    if (shares.is_known && sample->width == 1 &&
+        sample->nans + sample->infs + sample->overflowed > 0) {
         snprintf(text, sizeof text, sample->nans > 0 ? "nan" : "inf");
         is_bad = true;
     }
@@ -252,14 +254,15 @@ static int say_worst(const Live *live, Area area, int row) {
     const LiveData *data = &live->data;
     double flushed;
     int worst = live_worst_layer(live, &flushed);
-    char name[RECORD_NAME_SIZE * 2], text[320];
+    char name[RECORD_NAME_SIZE * 2], among[80], text[400];
     for (int i = 0; i < data->layer_count; i++) {
         int64_t broken = data->layers[i].nans + data->layers[i].infs + data->layers[i].overflowed;
         if (data->layers[i].width == 0 || broken == 0)
             continue;
         live_clean(name, sizeof name, data->record.layers[i].name);
-        snprintf(text, sizeof text, "%s: %s gradients are not finite.", name,
-                 word_count(broken).text);
+        live_say_steps(among, sizeof among, &data->layers[i]);
+        snprintf(text, sizeof text, "%s: %s gradients%s are not finite.", name,
+                 word_count(broken).text, among);
         return area_wrap(area, row, style_of(INK_BAD), text);
     }
     if (worst < 0)

@@ -19,6 +19,13 @@ const char *live_status(const RunRecord *record) {
     return record->stale ? "stale" : run_status_name(record->status);
 }
 
+void live_say_steps(char *out, size_t size, const LayerSample *sample) {
+    out[0] = 0;
+    if (sample->width > 1)
+        snprintf(out, size, " among steps %s to %s", word_count(sample->step).text,
+                 word_count(sample->step + sample->width - 1).text);
+}
+
 bool live_is_over(const RunRecord *record) {
     return record->status != RUN_RUNNING && record->status != RUN_PAUSED;
 }

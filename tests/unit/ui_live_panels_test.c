@@ -282,6 +282,35 @@ static void note_facts(Store *store, int64_t run, const RecordFact *facts, int c
     record_clear(&record);
 }
 
+static const char *draw_alone(Ui *ui, int columns, bool layers) {
+    if (!frame_init(&ui->frame, columns, 20, &error))
+        abort();
+    (layers ? live_draw_layers : live_draw_histogram)(live_of(ui), frame_area(&ui->frame), false);
+    return frame_text(&ui->frame);
+}
+
+// What a history keeps of many steps together is not said of the one at the cursor.
+static void overflows_of_many_steps_are_said_to_be_among_them(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    LayerSample *sample = &live_of(ui)->data.layers[live_of(ui)->view.layer];
+    sample->step = 33050;
+    sample->width = 8;
+    sample->infs = 4;
+    CHECK_CONTAINS(draw_alone(ui, 90, true), "4 gradients among steps 33,050 to 33,057 are not");
+    CHECK(!strstr(frame_text(&ui->frame), " inf"));
+    CHECK_CONTAINS(draw_alone(ui, 90, false), "inf 4 among steps 33,050 to 33,057");
+    CHECK_CONTAINS(draw_alone(ui, 40, false), "inf 4 in 8 steps");
+    sample->width = 1;
+    CHECK_CONTAINS(draw_alone(ui, 90, true), "4 gradients are not finite");
+    CHECK_CONTAINS(frame_text(&ui->frame), " inf");
+    CHECK(!strstr(draw_alone(ui, 90, false), "steps"));
+    CHECK_CONTAINS(frame_text(&ui->frame), "inf 4");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void what_the_worker_noted_of_itself_is_shown(void) {
     Store *store = make_history(RUN_RUNNING);
     static const RecordFact facts[] = {
@@ -374,6 +403,7 @@ int main(void) {
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);
+    RUN_TEST(overflows_of_many_steps_are_said_to_be_among_them);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);

@@ -57,9 +57,20 @@ static const char *kind_of(const Event *event, Ink *ink) {
     return kinds[kind].word;
 }
 
+// As wide as the longest step that `rows` may show, and a gap.
+static int step_columns(const Live *live, int rows) {
+    int columns = 9;
+    for (int i = 0; i < rows; i++) {
+        const Event *event = live_event(live, live->view.event_top + i);
+        int wanted = event ? text_width(word_count(event->step).text) + 1 : 0;
+        columns = wanted > columns ? wanted : columns;
+    }
+    return columns;
+}
+
 // The one at the top, the newest where nothing was scrolled, is shown whole.
 void live_draw_events(const Live *live, Area area, bool focused) {
-    enum { STEP_COLUMNS = 9, KIND_COLUMNS = 6, ROWS_TO_WRAP = 6, WHOLE = EVENT_TEXT_SIZE };
+    enum { KIND_COLUMNS = 6, ROWS_TO_WRAP = 6, WHOLE = EVENT_TEXT_SIZE };
     const LiveData *data = &live->data;
     char right[64] = "";
     if (live->view.event_top > 0)
@@ -69,8 +80,8 @@ void live_draw_events(const Live *live, Area area, bool focused) {
     Area inside = area_box(area, panel_name(PANEL_EVENTS), right, focused);
     if (data->event_count == 0)
         area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "nothing happened yet");
-    enum { TEXT = STEP_COLUMNS + KIND_COLUMNS };
-    Area texts = area_part(inside, TEXT, 0, inside.width - TEXT, inside.height);
+    int kinds_at = step_columns(live, inside.height), texts_at = kinds_at + KIND_COLUMNS;
+    Area texts = area_part(inside, texts_at, 0, inside.width - texts_at, inside.height);
     int others = inside.height >= ROWS_TO_WRAP ? 2 : 1;
     for (int row = 0, i = live->view.event_top; row < inside.height; i++) {
         const Event *event = live_event(live, i);
@@ -80,9 +91,8 @@ void live_draw_events(const Live *live, Area area, bool focused) {
         const char *kind = kind_of(event, &ink);
         bool is_top = i == live->view.event_top;
         int first = row;
-        area_text_right(inside, STEP_COLUMNS - 1, row, style_of(INK_DIM),
-                        word_count(event->step).text);
-        area_text_cut(inside, STEP_COLUMNS, row, KIND_COLUMNS, style_bold(ink), kind);
+        area_text_right(inside, kinds_at - 1, row, style_of(INK_DIM), word_count(event->step).text);
+        area_text_cut(inside, kinds_at, row, KIND_COLUMNS, style_bold(ink), kind);
         row = area_is_empty(texts)
                   ? row + 1
                   : draw_text(texts, row, is_top ? WHOLE : others, without_step(event));

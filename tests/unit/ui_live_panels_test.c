@@ -311,6 +311,20 @@ static void overflows_of_many_steps_are_said_to_be_among_them(void) {
     store_close(store);
 }
 
+static void long_steps_of_events_are_shown_whole(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    live_of(ui)->data.events[live_of(ui)->data.event_count - 1].step = 1999740;
+    if (!frame_init(&ui->frame, 60, 10, &error))
+        abort();
+    live_draw_events(live_of(ui), frame_area(&ui->frame), false);
+    CHECK_CONTAINS(frame_text(&ui->frame), "1,999,740 scale");
+    CHECK_CONTAINS(frame_text(&ui->frame), "      101 skip");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void what_the_worker_noted_of_itself_is_shown(void) {
     Store *store = make_history(RUN_RUNNING);
     static const RecordFact facts[] = {
@@ -404,6 +418,7 @@ int main(void) {
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);
     RUN_TEST(overflows_of_many_steps_are_said_to_be_among_them);
+    RUN_TEST(long_steps_of_events_are_shown_whole);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);

@@ -98,7 +98,7 @@ static void check_scale_of_weights(RunState *state) {
     if (rule->kind == SCALE_NONE || rule->kind == SCALE_STATIC || was == is)
         return;
     run_diagnose(run, DIAGNOSIS_NO_SCALER_STATE, "",
-                 "the weights come from a checkpoint whose loss scale stood at %g, and this run "
+                 "the weights come from a checkpoint whose loss scale stood at %.9g, and this run "
                  "begins at %g with a fresh optimizer: the first steps may be skipped; resume "
                  "without --weights-only, or give --loss-scale",
                  was, is);

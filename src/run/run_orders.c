@@ -124,7 +124,7 @@ static bool set_scale(Run *run, const char *rest, const char *value, char *answe
         utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name, value);
     }
     run_include_scale(run, scaler_get(run->scaler));
-    ANSWER("the loss scale is %g from step %lld on", run->scale_last, (long long)run->step + 1);
+    ANSWER("the loss scale is %.9g from step %lld on", run->scale_last, (long long)run->step + 1);
     return true;
 }
 

@@ -94,15 +94,16 @@ void run_tell_skip(RunState *state) {
     Run *run = &state->run;
     char text[400], scale[96] = "";
     if (skip->has_scale && run->scale_last != skip->scale)
-        snprintf(scale, sizeof scale, ", scale %g -> %g", skip->scale, run->scale_last);
+        snprintf(scale, sizeof scale, ", scale %.9g -> %.9g", skip->scale, run->scale_last);
     else if (skip->has_scale)
-        snprintf(scale, sizeof scale, " at scale %g", skip->scale);
+        snprintf(scale, sizeof scale, " at scale %.9g", skip->scale);
     // A loss may be logged before its step ends or after.
     bool has_loss = state->loss_step >= skip->step - 1;
     bool is_bad = state->bad_loss_step >= skip->step - 1;
     const char *cause = !has_loss ? ""
                         : is_bad  ? "; the loss is not finite either: the forward pass overflowed"
-                                  : "; the loss is finite: only the way back overflowed";
+                        : skip->has_scale ? "; the loss is finite: the scale was too large"
+                                          : "; the loss is finite: only the way back overflowed";
     snprintf(text, sizeof text, "step %lld skipped: gradient of %s not finite%s%s",
              (long long)skip->step, skip->culprit[0] ? skip->culprit : "a parameter", scale, cause);
     char layer[RUN_NAME_SIZE];
@@ -129,7 +130,7 @@ static bool fail_at_floor(RunState *state, Error *error) {
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
     char scale[96] = "no loss scale in use";
     if (run->scaler && scaler_rule(run->scaler)->kind != SCALE_NONE)
-        snprintf(scale, sizeof scale, "the loss scale at %g, from where it does not fall",
+        snprintf(scale, sizeof scale, "the loss scale at %.9g, from where it does not fall",
                  run->scale_last);
     const char *where = is_bad ? "forward: the loss itself is not finite"
                                : "backward: the loss is finite as far as it was logged";
@@ -191,7 +192,7 @@ static void tell_scale(Run *run, double before) {
         scaler_rule(run->scaler)->kind != SCALE_DYNAMIC)
         return;
     char text[96];
-    snprintf(text, sizeof text, "the loss scale went from %g to %g", before, run->scale_last);
+    snprintf(text, sizeof text, "the loss scale went from %.9g to %.9g", before, run->scale_last);
     run_record_event(run, EVENT_SCALE, "", run->scale_last, text);
 }
 

@@ -77,6 +77,8 @@ static void open_awaited(Ui *ui) {
     if (home->awaited == 0 || count < home->awaited)
         return;
     home->awaited = 0;
+    if (ui->message_ink == INK_GOOD) // that they are starting; what went wrong is read on
+        ui->message_until = 0;
     if (!home->awaited_compare) {
         ui_open_run(ui, found[0]);
         return;

@@ -86,6 +86,7 @@ static void a_run_is_launched_from_home(void) {
     press("\r", "is starting");
     expect("#1 simple-1", 20); // and it opens
     expect("left", 20);        // the time that is left: it goes on
+    CHECK_MESSAGE(shown_wait(&shown, "is starting", false, 1) >= 0, "it still is said to start");
 }
 
 // ---- steering -----------------------------------------------------------------------------------

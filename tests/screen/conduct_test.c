@@ -490,7 +490,7 @@ static void what_a_killed_demo_leaves_the_next_one_clears_away(void) {
 static void the_demo_trains_nothing(void) {
     static const struct {
         const char *where, *keys;
-    } ways[] = {{"1", "f"}, {"1", "m"}, {"1\t", "\r"}, {"2", "p"}, {"2", ":stop\r"}};
+    } ways[] = {{"1", "f"}, {"1", "m"}, {"1\t", "\r"}, {"2", "S"}, {"2", ":stop\r"}};
     Shown shown;
     start_demo(&shown);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

@@ -111,6 +111,26 @@ static void a_run_is_replayed_paused_and_left_by_keys(void) {
     store_close(store);
 }
 
+static void pause_of_a_run_that_is_over_is_of_its_replay(void) {
+    Store *store = make_history(RUN_FINISHED);
+    UiOptions options = {.demo = true}; // there as well
+    Ui *ui = open_screen(store, 2);
+    ui->options = &options;
+    look_on(ui, 0);
+    CHECK(screen_live.request(ui, REQUEST_PAUSE));
+    CHECK_TEXT(said, "#2 is over (finished): r replays it, then p pauses");
+    said[0] = 0;
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 1), "r pauses");
+    screen_live.request(ui, REQUEST_PAUSE);
+    CHECK_CONTAINS(look_on(ui, 1), "paused, r goes on");
+    screen_live.request(ui, REQUEST_PAUSE);
+    CHECK_CONTAINS(look_on(ui, 1), "r pauses");
+    CHECK_TEXT(said, "");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere(void) {
     Store *store = make_history(RUN_FINISHED);
     Ui *ui = open_screen(store, 2);
@@ -386,7 +406,7 @@ static void a_run_that_is_over_says_what_to_do_instead(void) {
     Ui *ui = open_screen(store, 2);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "finished");
     static const Request requests[] = {REQUEST_FORMAT, REQUEST_AUTO_ALL, REQUEST_SCALE,
-                                       REQUEST_PAUSE,  REQUEST_STOP,     REQUEST_CHECKPOINT};
+                                       REQUEST_STOP, REQUEST_CHECKPOINT};
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         said[0] = 0;
         CHECK(screen_live.request(ui, requests[i]));
@@ -497,6 +517,7 @@ int main(void) {
     RUN_TEST(the_cursor_shows_the_run_as_it_was);
     RUN_TEST(the_header_tells_of_the_cursor_and_the_way_back);
     RUN_TEST(a_run_is_replayed_paused_and_left_by_keys);
+    RUN_TEST(pause_of_a_run_that_is_over_is_of_its_replay);
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(windows_zoom_and_pan_within_the_run);
     RUN_TEST(the_cross_hair_reads_values_off_all_curves);

@@ -208,11 +208,11 @@ static PlotAxes scale_axes(const LiveData *data) {
     PlotAxes axes = plot_fit(&line, 1, (double)data->left, (double)data->right, false);
     double least = INFINITY, most = -INFINITY;
     for (int i = 0; i < line.count; i++) {
-        double value = line.points[i].mean;
-        if (!isfinite(value) || value <= 0)
+        const PlotPoint *point = &line.points[i];
+        if (!isfinite(point->low) || point->low <= 0)
             continue;
-        least = fmin(least, value);
-        most = fmax(most, value);
+        least = fmin(least, point->low);
+        most = fmax(most, point->high);
     }
     if (least > most)
         return axes;
@@ -231,8 +231,7 @@ static void label_scale(Area area, const PlotAxes *axes) {
     int rows = area.height > 1 ? area.height - 1 : 1;
     int stride = (int)ceil((high - low) / rows); // the same from each label to the next
     for (int power = (int)floor(high); power >= (int)ceil(low); power -= stride) {
-        double share = (power - low) / (high - low);
-        int row = (int)lround((1 - share) * (area.height - 1));
+        int row = plot_row_of(axes, area.height, exp2(power));
         char text[16];
         snprintf(text, sizeof text, "2^%d", power);
         area_text_right(area, area.width, row, style_of(INK_DIM), text);

@@ -69,12 +69,6 @@ int plot_column_of(const PlotAxes *axes, int width, double x) {
     return span > 0 ? (int)lround((x - axes->left) / span * (width - 1)) : 0;
 }
 
-int plot_row_of(const PlotAxes *axes, int height, double y) {
-    double low = scaled(axes->bottom, axes->log_y), high = scaled(axes->top, axes->log_y);
-    double share = (scaled(y, axes->log_y) - low) / (high - low);
-    return share >= 0 && share <= 1 ? (int)fmin((1 - share) * height, height - 1) : -1;
-}
-
 // ---- dots ---------------------------------------------------------------------------------------
 
 typedef struct Sheet { // the dots of an area
@@ -133,6 +127,12 @@ static double dot_y(const Sheet *sheet, double y) {
     double low = scaled(axes->bottom, axes->log_y), high = scaled(axes->top, axes->log_y);
     double share = high > low ? (scaled(y, axes->log_y) - low) / (high - low) : 0.5;
     return fmin(fmax((1 - share) * (sheet->height - 1), -1), sheet->height);
+}
+
+int plot_row_of(const PlotAxes *axes, int height, double y) {
+    Sheet sheet = {.height = height * DOTS_Y, .axes = *axes};
+    double dots = dot_y(&sheet, y);
+    return y >= axes->bottom && y <= axes->top ? (int)lround(dots) / DOTS_Y : -1;
 }
 
 // `phase`: which dot of a dotted line comes next; NULL: the line is not dotted.

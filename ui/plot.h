@@ -39,7 +39,8 @@ void plot_smooth(PlotPoint *points, int count, double weight);
 void plot_draw(Area area, const PlotAxes *axes, const PlotLine *lines, int count);
 // Labels of the y axis into `area` (right-aligned, as many as fit its height), at round values.
 void plot_label_y(Area area, const PlotAxes *axes, bool powers_of_two);
-// The x of a column, and the column of an x (-1: outside), for cross-hairs; the row of a value.
+// The x of a column, and the column of an x (-1: outside), for cross-hairs.
 double plot_x_of(const PlotAxes *axes, int width, int column);
 int plot_column_of(const PlotAxes *axes, int width, double x);
+// The row in which a line at y is drawn; -1: outside.
 int plot_row_of(const PlotAxes *axes, int height, double y);

@@ -68,11 +68,12 @@ static void check_scale(Run *run, const Vanished *sum) {
         return;
     if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
         return;
-    run_diagnose(run, DIAGNOSIS_NO_SCALER, "",
-                 "%.0f %% of the gradients became zero in fp16 at scale %.9g (%.0f %% in %.60s): use "
-                 "--loss-scale dynamic",
-                 100 * sum->lost / sum->all, scale_of(run), 100 * sum->worst,
-                 sum->worst_name ? sum->worst_name : "one");
+    run_diagnose(
+        run, DIAGNOSIS_NO_SCALER, "",
+        "%.0f %% of the gradients became zero in fp16 at scale %.9g (%.0f %% in %.60s): use "
+        "--loss-scale dynamic",
+        100 * sum->lost / sum->all, scale_of(run), 100 * sum->worst,
+        sum->worst_name ? sum->worst_name : "one");
 }
 
 static void look_at(Run *run, Optimizer *optimizer, Vanished *sum) {

@@ -144,6 +144,18 @@ static void columns_and_steps_map_back_and_forth(void) {
     CHECK_INT(plot_column_of(&axes, 50, (double)NAN), -1);
 }
 
+static void a_row_is_where_the_line_is_drawn(void) {
+    PlotAxes axes = {0, 1, exp2(13.5), exp2(19.5), true};
+    for (int power = 14; power < 20; power++) {
+        PlotPoint points[] = {point(0, exp2(power)), point(1, exp2(power))};
+        PlotLine line = {.points = points, .count = 2, .ink = INK_WARN};
+        plot_draw(fresh(3, 7), &axes, &line, 1);
+        int row = plot_row_of(&axes, 7, exp2(power));
+        CHECK_MESSAGE(row >= 0 && row < 7 && frame_cell(&frame, 1, row)->rune != ' ',
+                      "2^%d is not in row %d", power, row);
+    }
+}
+
 static void labels_are_round_and_fit(void) {
     PlotAxes axes = {0, 1, 32768, 65536, true};
     Area area = fresh(6, 4);
@@ -244,6 +256,7 @@ int main(void) {
     RUN_TEST(lines_that_run_together_take_turns);
     RUN_TEST(smoothing_keeps_a_constant_and_steps_over_gaps);
     RUN_TEST(columns_and_steps_map_back_and_forth);
+    RUN_TEST(a_row_is_where_the_line_is_drawn);
     RUN_TEST(labels_are_round_and_fit);
     RUN_TEST(bars_grow_by_eighths_and_show_the_least);
     RUN_TEST(sparks_gather_and_show_nothing_as_dots);

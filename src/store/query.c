@@ -7,19 +7,17 @@
 #include "base/clock.h"
 #include "store/store_private.h"
 
-static uint64_t hash_text(const char *text) {
-    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash;
-}
-
-static sqlite3_stmt *find_statement(const Store *store, uint64_t hash, const char *sql) {
+// Mostly the same literal asks again, whose address finds it; its text is compared all the same,
+// since another may have been written there.
+static sqlite3_stmt *find_statement(const Store *store, const char *sql) {
     for (int i = 0; i < store->statement_count; i++) {
         const StoreStatement *kept = &store->statements[i];
-        if (kept->hash == hash && strcmp(sqlite3_sql(kept->statement), sql) == 0)
+        if (kept->asked == sql && strcmp(sqlite3_sql(kept->statement), sql) == 0)
             return kept->statement;
     }
+    for (int i = 0; i < store->statement_count; i++)
+        if (strcmp(sqlite3_sql(store->statements[i].statement), sql) == 0)
+            return store->statements[i].statement;
     return NULL;
 }
 
@@ -39,8 +37,7 @@ static StoreStatement *free_slot(Store *store) {
 
 bool query_begin(Query *query, Store *store, const char *sql, Error *error) {
     *query = (Query){.store = store, .next = 1};
-    uint64_t hash = hash_text(sql);
-    sqlite3_stmt *statement = find_statement(store, hash, sql);
+    sqlite3_stmt *statement = find_statement(store, sql);
     if (!statement) {
         int code =
             sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, NULL);
@@ -51,7 +48,7 @@ bool query_begin(Query *query, Store *store, const char *sql, Error *error) {
             sqlite3_finalize(statement);
             return error_fail(error, ERROR_HISTORY, "too many statements at once");
         }
-        *slot = (StoreStatement){hash, statement};
+        *slot = (StoreStatement){sql, statement};
     }
     if (!sqlite3_stmt_readonly(statement) && strncmp(sql, "PRAGMA ", 7) != 0) {
         if (store->is_broken)

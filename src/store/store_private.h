@@ -30,7 +30,7 @@
 enum { STORE_MOST_STATEMENTS = 192, STORE_RECORD_LISTS = 6 };
 
 typedef struct StoreStatement {
-    uint64_t hash; // of its text
+    const char *asked; // where its text lay when it was prepared; never read
     sqlite3_stmt *statement;
 } StoreStatement;
 

@@ -23,22 +23,6 @@ bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_
     return done;
 }
 
-// The step of the last row of the level from `first` to `last`; -1: none.
-static bool find_last(const LadderSource *source, int level, int segment, int64_t first,
-                      int64_t last, int64_t *step, Error *error) {
-    Query query;
-    if (!query_begin(&query, source->store,
-                     "SELECT step FROM layer_samples WHERE run = ?1 AND layer = ?2 AND level = ?3 "
-                     "AND segment = ?4 AND step BETWEEN ?5 AND ?6 ORDER BY step DESC LIMIT 1",
-                     error))
-        return false;
-    const int64_t values[] = {source->owner, source->layer, level, segment, first, last};
-    for (int i = 0; i < 6; i++)
-        query_put_integer(&query, values[i]);
-    *step = query_next(&query) ? query_integer(&query, 0) : -1;
-    return query_end(&query, "samples of layers cannot be read", error);
-}
-
 // The finest sample that covers the step.
 static bool read_at(const LadderSource *source, const Lineage *lineage, int64_t step,
                     LayerSample *sample, Error *error) {
@@ -50,14 +34,10 @@ static bool read_at(const LadderSource *source, const Lineage *lineage, int64_t 
             const LineageSpan *span = &lineage->spans[i];
             if (end <= span->after || end > span->until)
                 continue;
-            int64_t found;
             // A sample of level 0 may span more than a step.
             int64_t first = level > 0 ? begin : span->after + 1;
-            if (!find_last(source, level, span->segment, first, step, &found, error))
-                goto done;
             rows.count = 0;
-            if (found >= 0 &&
-                !layer_kind.read(source, level, span->segment, found, found, 1, &rows, error))
+            if (!layer_row_read_last(source, level, span->segment, first, step, &rows, error))
                 goto done;
             if (rows.count == 0)
                 continue;

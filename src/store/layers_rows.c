@@ -101,15 +101,15 @@ static const char *take_row(Query *query, LayerSample *sample) {
     return wrong ? wrong : what_is_wrong(sample);
 }
 
-static bool read_rows(const LadderSource *source, int level, int segment, int64_t first,
-                      int64_t last, int most, Rows *rows, Error *error) {
+#define SELECT_ROWS                                                                               \
+    "SELECT step, width, precision, count, zeros, nans, infs, flushed, subnormal, overflowed, "   \
+    "largest, sum, sum_squares, update_ratio, seconds, histogram FROM layer_samples WHERE run = " \
+    "?1 AND layer = ?2 AND level = ?3 AND segment = ?4 AND step BETWEEN ?5 AND ?6 "
+
+static bool read_selected(const LadderSource *source, const char *sql, int level, int segment,
+                          int64_t first, int64_t last, int most, Rows *rows, Error *error) {
     Query query;
-    if (!query_begin(&query, source->store,
-                     "SELECT step, width, precision, count, zeros, nans, infs, flushed, subnormal, "
-                     "overflowed, largest, sum, sum_squares, update_ratio, seconds, histogram FROM "
-                     "layer_samples WHERE run = ?1 AND layer = ?2 AND level = ?3 AND segment = ?4 "
-                     "AND step BETWEEN ?5 AND ?6 ORDER BY step LIMIT ?7",
-                     error))
+    if (!query_begin(&query, source->store, sql, error))
         return false;
     const int64_t values[] = {source->owner, source->layer, level, segment, first, last, most};
     for (int i = 0; i < 7; i++)
@@ -132,6 +132,18 @@ static bool read_rows(const LadderSource *source, int level, int segment, int64_
         }
     }
     return query_end(&query, "samples of layers cannot be read", error);
+}
+
+static bool read_rows(const LadderSource *source, int level, int segment, int64_t first,
+                      int64_t last, int most, Rows *rows, Error *error) {
+    return read_selected(source, SELECT_ROWS "ORDER BY step LIMIT ?7", level, segment, first, last,
+                         most, rows, error);
+}
+
+bool layer_row_read_last(const LadderSource *source, int level, int segment, int64_t first,
+                         int64_t last, Rows *rows, Error *error) {
+    return read_selected(source, SELECT_ROWS "ORDER BY step DESC LIMIT ?7", level, segment, first,
+                         last, 1, rows, error);
 }
 
 const LadderKind layer_kind = {

@@ -81,6 +81,10 @@ typedef struct LadderKind {
 
 extern const LadderKind series_kind, layer_kind;
 
+// layers_rows.c: adds the last row of the segment from step `first` to `last`, if there is one.
+bool layer_row_read_last(const LadderSource *source, int level, int segment, int64_t first,
+                         int64_t last, Rows *rows, Error *error) MUST_CHECK;
+
 // ---- in the file --------------------------------------------------------------------------------
 
 // The rows in force of one level whose buckets touch from .. to; `most` or more: there may be more.

@@ -107,6 +107,7 @@ typedef struct Live {
     bool moved;                      // the view changed since the last look
     double others_age;               // seconds since the other runs were looked for
     double unread;                   // seconds since the record was read
+    double measured_age;             // seconds since times and updates of layers were read
     char complaint[ERROR_TEXT_SIZE]; // said last, so that it is said once
 } Live;
 

@@ -262,40 +262,48 @@ static void choose_layer(Live *live) {
         }
 }
 
+static void take_measured(LayerSample *to, const LayerSample *from) {
+    to->update_ratio = isnan(from->update_ratio) ? to->update_ratio : from->update_ratio;
+    to->seconds = isnan(from->seconds) ? to->seconds : from->seconds;
+}
+
 // Times and changes of weights are measured a few times a second: where the sample at the cursor
-// has none, those of the steps before it are shown.
-static bool fill_measured(Ui *ui, Live *live, Error *error) {
+// has none, those of the steps before it are shown. While a run that goes on is followed, what was
+// read within the last second is new enough: it takes several questions for every layer.
+static bool fill_measured(Ui *ui, Live *live, const LayerSample *before, Error *error) {
     enum { BEFORE = 512, MOST = 8 };
+    const double new_enough = 1;
     LiveData *data = &live->data;
+    bool follows = live->view.cursor == LIVE_FOLLOWS && data->record.status == RUN_RUNNING;
+    bool keeps = before && follows && live->measured_age < new_enough;
     for (int i = 0; i < data->layer_count; i++) {
         LayerSample *at = &data->layers[i], *samples;
         int count;
         if (at->width == 0 || !(isnan(at->update_ratio) || isnan(at->seconds)))
             continue;
+        if (keeps) {
+            LayerSample own = *at;
+            take_measured(at, &before[i]);
+            take_measured(at, &own);
+            continue;
+        }
         if (!store_read_layer(ui->store, live->view.run, i, data->step - BEFORE, data->step, MOST,
                               &samples, &count, error))
             return false;
-        for (int j = 0; j < count; j++) { // the last ones count
-            at->update_ratio =
-                isnan(samples[j].update_ratio) ? at->update_ratio : samples[j].update_ratio;
-            at->seconds = isnan(samples[j].seconds) ? at->seconds : samples[j].seconds;
-        }
+        for (int j = 0; j < count; j++) // the last ones count
+            take_measured(at, &samples[j]);
         free(samples);
     }
+    if (!keeps)
+        live->measured_age = follows ? 0 : new_enough;
     return true;
 }
 
-static bool layers_read(Ui *ui, Live *live, Error *error) {
+// `before`: the layers of the last look, as many; NULL: there are none.
+static bool read_layers_at_step(Ui *ui, Live *live, const LayerSample *before, Error *error) {
     static const int64_t back[] = {0, 1, 8}; // samples may end a little before the points
     LiveData *data = &live->data;
-    int count = data->record.layer_count;
-    count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
-    free(data->layers);
-    data->layer_count = 0;
-    data->layers = calloc((size_t)count + 1, sizeof *data->layers);
-    if (!data->layers)
-        return error_fail(error, ERROR_MEMORY, "no memory for %d layers", count);
-    data->layer_count = count;
+    int count = data->layer_count;
     for (size_t i = 0; i < sizeof back / sizeof *back && count > 0; i++) {
         if (!store_read_layers_at(ui->store, live->view.run, data->step - back[i], data->layers,
                                   count, error))
@@ -303,10 +311,29 @@ static bool layers_read(Ui *ui, Live *live, Error *error) {
         for (int j = 0; j < count; j++)
             if (data->layers[j].width > 0) {
                 choose_layer(live);
-                return fill_measured(ui, live, error);
+                return fill_measured(ui, live, before, error);
             }
     }
     return true;
+}
+
+static bool layers_read(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    int count = data->record.layer_count;
+    count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
+    LayerSample *before = data->layers;
+    int before_count = data->layer_count;
+    data->layer_count = 0;
+    data->layers = calloc((size_t)count + 1, sizeof *data->layers);
+    bool done = data->layers != NULL;
+    if (done) {
+        data->layer_count = count;
+        done = read_layers_at_step(ui, live, before_count == count ? before : NULL, error);
+    } else {
+        error_fail(error, ERROR_MEMORY, "no memory for %d layers", count);
+    }
+    free(before);
+    return done;
 }
 
 static bool heat_read(Ui *ui, Live *live, Error *error) {
@@ -344,6 +371,7 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     bool changed = live->moved, is_new = !data->is_known;
     live->unread += seconds;
     live->others_age += seconds;
+    live->measured_age += seconds;
     if (live->view.run == 0)
         return false;
     if (is_new ||

@@ -401,6 +401,63 @@ static void panels_with_room_have_steps_along_the_foot(void) {
     store_close(store);
 }
 
+static void add_samples(Store *store, SeriesWriter *writer, int64_t step, double seconds) {
+    for (int layer = 0; layer < LAYERS; layer++) {
+        LayerSample sample = some_sample(step, -12, 0, "fp16");
+        sample.seconds = seconds;
+        CHECK_DONE(layers_add(writer, layer, &sample, &error));
+    }
+    CHECK_DONE(series_add(writer, "loss", step, 1, &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 0.1, &error) &&
+               store_commit(store, &error));
+}
+
+static void end_run(Store *store, int64_t run) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.status = RUN_FINISHED;
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+}
+
+// Layers are timed a few times a second only.
+static void times_of_layers_stay_until_newer_ones_are_known(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    Live *live = live_of(ui);
+    SeriesWriter *writer = series_writer_new(store, 2, STEPS, "resume", &error);
+    CHECK_MESSAGE(writer, "%s", error.text);
+    static const struct {
+        double measured, shown;
+    } steps[] = {{NAN, 0.002}, {0.004, 0.004}, {NAN, 0.004}};
+    draw_screen(ui, 120, 36, false);
+    CHECK_NEAR(live->data.layers[1].seconds, 0.002, 0);
+    for (int i = 0; i < 3; i++) {
+        add_samples(store, writer, STEPS + 1 + i, steps[i].measured);
+        live->moved = true;
+        draw_screen(ui, 120, 36, false);
+        CHECK_INT(live->data.step, STEPS + 1 + i);
+        CHECK_NEAR(live->data.layers[1].seconds, steps[i].shown, 0);
+    }
+    // Both came between two looks: what was measured is known a second later, or at the end.
+    for (int i = 0; i < 2; i++) {
+        double measured = 0.008 * (i + 1);
+        add_samples(store, writer, STEPS + 11 + 2 * i, measured);
+        add_samples(store, writer, STEPS + 12 + 2 * i, NAN);
+        if (i == 0)
+            live->measured_age = 1;
+        else
+            end_run(store, 2);
+        live->moved = true;
+        draw_screen(ui, 120, 36, false);
+        CHECK_INT(live->data.step, STEPS + 12 + 2 * i);
+        CHECK_NEAR(live->data.layers[1].seconds, measured, 0);
+    }
+    series_writer_free(writer);
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -423,5 +480,6 @@ int main(void) {
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);
     RUN_TEST(panels_with_room_have_steps_along_the_foot);
+    RUN_TEST(times_of_layers_stay_until_newer_ones_are_known);
     return test_end();
 }

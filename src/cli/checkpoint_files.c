@@ -128,6 +128,8 @@ bool scratch_folder_make(ScratchFolder *folder, const char *root, Error *error) 
         if (failed && errno == EEXIST)
             continue;
         folder->lock = failed ? -1 : open_folder(folder->path);
+        if (!failed && folder->lock < 0 && errno == ENOENT) // gc came before it was opened
+            continue;
         if (folder->lock < 0 || flock(folder->lock, LOCK_EX) != 0 ||
             fstat(folder->lock, &about) != 0) {
             error_fail(error, ERROR_FAILED, "cannot make the folder %.300s: %s", folder->path,

@@ -339,12 +339,6 @@ static void the_end_of_a_run_is_there_with_all_that_came_before_or_not_at_all(vo
     CHECK_MESSAGE(ended > 0 && cut > 3, "%d ended, %d not", ended, cut);
 }
 
-static bool hurry(Store *store, void *context, Error *why) {
-    (void)context, (void)why;
-    store_set_waiting(store, 0.05, NULL, NULL); // is BUSY after that
-    return true;
-}
-
 static bool has_file_of(int step) {
     char file[200];
     snprintf(file, sizeof file, "%s/checkpoints/%lld/step-%d.safetensors", folder,
@@ -372,7 +366,7 @@ static void the_row_of_a_checkpoint_waits_for_a_lock_and_comes_once(void) {
     for (int i = 0; i < 3; i++)
         CHECK_MESSAGE(train(1, &stop) && keep(), "%s", error.text);
     CHECK(train(1, &stop) && !has_file_of(1) && has_file_of(2));
-    CHECK(recorder_call(model.recorder, hurry, NULL, &error));
+    hurry();
     CHECK(sqlite3_open(path, &db) == SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
     CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);

@@ -103,9 +103,9 @@ static void stop(Ui *ui, const char *verb, const char *argument) {
 
 // ---- workers that go on from a run --------------------------------------------------------------
 
-static bool launch(Ui *ui, const char *const *arguments) {
+static bool launch(Ui *ui, const char *const *arguments, int64_t *process) {
     Error error;
-    bool done = launch_worker(ui, arguments, &error);
+    bool done = launch_worker(ui, arguments, process, &error);
     if (!done)
         ui_fail(ui, &error);
     return done;
@@ -115,6 +115,7 @@ static bool launch(Ui *ui, const char *const *arguments) {
 static void resume(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
     char id[24];
+    int64_t process;
     const char *const arguments[] = {"resume", id, "--quiet", NULL};
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
         goto done;
@@ -123,7 +124,7 @@ static void resume(Ui *ui, const char *verb, const char *argument) {
         send_to(ui, &run, verb, argument);
     } else if (run.status == RUN_FINISHED) {
         launch_takes_orders(ui, &run);
-    } else if (launch(ui, arguments)) {
+    } else if (launch(ui, arguments, &process)) {
         ui_say(ui, INK_GOOD, "#%s goes on from its last checkpoint", id);
     }
 done:
@@ -134,7 +135,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
     Error error;
     char id[24], step[32] = "", precision[32] = "";
-    int64_t at;
+    int64_t at, process;
     const char *arguments[] = {"fork", id, "--quiet", "--at", step, NULL, NULL, NULL};
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
         goto done;
@@ -148,11 +149,10 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
         arguments[5] = "--precision";
         arguments[6] = precision;
     }
-    home_await(ui, 1, false);
-    if (!launch(ui, arguments)) {
-        home_of(ui)->awaited = 0;
+    home_await_none(ui);
+    if (!launch(ui, arguments, &process))
         goto done;
-    }
+    home_await(ui, process);
     ui_go(ui, SCREEN_HOME); // from where it opens
     ui_say(ui, INK_GOOD, "a fork of #%s at step %s is starting; it opens when its step is there",
            id, step);

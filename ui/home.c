@@ -66,38 +66,17 @@ static void home_enter(Ui *ui) {
     home_of(ui)->since_read = home_of(ui)->since_preview = 1e9; // at once
 }
 
-// What was started here opens once its rows are there.
-static void open_awaited(Ui *ui) {
-    Home *home = home_of(ui);
-    int64_t found[HOME_MOST_CHOSEN];
-    int count = 0;
-    for (int i = home->run_count - 1; i >= 0; i--)
-        if (home->runs[i].id > home->awaited_after && count < HOME_MOST_CHOSEN)
-            found[count++] = home->runs[i].id;
-    if (home->awaited == 0 || count < home->awaited)
-        return;
-    home->awaited = 0;
-    if (ui->message_ink == INK_GOOD) // that they are starting; what went wrong is read on
-        ui->message_until = 0;
-    if (!home->awaited_compare) {
-        ui_open_run(ui, found[0]);
-        return;
-    }
-    ui->run = found[0];
-    ui_compare(ui, found, count);
-}
-
 static bool home_refresh(Ui *ui, double seconds) {
     const double read_every = 0.5, preview_every = 1;
     Home *home = home_of(ui);
     bool changed = false;
     home->since_read += seconds;
     home->since_preview += seconds;
-    if (home->since_read >= read_every || home->awaited > 0) {
+    if (home->since_read >= read_every) {
         changed = home_read_runs(ui);
         home->since_read = 0;
-        open_awaited(ui);
     }
+    home_open_awaited(ui);
     bool moved = home->preview_of != home->run;
     if (changed || moved || (home->chosen_count > 1 && home->since_preview >= preview_every)) {
         home_read_preview(ui);

@@ -11,7 +11,8 @@ enum {
     FORM_TEXT_SIZE = 64,
     FORM_FIXED = 4,
     FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
-    HOME_MOST_CHOSEN = 8
+    HOME_MOST_CHOSEN = 8,
+    HOME_MOST_AWAITED = 2,
 };
 
 typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
@@ -39,10 +40,11 @@ typedef struct Home {
     int doomed_count;
     int64_t total; // runs in the history, whatever the filter
 
-    // What was started here and has not shown up yet.
-    int awaited;           // how many runs
-    int64_t awaited_after; // newer than this one
-    bool awaited_compare;  // then compared, else opened
+    struct HomeAwaited {      // workers that were started here, whose runs have not been shown yet
+        int64_t process, run; // 0: it has none yet
+    } awaited[HOME_MOST_AWAITED];
+    int awaited_count;
+    int64_t awaited_after; // their runs are newer than this one
 
     int64_t preview_of; // whose preview it is; 0: to be read
     PlotPoint *preview;
@@ -65,9 +67,14 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 void home_train(Ui *ui);
 // fashion_cnn in fp32 and mixed precision, side by side.
 void home_quick_start(Ui *ui);
-// So many new runs open, or are compared, once they are in the history.
-void home_await(Ui *ui, int runs, bool compare);
 void home_matrix(Ui *ui);
+
+// home_await.c: what was started here opens, or is compared where it is several, once it is in the
+// history, by itself: the run of that very worker, and not before the user is done with what is
+// typed or read over the screen. A worker that ends without a run is waited for no more.
+void home_await_none(Ui *ui); // before the first of them is started
+void home_await(Ui *ui, int64_t process);
+void home_open_awaited(Ui *ui); // if it is time
 
 // home_runs.c
 bool home_read_runs(Ui *ui); // true: something changed

@@ -271,25 +271,22 @@ static void add_form(const Ui *ui, Arguments *arguments, bool all) {
     }
 }
 
-static bool start(Ui *ui, Arguments *arguments) {
+static bool start(Ui *ui, Arguments *arguments, int64_t *process) {
     Error error;
     arguments->list[arguments->count] = NULL;
-    if (launch_worker(ui, arguments->list, &error))
+    if (launch_worker(ui, arguments->list, process, &error))
         return true;
     ui_fail(ui, &error);
     return false;
 }
 
-void home_await(Ui *ui, int runs, bool compare) {
-    Home *home = home_of(ui);
-    home->awaited = runs;
-    home->awaited_compare = compare;
-    home->awaited_after = 0;
-    home->filter[0] = 0; // what is awaited must be seen
-    home_read_runs(ui);
-    for (int i = 0; i < home->run_count; i++)
-        if (home->runs[i].id > home->awaited_after)
-            home->awaited_after = home->runs[i].id;
+// Its run opens once it is there.
+static bool start_awaited(Ui *ui, Arguments *arguments) {
+    int64_t process;
+    bool done = start(ui, arguments, &process);
+    if (done)
+        home_await(ui, process);
+    return done;
 }
 
 void home_train(Ui *ui) {
@@ -301,8 +298,8 @@ void home_train(Ui *ui) {
     add(&arguments, "--quiet", NULL);
     add_form(ui, &arguments, true);
     ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
-    home_await(ui, 1, false);
-    if (start(ui, &arguments))
+    home_await_none(ui);
+    if (start_awaited(ui, &arguments))
         ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
                experiment->name);
 }
@@ -314,7 +311,7 @@ void home_quick_start(Ui *ui) {
     snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
     if (!launch_is_allowed(ui))
         return;
-    home_await(ui, 2, true);
+    home_await_none(ui);
     for (int i = 0; i < 2; i++) {
         Arguments arguments = {.count = 0};
         add(&arguments, "run", "fashion_cnn");
@@ -322,7 +319,7 @@ void home_quick_start(Ui *ui) {
         add(&arguments, "--precision", precisions[i]);
         add(&arguments, "--seed", "1");
         add(&arguments, "--threads", threads);
-        if (!start(ui, &arguments))
+        if (!start_awaited(ui, &arguments))
             return;
     }
     ui_say(ui, INK_GOOD, "fashion_cnn is starting in fp32 and in mixed precision, side by side");
@@ -331,6 +328,7 @@ void home_quick_start(Ui *ui) {
 void home_matrix(Ui *ui) {
     const UiExperiment *experiment = experiment_of(home_of(ui));
     Arguments arguments = {.count = 0};
+    int64_t process;
     if (!experiment || !launch_is_allowed(ui))
         return;
     add(&arguments, "matrix", experiment->name);
@@ -338,7 +336,7 @@ void home_matrix(Ui *ui) {
     add(&arguments, "--seeds", "3");
     add(&arguments, "--quiet", NULL);
     add_form(ui, &arguments, false);
-    if (start(ui, &arguments))
+    if (start(ui, &arguments, &process))
         ui_say(ui, INK_GOOD,
                "%s: nine runs, three seeds in each of fp32, bf16 and fp16, one after "
                "another",

@@ -419,7 +419,8 @@ static void remove_runs(Ui *ui, const char *text) {
         arguments[1 + i] = names[i];
     }
     Error error;
-    if (!launch_worker(ui, arguments, &error))
+    int64_t process;
+    if (!launch_worker(ui, arguments, &process, &error))
         ui_fail(ui, &error);
 }
 

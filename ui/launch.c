@@ -17,7 +17,8 @@ enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 128 };
 // standard error, which nobody sees.
 static struct Worker {
     pid_t pid;
-    int errors; // the reading end of its standard error
+    int errors;              // the reading end of its standard error
+    char last[MESSAGE_SIZE]; // of what came from there
 } workers[MOST_WORKERS];
 
 static void become_worker(const Ui *ui, const char *const *arguments, int errors) {
@@ -42,7 +43,7 @@ static void become_worker(const Ui *ui, const char *const *arguments, int errors
     _exit(127);
 }
 
-bool launch_worker(Ui *ui, const char *const *arguments, Error *error) {
+bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error *error) {
     int ends[2];
     struct Worker *worker = NULL;
     for (int i = 0; i < MOST_WORKERS && !worker; i++)
@@ -67,8 +68,16 @@ bool launch_worker(Ui *ui, const char *const *arguments, Error *error) {
         return error_fail(error, ERROR_FAILED, "cannot start a run: %s; close other programs",
                           strerror(errno));
     }
-    *worker = (struct Worker){pid, ends[0]};
+    *worker = (struct Worker){.pid = pid, .errors = ends[0]};
+    *process = pid;
     return true;
+}
+
+bool launch_goes_on(int64_t process) {
+    for (int i = 0; i < MOST_WORKERS; i++)
+        if (workers[i].pid == process)
+            return true;
+    return false;
 }
 
 bool launch_is_allowed(Ui *ui) {
@@ -96,14 +105,25 @@ bool launch_takes_orders(Ui *ui, const RunRecord *run) {
 }
 
 // What it wrote is read all the time: a full pipe would hold the worker up.
-static void drain(const struct Worker *worker, char *last, size_t size) {
+static void drain(struct Worker *worker) {
     char text[4096];
     for (ssize_t length; (length = read(worker->errors, text, sizeof text - 1)) > 0;) {
         text[length] = 0;
         char *line = strstr(text, "mpbench: ");
         if (line)
-            snprintf(last, size, "%.*s", (int)strcspn(line, "\n"), line);
+            snprintf(worker->last, sizeof worker->last, "%.*s", (int)strcspn(line, "\n"), line);
     }
+}
+
+static void tell_end(Ui *ui, const struct Worker *worker, int status) {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    if (worker->last[0])
+        ui_say(ui, INK_BAD, "%s", worker->last);
+    else
+        ui_say(ui, INK_BAD, "process %ld, started here, ended %s %d and left no word",
+               (long)worker->pid, WIFEXITED(status) ? "with status" : "by signal",
+               WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 
 void launch_watch(Ui *ui) {
@@ -111,15 +131,13 @@ void launch_watch(Ui *ui) {
         struct Worker *worker = &workers[i];
         if (worker->pid == 0)
             continue;
-        char last[MESSAGE_SIZE] = "";
-        drain(worker, last, sizeof last);
         int status;
-        if (waitpid(worker->pid, &status, WNOHANG) != worker->pid)
+        bool is_over = waitpid(worker->pid, &status, WNOHANG) == worker->pid;
+        drain(worker);
+        if (!is_over)
             continue;
-        drain(worker, last, sizeof last);
+        tell_end(ui, worker, status);
         close(worker->errors);
         worker->pid = 0;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-            ui_say(ui, INK_BAD, "%s", last[0] ? last : "the run ended badly; mpbench show @last");
     }
 }

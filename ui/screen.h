@@ -164,11 +164,13 @@ void command_ask(Ui *ui);
 void command_poll(Ui *ui);
 
 // launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by
-// NULL.
-bool launch_worker(Ui *ui, const char *const *arguments, Error *error) MUST_CHECK;
+// NULL. *process gets its number.
+bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error *error) MUST_CHECK;
+// Whether that process has not ended, as far as launch_watch saw.
+bool launch_goes_on(int64_t process);
 // False in the demo, whose history goes with it: says so, and how to begin for real.
 bool launch_is_allowed(Ui *ui);
 // False for a run that is over, or in the demo: says so, and what can be done instead.
 bool launch_takes_orders(Ui *ui, const RunRecord *run);
-// The last line that a worker which ended badly within a second or two left behind; "" else.
+// Sees which have ended, and says of one that ended badly why: the last line that it left behind.
 void launch_watch(Ui *ui);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "kernel/allocator.h"
@@ -83,6 +84,8 @@ void run_look_around(Run *run) {
         run_add_fact(run, "host", system.nodename);
         run_add_fact(run, "kernel", text);
     }
+    snprintf(text, sizeof text, "%ld", (long)getpid());
+    run_add_fact(run, "process", text); // by which who started it finds its run
     run_add_fact(run, "processor", run->device->name);
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);

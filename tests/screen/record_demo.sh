@@ -40,6 +40,7 @@ sqlite3 "$MPBENCH_DB" "
     DELETE FROM checkpoints;
     UPDATE environment SET value = 'recorded' WHERE name = 'host';
     UPDATE environment SET value = 'Linux' WHERE name = 'kernel';
+    DELETE FROM environment WHERE name = 'process';
     UPDATE runs SET script_path = 'experiments/' ||
         replace(script_path, rtrim(script_path, replace(script_path, '/', '')), '');
     VACUUM;"

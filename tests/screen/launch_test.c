@@ -1,0 +1,126 @@
+// The screen waits for the run of the worker that it started, for that one alone, and takes nobody
+// away from what they type.
+#define _GNU_SOURCE // prlimit
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "store/runs.h"
+#include "tests/screen/shown.h"
+#include "tests/test.h"
+
+static char folder[64], path[96], database[128];
+static Shown shown;
+
+static void expect(const char *text) {
+    CHECK_MESSAGE(shown_wait(&shown, text, true, 20) >= 0, "\"%s\" did not appear:\n%s", text,
+                  shown_text(&shown));
+}
+
+static void press(const char *keys, const char *text) {
+    shown_type(&shown, keys);
+    expect(text);
+}
+
+static void expect_home(void) {
+    shown_pump(&shown, 1);
+    CHECK_MESSAGE(strstr(shown_text(&shown), "experiments") != NULL, "it left home:\n%s",
+                  shown_text(&shown));
+}
+
+// On a history without runs, in the form of `simple`.
+static void open_form(void) {
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    unlink(path);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("▸fashion_cnn");
+    press(KEY_DOWN KEY_DOWN KEY_DOWN, "▸simple");
+    press("\r", "enter trains");
+}
+
+static void leave(void) {
+    shown_type(&shown, "\x1b\x1b\x1b");
+    shown_pump(&shown, 0.1);
+    shown_type(&shown, "q");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+static void train_elsewhere(void) {
+    char command[300];
+    snprintf(command, sizeof command,
+             "MPBENCH_DB='%s' '%s' run simple --steps 5 --quiet >/dev/null 2>&1", path,
+             getenv("MPBENCH") ? getenv("MPBENCH") : "build/mpbench");
+    CHECK(system(command) == 0);
+}
+
+static bool is_finished(int64_t run) {
+    Error error;
+    RunRecord record = {.id = 0};
+    Store *store = store_open(path, STORE_READ, &error);
+    bool done = store && store_read_run(store, run, &record, &error);
+    bool finished = done && record.status == RUN_FINISHED;
+    record_clear(&record);
+    store_close(store);
+    return finished;
+}
+
+static void a_run_of_somebody_else_does_not_open(void) {
+    open_form();
+    press(KEY_DOWN KEY_DOWN KEY_LEFT KEY_LEFT, "‹ gpu ›");
+    press("\r", "gpu: this build"); // the worker's own word: it ended before it had a run
+    train_elsewhere();
+    expect("done");
+    expect_home();
+    leave();
+}
+
+static void a_worker_that_leaves_no_word_is_told_of(void) {
+    const struct rlimit nothing_written = {.rlim_cur = 0, .rlim_max = RLIM_INFINITY};
+    open_form();
+    CHECK(prlimit(shown.program, RLIMIT_FSIZE, &nothing_written, NULL) == 0);
+    press("\r", "ended by signal 25"); // SIGXFSZ, at its first write
+    train_elsewhere();
+    expect("done");
+    expect_home();
+    leave();
+}
+
+static void nothing_opens_under_what_is_typed(void) {
+    open_form();
+    shown_type(&shown, "\r:");
+    for (int i = 0; i < 200 && !is_finished(1); i++)
+        shown_pump(&shown, 0.1);
+    CHECK(is_finished(1));
+    expect_home();
+    expect("tab completes and lists");
+    press("\x1b", "#1 simple-1"); // what was announced opens now
+    leave();
+}
+
+static void nothing_opens_under_the_next_form(void) {
+    open_form();
+    shown_type(&shown, "\r\t"); // from the runs back to the form
+    for (int i = 0; i < 200 && !is_finished(1); i++)
+        shown_pump(&shown, 0.1);
+    CHECK(is_finished(1));
+    expect_home();
+    press("\x1b", "#1 simple-1");
+    leave();
+}
+
+int main(void) {
+    char command[128];
+    const char *parent = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/history.db", folder);
+    snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
+    RUN_TEST(a_run_of_somebody_else_does_not_open);
+    RUN_TEST(a_worker_that_leaves_no_word_is_told_of);
+    RUN_TEST(nothing_opens_under_what_is_typed);
+    RUN_TEST(nothing_opens_under_the_next_form);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return system(command) != 0 || test_end();
+}

@@ -278,6 +278,15 @@ static bool warn_of_differences(Comparison *comparison) {
     return true;
 }
 
+// What became of a run that did not finish, or what it does.
+static const char *fate_of(const RunRecord *run) {
+    static const char *const fates[RUN_STATUSES] = {
+        [RUN_RUNNING] = "still runs",  [RUN_PAUSED] = "is paused", [RUN_FINISHED] = "finished",
+        [RUN_STOPPED] = "was stopped", [RUN_FAILED] = "failed",    [RUN_DEAD] = "died"};
+    bool goes_on = run->status == RUN_RUNNING || run->status == RUN_PAUSED;
+    return goes_on && run->stale ? "fell silent" : fates[run->status];
+}
+
 static bool warn_of_unfinished(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const RunRecord *run = &comparison->runs[i];
@@ -286,9 +295,8 @@ static bool warn_of_unfinished(Comparison *comparison) {
         char *line = add_line(&comparison->caveats, &comparison->caveat_count);
         if (!line)
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "%s is %s: its numbers are of its first %" PRId64 " steps.", run->name,
-                 run_status_name(run->status), run->step);
+        snprintf(line, COMPARE_TEXT_SIZE, "%s %s: its numbers are of its first %" PRId64 " steps.",
+                 run->name, fate_of(run), run->step);
     }
     return true;
 }

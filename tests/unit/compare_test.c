@@ -255,12 +255,37 @@ static void what_misleads_is_said(void) {
     Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
     CHECK_INT(comparison->caveat_count, 3);
     CHECK_CONTAINS(comparison->caveats[0], "not on one machine");
-    CHECK_CONTAINS(comparison->caveats[1], "b1 is stopped: its numbers are of its first 120 steps");
+    CHECK_CONTAINS(comparison->caveats[1],
+                   "b1 was stopped: its numbers are of its first 120 steps");
     CHECK_CONTAINS(comparison->caveats[2], "between 120 and 400 steps");
     CHECK_NEAR(comparison->groups[0].co2_g.mean, 400, 1e-9);
     CHECK_NEAR(comparison->groups[1].co2_ratio, 0.5, 1e-12);
     CHECK(!comparison->groups[1].divergence.is_known);
     compare_free(comparison);
+}
+
+static void a_run_that_did_not_finish_is_told_in_a_sentence(void) {
+    static const struct {
+        RunStatus status;
+        bool stale;
+        const char *told;
+    } cases[] = {
+        {RUN_RUNNING, false, "b1 still runs: its"}, {RUN_RUNNING, true, "b1 fell silent: its"},
+        {RUN_PAUSED, false, "b1 is paused: its"},   {RUN_STOPPED, false, "b1 was stopped: its"},
+        {RUN_FAILED, false, "b1 failed: its"},      {RUN_DEAD, false, "b1 died: its"}};
+    Error error;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        RunRecord *runs = calloc(2, sizeof *runs);
+        for (int i = 0; i < 2; i++)
+            runs[i] = planted_record(&six[i]);
+        runs[1].status = cases[c].status;
+        runs[1].stale = cases[c].stale;
+        CompareOptions options = {.grams_per_kwh = NAN};
+        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+        CHECK(comparison->caveat_count > 0);
+        CHECK_CONTAINS(comparison->caveats[0], cases[c].told);
+        compare_free(comparison);
+    }
 }
 
 static void two_experiments_are_no_evidence_of_precision(void) {
@@ -418,6 +443,7 @@ int main(void) {
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
     RUN_TEST(what_misleads_is_said);
+    RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);
     RUN_TEST(two_experiments_are_no_evidence_of_precision);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);

@@ -304,8 +304,8 @@ const Option option_table[] = {
      FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX |
          FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
-    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL, "no progress", set_flag,
-     FIELD(quiet)},
+    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
+     "no progress, the result alone", set_flag, FIELD(quiet)},
     {"verbose", 0, FOR_DOCTOR, NULL, "also what each operation runs in; checks all of the history",
      set_flag, FIELD(verbose)},
     {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,

@@ -295,6 +295,12 @@ expect_status 0
 expect_out "30 times, but no step was counted"
 end
 
+begin "a quiet run still tells what came of it"
+run run "$tiny" -p fp32 --quiet
+expect_status 0
+expect_out "^tiny-[0-9]* finished"
+end
+
 begin "what a script prints is shown, not obeyed"
 run run "$tiny" --quiet
 expect_err '^\\x1b\[31mkind'

@@ -134,8 +134,6 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));
-    if (run->samples == 0 && run->step > 0)
-        run->samples = (uint64_t)run->step * session.samples_a_step;
     run_finish(run, done ? NULL : error);
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};

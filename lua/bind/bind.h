@@ -21,7 +21,6 @@ typedef struct Session {
     Run *run;
     Engine *engine;
     const void *tensor_metatable; // compared by address: faster than by name
-    uint64_t samples_a_step;      // of a loop whose data no loader counts; 0: unknown
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     // On their way into handles, or left behind where Lua had no memory for one.

@@ -162,7 +162,7 @@ static int run_limit_call(lua_State *L) {
 
 // samples_a_step(count): what a step takes, should no loader count it
 static int run_samples_call(lua_State *L) {
-    session_of(L)->samples_a_step = (uint64_t)bind_integer(L, "samples_a_step", 1, "count");
+    session_of(L)->run->samples_a_step = (uint64_t)bind_integer(L, "samples_a_step", 1, "count");
     return 0;
 }
 

@@ -65,8 +65,8 @@ static void print_speed(const Terminal *terminal, const Run *run) {
         printf(" (%s)", text_duration(wall, run->ended - run->started));
     if (rate > 0)
         printf(", %.4g steps/s", rate);
-    if (rate > 0 && run->samples > 0)
-        printf(", %.5g samples/s", rate * (double)run->samples / (double)run->step);
+    if (rate > 0 && run_samples(run) > 0)
+        printf(", %.5g samples/s", rate * (double)run_samples(run) / (double)run->step);
     putchar('\n');
 }
 

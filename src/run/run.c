@@ -179,6 +179,10 @@ void run_resume_clock(Run *run) {
     state->clock_runs = true;
 }
 
+uint64_t run_samples(const Run *run) {
+    return run->samples > 0 ? run->samples : (uint64_t)run->step * run->samples_a_step;
+}
+
 double run_steps_per_second(const Run *run) {
     double seconds = run_clock(run) - ((const RunState *)run)->first_step_seconds;
     double steps = (double)(run->step - run->forked_at - 1);

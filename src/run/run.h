@@ -104,7 +104,8 @@ struct Run {
     int64_t step_limit;             // 0: none
     int64_t total_steps;     // what the whole run will take, for the remaining time; 0: unknown
     int64_t epoch, epochs;   // 0: does not count epochs
-    uint64_t samples;        // 0: unknown
+    uint64_t samples;        // that loaders gave out; run_samples has those of other loops too
+    uint64_t samples_a_step; // of a loop whose data no loader counts; 0: unknown
     double started, ended;   // clock_seconds; what passed before a resume lies behind `started`
     double training_seconds; // in steps, evaluation left out
     double scale_last, scale_min, scale_max;
@@ -182,6 +183,9 @@ const RunSeries *run_series(const Run *run, const char *name); // NULL: never lo
 // Over the time spent in steps, of a fork in its own; the first step, which makes what the others
 // find made, is left out. 0: too early to say.
 double run_steps_per_second(const Run *run);
+// What it was trained on: as many as its loaders gave out, else as many as its script says that a
+// step takes. 0: unknown.
+uint64_t run_samples(const Run *run);
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 

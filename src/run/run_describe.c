@@ -110,7 +110,7 @@ static void describe_loss(const Run *run, RunRecord *record) {
 static void describe_speed(const Run *run, RunRecord *record) {
     const RunState *state = (const RunState *)run;
     double rate = run_steps_per_second(run);
-    double samples = run->step > 0 ? (double)run->samples / (double)run->step : 0;
+    double samples = run->step > 0 ? (double)run_samples(run) / (double)run->step : 0;
     record->steps_per_s = rate > 0 ? rate : (double)NAN;
     record->samples_per_s = rate > 0 && samples > 0 ? rate * samples : (double)NAN;
     record->wall_s = (run->ended > 0 ? run->ended : clock_seconds()) - run->started;
@@ -165,7 +165,7 @@ bool run_describe(const Run *run, RunRecord *record, Error *error) {
         .total_steps = run->total_steps,
         .epoch = run->epoch,
         .epochs = run->epochs,
-        .samples = (int64_t)run->samples,
+        .samples = (int64_t)run_samples(run),
         .scale_last = run->scale_last,
         .scale_min = run->scale_min,
         .scale_max = run->scale_max,

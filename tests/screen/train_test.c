@@ -89,6 +89,20 @@ static void a_run_is_launched_from_home(void) {
     CHECK_MESSAGE(shown_wait(&shown, "is starting", false, 1) >= 0, "it still is said to start");
 }
 
+// No loader counts its data: its parameters say what a step takes.
+static void its_samples_a_second_are_known_while_it_goes_on(void) {
+    const double batch = 32;
+    RunRecord record = read_run(1);
+    for (int i = 0; i < 50 && !(record.samples_per_s > 0); i++) { // the first second says nothing
+        record_clear(&record);
+        shown_pump(&shown, 0.1);
+        record = read_run(1);
+    }
+    CHECK_INT(record.status, RUN_RUNNING);
+    CHECK_NEAR(record.samples_per_s, batch * record.steps_per_s, 1e-6 * record.samples_per_s);
+    record_clear(&record);
+}
+
 // ---- steering -----------------------------------------------------------------------------------
 
 // The step after which the run's last order took effect, and when that was; 0: it waits still.
@@ -390,6 +404,7 @@ int main(void) {
     snprintf(path, sizeof path, "%s/history.db", folder);
     snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(a_run_is_launched_from_home);
+    RUN_TEST(its_samples_a_second_are_known_while_it_goes_on);
     RUN_TEST(a_layer_goes_to_fp32_and_back);
     RUN_TEST(the_scale_is_set);
     RUN_TEST(a_run_pauses_and_goes_on);

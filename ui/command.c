@@ -1,6 +1,7 @@
 // The line behind ':': the verbs of `mpbench ctl` for the run that is looked at, and a few of the
 // screen's own. One table gives what is understood, its completion and its help.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -33,6 +34,19 @@ static bool read_meant(Ui *ui, const char *verb, RunRecord *run) {
 
 // ---- orders to a worker -------------------------------------------------------------------------
 
+static bool keep_asked(Ui *ui, const Asked *asked) {
+    if (ui->asked_count == ui->asked_room) {
+        int room = ui->asked_room > 0 ? 2 * ui->asked_room : 16;
+        Asked *grown = realloc(ui->asked, (size_t)room * sizeof *grown);
+        if (!grown)
+            return false;
+        ui->asked = grown;
+        ui->asked_room = room;
+    }
+    ui->asked[ui->asked_count++] = *asked;
+    return true;
+}
+
 static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *argument) {
     Error error;
     Asked asked;
@@ -42,9 +56,11 @@ static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *
     }
     snprintf(asked.what, sizeof asked.what, "%s %s%s#%lld", verb, argument, *argument ? " " : "",
              (long long)run->id);
-    if (ui->asked_count < MOST_ASKED)
-        ui->asked[ui->asked_count++] = asked;
-    ui_say(ui, INK_TEXT, "%s: asked; the answer comes with the run's next step", asked.what);
+    if (keep_asked(ui, &asked))
+        ui_say(ui, INK_TEXT, "%s: asked; the answer comes with the run's next step", asked.what);
+    else
+        ui_say(ui, INK_WARN, "%s: asked; no memory to tell the answer, the run's events have it",
+               asked.what);
 }
 
 static void send(Ui *ui, const char *verb, const char *argument) {
@@ -77,6 +93,10 @@ void command_poll(Ui *ui) {
             ui->asked[kept++] = ui->asked[i];
     }
     ui->asked_count = kept;
+}
+
+void command_close(Ui *ui) {
+    free(ui->asked);
 }
 
 static void stop_named(Ui *ui, const char *text) {

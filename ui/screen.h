@@ -45,7 +45,7 @@ extern const Screen screen_home, screen_live, screen_compare, screen_formats;
 
 // ---- what stands in front of a screen -----------------------------------------------------------
 
-enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_ASKED = 16, MOST_HINTS = 40 };
+enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_HINTS = 40 };
 
 typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
     bool open, is_question;
@@ -110,8 +110,8 @@ struct Ui {
     double message_until;   // clock_seconds
     Hint hints[MOST_HINTS]; // as drawn
     int hint_count;
-    Asked asked[MOST_ASKED];
-    int asked_count;
+    Asked *asked;
+    int asked_count, asked_room;
     int64_t run, runs[8]; // looked at on live; compared
     int run_count;
     int help_level; // of the help that is open
@@ -162,6 +162,7 @@ void help_show(Ui *ui);
 void command_ask(Ui *ui);
 // Tells the answers to what was ordered there.
 void command_poll(Ui *ui);
+void command_close(Ui *ui);
 
 // launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by
 // NULL. *process gets its number.

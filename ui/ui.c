@@ -507,6 +507,7 @@ done:
         if (ui->state[i])
             screens[i]->close(ui);
     pager_close(ui);
+    command_close(ui);
     store_close(ui->store);
     frame_clear(&ui->frame);
     free(ui);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "store/commands.h"
 #include "store/runs.h"
 #include "store/worker.h"
 #include "tests/screen/shown.h"
@@ -313,7 +314,7 @@ static void commands_mean_the_run_under_the_cursor(void) {
 }
 
 // As if this process trained it.
-static void own_run(int64_t run) {
+static WorkerId own_run(int64_t run) {
     Error error;
     WorkerId worker;
     Store *store = store_open(path, STORE_WRITE, &error);
@@ -322,6 +323,7 @@ static void own_run(int64_t run) {
                   "%s", error.text);
     store_close(store);
     set_status(run, RUN_RUNNING);
+    return worker;
 }
 
 // The list moves on beneath a question: another run lies under the cursor when it is answered.
@@ -341,6 +343,41 @@ static void what_is_asked_about_a_run_is_done_to_no_other(void) {
     set_status(3, RUN_FINISHED);
     expect_gone("3 beta ");
     press("mine\r", "run 3: tag kept");
+    leave();
+}
+
+// As the worker would that this process is: all are claimed, the last one is answered.
+static void answer_last_order(const WorkerId *worker, int most) {
+    Error error;
+    RunCommand orders[64];
+    int count = 0;
+    Store *store = store_open(path, STORE_WRITE, &error);
+    bool done =
+        store && store_claim_commands(store, 4, worker->token, orders, most, &count, &error);
+    CHECK_INT(count, most);
+    if (done && count > 0) {
+        RunCommand *last = &orders[count - 1];
+        last->state = COMMAND_DONE;
+        snprintf(last->answer, sizeof last->answer, "so it is");
+        done = store_answer_command(store, last, &error);
+    }
+    CHECK_MESSAGE(done, "%s", error.text);
+    store_close(store);
+}
+
+static void every_order_that_waits_gets_its_answer_told(void) {
+    enum { ORDERS = 40 };
+    open_home(120, 36);
+    WorkerId worker = own_run(4);
+    expect("●");
+    for (int i = 1; i <= ORDERS; i++) {
+        char keys[32];
+        snprintf(keys, sizeof keys, ":set lr=%d\r", i);
+        shown_type(&shown, keys);
+    }
+    expect("set lr=40 #4: asked");
+    answer_last_order(&worker, ORDERS);
+    expect("set lr=40 #4: done: so it is");
     leave();
 }
 
@@ -376,6 +413,7 @@ int main(void) {
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
+    RUN_TEST(every_order_that_waits_gets_its_answer_told);
     RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command) != 0 || test_end();

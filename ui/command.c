@@ -151,15 +151,29 @@ done:
     record_clear(&run);
 }
 
+// Cuts the first word off; "" where there is none.
+static const char *next_word(char **text) {
+    char *word = *text + strspn(*text, " ");
+    char *end = word + strcspn(word, " ");
+    *text = end + strspn(end, " ");
+    *end = 0;
+    return word;
+}
+
 static void fork_run(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
     Error error;
-    char id[24], step[32] = "", precision[32] = "";
+    char id[24], words[PROMPT_SIZE], *rest = words;
+    snprintf(words, sizeof words, "%s", argument);
+    const char *step = next_word(&rest), *precision = next_word(&rest);
     int64_t at, process;
     const char *arguments[] = {"fork", id, "--quiet", "--at", step, NULL, NULL, NULL};
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
         goto done;
-    sscanf(argument, "%31s %31s", step, precision);
+    if (*rest) {
+        ui_say(ui, INK_WARN, "fork: \"%s\" is too much; fork STEP, or fork STEP PRECISION", rest);
+        goto done;
+    }
     if (!whole_parse(step, 1, INT64_C(1) << 53, &at, &error)) {
         ui_say(ui, INK_WARN, "fork %s: %s; fork STEP, or fork STEP PRECISION", step, error.text);
         goto done;
@@ -260,6 +274,8 @@ static void take(Ui *ui, const char *line) {
             continue;
         if (verbs[i].argument && !*argument)
             ui_say(ui, INK_WARN, "%s wants %s", verb, verbs[i].argument);
+        else if (!verbs[i].argument && *argument)
+            ui_say(ui, INK_WARN, "%s: \"%s\" is too much; it takes nothing", verb, argument);
         else
             verbs[i].run(ui, verb, argument);
         return;

@@ -309,6 +309,8 @@ static void commands_mean_the_run_under_the_cursor(void) {
     press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
     press(":fork far\r", "a whole number is wanted; fork STEP");
     press(":fork 0\r", "fork 0: from 1 to");
+    press(":fork 3 fp16 now please\r", "\"now please\" is too much; fork STEP, or fork STEP PREC");
+    press(":stop at once\r", "stop: \"at once\" is too much; it takes nothing");
     press(":fork 3\r", "run beta-3: its script"); // a worker was started, and says why it cannot
     leave();
 }

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "number/expression.h"
 
@@ -138,21 +137,22 @@ static bool same_number(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
-// Finite numbers, but for a division by zero, are infinite only because a double is too small.
-static bool overflows_double(const char *text, double exact) {
-    return isinf(exact) && !strstr(text, "inf") && !strchr(text, '/');
-}
-
 bool describe_expression(const char *text, Format format, ExpressionResult *result, Error *error) {
     double value;
-    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_SATURATES, &result->exact, error) ||
-        !expression_evaluate(text, format, OVERFLOW_SATURATES, &value, error))
+    bool left_double;
+    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_SATURATES, &result->exact, &left_double,
+                             error) ||
+        !expression_evaluate(text, format, OVERFLOW_SATURATES, &value, NULL, error))
         return error_prefix(error, "formats: %.80s", text);
     result->of = describe_number(format, value, OVERFLOW_SATURATES);
     Description once = describe_number(format, result->exact, OVERFLOW_SATURATES);
     bool same = same_number(value, once.value);
-    if (same && once.rounding == ROUNDING_EXACT && overflows_double(text, result->exact))
-        once.rounding = ROUNDING_OVERFLOWED;
+    if (same && once.rounding == ROUNDING_EXACT && left_double) {
+        if (isinf(result->exact))
+            once.rounding = ROUNDING_OVERFLOWED;
+        else if (result->exact == 0)
+            once.rounding = ROUNDING_FLUSHED;
+    }
     if (same)
         result->event = describe_rounding_name(once.rounding);
     else if (value == 0)

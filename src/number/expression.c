@@ -1,6 +1,7 @@
 #include "number/expression.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ typedef struct Parser {
     Format format;
     Overflow overflow;
     int nesting;
+    bool left_range; // of double, at some step
     locale_t locale; // "C": a number has a point whatever the user's language writes
     Error *error;
 } Parser;
@@ -49,6 +51,13 @@ static bool fail_here(Parser *parser, const char *expected) {
 
 static double rounded(const Parser *parser, double value) {
     return format_round(parser->format, value, parser->overflow);
+}
+
+// The result of two numbers. `is_limit`: where it is 0 or infinite, it is so by its nature.
+static double result_of(Parser *parser, double left, double right, double result, bool is_limit) {
+    bool is_finite = isfinite(left) && isfinite(right);
+    parser->left_range |= is_finite && !is_limit && (result == 0 || isinf(result));
+    return rounded(parser, result);
 }
 
 static bool parse_sum(Parser *parser, double *value);
@@ -92,8 +101,11 @@ static bool parse_operand(Parser *parser, double *value) {
         return parse_word(parser, value);
     char *end;
     locale_t before = uselocale(parser->locale);
-    *value = rounded(parser, strtod(parser->at, &end));
+    errno = 0;
+    double literal = strtod(parser->at, &end);
+    parser->left_range |= errno == ERANGE && (literal == 0 || isinf(literal));
     uselocale(before);
+    *value = rounded(parser, literal);
     parser->at = end;
     return true;
 }
@@ -106,7 +118,7 @@ static bool parse_power(Parser *parser, double *value) {
     double exponent;
     if (!parse_signed(parser, &exponent))
         return false;
-    *value = rounded(parser, pow(*value, exponent));
+    *value = result_of(parser, *value, exponent, pow(*value, exponent), *value == 0);
     return true;
 }
 
@@ -137,7 +149,8 @@ static bool parse_product(Parser *parser, double *value) {
         double right;
         if (!parse_signed(parser, &right))
             return false;
-        *value = rounded(parser, divides ? *value / right : *value * right);
+        double result = divides ? *value / right : *value * right;
+        *value = result_of(parser, *value, right, result, *value == 0 || right == 0);
     }
 }
 
@@ -151,12 +164,13 @@ static bool parse_sum(Parser *parser, double *value) {
         double right;
         if (!parse_product(parser, &right))
             return false;
-        *value = rounded(parser, subtracts ? *value - right : *value + right);
+        double result = subtracts ? *value - right : *value + right;
+        *value = result_of(parser, *value, right, result, result == 0);
     }
 }
 
 bool expression_evaluate(const char *text, Format format, Overflow overflow, double *value,
-                         Error *error) {
+                         bool *left_range, Error *error) {
     Parser parser = {.text = text,
                      .at = text,
                      .format = format,
@@ -169,5 +183,7 @@ bool expression_evaluate(const char *text, Format format, Overflow overflow, dou
     if (done && (skip_blanks(&parser), *parser.at))
         done = fail_here(&parser, "an operator");
     freelocale(parser.locale);
+    if (left_range)
+        *left_range = parser.left_range;
     return done;
 }

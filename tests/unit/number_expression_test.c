@@ -9,7 +9,7 @@
 static double evaluate(const char *text, Format format) {
     double value = -12345;
     Error error = {0};
-    bool done = expression_evaluate(text, format, OVERFLOW_SATURATES, &value, &error);
+    bool done = expression_evaluate(text, format, OVERFLOW_SATURATES, &value, NULL, &error);
     CHECK_MESSAGE(done, "%s: %s", text, error.text);
     return value;
 }
@@ -52,14 +52,14 @@ static void every_operation_is_rounded(void) {
     CHECK(evaluate("1/3", FORMAT_BF16) == format_round(FORMAT_BF16, 1.0 / 3, OVERFLOW_SATURATES));
     CHECK(evaluate("100+100", FORMAT_INT8) == 127);
     double value;
-    CHECK(expression_evaluate("400+400", FORMAT_E4M3, OVERFLOW_TO_SPECIAL, &value, NULL));
+    CHECK(expression_evaluate("400+400", FORMAT_E4M3, OVERFLOW_TO_SPECIAL, &value, NULL, NULL));
     CHECK(isnan(value));
 }
 
 static void check_error(const char *text, const char *part) {
     double value;
     Error error = {0};
-    bool done = expression_evaluate(text, FORMAT_FP32, OVERFLOW_SATURATES, &value, &error);
+    bool done = expression_evaluate(text, FORMAT_FP32, OVERFLOW_SATURATES, &value, NULL, &error);
     CHECK_MESSAGE(!done, "%s was accepted", text);
     CHECK_INT(error.code, ERROR_USAGE);
     CHECK_CONTAINS(error.text, part);
@@ -193,12 +193,29 @@ static void neighbours_are_the_next_patterns(void) {
     CHECK(describe_number(FORMAT_FP16, 1, 0).step == 0x1p-10);
 }
 
-static void what_is_too_large_for_a_double_overflowed(void) {
+static void what_a_double_cannot_hold_is_not_exact(void) {
     static const struct {
         const char *text, *event;
-    } cases[] = {{"1e400", "overflowed"}, {"-1e300*1e300", "overflowed"},
-                 {"inf", "exact"},        {"1/0", "exact"},
-                 {"65504", "exact"},      {"65504*2", "overflowed"}};
+    } cases[] = {{"1e400", "overflowed"},
+                 {"-1e300*1e300", "overflowed"},
+                 {"inf", "exact"},
+                 {"1/0", "exact"},
+                 {"65504", "exact"},
+                 {"65504*2", "overflowed"},
+                 {"1e400/1", "overflowed"},
+                 {"1e-400", "flushed to zero"},
+                 {"-1e-200*1e-200", "flushed to zero"},
+                 {"2^-1100", "flushed to zero"},
+                 {"1e-200/1e200", "flushed to zero"},
+                 {"1/1e400", "flushed to zero"},
+                 {"0", "exact"},
+                 {"0e-400", "exact"},
+                 {"1-1", "exact"},
+                 {"0*1e-300", "exact"},
+                 {"0^2", "exact"},
+                 {"0^-1", "exact"},
+                 {"1/inf", "exact"},
+                 {"1e-200*1e-200+1", "exact"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ExpressionResult result;
         Error error = {0};
@@ -217,6 +234,6 @@ int main(void) {
     RUN_TEST(descriptions_show_what_rounding_did);
     RUN_TEST(descriptions_split_the_bits);
     RUN_TEST(neighbours_are_the_next_patterns);
-    RUN_TEST(what_is_too_large_for_a_double_overflowed);
+    RUN_TEST(what_a_double_cannot_hold_is_not_exact);
     return test_end();
 }

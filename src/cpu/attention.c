@@ -3,25 +3,14 @@
 // anew from the sums that the forward pass left.
 #include <string.h>
 
-#include "cpu/attention_rows.h"
 #include "cpu/kernels.h"
 #include "cpu/products.h"
-
-static const AttentionRows *rows_at_level(void) {
-#if defined(__x86_64__)
-    if (isa_level() >= ISA_AVX512)
-        return &attention_rows_avx512;
-    if (isa_level() == ISA_AVX2)
-        return &attention_rows_avx2;
-#endif
-    return &attention_rows_base;
-}
 
 enum { SCORE_BYTES = 128 << 10, FEWEST_ROWS = 32, MOST_ROWS = 256, VECTOR = 16 };
 
 typedef struct Attention {
     const Device *device;
-    const AttentionRows *table;
+    const CpuAttention *table;
     float scale;
     bool causal;
     int64_t heads, queries, keys, depth;
@@ -76,7 +65,7 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
     const View *queries = &call->input[q];
     Attention attention = {
         .device = device,
-        .table = rows_at_level(),
+        .table = cpu_simd(device)->attention,
         .scale = (float)call->attr->attention.scale,
         .causal = call->attr->attention.causal,
         .heads = queries->shape[2],
@@ -108,14 +97,14 @@ static int64_t keys_before(const Attention *attention, int64_t end) {
     return attention->causal ? cpu_smaller(end, attention->keys) : attention->keys;
 }
 
-static AttentionBlock block_of(const Attention *attention, float *scores, int64_t first,
-                               int64_t rows, int64_t keys) {
-    return (AttentionBlock){.scores = scores,
-                            .rows = rows,
-                            .stride = attention->score_stride,
-                            .width = keys,
-                            .seen = attention->causal ? first + 1 : keys,
-                            .step = attention->causal ? 1 : 0};
+static CpuScores block_of(const Attention *attention, float *scores, int64_t first, int64_t rows,
+                          int64_t keys) {
+    return (CpuScores){.scores = scores,
+                       .rows = rows,
+                       .stride = attention->score_stride,
+                       .width = keys,
+                       .seen = attention->causal ? first + 1 : keys,
+                       .step = attention->causal ? 1 : 0};
 }
 
 static void add_size(size_t *bytes, const Gemm *gemm) {
@@ -159,12 +148,12 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
 
     ForwardProducts products = forward_products(attention, batch, head, first, rows, scores, out);
     gemm_run(&products.scores, workspace);
-    AttentionBlock block = block_of(attention, scores, first, rows, products.scores.columns);
+    CpuScores block = block_of(attention, scores, first, rows, products.scores.columns);
     attention->table->shares(&block, inverse, log_sum);
     gemm_run(&products.values, workspace);
     const View *y = &attention->y;
     for (int64_t i = 0; i < rows; i++) {
-        attention->table->scale(out + i * out_stride, depth, inverse[i]);
+        cpu_simd(attention->device)->rows->scale_by(out + i * out_stride, depth, inverse[i]);
         cpu_store(attention->device, y->format, out + i * out_stride, at(y, batch, head, first + i),
                   depth);
     }
@@ -294,7 +283,7 @@ static void backward_head(const Attention *attention, int64_t batch, int64_t hea
         gemm_run(&products[PRODUCT_SCORES], scratch.gemm);
         gemm_run(&products[PRODUCT_D], scratch.gemm);
         fill_delta(attention, &scratch, batch, head, first, rows);
-        AttentionBlock block =
+        CpuScores block =
             block_of(attention, scratch.scores, first, rows, products[PRODUCT_SCORES].columns);
         attention->table->gradients(&block, scratch.d, scratch.log_sum, scratch.delta,
                                     attention->scale);

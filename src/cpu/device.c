@@ -29,12 +29,14 @@ enum { MOST_THREADS = 1024 };
     extern const CpuPool cpu_pool_##level;           \
     extern const CpuRandom cpu_random_##level;       \
     extern const CpuMulti cpu_multi_##level;         \
-    extern const CpuScanTable cpu_scan_##level;
+    extern const CpuScanTable cpu_scan_##level;      \
+    extern const CpuAttention cpu_attention_##level;
 EACH_LEVEL(DECLARE)
 
-#define TABLE(level)                                                                      \
-    {&cpu_pointwise_##level, &cpu_rows_##level,  &cpu_columns_##level, &cpu_pool_##level, \
-     &cpu_random_##level,    &cpu_multi_##level, &cpu_scan_##level,    NULL},
+#define TABLE(level)                                                       \
+    {&cpu_pointwise_##level, &cpu_rows_##level,      &cpu_columns_##level, \
+     &cpu_pool_##level,      &cpu_random_##level,    &cpu_multi_##level,   \
+     &cpu_scan_##level,      &cpu_attention_##level, NULL},
 static const CpuSimd level_tables[] = {EACH_LEVEL(TABLE)};
 
 bool cpu_set_level(Device *device, IsaLevel level) {

@@ -151,6 +151,26 @@ typedef struct CpuScanTable {
     void (*scan)(float *gradient, int64_t count, CpuScan *scan);
 } CpuScanTable;
 
+// A block of attention scores: `rows` rows of `stride` numbers. Row i uses the first seen + i *
+// step of them (step 1: causal) and has the others, up to `width`, set to 0.
+typedef struct CpuScores {
+    float *scores;
+    int64_t rows, stride, width;
+    int64_t seen, step;
+} CpuScores;
+
+// What attention does between its products.
+typedef struct CpuAttention {
+    // Scores become exp(score - largest of the row); inverse[i] is 1 / their sum, log_sum[i] the
+    // logarithm of the sum of the exponentials of the scores themselves.
+    void (*shares)(const CpuScores *block, float *inverse, float *log_sum);
+    // Scores become the row's shares; d, the gradient of the shares, becomes that of the scores:
+    // share * (d - delta[i]) * scale.
+    void (*gradients)(const CpuScores *block, float *d, const float *log_sum, const float *delta,
+                      float scale);
+    float (*dot)(const float *x, const float *y, int64_t count);
+} CpuAttention;
+
 typedef struct CpuSimd {
     const CpuPointwise *pointwise;
     const CpuRows *rows;
@@ -159,5 +179,6 @@ typedef struct CpuSimd {
     const CpuRandom *random;
     const CpuMulti *multi;
     const CpuScanTable *scan;
+    const CpuAttention *attention;
     const ConvertTable *convert;
 } CpuSimd;

@@ -462,6 +462,69 @@ static void denormals_are_flushed_in_every_thread(void) {
     give(x);
 }
 
+// ---- attention ----------------------------------------------------------------------------------
+
+enum { TIME = 70, DEPTH = 4 }; // queries that see some keys, whole vectors of them and a rest
+
+// Causal attention of one head, and its gradients for dy = v: in double, as the formula says.
+typedef struct TrueAttention {
+    double y[TIME][DEPTH], dq[TIME][DEPTH], dk[TIME][DEPTH], dv[TIME][DEPTH];
+} TrueAttention;
+
+static double dot_of(const float *a, const float *b) {
+    double sum = 0;
+    for (int d = 0; d < DEPTH; d++)
+        sum += (double)a[d] * (double)b[d];
+    return sum;
+}
+
+static TrueAttention true_attention(float (*q)[DEPTH], float (*k)[DEPTH], float (*v)[DEPTH]) {
+    TrueAttention truth = {0};
+    for (int i = 0; i < TIME; i++) {
+        double share[TIME], sum = 0, delta = 0;
+        for (int j = 0; j <= i; j++)
+            sum += share[j] = exp(dot_of(q[i], k[j]));
+        for (int j = 0; j <= i; j++) {
+            share[j] /= sum;
+            delta += share[j] * dot_of(v[i], v[j]);
+            for (int d = 0; d < DEPTH; d++)
+                truth.y[i][d] += share[j] * (double)v[j][d];
+        }
+        for (int j = 0; j <= i; j++)
+            for (int d = 0; d < DEPTH; d++) {
+                double score = share[j] * (dot_of(v[i], v[j]) - delta);
+                truth.dq[i][d] += score * (double)k[j][d];
+                truth.dk[j][d] += score * (double)q[i][d];
+                truth.dv[j][d] += share[j] * (double)v[i][d];
+            }
+    }
+    return truth;
+}
+
+static void attention_is_near_the_truth(void) {
+    enum { ALL = TIME * DEPTH, ARRAYS = 7 }; // q k v, y dq dk dv
+    float *memory = numbers(ARRAYS * ALL + TIME);
+    View array[ARRAYS],
+        sums = view_dense(memory + ARRAYS * ALL, FORMAT_FP32, 3, (int64_t[]){1, 1, TIME});
+    for (int i = 0; i < ARRAYS; i++)
+        array[i] = view_dense(memory + i * ALL, FORMAT_FP32, 4, (int64_t[]){1, TIME, 1, DEPTH});
+    draw(memory, 3 * ALL, 31);
+    OpAttr attr = {.attention = {.scale = 1, .causal = true}};
+    run((KernelCall){.op = OP_attention,
+                     .attr = &attr,
+                     .input = {array[0], array[1], array[2]},
+                     .output = {array[3], sums}});
+    run((KernelCall){.op = OP_attention_backward,
+                     .attr = &attr,
+                     .input = {array[2], array[0], array[1], array[2], array[3], sums},
+                     .output = {array[4], array[5], array[6]}});
+    TrueAttention truth = true_attention(array[0].data, array[1].data, array[2].data);
+    const double *expected = &truth.y[0][0];
+    for (int i = 0; i < 4 * ALL; i++)
+        CHECK_NEAR(memory[3 * ALL + i], expected[i], 1e-5);
+    give(memory);
+}
+
 #define AT_LEVEL(test)                                                                  \
     do {                                                                                \
         char name_[128];                                                                \
@@ -491,6 +554,7 @@ int main(void) {
         AT_LEVEL(stochastic_rounding_is_right_on_average);
         AT_LEVEL(the_same_call_gives_the_same_bits);
         AT_LEVEL(random_numbers_do_not_depend_on_the_level);
+        AT_LEVEL(attention_is_near_the_truth);
         AT_LEVEL(denormals_are_flushed_in_every_thread);
     }
     device_close(device);

@@ -1,9 +1,8 @@
-// Loops over the rows of a block of attention scores: see cpu/attention_rows.h.
-#include "cpu/attention_rows.h"
-
+// Loops over the rows of a block of attention scores.
+#include "cpu/simd.h"
 #include "cpu/simd/math.h"
 
-static int64_t seen_by(const AttentionBlock *block, int64_t row) {
+static int64_t seen_by(const CpuScores *block, int64_t row) {
     int64_t seen = block->seen + row * block->step;
     return seen < block->width ? seen : block->width;
 }
@@ -29,7 +28,7 @@ static float largest_of(const float *x, int64_t count) {
     return largest; // NaN is passed over here, and comes back out of the exponentials
 }
 
-static void shares(const AttentionBlock *block, float *inverse, float *log_sum) {
+static void shares(const CpuScores *block, float *inverse, float *log_sum) {
     for (int64_t i = 0; i < block->rows; i++) {
         float *row = block->scores + i * block->stride;
         int64_t seen = seen_by(block, i);
@@ -46,8 +45,8 @@ static void shares(const AttentionBlock *block, float *inverse, float *log_sum) 
     }
 }
 
-static void gradients(const AttentionBlock *block, float *d, const float *log_sum,
-                      const float *delta, float scale) {
+static void gradients(const CpuScores *block, float *d, const float *log_sum, const float *delta,
+                      float scale) {
     for (int64_t i = 0; i < block->rows; i++) {
         float *restrict row = block->scores + i * block->stride;
         float *restrict gradient = d + i * block->stride;
@@ -63,11 +62,6 @@ static void gradients(const AttentionBlock *block, float *d, const float *log_su
     }
 }
 
-static void scale(float *x, int64_t count, float factor) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] *= factor;
-}
-
 static float dot(const float *x, const float *y, int64_t count) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -76,10 +70,9 @@ static float dot(const float *x, const float *y, int64_t count) {
     return sum;
 }
 
-extern const AttentionRows ISA_NAME(attention_rows);
-const AttentionRows ISA_NAME(attention_rows) = {
+extern const CpuAttention ISA_NAME(cpu_attention);
+const CpuAttention ISA_NAME(cpu_attention) = {
     .shares = shares,
     .gradients = gradients,
-    .scale = scale,
     .dot = dot,
 };

@@ -51,10 +51,10 @@ expect_err() {
 expect_silent() { # out or err
     [ ! -s "$folder/$1" ] || fail "std$1 should be empty: $(head -n 3 "$folder/$1" | tr '\n' ' ')"
 }
-expect_error() { # STATUS TEXT: in one line
+expect_error() { # STATUS [TEXT]: in one line
     expect_status "$1"
-    expect_err "^mpbench: .*$2"
-    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
+    expect_err "^mpbench: .*${2:-}"
+    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "not one line of error: $(head -n 3 "$folder/err" | tr '\n' ' ')"
 }
 
 # wait_until SECONDS COMMAND ...: until it succeeds; false where that takes longer.

@@ -1,15 +1,15 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what faults.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what faults.sh sets, reads and calls
 # Faults of scripts and of what scripts ask for: each is one line that names cause and place, the
 # right exit status, and never the end of the program. Rows 1 to 19 of the list of faults.
 . "$(dirname "$0")/faults.sh"
 
 # ---- 1: syntax and run-time errors --------------------------------------------------------------
 
-printf 'local mp = require "mp"\nlocal x = = 1\n' >"$dir/syntax_error.lua"
+printf 'local mp = require "mp"\nlocal x = = 1\n' >"$folder/syntax_error.lua"
 refused syntax_error 'syntax_error.lua:2:' "near '='"
 
-printf 'return 1\n' >"$dir/no_experiment.lua"
+printf 'return 1\n' >"$folder/no_experiment.lua"
 refused no_experiment 'no_experiment.lua' 'mp.experiment'
 
 experiment run_time_error <<'LUA'
@@ -33,59 +33,64 @@ experiment escapes_in_a_message <<'LUA'
 error("red \27[31m text\nsecond line")
 LUA
 run_case escapes_in_a_message
-wants_status 1
-wants_one_line
-if grep -q "$(printf '\033')" "$dir/err"; then fault "an escape reached the terminal"; fi
-verdict escapes_in_a_message
+expect_error 1
+! grep -q "$(printf '\033')" "$folder/err" || fail "an escape reached the terminal"
+end
 
 # ---- 2, 3, 5: scripts without end ---------------------------------------------------------------
 
-# interrupt NAME TENTHS: starts it, sends SIGINT after half a second, and waits so long for its end.
+# What has no end says first that it is there.
+endless() {
+    { echo 'print "it is there"' && cat; } | experiment "$1"
+}
+has_ended() { ! kill -0 "$worker" 2>/dev/null; }
+ticks() { cut -d' ' -f14 "/proc/$worker/stat" 2>/dev/null; } # of a hundredth of a second
+has_worked() { [ "$(ticks)" -gt "$1" ]; }
+
+# interrupt NAME SECONDS: starts it, sends SIGINT when it has worked since it is there, and waits so
+# long for its end.
 interrupt() {
-    "$MPBENCH" run "$dir/$1.lua" -d cpu --threads 1 --quiet --json >"$dir/out" 2>"$dir/err" </dev/null &
-    pid=$!
-    sleep 0.5
-    why=
-    kill -0 "$pid" 2>/dev/null || fault "it ended by itself: $(shown "$dir/err")"
-    kill -INT "$pid" 2>/dev/null
-    waited=0
-    while kill -0 "$pid" 2>/dev/null && [ "$waited" -lt $(($2 * patience)) ]; do
-        sleep 0.1
-        waited=$((waited + 1))
-    done
-    kill -0 "$pid" 2>/dev/null && fault "it still ran $waited tenths of a second after SIGINT"
-    kill -KILL "$pid" 2>/dev/null
-    wait "$pid"
+    begin "$1"
+    "$mpbench" run "$folder/$1.lua" -d cpu --threads 1 --quiet --json >"$folder/out" 2>"$folder/err" </dev/null &
+    worker=$!
+    workers=$worker
+    wait_until 10 grep -q 'it is there' "$folder/err" || fail "it did not begin"
+    wait_until 10 has_worked $(($(ticks) + 10)) || fail "it ended by itself: $(tail -n 2 "$folder/err")"
+    kill -INT "$worker" 2>/dev/null
+    wait_until "$2" has_ended || fail "it still runs $2 s after SIGINT"
+    kill -KILL "$worker" 2>/dev/null
+    wait "$worker"
     status=$?
+    workers=
 }
 
 # It ends within a few seconds, as stopped.
 answers() {
-    interrupt "$1" 40
-    wants_status 130
+    interrupt "$1" 4
+    expect_status 130
     wants_json '"status":"stopped"'
-    verdict "$1"
+    end
 }
 
 # A library call that nothing can interrupt: the watchdog ends the process, and says why.
 never_returns() {
-    interrupt "$1" 80
-    wants_status 1
+    interrupt "$1" 8
+    expect_status 1
     wants_text 'mpbench: the script has not ended' 'library call'
-    verdict "$1"
+    end
 }
 
-experiment endless_loop <<'LUA'
+endless endless_loop <<'LUA'
 while true do end
 LUA
 answers endless_loop
 
-experiment endless_loop_in_pcall <<'LUA'
+endless endless_loop_in_pcall <<'LUA'
 while true do pcall(function() while true do end end) end
 LUA
 answers endless_loop_in_pcall
 
-experiment endless_loop_in_a_coroutine <<'LUA'
+endless endless_loop_in_a_coroutine <<'LUA'
 while true do
     local co = coroutine.wrap(function() while true do end end)
     pcall(co)
@@ -93,7 +98,7 @@ end
 LUA
 answers endless_loop_in_a_coroutine
 
-experiment endless_loop_of_steps <<'LUA'
+endless endless_loop_of_steps <<'LUA'
 local net = run:model(nn.Linear(4, 4))
 local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1e-3 }), run:scaler()
 while true do
@@ -105,7 +110,7 @@ end
 LUA
 answers endless_loop_of_steps
 
-experiment endless_pattern <<'LUA'
+endless endless_pattern <<'LUA'
 string.find(string.rep("a", 200), string.rep("a*", 100) .. "b")
 LUA
 never_returns endless_pattern
@@ -271,59 +276,58 @@ refused graph_walked_twice 'graph_walked_twice.lua:5:' 'walked'
 
 # ---- 14 to 19: data that is not there or not right ----------------------------------------------
 
-mkdir "$dir/folder"
-mkfifo "$dir/pipe"
-: >"$dir/empty"
-printf '\000\000\010\003\000\000\000\002' >"$dir/cut_header"
-printf '\000\000\010\003\000\000\000\002\000\000\000\002\000\000\000\002abc' >"$dir/cut_body"
-printf '\001\002\003\004\000\000\000\002\000\000\000\002' >"$dir/bad_magic"
-printf '\000\000\010\003\002\000\000\000\002\000\000\000\002\000\000\000abcdefgh' >"$dir/little_endian"
-printf '\000\000\010\003\177\377\377\377\177\377\377\377\177\377\377\377' >"$dir/overflow"
-printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >"$dir/images"
-printf '\000\000\010\001\000\000\000\003\000\001\002' >"$dir/labels3"
-printf '\000\000\010\001\000\000\000\002\000\011' >"$dir/labels2"
-printf '\037\213\010\000\000\000\000\000\000\003garbage' >"$dir/damaged.gz"
+mkdir "$folder/folder"
+mkfifo "$folder/pipe"
+: >"$folder/empty"
+printf '\000\000\010\003\000\000\000\002' >"$folder/cut_header"
+printf '\000\000\010\003\000\000\000\002\000\000\000\002\000\000\000\002abc' >"$folder/cut_body"
+printf '\001\002\003\004\000\000\000\002\000\000\000\002' >"$folder/bad_magic"
+printf '\000\000\010\003\002\000\000\000\002\000\000\000\002\000\000\000abcdefgh' >"$folder/little_endian"
+printf '\000\000\010\003\177\377\377\377\177\377\377\377\177\377\377\377' >"$folder/overflow"
+printf '\000\000\010\003\000\000\000\002\000\000\000\001\000\000\000\002abcd' >"$folder/images"
+printf '\000\000\010\001\000\000\000\003\000\001\002' >"$folder/labels3"
+printf '\000\000\010\001\000\000\000\002\000\011' >"$folder/labels2"
+printf '\037\213\010\000\000\000\000\000\000\003garbage' >"$folder/damaged.gz"
 
 # idx NAME IMAGES LABELS TEXT ..
 idx() {
     idx_case=$1
     printf 'mp.data.idx { images = "%s", labels = "%s", classes = 4, batch = 1 }\n' \
-        "$dir/$2" "$dir/$3" | experiment "$idx_case"
+        "$folder/$2" "$folder/$3" | experiment "$idx_case"
     shift 3
     refused "$idx_case" "$idx_case.lua:2:" "$@"
 }
 idx data_missing nowhere labels2 nowhere 'No such file'
-idx data_a_folder folder labels2 folder
-idx data_a_fifo pipe labels2 pipe
-idx data_empty empty labels2 empty
-idx data_cut_header cut_header labels2 cut_header
-idx data_cut_body cut_body labels2 cut_body
-idx data_bad_magic bad_magic labels2 bad_magic
-idx data_little_endian little_endian labels2 little_endian
-idx data_overflow overflow labels2 overflow
-idx data_damaged_gzip damaged.gz labels2 damaged.gz
-idx data_other_count images labels3 2 3
-idx data_label_past_classes images labels2 9 4
+idx data_a_folder folder labels2 'folder: is a directory'
+idx data_a_fifo pipe labels2 'pipe: is a FIFO'
+idx data_empty empty labels2 'empty: is empty'
+idx data_cut_header cut_header labels2 'cut_header: the header is cut at byte 8 of 16'
+idx data_cut_body cut_body labels2 'cut_body: cut at byte 19' 'promises 8 bytes'
+idx data_bad_magic bad_magic labels2 'bad_magic: not an IDX file' '01 02 03 04'
+idx data_little_endian little_endian labels2 'little_endian: the dimensions are little-endian'
+idx data_overflow overflow labels2 'overflow: the product of its 3 dimensions overflows'
+idx data_damaged_gzip damaged.gz labels2 'damaged.gz: the gzip data is damaged'
+idx data_other_count images labels3 'images: has 2 images but' 'labels3 has 3 labels'
+idx data_label_past_classes images labels2 'label 9 at index 1 is outside the 4 classes'
 
-mkdir "$dir/cifar"
+mkdir "$folder/cifar"
 for part in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5; do
-    printf 'short' >"$dir/cifar/$part.bin"
+    printf 'short' >"$folder/cifar/$part.bin"
 done
-printf 'mp.data.cifar10 { dir = "%s", batch = 1 }\n' "$dir/cifar" | experiment data_cifar_size
+printf 'mp.data.cifar10 { dir = "%s", batch = 1 }\n' "$folder/cifar" | experiment data_cifar_size
 refused data_cifar_size 'data_cifar_size.lua:2:' 'data_batch_1.bin' '3073'
 
 # ---- usage --------------------------------------------------------------------------------------
 
 usage() {
     run_case "$@"
-    wants_status 2
-    wants_one_line
+    expect_error 2
 }
 
 experiment fine <<'LUA'
 print "unused"
 LUA
-sed -i 's/name = "fault"/name = "fault", params = { lr = 0.1 }/' "$dir/fine.lua"
+sed -i 's/name = "fault"/name = "fault", params = { lr = 0.1 }/' "$folder/fine.lua"
 usage fine --set rl=1
 wants_text '--set rl' 'lr'
 verdict usage_unknown_parameter
@@ -336,3 +340,5 @@ verdict usage_unknown_precision
 usage nowhere_at_all
 wants_text 'nowhere_at_all'
 verdict usage_no_such_file
+
+exit "$failures"

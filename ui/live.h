@@ -125,6 +125,14 @@ bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) MUST_C
 // The newest event that a panel at the cursor shows, counted from 0; NULL: none.
 const Event *live_event(const Live *live, int from_newest);
 
+typedef struct LiveLimit { // of the loss scale, as it was seen
+    double scale;          // infinite: none
+    int64_t step;          // that overflowed there
+} LiveLimit;
+
+// The least scale at which a step overflowed and that was not held for a while since.
+LiveLimit live_seen_limit(const Live *live);
+
 // ---- live_shares.c ------------------------------------------------------------------------------
 
 typedef struct LiveShares { // of a layer's elements, in a format at a scale

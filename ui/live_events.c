@@ -1,5 +1,8 @@
 // What happened to the run, read from the history: the last events up to the step cursor.
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ui/live.h"
 
@@ -73,4 +76,39 @@ bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) {
 const Event *live_event(const Live *live, int from_newest) {
     int at = live->data.event_count - 1 - from_newest;
     return from_newest >= 0 && at >= 0 ? &live->data.events[at] : NULL;
+}
+
+// ---- what they tell of the scale ----------------------------------------------------------------
+
+// The scale of a step that was skipped; NaN: its text does not say.
+static double skipped_at(const Event *event) {
+    static const char cause[] = "not finite";
+    double scale;
+    const char *text = strstr(event->text, cause);
+    if (!text)
+        return NAN;
+    text += sizeof cause - 1;
+    bool is_told =
+        sscanf(text, ", scale %lf", &scale) == 1 || sscanf(text, " at scale %lf", &scale) == 1;
+    return is_told ? scale : NAN;
+}
+
+// From the newest on: what a scale did before counts no more once a higher one was held.
+LiveLimit live_seen_limit(const Live *live) {
+    LiveLimit limit = {.scale = INFINITY};
+    double held = live->data.scale;
+    int64_t until = live->data.step;
+    const Event *event;
+    for (int i = 0; (event = live_event(live, i)); i++) {
+        bool is_skip = event->kind == EVENT_SKIP;
+        double scale = is_skip ? skipped_at(event) : NAN;
+        if (until > event->step + 1 && event->value > held &&
+            (is_skip || event->kind == EVENT_SCALE))
+            held = event->value;
+        if (scale > held && scale < limit.scale)
+            limit = (LiveLimit){scale, event->step};
+        if (is_skip || event->kind == EVENT_SCALE)
+            until = event->step;
+    }
+    return limit;
 }

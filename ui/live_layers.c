@@ -226,7 +226,7 @@ static int advise(const Live *live, Area area, int row, int layer) {
     const LayerSample *sample = &live->data.layers[layer];
     Format format = live_layer_format(live, layer);
     double scale = live->data.scale;
-    char text[240], other[120] = "";
+    char text[320], other[120] = "";
     if (format == FORMAT_COUNT || !(scale > 0))
         return row;
     LiveShares bf16 = live_shares(sample, FORMAT_BF16, scale);
@@ -234,15 +234,20 @@ static int advise(const Live *live, Area area, int row, int layer) {
         snprintf(other, sizeof other,
                  bf16.flushed > 0 ? "bf16 would flush %s." : "bf16 keeps all%s.",
                  bf16.flushed > 0 ? word_share(bf16.flushed).text : "");
+    LiveLimit seen = live_seen_limit(live);
     int n = live_better_scale(sample, format, scale, good_enough);
+    double better = ldexp(scale, n);
     if (n > 0) {
-        LiveShares better = live_shares(sample, format, ldexp(scale, n));
+        double flushed = live_shares(sample, format, better).flushed;
+        char end[96] = "and fit";
+        if (better >= seen.scale) // gradients that were not finite are in no histogram
+            snprintf(end, sizeof end, "but step %s overflowed at %s", word_count(seen.step).text,
+                     word_scale(seen.scale).text);
         snprintf(text, sizeof text,
-                 better.flushed > 0 ? "At %s all but %s would stay, and fit%s%s"
-                                    : "At %s all%s would stay, and fit%s%s",
-                 word_scale(ldexp(scale, n)).text,
-                 better.flushed > 0 ? word_share(better.flushed).text : "", other[0] ? "; " : ".",
-                 other);
+                 flushed > 0 ? "At %s all but %s would stay, %s%s%s"
+                             : "At %s all%s would stay, %s%s%s",
+                 word_scale(better).text, flushed > 0 ? word_share(flushed).text : "", end,
+                 other[0] ? "; " : ".", other);
     } else {
         snprintf(text, sizeof text, "No scale keeps them and lets the largest fit%s%s",
                  other[0] ? "; " : ".", other);

@@ -5,7 +5,8 @@
 #include "store/store.h"
 
 typedef enum EventKind {
-    EVENT_SKIP,    // a step that was not applied: layer, scale before and after in the text
+    EVENT_SKIP,    // a step that was not applied: layer; ", scale BEFORE -> AFTER" or " at scale
+                   // BEFORE" in the text, where there is a scale
     EVENT_SCALE,   // the scale moved without a skip
     EVENT_COMMAND, // what a command did
     EVENT_DIAGNOSIS,

@@ -210,6 +210,42 @@ static void the_histogram_says_what_another_scale_would_do(void) {
     store_close(store);
 }
 
+// At the end the scale of step 101 was held for a hundred steps; of later ones nothing is known.
+static void no_scale_is_advised_at_which_a_step_overflowed_since(void) {
+    static const struct {
+        int64_t step;
+        const char *text, *told;
+    } skips[] = {
+        {101, "gradient of head.weight not finite at scale 131072",
+         "At 2^19 all would stay, but step 101 overflowed at 2^17"},
+        {398,
+         "step 398 skipped: gradient of head.weight not finite, scale 524288 -> 65536; the "
+         "loss is finite: the scale was too large",
+         "At 2^19 all would stay, but step 398 overflowed at 2^19"},
+        {398, "gradient of head.weight not finite, scale 1048576 -> 65536",
+         "At 2^19 all would stay, and fit; bf16 keeps all."},
+        {398, "gradient of head.weight not finite", "At 2^19 all would stay, and fit; bf16"},
+    };
+    for (size_t i = 0; i < sizeof skips / sizeof *skips; i++) {
+        Store *store = make_history(RUN_RUNNING);
+        add_some_event(store, 2, skips[i].step, EVENT_SKIP, 65536, "head.weight", skips[i].text);
+        Ui *ui = open_screen(store, 2);
+        CHECK_CONTAINS(draw_screen(ui, 120, 36, false), skips[i].told);
+        close_screen(ui);
+        store_close(store);
+    }
+    Store *store =
+        make_history(RUN_RUNNING); // 2^19 overflowed at step 302, and is held from 310 on
+    add_some_event(store, 2, 302, EVENT_SKIP, 262144, "head.weight",
+                   "gradient of head.weight not finite, scale 524288 -> 262144");
+    add_some_event(store, 2, 310, EVENT_SCALE, 524288, "", "the loss scale went up");
+    add_some_event(store, 2, 390, EVENT_SCALE, 65536, "", "the loss scale went down");
+    Ui *ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "At 2^19 all would stay, and fit; bf16");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void what_is_not_there_is_said_in_words(void) {
     Store *store = fresh_store("empty.db");
     Ui *ui = open_screen(store, 0);
@@ -471,6 +507,7 @@ int main(void) {
     RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
     RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);
     RUN_TEST(the_histogram_says_what_another_scale_would_do);
+    RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);

@@ -1,11 +1,12 @@
-// base/whole.h: whole numbers as people type them: 60000, 6e4. Pure.
+// base/whole.h: whole numbers as people type them: 60000, 6e4, 1.5e3; to the digit, and nothing
+// else (no 0x10, no blanks). Everything that reads one from people reads it here. Pure.
 #pragma once
 
 #include <stdint.h>
 
 #include "base/error.h"
 
-// Of all of `text`, within [least, most], which lie within 2^53 of zero. ERROR_USAGE says what is
-// wanted, and leaves it to the caller to say of what.
+// Of all of `text`, within [least, most]. ERROR_USAGE says what is wanted, and leaves it to the
+// caller to say of what.
 bool whole_parse(const char *text, int64_t least, int64_t most, int64_t *number,
                  Error *error) MUST_CHECK;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
+
 static bool refuse(const RecordParameter *parameter, const char *text, const char *why,
                    Error *error) {
     return error_fail(error, ERROR_USAGE, "%s=%.80s: %s", parameter->name, text, why);
@@ -43,17 +45,11 @@ static bool is_of_training_itself(const char *name) {
     return false;
 }
 
-// As written, or as 6e4 is.
 static bool parse_integer(RecordParameter *parameter, const char *text, Error *error) {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno) {
-        double number = strtod(text, &end);
-        if (end == text || *end || number != trunc(number) || fabs(number) >= 0x1p63)
-            return refuse(parameter, text, "a whole number expected", error);
-        value = (long long)number;
-    }
+    Error why;
+    int64_t value;
+    if (!whole_parse(text, INT64_MIN, INT64_MAX, &value, &why))
+        return refuse(parameter, text, why.text, error);
     if (parameter->integer > 0 && value < 0)
         return refuse(parameter, text, "a whole number from 0 up expected, as its default is",
                       error);

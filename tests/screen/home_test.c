@@ -162,7 +162,7 @@ static void what_would_train_nothing_is_refused_at_the_field(void) {
     static const struct {
         int row;
         const char *text, *why;
-    } cases[] = {{3, "1e99", "from 0 to"},        {3, "1.5", "a whole number"},
+    } cases[] = {{3, "1e99", "too large"},        {3, "1.5", "a whole number"},
                  {4, "0", "batch=0: a whole"},    {4, "-5", "from 0 up"},
                  {6, "1e-9999", "it would be 0"}, {6, "9..1e-9", "a number expected"}};
     open_home(120, 36);

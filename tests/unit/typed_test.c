@@ -60,9 +60,13 @@ static void parameters_that_would_train_nothing_are_refused(void) {
         {&clip, "nan", "a number expected"},
         {&batch, "0", "batch=0: a whole number above 0"},
         {&batch, "-5", "from 0 up"},
-        {&batch, "1.5", "a whole number expected"},
-        {&batch, "1e30", "a whole number expected"},
-        {&batch, "32x", "a whole number expected"},
+        {&batch, "1.5", "a whole number is wanted"},
+        {&batch, "32x", "a whole number is wanted"},
+        {&batch, "0x10", "a whole number is wanted"},
+        {&batch, " 8", "a whole number is wanted"},
+        {&batch, "inf", "a whole number is wanted"},
+        {&batch, "1e30", "batch=1e30: too large: up to 9223372036854775807 is possible"},
+        {&batch, "99999999999999999999", "too large: up to 9223372036854775807 is possible"},
         {&deep, "yes", "true or false"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -73,21 +77,86 @@ static void parameters_that_would_train_nothing_are_refused(void) {
     }
 }
 
-static void whole_numbers_are_read_within_their_limits(void) {
-    int64_t number = 0;
-    CHECK_DONE(whole_parse("6e4", 0, 100000, &number, &error));
+// To the digit, as far as an int64_t goes: nothing passes through a double.
+static void whole_numbers_are_read_as_they_are_typed(void) {
+    static const struct {
+        const char *text;
+        int64_t number;
+    } cases[] = {
+        {"0", 0},
+        {"-0", 0},
+        {"+7", 7},
+        {"007", 7},
+        {"6e4", 60000},
+        {"1.5E+3", 1500},
+        {"2.50e1", 25},
+        {"5.", 5},
+        {"120e-1", 12},
+        {"0e99999999999999999999", 0},
+        {"000e-7", 0},
+        {"9007199254740993", 9007199254740993},
+        {"9223372036854775807", INT64_MAX},
+        {"-9223372036854775808", INT64_MIN},
+        {"9.223372036854775807e18", INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t number = -1;
+        bool done = whole_parse(cases[i].text, INT64_MIN, INT64_MAX, &number, &error);
+        CHECK_MESSAGE(done, "%s: %s", cases[i].text, error.text);
+        CHECK_MESSAGE(number == cases[i].number, "%s is %lld", cases[i].text, (long long)number);
+    }
+}
+
+static void what_is_no_whole_number_is_refused(void) {
+    static const char *const texts[] = {"",
+                                        "nan",
+                                        "inf",
+                                        "1e3x",
+                                        "0.5",
+                                        "0x10",
+                                        " 1",
+                                        "1 ",
+                                        "-",
+                                        ".",
+                                        "e5",
+                                        "1e",
+                                        "1e+",
+                                        "1e 5",
+                                        "--1",
+                                        "1.2.",
+                                        "1,000",
+                                        "1e-400",
+                                        "5e-1",
+                                        "1e1.0",
+                                        "9007199254740993.5",
+                                        "0.99999999999999999999"};
+    int64_t number = 60000;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        CHECK_REFUSED(whole_parse(texts[i], INT64_MIN, INT64_MAX, &number, &error), ERROR_USAGE,
+                      "a whole number is wanted");
     CHECK_INT(number, 60000);
+}
+
+static void limits_of_whole_numbers_are_named(void) {
+    int64_t number = 60000;
     CHECK_REFUSED(whole_parse("-1", 0, 10, &number, &error), ERROR_USAGE, "from 0 to 10");
-    CHECK_REFUSED(whole_parse("1e3x", 0, 10, &number, &error), ERROR_USAGE, "a whole number");
-    CHECK_REFUSED(whole_parse("0.5", 0, 10, &number, &error), ERROR_USAGE, "a whole number");
-    CHECK_REFUSED(whole_parse("", 0, 10, &number, &error), ERROR_USAGE, "a whole number");
-    CHECK_REFUSED(whole_parse("nan", 0, 10, &number, &error), ERROR_USAGE, "a whole number");
+    CHECK_REFUSED(whole_parse("11", 0, 10, &number, &error), ERROR_USAGE,
+                  "too large: up to 10 is possible");
+    static const char *const large[] = {"9223372036854775808", "18446744073709551617",
+                                        "99999999999999999999", "1e400"};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        CHECK_REFUSED(whole_parse(large[i], 1, INT64_MAX, &number, &error), ERROR_USAGE,
+                      "too large: up to 9223372036854775807");
+    CHECK_REFUSED(whole_parse("-9223372036854775809", INT64_MIN, 10, &number, &error), ERROR_USAGE,
+                  "from -9223372036854775808 to 10");
     CHECK_INT(number, 60000);
 }
 
 int main(void) {
     RUN_TEST(parameters_are_taken_as_they_are_meant);
     RUN_TEST(parameters_that_would_train_nothing_are_refused);
-    RUN_TEST(whole_numbers_are_read_within_their_limits);
+    RUN_TEST(whole_numbers_are_read_as_they_are_typed);
+    RUN_TEST(what_is_no_whole_number_is_refused);
+    RUN_TEST(limits_of_whole_numbers_are_named);
     return test_end();
 }

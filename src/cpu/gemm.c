@@ -56,21 +56,22 @@ static bool is_small(const GemmOperand *operand, int64_t rows, int64_t columns) 
 // Each part packs what it needs for itself, so that no thread waits for another. Takes the cut
 // that leaves the longest part shortest: multiplications and copies, in units of about a cycle.
 static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gemm) {
-    int64_t panel = kernels->panel_columns;
+    int64_t tall = plan->tiles ? plan->tiles->block : 1;
+    int64_t wide = plan->tiles ? plan->tiles->block : kernels->panel_columns;
     double best = 0;
     for (int64_t row_parts = 1; row_parts <= plan->threads; row_parts++) {
         if (plan->threads % row_parts)
             continue;
-        int64_t rows = gemm_divide_up(gemm->rows, row_parts);
+        int64_t rows = gemm_divide_up(gemm_divide_up(gemm->rows, tall), row_parts) * tall;
         int64_t columns =
-            gemm_divide_up(gemm_divide_up(gemm->columns, panel), plan->threads / row_parts) * panel;
+            gemm_divide_up(gemm_divide_up(gemm->columns, wide), plan->threads / row_parts) * wide;
         double cost = (double)rows * (double)columns / 32 + 0.3 * (double)(rows + columns);
         if (row_parts > 1 && cost >= best)
             continue;
         best = cost;
         plan->row_parts = row_parts;
         plan->column_parts = plan->threads / row_parts;
-        plan->rows = rows;
+        plan->rows = gemm_smaller(rows, gemm->rows);
         plan->columns = gemm_smaller(columns, gemm->columns);
     }
 }
@@ -86,7 +87,8 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
                  .row_parts = 1,
                  .column_parts = 1,
                  .rows = gemm->rows,
-                 .columns = gemm->columns};
+                 .columns = gemm->columns,
+                 .tiles = tiles && tiles->suits(gemm) ? tiles : NULL};
     int64_t products = gemm->batch[0] * gemm->batch[1];
     if (gemm->threads > 1) {
         double work = (double)gemm->rows * (double)gemm->columns *
@@ -99,11 +101,10 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
             choose_parts(&plan, kernels, gemm);
     }
 
-    if (tiles && tiles->suits(gemm)) {
+    if (plan.tiles) {
         Gemm part = *gemm;
         part.rows = plan.rows;
         part.columns = plan.columns;
-        plan.tiles = tiles;
         plan.bytes = tiles->workspace_size(kernels, &part);
         return plan;
     }

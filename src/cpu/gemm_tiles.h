@@ -10,6 +10,9 @@
 #include "cpu/gemm_kernels.h"
 
 typedef struct GemmTiles {
+    // Rows and columns that are computed together, and again together. Parts are cut between them,
+    // so that the same numbers are computed again however many threads there are.
+    int64_t block;
     // Whether the formats allow it and the size makes it worth it.
     bool (*suits)(const Gemm *gemm);
     // For the first product of the batch, on the calling thread.

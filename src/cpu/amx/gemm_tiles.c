@@ -282,4 +282,4 @@ static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspa
     tiles_end(&tiles);
 }
 
-const GemmTiles TILE_NAME(gemm_tiles) = {suits, workspace_size, multiply};
+const GemmTiles TILE_NAME(gemm_tiles) = {BLOCK, suits, workspace_size, multiply};

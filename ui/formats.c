@@ -166,7 +166,12 @@ static void draw_number(const Ui *ui, Area area, bool focused) {
     Area inside =
         area_box(area, "number", "digits: another · space: turns a bit · F1: home", focused);
     int column = area_text(inside, 1, 0, style_bold(INK_BRIGHT), lab->text);
-    area_print(inside, column, 0, style_of(INK_DIM), " = %.17g", lab->results[0].exact);
+    column = area_print(inside, column, 0, style_of(INK_DIM), " = %.17g", lab->results[0].exact);
+    if (lab->results[0].beyond_double) {
+        column = area_text(inside, column, 0, style_of(INK_WARN), ": ");
+        area_text_cut(inside, column, 0, inside.width - column, style_of(INK_WARN),
+                      lab->results[0].beyond_double);
+    }
     int row = inside.height > SHOWN + 3 ? 2 : 1;
     for (int i = 0; i < SHOWN; i++)
         draw_result(inside, row + i, lab, i, focused);

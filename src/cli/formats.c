@@ -130,6 +130,8 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
             printf("%s", terminal_style(terminal, STYLE_STRONG));
             cli_print_outside(stdout, text);
             printf("%s = %.17g\n", terminal_style(terminal, STYLE_NONE), row.exact);
+            if (row.beyond_double)
+                cli_print_wrapped(row.beyond_double, 0);
             printf("%s%-5s  %-34s  %-10s  %-16s", terminal_style(terminal, STYLE_DIM), "", "bits",
                    "hex", "value");
             if (wide)
@@ -166,6 +168,7 @@ static bool write_answers(JsonWriter *json, const char *text, Error *error) {
     json_begin_object(json);
     json_put_text(json, "expression", text);
     json_put_known(json, "value", rows[0].exact, true);
+    json_put_boolean(json, "beyond_double", rows[0].beyond_double != NULL);
     json_key(json, "formats");
     json_begin_array(json);
     for (int i = 0; i < SHOWN_COUNT; i++)

@@ -137,6 +137,16 @@ static bool same_number(double a, double b) {
     return a == b || (isnan(a) && isnan(b));
 }
 
+// Rows show what their format has beside the number that was made of it, not beside what was meant.
+static const char *describe_beyond(double exact) {
+    if (exact == 0)
+        return "it is too small for a double (from 4.9e-324): the neighbours are those of the "
+               "rounded value";
+    if (!isfinite(exact))
+        return "it exceeds a double (up to 1.8e308): the neighbours are those of the rounded value";
+    return NULL;
+}
+
 bool describe_expression(const char *text, Format format, ExpressionResult *result, Error *error) {
     double value;
     bool left_double;
@@ -164,5 +174,6 @@ bool describe_expression(const char *text, Format format, ExpressionResult *resu
     result->is_bad = same ? once.rounding > ROUNDING_ROUNDED : value == 0 || !isfinite(value);
     bool is_finite = isfinite(value) && isfinite(result->exact);
     result->error = is_finite ? value - result->exact : 0;
+    result->beyond_double = left_double ? describe_beyond(result->exact) : NULL;
     return true;
 }

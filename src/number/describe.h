@@ -43,6 +43,9 @@ typedef struct ExpressionResult {
     double error;      // value - exact; 0 when either is not finite
     const char *event; // what happened: "rounded on the way", "flushed to zero", ...
     bool is_bad;       // more than rounding
+    // Where `exact` is what it is only because a double has no number so large or so small: a
+    // sentence that says so, of "it"; else NULL.
+    const char *beyond_double;
 } ExpressionResult;
 
 // What `text` (expression.h) comes to when every step of it is computed in `format`, which may

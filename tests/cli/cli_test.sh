@@ -207,6 +207,20 @@ expect_out '"format":"fp16","hex":"0x0000"'
 expect_out '"expression":"inf","value":"inf"'
 end
 
+begin "formats says what a double cannot hold"
+run formats 1e400
+expect_status 0
+expect_out "^1e400 = inf$"
+expect_out "exceeds a double.*neighbours are those of the rounded value"
+run formats -1e-400
+expect_out "too small for a double.*neighbours are those of the rounded value"
+run formats inf 1/0 65504*2 1e300 0
+expect_no_out "double"
+run formats --json 1e400 1e300
+expect_out '"expression":"1e400","value":"inf","beyond_double":true,'
+expect_out '"expression":"1e300","value":1e+300,"beyond_double":false,'
+end
+
 begin "colour comes when it is asked for"
 escape=$(printf '\033')
 run formats 1

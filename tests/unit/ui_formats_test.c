@@ -27,6 +27,8 @@ static void the_end_of_a_format_is_named(void) {
     static const struct {
         const char *text, *said;
     } cases[] = {{"1e400", "in fp16 past the largest, 65504"},
+                 {"1e400", " = inf: it exceeds a double"},
+                 {"1e-200*1e-200", " = 0: it is too small for a double"},
                  {"-65504*2", "in fp16 past the lowest, -65504"},
                  {"65504", "in fp16 between 65472 and inf"},
                  {"1", "in fp16 between 0.99951"}};

@@ -1,6 +1,7 @@
 // `mpbench doctor`: what this machine can do, what is missing, and what to do about it, on one
-// screen; --verbose adds what each operation runs in. Every line is asked of the room that knows:
-// the devices, the readers of data, the history.
+// screen; --verbose adds what each operation runs in, which --json always has, and looks at every
+// page of the history. Every line is asked of the room that knows: the devices, the readers of
+// data, the history.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ enum {
     ASKED_COUNT = sizeof asked_formats / sizeof *asked_formats,
     TRAINING_COUNT = sizeof training_formats / sizeof *training_formats,
     MOST_DEVICES = 8,
+    MOST_LIBRARIES = MOST_DEVICES + 2,
     LABEL_WIDTH = 14,
 };
 
@@ -30,15 +32,21 @@ typedef struct FoundDevice {
     Error error;
 } FoundDevice;
 
+typedef struct FoundLibrary {
+    char name[64], version[64];
+} FoundLibrary;
+
 typedef struct Findings {
     FoundDevice devices[MOST_DEVICES];
     int device_count;
+    FoundLibrary libraries[MOST_LIBRARIES];
+    int library_count;
     bool has_fashion, has_text;
     Error fashion_error;
     int text_files, text_expected;
     double memory; // bytes; 0: unknown
     char history[STORE_PATH_SIZE];
-    bool has_history;
+    bool has_history, is_checked; // every page
     int runs;
     Error history_error; // ERROR_NONE: it can be read
 } Findings;
@@ -48,6 +56,25 @@ static double find_memory(void) {
     return pages > 0 && size > 0 ? (double)pages * (double)size : 0;
 }
 
+static void add_library(Findings *findings, const char *name, const char *version) {
+    FoundLibrary *found = &findings->libraries[findings->library_count++];
+    snprintf(found->name, sizeof found->name, "%s", name);
+    snprintf(found->version, sizeof found->version, "%s", version);
+}
+
+static void find_libraries(Findings *findings) {
+    char name[sizeof(FoundLibrary){0}.name], version[sizeof name];
+    for (int i = 0; i < findings->device_count; i++) {
+        const Device *device = findings->devices[i].device;
+        if (!device || !device->backend->computes_with)
+            continue;
+        device->backend->computes_with(name, sizeof name, version, sizeof version);
+        add_library(findings, name, version);
+    }
+    add_library(findings, "Lua", lua_library());
+    add_library(findings, "SQLite", store_library());
+}
+
 static void find_all(Findings *findings) {
     for (int i = 0; backend_list[i] && i < MOST_DEVICES; i++) {
         FoundDevice *found = &findings->devices[findings->device_count++];
@@ -55,6 +82,7 @@ static void find_all(Findings *findings) {
         if (!device_open(found->name, 0, &found->device, &found->error))
             found->device = NULL;
     }
+    find_libraries(findings);
     Dataset *fashion = dataset_from_fashion(false, &findings->fashion_error);
     findings->has_fashion = fashion != NULL;
     dataset_release(fashion);
@@ -75,6 +103,7 @@ static void find_history(Findings *findings, const Cli *cli, bool whole) {
         (!store || (store_list_runs(store, &(RunFilter){0}, &runs, &findings->runs, error) &&
                     (!whole || store_check(store, error))));
     findings->has_history = done && store;
+    findings->is_checked = findings->has_history && whole;
     store_free_runs(runs, findings->runs);
     store_close(store);
 }
@@ -108,17 +137,11 @@ static void print_line(const Terminal *terminal, const char *label, const char *
 }
 
 static void print_program(const Terminal *terminal, const Findings *findings) {
-    char text[256], name[64], version[64];
-    int used = snprintf(text, sizeof text, "%s, with ", MPBENCH_VERSION);
-    for (int i = 0; i < findings->device_count; i++) {
-        const Device *device = findings->devices[i].device;
-        if (!device || !device->backend->computes_with)
-            continue;
-        device->backend->computes_with(name, sizeof name, version, sizeof version);
-        used += snprintf(text + used, sizeof text - (size_t)used, "%s %s, ", name, version);
-    }
-    snprintf(text + used, sizeof text - (size_t)used, "Lua %s, SQLite %s", lua_library(),
-             store_library());
+    char text[MOST_LIBRARIES * sizeof(FoundLibrary)];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s, with", MPBENCH_VERSION);
+    for (int i = 0; i < findings->library_count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %s", i ? "," : "",
+                                 findings->libraries[i].name, findings->libraries[i].version);
     print_line(terminal, "mpbench", text);
 }
 
@@ -178,13 +201,14 @@ static void print_data(const Terminal *terminal, const Findings *findings) {
     print_line(terminal, "text", text);
 }
 
-static void print_history(const Terminal *terminal, const Findings *findings, bool whole) {
+static void print_history(const Terminal *terminal, const Findings *findings) {
     char text[STORE_PATH_SIZE + 64];
     if (findings->history_error.code != ERROR_NONE)
         snprintf(text, sizeof text, "%s", findings->history_error.text);
     else if (findings->has_history)
         snprintf(text, sizeof text, "%s: %d run%s, %s", findings->history, findings->runs,
-                 findings->runs == 1 ? "" : "s", whole ? "and no page is damaged" : "readable");
+                 findings->runs == 1 ? "" : "s",
+                 findings->is_checked ? "and no page is damaged" : "readable");
     else
         snprintf(text, sizeof text, "%s: nothing recorded yet", findings->history);
     print_line(terminal, "history", text);
@@ -234,7 +258,7 @@ static void print_all(const Terminal *terminal, const Findings *findings, bool i
     print_machine(terminal, findings);
     print_formats(terminal, findings);
     print_data(terminal, findings);
-    print_history(terminal, findings, is_verbose);
+    print_history(terminal, findings);
     print_advice(terminal, findings, is_verbose);
     if (!is_verbose)
         return;
@@ -280,6 +304,29 @@ static void write_device(JsonWriter *json, const FoundDevice *found) {
     json_end_object(json);
 }
 
+static void write_libraries(JsonWriter *json, const Findings *findings) {
+    json_key(json, "libraries");
+    json_begin_object(json);
+    for (int i = 0; i < findings->library_count; i++)
+        json_put_text(json, findings->libraries[i].name, findings->libraries[i].version);
+    json_end_object(json);
+}
+
+static void write_history(JsonWriter *json, const Findings *findings) {
+    bool is_known = findings->history_error.code == ERROR_NONE;
+    json_key(json, "history");
+    json_begin_object(json);
+    json_put_text(json, "path", findings->history[0] ? findings->history : NULL);
+    json_put_boolean(json, "readable", findings->has_history);
+    if (is_known)
+        json_put_integer(json, "runs", findings->runs);
+    else
+        json_put_null(json, "runs");
+    json_put_boolean(json, "checked", findings->is_checked);
+    json_put_text(json, "error", is_known ? NULL : findings->history_error.text);
+    json_end_object(json);
+}
+
 static void write_all(JsonWriter *json, const Findings *findings) {
     json_begin_object(json);
     json_put_text(json, "version", MPBENCH_VERSION);
@@ -298,6 +345,8 @@ static void write_all(JsonWriter *json, const Findings *findings) {
     json_put_text(json, "fashion_mnist_error",
                   findings->has_fashion ? NULL : findings->fashion_error.text);
     json_put_integer(json, "text_files", findings->text_files);
+    write_libraries(json, findings);
+    write_history(json, findings);
     json_end_object(json);
     fputc('\n', json->stream);
 }
@@ -307,12 +356,12 @@ bool command_doctor(Cli *cli, Error *error) {
     if (!findings)
         return error_fail(error, ERROR_MEMORY, "no memory to look around");
     find_all(findings);
+    find_history(findings, cli, cli->verbose);
     if (cli->json) {
         JsonWriter json = {.stream = stdout};
         write_all(&json, findings);
     } else {
         Terminal terminal = terminal_of(stdout, cli->color);
-        find_history(findings, cli, cli->verbose);
         print_all(&terminal, findings, cli->verbose);
     }
     for (int i = 0; i < findings->device_count; i++)

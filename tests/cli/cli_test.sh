@@ -258,6 +258,21 @@ expect_status 0
 expect_out '"matmul":\["fp32","bf16","fp16"\]'
 end
 
+begin "doctor --json has what doctor says of libraries and of the history"
+rm -f "$folder/none.db"
+run doctor --json --db "$folder/none.db"
+expect_out '"libraries":{"oneDNN":"[0-9.]*","Lua":"5[0-9.]*","SQLite":"3[0-9.]*"}'
+expect_out '"history":{"path":"[^"]*/none.db","readable":false,"runs":0,"checked":false,"error":null}'
+"$mpbench" run "$tiny" --quiet --db "$folder/one.db" >/dev/null 2>&1 || fail "it does not train"
+run doctor --json --db "$folder/one.db"
+expect_out '"readable":true,"runs":1,"checked":false,"error":null'
+run doctor --json --verbose --db "$folder/one.db"
+expect_out '"readable":true,"runs":1,"checked":true,"error":null'
+run doctor --json --db "$folder/other.db"
+expect_status 0
+expect_out '"readable":false,"runs":null,"checked":false,"error":"[^"]*other.db'
+end
+
 # ---- run -----------------------------------------------------------------------------------------
 
 begin "a run ends with its result on standard output"

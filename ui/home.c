@@ -147,7 +147,8 @@ static const char *home_explain(PanelId panel) {
     case PANEL_RUNS:
         return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
                "opens "
-               "it, space chooses it and c compares those chosen; / shows only some of them.";
+               "it, space chooses it and moves to the next, c compares those chosen; / shows "
+               "only some of them.";
     default:
         return "The loss of the run under the cursor, or of those that are chosen, by step. Each "
                "format has one colour everywhere; below it, what the comparison says in a "

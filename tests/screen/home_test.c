@@ -109,6 +109,14 @@ static void runs_that_a_filter_hides_are_not_deleted(void) {
     leave();
 }
 
+static void space_moves_on_as_the_row_of_keys_says(void) {
+    open_home(120, 36);
+    expect("space select, next");
+    shown_type(&shown, " "); // 4: now on 3
+    press("\r", "#3 beta-3");
+    leave();
+}
+
 static void escape_lets_go_of_what_was_chosen(void) {
     open_home(120, 36);
     press("   ", "3 chosen");
@@ -404,6 +412,7 @@ int main(void) {
     snprintf(path, sizeof path, "%s/history.db", folder);
     snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
+    RUN_TEST(space_moves_on_as_the_row_of_keys_says);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
     RUN_TEST(filters_act_as_they_are_typed_and_speak_as_the_table_does);
     RUN_TEST(notes_are_confirmed_and_shown);

@@ -139,11 +139,17 @@ static int draw_key(Ui *ui, Area area, int column, const KeyBinding *binding) {
     return column + 2;
 }
 
-static const Request always[] = {REQUEST_NEXT_PANEL, REQUEST_HELP, REQUEST_QUIT};
+static const Request always[] = {REQUEST_COMMAND, REQUEST_NEXT_PANEL, REQUEST_HELP, REQUEST_QUIT};
 enum { ALWAYS = sizeof always / sizeof *always };
 
-static bool is_always(int request) {
-    for (int i = 0; i < ALWAYS; i++)
+// A narrow row has the line for orders where its turn comes.
+static int first_always(const Ui *ui) {
+    enum { WIDE = 100 };
+    return ui->frame.columns >= WIDE ? 0 : 1;
+}
+
+static bool is_always(const Ui *ui, int request) {
+    for (int i = first_always(ui); i < ALWAYS; i++)
         if ((int)always[i] == request)
             return true;
     return false;
@@ -151,7 +157,7 @@ static bool is_always(int request) {
 
 static int always_width(const Ui *ui) {
     int width = 0;
-    for (int i = 0; i < ALWAYS; i++)
+    for (int i = first_always(ui); i < ALWAYS; i++)
         width += key_width(&ui->keymap.bindings[always[i]]);
     return width;
 }
@@ -164,11 +170,11 @@ static void draw_keys(Ui *ui, Area area, int column, bool own) {
     for (int i = REQUEST_NONE + 1; own && i < REQUESTS; i++) {
         int at = 1 + (i - 1 + REQUEST_FORMAT - 1) % (REQUESTS - 1);
         const KeyBinding *binding = &bindings[at];
-        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && !is_always(at) &&
+        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && !is_always(ui, at) &&
             column + key_width(binding) <= end)
             column = draw_key(ui, area, column, binding);
     }
-    for (int i = 0; i < ALWAYS; i++)
+    for (int i = first_always(ui); i < ALWAYS; i++)
         column = draw_key(ui, area, column, &bindings[always[i]]);
 }
 

@@ -306,6 +306,15 @@ static void set_status(int64_t run, RunStatus status) {
     store_close(store);
 }
 
+static void the_line_for_orders_is_in_every_row_of_keys_with_room(void) {
+    open_home(100, 30);
+    for (int screen = 1; screen <= 4; screen++) {
+        shown_type(&shown, (char[]){(char)('0' + screen), 0});
+        expect(": command  tab panel  ? help  q quit");
+    }
+    leave();
+}
+
 // On home, of the run under the cursor, which here nobody trains: what would be ordered is told.
 static void commands_mean_the_run_under_the_cursor(void) {
     open_home(120, 36);
@@ -422,6 +431,7 @@ int main(void) {
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(keys_at_the_foot_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
+    RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
     RUN_TEST(every_order_that_waits_gets_its_answer_told);

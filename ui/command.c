@@ -174,7 +174,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
         ui_say(ui, INK_WARN, "fork: \"%s\" is too much; fork STEP, or fork STEP PRECISION", rest);
         goto done;
     }
-    if (!whole_parse(step, 1, INT64_C(1) << 53, &at, &error)) {
+    if (!whole_parse(step, 1, WHOLE_MOST, &at, &error)) {
         ui_say(ui, INK_WARN, "fork %s: %s; fork STEP, or fork STEP PRECISION", step, error.text);
         goto done;
     }

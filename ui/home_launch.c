@@ -158,7 +158,6 @@ static char *text_of(const Home *home, int row) {
 
 // As the command line would take it: what it would refuse is refused while it can be mended.
 static bool check_value(Ui *ui, const char *text, Error *error) {
-    const int64_t most_seed = INT64_C(1) << 53;
     const Home *home = home_of(ui);
     int row = form_of(home)->row;
     int64_t seed;
@@ -168,7 +167,7 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
         return error_fail(error, ERROR_USAGE, "a value has up to %d characters",
                           FORM_TEXT_SIZE - 1);
     if (row == ROW_SEED)
-        return whole_parse(text, 0, most_seed, &seed, error);
+        return whole_parse(text, 0, WHOLE_MOST, &seed, error);
     if (row == ROW_SCALE) {
         char *end;
         double scale = strtod(text, &end);

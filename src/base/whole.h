@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 
+// The most that a double holds as written, as it does all below: of what other programs read.
+#define WHOLE_MOST (INT64_C(1) << 53)
+
 // Of all of `text`, within [least, most]. ERROR_USAGE says what is wanted, and leaves it to the
 // caller to say of what.
 bool whole_parse(const char *text, int64_t least, int64_t most, int64_t *number,

@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 
 enum { MOST_CHOICES = 32 };
-static const int64_t largest_whole = INT64_C(1) << 53; // that a double holds as written
 
 static bool is_among(const char *value, const char *const *choices, int count) {
     for (int i = 0; i < count; i++)
@@ -98,12 +97,12 @@ static bool parse_whole(const Option *option, const char *value, int64_t least, 
 }
 
 static bool set_count(Cli *cli, const Option *option, const char *value, Error *error) {
-    return parse_whole(option, value, 1, largest_whole, field_of(cli, option), error);
+    return parse_whole(option, value, 1, WHOLE_MOST, field_of(cli, option), error);
 }
 
 static bool set_seed(Cli *cli, const Option *option, const char *value, Error *error) {
     int64_t seed;
-    if (!parse_whole(option, value, 0, largest_whole, &seed, error))
+    if (!parse_whole(option, value, 0, WHOLE_MOST, &seed, error))
         return false;
     cli->run.seed = (uint64_t)seed;
     return true;

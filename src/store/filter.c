@@ -74,15 +74,13 @@ static double get_memory(const RunRecord *record) {
     return known(record->memory.peak);
 }
 
-static const char *const statuses[] = {"running", "paused", "finished", "stopped",
-                                       "failed",  "dead",   NULL};
 static const char *const precisions[] = {
     "fp32", "tf32", "bf16",          "fp16",           "fp8", "amp", "O0", "O1",
     "O2",   "O3",   "mixed_float16", "mixed_bfloat16", NULL};
 static const char *const devices[] = {"cpu", "gpu", "ref", NULL};
 
 static const FilterField filter_fields[] = {
-    {"status", FILTER_STATUS, NULL, 0, statuses},
+    {"status", FILTER_STATUS, NULL, 0, run_status_names},
     {"precision", FILTER_EXACT, NULL, offsetof(RunRecord, precision), precisions},
     {"experiment", FILTER_PART, NULL, offsetof(RunRecord, experiment), NULL},
     {"device", FILTER_DEVICE, NULL, offsetof(RunRecord, device), devices},

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const status_names[RUN_STATUSES] = {"running", "paused", "finished",
-                                                       "stopped", "failed", "dead"};
+const char *const run_status_names[RUN_STATUSES + 1] = {"running", "paused", "finished", "stopped",
+                                                        "failed",  "dead",   NULL};
 
 const char *run_status_name(RunStatus status) {
-    return status >= 0 && status < RUN_STATUSES ? status_names[status] : "unknown";
+    return status >= 0 && status < RUN_STATUSES ? run_status_names[status] : "unknown";
 }
 
 bool run_status_parse(const char *name, RunStatus *status) {
     for (int i = 0; i < RUN_STATUSES; i++)
-        if (strcmp(name, status_names[i]) == 0) {
+        if (strcmp(name, run_status_names[i]) == 0) {
             *status = (RunStatus)i;
             return true;
         }

@@ -21,6 +21,7 @@ typedef enum RunStatus {
     RUN_STATUSES
 } RunStatus;
 
+extern const char *const run_status_names[RUN_STATUSES + 1]; // ended by NULL
 const char *run_status_name(RunStatus status);
 bool run_status_parse(const char *name, RunStatus *status); // false: no such word
 

@@ -10,31 +10,37 @@ static void call_own(lua_State *L) {
     lua_call(L, arguments, 1);
 }
 
-// os.time(table) asks no clock.
-static int clock_time(lua_State *L) {
-    lua_Integer now;
-    if (!lua_isnoneornil(L, 1)) {
-        call_own(L);
-        return 1;
-    }
+// What a clock says, or said when the journal was written.
+static int ask_clock(lua_State *L, bool is_whole) {
+    union {
+        lua_Integer whole;
+        lua_Number seconds;
+    } now;
     if (!bind_recall(L, JOURNAL_CLOCK, &now, sizeof now)) {
         call_own(L);
-        now = lua_tointeger(L, -1);
+        if (is_whole)
+            now.whole = lua_tointeger(L, -1);
+        else
+            now.seconds = lua_tonumber(L, -1);
         bind_remember(L, JOURNAL_CLOCK, &now, sizeof now);
     }
-    lua_pushinteger(L, now);
+    if (is_whole)
+        lua_pushinteger(L, now.whole);
+    else
+        lua_pushnumber(L, now.seconds);
+    return 1;
+}
+
+// os.time(table) asks no clock.
+static int clock_time(lua_State *L) {
+    if (lua_isnoneornil(L, 1))
+        return ask_clock(L, true);
+    call_own(L);
     return 1;
 }
 
 static int clock_processor(lua_State *L) {
-    lua_Number seconds;
-    if (!bind_recall(L, JOURNAL_CLOCK, &seconds, sizeof seconds)) {
-        call_own(L);
-        seconds = lua_tonumber(L, -1);
-        bind_remember(L, JOURNAL_CLOCK, &seconds, sizeof seconds);
-    }
-    lua_pushnumber(L, seconds);
-    return 1;
+    return ask_clock(L, false);
 }
 
 // os.date(format) of now is os.date(format, os.time()); upvalue 3 is os.time.

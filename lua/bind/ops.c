@@ -57,18 +57,19 @@ static int bind_unary(lua_State *L) {
 
 // A number of the script that fp16 cannot hold: where it is compared with, infinity does as well.
 static void look_at_constant(lua_State *L, OpId op, Format format, double value) {
-    const double too_large = 65520; // what rounds past 65504
-    if (format != FORMAT_FP16 || !(fabs(value) >= too_large) || isinf(value) ||
+    if (format != FORMAT_FP16 || isinf(value) ||
         (op != OP_add && op != OP_sub && op != OP_mul && op != OP_div && op != OP_where &&
-         op != OP_pad))
+         op != OP_pad) ||
+        !isinf(format_round(format, value, OVERFLOW_TO_SPECIAL)))
         return;
     Run *run = session_of(L)->run;
     run_diagnose(run, DIAGNOSIS_CONSTANT_OVERFLOW,
                  policy_layer(run->engine->policy, run->engine->layer)->name,
-                 "%s: the number %g meets a tensor in fp16, which ends at 65504, and is infinite "
+                 "%s: the number %g meets a tensor in fp16, which ends at %.0f, and is infinite "
                  "there: a softmax over nothing else gives nan; take %g for a mask, or compute in "
                  "fp32",
-                 op_table[op].name, value, value < 0 ? -3e4 : 3e4);
+                 op_table[op].name, value, format_table[FORMAT_FP16].largest,
+                 value < 0 ? -3e4 : 3e4);
 }
 
 // A tensor, or a number made into one of the other operand's format, which takes the number's place

@@ -12,21 +12,21 @@ static void tell_overflow(RunState *state, const char *name) {
     Run *run = &state->run;
     state->sampler.is_after_overflow = false; // the layers after it have it from here
     run_diagnose(run, DIAGNOSIS_FORWARD_OVERFLOW, name,
-                 "%.60s gives values past 65504, the end of fp16, which became infinite, and with "
+                 "%.60s gives values past %.0f, the end of fp16, which became infinite, and with "
                  "them the loss: use --layer %.60s=bf16, or keep its inputs and weights smaller",
-                 name, name);
+                 name, format_table[FORMAT_FP16].largest, name);
 }
 
 void run_check_activations(RunState *state, int layer, double largest) {
-    const double end_of_fp16 = 65504, near = 0.9;
+    const double end_of_fp16 = format_table[FORMAT_FP16].largest, near = 0.9;
     const char *name = policy_layer(state->run.engine->policy, layer)->name;
     if (isinf(largest) && state->sampler.is_after_overflow)
         tell_overflow(state, name);
     if (!(largest >= near * end_of_fp16) || !isfinite(largest))
         return;
     run_diagnose(&state->run, DIAGNOSIS_NEAR_OVERFLOW, name,
-                 "%.60s gives values up to %.0f, and fp16 ends at 65504: use --layer %.60s=bf16",
-                 name, largest, name);
+                 "%.60s gives values up to %.0f, and fp16 ends at %.0f: use --layer %.60s=bf16",
+                 name, largest, end_of_fp16, name);
 }
 
 void run_check_statistics(RunState *state, int layer) {

@@ -29,14 +29,24 @@ bool text_stream_open(TextStream *out) {
     return out->stream != NULL;
 }
 
+const char *text_stream_take(TextStream *out) {
+    if (fflush(out->stream) != 0 || ferror(out->stream))
+        return NULL;
+    const char *text = out->size > 0 ? out->text : "";
+    out->size = 0;
+    return text;
+}
+
 bool text_stream_close(TextStream *out) {
     bool whole = fflush(out->stream) == 0 && !ferror(out->stream);
     whole = fclose(out->stream) == 0 && whole;
     out->stream = NULL;
     if (whole && !out->text) // nothing was written
         out->text = calloc(1, 1);
-    if (whole && out->text)
+    if (whole && out->text) {
+        out->text[out->size] = 0; // what was taken is no part of it
         return true;
+    }
     free(out->text);
     out->text = NULL;
     return false;

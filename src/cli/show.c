@@ -31,11 +31,11 @@ static void begin_row(const ShowPage *page, const char *label) {
 
 // What was put together goes out, in lines that fit; those after the first begin at `hang`.
 static void end_line(const ShowPage *page, int hang) {
-    fputc(0, page->line);
-    fflush(page->line);
-    wrap_print(stdout, *page->line_text, terminal_width(&page->terminal), 0, hang);
+    const char *text = text_stream_take(page->text);
+    if (!text) // the end of the page says so
+        return;
+    wrap_print(stdout, text, terminal_width(&page->terminal), 0, hang);
     putchar('\n');
-    rewind(page->line);
 }
 
 static void end_row(const ShowPage *page) {
@@ -356,18 +356,16 @@ static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error
     page.strong = terminal_style(&page.terminal, STYLE_STRONG);
     page.dim = terminal_style(&page.terminal, STYLE_DIM);
     page.plain = terminal_style(&page.terminal, STYLE_NONE);
-    char *text = NULL;
-    size_t size;
-    page.line_text = &text;
-    page.line = open_memstream(&text, &size);
-    if (!page.line)
+    TextStream text;
+    if (!text_stream_open(&text))
         return error_fail(error, ERROR_MEMORY, "no memory for the page");
+    page.text = &text;
+    page.line = text.stream;
     bool done = print_parts(&page, store, run, error);
-    if (ferror(page.line) && done)
-        done = error_fail(error, ERROR_MEMORY, "no memory for the page");
-    fclose(page.line);
-    free(text);
-    return done;
+    bool is_whole = text_stream_close(&text);
+    if (is_whole)
+        free(text.text);
+    return done && (is_whole || error_fail(error, ERROR_MEMORY, "no memory for the page"));
 }
 
 bool command_show(Cli *cli, Error *error) {

@@ -1,6 +1,7 @@
 // cli/show.h: what the files of `mpbench show` share.
 #pragma once
 
+#include "base/text_stream.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "store/store.h"
@@ -11,7 +12,7 @@ typedef struct ShowPage {
     double grams_per_kwh;
     const char *strong, *dim, *plain; // escapes, or ""
     FILE *line;                       // the one that is put together, in memory
-    char **line_text;                 // once it is flushed
+    TextStream *text;                 // behind it
 } ShowPage;
 
 void show_title(const ShowPage *page, const char *title);

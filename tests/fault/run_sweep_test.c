@@ -406,6 +406,40 @@ static void fault_50_a_text_in_memory_is_whole_or_said_to_be_lost(void) {
     CHECK(whole && lost > 2);
 }
 
+// Lines of rising length, so that the room grows on the way; false: one was lost.
+static bool take_lines(TextStream *text) {
+    bool is_there = true;
+    for (int i = 1; i < 40 && is_there; i++) {
+        fprintf(text->stream, "%0*d", 100 * i, i);
+        const char *line = text_stream_take(text);
+        is_there = line != NULL;
+        CHECK(!line || (strlen(line) == (size_t)(100 * i) && atoi(line) == i));
+        CHECK(!line || strcmp(text_stream_take(text), "") == 0); // it was taken
+    }
+    CHECK(is_there || !text_stream_take(text)); // and so it stays
+    return is_there;
+}
+
+static void fault_50_lines_taken_from_a_text_are_whole_or_said_to_be_lost(void) {
+    int lost = 0;
+    bool whole = false;
+    for (long number = 1; number < 50 && !whole; number++) {
+        TextStream text;
+        fail_call(FAULT_MEMORY, number, false);
+        bool is_open = text_stream_open(&text);
+        bool is_there = is_open && take_lines(&text);
+        bool is_closed = is_open && text_stream_close(&text);
+        whole = !fault.happened;
+        fault.kind = FAULT_NONE;
+        lost += !is_there;
+        CHECK(is_there == is_closed && (is_there || !whole));
+        if (is_closed)
+            CHECK_TEXT(text.text, "");
+        free(is_closed ? text.text : NULL);
+    }
+    CHECK(whole && lost > 2);
+}
+
 int main(void) {
     make_place();
     install_faults();
@@ -418,6 +452,7 @@ int main(void) {
     RUN_TEST(the_end_of_a_run_is_there_with_all_that_came_before_or_not_at_all);
     RUN_TEST(the_row_of_a_checkpoint_waits_for_a_lock_and_comes_once);
     RUN_TEST(fault_50_a_text_in_memory_is_whole_or_said_to_be_lost);
+    RUN_TEST(fault_50_lines_taken_from_a_text_are_whole_or_said_to_be_lost);
     RUN_TEST(fault_50_the_nth_allocation_of_a_checkpoint_fails);
     RUN_TEST(fault_50_the_nth_allocation_of_a_restore_fails);
     RUN_TEST(fault_35_the_nth_write_of_a_checkpoint_fails);

@@ -8,11 +8,7 @@
 #include "store/commands.h"
 #include "store/runs.h"
 #include "store/worker.h"
-#include "tests/screen/shown.h"
-#include "tests/test.h"
-
-static char folder[64], path[96], database[128];
-static Shown shown;
+#include "tests/screen/place.h"
 
 static void add_run(Store *store, const char *experiment, const char *precision) {
     Error error;
@@ -37,8 +33,8 @@ static void make_history(void) {
     static const char *const runs[][2] = {
         {"alpha", "fp32"}, {"alpha", "fp32"}, {"beta", "bf16"}, {"gamma", "fp16"}};
     Error error;
-    unlink(path);
-    Store *store = store_open(path, STORE_WRITE, &error);
+    unlink(history_path);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
     CHECK_MESSAGE(store != NULL, "%s", error.text);
     for (int i = 0; store && i < 4; i++)
         add_run(store, runs[i][0], runs[i][1]);
@@ -50,26 +46,11 @@ static int count_runs(void) {
     RunFilter all = {.words = NULL};
     RunRecord *runs = NULL;
     int count = -1;
-    Store *store = store_open(path, STORE_READ, &error);
+    Store *store = store_open(history_path, STORE_READ, &error);
     if (store && store_list_runs(store, &all, &runs, &count, &error))
         store_free_runs(runs, count);
     store_close(store);
     return count;
-}
-
-static void expect(const char *text) {
-    CHECK_MESSAGE(shown_wait(&shown, text, true, 10) >= 0, "\"%s\" did not appear:\n%s", text,
-                  shown_text(&shown));
-}
-
-static void expect_gone(const char *text) {
-    CHECK_MESSAGE(shown_wait(&shown, text, false, 10) >= 0, "\"%s\" is still there:\n%s", text,
-                  shown_text(&shown));
-}
-
-static void press(const char *keys, const char *text) {
-    shown_type(&shown, keys);
-    expect(text);
 }
 
 static void open_home(int columns, int rows) {
@@ -79,14 +60,6 @@ static void open_home(int columns, int rows) {
     make_history();
     shown_start(&shown, columns, rows, environment, nothing);
     expect("gamma");
-}
-
-static void leave(void) {
-    shown_type(&shown, "\x1b\x1b\x1b");
-    shown_pump(&shown, 0.1);
-    shown_type(&shown, "q");
-    CHECK(shown_wait_end(&shown, 10));
-    shown_free(&shown);
 }
 
 // ---- choosing and deleting ----------------------------------------------------------------------
@@ -298,7 +271,7 @@ static void the_command_line_completes_lists_and_cycles(void) {
 static void set_status(int64_t run, RunStatus status) {
     Error error;
     RunRecord record;
-    Store *store = store_open(path, STORE_WRITE, &error);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
     CHECK(store && store_read_run(store, run, &record, &error));
     record.status = status;
     CHECK_MESSAGE(store_update_run(store, &record, &error), "%s", error.text);
@@ -336,7 +309,7 @@ static void commands_mean_the_run_under_the_cursor(void) {
 static WorkerId own_run(int64_t run) {
     Error error;
     WorkerId worker;
-    Store *store = store_open(path, STORE_WRITE, &error);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
     CHECK_MESSAGE(store && worker_identify(&worker, &error) &&
                       store_own_run(store, run, &worker, &error),
                   "%s", error.text);
@@ -370,7 +343,7 @@ static void answer_last_order(const WorkerId *worker, int most) {
     Error error;
     RunCommand orders[64];
     int count = 0;
-    Store *store = store_open(path, STORE_WRITE, &error);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
     bool done =
         store && store_claim_commands(store, 4, worker->token, orders, most, &count, &error);
     CHECK_INT(count, most);
@@ -413,13 +386,8 @@ static void a_worker_that_cannot_be_started_is_not_announced(void) {
 }
 
 int main(void) {
-    char command[128];
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!make_place())
         return 1;
-    snprintf(path, sizeof path, "%s/history.db", folder);
-    snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
@@ -436,6 +404,5 @@ int main(void) {
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
     RUN_TEST(every_order_that_waits_gets_its_answer_told);
     RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) != 0 || test_end();
+    return end_tests();
 }

@@ -5,21 +5,7 @@
 #include <unistd.h>
 
 #include "store/runs.h"
-#include "tests/screen/shown.h"
-#include "tests/test.h"
-
-static char folder[64], path[96], database[128];
-static Shown shown;
-
-static void expect(const char *text) {
-    CHECK_MESSAGE(shown_wait(&shown, text, true, 20) >= 0, "\"%s\" did not appear:\n%s", text,
-                  shown_text(&shown));
-}
-
-static void press(const char *keys, const char *text) {
-    shown_type(&shown, keys);
-    expect(text);
-}
+#include "tests/screen/place.h"
 
 static void expect_home(void) {
     shown_pump(&shown, 1);
@@ -31,33 +17,25 @@ static void expect_home(void) {
 static void open_form(void) {
     static const char *const nothing[] = {NULL};
     const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
-    unlink(path);
+    unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸fashion_cnn");
     press(KEY_DOWN KEY_DOWN KEY_DOWN, "▸simple");
     press("\r", "enter trains");
 }
 
-static void leave(void) {
-    shown_type(&shown, "\x1b\x1b\x1b");
-    shown_pump(&shown, 0.1);
-    shown_type(&shown, "q");
-    CHECK(shown_wait_end(&shown, 10));
-    shown_free(&shown);
-}
-
 static void train_elsewhere(void) {
     char command[300];
     snprintf(command, sizeof command,
-             "MPBENCH_DB='%s' '%s' run simple --steps 5 --quiet >/dev/null 2>&1", path,
-             getenv("MPBENCH") ? getenv("MPBENCH") : "build/mpbench");
+             "MPBENCH_DB='%s' '%s' run simple --steps 5 --quiet >/dev/null 2>&1", history_path,
+             getenv("MPBENCH"));
     CHECK(system(command) == 0);
 }
 
 static bool is_finished(int64_t run) {
     Error error;
     RunRecord record = {.id = 0};
-    Store *store = store_open(path, STORE_READ, &error);
+    Store *store = store_open(history_path, STORE_READ, &error);
     bool done = store && store_read_run(store, run, &record, &error);
     bool finished = done && record.status == RUN_FINISHED;
     record_clear(&record);
@@ -110,17 +88,11 @@ static void nothing_opens_under_the_next_form(void) {
 }
 
 int main(void) {
-    char command[128];
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!make_place())
         return 1;
-    snprintf(path, sizeof path, "%s/history.db", folder);
-    snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
     RUN_TEST(a_run_of_somebody_else_does_not_open);
     RUN_TEST(a_worker_that_leaves_no_word_is_told_of);
     RUN_TEST(nothing_opens_under_what_is_typed);
     RUN_TEST(nothing_opens_under_the_next_form);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) != 0 || test_end();
+    return end_tests();
 }

@@ -2,10 +2,7 @@
 // true colour, 256 colours, 16 and none. tests/screen/expected/SCREEN-SIZE.txt holds blocks: the
 // text in both kinds of characters, and the inks at each depth (shown_inks); each look is compared
 // with two of them. UPDATE=1 writes the files anew: read the difference before you commit it.
-#include <unistd.h>
-
-#include "tests/screen/shown.h"
-#include "tests/test.h"
+#include "tests/screen/place.h"
 
 enum { FILE_MOST = 1 << 20 };
 
@@ -61,7 +58,7 @@ enum {
     LOOKS = sizeof looks / sizeof *looks,
 };
 
-static char folder[64], terminfo[80];
+static char terminfo[80];
 static const char *update;
 
 static void expected_path(char *path, size_t size, const struct Stored *stored, struct Size at) {
@@ -78,7 +75,7 @@ typedef struct Seen {
     char *text, *inks; // NULL: it was not looked at
 } Seen;
 
-static void start(Shown *shown, const struct Look *look, struct Size at) {
+static void start(Shown *one, const struct Look *look, struct Size at) {
     static const char *const arguments[] = {"--demo", NULL};
     const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
                                  "XDG_CONFIG_HOME=/nonexistent",
@@ -87,15 +84,15 @@ static void start(Shown *shown, const struct Look *look, struct Size at) {
                                  look->terminal,
                                  look->no_color,
                                  NULL};
-    shown_start(shown, at.columns, at.rows, environment, arguments);
+    shown_start(one, at.columns, at.rows, environment, arguments);
 }
 
-static void type(Shown *shown, const struct Stored *stored) {
-    bool done = shown_wait(shown, "fashion-cnn", true, 20) >= 0;
-    shown_type(shown, stored->keys);
-    done = done && shown_wait(shown, stored->mark, true, 20) >= 0;
-    CHECK_MESSAGE(done, "%s at %dx%d: \"%s\" did not appear:\n%s", stored->name, shown->columns,
-                  shown->rows, stored->mark, shown_text(shown));
+static void type(Shown *one, const struct Stored *stored) {
+    bool done = shown_wait(one, "fashion-cnn", true, 20) >= 0;
+    shown_type(one, stored->keys);
+    done = done && shown_wait(one, stored->mark, true, 20) >= 0;
+    CHECK_MESSAGE(done, "%s at %dx%d: \"%s\" did not appear:\n%s", stored->name, one->columns,
+                  one->rows, stored->mark, shown_text(one));
 }
 
 // All looks side by side, since most of the time is waited.
@@ -225,16 +222,12 @@ static bool make_terminals(void) {
 }
 
 int main(void) {
-    char command[128];
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!make_place())
         return 1;
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
     update = getenv("UPDATE");
     if (make_terminals())
         RUN_TEST(every_screen_is_as_it_was_stored);
     else
         printf("not ok every_screen_is_as_it_was_stored: tic made no terminals\n");
-    return system(command) != 0 || test_end();
+    return end_tests();
 }

@@ -5,10 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/screen/shown.h"
-#include "tests/test.h"
+#include "tests/screen/place.h"
 
-static char folder[64], config[128], experiments[128], program[128];
+static char config[128], experiments[128], program[128];
 static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, experiments,
                                           NULL};
 static const char *const demo[] = {"--demo", NULL};
@@ -25,29 +24,29 @@ static int below(int bound) {
     return (int)(next_random() % (uint64_t)bound);
 }
 
-static void start(Shown *shown, int columns, int rows) {
+static void start(int columns, int rows) {
     const char *seed = getenv("STORM_SEED");
     char command[600];
     state = seed ? strtoull(seed, NULL, 10) : 1;
     snprintf(command, sizeof command, "cp '%s' '%s'", getenv("MPBENCH_REAL"), program);
     CHECK(system(command) == 0);
-    shown_start(shown, columns, rows, environment, demo);
-    CHECK_MESSAGE(shown_wait(shown, "fashion-cnn-8", true, 20) >= 0, "the demo did not open");
-    shown_settle(shown);
+    shown_start(&shown, columns, rows, environment, demo);
+    CHECK_MESSAGE(shown_wait(&shown, "fashion-cnn-8", true, 20) >= 0, "the demo did not open");
+    shown_settle(&shown);
     unlink(program); // what the keys start ends at once
 }
 
-static void end(Shown *shown) {
+static void end(void) {
     char why[200];
-    CHECK_MESSAGE(!shown->ended, "it ended by itself: status %x\n%s", (unsigned)shown->status,
-                  shown_text(shown));
-    kill(shown->program, SIGTERM);
-    CHECK(shown_wait_end(shown, 20));
-    CHECK_MESSAGE(WIFEXITED(shown->status) && WEXITSTATUS(shown->status) == 128 + SIGTERM,
-                  "status %x", (unsigned)shown->status);
-    bool is_back = shown_is_given_back(shown, why, sizeof why);
+    CHECK_MESSAGE(!shown.ended, "it ended by itself: status %x\n%s", (unsigned)shown.status,
+                  shown_text(&shown));
+    kill(shown.program, SIGTERM);
+    CHECK(shown_wait_end(&shown, 20));
+    CHECK_MESSAGE(WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == 128 + SIGTERM,
+                  "status %x", (unsigned)shown.status);
+    bool is_back = shown_is_given_back(&shown, why, sizeof why);
     CHECK_MESSAGE(is_back, "%s", why);
-    shown_free(shown);
+    shown_free(&shown);
 }
 
 static void pick_size(int *columns, int *rows) {
@@ -61,8 +60,7 @@ static void pick_size(int *columns, int *rows) {
 static void storms_of_sizes_leave_no_stray_cell(void) {
     const int count = getenv("MPBENCH_SOAK") ? 10000 : 200;
     static const char *const screens[] = {"1", "2", "4", "\t", "??", "\x1b", "O"};
-    Shown shown;
-    start(&shown, 120, 36);
+    start(120, 36);
     char *before = strdup(shown_text(&shown)), *inks = strdup(shown_inks(&shown));
     for (int i = 0; i < count && !shown.ended; i++) {
         int columns, rows;
@@ -91,11 +89,11 @@ static void storms_of_sizes_leave_no_stray_cell(void) {
     CHECK_TEXT(shown_inks(&shown), inks);
     free(before);
     free(inks);
-    end(&shown);
+    end();
 }
 
 // q, ^C, ^Z and ^\ would end or stop it; the rest of what a keyboard and a mouse can send.
-static size_t pick_input(const Shown *shown, char *out, size_t size) {
+static size_t pick_input(char *out, size_t size) {
     static const char *const keys[] = {KEY_UP,    KEY_DOWN,   KEY_LEFT, KEY_RIGHT, "\x1b[5~",
                                        "\x1b[6~", "\x1bOH",   "\x1bOF", "\x1b[3~", "\x1b[Z",
                                        "\t",      "\r",       "\x1b",   "\x7f",    "\x0c",
@@ -109,7 +107,7 @@ static size_t pick_input(const Shown *shown, char *out, size_t size) {
         return (size_t)snprintf(out, size, "%s", keys[below(sizeof keys / sizeof *keys)]);
     if (kind < 9)
         return (size_t)snprintf(out, size, "\x1b[<%d;%d;%d%c", (int[]){0, 64, 65, 2}[below(4)],
-                                1 + below(shown->columns + 2), 1 + below(shown->rows + 2),
+                                1 + below(shown.columns + 2), 1 + below(shown.rows + 2),
                                 below(2) ? 'M' : 'm');
     out[0] = (char)(1 + below(31));
     return strchr("\x03\x1a\x1c\x11\x13", out[0]) ? 0 : 1;
@@ -117,11 +115,10 @@ static size_t pick_input(const Shown *shown, char *out, size_t size) {
 
 static void keys_and_clicks_at_random_end_nothing(void) {
     const int count = getenv("MPBENCH_SOAK") ? 100000 : 3000;
-    Shown shown;
-    start(&shown, 100, 30);
+    start(100, 30);
     for (int i = 0; i < count && !shown.ended; i++) {
         char input[64];
-        shown_type_bytes(&shown, input, pick_input(&shown, input, sizeof input));
+        shown_type_bytes(&shown, input, pick_input(input, sizeof input));
         if (i % 16 == 0)
             shown_pump(&shown, 0.005);
         if (i % 200 == 0) {
@@ -134,31 +131,25 @@ static void keys_and_clicks_at_random_end_nothing(void) {
     }
     shown_resize(&shown, 100, 30);
     shown_pump(&shown, 0.5);
-    end(&shown);
+    end();
 }
 
 // A copy of the program that has the recording, no experiments, and nothing to start.
-static bool make_place(void) {
-    const char *parent = getenv("TMPDIR"), *real = getenv("MPBENCH");
+static bool make_copy(void) {
     char command[600];
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
-        return false;
     snprintf(program, sizeof program, "%s/mpbench", folder);
     snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s/config", folder);
     snprintf(experiments, sizeof experiments, "MPBENCH_EXPERIMENTS=%s", folder);
     snprintf(command, sizeof command, "cp experiments/demo.history.gz '%s'", folder);
-    setenv("MPBENCH_REAL", real ? real : "build/mpbench", 1);
+    setenv("MPBENCH_REAL", getenv("MPBENCH"), 1);
     setenv("MPBENCH", program, 1);
     return system(command) == 0;
 }
 
 int main(void) {
-    char command[128];
-    if (!make_place())
+    if (!make_place() || !make_copy())
         return 1;
     RUN_TEST(storms_of_sizes_leave_no_stray_cell);
     RUN_TEST(keys_and_clicks_at_random_end_nothing);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) != 0 || test_end();
+    return end_tests();
 }

@@ -279,13 +279,11 @@ static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
     write_ratio(cells[3], 48, side->memory_ratio);
     write_mean(cells[4], 48, &side->loss);
-    snprintf(cells[5], 48, "–");
-    for (int i = side->metric_count - 1; i >= 0; i--)
-        if (i == 0 || strcmp(side->metrics[i].name, "accuracy") == 0) {
-            write_mean(cells[5], 48, &side->metrics[i].value);
-            if (strcmp(side->metrics[i].name, "accuracy") == 0)
-                break;
-        }
+    const CompareMetric *metric = compare_leading_metric(side);
+    if (metric)
+        write_mean(cells[5], 48, &metric->value);
+    else
+        snprintf(cells[5], 48, "–");
     write_ratio(cells[6], 48, side->energy_ratio);
     snprintf(cells[7], 48, "%s", word_count(side->skipped).text);
 }

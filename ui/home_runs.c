@@ -205,9 +205,7 @@ static void draw_loss(Area area, int column, int row, int width, const RunRecord
 }
 
 static void draw_metric(Area area, int column, int row, int width, const RunRecord *run) {
-    const RecordMetric *metric = record_metric(run, "accuracy");
-    if (!metric && run->metric_count > 0)
-        metric = &run->metrics[0];
+    const RecordMetric *metric = record_leading_metric(run);
     draw_right(area, column, row, width, INK_BRIGHT,
                metric ? word_number(metric->value).text : "–");
 }

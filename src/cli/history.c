@@ -39,13 +39,6 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
     return store_find_run(store, text, &id, error) && store_read_run(store, id, record, error);
 }
 
-const RecordMetric *history_chosen_metric(const RunRecord *record) {
-    for (int i = 0; i < record->metric_count; i++)
-        if (record_metric_leads(record->metrics[i].name))
-            return &record->metrics[i];
-    return record->metric_count > 0 ? &record->metrics[0] : NULL;
-}
-
 const char *history_status(const RunRecord *record) {
     bool in_progress = record->status == RUN_RUNNING || record->status == RUN_PAUSED;
     return record->stale && in_progress ? "stale" : run_status_name(record->status);

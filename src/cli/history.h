@@ -18,8 +18,6 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
 bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, int *count,
                         Error *error) MUST_CHECK;
 
-// What people look at first of a run's results: accuracy where there is one. NULL: none.
-const RecordMetric *history_chosen_metric(const RunRecord *record);
 // "running", but "stale" where the worker is silent; its style for the terminal.
 const char *history_status(const RunRecord *record);
 const char *history_status_style(const Terminal *terminal, const RunRecord *record);

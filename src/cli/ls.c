@@ -40,7 +40,7 @@ static bool join_words(const Cli *cli, char *words, Error *error) {
 static const char *shared_metric(const RunRecord *runs, int count) {
     const char *shared = NULL;
     for (int i = 0; i < count; i++) {
-        const RecordMetric *metric = history_chosen_metric(&runs[i]);
+        const RecordMetric *metric = record_leading_metric(&runs[i]);
         if (!metric)
             continue;
         if (shared && strcmp(shared, metric->name) != 0)
@@ -67,7 +67,7 @@ static void put_run(Table *table, const Terminal *terminal, const RunRecord *run
         snprintf(text, sizeof text, "%s", number);
     table_put(table, text, "");
     table_put(table, run->has_loss ? text_number(number, run->loss_last, 4) : NULL, "");
-    const RecordMetric *metric = history_chosen_metric(run);
+    const RecordMetric *metric = record_leading_metric(run);
     if (metric)
         snprintf(text, sizeof text, "%s%s%s", name_metric ? metric->name : "",
                  name_metric ? " " : "", text_number(number, metric->value, 4));

@@ -163,3 +163,10 @@ done:
     free(scratch);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }
+
+const CompareMetric *compare_leading_metric(const CompareSide *side) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (record_metric_leads(side->metrics[i].name))
+            return &side->metrics[i];
+    return side->metric_count > 0 ? &side->metrics[0] : NULL;
+}

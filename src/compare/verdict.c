@@ -132,18 +132,10 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
         say(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
 }
 
-// The result that people look at: accuracy if there is one, else the first, else the loss.
-static const CompareMetric *chosen_metric(const CompareSide *side) {
-    for (int i = 0; i < side->metric_count; i++)
-        if (record_metric_leads(side->metrics[i].name))
-            return &side->metrics[i];
-    return side->metric_count > 0 ? &side->metrics[0] : NULL;
-}
-
 // `at`: where metrics were taken, if not at the end.
 static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline,
                          const char *at) {
-    const CompareMetric *metric = chosen_metric(side);
+    const CompareMetric *metric = compare_leading_metric(side);
     const char *name = metric ? metric->name : "loss";
     const Statistic *value = metric ? &metric->value : &side->loss;
     const Statistic *base = metric ? &metric->baseline : &baseline->loss;
@@ -239,7 +231,7 @@ static bool judge_seeds(Comparison *comparison) {
     if (!line)
         return false;
     Text text = {line, 0};
-    const CompareMetric *metric = chosen_metric(group);
+    const CompareMetric *metric = compare_leading_metric(group);
     say(&text, "The %d runs differ in their seed alone: %s reaches %.63s ", group->member_count,
         group->label, metric ? metric->name : "loss");
     say_seeds(&text, metric ? &metric->value : &group->loss);

@@ -73,3 +73,10 @@ const RecordMetric *record_metric(const RunRecord *record, const char *name) {
             return &record->metrics[i];
     return NULL;
 }
+
+const RecordMetric *record_leading_metric(const RunRecord *record) {
+    for (int i = 0; i < record->metric_count; i++)
+        if (record_metric_leads(record->metrics[i].name))
+            return &record->metrics[i];
+    return record->metric_count > 0 ? &record->metrics[0] : NULL;
+}

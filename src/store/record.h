@@ -113,7 +113,7 @@ typedef struct RunRecord {
 
 void record_clear(RunRecord *record);
 
-// Whether people look at a result of this name before all others: accuracy.
+// Whether people look at a result of this name before all others: one of accuracy.
 bool record_metric_leads(const char *name);
 
 // The lists are set whole: copies `count` elements.
@@ -131,6 +131,8 @@ bool record_set_facts(RunRecord *record, const RecordFact *list, int count,
                       Error *error) MUST_CHECK;
 
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
+// The first that leads, else the first; NULL: there is none.
+const RecordMetric *record_leading_metric(const RunRecord *record);
 
 // The object of cli.md; `with_layers` false: as `ls --json` has it.
 void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *json);

@@ -90,6 +90,22 @@ static void space_moves_on_as_the_row_of_keys_says(void) {
     leave();
 }
 
+static void the_result_of_a_run_is_the_one_that_leads(void) {
+    static const RecordMetric metrics[] = {{"margin", 0.25}, {"val_accuracy", 0.875}};
+    Error error;
+    RunRecord record = {.id = 0};
+    open_home(120, 36);
+    Store *store = store_open(path, STORE_WRITE, &error);
+    bool done = store && store_read_run(store, 3, &record, &error) &&
+                record_set_metrics(&record, metrics, 2, &error) &&
+                store_update_run(store, &record, &error);
+    CHECK_MESSAGE(done, "%s", error.text);
+    record_clear(&record);
+    store_close(store);
+    expect("0.875");
+    leave();
+}
+
 static void escape_lets_go_of_what_was_chosen(void) {
     open_home(120, 36);
     press("   ", "3 chosen");
@@ -390,6 +406,7 @@ int main(void) {
         return 1;
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
+    RUN_TEST(the_result_of_a_run_is_the_one_that_leads);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
     RUN_TEST(filters_act_as_they_are_typed_and_speak_as_the_table_does);
     RUN_TEST(notes_are_confirmed_and_shown);

@@ -120,6 +120,24 @@ static void lines_are_told_apart_by_a_letter(void) {
     close_screen();
 }
 
+// As in the sentences: by what the name holds, not by its place.
+static void the_result_is_the_one_that_leads(void) {
+    static const RecordMetric metrics[] = {{"margin", 0.25}, {"val_accuracy", 0.875}};
+    Store *store = make_history();
+    for (int id = 1; id <= 2; id++) {
+        RunRecord record = {0};
+        CHECK_DONE(store_read_run(store, id, &record, &error) &&
+                   record_set_metrics(&record, metrics, 2, &error) &&
+                   store_update_run(store, &record, &error));
+        record_clear(&record);
+    }
+    open_screen(store, 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "0.8750│");
+    CHECK(!strstr(text, "0.2500"));
+    close_screen();
+}
+
 static void runs_without_points_are_said_to_have_none(void) {
     Store *store = fresh_store("history.db");
     WorkerId worker;
@@ -146,6 +164,7 @@ int main(void) {
     RUN_TEST(the_run_in_fp32_is_the_baseline_whenever_it_began);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
+    RUN_TEST(the_result_is_the_one_that_leads);
     RUN_TEST(runs_without_points_are_said_to_have_none);
     return test_end();
 }

@@ -95,7 +95,7 @@ static void the_result_of_a_run_is_the_one_that_leads(void) {
     Error error;
     RunRecord record = {.id = 0};
     open_home(120, 36);
-    Store *store = store_open(path, STORE_WRITE, &error);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
     bool done = store && store_read_run(store, 3, &record, &error) &&
                 record_set_metrics(&record, metrics, 2, &error) &&
                 store_update_run(store, &record, &error);

@@ -540,6 +540,11 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
     }
 }
 
+static const char *compare_label(const Ui *ui, Request request, const char *usual) {
+    (void)request;
+    return view_of(ui)->comparison ? usual : NULL;
+}
+
 static const char *compare_explain(PanelId panel) {
     switch (panel) {
     case PANEL_CURVES:
@@ -570,4 +575,5 @@ const Screen screen_compare = {
     .key = compare_key,
     .click = compare_click,
     .explain = compare_explain,
+    .label = compare_label,
 };

@@ -133,6 +133,22 @@ static void home_click(Ui *ui, PanelId panel, int column, int row, MouseAction a
     }
 }
 
+// Keys of runs do nothing in the panels of experiments, where letters may be a value's.
+static const char *home_label(const Ui *ui, Request request, const char *usual) {
+    const Home *home = home_of(ui);
+    PanelId focus = ui->focus[SCREEN_HOME];
+    bool in_form = focus == PANEL_LAUNCH, in_runs = !in_form && focus != PANEL_EXPERIMENTS, can;
+    bool may_train = !(ui->options && ui->options->demo);
+    switch (request) {
+    case REQUEST_QUICK: can = may_train && !in_form; break;
+    case REQUEST_MATRIX: can = may_train && home->experiment_count > 0; break;
+    case REQUEST_SCRIPT: can = !in_runs && home->experiment_count > 0; break;
+    case REQUEST_FILTER: can = in_runs && home->total > 0; break;
+    default: can = in_runs && home->run_count > 0; break;
+    }
+    return can ? usual : NULL;
+}
+
 static const char *home_explain(PanelId panel) {
     switch (panel) {
     case PANEL_EXPERIMENTS:
@@ -169,4 +185,5 @@ const Screen screen_home = {
     .key = home_key,
     .click = home_click,
     .explain = home_explain,
+    .label = home_label,
 };

@@ -3,10 +3,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/runs.h"
 
-static Live *state_of(Ui *ui) {
+static Live *state_of(const Ui *ui) {
     return ui->state[SCREEN_LIVE];
 }
 
@@ -106,6 +107,50 @@ static bool take_key(Ui *ui, int key) {
     return back || forward;
 }
 
+static bool is_set_by_hand(const LiveData *data, int layer) {
+    const char *set = layer < data->record.layer_count ? data->record.layers[layer].set : "";
+    return set[0] && strcmp(set, "auto") != 0;
+}
+
+// Of a run that is over nothing but its replay goes on.
+static const char *label(const Ui *ui, Request asked, const char *usual) {
+    const Live *live = state_of(ui);
+    const LiveData *data = &live->data;
+    const Replay *replay = &live->replay;
+    int layer = live->view.layer;
+    bool goes_on = data->is_known && !live_is_over(&data->record);
+    bool has_layers = data->record.layer_count > 0, can = true;
+    switch (asked) {
+    case REQUEST_FORMAT:
+    case REQUEST_FORMAT_ALL: can = goes_on && has_layers; break;
+    case REQUEST_AUTO: can = goes_on && is_set_by_hand(data, layer); break;
+    case REQUEST_UNDO: can = goes_on && live->change_count > 0; break;
+    case REQUEST_SCALE:
+    case REQUEST_STOP: can = goes_on; break;
+    case REQUEST_PAUSE:
+        can = goes_on;
+        usual = data->record.status == RUN_PAUSED ? "go on" : usual;
+        break;
+    case REQUEST_REPLAY:
+        can = data->is_known && data->first < data->last;
+        if (replay->is_on && !goes_on)
+            usual = replay->is_paused ? "go on" : "pause";
+        break;
+    case REQUEST_REPLAY_SLOWER:
+    case REQUEST_REPLAY_FASTER: can = replay->is_on; break;
+    case REQUEST_SCRUB_BACK: can = data->is_known && data->first < data->last; break;
+    case REQUEST_HYPOTHESIS_DOWN:
+        can = layer < data->layer_count && data->layers[layer].count > 0;
+        break;
+    case REQUEST_SERIES:
+    case REQUEST_CROSS_HAIR: can = data->line.count > 0; break;
+    case REQUEST_COMPARE: can = data->ghost.is_there; break;
+    case REQUEST_SCRIPT: can = data->record.script_hash[0] != 0; break;
+    default: break;
+    }
+    return can ? usual : NULL;
+}
+
 static const char *explain(PanelId panel) {
     static const char *const texts[PANELS] = {
         [PANEL_LOSS] =
@@ -161,4 +206,5 @@ const Screen screen_live = {
     .key = take_key,
     .click = live_click,
     .explain = explain,
+    .label = label,
 };

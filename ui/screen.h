@@ -39,6 +39,9 @@ typedef struct Screen {
     void (*click)(Ui *ui, PanelId panel, int column, int row, MouseAction action);
     // Two sentences: what the panel shows and how to read it.
     const char *(*explain)(PanelId panel);
+    // What the row of keys calls one of its own requests (`usual` in the table of keys); NULL: that
+    // can do nothing now, and is not offered. The slot is NULL where all always can.
+    const char *(*label)(const Ui *ui, Request request, const char *usual);
 } Screen;
 
 extern const Screen screen_home, screen_live, screen_compare, screen_formats;

@@ -121,19 +121,19 @@ static void draw_header(Ui *ui, Area area) {
     screens[ui->screen]->draw_header(ui, area_part(area, end + 1, 0, area.width - end - 2, 1));
 }
 
-static int key_width(const KeyBinding *binding) {
+static int key_width(const KeyBinding *binding, const char *label) {
     char key[16];
     key_describe(binding->first, key, sizeof key);
-    return text_width(key) + 1 + text_width(binding->label) + 2;
+    return text_width(key) + 1 + text_width(label) + 2;
 }
 
 // Where it stands is kept for the mouse.
-static int draw_key(Ui *ui, Area area, int column, const KeyBinding *binding) {
+static int draw_key(Ui *ui, Area area, int column, const KeyBinding *binding, const char *label) {
     char key[16];
     int from = column;
     key_describe(binding->first, key, sizeof key);
     column = area_text(area, column, 0, style_bold(INK_ACCENT), key) + 1;
-    column = area_text(area, column, 0, style_of(INK_DIM), binding->label);
+    column = area_text(area, column, 0, style_of(INK_DIM), label);
     if (ui->hint_count < MOST_HINTS)
         ui->hints[ui->hint_count++] = (Hint){from, column, binding->first};
     return column + 2;
@@ -158,8 +158,19 @@ static bool is_always(const Ui *ui, int request) {
 static int always_width(const Ui *ui) {
     int width = 0;
     for (int i = first_always(ui); i < ALWAYS; i++)
-        width += key_width(&ui->keymap.bindings[always[i]]);
+        width += key_width(&ui->keymap.bindings[always[i]], ui->keymap.bindings[always[i]].label);
     return width;
+}
+
+// NULL: not in the row of the screen in front.
+static const char *label_of(const Ui *ui, int request) {
+    const Screen *screen = ui_screen(ui);
+    const KeyBinding *binding = &ui->keymap.bindings[request];
+    if (!(binding->where & screen->on) || !binding->label[0] || is_always(ui, request))
+        return NULL;
+    bool is_own = binding->where != ON_ALL;
+    return is_own && screen->label ? screen->label(ui, (Request)request, binding->label)
+                                   : binding->label;
 }
 
 // The screen's own keys first, then those of all screens; the way about, to help and out always
@@ -169,13 +180,12 @@ static void draw_keys(Ui *ui, Area area, int column, bool own) {
     int end = area.width - always_width(ui);
     for (int i = REQUEST_NONE + 1; own && i < REQUESTS; i++) {
         int at = 1 + (i - 1 + REQUEST_FORMAT - 1) % (REQUESTS - 1);
-        const KeyBinding *binding = &bindings[at];
-        if ((binding->where & ui_screen(ui)->on) && binding->label[0] && !is_always(ui, at) &&
-            column + key_width(binding) <= end)
-            column = draw_key(ui, area, column, binding);
+        const char *label = label_of(ui, at);
+        if (label && column + key_width(&bindings[at], label) <= end)
+            column = draw_key(ui, area, column, &bindings[at], label);
     }
     for (int i = first_always(ui); i < ALWAYS; i++)
-        column = draw_key(ui, area, column, &bindings[always[i]]);
+        column = draw_key(ui, area, column, &bindings[always[i]], bindings[always[i]].label);
 }
 
 // What keys do to what stands over the screen.

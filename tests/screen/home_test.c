@@ -85,6 +85,9 @@ static void runs_that_a_filter_hides_are_not_deleted(void) {
 static void space_moves_on_as_the_row_of_keys_says(void) {
     open_home(120, 36);
     expect("space select, next");
+    press("\t", "e script"); // among the experiments
+    expect_gone("space select");
+    press("\x1b[Z", "space select, next");
     shown_type(&shown, " "); // 4: now on 3
     press("\r", "#3 beta-3");
     leave();

@@ -1,0 +1,77 @@
+// The live screen: which of its keys the row at the foot offers, and as what.
+#include "ui_live_fixture.h"
+
+static void check(const Ui *ui, Request request, const char *expected) {
+    const KeyBinding *binding = &ui->keymap.bindings[request];
+    const char *label = screen_live.label(ui, request, binding->label);
+    CHECK_MESSAGE(label ? expected && strcmp(label, expected) == 0 : !expected,
+                  "%s is offered as \"%s\", expected \"%s\"", binding->name, label ? label : "-",
+                  expected ? expected : "-");
+}
+
+static const Request orders[] = {REQUEST_FORMAT, REQUEST_FORMAT_ALL, REQUEST_SCALE, REQUEST_STOP,
+                                 REQUEST_PAUSE};
+
+static void a_run_that_goes_on_takes_orders(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        check(ui, orders[i], ui->keymap.bindings[orders[i]].label);
+    check(ui, REQUEST_AUTO, NULL); // the policy has it
+    check(ui, REQUEST_UNDO, NULL);
+    check(ui, REQUEST_REPLAY_FASTER, NULL);
+    snprintf(live_of(ui)->data.record.layers[0].set, 8, "fp32");
+    check(ui, REQUEST_AUTO, "auto");
+    live_of(ui)->changes[live_of(ui)->change_count++] = (LiveChange){0, 1, calloc(1, 16)};
+    check(ui, REQUEST_UNDO, "undo");
+    live_of(ui)->data.record.status = RUN_PAUSED;
+    check(ui, REQUEST_PAUSE, "go on");
+    screen_live.request(ui, REQUEST_REPLAY); // r is the replay's, p the run's
+    check(ui, REQUEST_PAUSE, "go on");
+    check(ui, REQUEST_REPLAY, "replay");
+    check(ui, REQUEST_REPLAY_FASTER, "faster");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void a_run_that_is_over_is_replayed_and_takes_none(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        check(ui, orders[i], NULL);
+    check(ui, REQUEST_REPLAY, "replay");
+    check(ui, REQUEST_SCRUB_BACK, "scrub");
+    check(ui, REQUEST_COMPARE, "compare");
+    check(ui, REQUEST_REPLAY_SLOWER, NULL);
+    screen_live.request(ui, REQUEST_REPLAY);
+    check(ui, REQUEST_REPLAY, "pause");
+    check(ui, REQUEST_REPLAY_SLOWER, "slower");
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        check(ui, orders[i], NULL);
+    screen_live.request(ui, REQUEST_REPLAY);
+    check(ui, REQUEST_REPLAY, "go on");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void without_a_run_nothing_is_offered(void) {
+    Store *store = fresh_store("empty.db");
+    Ui *ui = open_screen(store, 0);
+    for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
+        if ((ui->keymap.bindings[i].where & ON_LIVE) && ui->keymap.bindings[i].where != ON_ALL &&
+            ui->keymap.bindings[i].label[0])
+            check(ui, (Request)i, NULL);
+    close_screen(ui);
+    store_close(store);
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(a_run_that_goes_on_takes_orders);
+    RUN_TEST(a_run_that_is_over_is_replayed_and_takes_none);
+    RUN_TEST(without_a_run_nothing_is_offered);
+    return test_end();
+}

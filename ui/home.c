@@ -63,7 +63,8 @@ static void home_close(Ui *ui) {
 }
 
 static void home_enter(Ui *ui) {
-    home_of(ui)->since_read = home_of(ui)->since_preview = 1e9; // at once
+    home_of(ui)->since_read = home_of(ui)->since_preview = 1e9;
+    ui->look_now = true; // a key that is typed at the first picture means the run that it shows
 }
 
 static bool home_refresh(Ui *ui, double seconds) {

@@ -304,13 +304,13 @@ static void tell_end(const Run *run, char *text, size_t size) {
     size_t digits = path_end ? strspn(path_end + 1, "0123456789") : 0;
     const char *rest = digits > 0 ? path_end + 1 + digits : NULL;
     if (!rest || strncmp(rest, ": ", 2) != 0) {
-        snprintf(text + used, size - (size_t)used, ": %.300s", cause);
+        snprintf(text + used, size - (size_t)used, ": %s", cause);
         return;
     }
     const char *name = path_end;
     while (name > cause && name[-1] != '/')
         name--;
-    snprintf(text + used, size - (size_t)used, ": %.270s (%.*s)", rest + 2,
+    snprintf(text + used, size - (size_t)used, ": %s (%.*s)", rest + 2,
              (int)(rest - name < 64 ? rest - name : 64), name);
 }
 

@@ -128,8 +128,12 @@ static bool fail_at_floor(RunState *state, Error *error) {
     bool is_bad = state->bad_loss_step >= run->step - 2;
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
+    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
+    bool is_fixed = rule && rule->kind == SCALE_STATIC;
     char scale[96] = "no loss scale in use";
-    if (run->scaler && scaler_rule(run->scaler)->kind != SCALE_NONE)
+    if (is_fixed)
+        snprintf(scale, sizeof scale, "the loss scale fixed at %.6g", run->scale_last);
+    else if (rule && rule->kind != SCALE_NONE)
         snprintf(scale, sizeof scale, "the loss scale at %.9g, from where it does not fall",
                  run->scale_last);
     const char *where = is_bad ? "forward: the loss itself is not finite"
@@ -137,6 +141,12 @@ static bool fail_at_floor(RunState *state, Error *error) {
     run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
                  "%d steps in a row skipped with %s; first not finite: the gradient of %s (%s)",
                  skips, scale, culprit, where);
+    if (is_fixed && !is_bad) // with another scale it may go well
+        return error_fail(error, ERROR_FAILED,
+                          "%d steps in a row were skipped with %s, which is too large: the first "
+                          "gradient that is not finite is that of %s (%s); lower it, or take "
+                          "--loss-scale dynamic, which finds its own",
+                          skips, scale, culprit, where);
     return error_fail(
         error, ERROR_FAILED,
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "

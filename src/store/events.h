@@ -18,7 +18,7 @@ typedef enum EventKind {
 
 const char *event_kind_name(EventKind kind);
 
-enum { EVENT_TEXT_SIZE = 400, EVENT_LAYER_SIZE = 64 };
+enum { EVENT_TEXT_SIZE = ERROR_TEXT_SIZE + 128, EVENT_LAYER_SIZE = 64 };
 
 typedef struct Event {
     int64_t id; // rising within a run

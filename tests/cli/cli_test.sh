@@ -351,6 +351,8 @@ expect_status 1
 expect_out '"status":"failed"'
 expect_out '"kind":"scale_floor"'
 expect_err "^mpbench: .*the loss scale cannot help any more.*head"
+run show @last
+expect_out "life .*failed after step .*or check the data" # to its last word
 end
 
 begin "a script's mistake is one line with its place"

@@ -97,6 +97,19 @@ static void twenty_skips_at_the_floor_end_the_run(void) {
     end();
 }
 
+// The layers are not to blame, nor the data: another scale may do.
+static void a_fixed_scale_that_is_too_large_is_told_to_be(void) {
+    begin("fp32", "1e30");
+    int steps = 0;
+    while (steps < 100 && train(overflows))
+        steps++;
+    CHECK_INT(steps, RUN_SKIPS_AT_FLOOR - 1);
+    CHECK_CONTAINS(error.text, "20 steps in a row were skipped with the loss scale fixed at 1e+30");
+    CHECK_CONTAINS(error.text, "lower it, or take --loss-scale dynamic");
+    CHECK(!strstr(error.text, "--layer"));
+    end();
+}
+
 static void a_scale_that_can_still_fall_does_not_end_the_run(void) {
     begin("fp32", "1e30");
     model.run->scale_rule.kind = SCALE_DYNAMIC;
@@ -420,6 +433,7 @@ int main(void) {
     RUN_TEST(a_skip_is_told_with_its_culprit_and_its_kind);
     RUN_TEST(a_loss_that_is_not_finite_is_diagnosed);
     RUN_TEST(twenty_skips_at_the_floor_end_the_run);
+    RUN_TEST(a_fixed_scale_that_is_too_large_is_told_to_be);
     RUN_TEST(a_scale_that_can_still_fall_does_not_end_the_run);
     RUN_TEST(points_are_read_a_step_later);
     RUN_TEST(an_optimizer_that_goes_takes_only_its_own_count_along);

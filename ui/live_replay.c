@@ -60,16 +60,17 @@ static void change_pace(Ui *ui, Live *live, int by) {
     ui->dirty = true;
 }
 
-// Of a run that is over there is nothing else to pause.
-static bool pause_over(Ui *ui, Live *live) {
+// What is replayed is paused, and not the training behind it; of a run that is over there is
+// nothing else to pause.
+static bool pause_replay(Ui *ui, Live *live) {
     const RunRecord *run = &live->data.record;
-    if (!live->data.is_known || !live_is_over(run))
-        return false;
     if (live->replay.is_on)
         live->replay.is_paused = !live->replay.is_paused;
-    else
+    else if (live->data.is_known && live_is_over(run))
         ui_say(ui, INK_WARN, "#%lld is over (%s): r replays it, then p pauses", (long long)run->id,
                run_status_name(run->status));
+    else
+        return false;
     ui->dirty = true;
     return true;
 }
@@ -83,7 +84,7 @@ bool live_replay(Ui *ui, Live *live, Request request) {
             begin(ui, live);
         ui->dirty = true;
         return true;
-    case REQUEST_PAUSE: return pause_over(ui, live);
+    case REQUEST_PAUSE: return pause_replay(ui, live);
     case REQUEST_REPLAY_SLOWER: change_pace(ui, live, -1); return true;
     case REQUEST_REPLAY_FASTER: change_pace(ui, live, 1); return true;
     default: return false;

@@ -371,6 +371,13 @@ static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     WorkerId worker;
     Store *store = make_owned_history(&worker);
     Ui *ui = open_screen(store, 2);
+    look_on(ui, 0);
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK_CONTAINS(look_on(ui, 1), "r pauses");
+    screen_live.request(ui, REQUEST_PAUSE); // the replay; nothing is asked of the training
+    CHECK_CONTAINS(look_on(ui, 1), "paused, r goes on");
+    CHECK_INT(live_of(ui)->order_count, 0);
+    screen_live.request(ui, REQUEST_LAST);
     screen_live.request(ui, REQUEST_PAUSE);
     answer(store, &worker, "pause", "", COMMAND_DONE);
     screen_live.request(ui, REQUEST_CHECKPOINT);

@@ -16,9 +16,9 @@
     "evil\x1b]0;T\x07\x1b[5mB\x1b]52;c;QQ==\x07\x1b[6n\xc2\x9b" \
     "31m\xe2\x80\xae\xe2\x80\x8b\x07\b\r\n"
 
-const char *const history_attacks[] = {
-    "\x1b]0;",      "\x1b[5m",      "\x1b]52;c;QQ", "\x1b[6n",  "\xc2\x9b",
-    "\xe2\x80\xae", "\xe2\x80\x8b", "\x07",         "evil\x1b", NULL};
+const char *const history_attacks[] = {"\x1b]0;",      "\x1b[5m",  "\x1b]52;c;QQ",
+                                       "\x1b[6n",      "\xc2\x9b", "\xe2\x80\xae",
+                                       "\xe2\x80\x8b", "\x07",     NULL};
 
 static RunRecord plain_run(const char *name, const char *experiment) {
     RunRecord record = {.status = RUN_FINISHED,

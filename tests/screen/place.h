@@ -1,6 +1,6 @@
-// tests/screen/place.h: what test programs of the screen share: a folder that goes away at the end,
-// the path of a history in it, and one screen. Included once a program; what keys do shows within
-// the patience of `expect`, or the test has failed.
+// tests/screen/place.h: what test programs of the screen share: a folder that goes away at the end
+// and is the place for temporary files meanwhile, the path of a history in it, and one screen.
+// Included once a program; what keys do shows within the patience of `expect`, or the test fails.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,24 @@ static inline bool make_place(void) {
     snprintf(history_path, sizeof history_path, "%s/history.db", folder);
     snprintf(database, sizeof database, "MPBENCH_DB=%s", history_path);
     setenv("MPBENCH", "build/mpbench", 0);
+    setenv("TMPDIR", folder, 1);
     return true;
+}
+
+// A path in the folder; good until the fourth call after.
+static inline const char *path_of(const char *name) {
+    static char paths[4][512];
+    static int next;
+    char *text = paths[next++ % 4];
+    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
+    return text;
+}
+
+static inline void write_text(const char *file_path, const char *text) {
+    FILE *file = fopen(file_path, "w");
+    CHECK_MESSAGE(file && fputs(text, file) >= 0, "%s", file_path);
+    if (file)
+        fclose(file);
 }
 
 static inline int end_tests(void) {
@@ -42,6 +59,15 @@ static inline void expect_gone(const char *text) {
 static inline void press(const char *keys, const char *text) {
     shown_type(&shown, keys);
     expect(text);
+}
+
+static inline void open_demo(void) {
+    static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
+                                              "XDG_CONFIG_HOME=/nonexistent", NULL};
+    static const char *const arguments[] = {"--demo", NULL};
+    shown_start(&shown, 100, 30, environment, arguments);
+    expect("fashion-cnn-8");
+    shown_settle(&shown);
 }
 
 // From a screen on which nothing is open.

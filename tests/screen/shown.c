@@ -296,13 +296,18 @@ void shown_settle(Shown *shown) {
         ;
 }
 
-void shown_settle_all(Shown *const *list, int count) {
-    const double quiet = 0.2, most = 10;
+static bool has_keys_to_read(const Shown *shown) {
+    int bytes = 0;
+    return !shown->ended && ioctl(shown->other_side, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+void shown_settle_all(Shown *const *list, int count, double quiet) {
+    const double most = 10;
     const struct timespec moment = {.tv_nsec = 5000000};
     double start = shown_clock(), last = start;
-    while (shown_clock() - last < quiet && shown_clock() - start < most) {
+    while (shown_clock() - last < quiet * test_patience() && shown_clock() - start < most) {
         for (int i = 0; i < count; i++)
-            while (take(list[i], 0))
+            while (take(list[i], 0) || has_keys_to_read(list[i]))
                 last = shown_clock();
         nanosleep(&moment, NULL);
     }

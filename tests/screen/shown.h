@@ -50,8 +50,8 @@ void shown_free(Shown *shown); // kills what is still there
 void shown_pump(Shown *shown, double seconds);
 // Until nothing was written for a while.
 void shown_settle(Shown *shown);
-// Until none of them wrote anything for a while.
-void shown_settle_all(Shown *const *list, int count);
+// Until all have read what was typed, and none wrote anything for so long.
+void shown_settle_all(Shown *const *list, int count, double quiet);
 void shown_type(Shown *shown, const char *keys);
 void shown_type_bytes(Shown *shown, const char *bytes, size_t length);
 void shown_resize(Shown *shown, int columns, int rows);

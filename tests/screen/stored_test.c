@@ -107,7 +107,7 @@ static void show(const struct Stored *stored, struct Size at, Seen seen[LOOKS]) 
         }
     for (int i = 0; i < count; i++)
         type(list[i], stored);
-    shown_settle_all(list, count);
+    shown_settle_all(list, count, 0.2);
     for (int i = 0; i < LOOKS; i++)
         if (is_looked_at(&looks[i], stored, at)) {
             seen[i].text = strdup(shown_text(&all[i]));

@@ -110,8 +110,35 @@ static void describe_result(const ExpressionResult *result, char *text, size_t s
         snprintf(text + used, size - (size_t)used, " (%+.2g)", result->error);
 }
 
+// In `room` columns: by how much gives way first, then that it was on the way. True: it is all
+// there.
+static bool fit_result(const ExpressionResult *result, int room, char *text, size_t size) {
+    static const char where[] = " on the way";
+    describe_result(result, text, size);
+    if (text_width(text) <= room)
+        return true;
+    const char *at = strstr(result->event, where);
+    const char *more = result->of.is_subnormal ? ", subnormal" : "";
+    int length = (int)strlen(result->event);
+    if (length + text_width(more) > room && at)
+        length = (int)(at - result->event);
+    snprintf(text, size, "%.*s%s", length, result->event, more);
+    return false;
+}
+
+enum { HEX_AT = 43, EVENT_AT = 74, EVENT_AT_LEAST = 59, LEAST_EVENT = 18 };
+
+// The pattern in hexadecimal gives way where there is little room.
+static bool has_hex(int width) {
+    return width >= EVENT_AT + LEAST_EVENT;
+}
+
+static int event_column(int width) {
+    return has_hex(width) ? EVENT_AT : EVENT_AT_LEAST;
+}
+
 static void draw_result(Area area, int row, const Lab *lab, int i, bool focused) {
-    enum { BITS = 7, HEX = 43, VALUE = 55, EVENT = 74 };
+    enum { BITS = 7, VALUE = 55 };
     const ExpressionResult *result = &lab->results[i];
     const Description *of = &result->of;
     bool here = i == lab->row;
@@ -119,16 +146,13 @@ static void draw_result(Area area, int row, const Lab *lab, int i, bool focused)
     area_put(area, 0, row, style_of(INK_ACCENT), here && focused ? GLYPH_CURSOR : ' ');
     area_text(area, 1, row, style, format_name(of->format));
     draw_bits(area, BITS, row, of, here && focused ? lab->bit : -1);
-    int event = EVENT, value = VALUE;
-    if (area.width < EVENT + 16) { // the pattern in hexadecimal gives way
-        value = HEX;
-        event = HEX + 19;
-    } else {
-        area_text(area, HEX, row, style_of(INK_DIM), of->hex);
-    }
-    area_print(area, value, row, style_of(INK_BRIGHT), "%.9g", of->value);
+    bool is_wide = has_hex(area.width);
+    int event = event_column(area.width);
+    if (is_wide)
+        area_text(area, HEX_AT, row, style_of(INK_DIM), of->hex);
+    area_print(area, is_wide ? VALUE : HEX_AT, row, style_of(INK_BRIGHT), "%.9g", of->value);
     char text[96];
-    describe_result(result, text, sizeof text);
+    fit_result(result, area.width - event, text, sizeof text);
     area_text_cut(area, event, row, area.width - event,
                   style_of(result->is_bad ? INK_BAD : INK_TEXT), text);
     if (here)
@@ -161,6 +185,16 @@ static void draw_neighbours(Area area, int row, const Description *of) {
         area_print(area, column, row, style_of(INK_DIM), ", steps of %.3g", of->step);
 }
 
+// What the row of the cursor had no room for, whole.
+static void draw_shortened(Area area, int row, const ExpressionResult *result) {
+    char text[96];
+    if (row >= area.height ||
+        fit_result(result, area.width - event_column(area.width), text, sizeof text))
+        return;
+    describe_result(result, text, sizeof text);
+    area_print(area, 1, row, style_of(INK_DIM), "%s", text);
+}
+
 static void draw_number(const Ui *ui, Area area, bool focused) {
     const Lab *lab = lab_of(ui);
     Area inside =
@@ -175,7 +209,9 @@ static void draw_number(const Ui *ui, Area area, bool focused) {
     int row = inside.height > SHOWN + 3 ? 2 : 1;
     for (int i = 0; i < SHOWN; i++)
         draw_result(inside, row + i, lab, i, focused);
-    draw_neighbours(inside, row + SHOWN + (inside.height > SHOWN + 4), &lab->results[lab->row].of);
+    row += SHOWN + (inside.height > SHOWN + 4);
+    draw_neighbours(inside, row, &lab->results[lab->row].of);
+    draw_shortened(inside, row + 1, &lab->results[lab->row]);
 }
 
 // The band of a format over powers of two, and where the number lies in it.

@@ -55,7 +55,36 @@ static void the_end_of_a_format_is_named(void) {
     free(ui);
 }
 
+// Whatever there is room for is no sentence broken off; the row of the cursor has it whole below.
+static void what_happened_fits_at_every_width(void) {
+    static const char *const texts[] = {"1e-4*1e-4", "1e5*1e5/1e5", "1e-7/3", "70000"};
+    Error error;
+    Ui *ui = calloc(1, sizeof *ui);
+    if (!screen_formats.open(ui, &error))
+        abort();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        screen_formats.request(ui, REQUEST_ENTER);
+        taken(ui, texts[i]);
+        for (int width = 80; width <= 120; width++) {
+            if (!frame_init(&ui->frame, width, 16, &error))
+                abort();
+            screen_formats.draw_panel(ui, PANEL_NUMBER, frame_area(&ui->frame), true);
+            CHECK(!strstr(frame_text(&ui->frame), "…"));
+        }
+        if (i == 0) {
+            CHECK(frame_init(&ui->frame, 80, 16, &error));
+            screen_formats.draw_panel(ui, PANEL_NUMBER, frame_area(&ui->frame), true);
+            CHECK_CONTAINS(frame_text(&ui->frame), " flushed to zero (-1e-08)");
+            CHECK_CONTAINS(frame_text(&ui->frame), "rounded (+1.2e-11)");
+        }
+    }
+    screen_formats.close(ui);
+    frame_clear(&ui->frame);
+    free(ui);
+}
+
 int main(void) {
     RUN_TEST(the_end_of_a_format_is_named);
+    RUN_TEST(what_happened_fits_at_every_width);
     return test_end();
 }

@@ -363,6 +363,5 @@ static int complete(Ui *ui, const char *text, int *from, const char **words, int
 void command_ask(Ui *ui) {
     prompt_ask(ui, ":", "", take);
     ui->prompt.complete = complete;
-    ui->prompt.hint = "pause  resume  stop  checkpoint  set  fork  open  option  help  quit · tab "
-                      "completes and lists";
+    ui->prompt.hint = "tab completes: pause resume stop checkpoint set fork open option help quit";
 }

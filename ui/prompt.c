@@ -68,6 +68,7 @@ static int word_before(const Prompt *prompt) {
 static void note(Prompt *prompt, Ink ink, const char *text) {
     sanitize_line(prompt->note, sizeof prompt->note, text, strlen(text));
     prompt->note_ink = ink;
+    prompt->note_is_list = false;
 }
 
 // What can follow, the one that was chosen first; as many as fit.
@@ -78,6 +79,7 @@ static void note_words(Prompt *prompt, const char *const *words, int count, int 
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s  ", words[(chosen + i) % count]);
     note(prompt, INK_DIM, list);
+    prompt->note_is_list = true;
     prompt->note_bright = prompt->turn > 0 ? (int)strlen(words[chosen]) : 0;
 }
 
@@ -214,27 +216,54 @@ void prompt_key(Ui *ui, int key) {
 
 // ---- drawing ------------------------------------------------------------------------------------
 
+void foot_wrap(Area area, Style style, const char *text) {
+    int width = area.width - 2;
+    bool fits = text_width(text) <= width;
+    int rows = fits ? 1 : area_wrap(area_to_measure(width), 0, style, text);
+    rows = rows < area.height ? rows : area.height;
+    Area foot = area_part(area, 0, area.height - rows, area.width, rows);
+    area_fill(foot, style_of(INK_TEXT));
+    foot = area_part(foot, 1, 0, width, rows);
+    if (fits)
+        area_text(foot, 0, 0, style, text);
+    else
+        area_wrap(foot, 0, style, text);
+}
+
+// A question that has no room before its answers stands above them.
+static bool is_long(const Prompt *prompt, int width) {
+    enum { ANSWERS = 14 }; // columns of "y yes  n no"
+    return prompt->is_question && text_width(prompt->label) > width - ANSWERS;
+}
+
+// A list of what can follow is one row: it begins with the word that was chosen.
+static void draw_list(const Prompt *prompt, Area area) {
+    char bright[MESSAGE_SIZE];
+    area = area_part(area, 0, area.height - 1, area.width, 1);
+    area_fill(area, style_of(INK_TEXT));
+    area_text_cut(area, 1, 0, area.width - 2, style_of(prompt->note_ink), prompt->note);
+    snprintf(bright, sizeof bright, "%.*s", prompt->note_bright, prompt->note);
+    area_text_cut(area, 1, 0, area.width - 2, style_bold(INK_BRIGHT), bright);
+}
+
 void prompt_draw_note(Ui *ui, Area area) {
     const Prompt *prompt = &ui->prompt;
-    const char *text = prompt->note[0] ? prompt->note : prompt->hint ? prompt->hint : "";
-    if (!text[0])
-        return;
-    area_fill(area, style_of(INK_TEXT));
-    area_text_cut(area, 1, 0, area.width - 2,
-                  style_of(prompt->note[0] ? prompt->note_ink : INK_DIM), text);
-    if (prompt->note_bright > 0) {
-        char bright[MESSAGE_SIZE];
-        snprintf(bright, sizeof bright, "%.*s", prompt->note_bright, text);
-        area_text_cut(area, 1, 0, area.width - 2, style_bold(INK_BRIGHT), bright);
-    }
+    if (is_long(prompt, area.width))
+        foot_wrap(area, style_bold(INK_WARN), prompt->label);
+    else if (prompt->note[0] && prompt->note_is_list)
+        draw_list(prompt, area);
+    else if (prompt->note[0])
+        foot_wrap(area, style_of(prompt->note_ink), prompt->note);
+    else if (prompt->hint)
+        foot_wrap(area, style_of(INK_DIM), prompt->hint);
 }
 
 void prompt_draw(Ui *ui, Area area, int *cursor_column) {
-    enum { ANSWERS = 14 }; // columns of "y yes  n no"
     const Prompt *prompt = &ui->prompt;
     Ink ink = prompt->is_question ? INK_WARN : INK_ACCENT;
-    int room = prompt->is_question ? area.width - ANSWERS : area.width * 3 / 4;
-    int column = area_text_cut(area, 1, 0, room, style_bold(ink), prompt->label) + 1;
+    int room = prompt->is_question ? area.width : area.width * 3 / 4;
+    const char *label = is_long(prompt, area.width) ? "" : prompt->label;
+    int column = area_text_cut(area, 1, 0, room, style_bold(ink), label) + (label[0] ? 1 : 0);
     if (prompt->is_question) {
         area_text(area, column, 0, style_bold(INK_ACCENT), "y");
         column = area_text(area, column + 1, 0, style_of(INK_DIM), " yes  ");

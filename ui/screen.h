@@ -62,10 +62,11 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     void (*changed)(Ui *ui, const char *text); // after each key that edits; NULL: nobody asks
     void (*dropped)(Ui *ui);                   // it was left with Escape; NULL: nobody asks
     void (*moved)(Ui *ui, int by);             // taken with Tab, Up or Down; NULL: they do not take
-    const char *hint;                          // in the line above, while no note is; NULL: none
+    const char *hint;                          // above the line, while no note is; NULL: none
     char note[MESSAGE_SIZE];                   // until the next key: what is wrong, what can follow
     Ink note_ink;
-    int note_bright; // bytes at its beginning that stand out
+    bool note_is_list; // of what can follow
+    int note_bright;   // bytes at its beginning that stand out
     // Puts what could follow into `words` (borrowed, at most `most`) and where it begins in *from.
     int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
     char typed[PROMPT_SIZE]; // while Tab goes through what can follow: what was there before
@@ -142,7 +143,10 @@ void prompt_ask(Ui *ui, const char *label, const char *text,
 void prompt_confirm(Ui *ui, const char *question, void (*yes)(Ui *ui, const char *text));
 void prompt_key(Ui *ui, int key);
 void prompt_draw(Ui *ui, Area area, int *cursor_column);
+// What belongs to it, in the last rows of the area.
 void prompt_draw_note(Ui *ui, Area area);
+// Text over the last rows of the area, as many as it takes.
+void foot_wrap(Area area, Style style, const char *text);
 
 // pager.c; takes the text over, which is freed with free()
 void pager_show(Ui *ui, const char *title, char *text);

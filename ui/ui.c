@@ -196,21 +196,22 @@ static void draw_cover_keys(const Ui *ui, Area area) {
     area_text_cut(area, 1, 0, area.width - 2, style_of(INK_DIM), text);
 }
 
-// A message leaves the keys that lead on in sight.
-static void draw_message(Ui *ui, Area area) {
+// A message leaves the keys that lead on in sight, and takes more rows where it is long.
+static void draw_message(Ui *ui, Area all) {
+    Area area = area_part(all, 0, all.height - 1, all.width, 1);
     int column = area.width - always_width(ui), wanted = text_width(ui->message) + 3;
-    area_text_cut(area, 1, 0, wanted <= column ? column - 2 : area.width - 2,
-                  style_of(ui->message_ink), ui->message);
+    foot_wrap(all, style_of(ui->message_ink), ui->message);
     if (wanted <= column)
         draw_keys(ui, area, column, false);
 }
 
-static void draw_foot(Ui *ui, Area area, int *cursor) {
+static void draw_foot(Ui *ui, Area all, int *cursor) {
+    Area area = area_part(all, 0, all.height - 1, all.width, 1);
     ui->hint_count = 0;
     if (ui->prompt.open)
         prompt_draw(ui, area, cursor);
     else if (clock_seconds() < ui->message_until)
-        draw_message(ui, area);
+        draw_message(ui, all);
     else if (ui->pager.open || ui->page.open)
         draw_cover_keys(ui, area);
     else
@@ -246,8 +247,8 @@ static void draw(Ui *ui) {
         if (ui->page.open)
             settings_page_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->prompt.open)
-            prompt_draw_note(ui, area_part(all, 0, all.height - 2, all.width, 1));
-        draw_foot(ui, area_part(all, 0, all.height - 1, all.width, 1), &cursor);
+            prompt_draw_note(ui, area_part(all, 0, 1, all.width, all.height - 2));
+        draw_foot(ui, all, &cursor);
     }
     terminal_draw(&ui->frame, cursor, ui->frame.rows - 1);
     ui->dirty = false;

@@ -239,6 +239,22 @@ static void the_screens_and_their_keys_are_in_sight_on_a_small_terminal(void) {
     leave();
 }
 
+// Questions, hints and messages take more rows where they are long: their end says what to do.
+static void what_stands_at_the_foot_is_whole_on_a_small_terminal(void) {
+    open_home(80, 24);
+    press("/", "with < = >");
+    expect("status:failed");
+    shown_type(&shown, "\x1b");
+    expect_gone("with < = >");
+    press(":", "tab completes: pause resume stop checkpoint set fork open option help quit");
+    press("\x1bj:pause\r", "(mpbench fork 3 --at STEP)");
+    expect("#3 is over (finished)");
+    expect("1 alpha"); // what it covers is at the foot alone
+    press("k    /id>1\rd", "delete 4 gamma-4, 3 beta-3, 2 alpha-2? What the filter hides stays.");
+    expect("\n y yes  n no\n");
+    leave();
+}
+
 static void keys_at_the_foot_are_clicked(void) {
     open_home(120, 36);
     expect("q quit");
@@ -256,7 +272,7 @@ static void keys_at_the_foot_are_clicked(void) {
 
 static void the_command_line_completes_lists_and_cycles(void) {
     open_home(120, 36);
-    press(":", "tab completes and lists");
+    press(":", "tab completes: pause resume stop checkpoint set fork open option help quit");
     press("\t", "pause  resume  stop");
     press("\t", ": resume");
     press("\x1b[Z", ": pause");
@@ -417,6 +433,7 @@ int main(void) {
     RUN_TEST(fields_are_gone_through_while_values_are_typed);
     RUN_TEST(brackets_are_clicked);
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
+    RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);
     RUN_TEST(keys_at_the_foot_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);

@@ -14,10 +14,10 @@
 enum { SPARK_COLUMNS = 24 };
 
 static const TableColumn columns[] = {
-    {"layer", false, 0, 32},  {"in", false, 1, 0},        {"set to", false, 7, 0},
-    {"flushed", true, 2, 0},  {"zero", true, 5, 0},       {"overflowed", true, 8, 0},
-    {"mean |g|", true, 6, 0}, {"largest", true, 4, 0},    {"exponents", false, 3, 0},
-    {"update", true, 9, 0},   {"ms a step", true, 10, 0},
+    {"layer", false, 0, 32},    {"in", false, 1, 0},      {"set to", false, 8, 0},
+    {"not finite", true, 3, 0}, {"flushed", true, 2, 0},  {"zero", true, 6, 0},
+    {"overflowed", true, 9, 0}, {"mean |g|", true, 7, 0}, {"largest", true, 5, 0},
+    {"exponents", false, 4, 0}, {"update", true, 10, 0},  {"ms a step", true, 11, 0},
 };
 
 typedef struct Bins { // the exponents that any layer has, in groups of equal width
@@ -50,18 +50,24 @@ static void put_known(Table *table, double value, int digits) {
     table_put(table, isnan(value) ? NULL : text_number(text, value, digits), "");
 }
 
+static int64_t broken_of(const LayerSample *sample) {
+    return sample->width > 0 ? sample->nans + sample->infs : 0;
+}
+
+// `has_broken`: of any layer; else the column is left out.
 static void put_layer(Table *table, const ShowPage *page, const RecordLayer *layer,
-                      const LayerSample *sample, const Bins *bins) {
+                      const LayerSample *sample, const Bins *bins, bool has_broken) {
     bool is_known = sample->width > 0;
+    int64_t broken = broken_of(sample), finite = sample->count - broken;
     table_put(table, layer->name, "");
     table_put(table, layer->precision, history_precision_style(&page->terminal, layer->precision));
     table_put(table, layer->set[0] ? layer->set : NULL, "");
+    put_share(table, broken, is_known && has_broken ? sample->count : 0);
     put_share(table, sample->flushed, is_known ? sample->count : 0);
     put_share(table, sample->zeros, is_known ? sample->count : 0);
     put_share(table, sample->overflowed, is_known ? sample->count : 0);
-    int64_t finite = sample->count - sample->nans - sample->infs;
     put_known(table, is_known && finite > 0 ? sample->sum / (double)finite : NAN, 2);
-    put_known(table, is_known ? sample->largest : NAN, 2);
+    put_known(table, is_known && finite > 0 ? sample->largest : NAN, 2);
     double heights[LAYER_BINS] = {0};
     char spark[4 * SPARK_COLUMNS + 1];
     for (int i = 0; is_known && i < bins->count; i++)
@@ -79,8 +85,11 @@ static bool print_layers(const ShowPage *page, const RunRecord *run, const Layer
     Table *table = table_new(columns, sizeof columns / sizeof *columns);
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the layers");
+    bool has_broken = false;
     for (int i = 0; i < run->layer_count; i++)
-        put_layer(table, page, &run->layers[i], &samples[i], &bins);
+        has_broken = has_broken || broken_of(&samples[i]) > 0;
+    for (int i = 0; i < run->layer_count; i++)
+        put_layer(table, page, &run->layers[i], &samples[i], &bins, has_broken);
     char title[128];
     if (bins.count > 0)
         snprintf(title, sizeof title, "Layers, their true gradients at the end (2^%d to 2^%d)",

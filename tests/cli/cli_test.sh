@@ -353,6 +353,8 @@ expect_out '"kind":"scale_floor"'
 expect_err "^mpbench: .*the loss scale cannot help any more.*head"
 run show @last
 expect_out "life .*failed after step .*or check the data" # to its last word
+expect_out "^head .* 100.00 % "
+expect_out "^layer .*  not finite  "
 end
 
 begin "a script's mistake is one line with its place"

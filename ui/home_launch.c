@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/rune.h"
+#include "base/sanitize.h"
 #include "base/whole.h"
 #include "store/parameter.h"
 #include "ui/glyphs.h"
@@ -36,6 +37,16 @@ static const char *const *choices_of(const Ui *ui, int row) {
 
 // ---- the list -----------------------------------------------------------------------------------
 
+// Below the list, where its row has no room for it.
+static void draw_about(Area inside, int row, int room, const char *about) {
+    char clean[2 * sizeof((UiExperiment *)0)->about];
+    sanitize_line(clean, sizeof clean, about, strlen(about));
+    Area below = area_part(inside, 1, row, inside.width - 2, inside.height - row);
+    if (text_width(clean) > room &&
+        area_wrap(area_to_measure(below.width), 0, style_of(INK_DIM), clean) <= below.height)
+        area_wrap(below, 0, style_of(INK_DIM), clean);
+}
+
 void home_draw_experiments(Ui *ui, Area area, bool focused) {
     enum { NAME = 15 };
     Home *home = home_of(ui);
@@ -54,6 +65,9 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
         if (here)
             area_set_ground(area_part(inside, 0, row, inside.width, 1), GROUND_SELECTED);
     }
+    if (experiment_of(home))
+        draw_about(inside, home->experiment_count + 1, inside.width - NAME,
+                   experiment_of(home)->about);
 }
 
 // ---- the form -----------------------------------------------------------------------------------

@@ -224,6 +224,20 @@ static void draw_counted(const Shown *shown, Area area) {
     }
 }
 
+// What is subnormal gives way: it is kept, if less exactly.
+static void say_losses(const LiveShares *shares, const char *overflow, int room, char *text,
+                       size_t size) {
+    static const char *const words[] = {"subnormal", "subn."};
+    Word flushed = word_share(shares->flushed);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        snprintf(text, size, "%s, %s flushed, %s %s", overflow, flushed.text,
+                 word_share(shares->subnormal).text, words[i]);
+        if (text_width(text) <= room)
+            return;
+    }
+    snprintf(text, size, "%s, %s flushed", overflow, flushed.text);
+}
+
 // What another scale would do, computed; at the scale itself it says how to try one.
 static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     LiveShares shares = live_shares(shown->sample, shown->format, shown->scale);
@@ -248,8 +262,7 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     if (live->view.hypothesis == 0 && fits)
         snprintf(text, sizeof text, "fits; < > try others");
     else
-        snprintf(text, sizeof text, "%s, %s flushed, %s subnormal", overflow,
-                 word_share(shares.flushed).text, word_share(shares.subnormal).text);
+        say_losses(&shares, overflow, area.width - column, text, sizeof text);
     area_text_cut(area, column, 0, area.width - column, style_of(fits ? INK_DIM : INK_BAD), text);
 }
 

@@ -197,6 +197,7 @@ static void the_histogram_says_what_another_scale_would_do(void) {
         screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false),
                    "‹ at 2^19 › fits, 0.0 % flushed, 9.7 % subnormal");
+    CHECK_CONTAINS(draw_screen(ui, 80, 24, false), "‹ at 2^19 › fits, 0.0 % flushed ");
     for (int i = 0; i < 4; i++)
         screen_live.request(ui, REQUEST_HYPOTHESIS_DOWN);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › fits, 9.7 % flushed");

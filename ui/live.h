@@ -125,6 +125,8 @@ bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) MUST_C
 // The newest event that a panel at the cursor shows, counted from 0; NULL: none.
 const Event *live_event(const Live *live, int from_newest);
 
+double live_skipped_at(const Event *event); // the scale of a skip; NaN: its text does not say
+
 typedef struct LiveLimit { // of the loss scale, as it was seen
     double scale;          // infinite: none
     int64_t step;          // that overflowed there

@@ -80,8 +80,7 @@ const Event *live_event(const Live *live, int from_newest) {
 
 // ---- what they tell of the scale ----------------------------------------------------------------
 
-// The scale of a step that was skipped; NaN: its text does not say.
-static double skipped_at(const Event *event) {
+double live_skipped_at(const Event *event) {
     static const char cause[] = "not finite";
     double scale;
     const char *text = strstr(event->text, cause);
@@ -101,7 +100,7 @@ LiveLimit live_seen_limit(const Live *live) {
     const Event *event;
     for (int i = 0; (event = live_event(live, i)); i++) {
         bool is_skip = event->kind == EVENT_SKIP;
-        double scale = is_skip ? skipped_at(event) : NAN;
+        double scale = is_skip ? live_skipped_at(event) : NAN;
         if (until > event->step + 1 && event->value > held &&
             (is_skip || event->kind == EVENT_SCALE))
             held = event->value;

@@ -30,6 +30,19 @@ static const char *without_step(const Event *event) {
     return strncmp(rest, end, sizeof end - 1) == 0 ? rest + sizeof end - 1 : event->text;
 }
 
+// Of a skip that has no room for its text: the scale before and after, and whose gradient it was.
+static void write_brief(const Event *event, char *text, size_t size) {
+    const char *layer = event->layer[0] ? event->layer : "a gradient";
+    double before = live_skipped_at(event);
+    if (before > 0 && event->value > 0 && before != event->value)
+        snprintf(text, size, "%s -> %s by %s", word_scale(before).text,
+                 word_scale(event->value).text, layer);
+    else if (before > 0)
+        snprintf(text, size, "at %s by %s", word_scale(before).text, layer);
+    else
+        snprintf(text, size, "%s not finite", layer);
+}
+
 // In `most` rows at most, the last of them cut; returns the row after.
 static int draw_text(Area area, int row, int most, const char *text) {
     char clean[2 * EVENT_TEXT_SIZE], line[2 * EVENT_TEXT_SIZE];
@@ -68,6 +81,20 @@ static int step_columns(const Live *live, int rows) {
     return columns;
 }
 
+// In as many rows as there are for it; a skip is told briefly rather than cut.
+static int draw_event(Area area, int row, int most, const Event *event) {
+    char brief[EVENT_LAYER_SIZE + 96], clean[2 * EVENT_TEXT_SIZE];
+    const char *text = without_step(event);
+    int room = most < area.height - row ? most : area.height - row;
+    live_clean(clean, sizeof clean, text);
+    if (event->kind == EVENT_SKIP &&
+        area_wrap(area_to_measure(area.width), 0, style_of(INK_TEXT), clean) > room) {
+        write_brief(event, brief, sizeof brief);
+        text = brief;
+    }
+    return draw_text(area, row, most, text);
+}
+
 // The one at the top, the newest where nothing was scrolled, is shown whole.
 void live_draw_events(const Live *live, Area area, bool focused) {
     enum { KIND_COLUMNS = 6, ROWS_TO_WRAP = 6, WHOLE = EVENT_TEXT_SIZE };
@@ -93,9 +120,8 @@ void live_draw_events(const Live *live, Area area, bool focused) {
         int first = row;
         area_text_right(inside, kinds_at - 1, row, style_of(INK_DIM), word_count(event->step).text);
         area_text_cut(inside, kinds_at, row, KIND_COLUMNS, style_bold(ink), kind);
-        row = area_is_empty(texts)
-                  ? row + 1
-                  : draw_text(texts, row, is_top ? WHOLE : others, without_step(event));
+        row =
+            area_is_empty(texts) ? row + 1 : draw_event(texts, row, is_top ? WHOLE : others, event);
         if (focused && is_top)
             area_set_ground(area_part(inside, 0, first, inside.width, row - first),
                             GROUND_SELECTED);

@@ -362,6 +362,31 @@ static void long_steps_of_events_are_shown_whole(void) {
     store_close(store);
 }
 
+// The newest is whole where it fits.
+static void skips_without_room_are_told_briefly(void) {
+    Store *store = make_history(RUN_FINISHED);
+    static const char text[] = "step 302 skipped: gradient of head.weight not finite, scale 131072 "
+                               "-> 65536; the loss is finite: the scale was too large";
+    add_some_event(store, 2, 302, EVENT_SKIP, 65536, "head", text);
+    add_some_event(store, 2, 303, EVENT_SKIP, 65536, "head",
+                   "gradient of head.weight not finite at "
+                   "scale 65536; the loss is finite: the scale was too large");
+    add_some_event(store, 2, 400, EVENT_LIFE, NAN, "", "finished");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    if (!frame_init(&ui->frame, 40, 10, &error))
+        abort();
+    live_draw_events(live_of(ui), frame_area(&ui->frame), false);
+    CHECK_CONTAINS(frame_text(&ui->frame), "303 skip  at 2^16 by head");
+    CHECK_CONTAINS(frame_text(&ui->frame), "302 skip  2^17 -> 2^16 by head");
+    live_of(ui)->view.event_top = 2;
+    frame_erase(&ui->frame);
+    live_draw_events(live_of(ui), frame_area(&ui->frame), false);
+    CHECK_CONTAINS(frame_text(&ui->frame), "302 skip  gradient of head.weight");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void what_the_worker_noted_of_itself_is_shown(void) {
     Store *store = make_history(RUN_RUNNING);
     static const RecordFact facts[] = {
@@ -514,6 +539,7 @@ int main(void) {
     RUN_TEST(every_panel_explains_itself);
     RUN_TEST(overflows_of_many_steps_are_said_to_be_among_them);
     RUN_TEST(long_steps_of_events_are_shown_whole);
+    RUN_TEST(skips_without_room_are_told_briefly);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);

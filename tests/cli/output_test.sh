@@ -176,15 +176,25 @@ expect_status 0
 [ ! -e "$folder/two/mine.checkpoints/1" ] || fail "its own are left"
 end
 
+# Stops a process where it does not hold the history: in the middle of a write it keeps all others
+# out, so that no order could be sent.
+stop_between_writes() { # PROCESS RUN
+    kill -STOP "$1"
+    timeout $((2 * patience)) "$mpbench" note "$2" stopped >/dev/null 2>&1 && return
+    kill -CONT "$1"
+    false
+}
+is_told() { grep -qs "^mpbench: waiting for $1 to answer, for about 10 s at most" "$folder/err"; }
+
 begin "an order to a process that is killed is not waited for"
 "$mpbench" run "$folder/chatty.lua" --threads 1 --name doomed --quiet >/dev/null 2>&1 &
 workers=$!
 wait_until 10 is_beyond doomed 10 || fail "it does not train"
-kill -STOP "$workers"
+wait_until 10 stop_between_writes "$workers" doomed || fail "it always writes"
 began=$(date +%s)
 "$mpbench" ctl doomed pause >"$folder/out" 2>"$folder/err" &
 order=$!
-sleep 1
+wait_until 4 is_told doomed || fail "it waits without a word"
 kill -9 "$workers"
 wait "$workers" 2>/dev/null
 workers=
@@ -203,8 +213,7 @@ kill -STOP "$workers"
 began=$(date +%s)
 "$mpbench" ctl halted pause >"$folder/out" 2>"$folder/err" &
 order=$!
-is_told() { grep -q "^mpbench: waiting for halted to answer, for about 10 s at most" "$folder/err"; }
-wait_until 4 is_told || fail "it waits without a word"
+wait_until 4 is_told halted || fail "it waits without a word"
 wait "$order"
 status=$?
 expect_status 1

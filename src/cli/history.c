@@ -1,6 +1,5 @@
 #include "cli/history.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,25 +11,35 @@
 static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *error) {
     char path[STORE_PATH_SIZE];
     *store = NULL;
-    if (!store_path(cli->database, path, error))
+    bool exists;
+    if (!store_find_file(cli->database, path, &exists, error))
         return false;
-    if (access(path, F_OK) != 0 && errno == ENOENT)
-        return true;
-    *store = store_open(path, mode, error);
-    return *store != NULL;
+    if (exists)
+        *store = store_open(path, mode, error);
+    return *store || !exists;
 }
 
 bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
     return open_existing(cli, STORE_READ, store, error);
 }
 
+static bool refuse_empty(Error *error) {
+    return error_fail(
+        error, ERROR_USAGE,
+        "the history is empty: nothing was recorded yet; `mpbench run simple` begins one");
+}
+
 Store *history_open(const Cli *cli, StoreMode mode, Error *error) {
     Store *store;
     if (open_existing(cli, mode, &store, error) && !store)
-        error_fail(
-            error, ERROR_USAGE,
-            "the history is empty: nothing was recorded yet; `mpbench run simple` begins one");
+        refuse_empty(error);
     return store;
+}
+
+bool history_check_there(const Cli *cli, Error *error) {
+    char path[STORE_PATH_SIZE];
+    bool exists;
+    return store_find_file(cli->database, path, &exists, error) && (exists || refuse_empty(error));
 }
 
 bool history_read_run(Store *store, const char *text, RunRecord *record, Error *error) {

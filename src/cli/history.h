@@ -11,6 +11,8 @@
 bool history_open_to_read(const Cli *cli, Store **store, Error *error) MUST_CHECK;
 // For commands that need a run: a history that is not there is an error that says so.
 Store *history_open(const Cli *cli, StoreMode mode, Error *error);
+// The same error before something else opens it, which would make the file.
+bool history_check_there(const Cli *cli, Error *error) MUST_CHECK;
 // Finds and reads the run that was asked for; the caller clears the record.
 bool history_read_run(Store *store, const char *text, RunRecord *record, Error *error) MUST_CHECK;
 

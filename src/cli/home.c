@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/history.h"
 #include "cli/screen.h"
 
 bool command_home(Cli *cli, Error *error) {
@@ -18,5 +19,5 @@ bool command_home(Cli *cli, Error *error) {
 }
 
 bool command_watch(Cli *cli, Error *error) {
-    return screen_open(cli, cli->operands[0], NULL, error);
+    return history_check_there(cli, error) && screen_open(cli, cli->operands[0], NULL, error);
 }

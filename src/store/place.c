@@ -118,6 +118,17 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) {
     return true;
 }
 
+bool place_has_folder(const char *path, Error *error) {
+    char folder[STORE_PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", path);
+    cut_last(folder);
+    return folder[0] == 0 || strcmp(folder, path) == 0 || access(folder, F_OK) == 0 ||
+           error_fail(error, ERROR_HISTORY,
+                      "%s: there is no folder %s: look at --db and MPBENCH_DB; `mpbench run` makes "
+                      "it if it is the right one",
+                      path, folder);
+}
+
 bool place_make(const char *path, Error *error) {
     char part[STORE_PATH_SIZE];
     snprintf(part, sizeof part, "%s", path);

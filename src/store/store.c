@@ -1,6 +1,7 @@
 // The connection: where the file is, opening it with every guard up, transactions, waiting.
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,15 @@ static bool format_path(char path[STORE_PATH_SIZE], const char *folder, const ch
     return true;
 }
 
+// NULL: nobody named one, and it is at the usual place.
+static const char *named_file(const char *given) {
+    const char *environment = getenv("MPBENCH_DB");
+    return given || (environment && environment[0]) ? given ? given : environment : NULL;
+}
+
 bool store_path(const char *given, char path[STORE_PATH_SIZE], Error *error) {
-    const char *named = given ? given : getenv("MPBENCH_DB");
-    if (named && (given || named[0])) {
+    const char *named = named_file(given);
+    if (named) {
         if (!named[0])
             return error_fail(error, ERROR_USAGE, "--db: no file is named");
         return format_path(path, named, "", error);
@@ -51,6 +58,13 @@ bool store_path(const char *given, char path[STORE_PATH_SIZE], Error *error) {
         return format_path(path, home, "/.local/share/mpbench/history.db", error);
     return error_fail(error, ERROR_HISTORY,
                       "no place for the history: HOME is not set; name a file with --db");
+}
+
+bool store_find_file(const char *given, char path[STORE_PATH_SIZE], bool *exists, Error *error) {
+    if (!store_path(given, path, error))
+        return false;
+    *exists = access(path, F_OK) == 0 || errno != ENOENT; // what else is wrong opening it says
+    return *exists || !named_file(given) || place_has_folder(path, error);
 }
 
 // SQLite would take "file:..." and ":memory:" for more than a path, and a relative one would follow

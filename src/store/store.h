@@ -30,6 +30,10 @@ enum { STORE_PATH_SIZE = 1024 };
 // Where the history is: `given` (--db), else MPBENCH_DB, else $XDG_DATA_HOME/mpbench/history.db,
 // else ~/.local/share/mpbench/history.db. Fails when none of them can be made a path.
 bool store_path(const char *given, char path[STORE_PATH_SIZE], Error *error) MUST_CHECK;
+// For readers: that path, and whether there is a file, which the first run makes. A folder that was
+// named and is not there is an error: most likely it is another that was meant.
+bool store_find_file(const char *given, char path[STORE_PATH_SIZE], bool *exists,
+                     Error *error) MUST_CHECK;
 
 // Refuses by name, and leaves untouched: what is no SQLite file, another application's database, a
 // schema that is newer (for writing), a file on a network file system, a damaged file (for writing;

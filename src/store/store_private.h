@@ -154,7 +154,8 @@ bool journal_set_mode(Store *store, Error *error) MUST_CHECK;
 // second is the type that the list of mounts has for a FUSE file system.
 const char *place_network_name(long type, const char *fuse);
 bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) MUST_CHECK;
-bool place_make(const char *path, Error *error) MUST_CHECK; // the folders and the empty file
+bool place_has_folder(const char *path, Error *error) MUST_CHECK; // one for the file to lie in
+bool place_make(const char *path, Error *error) MUST_CHECK;       // the folders and the empty file
 
 // ---- rows of runs -------------------------------------------------------------------------------
 

@@ -26,6 +26,23 @@ run show 1
 expect_error 2 "the history is empty"
 end
 
+begin "a folder that was named and is not there is no empty history"
+for command in ls "ls --json" "show 1" "compare 1 2" "export 1" "watch 1" "ctl 1 stop" "rm 1" gc ""; do
+    # shellcheck disable=SC2086 # words
+    run $command --db "$folder/nowhere/history.db"
+    expect_error 4 "there is no folder $folder/nowhere: look at --db"
+    expect_silent out
+done
+MPBENCH_DB=$folder/nowhere/history.db run ls
+expect_error 4 "there is no folder"
+[ ! -e "$folder/nowhere" ] || fail "reading made it"
+MPBENCH_DB='' XDG_DATA_HOME=$folder/data run ls # the usual place, before the first run
+expect_status 0
+run watch 1
+expect_error 2 "the history is empty"
+[ ! -e "$MPBENCH_DB" ] || fail "watching made a file"
+end
+
 begin "what is no history is left alone, with status 4"
 echo "not a database, but a text of somebody's" >"$folder/notes.txt"
 cp "$folder/notes.txt" "$folder/before"

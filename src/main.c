@@ -59,8 +59,9 @@ static const Command commands[] = {
      "  layer.PATTERN=P   the precision of the layers so named: auto fp32 bf16 fp16\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
      "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
-     "Prints the run's answer, for which it waits up to 10 s; exit status 1 where the order is\n"
-     "refused, or nobody answers: it is kept then, and done once the run goes on.",
+     "Prints the run's answer, for which it waits up to 10 s: that to stop comes when the run is\n"
+     "over, its checkpoint kept. Exit status 1 where the order is refused, or nobody answers: it\n"
+     "is kept then, and done once the run goes on.",
      2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"

@@ -92,10 +92,11 @@ static bool give_up(const Answering *answering, WorkerLife life, pid_t pid, Erro
                           "%.60s: no answer within %g s: its process %lld is there but silent, "
                           "stopped or starved; the order is kept and done when it goes on",
                           answering->name, patience, (long long)pid);
-    return error_fail(error, ERROR_BUSY,
-                      "%.60s: no answer within %g s: the step that it is in takes long; the order "
-                      "is kept and done at its end",
-                      answering->name, patience);
+    return error_fail(
+        error, ERROR_BUSY,
+        "%.60s: no answer within %g s: its step or checkpoint takes long; the order is "
+        "kept and done after it",
+        answering->name, patience);
 }
 
 // Until the worker has answered; false with an error where it does not, or is gone meanwhile.

@@ -89,13 +89,20 @@ static void take_snapshot(RecorderWriter *writer) {
     writer->record = newer;
 }
 
-// True: all of them.
-static bool take_answers(RecorderWriter *writer) {
+static bool is_stop(const RunCommand *order) {
+    CommandVerb verb;
+    return command_verb_parse(order->verb, &verb) && verb == VERB_STOP;
+}
+
+// True: all of them. That of a stop goes with the last commit: whoever waits for it finds the run
+// over, its checkpoint kept.
+static bool take_answers(RecorderWriter *writer, bool is_last) {
     Recorder *recorder = writer->recorder;
     pthread_mutex_lock(&recorder->lock);
     OrderQueue *from = &recorder->answered, *to = &writer->answers;
     int taken = 0;
-    while (taken < from->count && to->count < MOST_ORDERS)
+    while (taken < from->count && to->count < MOST_ORDERS &&
+           (is_last || !is_stop(&from->orders[taken])))
         to->orders[to->count++] = from->orders[taken++];
     from->count -= taken;
     memmove(from->orders, from->orders + taken, (size_t)from->count * sizeof *from->orders);
@@ -141,7 +148,7 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     writer->next_commit = now + commit_interval;
     if (is_recording) {
         take_snapshot(writer); // before the ring: what it counts is in there
-        leaves = take_answers(writer) && is_last;
+        leaves = take_answers(writer, is_last) && is_last;
     }
     if (is_recording && !intake_drain(&writer->intake, &fault)) {
         if (fault.code != ERROR_FULL)
@@ -192,7 +199,6 @@ static void poll_orders(RecorderWriter *writer, double now) {
     int room = MOST_ORDERS - recorder->claimed.count;
     pthread_mutex_unlock(&recorder->lock);
     RunCommand orders[MOST_ORDERS];
-    CommandVerb verb;
     int count = 0;
     if (room == 0 || !store_claim_commands(recorder->store, recorder->run, recorder->worker.token,
                                            orders, room, &count, &ignored))
@@ -202,7 +208,7 @@ static void poll_orders(RecorderWriter *writer, double now) {
     if (count == 0)
         return;
     for (int i = 0; i < count; i++) // a script that makes no steps is interrupted for it
-        if (command_verb_parse(orders[i].verb, &verb) && verb == VERB_STOP)
+        if (is_stop(&orders[i]))
             atomic_store(recorder->stop_asked, 1);
     pthread_mutex_lock(&recorder->lock);
     memcpy(&recorder->claimed.orders[recorder->claimed.count], orders,

@@ -130,6 +130,7 @@ start halted
 if wait_for_steps halted; then
     "$mpbench" ctl halted pause >/dev/null 2>&1 || fail "pause failed"
     "$mpbench" ctl halted stop >/dev/null 2>&1 || fail "stop failed"
+    [ "$(field halted status)" = stopped ] || fail "it was said to have stopped, and is $(field halted status)"
 fi
 wait "$worker"
 [ "$(field halted status)" = stopped ] || fail "status is $(field halted status)"

@@ -115,6 +115,12 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
         CHECK(train(1, &stop));
     CHECK(stop);
     CHECK_NEAR(optimizer_rate(model.optimizer), 0.5, 0);
+    RunCommand last = {.state = COMMAND_CLAIMED};
+    for (int i = 0; i < 1000 && last.state == COMMAND_CLAIMED; i++, a_moment())
+        CHECK(store_read_command(other, ids[COUNT - 2], &last, &error));
+    CHECK_INT(last.state, COMMAND_REFUSED);
+    CHECK(store_read_command(other, ids[COUNT - 1], &last, &error));
+    CHECK_INT(last.state, COMMAND_CLAIMED); // not done before the run is over
     run_finish(model.run, NULL);
     CHECK_INT(model.run->status, RUN_STOPPED);
     CHECK(recorder_end(model.recorder, model.run, &error));
@@ -305,13 +311,14 @@ static void a_hundred_orders_at_once_are_all_answered(void) {
     for (int i = 0; i < 1000 && ask(answered) < COUNT; i++, a_moment())
         CHECK(train(1, &stop)); // even those after the one that is to stop it
     CHECK_INT(ask(answered), COUNT);
-    RunCommand command = {.state = COMMAND_QUEUED};
-    for (int i = 0; i < 200 && command.state != COMMAND_DONE; i++, a_moment())
-        CHECK(train(1, &stop) && store_read_command(other, ids[COUNT], &command, &error));
+    for (int i = 0; i < 200 && !stop; i++, a_moment())
+        CHECK(train(1, &stop));
     CHECK(stop);
-    CHECK_INT(command.state, COMMAND_DONE);
     run_finish(model.run, NULL);
     CHECK(recorder_end(model.recorder, model.run, &error));
+    RunCommand command;
+    CHECK(store_read_command(other, ids[COUNT], &command, &error));
+    CHECK_INT(command.state, COMMAND_DONE);
     store_close(other);
     end();
 }

@@ -9,8 +9,10 @@
 static const double joules_per_kwh = 3.6e6;
 static const double tail = 0.9; // the loss is the mean over what follows, of the shared axis
 
-static double known(int64_t value) {
-    return value == RECORD_UNKNOWN ? NAN : (double)value;
+// Before its first step a run has not shown what it needs.
+static double peak_memory(const RunRecord *record) {
+    bool is_known = record->memory.peak != RECORD_UNKNOWN && record->step > 0;
+    return is_known ? (double)record->memory.peak : NAN;
 }
 
 // The mean loss over the last tenth of what all runs share.
@@ -44,7 +46,7 @@ static Reading read_run(const Comparison *comparison, int run) {
         .steps_per_s = record->steps_per_s > 0 ? record->steps_per_s : NAN,
         .samples_per_s = record->samples_per_s > 0 ? record->samples_per_s : NAN,
         .wall_s = record->wall_s > 0 ? record->wall_s : NAN,
-        .memory = known(record->memory.peak),
+        .memory = peak_memory(record),
         .energy_j = record->energy_j,
         .co2_g = record->energy_j / joules_per_kwh * comparison->options.grams_per_kwh,
         .loss = tail_loss(comparison, run),

@@ -71,6 +71,22 @@ static void speed_is_told_by_samples_where_both_count_them(void) {
     compare_free(comparison);
 }
 
+// Before its first step a run has shown nothing of what it will need.
+static void memory_is_unknown_before_the_first_step(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    for (int i = 0; i < 2; i++)
+        runs[i] = planted_record(&six[0]);
+    runs[1].status = RUN_RUNNING;
+    runs[1].step = 0;
+    runs[1].memory.peak = 3;
+    Error error;
+    CompareOptions options = {.axis = COMPARE_BY_STEP, .grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK(isnan(comparison->sides[1].memory.mean));
+    CHECK(!strstr(comparison->verdicts[0], "memory"));
+    compare_free(comparison);
+}
+
 static void the_same_seed_again_is_a_group_of_its_own(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "again";
@@ -432,6 +448,7 @@ int main(void) {
     RUN_TEST(runs_that_differ_in_seed_alone_are_one_group);
     RUN_TEST(fp32_is_the_baseline_where_it_is_preferred);
     RUN_TEST(speed_is_told_by_samples_where_both_count_them);
+    RUN_TEST(memory_is_unknown_before_the_first_step);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);

@@ -75,6 +75,11 @@ static bool check_run(Store *store, int64_t run, Error *error) {
     if (!status[0])
         return error_fail(error, ERROR_USAGE, "no run %" PRId64 " in %s: see mpbench ls", run,
                           store->path);
+    if (strcmp(status, "finished") == 0)
+        return error_fail(error, ERROR_FAILED,
+                          "run %" PRId64 " is over (finished): mpbench fork %" PRId64
+                          " --at STEP trains on from there in another way",
+                          run, run);
     if (strcmp(status, "running") != 0 && strcmp(status, "paused") != 0)
         return error_fail(error, ERROR_FAILED,
                           "run %" PRId64 " is over (%s): mpbench resume goes on with it", run,

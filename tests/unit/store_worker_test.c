@@ -257,7 +257,13 @@ static void wrong_orders_are_refused_at_once(void) {
     CHECK_DONE(store_update_run(store, &record, &error));
     record_clear(&record);
     CHECK_REFUSED(store_send_command(store, run, "stop", "", &id, &error), ERROR_FAILED, "over",
-                  "stopped");
+                  "mpbench resume");
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.status = RUN_FINISHED; // which resume refuses
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+    CHECK_REFUSED(store_send_command(store, run, "stop", "", &id, &error), ERROR_FAILED, "finished",
+                  "mpbench fork");
     store_close(store);
 }
 

@@ -70,10 +70,10 @@ static void print_commands(const Command *commands) {
 
 static void print_quick_start(void) {
     printf("mpbench %s: mixed precision on the workbench\n", MPBENCH_VERSION);
-    puts("\n  mpbench run NAME          trains one of the experiments below, or a Lua file\n"
+    puts("\n  mpbench run NAME           trains one of the experiments below, or a Lua file\n"
          "  mpbench formats 1e-4*1e-4  a number in every format, bit by bit\n"
-         "  mpbench doctor            what this machine can do\n"
-         "  mpbench help [COMMAND]    all of it");
+         "  mpbench doctor             what this machine can do\n"
+         "  mpbench help [COMMAND]     all of it");
     print_experiments();
 }
 

@@ -89,6 +89,13 @@ MPBENCH_EXPERIMENTS=$folder run run tinny
 expect_usage_error "did you mean tiny"
 end
 
+begin "what is printed without a terminal stands in columns"
+run
+expect_status 0
+columns=$(sed -n 's/^  mpbench [^ ]*\( [^ ]\+\)\?  \+/&|/p' "$folder/out" | sed 's/|.*//' | awk '{ print length }' | sort -u)
+[ "$(echo "$columns" | wc -w)" -eq 1 ] || fail "what commands do begins at columns $(echo "$columns" | tr '\n' ' ')"
+end
+
 begin "a file that is no experiment is not said to be missing"
 run run README.md
 expect_usage_error "README.md: a file, but no Lua experiment; .* ends in .lua"

@@ -27,24 +27,26 @@ static void add_folder(Folders *folders, const char *base, const char *rest) {
         folders->count++;
 }
 
+static void cut_last_name(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+}
+
 static void find_folders(Folders *folders) {
-    static const char *const beside[] = {"/experiments", "/../experiments",
-                                         "/../share/mpbench/experiments"};
     folders->count = 0;
     const char *named = getenv("MPBENCH_EXPERIMENTS");
     if (named && named[0])
         add_folder(folders, named, "");
     char program[EXPERIMENT_PATH_SIZE];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = NULL;
-    if (length > 0) {
+    if (length > 0) { // whole, and free of links
         program[length] = 0;
-        slash = strrchr(program, '/');
-    }
-    if (slash) {
-        *slash = 0;
-        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-            add_folder(folders, program, beside[i]);
+        cut_last_name(program);
+        add_folder(folders, program, "/experiments");
+        cut_last_name(program);
+        add_folder(folders, program, "/experiments");
+        add_folder(folders, program, "/share/mpbench/experiments");
     }
     add_folder(folders, MPBENCH_DATADIR, "/experiments");
 }

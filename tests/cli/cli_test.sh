@@ -96,6 +96,13 @@ columns=$(sed -n 's/^  mpbench [^ ]*\( [^ ]\+\)\?  \+/&|/p' "$folder/out" | sed 
 [ "$(echo "$columns" | wc -w)" -eq 1 ] || fail "what commands do begins at columns $(echo "$columns" | tr '\n' ' ')"
 end
 
+begin "paths of experiments go no way back"
+run help simple
+expect_status 0
+expect_out "/experiments/simple.lua"
+expect_no_out "/\.\./"
+end
+
 begin "a file that is no experiment is not said to be missing"
 run run README.md
 expect_usage_error "README.md: a file, but no Lua experiment; .* ends in .lua"

@@ -164,6 +164,8 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);
+// Before the first update: raises where --layer names no layer.
+void bind_check_layers(lua_State *L);
 // What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (step.c).
 extern const luaL_Reg bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.

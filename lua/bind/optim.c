@@ -244,6 +244,7 @@ static int optimizer_step_method(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     Optimizer *optimizer = *optimizer_slot(L, "step");
+    bind_check_layers(L);
     BIND_DONE(L, optimizer_step(optimizer, &error), &error);
     Run *run = session->run;
     if (run->scaler || run->optimizer_count == 0 || run->optimizers[0] != optimizer)

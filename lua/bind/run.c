@@ -44,6 +44,20 @@ static int run_configure_call(lua_State *L) {
     return 0;
 }
 
+void bind_check_layers(lua_State *L) {
+    Error error = {0};
+    if (run_check_layers(session_of(L)->run, &error))
+        return;
+    session_of(L)->refusal = error; // what was typed is wrong, not the script
+    bind_raise(L, &error);
+}
+
+// layers_known(): the model is there
+static int run_layers_known_call(lua_State *L) {
+    bind_check_layers(L);
+    return 0;
+}
+
 // options(): what the command line said: {steps, epochs, seed, device, settings = {{key, value},
 // ..}}
 static int run_options_call(lua_State *L) {
@@ -342,6 +356,7 @@ static const luaL_Reg functions[] = {
     {"usage", run_usage_call},
     {"nearest", run_nearest_call},
     {"configure", run_configure_call},
+    {"layers_known", run_layers_known_call},
     {"options", run_options_call},
     {"add_parameter", run_parameter_call},
     {"parse_parameter", run_parse_parameter_call},

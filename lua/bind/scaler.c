@@ -109,6 +109,7 @@ static int scaler_step_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "step");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
+    bind_check_layers(L);
     return BIND_DONE(L, scaler_step(handle->scaler, optimizer, &error), &error);
 }
 

@@ -203,6 +203,7 @@ local function run_declared(spec, run)
     local model = spec.model(p)
     if not module.is_module(model) then refuse("model", "a module", model) end
     run:model(model)
+    engine.layers_known()
     local epochs = whole(p.epochs, "params.epochs", 1)
     local window = whole(spec.accumulate, "accumulate", 1)
     local total = data.train:len() // window * epochs

@@ -314,6 +314,15 @@ static void tell_end(const Run *run, char *text, size_t size) {
              (int)(rest - name < 64 ? rest - name : 64), name);
 }
 
+// An option was refused before a step was made: there is nothing to keep, as where it is refused
+// before the row is made. What cannot be removed stays as a run that failed.
+static void forget_if_refused(Recorder *recorder, Run *run) {
+    Error ignored = {0};
+    bool is_refused = run->error.code == ERROR_USAGE && run->step <= run->forked_at;
+    if (is_refused && run->options->resumes == 0 && store_remove_run(recorder->store, recorder->run, &ignored))
+        run->id = 0;
+}
+
 bool recorder_end(Recorder *recorder, Run *run, Error *error) {
     if (!recorder->is_begun) { // a resume that was refused: the row stays as it was
         recorder_stop_writer(recorder);
@@ -333,8 +342,10 @@ bool recorder_end(Recorder *recorder, Run *run, Error *error) {
         error_fail(&recorder->fault, ERROR_HISTORY,
                    "%s: another process kept it locked when the run was to end",
                    recorder_file(recorder));
-    if (recorder->fault.code == ERROR_NONE)
+    if (recorder->fault.code == ERROR_NONE) {
+        forget_if_refused(recorder, run);
         return true;
+    }
     if (error)
         *error = recorder->fault;
     return false;

@@ -27,8 +27,9 @@ bool recorder_begin(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 // A run is restored, and its training goes on: a resume supersedes what comes after its checkpoint
 // here, and not where it is refused or killed before.
 bool recorder_go_on(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
-// The run is finished: its last state is written. False where something of it is not in the
-// history.
+// The run is finished: its last state is written; one that was refused what it was asked for before
+// its first step is removed instead, and has no id any more. False where something of it is not in
+// the history.
 bool recorder_end(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 
 // Runs `work` on the recorder's thread with its store, and waits until it is done: for rows of

@@ -151,6 +151,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
 void run_add_optimizer(Run *run, Optimizer *optimizer);
 void run_remove_optimizer(Run *run, const Optimizer *optimizer);
 
+// All layers are known: fails where --layer names none of them. Before the first step, which calls
+// it, too; later calls do nothing.
+bool run_check_layers(Run *run, Error *error) MUST_CHECK;
 bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error) MUST_CHECK;
 // The loops that train say when an evaluation begins and ends: its time is not the steps'. Resuming
 // before the first step starts the clock afresh.

@@ -104,15 +104,19 @@ static void check_scale_of_weights(RunState *state) {
                  was, is);
 }
 
-bool run_check_setup(RunState *state, Error *error) {
-    Run *run = &state->run;
-    for (int i = 0; i < run->options->layer_count; i++)
+bool run_check_layers(Run *run, Error *error) {
+    RunState *state = run_state(run);
+    for (int i = 0; !state->knows_layers && i < run->options->layer_count; i++)
         if (!check_pattern(run, run->options->layers[i].pattern, error))
             return false;
-    check_masters(run);
-    check_sizes(run);
-    check_scale_of_weights(state);
+    state->knows_layers = true;
     return true;
+}
+
+void run_check_setup(RunState *state) {
+    check_masters(&state->run);
+    check_sizes(&state->run);
+    check_scale_of_weights(state);
 }
 
 // ---- steps that nobody ended -------------------------------------------------------------------

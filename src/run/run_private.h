@@ -61,6 +61,7 @@ typedef struct RunState { // a Run is the first member of one
     bool clock_runs;
     double first_step_seconds; // on the clock: it made primitives and filled caches
     bool reached_limit;
+    bool knows_layers; // those that --layer names were looked for
     RunSampler sampler;
     Energy energy;
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
@@ -126,8 +127,7 @@ bool run_is_low(Format format);
 const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none
 const char *run_name_of(const Tensor *parameter);
 
-// After the first step: fails where --layer names no layer.
-bool run_check_setup(RunState *state, Error *error) MUST_CHECK;
+void run_check_setup(RunState *state);     // after the first step
 void run_check_gradients(RunState *state); // those that vanish, or never came
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
 // The learning rate of optimizer i, which has skipped the step that ends or not.

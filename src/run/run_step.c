@@ -225,6 +225,8 @@ static void record_step(RunState *state, unsigned scanned, unsigned applied) {
 bool run_step_ended(Run *run, bool *stop, Error *error) {
     RunState *state = run_state(run);
     *stop = false;
+    if (!run_check_layers(run, error))
+        return false;
     run->step++;
     if (run->step > run->total_steps)
         run->total_steps = 0; // the plan was less than the script does: the end is unknown
@@ -248,7 +250,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)
-        done = run_check_setup(state, error) && done;
+        run_check_setup(state);
     run_check_gradients(state);
     if (!run->is_silent)
         record_step(state, scanned, applied);

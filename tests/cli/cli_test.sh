@@ -317,10 +317,38 @@ expect_out "^  answer *42$"
 expect_out ", 1 thread$"
 end
 
-begin "a --layer that names no layer is refused, with the nearest"
-run run "$tiny" --steps 3 --quiet --layer hed=fp32
+begin "a --layer that names no layer is refused before the first step, and leaves no run"
+cat >"$folder/declared.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "declared",
+    data = function() return { train = mp.data.tensors { x = mp.randn(8, 4), y = mp.randint(2, 8), batch = 4 } } end,
+    model = function() return mp.nn.Sequential { mp.nn.Linear(4, 2):named "head" } end,
+    loss = function(model, b) print("a step") return mp.fn.cross_entropy(model(b.x), b.y) end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end,
+}
+LUA
+sed -e 's/local opt/local foot = run:model(mp.nn.Linear(8, 4), "foot") local opt/' "$tiny" >"$folder/two_models.lua"
+for file in "$tiny" "$folder/declared.lua" "$folder/two_models.lua"; do
+    run run "$file" --name refused --layer hed=fp32
+    expect_status 2
+    expect_err "no layer of the model has such a name (did you mean head?)"
+    ! grep -q "a step" "$folder/err" || fail "a step began"
+    run show refused
+    expect_error 2 "no such run"
+done
+run run "$folder/two_models.lua" --quiet --layer foot=fp32 --steps 1
+expect_status 0
+run run "$folder/declared.lua" --quiet --layer head=fp32
+expect_status 0
+run run "$tiny" --json --quiet --layer hed=fp32
 expect_status 2
-expect_err "no layer of the model has such a name (did you mean head?)"
+expect_out '"id":null'
+expect_out '"status":"failed"'
+run matrix "$folder/declared.lua" -p fp32,bf16 --layer hed=fp32 --quiet
+expect_status 1
+expect_err "no layer of the model has such a name"
+expect_err "2 of 2 runs failed"
 end
 
 begin "a pattern of a script that names no layer is told"

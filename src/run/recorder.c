@@ -319,7 +319,8 @@ static void tell_end(const Run *run, char *text, size_t size) {
 static void forget_if_refused(Recorder *recorder, Run *run) {
     Error ignored = {0};
     bool is_refused = run->error.code == ERROR_USAGE && run->step <= run->forked_at;
-    if (is_refused && run->options->resumes == 0 && store_remove_run(recorder->store, recorder->run, &ignored))
+    if (is_refused && run->options->resumes == 0 &&
+        store_remove_run(recorder->store, recorder->run, &ignored))
         run->id = 0;
 }
 

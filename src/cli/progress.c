@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/sanitize.h"
+#include "base/shortest.h"
 #include "base/text_stream.h"
 #include "cli/text.h"
 
@@ -203,7 +204,7 @@ static void compose(Line *line, const Run *run, bool live) {
     if (rate > 0)
         snprintf(add_segment(line, 3), SIZE, rate < 100 ? "%.1f steps/s" : "%.0f steps/s", rate);
     if (run->scale_max != 1)
-        snprintf(add_segment(line, 5), SIZE, "scale %g", run->scale_last);
+        snprintf(add_segment(line, 5), SIZE, "scale %s", shortest_of_float(run->scale_last).text);
     if (run->skipped > 0)
         snprintf(add_segment(line, 4), SIZE, "%s skipped", text_count(number, run->skipped));
     if (rate > 0 && run->total_steps > run->step)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "cli/cli.h"
 #include "cli/curve.h"
 #include "cli/history.h"
@@ -145,8 +146,8 @@ static void print_results(const ShowPage *page, const RunRecord *run) {
         print_row(page, run->metrics[i].name, text_number(first, run->metrics[i].value, 4));
     if (run->scale_max > 1 || run->scale_min < 1) {
         begin_row(page, "scale");
-        fprintf(page->line, "%g, between %g and %g (", run->scale_last, run->scale_min,
-                run->scale_max);
+        fprintf(page->line, "%s, between %s and %s (", shortest_of_float(run->scale_last).text,
+                shortest_of_float(run->scale_min).text, shortest_of_float(run->scale_max).text);
         cli_print_outside(page->line, run->scale_rule);
         fputc(')', page->line);
         end_row(page);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "kernel/allocator.h"
@@ -99,7 +100,8 @@ void summary_print(const Run *run, ColorChoice color) {
     print_metrics(&terminal, run);
     if (run->scale_min != 1 || run->scale_max != 1) {
         begin_row(&terminal, "scale");
-        printf("%g, between %g and %g\n", run->scale_last, run->scale_min, run->scale_max);
+        printf("%s, between %s and %s\n", shortest_of_float(run->scale_last).text,
+               shortest_of_float(run->scale_min).text, shortest_of_float(run->scale_max).text);
     }
     print_speed(&terminal, run);
     print_memory(&terminal, run);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "kernel/allocator.h"
 #include "optim/optimizer_private.h"
 #include "optim/state.h"
@@ -227,11 +228,11 @@ static bool window_check(Scaler *scaler, const Served *served, const char *calle
     double now = scaler_get(scaler);
     if (before == now)
         return true;
-    return error_fail(
-        error, ERROR_USAGE,
-        "%s: the scale changed from %.9g to %.9g while the gradients of %s were being "
-        "accumulated; call update only after the step that ends the window",
-        called, before, now, optimizer_text(served->optimizer).text);
+    return error_fail(error, ERROR_USAGE,
+                      "%s: the scale changed from %s to %s while the gradients of %s were being "
+                      "accumulated; call update only after the step that ends the window",
+                      called, shortest_of_float(before).text, shortest_of_float(now).text,
+                      optimizer_text(served->optimizer).text);
 }
 
 // ---- the iteration ------------------------------------------------------------------------------
@@ -511,8 +512,8 @@ bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, do
         parameter_text(parameters[i], i, name, sizeof name);
         return error_fail(error, ERROR_USAGE,
                           "%s: the gradient of %s is not unscaled yet: threshold %g applied at "
-                          "scale %g is really %g; call scaler:unscale(optimizer) first",
-                          called, name, limit, scale, limit / scale);
+                          "scale %s is really %g; call scaler:unscale(optimizer) first",
+                          called, name, limit, shortest_of_float(scale).text, limit / scale);
     }
     return true;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "run/run_private.h"
 
 static bool check_pattern(const Run *run, const char *pattern, Error *error) {
@@ -98,10 +99,10 @@ static void check_scale_of_weights(RunState *state) {
     if (rule->kind == SCALE_NONE || rule->kind == SCALE_STATIC || was == is)
         return;
     run_diagnose(run, DIAGNOSIS_NO_SCALER_STATE, "",
-                 "the weights come from a checkpoint whose loss scale stood at %.9g, and this run "
-                 "begins at %g with a fresh optimizer: the first steps may be skipped; resume "
+                 "the weights come from a checkpoint whose loss scale stood at %s, and this run "
+                 "begins at %s with a fresh optimizer: the first steps may be skipped; resume "
                  "without --weights-only, or give --loss-scale",
-                 was, is);
+                 shortest_of_float(was).text, shortest_of_float(is).text);
 }
 
 bool run_check_layers(Run *run, Error *error) {

@@ -2,6 +2,7 @@
 // seldom: reading them costs about what recording a step does.
 #include <stdlib.h>
 
+#include "base/shortest.h"
 #include "run/run_private.h"
 
 enum { FIRST_LOOK = 10, LOOK_EVERY = 1000 };
@@ -45,10 +46,11 @@ static void check_flushed(Run *run, const Tensor *tensor, const GradStats *stats
         return;
     const char *layer = run_layer_of(run, tensor);
     run_diagnose(run, DIAGNOSIS_FLUSHED, layer,
-                 "%.0f %% of the gradients of %.60s became zero in fp16 at scale %.9g, the largest "
+                 "%.0f %% of the gradients of %.60s became zero in fp16 at scale %s, the largest "
                  "is %.2g: use --layer %.60s=bf16, or a larger scale",
-                 100 * (double)stats->flushed / all, run_name_of(tensor), scale_of(run),
-                 (double)stats->largest, layer[0] ? layer : "NAME");
+                 100 * (double)stats->flushed / all, run_name_of(tensor),
+                 shortest_of_float(scale_of(run)).text, (double)stats->largest,
+                 layer[0] ? layer : "NAME");
 }
 
 static void check_missing(Run *run, Optimizer *optimizer, int i) {
@@ -68,12 +70,11 @@ static void check_scale(Run *run, const Vanished *sum) {
         return;
     if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
         return;
-    run_diagnose(
-        run, DIAGNOSIS_NO_SCALER, "",
-        "%.0f %% of the gradients became zero in fp16 at scale %.9g (%.0f %% in %.60s): use "
-        "--loss-scale dynamic",
-        100 * sum->lost / sum->all, scale_of(run), 100 * sum->worst,
-        sum->worst_name ? sum->worst_name : "one");
+    run_diagnose(run, DIAGNOSIS_NO_SCALER, "",
+                 "%.0f %% of the gradients became zero in fp16 at scale %s (%.0f %% in %.60s): use "
+                 "--loss-scale dynamic",
+                 100 * sum->lost / sum->all, shortest_of_float(scale_of(run)).text,
+                 100 * sum->worst, sum->worst_name ? sum->worst_name : "one");
 }
 
 static void look_at(Run *run, Optimizer *optimizer, Vanished *sum) {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/nearest.h"
+#include "base/shortest.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
@@ -124,7 +125,8 @@ static bool set_scale(Run *run, const char *rest, const char *value, char *answe
         utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name, value);
     }
     run_include_scale(run, scaler_get(run->scaler));
-    ANSWER("the loss scale is %.9g from step %lld on", run->scale_last, (long long)run->step + 1);
+    ANSWER("the loss scale is %s from step %lld on", shortest_of_float(run->scale_last).text,
+           (long long)run->step + 1);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
@@ -94,9 +95,10 @@ void run_tell_skip(RunState *state) {
     Run *run = &state->run;
     char text[400], scale[96] = "";
     if (skip->has_scale && run->scale_last != skip->scale)
-        snprintf(scale, sizeof scale, ", scale %.9g -> %.9g", skip->scale, run->scale_last);
+        snprintf(scale, sizeof scale, ", scale %s -> %s", shortest_of_float(skip->scale).text,
+                 shortest_of_float(run->scale_last).text);
     else if (skip->has_scale)
-        snprintf(scale, sizeof scale, " at scale %.9g", skip->scale);
+        snprintf(scale, sizeof scale, " at scale %s", shortest_of_float(skip->scale).text);
     // A loss may be logged before its step ends or after.
     bool has_loss = state->loss_step >= skip->step - 1;
     bool is_bad = state->bad_loss_step >= skip->step - 1;
@@ -132,10 +134,11 @@ static bool fail_at_floor(RunState *state, Error *error) {
     bool is_fixed = rule && rule->kind == SCALE_STATIC;
     char scale[96] = "no loss scale in use";
     if (is_fixed)
-        snprintf(scale, sizeof scale, "the loss scale fixed at %.6g", run->scale_last);
+        snprintf(scale, sizeof scale, "the loss scale fixed at %s",
+                 shortest_of_float(run->scale_last).text);
     else if (rule && rule->kind != SCALE_NONE)
-        snprintf(scale, sizeof scale, "the loss scale at %.9g, from where it does not fall",
-                 run->scale_last);
+        snprintf(scale, sizeof scale, "the loss scale at %s, from where it does not fall",
+                 shortest_of_float(run->scale_last).text);
     const char *where = is_bad ? "forward: the loss itself is not finite"
                                : "backward: the loss is finite as far as it was logged";
     run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
@@ -202,7 +205,8 @@ static void tell_scale(Run *run, double before) {
         scaler_rule(run->scaler)->kind != SCALE_DYNAMIC)
         return;
     char text[96];
-    snprintf(text, sizeof text, "the loss scale went from %.9g to %.9g", before, run->scale_last);
+    snprintf(text, sizeof text, "the loss scale went from %s to %s", shortest_of_float(before).text,
+             shortest_of_float(run->scale_last).text);
     run_record_event(run, EVENT_SCALE, "", run->scale_last, text);
 }
 

@@ -69,6 +69,13 @@ static void a_skip_is_told_with_its_culprit_and_its_kind(void) {
     end();
 }
 
+static void a_skip_names_the_scale_as_it_was_given(void) {
+    begin("fp32", "1e12"); // 999999995904 in fp32
+    CHECK(train(overflows) && train(1));
+    CHECK_CONTAINS(events[0], "not finite at scale 1e+12;");
+    end();
+}
+
 static void a_loss_that_is_not_finite_is_diagnosed(void) {
     begin("fp32", "dynamic");
     CHECK(train((double)INFINITY) && train(1));
@@ -431,6 +438,7 @@ static void a_boundary_where_nothing_happens_costs_next_to_nothing(void) {
 int main(void) {
     RUN_TEST(steps_are_counted_by_what_became_of_them);
     RUN_TEST(a_skip_is_told_with_its_culprit_and_its_kind);
+    RUN_TEST(a_skip_names_the_scale_as_it_was_given);
     RUN_TEST(a_loss_that_is_not_finite_is_diagnosed);
     RUN_TEST(twenty_skips_at_the_floor_end_the_run);
     RUN_TEST(a_fixed_scale_that_is_too_large_is_told_to_be);

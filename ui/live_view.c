@@ -206,6 +206,17 @@ static void toggle_cross(Ui *ui, Live *live) {
     moved(ui, live);
 }
 
+// The cross-hair first, then the past, whether a hand or a replay led there; false: it is at neither.
+static bool step_back(Ui *ui, Live *live) {
+    if (live->view.has_cross)
+        toggle_cross(ui, live);
+    else if (live->view.cursor != LIVE_FOLLOWS)
+        put_cursor(ui, live, LIVE_FOLLOWS);
+    else
+        return false;
+    return true;
+}
+
 static void freeze(Ui *ui, Live *live) {
     live->view.frozen = !live->view.frozen;
     if (!live->view.frozen)
@@ -267,11 +278,7 @@ bool live_move(Ui *ui, Live *live, Request request) {
         live_show_event(ui, live);
         break;
     case REQUEST_FREEZE: freeze(ui, live); break;
-    case REQUEST_BACK:
-        if (!live->view.has_cross)
-            return false;
-        toggle_cross(ui, live);
-        break;
+    case REQUEST_BACK: return step_back(ui, live);
     default: return false;
     }
     return true;

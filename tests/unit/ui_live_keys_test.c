@@ -36,6 +36,25 @@ static void the_cursor_shows_the_run_as_it_was(void) {
     store_close(store);
 }
 
+static void escape_goes_one_layer_out(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    screen_live.key(ui, '{');
+    screen_live.request(ui, REQUEST_CROSS_HAIR);
+    CHECK(screen_live.request(ui, REQUEST_BACK));
+    CHECK(!live_of(ui)->view.has_cross);
+    CHECK_INT(live_of(ui)->view.cursor, STEPS - STEPS / 10);
+    CHECK(screen_live.request(ui, REQUEST_BACK));
+    CHECK_INT(live_of(ui)->view.cursor, LIVE_FOLLOWS);
+    CHECK(!screen_live.request(ui, REQUEST_BACK)); // then home
+    screen_live.request(ui, REQUEST_REPLAY);
+    CHECK(screen_live.request(ui, REQUEST_BACK));
+    CHECK(!live_of(ui)->replay.is_on);
+    close_screen(ui);
+    store_close(store);
+}
+
 // The bar of the header, in columns.
 static int progress_columns(const Ui *ui) {
     int columns = 0;
@@ -533,6 +552,7 @@ int main(void) {
     RUN_TEST(a_frozen_picture_stays_and_loses_nothing);
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
+    RUN_TEST(escape_goes_one_layer_out);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);
     RUN_TEST(random_keys_clicks_and_sizes_break_nothing);

@@ -294,6 +294,7 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
 static void describe_past(const Live *live, bool brief, char *text, size_t size) {
     const Replay *replay = &live->replay;
     bool is_over = live_is_over(&live->data.record);
+    const char *paused = live->data.record.status == RUN_PAUSED ? "paused · " : "";
     if (replay->is_on)
         snprintf(text, size, "replay %g×%s%s", replay_pace(replay),
                  replay->is_paused ? " paused" : "",
@@ -301,9 +302,10 @@ static void describe_past(const Live *live, bool brief, char *text, size_t size)
                  : replay->is_paused ? ", r goes on"
                                      : ", r pauses");
     else if (brief)
-        snprintf(text, size, is_over ? "G to the end" : "G to follow");
+        snprintf(text, size, "%sG to %s", paused, is_over ? "the end" : "follow");
     else
-        snprintf(text, size, "scrubbed, G %s", is_over ? "shows the end" : "follows again");
+        snprintf(text, size, "%sscrubbed, G %s", paused,
+                 is_over ? "shows the end" : "follows again");
 }
 
 // What stands at the far right: the time left, or what became of the run.

@@ -90,6 +90,17 @@ static void the_header_tells_of_the_cursor_and_the_way_back(void) {
     store_close(store);
 }
 
+static void a_pause_is_shown_in_the_past_as_well(void) {
+    Store *store = make_history(RUN_PAUSED);
+    Ui *ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "paused");
+    screen_live.key(ui, '{');
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "paused · scrubbed, G follows again");
+    CHECK_CONTAINS(draw_screen(ui, 89, 24, false), "paused · G to follow");
+    close_screen(ui);
+    store_close(store);
+}
+
 // The header after so many looks, a tenth of a second apart.
 static const char *look_on(Ui *ui, int looks) {
     const char *text = "";
@@ -541,7 +552,9 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(the_cursor_shows_the_run_as_it_was);
+    RUN_TEST(escape_goes_one_layer_out);
     RUN_TEST(the_header_tells_of_the_cursor_and_the_way_back);
+    RUN_TEST(a_pause_is_shown_in_the_past_as_well);
     RUN_TEST(a_run_is_replayed_paused_and_left_by_keys);
     RUN_TEST(pause_of_a_run_that_is_over_is_of_its_replay);
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
@@ -552,7 +565,6 @@ int main(void) {
     RUN_TEST(a_frozen_picture_stays_and_loses_nothing);
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
-    RUN_TEST(escape_goes_one_layer_out);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);
     RUN_TEST(random_keys_clicks_and_sizes_break_nothing);

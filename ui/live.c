@@ -120,6 +120,7 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     int layer = live->view.layer;
     bool goes_on = data->is_known && !live_is_over(&data->record);
     bool has_layers = data->record.layer_count > 0, can = true;
+    bool is_back = live->view.cursor != LIVE_FOLLOWS;
     switch (asked) {
     case REQUEST_FORMAT:
     case REQUEST_FORMAT_ALL: can = goes_on && has_layers; break;
@@ -138,7 +139,11 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
         break;
     case REQUEST_REPLAY_SLOWER:
     case REQUEST_REPLAY_FASTER: can = replay->is_on; break;
-    case REQUEST_SCRUB_BACK: can = data->is_known && data->first < data->last; break;
+    case REQUEST_SCRUB_BACK:
+        can = data->is_known && data->first < data->last;
+        usual = is_back ? "earlier" : usual;
+        break;
+    case REQUEST_SCRUB_FORWARD: can = data->is_known && is_back; break;
     case REQUEST_HYPOTHESIS_DOWN:
         can = layer < data->layer_count && data->layers[layer].count > 0;
         break;

@@ -72,6 +72,20 @@ int main(void) {
     atexit(remove_folder);
     RUN_TEST(a_run_that_goes_on_takes_orders);
     RUN_TEST(a_run_that_is_over_is_replayed_and_takes_none);
+static void ways_through_the_steps_are_offered_where_they_lead_on(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    check(ui, REQUEST_SCRUB_BACK, "scrub");
+    check(ui, REQUEST_SCRUB_FORWARD, NULL); // there is nothing later
+    screen_live.request(ui, REQUEST_SCRUB_BACK);
+    check(ui, REQUEST_SCRUB_BACK, "earlier");
+    check(ui, REQUEST_SCRUB_FORWARD, "later");
+    close_screen(ui);
+    store_close(store);
+}
+
     RUN_TEST(without_a_run_nothing_is_offered);
     return test_end();
 }
+    RUN_TEST(ways_through_the_steps_are_offered_where_they_lead_on);

@@ -190,10 +190,11 @@ static const char *explain(PanelId panel) {
             "enter shows all of the one at the top; with the step cursor in the past the list ends "
             "there.",
         [PANEL_MACHINE] =
-            "How fast it trains, against the fp32 run of the same experiment and parameters, "
-            "what holds the memory, the power drawn, and how much of a step goes into casting and "
-            "into recording all this (watching). A dash is a reading that this machine or run does "
-            "not give.",
+            "How fast it trains, against the fp32 run of the same experiment and parameters (a "
+            "dash: no fp32 run of the same went through or goes on on this device), what holds "
+            "the memory, the power drawn, and how much of a step goes into casting and into "
+            "recording all this (watching). Another dash is a reading that this machine or run "
+            "does not give.",
     };
     return texts[panel];
 }

@@ -72,6 +72,7 @@ typedef struct LiveData { // what was read
     double scale;        // at the cursor; NaN: unknown
     LiveOther ghost;     // drawn behind: what this was forked from, or the best to compare it with
     LiveOther full;      // the fp32 run to compare it with; none where this one is in fp32 itself
+    bool is_full;        // it is
     LayerSample *layers; // at the cursor, one a layer of the record; width 0: none
     int layer_count;
     LayerSample *heat; // of the selected layer, over the window

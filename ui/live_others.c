@@ -74,13 +74,12 @@ static void look_closer(Ui *ui, LiveData *data, int64_t id, bool wants_full) {
 static void choose_others(Ui *ui, LiveData *data, const RunRecord *runs, int count) {
     enum { BEST = 15, MOST_READ = 32 };
     const RunRecord *run = &data->record;
-    bool wants_full = !is_full_precision(run);
     int left = MOST_READ;
     for (int score = BEST; score >= 0; score--)
         for (int i = 0; i < count && left > 0; i++) {
             if (likeness(run, &runs[i]) != score || !may_be_compared(run, &runs[i]))
                 continue;
-            bool may_be_full = wants_full && strcmp(runs[i].precision, "fp32") == 0;
+            bool may_be_full = !data->is_full && strcmp(runs[i].precision, "fp32") == 0;
             if (data->ghost.is_there && (data->full.is_there || !may_be_full))
                 continue;
             look_closer(ui, data, runs[i].id, may_be_full);
@@ -110,6 +109,7 @@ bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) {
     if (!store_list_runs(ui->store, &filter, &runs, &count, error))
         return false;
     data->ghost = data->full = (LiveOther){0};
+    data->is_full = is_full_precision(run);
     take_parent(ui, data);
     choose_others(ui, data, runs, count);
     store_free_runs(runs, count);

@@ -189,8 +189,13 @@ static void add_speed(Readings *readings, const LiveData *data) {
     add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
         word_rate(run->samples_per_s).text);
     add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
-    snprintf(text, sizeof text, isfinite(speedup) ? "%.2f× of #%lld" : "–", speedup,
-             (long long)data->full.id);
+    if (isfinite(speedup))
+        snprintf(text, sizeof text, "%.2f× of #%lld", speedup, (long long)data->full.id);
+    else
+        snprintf(text, sizeof text, "–%s",
+                 data->is_full         ? " it is in fp32"
+                 : data->full.is_there ? ""
+                                       : " no fp32 run yet");
     const double most = 4; // times as fast: a full gauge
     add(readings, "vs fp32", speedup / most, live_ink(run->precision), text);
 }

@@ -348,6 +348,23 @@ static void overflows_of_many_steps_are_said_to_be_among_them(void) {
     store_close(store);
 }
 
+static void what_fp32_is_missing_is_said(void) {
+    Store *store = fresh_store("alone.db");
+    add_history_run(store, "fp16", RUN_RUNNING);
+    Ui *ui = open_screen(store, 1);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "– no fp32 run yet");
+    CHECK_CONTAINS(screen_live.explain(PANEL_MACHINE), "no fp32 run of the same");
+    close_screen(ui);
+    add_history_run(store, "fp32", RUN_FINISHED);
+    ui = open_screen(store, 1);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "2.00× of #2");
+    close_screen(ui);
+    ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "– it is in fp32");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void long_steps_of_events_are_shown_whole(void) {
     Store *store = make_history(RUN_FINISHED);
     Ui *ui = open_screen(store, 2);
@@ -538,6 +555,7 @@ int main(void) {
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);
     RUN_TEST(overflows_of_many_steps_are_said_to_be_among_them);
+    RUN_TEST(what_fp32_is_missing_is_said);
     RUN_TEST(long_steps_of_events_are_shown_whole);
     RUN_TEST(skips_without_room_are_told_briefly);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);

@@ -120,6 +120,7 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     int layer = live->view.layer;
     bool goes_on = data->is_known && !live_is_over(&data->record);
     bool has_layers = data->record.layer_count > 0, can = true;
+    PanelId focus = ui->focus[SCREEN_LIVE];
     bool is_back = live->view.cursor != LIVE_FOLLOWS;
     switch (asked) {
     case REQUEST_FORMAT:
@@ -148,6 +149,9 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
         can = layer < data->layer_count && data->layers[layer].count > 0;
         break;
     case REQUEST_SERIES:
+        can = focus == PANEL_LOSS ? data->line.count > 0 : focus == PANEL_HISTOGRAM && has_layers;
+        usual = focus == PANEL_LOSS ? usual : live->view.heat ? "histogram" : "over time";
+        break;
     case REQUEST_CROSS_HAIR: can = data->line.count > 0; break;
     case REQUEST_COMPARE: can = data->ghost.is_there; break;
     case REQUEST_SCRIPT: can = data->record.script_hash[0] != 0; break;

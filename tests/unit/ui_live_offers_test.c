@@ -35,6 +35,22 @@ static void a_run_that_goes_on_takes_orders(void) {
     store_close(store);
 }
 
+// Where another panel has the focus v does nothing.
+static void series_are_offered_in_the_panels_that_have_them(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    check(ui, REQUEST_SERIES, NULL);
+    ui->focus[SCREEN_LIVE] = PANEL_LOSS;
+    check(ui, REQUEST_SERIES, "series");
+    ui->focus[SCREEN_LIVE] = PANEL_HISTOGRAM;
+    check(ui, REQUEST_SERIES, "over time");
+    screen_live.request(ui, REQUEST_SERIES);
+    check(ui, REQUEST_SERIES, "histogram");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void a_run_that_is_over_is_replayed_and_takes_none(void) {
     Store *store = make_history(RUN_FINISHED);
     Ui *ui = open_screen(store, 2);
@@ -56,6 +72,19 @@ static void a_run_that_is_over_is_replayed_and_takes_none(void) {
     store_close(store);
 }
 
+static void ways_through_the_steps_are_offered_where_they_lead_on(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    check(ui, REQUEST_SCRUB_BACK, "scrub");
+    check(ui, REQUEST_SCRUB_FORWARD, NULL); // there is nothing later
+    screen_live.request(ui, REQUEST_SCRUB_BACK);
+    check(ui, REQUEST_SCRUB_BACK, "earlier");
+    check(ui, REQUEST_SCRUB_FORWARD, "later");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void without_a_run_nothing_is_offered(void) {
     Store *store = fresh_store("empty.db");
     Ui *ui = open_screen(store, 0);
@@ -71,21 +100,9 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(a_run_that_goes_on_takes_orders);
+    RUN_TEST(series_are_offered_in_the_panels_that_have_them);
     RUN_TEST(a_run_that_is_over_is_replayed_and_takes_none);
-static void ways_through_the_steps_are_offered_where_they_lead_on(void) {
-    Store *store = make_history(RUN_RUNNING);
-    Ui *ui = open_screen(store, 2);
-    draw_screen(ui, 120, 36, false);
-    check(ui, REQUEST_SCRUB_BACK, "scrub");
-    check(ui, REQUEST_SCRUB_FORWARD, NULL); // there is nothing later
-    screen_live.request(ui, REQUEST_SCRUB_BACK);
-    check(ui, REQUEST_SCRUB_BACK, "earlier");
-    check(ui, REQUEST_SCRUB_FORWARD, "later");
-    close_screen(ui);
-    store_close(store);
-}
-
+    RUN_TEST(ways_through_the_steps_are_offered_where_they_lead_on);
     RUN_TEST(without_a_run_nothing_is_offered);
     return test_end();
 }
-    RUN_TEST(ways_through_the_steps_are_offered_where_they_lead_on);

@@ -196,6 +196,18 @@ static void draw_cross(Area area, const PlotAxes *axes, double x) {
             area_put(area, column, row, style_of(INK_ACCENT), GLYPH_VERTICAL);
 }
 
+// As many digits as columns can tell apart, so that they do not run on; steps are whole.
+static void write_x(const CompareView *view, const PlotAxes *axes, int width, double x, char *text,
+                    size_t size) {
+    enum { MOST = 3 };
+    double column = (axes->right - axes->left) / (width > 1 ? width : 1);
+    int digits = view->axis == COMPARE_BY_STEP ? 0 : (int)ceil(-log10(column));
+    if (digits > 0)
+        snprintf(text, size, "%.*f", digits < MOST ? digits : MOST, x);
+    else
+        snprintf(text, size, "%s", word_count(llround(x)).text);
+}
+
 static void draw_x_labels(const CompareView *view, Area area, int row, const PlotAxes *axes) {
     char text[72];
     for (int i = 0; i < 3; i++) {
@@ -233,9 +245,11 @@ static void draw_curves(const CompareView *view, Area area, bool focused) {
     plot_draw(plot, &axes, view->curves.lines, view->curves.count);
     draw_letters(view, plot, &axes);
     if (view->has_cross) {
+        char text[48];
+        write_x(view, &axes, plot.width, x, text, sizeof text);
         draw_cross(plot, &axes, x);
-        area_print(plot, 0, plot.height - 1, style_of(INK_ACCENT), " %s %.6g ",
-                   compare_axis_name(view->axis), x);
+        area_print(plot, 0, plot.height - 1, style_of(INK_ACCENT), " %s %s ",
+                   compare_axis_name(view->axis), text);
     }
     int width = plot.width * 2 / 5 > 30 ? plot.width * 2 / 5 : 30;
     draw_legend(view, area_part(plot, plot.width - width, 0, width, plot.height), x);

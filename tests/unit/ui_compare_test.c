@@ -138,6 +138,19 @@ static void the_result_is_the_one_that_leads(void) {
     close_screen();
 }
 
+// No more digits than columns can tell apart.
+static void the_cross_hair_says_where_it_is_in_sensible_digits(void) {
+    static const char *const places[] = {" step 200 ", " epoch 1.00 "};
+    open_screen(make_history(), 2);
+    screen_compare.request(ui, REQUEST_CROSS_HAIR);
+    for (int i = 0; i < 2; i++) {
+        CHECK_CONTAINS(draw_screen(120, 36), places[i]);
+        screen_compare.request(ui, REQUEST_ALONG);
+        screen_compare.refresh(ui, 0);
+    }
+    close_screen();
+}
+
 static void runs_without_points_are_said_to_have_none(void) {
     Store *store = fresh_store("history.db");
     WorkerId worker;
@@ -165,6 +178,7 @@ int main(void) {
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_result_is_the_one_that_leads);
+    RUN_TEST(the_cross_hair_says_where_it_is_in_sensible_digits);
     RUN_TEST(runs_without_points_are_said_to_have_none);
     return test_end();
 }

@@ -64,6 +64,8 @@ static void home_close(Ui *ui) {
 
 static void home_enter(Ui *ui) {
     home_of(ui)->since_read = home_of(ui)->since_preview = 1e9;
+    if (ui->came_from == SCREEN_LIVE)
+        home_find_run(ui, ui->run); // that was looked at
     ui->look_now = true; // a key that is typed at the first picture means the run that it shows
 }
 

@@ -78,6 +78,8 @@ void home_open_awaited(Ui *ui); // if it is time
 
 // home_runs.c
 bool home_read_runs(Ui *ui); // true: something changed
+// Reads them, and puts the cursor on the run where it is among them.
+void home_find_run(Ui *ui, int64_t run);
 void home_draw_runs(Ui *ui, Area area, bool focused);
 bool home_runs_request(Ui *ui, Request request);
 void home_click_run(Ui *ui, int row, MouseAction action);

@@ -148,6 +148,13 @@ bool home_read_runs(Ui *ui) {
     return !same;
 }
 
+void home_find_run(Ui *ui, int64_t run) {
+    Home *home = home_of(ui);
+    home_read_runs(ui);
+    if (find(home, run))
+        home->run = run;
+}
+
 // ---- drawing ------------------------------------------------------------------------------------
 
 typedef struct Column {

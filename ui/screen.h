@@ -103,7 +103,7 @@ struct Ui {
     Keymap keymap;
     Frame frame;
     Layout layout;
-    ScreenId screen;
+    ScreenId screen, came_from; // in front; before that
     void *state[SCREENS];
     PanelId focus[SCREENS], maximised[SCREENS];
     Prompt prompt;

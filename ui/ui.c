@@ -45,6 +45,7 @@ static void lay_out(Ui *ui) {
 }
 
 void ui_go(Ui *ui, ScreenId screen) {
+    ui->came_from = ui->screen;
     ui->screen = screen;
     lay_out(ui);
     screens[screen]->enter(ui);

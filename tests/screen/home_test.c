@@ -93,6 +93,19 @@ static void space_moves_on_as_the_row_of_keys_says(void) {
     leave();
 }
 
+static void back_from_a_run_the_list_is_at_it(void) {
+    open_home(120, 36);
+    press(":open beta-3\r", "#3 beta-3");
+    press("\x1b", "loss of run 3");
+    press(KEY_DOWN "3", "Choose two runs"); // elsewhere
+    press("1", "loss of run 2");            // it stays
+    press("2", "#3 beta-3");
+    press("1/fp32\r", "loss of run 2");
+    press("2", "#3 beta-3");
+    press("1", "loss of run 2"); // what the filter hides is not gone to
+    leave();
+}
+
 static void the_result_of_a_run_is_the_one_that_leads(void) {
     static const RecordMetric metrics[] = {{"margin", 0.25}, {"val_accuracy", 0.875}};
     Error error;
@@ -442,4 +455,5 @@ int main(void) {
     RUN_TEST(every_order_that_waits_gets_its_answer_told);
     RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
     return end_tests();
+    RUN_TEST(back_from_a_run_the_list_is_at_it);
 }

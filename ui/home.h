@@ -17,7 +17,7 @@ enum {
 
 typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
     int choices[3];         // of the first three; 0: as the experiment says
-    char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; a scale is a number
+    char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; the scale is a choice more
     char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE];  // as the user set them; "": the default
     int row;
 } LaunchForm;

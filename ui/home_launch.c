@@ -35,6 +35,19 @@ static const char *const *choices_of(const Ui *ui, int row) {
     return lists[row];
 }
 
+// The scale that was typed is a choice after those, where there is one.
+static int count_choices(const Ui *ui, int row) {
+    const char *const *choices = choices_of(ui, row);
+    int count = 0;
+    while (choices[count])
+        count++;
+    return count;
+}
+
+static bool is_typed_scale(const Ui *ui, const LaunchForm *form, int row) {
+    return row == ROW_SCALE && form->choices[row] > count_choices(ui, row);
+}
+
 // ---- the list -----------------------------------------------------------------------------------
 
 // Below the list, where its row has no room for it.
@@ -81,7 +94,7 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
     const Home *home = home_of(ui);
     const LaunchForm *form = form_of(home);
     *is_default = false;
-    if (row == ROW_SCALE && form->scale[0])
+    if (is_typed_scale(ui, form, row))
         return form->scale;
     if (row < ROW_SEED) {
         *is_default = form->choices[row] == 0;
@@ -155,11 +168,7 @@ static void turn(Ui *ui, int by) {
                  strcmp(value_of(ui, form->row, &is_default), "true") == 0 ? "false" : "true");
     if (form->row >= ROW_SEED)
         return;
-    if (form->row == ROW_SCALE)
-        form->scale[0] = 0;
-    int count = 1;
-    while (choices_of(ui, form->row)[count - 1])
-        count++;
+    int count = 1 + count_choices(ui, form->row) + (form->row == ROW_SCALE && form->scale[0]);
     form->choices[form->row] = (form->choices[form->row] + by + count) % count;
 }
 
@@ -194,7 +203,10 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
 
 static void take_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
-    snprintf(text_of(home, form_of(home)->row), FORM_TEXT_SIZE, "%s", text);
+    LaunchForm *form = form_of(home);
+    snprintf(text_of(home, form->row), FORM_TEXT_SIZE, "%s", text);
+    if (form->row == ROW_SCALE)
+        form->choices[ROW_SCALE] = text[0] ? count_choices(ui, ROW_SCALE) + 1 : 0;
 }
 
 static void move_row(Ui *ui, int by) {

@@ -231,6 +231,23 @@ static void brackets_are_clicked(void) {
     leave();
 }
 
+static void a_typed_scale_stays_among_the_choices(void) {
+    open_home(120, 36);
+    press("\t" KEY_DOWN "512\r", "‹ 512 ›");
+    shown_type(&shown, KEY_RIGHT);
+    expect_gone("‹ 512 ›");
+    press(KEY_LEFT, "‹ 512 ›");
+    shown_type(&shown, KEY_LEFT);
+    expect_gone("‹ 512 ›");
+    press(KEY_RIGHT, "‹ 512 ›");
+    shown_type(&shown, "=\x15\r"); // removed
+    expect_gone("512");
+    shown_type(&shown, KEY_LEFT KEY_RIGHT KEY_LEFT);
+    shown_settle(&shown);
+    CHECK(!strstr(shown_text(&shown), "512"));
+    leave();
+}
+
 // ---- hints --------------------------------------------------------------------------------------
 
 static void the_screens_and_their_keys_are_in_sight_on_a_small_terminal(void) {
@@ -438,6 +455,7 @@ int main(void) {
         return 1;
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
+    RUN_TEST(back_from_a_run_the_list_is_at_it);
     RUN_TEST(the_result_of_a_run_is_the_one_that_leads);
     RUN_TEST(escape_lets_go_of_what_was_chosen);
     RUN_TEST(filters_act_as_they_are_typed_and_speak_as_the_table_does);
@@ -445,6 +463,7 @@ int main(void) {
     RUN_TEST(what_would_train_nothing_is_refused_at_the_field);
     RUN_TEST(fields_are_gone_through_while_values_are_typed);
     RUN_TEST(brackets_are_clicked);
+    RUN_TEST(a_typed_scale_stays_among_the_choices);
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);
     RUN_TEST(keys_at_the_foot_are_clicked);
@@ -455,5 +474,4 @@ int main(void) {
     RUN_TEST(every_order_that_waits_gets_its_answer_told);
     RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
     return end_tests();
-    RUN_TEST(back_from_a_run_the_list_is_at_it);
 }

@@ -555,8 +555,8 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
 }
 
 static const char *compare_label(const Ui *ui, Request request, const char *usual) {
-    (void)request;
-    return view_of(ui)->comparison ? usual : NULL;
+    bool is_own = ui->keymap.bindings[request].where != ON_ALL;
+    return view_of(ui)->comparison || !is_own ? usual : NULL;
 }
 
 static const char *compare_explain(PanelId panel) {

@@ -139,10 +139,16 @@ static void home_click(Ui *ui, PanelId panel, int column, int row, MouseAction a
 // Keys of runs do nothing in the panels of experiments, where letters may be a value's.
 static const char *home_label(const Ui *ui, Request request, const char *usual) {
     const Home *home = home_of(ui);
+    const KeyBinding *binding = &ui->keymap.bindings[request];
     PanelId focus = ui->focus[SCREEN_HOME];
     bool in_form = focus == PANEL_LAUNCH, in_runs = !in_form && focus != PANEL_EXPERIMENTS, can;
-    bool may_train = !(ui->options && ui->options->demo);
+    bool may_train = launch_may(ui);
+    if (in_form && home_form_takes(ui, binding->first))
+        return NULL;
+    if (binding->where == ON_ALL)
+        return usual;
     switch (request) {
+    case REQUEST_COMPARE: can = in_runs && home->chosen_count > 1; break;
     case REQUEST_QUICK: can = may_train && !in_form; break;
     case REQUEST_MATRIX: can = may_train && home->experiment_count > 0; break;
     case REQUEST_SCRIPT: can = !in_runs && home->experiment_count > 0; break;

@@ -61,6 +61,8 @@ void home_draw_experiments(Ui *ui, Area area, bool focused);
 void home_draw_launch(Ui *ui, Area area, bool focused);
 bool home_launch_request(Ui *ui, PanelId panel, Request request);
 bool home_launch_key(Ui *ui, int key);
+// Whether the form types the key or refuses it, so that it asks for nothing else.
+bool home_form_takes(const Ui *ui, int key);
 void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 // Starts the experiment under the cursor with what its form says.

@@ -137,7 +137,10 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     const UiExperiment *experiment = experiment_of(home);
     bool in_field = experiment && focused && takes_text(form_of(home)->row);
     Area inside = area_box(area, experiment ? experiment->name : "launch",
-                           in_field ? "digits type · esc: out" : "enter trains", focused);
+                           in_field         ? "digits type · esc: out"
+                           : launch_may(ui) ? "enter trains"
+                                            : "not in the demo",
+                           focused);
     if (!experiment || area_is_empty(inside))
         return;
     int rows = form_rows(home), at = form_of(home)->row;
@@ -146,11 +149,15 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     for (int line = 0; line < room && top + line < rows; line++)
         draw_form_row(ui, inside, line, top + line, focused && top + line == at);
     int foot = inside.height - 1, column = 1;
-    static const char *const hints[][2] = {
-        {"enter", "train"}, {"e", "read the script"}, {"m", "matrix"}};
-    for (int i = 0; i < 3; i++) {
-        column = area_text(inside, column, foot, style_bold(INK_ACCENT), hints[i][0]) + 1;
-        column = area_text(inside, column, foot, style_of(INK_DIM), hints[i][1]) + 2;
+    static const struct {
+        const char *key, *label;
+        bool trains;
+    } hints[] = {{"enter", "train", true}, {"e", "script", false}, {"m", "matrix", true}};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        if (hints[i].trains && !launch_may(ui))
+            continue;
+        column = area_text(inside, column, foot, style_bold(INK_ACCENT), hints[i].key) + 1;
+        column = area_text(inside, column, foot, style_of(INK_DIM), hints[i].label) + 2;
     }
 }
 
@@ -237,8 +244,18 @@ static bool begins_value(const Home *home, int row, int key) {
            (is_text && isalpha(key));
 }
 
+// Letters that mean something else beside the form, and are slips of the finger in it.
+static bool is_refused(int key) {
+    static const char kept[] = "emhjklgGqz"; // ? : / and = are no letters
+    return key < 128 && isalpha(key) && !strchr(kept, key);
+}
+
+bool home_form_takes(const Ui *ui, int key) {
+    const Home *home = home_of(ui);
+    return experiment_of(home) && (begins_value(home, form_of(home)->row, key) || is_refused(key));
+}
+
 bool home_launch_key(Ui *ui, int key) {
-    static const char own[] = "emhjklgGq"; // what the form itself does; ? : / and = are no letters
     const Home *home = home_of(ui);
     bool is_default;
     if (!experiment_of(home))
@@ -251,7 +268,7 @@ bool home_launch_key(Ui *ui, int key) {
     } else if (takes_text(row) && key == '=') {
         const char *value = value_of(ui, row, &is_default);
         ask_value(ui, is_default && row == ROW_SCALE ? "" : value);
-    } else if (key < 128 && isalpha(key) && !strchr(own, key)) {
+    } else if (is_refused(key)) {
         ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
     } else {
         return false;

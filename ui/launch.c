@@ -80,11 +80,15 @@ bool launch_goes_on(int64_t process) {
     return false;
 }
 
+bool launch_may(const Ui *ui) {
+    return !(ui->options && ui->options->demo);
+}
+
 bool launch_is_allowed(Ui *ui) {
-    if (ui->options && ui->options->demo)
+    if (!launch_may(ui))
         ui_say(ui, INK_WARN,
                "the demo is a recording, nothing trains here: q, then mpbench trains for real");
-    return !(ui->options && ui->options->demo);
+    return launch_may(ui);
 }
 
 bool launch_takes_orders(Ui *ui, const RunRecord *run) {

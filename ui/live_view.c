@@ -206,7 +206,8 @@ static void toggle_cross(Ui *ui, Live *live) {
     moved(ui, live);
 }
 
-// The cross-hair first, then the past, whether a hand or a replay led there; false: it is at neither.
+// The cross-hair first, then the past, whether a hand or a replay led there; false: it is at
+// neither.
 static bool step_back(Ui *ui, Live *live) {
     if (live->view.has_cross)
         toggle_cross(ui, live);

@@ -39,8 +39,8 @@ typedef struct Screen {
     void (*click)(Ui *ui, PanelId panel, int column, int row, MouseAction action);
     // Two sentences: what the panel shows and how to read it.
     const char *(*explain)(PanelId panel);
-    // What the row of keys calls one of its own requests (`usual` in the table of keys); NULL: that
-    // can do nothing now, and is not offered. The slot is NULL where all always can.
+    // What the row of keys calls a request (`usual` in the table of keys); NULL: its key does
+    // nothing of the kind now, and is not offered. The slot is NULL where all always can.
     const char *(*label)(const Ui *ui, Request request, const char *usual);
 } Screen;
 
@@ -176,7 +176,9 @@ void command_close(Ui *ui);
 bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error *error) MUST_CHECK;
 // Whether that process has not ended, as far as launch_watch saw.
 bool launch_goes_on(int64_t process);
-// False in the demo, whose history goes with it: says so, and how to begin for real.
+// False in the demo, whose history goes with it.
+bool launch_may(const Ui *ui);
+// The same; says so where it is false, and how to begin for real.
 bool launch_is_allowed(Ui *ui);
 // False for a run that is over, or in the demo: says so, and what can be done instead.
 bool launch_takes_orders(Ui *ui, const RunRecord *run);

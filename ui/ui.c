@@ -167,11 +167,9 @@ static int always_width(const Ui *ui) {
 static const char *label_of(const Ui *ui, int request) {
     const Screen *screen = ui_screen(ui);
     const KeyBinding *binding = &ui->keymap.bindings[request];
-    if (!(binding->where & screen->on) || !binding->label[0] || is_always(ui, request))
+    if (!(binding->where & screen->on) || !binding->label[0])
         return NULL;
-    bool is_own = binding->where != ON_ALL;
-    return is_own && screen->label ? screen->label(ui, (Request)request, binding->label)
-                                   : binding->label;
+    return screen->label ? screen->label(ui, (Request)request, binding->label) : binding->label;
 }
 
 // The screen's own keys first, then those of all screens; the way about, to help and out always
@@ -181,12 +179,13 @@ static void draw_keys(Ui *ui, Area area, int column, bool own) {
     int end = area.width - always_width(ui);
     for (int i = REQUEST_NONE + 1; own && i < REQUESTS; i++) {
         int at = 1 + (i - 1 + REQUEST_FORMAT - 1) % (REQUESTS - 1);
-        const char *label = label_of(ui, at);
+        const char *label = is_always(ui, at) ? NULL : label_of(ui, at);
         if (label && column + key_width(&bindings[at], label) <= end)
             column = draw_key(ui, area, column, &bindings[at], label);
     }
     for (int i = first_always(ui); i < ALWAYS; i++)
-        column = draw_key(ui, area, column, &bindings[always[i]], bindings[always[i]].label);
+        if (label_of(ui, (int)always[i]))
+            column = draw_key(ui, area, column, &bindings[always[i]], bindings[always[i]].label);
 }
 
 // What keys do to what stands over the screen.

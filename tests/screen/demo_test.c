@@ -143,6 +143,8 @@ static void the_demo_trains_nothing(void) {
         shown_type(&shown, ways[i].where);
         expect_gone("nothing trains here");
         shown_settle(&shown);
+        CHECK(!strstr(shown_text(&shown), "enter train") && !strstr(shown_text(&shown), "matrix"));
+        CHECK(!strstr(shown_text(&shown), "f start") && !strstr(shown_text(&shown), "S stop"));
         shown_type(&shown, ways[i].keys);
         CHECK_MESSAGE(shown_wait(&shown, "nothing trains here: q, then mpbench", true, 5) >= 0,
                       "%s is not refused:\n%s", ways[i].keys, shown_text(&shown));

@@ -85,7 +85,7 @@ static void runs_that_a_filter_hides_are_not_deleted(void) {
 static void space_moves_on_as_the_row_of_keys_says(void) {
     open_home(120, 36);
     expect("space select, next");
-    press("\t", "e script"); // among the experiments
+    press("\t", "m matrix  e script"); // in the form
     expect_gone("space select");
     press("\x1b[Z", "space select, next");
     shown_type(&shown, " "); // 4: now on 3
@@ -285,6 +285,48 @@ static void what_stands_at_the_foot_is_whole_on_a_small_terminal(void) {
     leave();
 }
 
+// The row of keys; good until the next call.
+static const char *foot(void) {
+    static char text[512];
+    const char *all = shown_text(&shown), *end = all + strlen(all) - 1;
+    const char *start = end;
+    while (start > all && start[-1] != '\n')
+        start--;
+    snprintf(text, sizeof text, "%.*s", (int)(end - start), start);
+    return text;
+}
+
+static void the_row_of_keys_offers_what_works_there(void) {
+    open_home(120, 36);
+    CHECK(!strstr(foot(), "c compare")); // nothing is chosen
+    press(" ", "1 chosen");
+    CHECK(!strstr(foot(), "c compare"));
+    press(" ", "c compare");
+    press("/nosuch\r", "No run matches");
+    shown_settle(&shown);
+    CHECK(!strstr(foot(), "delete") && !strstr(foot(), "select"));
+    CHECK_CONTAINS(foot(), "/ filter");
+    press("\x1b\t", "m matrix  e script"); // the form
+    shown_settle(&shown);
+    CHECK(!strstr(foot(), "f start") && !strstr(foot(), "delete"));
+    CHECK_CONTAINS(foot(), "z zoom");
+    shown_type(&shown, "z");
+    expect_gone("gamma");
+    press("z", "gamma");
+    leave();
+    static const char *const nothing[] = {NULL};
+    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    unlink(history_path);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("No runs yet");
+    for (int panel = 0; panel < 4; panel++) {
+        shown_type(&shown, "\t");
+        shown_settle(&shown);
+        CHECK(!strstr(foot(), "select") && !strstr(foot(), "compare") && !strstr(foot(), "delete"));
+    }
+    leave();
+}
+
 static void keys_at_the_foot_are_clicked(void) {
     open_home(120, 36);
     expect("q quit");
@@ -466,6 +508,7 @@ int main(void) {
     RUN_TEST(a_typed_scale_stays_among_the_choices);
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);
+    RUN_TEST(the_row_of_keys_offers_what_works_there);
     RUN_TEST(keys_at_the_foot_are_clicked);
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);

@@ -59,12 +59,13 @@ static void dropout_task(void *context, int64_t begin, int64_t end, int thread) 
 static void uniform_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Draw *work = context;
-    double low = work->attr->create.a, range = work->attr->create.b - low;
+    double low = work->attr->create.a, high = work->attr->create.b;
+    double last = format_below(work->output.format, high); // the next would be rounded to `high`
     DrawBuffer buffer;
     EACH_DRAW(at, size) {
         draw_words(work, &work->attr->random, at, size, buffer.words);
         work->table->uniform(buffer.words, result_begin(&work->output, at, buffer.out), size, low,
-                             range);
+                             high - low, (float)last);
         result_end(&work->output, at, size, buffer.out);
     }
 }

@@ -103,7 +103,9 @@ typedef struct CpuRandom {
     void (*words)(uint64_t seed, uint64_t position, uint32_t *words, int64_t count);
     void (*dropout)(const float *x, float *y, const uint32_t *words, int64_t count,
                     float probability, float factor);
-    void (*uniform)(const uint32_t *words, float *y, int64_t count, double low, double range);
+    // None is more than `last`.
+    void (*uniform)(const uint32_t *words, float *y, int64_t count, double low, double range,
+                    float last);
     void (*normal)(const uint32_t *words, float *y, int64_t count, float mean, float deviation);
 } CpuRandom;
 

@@ -214,3 +214,16 @@ double format_round(Format format, double value, Overflow overflow) {
     return format == FORMAT_FP64 ? value
                                  : format_decode(format, format_encode(format, value, overflow));
 }
+
+double format_below(Format format, double limit) {
+    const FormatInfo *info = &format_table[format];
+    double nearest = format_round(format, limit, OVERFLOW_SATURATES);
+    if (format == FORMAT_FP64)
+        return nextafter(limit, -INFINITY);
+    if (nearest < limit)
+        return nearest;
+    if (nearest == 0)
+        return info->smallest_subnormal > 0 ? -info->smallest_subnormal : -info->smallest_normal;
+    uint32_t bits = format_encode(format, nearest, OVERFLOW_SATURATES);
+    return format_decode(format, nearest > 0 ? bits - 1 : bits + 1); // a sign, and a magnitude
+}

@@ -61,3 +61,5 @@ uint32_t format_encode(Format format, double value, Overflow overflow);
 double format_decode(Format format, uint32_t bits);
 // decode(encode(value)); FP64 gives the value back.
 double format_round(Format format, double value, Overflow overflow);
+// The largest number of a floating format that is less than `limit`, which is finite.
+double format_below(Format format, double limit);

@@ -447,6 +447,25 @@ static void random_numbers_do_not_depend_on_the_level(void) {
     give(y);
 }
 
+// Half of them lie nearer to the limit than to the only number below it.
+static void uniform_numbers_stay_below_their_limit(void) {
+    enum { COUNT = 1000 };
+    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+    float *y = numbers(COUNT), *wide = numbers(COUNT);
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        double limit = 1 + ldexp(1, -format_table[formats[f]].mantissa_bits);
+        OpAttr attr = {.create = {.ndim = 1, .shape = {COUNT}, .a = 1, .b = limit},
+                       .random = {.seed = 11, .offset = 5}};
+        View made = vector(y, formats[f], COUNT);
+        run((KernelCall){.op = OP_uniform, .attr = &attr, .output = {made}});
+        run((KernelCall){
+            .op = OP_cast, .input = {made}, .output = {vector(wide, FORMAT_FP32, COUNT)}});
+        for (int i = 0; i < COUNT; i++)
+            CHECK_MESSAGE(wide[i] == 1, "%s: %.9g", format_name(formats[f]), (double)wide[i]);
+    }
+    give(y), give(wide);
+}
+
 static void denormals_are_flushed_in_every_thread(void) {
     enum { COUNT = 1 << 20 };
     float *x = numbers(COUNT);
@@ -554,6 +573,7 @@ int main(void) {
         AT_LEVEL(stochastic_rounding_is_right_on_average);
         AT_LEVEL(the_same_call_gives_the_same_bits);
         AT_LEVEL(random_numbers_do_not_depend_on_the_level);
+        AT_LEVEL(uniform_numbers_stay_below_their_limit);
         AT_LEVEL(attention_is_near_the_truth);
         AT_LEVEL(denormals_are_flushed_in_every_thread);
     }

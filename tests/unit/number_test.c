@@ -6,6 +6,17 @@
 
 static const Overflow saturates = OVERFLOW_SATURATES, special = OVERFLOW_TO_SPECIAL;
 
+static void the_number_below_a_limit_is_the_next_one_down(void) {
+    CHECK(format_below(FORMAT_FP32, 1) == 1 - 0x1p-24);
+    CHECK(format_below(FORMAT_FP16, 2) == 2 - 0x1p-10);
+    CHECK(format_below(FORMAT_BF16, 1.001) == 1);
+    CHECK(format_below(FORMAT_FP16, -1) == -1 - 0x1p-10);
+    CHECK(format_below(FORMAT_FP16, 0x1p-24) == 0);
+    CHECK(format_below(FORMAT_FP16, 0) == -0x1p-24);
+    CHECK(format_below(FORMAT_TF32, 0) == -0x1p-126);
+    CHECK(format_below(FORMAT_FP64, 1) == 1 - 0x1p-53);
+}
+
 static void golden_fp16(void) {
     CHECK(format_round(FORMAT_FP16, 65519.99, special) == 65504);
     CHECK(isinf(format_round(FORMAT_FP16, 65520, special)));
@@ -253,5 +264,6 @@ int main(void) {
     RUN_TEST(every_pattern_both_ways);
     RUN_TEST(every_midpoint_goes_to_the_even_one);
     RUN_TEST(fp32_agrees_with_the_processor);
+    RUN_TEST(the_number_below_a_limit_is_the_next_one_down);
     return test_end();
 }

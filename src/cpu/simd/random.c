@@ -39,9 +39,11 @@ static void dropout(const float *restrict x, float *restrict y, const uint32_t *
 }
 
 static void uniform(const uint32_t *restrict words, float *restrict y, int64_t count, double low,
-                    double range) {
-    for (int64_t i = 0; i < count; i++)
-        y[i] = (float)(low + range * (double)uniform_of(words[i]));
+                    double range, float last) {
+    for (int64_t i = 0; i < count; i++) {
+        float value = (float)(low + range * (double)uniform_of(words[i]));
+        y[i] = value < last ? value : last;
+    }
 }
 
 static void normal(const uint32_t *restrict words, float *restrict y, int64_t count, float mean,

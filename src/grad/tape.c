@@ -88,11 +88,13 @@ GradEdge grad_edge_to(Tensor *input) {
 
 GradNode *grad_node_new(Tape *tape, int input_count, Error *error) {
     size_t count = (size_t)input_count;
-    GradNode *node = calloc(1, sizeof *node + count * (sizeof(GradEdge) + sizeof(GradShape)));
+    size_t bytes = sizeof(GradNode) + count * (sizeof(GradEdge) + sizeof(GradShape));
+    GradNode *node = malloc(bytes); // calloc would not ask the thread's own cache
     if (!node) {
         error_fail(error, ERROR_MEMORY, "no memory for the tape");
         return NULL;
     }
+    memset(node, 0, bytes);
     node->edges = (GradEdge *)(node + 1);
     node->inputs = (GradShape *)(node->edges + count);
     node->origin.release = node_release;

@@ -50,30 +50,29 @@ Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape
         error_fail(error, ERROR_MEMORY, "a tensor of this shape is larger than any memory");
         return NULL;
     }
-    Tensor *tensor = calloc(1, sizeof *tensor);
+    Tensor *tensor = malloc(sizeof *tensor); // calloc would not ask the thread's own cache
     if (!tensor) {
         error_fail(error, ERROR_MEMORY, "no memory for a tensor");
         return NULL;
     }
-    tensor->storage = storage_new(device, bytes, purpose, error);
-    if (!tensor->storage) {
+    Storage *storage = storage_new(device, bytes, purpose, error);
+    if (!storage) {
         free(tensor);
         return NULL;
     }
-    tensor->references = 1;
-    tensor->view = view_dense(tensor->storage->data, format, ndim, shape);
+    *tensor = (Tensor){.references = 1,
+                       .view = view_dense(storage->data, format, ndim, shape),
+                       .storage = storage};
     return tensor;
 }
 
 Tensor *tensor_view(Tensor *base, const View *view, Error *error) {
-    Tensor *tensor = calloc(1, sizeof *tensor);
+    Tensor *tensor = malloc(sizeof *tensor);
     if (!tensor) {
         error_fail(error, ERROR_MEMORY, "no memory for a tensor");
         return NULL;
     }
-    tensor->references = 1;
-    tensor->view = *view;
-    tensor->storage = base->storage;
+    *tensor = (Tensor){.references = 1, .view = *view, .storage = base->storage};
     tensor->storage->references++;
     return tensor;
 }

@@ -5,82 +5,6 @@
 static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-// ---- numbers ------------------------------------------------------------------------------------
-
-// 600 elements at 2^-30, 300 at 2^-40, 100 zeros.
-static LayerSample by_hand(void) {
-    LayerSample sample = {.width = 1, .count = 1000, .zeros = 100, .largest = 0x1.8p-30};
-    sample.bins[-30 - LAYER_LOWEST_EXPONENT] = 600;
-    sample.bins[-40 - LAYER_LOWEST_EXPONENT] = 300;
-    return sample;
-}
-
-static void shares_at_a_scale_are_those_computed_by_hand(void) {
-    LayerSample sample = by_hand();
-    static const struct {
-        Format format;
-        double scale, flushed, subnormal;
-    } cases[] = {
-        // fp16 keeps 2^-25 and more, and is normal from 2^-14 on.
-        {FORMAT_FP16, 1, 0.9, 0},       // 2^-30, 2^-40: both vanish
-        {FORMAT_FP16, 0x1p5, 0.3, 0.6}, // 2^-25: just kept; 2^-35 vanishes
-        {FORMAT_FP16, 0x1p4, 0.9, 0},   // 2^-26 is a bin too low
-        {FORMAT_FP16, 0x1p15, 0, 0.9},  // 2^-15 and 2^-25: both subnormal
-        {FORMAT_FP16, 0x1p16, 0, 0.3},  // 2^-14 is normal
-        {FORMAT_FP16, 0x1p26, 0, 0},    // both normal
-        {FORMAT_BF16, 1, 0, 0},         // as fp32 has it
-        {FORMAT_FP32, 1, 0, 0},          {FORMAT_E5M2, 0x1p13, 0.3, 0.6}, // keeps 2^-17 and more
-        {FORMAT_E4M3, 0x1p20, 0.3, 0.6}, // keeps 2^-10 and more: 2^-10 and 2^-20
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        LiveShares shares = live_shares(&sample, cases[i].format, cases[i].scale);
-        CHECK(shares.is_known);
-        CHECK_NEAR(shares.flushed, cases[i].flushed, 1e-12);
-        CHECK_NEAR(shares.subnormal, cases[i].subnormal, 1e-12);
-        CHECK_NEAR(shares.overflowed, 0, 0);
-    }
-}
-
-static void what_overflows_is_told_by_the_largest(void) {
-    LayerSample sample = by_hand();
-    // 1.5 x 2^-30 x 2^45 = 49152 is finite in fp16; x 2^46 is not, and neither is all of its bin.
-    CHECK(live_fits(&sample, FORMAT_FP16, 0x1p45));
-    CHECK(!live_fits(&sample, FORMAT_FP16, 0x1p46));
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).overflowed, 0, 0);
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).overflowed, 0.6, 1e-12);
-    double kept, normal, over;
-    live_limits(FORMAT_FP16, &kept, &normal, &over);
-    CHECK_NEAR(kept, 0x1p-25, 0);
-    CHECK_NEAR(normal, 0x1p-14, 0);
-    CHECK_NEAR(over, 65520, 0);
-    live_limits(FORMAT_E4M3, &kept, &normal, &over);
-    CHECK_NEAR(over, 464, 0);
-    live_limits(FORMAT_TF32, &kept, &normal, &over);
-    CHECK_NEAR(kept, 0x1p-126, 0); // it has no subnormals
-}
-
-static void shares_follow_scaled_counts_and_say_when_nothing_is_known(void) {
-    LayerSample sample = by_hand();
-    for (int i = 0; i < LAYER_BINS; i++)
-        sample.bins[i] /= 100; // as a history keeps counts that would not fit
-    sample.bins_are_scaled = true;
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p5).flushed, 0.3, 1e-12);
-    CHECK(!live_shares(&sample, FORMAT_COUNT, 1).is_known);
-    CHECK(!live_shares(&sample, FORMAT_FP16, NAN).is_known);
-    CHECK(!live_shares(&sample, FORMAT_FP16, 0).is_known);
-    LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
-    CHECK(!live_shares(&none, FORMAT_FP16, 1).is_known);
-    CHECK_NEAR(live_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
-}
-
-static void the_scale_advised_is_the_least_that_helps_and_fits(void) {
-    LayerSample sample = by_hand();
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 15);
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.5), 5);
-    sample.largest = 0x1p10; // fits up to 2^5
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 0);
-}
-
 static void readings_are_words_and_unknown_ones_a_dash(void) {
     CHECK_TEXT(word_count(1240).text, "1,240");
     CHECK_TEXT(word_count(-1234567).text, "-1,234,567");
@@ -182,31 +106,6 @@ static void a_value_that_is_not_finite_is_a_mark_on_no_axis(void) {
     screen_live.request(ui, REQUEST_CROSS_HAIR);
     live_of(ui)->view.cross = 101;
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), " nan ");
-    close_screen(ui);
-    store_close(store);
-}
-
-static void the_histogram_says_what_another_scale_would_do(void) {
-    Store *store = make_history(RUN_RUNNING);
-    Ui *ui = open_screen(store, 2);
-    for (int i = 0; i < 3; i++)
-        screen_live.request(ui, REQUEST_DOWN);
-    // 107 of 1,107 lie at 2^-44: they vanish at 2^16 and are subnormal from 2^19 on.
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · gradient exponents");
-    for (int i = 0; i < 3; i++)
-        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false),
-                   "‹ at 2^19 › fits, 0.0 % flushed, 9.7 % subnormal");
-    CHECK_CONTAINS(draw_screen(ui, 80, 24, false), "‹ at 2^19 › fits, 0.0 % flushed ");
-    for (int i = 0; i < 4; i++)
-        screen_live.request(ui, REQUEST_HYPOTHESIS_DOWN);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › fits, 9.7 % flushed");
-    for (int i = 0; i < 60; i++)
-        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "overflow");
-    ui->focus[SCREEN_LIVE] = PANEL_HISTOGRAM;
-    screen_live.request(ui, REQUEST_SERIES);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · exponents over time");
     close_screen(ui);
     store_close(store);
 }
@@ -540,16 +439,11 @@ static void times_of_layers_stay_until_newer_ones_are_known(void) {
 int main(void) {
     make_folder();
     atexit(remove_folder);
-    RUN_TEST(shares_at_a_scale_are_those_computed_by_hand);
-    RUN_TEST(what_overflows_is_told_by_the_largest);
-    RUN_TEST(shares_follow_scaled_counts_and_say_when_nothing_is_known);
-    RUN_TEST(the_scale_advised_is_the_least_that_helps_and_fits);
     RUN_TEST(readings_are_words_and_unknown_ones_a_dash);
     RUN_TEST(panels_show_the_run_at_every_size);
     RUN_TEST(in_ascii_no_other_character_is_drawn);
     RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
     RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);
-    RUN_TEST(the_histogram_says_what_another_scale_would_do);
     RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);

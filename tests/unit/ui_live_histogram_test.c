@@ -1,0 +1,117 @@
+// The histogram of the live screen: the shares that it tells, at the scale and at a supposed one,
+// and how it shows them.
+#include "ui_live_fixture.h"
+
+// ---- numbers ------------------------------------------------------------------------------------
+
+// 600 elements at 2^-30, 300 at 2^-40, 100 zeros.
+static LayerSample by_hand(void) {
+    LayerSample sample = {.width = 1, .count = 1000, .zeros = 100, .largest = 0x1.8p-30};
+    sample.bins[-30 - LAYER_LOWEST_EXPONENT] = 600;
+    sample.bins[-40 - LAYER_LOWEST_EXPONENT] = 300;
+    return sample;
+}
+
+static void shares_at_a_scale_are_those_computed_by_hand(void) {
+    LayerSample sample = by_hand();
+    static const struct {
+        Format format;
+        double scale, flushed, subnormal;
+    } cases[] = {
+        // fp16 keeps 2^-25 and more, and is normal from 2^-14 on.
+        {FORMAT_FP16, 1, 0.9, 0},       // 2^-30, 2^-40: both vanish
+        {FORMAT_FP16, 0x1p5, 0.3, 0.6}, // 2^-25: just kept; 2^-35 vanishes
+        {FORMAT_FP16, 0x1p4, 0.9, 0},   // 2^-26 is a bin too low
+        {FORMAT_FP16, 0x1p15, 0, 0.9},  // 2^-15 and 2^-25: both subnormal
+        {FORMAT_FP16, 0x1p16, 0, 0.3},  // 2^-14 is normal
+        {FORMAT_FP16, 0x1p26, 0, 0},    // both normal
+        {FORMAT_BF16, 1, 0, 0},         // as fp32 has it
+        {FORMAT_FP32, 1, 0, 0},          {FORMAT_E5M2, 0x1p13, 0.3, 0.6}, // keeps 2^-17 and more
+        {FORMAT_E4M3, 0x1p20, 0.3, 0.6}, // keeps 2^-10 and more: 2^-10 and 2^-20
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        LiveShares shares = live_shares(&sample, cases[i].format, cases[i].scale);
+        CHECK(shares.is_known);
+        CHECK_NEAR(shares.flushed, cases[i].flushed, 1e-12);
+        CHECK_NEAR(shares.subnormal, cases[i].subnormal, 1e-12);
+        CHECK_NEAR(shares.overflowed, 0, 0);
+    }
+}
+
+static void what_overflows_is_told_by_the_largest(void) {
+    LayerSample sample = by_hand();
+    // 1.5 x 2^-30 x 2^45 = 49152 is finite in fp16; x 2^46 is not, and neither is all of its bin.
+    CHECK(live_fits(&sample, FORMAT_FP16, 0x1p45));
+    CHECK(!live_fits(&sample, FORMAT_FP16, 0x1p46));
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).overflowed, 0, 0);
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).overflowed, 0.6, 1e-12);
+    double kept, normal, over;
+    live_limits(FORMAT_FP16, &kept, &normal, &over);
+    CHECK_NEAR(kept, 0x1p-25, 0);
+    CHECK_NEAR(normal, 0x1p-14, 0);
+    CHECK_NEAR(over, 65520, 0);
+    live_limits(FORMAT_E4M3, &kept, &normal, &over);
+    CHECK_NEAR(over, 464, 0);
+    live_limits(FORMAT_TF32, &kept, &normal, &over);
+    CHECK_NEAR(kept, 0x1p-126, 0); // it has no subnormals
+}
+
+static void shares_follow_scaled_counts_and_say_when_nothing_is_known(void) {
+    LayerSample sample = by_hand();
+    for (int i = 0; i < LAYER_BINS; i++)
+        sample.bins[i] /= 100; // as a history keeps counts that would not fit
+    sample.bins_are_scaled = true;
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p5).flushed, 0.3, 1e-12);
+    CHECK(!live_shares(&sample, FORMAT_COUNT, 1).is_known);
+    CHECK(!live_shares(&sample, FORMAT_FP16, NAN).is_known);
+    CHECK(!live_shares(&sample, FORMAT_FP16, 0).is_known);
+    LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
+    CHECK(!live_shares(&none, FORMAT_FP16, 1).is_known);
+    CHECK_NEAR(live_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
+}
+
+static void the_scale_advised_is_the_least_that_helps_and_fits(void) {
+    LayerSample sample = by_hand();
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 15);
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.5), 5);
+    sample.largest = 0x1p10; // fits up to 2^5
+    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 0);
+}
+
+// ---- what is shown ------------------------------------------------------------------------------
+
+static void the_histogram_says_what_another_scale_would_do(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    for (int i = 0; i < 3; i++)
+        screen_live.request(ui, REQUEST_DOWN);
+    // 107 of 1,107 lie at 2^-44: they vanish at 2^16 and are subnormal from 2^19 on.
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · gradient exponents");
+    for (int i = 0; i < 3; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false),
+                   "‹ at 2^19 › fits, 0.0 % flushed, 9.7 % subnormal");
+    CHECK_CONTAINS(draw_screen(ui, 80, 24, false), "‹ at 2^19 › fits, 0.0 % flushed ");
+    for (int i = 0; i < 4; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_DOWN);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › fits, 9.7 % flushed");
+    for (int i = 0; i < 60; i++)
+        screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "overflow");
+    ui->focus[SCREEN_LIVE] = PANEL_HISTOGRAM;
+    screen_live.request(ui, REQUEST_SERIES);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · exponents over time");
+    close_screen(ui);
+    store_close(store);
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(shares_at_a_scale_are_those_computed_by_hand);
+    RUN_TEST(what_overflows_is_told_by_the_largest);
+    RUN_TEST(shares_follow_scaled_counts_and_say_when_nothing_is_known);
+    RUN_TEST(the_scale_advised_is_the_least_that_helps_and_fits);
+    RUN_TEST(the_histogram_says_what_another_scale_would_do);
+    return test_end();
+}

@@ -40,6 +40,7 @@ static void open_run(Live *live, int64_t run) {
                             .smoothing = live->view.smoothing,
                             .log_axis = live->view.log_axis};
     live->replay = (Replay){.is_on = false};
+    live->axis = (LiveAxis){.is_known = false};
     live->moved = true;
     live->complaint[0] = 0;
 }
@@ -62,7 +63,9 @@ static bool refresh(Ui *ui, double seconds) {
         open_run(live, ui->run);
     live_replay_on(ui, live);
     bool answered = live_poll_orders(ui, live);
-    return live_data_look(ui, live, seconds) || answered;
+    bool changed = live_data_look(ui, live, seconds);
+    live_hold_axis(live, seconds);
+    return changed || answered;
 }
 
 static void enter(Ui *ui) {

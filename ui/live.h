@@ -96,6 +96,18 @@ typedef struct LiveChange { // of formats, to be taken back
     char (*before)[16];     // what each was set to
 } LiveChange;
 
+typedef struct LiveExponents { // powers of two
+    int first, last;
+} LiveExponents;
+
+typedef struct LiveAxis {  // of the histogram, held so that eyes can follow
+    bool is_known;         // false: it begins anew with what is wanted next
+    int layer, hypothesis; // what it is of
+    Format format;
+    LiveExponents now, before; // what was wanted in this spell, and in the one before
+    double seconds;            // of this spell
+} LiveAxis;
+
 typedef struct Live {
     LiveView view;
     LiveData data;
@@ -103,6 +115,7 @@ typedef struct Live {
     int order_count;
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
+    LiveAxis axis;
     Replay replay;
     int64_t replayed_ms;             // the clock when it went on last
     bool moved;                      // the view changed since the last look
@@ -183,6 +196,12 @@ void live_draw_histogram(const Live *live, Area area, bool focused);
 void live_draw_heat(const Live *live, Area area, bool focused);
 void live_draw_events(const Live *live, Area area, bool focused);
 void live_show_event(Ui *ui, const Live *live); // the one at the top, on a page
+// The exponents that the histogram has to show at the cursor; false: it has none to show.
+bool live_wanted_exponents(const Live *live, LiveExponents *wanted);
+// live_axis.c: those that it shows, `seconds` after the last look: more at once where more are
+// wanted, less when that was too many for a good while. What a hand changes is not held.
+void live_hold_axis(Live *live, double seconds);
+LiveExponents live_held_exponents(const Live *live, LiveExponents wanted);
 // Writes the window's steps below curves that begin at the column `left`, where there is room; the
 // area above them.
 Area live_label_steps(const Live *live, Area inside, int left);

@@ -101,7 +101,7 @@ static int clamp(int value, int least, int most) {
 }
 
 // All that holds elements, and the limits of the format where they are near.
-static Range range_of(const Shown *shown, int width) {
+static LiveExponents wanted_by(const Shown *shown) {
     enum { AROUND = 2, NEAR = 14, HIGHEST = LAYER_LOWEST_EXPONENT + LAYER_BINS - 1 };
     int first = LAYER_BINS, last = -1;
     for (int i = 0; i < LAYER_BINS; i++)
@@ -120,8 +120,12 @@ static Range range_of(const Shown *shown, int width) {
     for (int i = last + NEAR; i > last; i--)
         if (zone_of(shown, i) != zone_of(shown, i - 1) && i > high)
             high = i;
-    Range range = {.first = clamp(low - AROUND, LAYER_LOWEST_EXPONENT, HIGHEST),
-                   .last = clamp(high + AROUND, LAYER_LOWEST_EXPONENT, HIGHEST)};
+    return (LiveExponents){clamp(low - AROUND, LAYER_LOWEST_EXPONENT, HIGHEST),
+                           clamp(high + AROUND, LAYER_LOWEST_EXPONENT, HIGHEST)};
+}
+
+static Range range_of(LiveExponents exponents, int width) {
+    Range range = {.first = exponents.first, .last = exponents.last};
     int bins = range.last - range.first + 1;
     width = width > 1 ? width : 1;
     range.bins_a_column = (bins + width - 1) / width;
@@ -285,6 +289,14 @@ static bool has_values(const LayerSample *sample) {
     return false;
 }
 
+bool live_wanted_exponents(const Live *live, LiveExponents *wanted) {
+    Shown shown;
+    bool is_there = choose(live, &shown) && has_values(shown.sample);
+    if (is_there)
+        *wanted = wanted_by(&shown);
+    return is_there;
+}
+
 void live_draw_histogram(const Live *live, Area area, bool focused) {
     enum { FOOT = 3 }; // the range, its labels, the supposed scale
     if (live->view.heat) {
@@ -310,7 +322,7 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
                       : "all gradients of this layer are zero here");
         return;
     }
-    Range range = range_of(&shown, inside.width);
+    Range range = range_of(live_held_exponents(live, wanted_by(&shown)), inside.width);
     int left = (inside.width - range.columns) / 2;
     draw_counted(&shown, inside);
     int bars = inside.height - 1 - FOOT;

@@ -47,6 +47,7 @@ static void begin(Ui *ui, Live *live) {
     ReplayRun run = run_of(data);
     int64_t step = live->view.cursor == LIVE_FOLLOWS ? data->first : live->view.cursor;
     live->view.frozen = false;
+    live->axis.is_known = false;
     seconds_passed(live);
     live_put_cursor(ui, live, step);
     replay_begin(&live->replay, &run, step);

@@ -54,6 +54,7 @@ void live_put_cursor(Ui *ui, Live *live, int64_t step) {
 // By hand: a replay ends there.
 static void put_cursor(Ui *ui, Live *live, int64_t step) {
     live->replay.is_on = false;
+    live->axis.is_known = false;
     live_put_cursor(ui, live, step);
 }
 

@@ -105,6 +105,46 @@ static void the_histogram_says_what_another_scale_would_do(void) {
     store_close(store);
 }
 
+// The powers of two below the histogram; good until the next call.
+static const char *axis_shown(Ui *ui) {
+    static char text[512];
+    draw_screen(ui, 120, 36, false);
+    const Panel *panel = layout_find(&ui->layout, PANEL_HISTOGRAM);
+    int row = panel->row + panel->height - 3;
+    size_t used = 0;
+    for (int column = 1; column < panel->width - 1; column++)
+        used += (size_t)rune_encode(frame_cell(&ui->frame, panel->column + column, row)->rune,
+                                    text + used);
+    text[used] = 0;
+    return text;
+}
+
+static void the_axis_of_the_histogram_holds_still(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    char usual[512], wide[512];
+    snprintf(usual, sizeof usual, "%s", axis_shown(ui));
+    CHECK_CONTAINS(usual, "2^-");
+    uint32_t *bins = live_of(ui)->data.layers[0].bins;
+    bins[12 - LAYER_LOWEST_EXPONENT] = 1;
+    snprintf(wide, sizeof wide, "%s", axis_shown(ui));
+    CHECK(strcmp(usual, wide) != 0); // at once
+    bins[12 - LAYER_LOWEST_EXPONENT] = 0;
+    CHECK_TEXT(axis_shown(ui), wide);
+    screen_live.refresh(ui, 4);
+    CHECK_TEXT(axis_shown(ui), wide);
+    for (int i = 0; i < 4; i++)
+        screen_live.refresh(ui, 4);
+    CHECK_TEXT(axis_shown(ui), usual); // it was too wide for a good while
+    bins = live_of(ui)->data.layers[0].bins;
+    bins[12 - LAYER_LOWEST_EXPONENT] = 1;
+    axis_shown(ui);
+    screen_live.key(ui, '{'); // by hand: as that moment wants it
+    CHECK_TEXT(axis_shown(ui), usual);
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -113,5 +153,6 @@ int main(void) {
     RUN_TEST(shares_follow_scaled_counts_and_say_when_nothing_is_known);
     RUN_TEST(the_scale_advised_is_the_least_that_helps_and_fits);
     RUN_TEST(the_histogram_says_what_another_scale_would_do);
+    RUN_TEST(the_axis_of_the_histogram_holds_still);
     return test_end();
 }

@@ -192,8 +192,9 @@ static void run_part(const ConvColumns *own, int64_t line, int64_t lines, char *
     }
 }
 
-// Lines begin .. end - 1, in stretches that do not depend on who does them. Stretches of the input
-// gradient's end with an image, or a worker has all of an image's.
+// Lines begin .. end - 1, a stretch at a time: a part of one image, or several whole ones where
+// they are shorter than a stretch. Of the input gradient a worker has whole images, since lines
+// next to each other add to the same pixels.
 static void run_lines(void *context, int64_t begin, int64_t end, int thread) {
     const ConvColumns *own = context;
     char *memory = own->workspace + (size_t)thread * own->per_thread;

@@ -15,8 +15,7 @@ static void move(const Device *device, Format from, const void *source, Format t
     _Alignas(64) float buffer[CPU_BLOCK];
     const char *in = source;
     char *out = target;
-    for (int64_t at = 0; at < count; at += CPU_BLOCK) {
-        int64_t size = cpu_smaller(CPU_BLOCK, count - at);
+    CPU_EACH_BLOCK(at, size, 0, count) {
         cpu_load(device, from, in + at * (int64_t)format_table[from].bytes, buffer, size);
         cpu_store(device, to, buffer, out + at * (int64_t)format_table[to].bytes, size);
     }
@@ -79,8 +78,7 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
         int64_t row = cpu_index(index, i);
         if (row < begin || row >= end)
             continue;
-        for (int64_t at = 0; at < depth; at += CPU_BLOCK) {
-            int64_t size = cpu_smaller(CPU_BLOCK, depth - at);
+        CPU_EACH_BLOCK(at, size, 0, depth) {
             float *out = dweight + row * depth + at;
             cpu_load(work->device, dy->format, cpu_at(dy, i * depth + at), buffer, size);
             table->binary[OP_add](out, buffer, sum, size);

@@ -22,10 +22,6 @@ typedef struct Attention {
     size_t per_thread, gemm_bytes;
 } Attention;
 
-static int64_t round_up(int64_t count) {
-    return (count + VECTOR - 1) / VECTOR * VECTOR;
-}
-
 // Element (batch, first, head, 0) of a view [B,T,H,D].
 static void *at(const View *view, int64_t batch, int64_t head, int64_t first) {
     return cpu_at_mutable(view, batch * view->stride[0] + first * view->stride[1] +
@@ -76,12 +72,12 @@ static Attention attention_of(const Device *device, const KernelCall *call, int 
         .k = call->input[q + 1],
         .v = call->input[q + 2],
     };
-    attention.score_stride = round_up(attention.keys) + VECTOR; // not a power of two apart
+    attention.score_stride = cpu_padded(attention.keys) + VECTOR; // not a power of two apart
     int64_t rows = SCORE_BYTES / (int64_t)sizeof(float) / attention.score_stride;
     rows = rows < FEWEST_ROWS ? FEWEST_ROWS : rows > MOST_ROWS ? MOST_ROWS : rows;
     attention.blocks = product_larger((attention.queries + rows - 1) / rows, 1);
-    attention.block =
-        product_larger(round_up((attention.queries + attention.blocks - 1) / attention.blocks), 1);
+    attention.block = product_larger(
+        cpu_padded((attention.queries + attention.blocks - 1) / attention.blocks), 1);
     attention.blocks = (attention.queries + attention.block - 1) / attention.block;
     return attention;
 }
@@ -131,7 +127,7 @@ static ForwardProducts forward_products(const Attention *attention, int64_t batc
     };
     products.scores.alpha = attention->scale;
     products.scores.c = into_scratch(scores, attention->score_stride);
-    products.values.c = into_scratch(out, round_up(attention->depth));
+    products.values.c = into_scratch(out, cpu_padded(attention->depth));
     return products;
 }
 
@@ -140,7 +136,7 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     int64_t batch = head_index / attention->heads, head = head_index % attention->heads;
     first *= attention->block;
     int64_t rows = cpu_smaller(attention->block, attention->queries - first);
-    int64_t out_stride = round_up(attention->depth), depth = attention->depth;
+    int64_t out_stride = cpu_padded(attention->depth), depth = attention->depth;
     float *scores = (float *)(void *)own;
     float *out = scores + attention->block * attention->score_stride;
     float *inverse = out + attention->block * out_stride, *log_sum = inverse + attention->block;
@@ -178,7 +174,7 @@ bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
         add_size(&attention.gemm_bytes, &products.scores);
         add_size(&attention.gemm_bytes, &products.values);
     }
-    int64_t floats = attention.block * (attention.score_stride + round_up(attention.depth) + 2);
+    int64_t floats = attention.block * (attention.score_stride + cpu_padded(attention.depth) + 2);
     attention.per_thread =
         cpu_line((size_t)floats * sizeof(float)) + cpu_line(attention.gemm_bytes);
     double cost = attention_cost(&attention, 2);
@@ -203,7 +199,7 @@ typedef struct BackwardScratch {
 
 static BackwardScratch backward_scratch(const Attention *attention, char *own) {
     int64_t scores = attention->block * attention->score_stride;
-    int64_t stride = round_up(attention->depth), gradients = attention->keys * stride;
+    int64_t stride = cpu_padded(attention->depth), gradients = attention->keys * stride;
     BackwardScratch scratch = {.scores = (float *)(void *)own};
     scratch.d = scratch.scores + scores;
     scratch.dk = scratch.d + scores;
@@ -217,7 +213,7 @@ static BackwardScratch backward_scratch(const Attention *attention, char *own) {
 }
 
 static int64_t backward_floats(const Attention *attention) {
-    int64_t stride = round_up(attention->depth);
+    int64_t stride = cpu_padded(attention->depth);
     return 2 * attention->block * (attention->score_stride + 1) +
            2 * stride * (attention->keys + 1);
 }
@@ -228,7 +224,7 @@ static void backward_products(const Attention *attention, const BackwardScratch 
                               int64_t batch, int64_t head, int64_t first, int64_t rows,
                               Gemm products[BACKWARD_PRODUCTS]) {
     int64_t keys = keys_before(attention, first + rows), depth = attention->depth;
-    int64_t stride = attention->score_stride, out = round_up(depth);
+    int64_t stride = attention->score_stride, out = cpu_padded(depth);
     GemmOperand q = operand(&attention->q, batch, head, first, false);
     GemmOperand dy = operand(&attention->dy, batch, head, first, false);
     products[PRODUCT_SCORES] =
@@ -290,7 +286,7 @@ static void backward_head(const Attention *attention, int64_t batch, int64_t hea
         for (int next = PRODUCT_DQ; next < BACKWARD_PRODUCTS; next++)
             gemm_run(&products[next], scratch.gemm);
     }
-    int64_t stride = round_up(attention->depth);
+    int64_t stride = cpu_padded(attention->depth);
     for (int64_t i = 0; i < attention->keys; i++) {
         cpu_store(attention->device, attention->dk.format, scratch.dk + i * stride,
                   at(&attention->dk, batch, head, i), attention->depth);

@@ -59,8 +59,7 @@ void columns_repeat(const Columns *columns, float *values) {
 
 void columns_store(const Device *device, const View *view, const double *values, int64_t count) {
     float buffer[CPU_BLOCK];
-    for (int64_t at = 0; at < count; at += CPU_BLOCK) {
-        int64_t size = cpu_smaller(CPU_BLOCK, count - at);
+    CPU_EACH_BLOCK(at, size, 0, count) {
         for (int64_t i = 0; i < size; i++)
             buffer[i] = (float)values[at + i];
         cpu_store(device, view->format, buffer, cpu_at_mutable(view, at), size);

@@ -127,11 +127,10 @@ static void relu_range(void *context, int64_t begin, int64_t end, int thread) {
     const ConvertTask *task = context;
     (void)thread;
     float buffer[CPU_BLOCK], clipped[CPU_BLOCK];
-    for (int64_t i = begin, count; i < end; i += count) {
-        count = cpu_smaller(CPU_BLOCK, end - i);
-        cpu_load(task->device, task->view.format, cpu_at(&task->view, i), buffer, count);
-        cpu_simd(task->device)->pointwise->unary[OP_relu](buffer, clipped, count, 0, 0);
-        cpu_store(task->device, task->view.format, clipped, cpu_at_mutable(&task->view, i), count);
+    CPU_EACH_BLOCK(at, size, begin, end) {
+        cpu_load(task->device, task->view.format, cpu_at(&task->view, at), buffer, size);
+        cpu_simd(task->device)->pointwise->unary[OP_relu](buffer, clipped, size, 0, 0);
+        cpu_store(task->device, task->view.format, clipped, cpu_at_mutable(&task->view, at), size);
     }
 }
 

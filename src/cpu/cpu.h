@@ -44,6 +44,11 @@ void cpu_parallel(const Device *device, int64_t count, int64_t unit, double nano
 
 enum { CPU_BLOCK = 512 };
 
+// Walks elements begin .. end - 1: `size` of them from `at` on, CPU_BLOCK but for the last.
+#define CPU_EACH_BLOCK(at, size, begin, end) \
+    for (int64_t at = (begin), size;         \
+         at < (end) && (size = cpu_smaller(CPU_BLOCK, (end)-at), true); at += size)
+
 // An input as seen along the elements of an output: element i of the output in row-major order
 // meets element i of the operand. Dimensions that can be walked as one have been joined.
 typedef struct Operand {
@@ -126,4 +131,9 @@ static inline int64_t cpu_smaller(int64_t a, int64_t b) {
 // Bytes rounded up to a cache line, for carving up the workspace.
 static inline size_t cpu_line(size_t bytes) {
     return (bytes + 63) & ~(size_t)63;
+}
+
+// The same for a count of floats: with those that fill the last vector up.
+static inline int64_t cpu_padded(int64_t count) {
+    return (count + 15) & ~(int64_t)15;
 }

@@ -165,8 +165,7 @@ static bool cpu_clip_value(Device *device, const View *gradients, int count, flo
         Result result = result_of(device, &gradients[k]);
         int64_t elements = view_count(&gradients[k]);
         float buffer[CPU_BLOCK];
-        for (int64_t at = 0, size; at < elements; at += size) {
-            size = cpu_smaller(CPU_BLOCK, elements - at);
+        CPU_EACH_BLOCK(at, size, 0, elements) {
             float *values = result_begin(&result, at, buffer);
             if (values == buffer)
                 cpu_load(device, result.format, cpu_at(&gradients[k], at), buffer, size);

@@ -46,7 +46,7 @@ static bool layer_open(LayerNorm *norm, Device *device, const KernelCall *call, 
                         .table = cpu_simd(device)->rows,
                         .rows = width > 0 ? view_count(x) / width : 0,
                         .width = width,
-                        .buffers = {.device = device, .width = width, .padded = row_padded(width)}};
+                        .buffers = {.device = device, .width = width, .padded = cpu_padded(width)}};
     RowBuffers *buffers = &norm->buffers;
     buffers->per_thread = layer_bytes(buffers->padded);
     size_t shared = (size_t)device->threads * buffers->per_thread;

@@ -37,10 +37,6 @@ static void run(const Device *device, const KernelCall *call, double cost, CpuTa
     cpu_parallel(device, count, CPU_BLOCK, (double)count * cost, task, work);
 }
 
-#define EACH_BLOCK(at, size, begin, end)                                                        \
-    for (int64_t at = begin, size; at < end && (size = cpu_smaller(CPU_BLOCK, end - at), true); \
-         at += size)
-
 typedef struct Buffer {
     _Alignas(64) float value[CPU_BLOCK];
 } Buffer;
@@ -52,7 +48,7 @@ static void unary_task(void *context, int64_t begin, int64_t end, int thread) {
     const Pointwise *work = context;
     Unary function = work->table->unary[work->op];
     Buffer in, out;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, in.value);
         function(x, result_begin(&work->output, at, out.value), size, work->a, work->b);
         result_end(&work->output, at, size, out.value);
@@ -64,7 +60,7 @@ static void unary_backward_task(void *context, int64_t begin, int64_t end, int t
     const Pointwise *work = context;
     UnaryBackward function = work->table->unary_backward[work->op];
     Buffer first, second, out;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *dy = operand_read(&work->input[0], at, size, first.value);
         const float *saved = operand_read(&work->input[1], at, size, second.value);
         function(dy, saved, result_begin(&work->output, at, out.value), size, work->a, work->b);
@@ -93,7 +89,7 @@ static void binary_task(void *context, int64_t begin, int64_t end, int thread) {
     const Pointwise *work = context;
     Binary function = work->table->binary[work->op];
     Buffer left, right, out;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, left.value);
         const float *y = operand_read(&work->input[1], at, size, right.value);
         function(x, y, result_begin(&work->output, at, out.value), size);
@@ -105,7 +101,7 @@ static void compare_task(void *context, int64_t begin, int64_t end, int thread) 
     (void)thread;
     const Pointwise *work = context;
     Buffer left, right;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[0], at, size, left.value);
         const float *y = operand_read(&work->input[1], at, size, right.value);
         work->table->compare[work->op](x, y, (uint8_t *)work->output.data + at, size);
@@ -116,7 +112,7 @@ static void where_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Pointwise *work = context;
     Buffer condition, left, right, out;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *chosen = operand_read(&work->input[0], at, size, condition.value);
         const float *x = operand_read(&work->input[1], at, size, left.value);
         const float *y = operand_read(&work->input[2], at, size, right.value);
@@ -149,7 +145,7 @@ static void cast_task(void *context, int64_t begin, int64_t end, int thread) {
         return;
     }
     Buffer in;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(input, at, size, in.value);
         output->from_fp32(x, output->data + at * output->bytes, (size_t)size);
     }
@@ -183,7 +179,7 @@ static void loss_task(void *context, int64_t begin, int64_t end, int thread) {
     for (int64_t piece = begin; piece < end; piece++) {
         int64_t first = piece * LOSS_PIECE, last = cpu_smaller(first + LOSS_PIECE, loss->count);
         double sum = 0;
-        EACH_BLOCK(at, size, first, last) {
+        CPU_EACH_BLOCK(at, size, first, last) {
             const float *x = operand_read(&work->input[0], at, size, left.value);
             const float *t = operand_read(&work->input[1], at, size, right.value);
             sum += (double)work->table->loss[work->op](x, t, size);
@@ -214,7 +210,7 @@ static void loss_backward_task(void *context, int64_t begin, int64_t end, int th
     const Loss *loss = context;
     const Pointwise *work = &loss->work;
     Buffer left, right, out;
-    EACH_BLOCK(at, size, begin, end) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *x = operand_read(&work->input[1], at, size, left.value);
         const float *t = operand_read(&work->input[2], at, size, right.value);
         work->table->loss_backward[work->op](x, t, result_begin(&work->output, at, out.value), size,

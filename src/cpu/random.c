@@ -37,17 +37,13 @@ static void draw_words(const Draw *work, const RandomAttr *random, int64_t at, i
     work->table->words(random->seed, random->offset + (uint64_t)at / 4, words, size);
 }
 
-#define EACH_DRAW(at, size)                                                                     \
-    for (int64_t at = begin, size; at < end && (size = cpu_smaller(CPU_BLOCK, end - at), true); \
-         at += size)
-
 static void dropout_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Draw *work = context;
     double probability = work->attr->dropout.probability;
     float factor = probability < 1 ? (float)(1 / (1 - probability)) : 0;
     DrawBuffer buffer;
-    EACH_DRAW(at, size) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         draw_words(work, &work->attr->dropout.stream, at, size, buffer.words);
         const float *x = operand_read(&work->input, at, size, buffer.in);
         work->table->dropout(x, result_begin(&work->output, at, buffer.out), buffer.words, size,
@@ -62,7 +58,7 @@ static void uniform_task(void *context, int64_t begin, int64_t end, int thread) 
     double low = work->attr->create.a, high = work->attr->create.b;
     double last = format_below(work->output.format, high); // the next would be rounded to `high`
     DrawBuffer buffer;
-    EACH_DRAW(at, size) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         draw_words(work, &work->attr->random, at, size, buffer.words);
         work->table->uniform(buffer.words, result_begin(&work->output, at, buffer.out), size, low,
                              high - low, (float)last);
@@ -74,7 +70,7 @@ static void normal_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Draw *work = context;
     DrawBuffer buffer;
-    EACH_DRAW(at, size) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         // The last of an odd number is the first half of a pair.
         int64_t even = (size + 1) & ~(int64_t)1;
         draw_words(work, &work->attr->random, at, even, buffer.words);
@@ -92,7 +88,7 @@ static void randint_task(void *context, int64_t begin, int64_t end, int thread) 
     uint64_t range = (uint64_t)((int64_t)work->attr->create.b - low);
     int32_t *out = (int32_t *)(void *)work->output.data;
     DrawBuffer buffer;
-    EACH_DRAW(at, size) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         draw_words(work, &work->attr->random, at, size, buffer.words);
         for (int64_t i = 0; i < size; i++)
             out[at + i] = (int32_t)(low + (int64_t)(buffer.words[i] * range >> 32));
@@ -105,7 +101,7 @@ static void fill_task(void *context, int64_t begin, int64_t end, int thread) {
     DrawBuffer buffer;
     for (int i = 0; i < CPU_BLOCK; i++)
         buffer.out[i] = (float)work->attr->create.a;
-    EACH_DRAW(at, size)
+    CPU_EACH_BLOCK(at, size, begin, end)
     work->output.from_fp32(buffer.out, work->output.data + at * work->output.bytes, (size_t)size);
 }
 
@@ -120,7 +116,7 @@ static void arange_task(void *context, int64_t begin, int64_t end, int thread) {
             out[i] = (int32_t)rint(first + (double)i * step);
         return;
     }
-    EACH_DRAW(at, size) {
+    CPU_EACH_BLOCK(at, size, begin, end) {
         for (int64_t i = 0; i < size; i++)
             buffer.out[i] = (float)(first + (double)(at + i) * step);
         work->output.from_fp32(buffer.out, work->output.data + at * work->output.bytes,

@@ -132,8 +132,7 @@ static double reduce_range(const Reduction *work, int64_t base, int64_t begin, i
     Operand operand = operand_of(work->device, &shifted, shifted.ndim, shifted.shape);
     double result = kind_start(kind);
     _Alignas(64) float buffer[CPU_BLOCK];
-    for (int64_t at = begin, size; at < end; at += size) {
-        size = cpu_smaller(CPU_BLOCK, end - at);
+    CPU_EACH_BLOCK(at, size, begin, end) {
         const float *block = operand_read(&operand, at, size, buffer);
         float value = kind == REDUCE_SUM   ? table->sum(block, size)
                       : kind == REDUCE_MAX ? table->largest(block, size)

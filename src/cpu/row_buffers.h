@@ -13,10 +13,6 @@ typedef struct RowBuffers {
     size_t per_thread;
 } RowBuffers;
 
-static inline int64_t row_padded(int64_t width) {
-    return (width + 15) & ~(int64_t)15;
-}
-
 static inline float *row_buffer(const RowBuffers *rows, int thread, int which) {
     return (float *)(void *)(rows->memory + (size_t)thread * rows->per_thread) +
            which * rows->padded;

@@ -28,7 +28,7 @@ static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const 
                    .table = cpu_simd(device)->rows,
                    .count = width > 0 ? view_count(shaped) / width : 0,
                    .width = width,
-                   .buffers = {.device = device, .width = width, .padded = row_padded(width)}};
+                   .buffers = {.device = device, .width = width, .padded = cpu_padded(width)}};
     RowBuffers *buffers = &rows->buffers;
     buffers->per_thread = ROW_BUFFERS * (size_t)buffers->padded * sizeof(float);
     size_t shared = (size_t)device->threads * buffers->per_thread;

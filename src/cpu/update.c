@@ -156,8 +156,7 @@ static double gradient_norm(const Device *device, const UpdateItem *items, int c
     for (int k = 0; k < count; k++) {
         int64_t elements = view_count(&items[k].gradient);
         Stretch stretch;
-        for (int64_t at = 0, size; at < elements; at += size) {
-            size = cpu_smaller(CPU_BLOCK, elements - at);
+        CPU_EACH_BLOCK(at, size, 0, elements) {
             const float *g = stretch_load(device, &items[k].gradient, at, size, &stretch);
             for (int64_t i = 0; i < size; i++)
                 sum += (double)g[i] * (double)g[i];

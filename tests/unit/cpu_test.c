@@ -1,48 +1,6 @@
-// The CPU backend: each instruction level gives what plain C gives, the one pass over the gradients
-// counts exactly, and the same call gives the same bits.
-#include "cpu/cpu.h"
-#include "kernel/allocator.h"
-#include "kernel/random.h"
-#include "tests/test.h"
-
-enum { MOST = 100000 };
-
-static Device *device;
-static int level;
-
-static float *numbers(int64_t count) {
-    return allocator_take(device->allocator, (size_t)count * sizeof(float), MEMORY_DATA, NULL);
-}
-static void give(void *memory) {
-    allocator_give(device->allocator, memory);
-}
-
-// Numbers in (-1, 1) of a stream.
-static void draw(float *out, int64_t count, uint64_t seed) {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = 2 * random_uniform(random_block(seed, (uint64_t)i).word[0]) - 1;
-}
-
-static View vector(void *data, Format format, int64_t count) {
-    return view_dense(data, format, 1, (int64_t[]){count});
-}
-static View matrix(void *data, Format format, int64_t rows, int64_t columns) {
-    return view_dense(data, format, 2, (int64_t[]){rows, columns});
-}
-
-static bool run(KernelCall call) {
-    static const OpAttr none;
-    Error error = {0};
-    for (int i = 0; i < OP_MAX_INPUTS && call.input[i].data; i++)
-        call.input_count = i + 1;
-    for (int i = 0; i < OP_MAX_OUTPUTS && call.output[i].data; i++)
-        call.output_count = i + 1;
-    if (!call.attr)
-        call.attr = &none;
-    bool done = device_run(device, &call, &error);
-    CHECK_MESSAGE(done, "%s", error.text);
-    return done;
-}
+// The CPU backend: each instruction level gives what plain C gives, and the same call gives the
+// same bits.
+#include "tests/unit/cpu_fixture.h"
 
 // ---- element by element -------------------------------------------------------------------------
 
@@ -230,185 +188,6 @@ static void a_distant_mean_leaves_the_variance(void) {
     give(x), give(y);
 }
 
-// ---- the pass over the gradients ----------------------------------------------------------------
-
-static int bin_of(double magnitude) {
-    int bin = ilogb(magnitude) - EXPONENT_LOWEST;
-    return bin < 0 ? 0 : bin < EXPONENT_BINS ? bin : EXPONENT_BINS - 1;
-}
-
-// Numbers over many powers of two, some zero, and on request some that are not finite.
-static void draw_gradients(float *out, int64_t count, uint64_t seed, int powers, bool wild) {
-    for (int64_t i = 0; i < count; i++) {
-        RandomBlock block = random_block(seed, (uint64_t)i);
-        out[i] = ldexpf(2 * random_uniform(block.word[0]) - 1, -(int)(block.word[1] % powers));
-        if (block.word[2] % 9 == 0)
-            out[i] = 0;
-        if (wild && block.word[3] % 50 == 0)
-            out[i] = block.word[3] % 3 == 0 ? NAN : block.word[3] % 3 == 1 ? INFINITY : 1e30f;
-    }
-}
-
-static void check_scan(int64_t count, int powers, bool wild, Format round_to, float scale) {
-    static float before[MOST];
-    float *gradient = numbers(count + 1);
-    draw_gradients(gradient, count, (uint64_t)count, powers, wild);
-    memcpy(before, gradient, (size_t)count * sizeof *gradient);
-    GradStats stats, expected = {0};
-    StepFlags flags;
-    ScaleState state = {.scale = scale};
-    ScanItem item = {vector(gradient, FORMAT_FP32, count), round_to, &stats};
-    CHECK(device->backend->multi->scan(device, &item, 1, &state, &flags, NULL));
-    float inverse = (float)(1.0 / scale);
-    bool found = false;
-    double squares = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double rounded = format_round(round_to, before[i], OVERFLOW_TO_SPECIAL);
-        double value = fabs((double)before[i] * inverse);
-        expected.zeros += before[i] == 0;
-        expected.nans += isnan(before[i]) != 0;
-        expected.infinities += isinf(before[i]) != 0;
-        found = found || !isfinite(rounded);
-        if (isfinite(rounded)) {
-            CHECK(gradient[i] == (float)(rounded * inverse));
-            squares += pow(rounded * inverse, 2);
-        }
-        if (!isfinite(before[i]))
-            continue;
-        expected.flushed += before[i] != 0 && rounded == 0;
-        expected.overflowed += !isfinite(rounded);
-        expected.subnormal +=
-            rounded != 0 && fabs(rounded) < format_table[round_to].smallest_normal;
-        expected.sum += value;
-        if (value > 0)
-            expected.exponents[bin_of(value)]++;
-    }
-    CHECK_INT(stats.count, count);
-    CHECK_INT(stats.zeros, expected.zeros);
-    CHECK_INT(stats.nans, expected.nans);
-    CHECK_INT(stats.infinities, expected.infinities);
-    CHECK_INT(stats.flushed, expected.flushed);
-    CHECK_INT(stats.subnormal, expected.subnormal);
-    CHECK_INT(stats.overflowed, expected.overflowed);
-    for (int bin = 0; bin < EXPONENT_BINS; bin++)
-        CHECK_INT(stats.exponents[bin], expected.exponents[bin]);
-    CHECK_NEAR(stats.sum, expected.sum, 1e-5 * expected.sum);
-    CHECK_NEAR(flags.norm_squared, squares, 1e-5 * squares);
-    CHECK_INT(flags.found_inf, found);
-    give(gradient);
-}
-
-static void gradients_are_counted_exactly(void) {
-    static const int64_t counts[] = {0, 1, 15, 127, 128, 511, 640, 16384, 16385, 50000, MOST};
-    static const Format formats[] = {FORMAT_FP32, FORMAT_FP16, FORMAT_BF16, FORMAT_E5M2,
-                                     FORMAT_E4M3};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        for (int wild = 0; wild < 2; wild++)
-            for (int powers = 20; powers <= 100; powers += 80)
-                check_scan(counts[i], powers, wild, formats[i % 5], wild ? 65536 : 1);
-}
-
-static void tensors_that_threads_share_are_counted_whole(void) {
-    enum { ITEMS = 40 };
-    ScanItem items[ITEMS];
-    static GradStats stats[ITEMS];
-    float *data = numbers((int64_t)ITEMS * 50000);
-    int64_t sizes[ITEMS], all = 0;
-    double squares = 0;
-    for (int i = 0; i < ITEMS; i++) {
-        sizes[i] = i % 3 == 0 ? 50000 : i % 3 == 1 ? i : 0;
-        float *gradient = data + (int64_t)i * 50000;
-        for (int64_t k = 0; k < sizes[i]; k++)
-            gradient[k] = 0.5f;
-        items[i] = (ScanItem){vector(gradient, FORMAT_FP32, sizes[i]), FORMAT_FP32,
-                              i == 3 ? NULL : &stats[i]};
-        all += sizes[i];
-        squares += (double)sizes[i] * 0.25;
-    }
-    StepFlags flags;
-    CHECK(device->backend->multi->scan(device, items, ITEMS, NULL, &flags, NULL));
-    CHECK_INT(flags.count, all);
-    CHECK_NEAR(flags.norm_squared, squares, 1e-6 * squares);
-    for (int i = 0; i < ITEMS; i++) {
-        if (i == 3)
-            continue;
-        CHECK_INT(stats[i].count, sizes[i]);
-        CHECK_INT(stats[i].exponents[-1 - EXPONENT_LOWEST], sizes[i]);
-        CHECK_NEAR(stats[i].sum, 0.5 * (double)sizes[i], 1e-6);
-    }
-    give(data);
-}
-
-// ---- updates ------------------------------------------------------------------------------------
-
-// Three steps from 1 with gradient 0.5, rate 0.1 and decay 0.1: where it ends.
-static float three_steps(OptimizerKind kind, Format low_format, void *low) {
-    float p = 1, g = 0.5f, m = 0, v = 0;
-    UpdateItem item = {.parameter = vector(&p, FORMAT_FP32, 1),
-                       .gradient = vector(&g, FORMAT_FP32, 1),
-                       .moment = {vector(&m, FORMAT_FP32, 1), vector(&v, FORMAT_FP32, 1)},
-                       .lr_factor = 1,
-                       .weight_decay = 0.1f};
-    if (low)
-        item.low = vector(low, low_format, 1);
-    UpdateRule rule = {.kind = kind,
-                       .schedule = {SCHEDULE_CONSTANT, .rate = 0.1},
-                       .momentum = 0.9f,
-                       .beta1 = 0.9f,
-                       .beta2 = 0.999f,
-                       .epsilon = 1e-8f,
-                       .bias_correction = true};
-    Progress progress = {0};
-    StepFlags flags = {.clip = 1};
-    for (int step = 0; step < 3; step++)
-        CHECK(device->backend->multi->update(device, &rule, &item, 1, &flags, &progress, NULL));
-    float before = p;
-    flags.found_inf = 1;
-    CHECK(device->backend->multi->update(device, &rule, &item, 1, &flags, &progress, NULL));
-    CHECK(p == before && progress.applied == 3 && progress.skipped == 1);
-    return p;
-}
-
-static void updates_follow_their_formulas(void) {
-    uint16_t low = 0;
-    CHECK_NEAR(three_steps(OPTIMIZER_ADAM, FORMAT_BF16, &low), 0.7001746, 2e-6);
-    CHECK_INT(low, 0x3F33); // 0.69921875
-    CHECK_NEAR(three_steps(OPTIMIZER_ADAMW, FORMAT_FP32, NULL), 0.6732890, 2e-6);
-    double p = 1, velocity = 0;
-    for (int step = 0; step < 3; step++) {
-        double g = 0.5 + 0.1 * p;
-        velocity = step ? 0.9 * velocity + g : g;
-        p -= 0.1 * velocity;
-    }
-    CHECK_NEAR(three_steps(OPTIMIZER_SGD, FORMAT_FP32, NULL), p, 2e-7);
-}
-
-static void stochastic_rounding_is_right_on_average(void) {
-    enum { COUNT = 40000 };
-    uint16_t *p = (uint16_t *)numbers(COUNT);
-    float *g = numbers(COUNT);
-    for (int i = 0; i < COUNT; i++) {
-        p[i] = 0x3F80; // 1
-        g[i] = -0.001f;
-    }
-    UpdateItem item = {.parameter = vector(p, FORMAT_BF16, COUNT),
-                       .gradient = vector(g, FORMAT_FP32, COUNT),
-                       .lr_factor = 1};
-    UpdateRule rule = {.kind = OPTIMIZER_SGD,
-                       .schedule = {SCHEDULE_CONSTANT, .rate = 1},
-                       .stochastic = true,
-                       .random = {.seed = 3}};
-    Progress progress = {0};
-    CHECK(device->backend->multi->update(device, &rule, &item, 1, NULL, &progress, NULL));
-    double sum = 0;
-    for (int i = 0; i < COUNT; i++) {
-        CHECK(p[i] == 0x3F80 || p[i] == 0x3F81);
-        sum += format_decode(FORMAT_BF16, p[i]);
-    }
-    CHECK_NEAR(sum / COUNT, 1.001, 1e-4); // five deviations
-    give(p), give(g);
-}
-
 // ---- the whole device ---------------------------------------------------------------------------
 
 static void the_same_call_gives_the_same_bits(void) {
@@ -544,20 +323,10 @@ static void attention_is_near_the_truth(void) {
     give(memory);
 }
 
-#define AT_LEVEL(test)                                                                  \
-    do {                                                                                \
-        char name_[128];                                                                \
-        snprintf(name_, sizeof name_, "%s %s", #test, isa_level_name((IsaLevel)level)); \
-        test_run(name_, test);                                                          \
-    } while (0)
-
 int main(void) {
-    Error error = {0};
-    if (!device_open("cpu", 2, &device, &error)) {
-        printf("not ok cpu_opens: %s\n", error.text);
+    if (!cpu_test_begin())
         return 1;
-    }
-    for (level = 0; level < ISA_COUNT && cpu_set_level(device, (IsaLevel)level); level++) {
+    while (cpu_next_level()) {
         AT_LEVEL(functions_are_near_the_truth);
         AT_LEVEL(special_values_come_through);
         AT_LEVEL(strides_and_broadcasts_are_followed);
@@ -567,16 +336,11 @@ int main(void) {
         AT_LEVEL(softmax_survives_large_logits);
         AT_LEVEL(a_class_past_the_end_is_named);
         AT_LEVEL(a_distant_mean_leaves_the_variance);
-        AT_LEVEL(gradients_are_counted_exactly);
-        AT_LEVEL(tensors_that_threads_share_are_counted_whole);
-        AT_LEVEL(updates_follow_their_formulas);
-        AT_LEVEL(stochastic_rounding_is_right_on_average);
         AT_LEVEL(the_same_call_gives_the_same_bits);
         AT_LEVEL(random_numbers_do_not_depend_on_the_level);
         AT_LEVEL(uniform_numbers_stay_below_their_limit);
         AT_LEVEL(attention_is_near_the_truth);
         AT_LEVEL(denormals_are_flushed_in_every_thread);
     }
-    device_close(device);
-    return test_end();
+    return cpu_test_end();
 }

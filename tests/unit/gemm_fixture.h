@@ -1,0 +1,331 @@
+// tests/unit/gemm_fixture.h: products of all formats and layouts, with guards around what is
+// written, held against double precision; by the kernels and tiles that a test names.
+#pragma once
+
+#include "cpu/gemm.h"
+
+#include <stdint.h>
+
+#include "base/isa.h"
+#include "cpu/gemm_kernels.h"
+#include "cpu/gemm_tiles.h"
+#include "number/format.h"
+#include "tests/test.h"
+
+enum { GUARD = 64 }; // bytes around everything that is written
+static const unsigned char GUARD_BYTE = 0xA5;
+static const double UNIT_FP32 = 0x1p-24;
+
+static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+enum { FORMATS = 3 };
+
+typedef enum Layout { ROWS, COLUMNS, APART, LAYOUTS } Layout; // which stride is 1, if any
+
+static uint64_t random_state = 88172645463325252u;
+
+static inline uint64_t random_next(void) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static inline double random_value(void) {
+    return (double)(random_next() >> 11) * 0x1p-52 - 1.0;
+}
+
+static inline double unit_of(Format format) {
+    return format == FORMAT_FP32 ? UNIT_FP32 : format == FORMAT_BF16 ? 0x1p-8 : 0x1p-11;
+}
+
+static inline size_t size_of(Format format) {
+    return format_table[format].bytes;
+}
+
+static inline void put(void *data, Format format, int64_t at, double value) {
+    uint32_t bits = format_encode(format, value, OVERFLOW_TO_SPECIAL);
+    memcpy((char *)data + (size_t)at * size_of(format), &bits, size_of(format));
+}
+
+static inline double get(const void *data, Format format, int64_t at) {
+    uint32_t bits = 0;
+    memcpy(&bits, (const char *)data + (size_t)at * size_of(format), size_of(format));
+    return format_decode(format, bits);
+}
+
+// Memory that ends where it should: AddressSanitizer sees what is read beyond it.
+static inline void *filled(size_t bytes) {
+    void *memory = malloc(bytes ? bytes : 1);
+    memset(memory, 0xFF, bytes); // NaN in every format
+    return memory;
+}
+
+// A matrix of `values`, which are rounded to its format here and there; the gaps hold NaN.
+static inline GemmOperand new_operand(double *values, int64_t rows, int64_t columns, Format format,
+                                      Layout layout, bool gap, int64_t products) {
+    GemmOperand operand = {.format = format};
+    int64_t extra = gap ? 5 : 0;
+    if (layout == ROWS) {
+        operand.row_stride = columns + extra;
+        operand.column_stride = 1;
+    } else if (layout == COLUMNS) {
+        operand.row_stride = 1;
+        operand.column_stride = rows + extra;
+    } else {
+        operand.row_stride = 3 * columns + extra;
+        operand.column_stride = 3;
+    }
+    int64_t span = rows && columns
+                       ? (rows - 1) * operand.row_stride + (columns - 1) * operand.column_stride + 1
+                       : 0;
+    operand.batch_stride[0] = operand.batch_stride[1] = span;
+    char *data = filled((size_t)(span * products) * size_of(format));
+    for (int64_t p = 0; p < products; p++)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                double *value = &values[(p * rows + i) * columns + j];
+                *value = format_round(format, *value, OVERFLOW_TO_SPECIAL);
+                put(data, format, p * span + i * operand.row_stride + j * operand.column_stride,
+                    *value);
+            }
+    operand.data = data;
+    return operand;
+}
+
+typedef void (*RunFunction)(const Gemm *gemm);
+
+static const GemmKernels *kernels_under_test;
+static const GemmTiles *tiles_under_test; // NULL: vectors
+
+static inline void run_checked(const Gemm *gemm) {
+    size_t bytes = gemm_workspace_size_with(kernels_under_test, tiles_under_test, gemm);
+    char *workspace = filled(bytes + GUARD);
+    memset(workspace + bytes, GUARD_BYTE, GUARD);
+    gemm_run_with(kernels_under_test, tiles_under_test, gemm, bytes ? workspace : NULL);
+    for (int i = 0; i < GUARD; i++)
+        CHECK_INT((unsigned char)workspace[bytes + (size_t)i], GUARD_BYTE);
+    free(workspace);
+}
+
+static inline double activated(double value, GemmActivation activation) {
+    switch (activation) {
+    case GEMM_ACTIVATION_RELU: return value < 0 ? 0 : value;
+    case GEMM_ACTIVATION_TANH: return tanh(value);
+    case GEMM_ACTIVATION_SIGMOID: return 1 / (1 + exp(-value));
+    default: return value;
+    }
+}
+
+typedef struct Case {
+    int64_t rows, columns, depth;
+    Format a, b, c;
+    Layout a_layout, b_layout;
+    bool gap, accumulate, bias;
+    GemmActivation activation;
+    int threads;
+    int64_t products;
+    bool whole_numbers; // the result is then exact
+} Case;
+
+static inline void check_case(const Case *test, RunFunction run) {
+    int64_t a_count = test->rows * test->depth * test->products;
+    int64_t b_count = test->depth * test->columns * test->products;
+    double *a = malloc((size_t)(a_count + 1) * sizeof *a);
+    double *b = malloc((size_t)(b_count + 1) * sizeof *b);
+    for (int64_t i = 0; i < a_count; i++)
+        a[i] = test->whole_numbers ? (double)(random_next() % 5) - 2 : random_value();
+    for (int64_t i = 0; i < b_count; i++)
+        b[i] = test->whole_numbers ? (double)(random_next() % 5) - 2 : random_value();
+    Gemm gemm = {.rows = test->rows,
+                 .columns = test->columns,
+                 .depth = test->depth,
+                 .batch = {1, test->products},
+                 .alpha = test->whole_numbers ? 1.0f : 0.75f,
+                 .accumulate = test->accumulate,
+                 .activation = test->activation,
+                 .threads = test->threads};
+    gemm.a =
+        new_operand(a, test->rows, test->depth, test->a, test->a_layout, test->gap, test->products);
+    gemm.b = new_operand(b, test->depth, test->columns, test->b, test->b_layout, test->gap,
+                         test->products);
+    Format bias_format = formats[random_next() % FORMATS];
+    char *bias = filled((size_t)test->columns * size_of(bias_format));
+    for (int64_t j = 0; j < test->columns; j++)
+        put(bias, bias_format, j, (double)(random_next() % 9) / 4 - 1);
+    gemm.bias = test->bias ? bias : NULL;
+    gemm.bias_format = bias_format;
+    int64_t row_stride = test->columns + (test->gap ? 3 : 0), span = test->rows * row_stride;
+    size_t c_bytes = (size_t)(span * test->products) * size_of(test->c);
+    char *c = filled(c_bytes + 2 * GUARD), *before = filled(c_bytes + 2 * GUARD);
+    memset(c, GUARD_BYTE, c_bytes + 2 * GUARD);
+    gemm.c = (GemmResult){c + GUARD, test->c, row_stride, {0, span}};
+    if (test->accumulate)
+        for (int64_t p = 0; p < test->products; p++)
+            for (int64_t i = 0; i < test->rows; i++)
+                for (int64_t j = 0; j < test->columns; j++)
+                    put(gemm.c.data, test->c, p * span + i * row_stride + j,
+                        (double)(random_next() % 17) / 4 - 2);
+    memcpy(before, c, c_bytes + 2 * GUARD);
+
+    run(&gemm);
+
+    double worst = 0;
+    for (int64_t p = 0; p < test->products; p++)
+        for (int64_t i = 0; i < test->rows; i++)
+            for (int64_t j = 0; j < test->columns; j++) {
+                double sum = 0, size = 0;
+                for (int64_t k = 0; k < test->depth; k++) {
+                    double product = a[(p * test->rows + i) * test->depth + k] *
+                                     b[(p * test->depth + k) * test->columns + j];
+                    sum += product;
+                    size += fabs(product);
+                }
+                sum *= (double)gemm.alpha;
+                int64_t where = p * span + i * row_stride + j;
+                if (test->accumulate) {
+                    double old = get(before + GUARD, test->c, where);
+                    sum += old;
+                    size += fabs(old);
+                }
+                if (test->bias) {
+                    sum += get(bias, bias_format, j);
+                    size += fabs(get(bias, bias_format, j));
+                }
+                double expected = activated(sum, test->activation);
+                double got = get(gemm.c.data, test->c, where);
+                memset(before + GUARD + (size_t)where * size_of(test->c), GUARD_BYTE,
+                       size_of(test->c));
+                memset((char *)gemm.c.data + (size_t)where * size_of(test->c), GUARD_BYTE,
+                       size_of(test->c));
+                double bound = unit_of(test->c) * 1.001 * fabs(expected) + 0x1p-25 +
+                               (double)(test->depth + 4) * UNIT_FP32 * size +
+                               (test->activation > GEMM_ACTIVATION_RELU ? 2e-7 : 0);
+                if (test->whole_numbers)
+                    bound = 0, expected = format_round(test->c, expected, OVERFLOW_TO_SPECIAL);
+                double excess = fabs(got - expected) - bound;
+                if (!(excess <= worst)) {
+                    worst = isnan(excess) ? INFINITY : excess;
+                    CHECK_MESSAGE(
+                        false,
+                        "%lldx%lldx%lld %s,%s->%s layouts %d %d gap %d acc %d bias %d act %d "
+                        "threads %d: C[%lld,%lld] is %.9g, expected %.9g +- %.3g",
+                        (long long)test->rows, (long long)test->columns, (long long)test->depth,
+                        format_name(test->a), format_name(test->b), format_name(test->c),
+                        test->a_layout, test->b_layout, test->gap, test->accumulate, test->bias,
+                        test->activation, test->threads, (long long)i, (long long)j, got, expected,
+                        bound);
+                }
+            }
+    // The guards and the gaps between rows are as they were.
+    CHECK(memcmp(c, before, c_bytes + 2 * GUARD) == 0);
+    free((void *)(uintptr_t)gemm.a.data);
+    free((void *)(uintptr_t)gemm.b.data);
+    free(bias);
+    free(c);
+    free(before);
+    free(a);
+    free(b);
+}
+
+// ---- what is checked of every route
+// ---------------------------------------------------------------
+
+static inline void check_formats_and_layouts(RunFunction run) {
+    static const int64_t sizes[] = {1, 3, 17, 33, 65, 129};
+    int turn = 0;
+    for (int mode = 0; mode < FORMATS * FORMATS * FORMATS; mode++)
+        for (int layout = 0; layout < LAYOUTS * LAYOUTS; layout++, turn++) {
+            Case test = {.rows = sizes[random_next() % 6],
+                         .columns = sizes[random_next() % 6],
+                         .depth = sizes[random_next() % 6],
+                         .a = formats[mode % FORMATS],
+                         .b = formats[mode / FORMATS % FORMATS],
+                         .c = formats[mode / FORMATS / FORMATS],
+                         .a_layout = (Layout)(layout % LAYOUTS),
+                         .b_layout = (Layout)(layout / LAYOUTS),
+                         .gap = turn % 2,
+                         .accumulate = turn % 3 == 1,
+                         .bias = turn % 5 < 3,
+                         .activation = (GemmActivation)(turn % 4),
+                         .threads = 1 + turn % 2,
+                         .products = 1};
+            check_case(&test, run);
+        }
+}
+
+static inline void check_whole_numbers(RunFunction run) {
+    for (int turn = 0; turn < 36; turn++) {
+        Case test = {.rows = 40 + turn,
+                     .columns = 37 + turn,
+                     .depth = 70,
+                     .a = formats[turn % 3],
+                     .b = formats[turn / 3 % 3],
+                     .c = formats[turn / 9 % 3],
+                     .a_layout = (Layout)(turn % 2),
+                     .b_layout = (Layout)(turn / 2 % 2),
+                     .bias = true,
+                     .threads = 1,
+                     .products = 1,
+                     .whole_numbers = true};
+        check_case(&test, run);
+    }
+}
+
+static inline void check_no_depth(RunFunction run) {
+    for (int turn = 0; turn < 12; turn++) {
+        Case test = {.rows = turn % 5,
+                     .columns = 35,
+                     .a = FORMAT_FP32,
+                     .b = FORMAT_FP32,
+                     .c = formats[turn % 3],
+                     .accumulate = turn % 2,
+                     .bias = turn % 4 > 1,
+                     .activation = (GemmActivation)(turn % 4),
+                     .threads = 2,
+                     .products = 1};
+        check_case(&test, run);
+    }
+}
+
+static const char *class_of(double value) {
+    return isnan(value) ? "NaN" : isinf(value) ? value > 0 ? "inf" : "-inf" : "finite";
+}
+
+// Infinities and NaN reach exactly the rows and columns that they must, in the right class.
+static inline void check_classes(RunFunction run) {
+    enum { M = 70, N = 67, K = 90 };
+    static double a[M * K], b[K * N];
+    for (int turn = 0; turn < 6; turn++) {
+        for (int i = 0; i < M * K; i++)
+            a[i] = random_value() + 1.5; // positive: what is infinite then stays so
+        for (int i = 0; i < K * N; i++)
+            b[i] = random_value() + 1.5;
+        a[3 * K + 5] = INFINITY;
+        a[17 * K + 80] = -INFINITY;
+        b[80 * N + 66] = -INFINITY;
+        a[40 * K + 41] = NAN;
+        b[41 * N + 9] = 0; // infinity times zero is NaN in one element, if K = 41 met it
+        a[60 * K + 41] = INFINITY;
+        Format format = formats[turn % 3];
+        Gemm gemm = {
+            .rows = M, .columns = N, .depth = K, .batch = {1, 1}, .alpha = 1, .threads = 1};
+        gemm.a = new_operand(a, M, K, format, (Layout)(turn % 2), false, 1);
+        gemm.b = new_operand(b, K, N, format, (Layout)(turn / 3), false, 1);
+        gemm.activation = turn % 2 ? GEMM_ACTIVATION_RELU : GEMM_ACTIVATION_NONE;
+        static float c[M * N];
+        gemm.c = (GemmResult){c, FORMAT_FP32, N, {0}};
+        run(&gemm);
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                double sum = 0;
+                for (int k = 0; k < K; k++)
+                    sum += a[i * K + k] * b[k * N + j];
+                sum = activated(sum, gemm.activation);
+                CHECK_MESSAGE(strcmp(class_of(sum), class_of((double)c[i * N + j])) == 0,
+                              "%s C[%d,%d] is %s, expected %s", format_name(format), i, j,
+                              class_of((double)c[i * N + j]), class_of(sum));
+            }
+        free((void *)(uintptr_t)gemm.a.data);
+        free((void *)(uintptr_t)gemm.b.data);
+    }
+}

@@ -1,5 +1,5 @@
-// ui/home.h: what the files of the home screen share: the experiments with the form that launches
-// them, and the runs with a preview of those that are chosen.
+// ui/home.h: what the files of the home screen share, and nobody else sees: the experiments with
+// the form that launches them, and the runs with a preview of those that are chosen. Main thread.
 #pragma once
 
 #include "compare/compare.h"
@@ -82,11 +82,17 @@ void home_open_awaited(Ui *ui); // if it is time
 bool home_read_runs(Ui *ui); // true: something changed
 // Reads them, and puts the cursor on the run where it is among them.
 void home_find_run(Ui *ui, int64_t run);
-void home_draw_runs(Ui *ui, Area area, bool focused);
-bool home_runs_request(Ui *ui, Request request);
-void home_click_run(Ui *ui, int row, MouseAction action);
+const RunRecord *home_listed(const Home *home, int64_t run); // NULL: it is not in the list
+int home_index(const Home *home);                            // of the one under the cursor
+void home_sort(Home *home);                                  // what was read, as is asked
+const char *home_sort_name(const Home *home);
 bool home_is_chosen(const Home *home, int64_t run);
 int home_hidden(const Home *home); // how many of those chosen the filter hides
+// home_table.c
+void home_draw_runs(Ui *ui, Area area, bool focused);
+void home_click_run(Ui *ui, int row, MouseAction action);
+// home_orders.c
+bool home_runs_request(Ui *ui, Request request);
 // home_preview.c
 void home_read_preview(Ui *ui);
 void home_draw_preview(Ui *ui, Area area, bool focused);

@@ -5,7 +5,7 @@
 #   make lint     format, include rules, Lua, shell              make asan    tests under sanitizers
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
-#   make docs     docs/reference.md               make pictures  those of README, from the screen, docs/history.md
+#   make docs     docs/reference.md, docs/history.md             make pictures  those of README
 
 BUILD   ?= build
 PREFIX  ?= /usr/local

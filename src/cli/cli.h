@@ -1,8 +1,9 @@
 // cli/cli.h: the command line: what was typed, and the tables that parsing, help and errors follow.
 //
 // main.c has the one table of commands, options.c the one of options. cli_main parses, calls the
-// command, prints the error of one that failed and returns the exit status of cli.md. Standard
-// output carries results only. Only cli/ prints; it runs in the main thread.
+// command, prints the error of one that failed and returns the exit status that fits it
+// (error_exit_status). Standard output carries results only. Only cli/ prints; it runs in the main
+// thread.
 #pragma once
 
 #include <stdbool.h>

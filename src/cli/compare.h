@@ -7,5 +7,5 @@
 // Compares the runs as the options say and prints the page or, with --json, the object.
 bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int count,
                       Error *error) MUST_CHECK;
-// The object of cli.md.
+// What `compare --json` prints; other programs read it.
 void comparison_write_json(const Comparison *comparison, JsonWriter *json);

@@ -9,7 +9,7 @@
 #include "kernel/scale_rule.h"
 #include "kernel/schedule.h"
 
-// ---- the one pass over the gradients (precision.md §6) ------------------------------------------
+// ---- the one pass over the gradients ------------------------------------------------------------
 
 enum { EXPONENT_BINS = 128, EXPONENT_LOWEST = -64 }; // bin i holds |g| in [2^(i-64), 2^(i-63))
 

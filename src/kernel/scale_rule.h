@@ -1,5 +1,5 @@
-// kernel/scale_rule.h: how the loss scale moves (precision.md §3), computed where its state is (on
-// the device). Inline and portable: every backend compiles the same function.
+// kernel/scale_rule.h: how the loss scale moves, computed where its state is (on the device).
+// Inline and portable: every backend compiles the same function.
 #pragma once
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// optim/optimizer.h: update rules over fp32 masters (precision.md §4), fused over all tensors.
+// optim/optimizer.h: update rules over fp32 masters, fused over all tensors.
 //
 // An optimizer holds references to its parameters and owns their moments, its step count (on the
 // device) and the statistics of the last pass over the gradients; it is freed before its engine.

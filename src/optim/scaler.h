@@ -1,5 +1,5 @@
-// optim/scaler.h: the loss scale (precision.md §3): what multiplies the loss, how it moves, and the
-// order in which it may be used.
+// optim/scaler.h: the loss scale: what multiplies the loss, how it moves, and the order in which
+// it may be used.
 //
 // The scale and what it moves by live in device memory; scaler_scale, _unscale, _step and _update
 // never wait for the device. scaler_get and scaler_applied do. Each optimizer that a scaler serves

@@ -1,4 +1,4 @@
-// The optimizers' updates (precision.md §4) and the moving average of the weights.
+// The optimizers' updates and the moving average of the weights.
 #include <math.h>
 
 #include "kernel/random.h"

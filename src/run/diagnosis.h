@@ -1,5 +1,5 @@
-// run/diagnosis.h: the kinds of what a run sees by itself that its user should know (precision.md
-// §7), as a table. Constants; any thread.
+// run/diagnosis.h: the kinds of what a run sees by itself that its user should know, as a
+// table. Constants; any thread.
 //
 // What a run says of one names the layer, the numbers and what to do; here is what each is for, for
 // help and the reference page. Histories keep the names.

@@ -172,7 +172,7 @@ void run_add_fact(Run *run, const char *name, const char *value);
 void run_begin_with_weights(Run *run, double scale);
 // A message of the script.
 void run_event(Run *run, const char *text);
-// Any event, in words; `value` as event_kinds ask for it, else NaN.
+// Any event, in words; `value` as Event (store/events.h) has it, else NaN.
 void run_tell(Run *run, EventKind kind, const char *layer, double value, const char *text);
 // Notes a diagnosis once a kind and layer.
 void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *format, ...)

@@ -1,4 +1,4 @@
-// What a run can see by itself that its user should know (precision.md §7).
+// What a run can see by itself that its user should know.
 #include <math.h>
 #include <string.h>
 

@@ -121,7 +121,7 @@ void run_drop_pending(RunState *state);
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
 
-// ---- what is diagnosed, once a kind and layer (precision.md §7) ---------------------------------
+// ---- what is diagnosed, once a kind and layer ---------------------------------------------------
 
 bool run_is_low(Format format);
 const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none

@@ -1,5 +1,5 @@
-// store/layers.h: what is counted of every layer (precision.md §6): statistics and the histogram of
-// the exponents of its true gradients, by step and coarser, as for series.
+// store/layers.h: what is counted of every layer: statistics and the histogram of the exponents of
+// its true gradients, by step and coarser, as for series.
 #pragma once
 
 #include "store/series.h"

@@ -134,5 +134,6 @@ const RecordMetric *record_metric(const RunRecord *record, const char *name); //
 // The first that leads, else the first; NULL: there is none.
 const RecordMetric *record_leading_metric(const RunRecord *record);
 
-// The object of cli.md; `with_layers` false: as `ls --json` has it.
+// What `run --json` and `show --json` print, which other programs read; `with_layers` false: as
+// `ls --json` has it.
 void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *json);

@@ -1,4 +1,4 @@
-// The object that describes a run: cli.md has its fields.
+// The object that describes a run. Other programs read it: fields are added, and none is changed.
 #include <math.h>
 
 #include "store/record.h"

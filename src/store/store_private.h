@@ -150,8 +150,8 @@ bool store_check_schema(Store *store, Error *error) MUST_CHECK;
 const char *journal_mode_for(int version);
 bool journal_set_mode(Store *store, Error *error) MUST_CHECK;
 
-// place.c: what the path is. `network_name` gives the name of a network file system, or NULL; the
-// second is the type that the list of mounts has for a FUSE file system.
+// place.c: what the path is. place_network_name gives the name of a network file system, or NULL;
+// the second is the type that the list of mounts has for a FUSE file system.
 const char *place_network_name(long type, const char *fuse);
 bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) MUST_CHECK;
 bool place_has_folder(const char *path, Error *error) MUST_CHECK; // one for the file to lie in

@@ -1,5 +1,5 @@
-// The golden traces of loss scaling and of the optimizers: those of precision.md §3 and §4, each
-// worked out by hand again, and those of PyTorch (torch_traces.txt).
+// The golden traces of loss scaling and of the optimizers: some worked out by
+// hand, and those of PyTorch (torch_traces.txt).
 #include "tests/golden/cases.h"
 #include "tests/training.h"
 

@@ -1,7 +1,7 @@
 // measure [STEPS [SECONDS]]: what the screen costs, on a real terminal: how soon the first picture
 // of a run with many steps and 50 layers is there, and how much of a core it takes when nothing
 // happens, while a recorded run is replayed, and while a run goes on and 20 pictures a second are
-// drawn. Exit status 1: a bar of terminal.md was missed.
+// drawn. Exit status 1: one of the bars below was missed.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -256,7 +256,7 @@ static void a_scale_that_is_given_is_taken(void) {
     small_clear(&small);
 }
 
-// The rules of precision.md §3, in double and without any of the engine.
+// The rules that measure gradients, in double and without any of the engine.
 static double simulate_logmax(const double *largest, int steps) {
     double mean = 0, mean_weight = 0, variance = 0, variance_weight = 0, scale = 65536;
     for (int i = 0; i < steps; i++) {

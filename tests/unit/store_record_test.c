@@ -1,4 +1,4 @@
-// What a run is comes back as it was, and prints as cli.md says.
+// What a run is comes back as it was, and prints as other programs read it.
 #include "store/worker.h"
 #include "tests/unit/store_fixture.h"
 

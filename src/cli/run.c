@@ -72,7 +72,7 @@ static bool report(Training *training, bool done, Error *error) {
     }
     if (training->cli->json)
         done = write_json(run, done ? error : NULL) && done;
-    else if (done || run->step > 0)
+    else if (done || run->step > run->forked_at)
         summary_print(run, training->cli->color);
     if (is_kept)
         return done;

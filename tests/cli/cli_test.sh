@@ -345,6 +345,12 @@ run run "$tiny" --json --quiet --layer hed=fp32
 expect_status 2
 expect_out '"id":null'
 expect_out '"status":"failed"'
+run run "$tiny" --name parent --quiet
+run fork parent --at 30 --steps 40 --quiet --name refused --layer hed=fp32
+expect_error 2 "no layer of the model has such a name"
+expect_silent out
+run show refused
+expect_error 2 "no such run"
 run matrix "$folder/declared.lua" -p fp32,bf16 --layer hed=fp32 --quiet
 expect_status 1
 expect_err "no layer of the model has such a name"

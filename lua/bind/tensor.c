@@ -325,6 +325,22 @@ static int tensor_slice(lua_State *L) {
                        &error);
 }
 
+// t:split(dim, count): so many equal parts.
+static int tensor_split(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "split", 1, "tensor"), *parts[BIND_MOST_TENSORS];
+    int dim = bind_dimension(L, "split", 2, tensor->view.ndim);
+    int64_t size = tensor->view.shape[dim], count = bind_integer(L, "split", 3, "count");
+    if (count < 1 || count > BIND_MOST_TENSORS || size % count)
+        return bind_error(L,
+                          "split: %lld parts: dimension %d has %lld elements, which must fall into "
+                          "equal parts, at most %d",
+                          (long long)count, dim + 1, (long long)size, BIND_MOST_TENSORS);
+    BIND_DONE(L, op_split(session_of(L)->engine, tensor, dim, (int)count, parts, &error), &error);
+    bind_push_tensors(L, parts, (int)count);
+    return (int)count;
+}
+
 static int tensor_expand(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "expand", 1, "tensor");
@@ -467,6 +483,7 @@ static const luaL_Reg methods[] = {
     {"transpose", tensor_transpose},
     {"permute", tensor_permute},
     {"slice", tensor_slice},
+    {"split", tensor_split},
     {"expand", tensor_expand},
     {"requires_grad", tensor_requires_grad},
     {"grad", tensor_grad},

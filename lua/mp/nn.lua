@@ -69,12 +69,8 @@ function Attention:forward(x)
     local shape = x:shape()
     local batch, length, width = shape[1], shape[2], shape[3]
     local heads = self._heads
-    local qkv = self.qkv(x):reshape(batch, length, 3, heads, width // heads)
-    local parts = {}
-    for i = 1, 3 do
-        parts[i] = qkv:slice(3, i, i):reshape(batch, length, heads, width // heads)
-    end
-    local y = fn.attention(parts[1], parts[2], parts[3], self._options)
+    local q, k, v = self.qkv(x):reshape(batch, length, 3 * heads, width // heads):split(3, 3)
+    local y = fn.attention(q, k, v, self._options)
     return self.out(y:reshape(batch, length, width))
 end
 

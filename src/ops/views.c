@@ -4,21 +4,26 @@
 
 #include "ops/gradient.h"
 
-// Links a fresh view to the tensor it looks at. Takes over `view`; NULL on failure.
-static Tensor *linked(Engine *engine, Tensor *base, Tensor *view, GradRule rule, const OpAttr *attr,
-                      Error *error) {
-    if (!view)
-        return NULL;
+static bool link_views(Engine *engine, Tensor *base, Tensor **views, int count, GradRule rule,
+                       const OpAttr *attr, Error *error) {
     TapeRecord record = {.rule = rule,
                          .op = OP_COUNT,
                          .attr = attr,
                          .layer = engine->layer,
                          .input_count = 1,
-                         .output_count = 1,
+                         .output_count = count,
                          .inputs = &base,
                          .used = &base,
-                         .outputs = &view};
-    if (tape_record(engine->tape, &record, error))
+                         .outputs = views};
+    return tape_record(engine->tape, &record, error);
+}
+
+// Links a fresh view to the tensor it looks at. Takes over `view`; NULL on failure.
+static Tensor *linked(Engine *engine, Tensor *base, Tensor *view, GradRule rule, const OpAttr *attr,
+                      Error *error) {
+    if (!view)
+        return NULL;
+    if (link_views(engine, base, &view, 1, rule, attr, error))
         return view;
     tensor_release(view);
     return NULL;
@@ -135,6 +140,14 @@ static bool slice_back(void *context, const GradNode *node, Tensor *const *outpu
     return input_grad[0] != NULL;
 }
 
+static View slice_of(const Tensor *x, int dim, int64_t first, int64_t last) {
+    View view = x->view;
+    view.shape[dim] = last - first;
+    view.data =
+        (char *)view.data + (size_t)(first * view.stride[dim]) * format_table[view.format].bytes;
+    return view;
+}
+
 Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last, Error *error) {
     if (dim < 0 || dim >= x->view.ndim)
         return usage(error, "slice", x, "it has no such dimension");
@@ -143,11 +156,62 @@ Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last
     OpAttr attr = {.has_out_format = false};
     attr.view.dim = dim;
     attr.view.first = first;
-    View view = x->view;
-    view.shape[dim] = last - first;
-    view.data =
-        (char *)view.data + (size_t)(first * view.stride[dim]) * format_table[view.format].bytes;
+    View view = slice_of(x, dim, first, last);
     return linked(engine, x, tensor_view(x, &view, error), slice_back, &attr, error);
+}
+
+// ---- split --------------------------------------------------------------------------------------
+
+static void release_all(Tensor **tensors, int count) {
+    for (int i = 0; i < count; i++) {
+        tensor_release(tensors[i]);
+        tensors[i] = NULL;
+    }
+}
+
+// A part that no gradient came from counts as zeros.
+static bool split_back(void *context, const GradNode *node, Tensor *const *output_grad,
+                       Tensor **input_grad, Error *error) {
+    OpAttr attr = {.out_format = node->inputs[0].format, .has_out_format = true};
+    attr.index.dim = node->attr.view.dim;
+    Tensor *parts[OP_MAX_OUTPUTS] = {NULL};
+    bool have = true;
+    for (int i = 0; i < node->output_count && have; i++) {
+        const GradShape *part = &node->output[i];
+        parts[i] = output_grad[i]
+                       ? tensor_hold(output_grad[i])
+                       : op_fill(context, part->format, part->ndim, part->shape, 0, error);
+        have = parts[i] != NULL;
+    }
+    have = have && op_apply(context, OP_cat, parts, node->output_count, &attr, input_grad, error);
+    release_all(parts, node->output_count);
+    return have;
+}
+
+bool op_split(Engine *engine, Tensor *x, int dim, int count, Tensor **parts, Error *error) {
+    for (int i = 0; i < count; i++)
+        parts[i] = NULL;
+    if (dim < 0 || dim >= x->view.ndim)
+        return usage(error, "split", x, "it has no such dimension") != NULL;
+    if (count < 1 || x->view.shape[dim] % count)
+        return usage(error, "split", x, "the dimension does not fall into so many equal parts") !=
+               NULL;
+    const int64_t size = x->view.shape[dim] / count;
+    const bool as_slices = count > OP_MAX_OUTPUTS; // more than an entry of the tape takes
+    bool done = true;
+    for (int i = 0; i < count && done; i++) {
+        View view = slice_of(x, dim, i * size, (i + 1) * size);
+        parts[i] = as_slices ? op_slice(engine, x, dim, i * size, (i + 1) * size, error)
+                             : tensor_view(x, &view, error);
+        done = parts[i] != NULL;
+    }
+    OpAttr attr = {.has_out_format = false};
+    attr.view.dim = dim;
+    if (done && !as_slices)
+        done = link_views(engine, x, parts, count, split_back, &attr, error);
+    if (!done)
+        release_all(parts, count);
+    return done;
 }
 
 // ---- expand -------------------------------------------------------------------------------------

@@ -69,15 +69,7 @@ return mp.experiment {
         local test = mp.data.text { path = path, context = p.context, batch = p.batch, split = "test" }
         local model = run:model(GPT(train:vocabulary(), p))
 
-        -- Weights of products decay; norms, biases and embeddings do not.
-        local decayed, plain = {}, {}
-        for name, parameter in model:named_parameters() do
-            local norm = name:find "norm" or name:find "bias" or name:find "positions"
-            table.insert(norm and plain or decayed, parameter)
-        end
-        local opt = mp.optim.AdamW({
-            { params = decayed, weight_decay = p.decay }, { params = plain, weight_decay = 0 },
-        }, {
+        local opt = mp.optim.AdamW(model:decay_groups(p.decay), {
             lr = p.lr, betas = { 0.9, 0.95 },
             schedule = mp.optim.schedule.cosine {
                 warmup = math.min(p.warmup, p.steps // 2),

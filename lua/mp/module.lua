@@ -172,6 +172,22 @@ function Module:named_parameters()
     end
 end
 
+-- Groups for an optimizer: what decays, and the biases and weights of norms, which should not.
+function Module:decay_groups(decay)
+    if type(decay) ~= "number" then engine.fail("decay_groups: a number expected, the weight decay") end
+    local decayed = { params = {}, weight_decay = decay }
+    local plain = { params = {}, weight_decay = 0 }
+    for _, parameter in ipairs(self:parameters()) do
+        local _, norm_or_bias = engine.parameter_name(parameter)
+        table.insert((norm_or_bias and plain or decayed).params, parameter)
+    end
+    local groups = {}
+    for _, group in ipairs { decayed, plain } do
+        if #group.params > 0 then groups[#groups + 1] = group end
+    end
+    return groups
+end
+
 function Module:named(name)
     if type(name) ~= "string" or name == "" then engine.fail("named: a name expected") end
     rawset(self, "_own_name", name)

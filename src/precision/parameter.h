@@ -14,7 +14,7 @@ typedef struct Parameter {
     TensorCompanion companion;
     char *name;        // "fc1.weight"
     int layer;         // of the policy
-    bool norm_or_bias; // what no_decay groups mean
+    bool norm_or_bias; // what does not decay, see decay_groups in docs/lua.md
     Tensor *low;       // NULL until asked for
     Format round_to;   // what the last recorded use computed in: its gradients are rounded to it
 } Parameter;

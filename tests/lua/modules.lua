@@ -24,6 +24,15 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         equal(#net:parameters(), 8)
     end)
 
+    test("biases_and_norms_do_not_decay", function()
+        local model = nn.Sequential { nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 2, { bias = false }) }
+        local decayed, plain = table.unpack(model:decay_groups(0.5))
+        equal({ decayed.weight_decay, #decayed.params, plain.weight_decay, #plain.params }, { 0.5, 2, 0, 3 })
+        mp.optim.SGD({ decayed, plain }, { lr = 0.1 }) -- an optimizer takes them
+        equal(#nn.Linear(2, 2, { bias = false }):decay_groups(0.5), 1)
+        fails("a number expected", model.decay_groups, model)
+    end)
+
     test("layers_are_registered_under_the_models_name", function()
         local found = {}
         for _, layer in ipairs(mp.policy().layers) do found[layer.name] = layer.precision end

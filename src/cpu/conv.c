@@ -146,15 +146,14 @@ static bool run_library(Device *device, const OneDnnConv *conv, const ConvProble
     ConvArrays theirs = *arrays;
     View *views[ARRAYS] = {&theirs.x, &theirs.weight, &theirs.bias, &theirs.y};
     Conversion conversions[ARRAYS];
-    static const int written[3][2] = {
-        [CONV_FORWARD] = {3, 3}, [CONV_BACKWARD_INPUT] = {0, 0}, [CONV_BACKWARD_WEIGHT] = {1, 2}};
-    const int *outputs = written[problem->pass];
+    static const int written[] = {
+        [CONV_FORWARD] = 3, [CONV_BACKWARD_INPUT] = 0, [CONV_BACKWARD_WEIGHT] = 1};
+    const int out = written[problem->pass];
     size_t bytes = cpu_line(onednn_conv_workspace(conv)), own = bytes;
     for (int i = 0; i < ARRAYS; i++) {
-        bool output = i == outputs[0] || i == outputs[1];
-        Format wanted = i == 2   ? FORMAT_FP32
-                        : output ? (Format)problem->out_format
-                                 : (Format)problem->format;
+        Format wanted = i == 2     ? FORMAT_FP32
+                        : i == out ? (Format)problem->out_format
+                                   : (Format)problem->format;
         conversions[i] = (Conversion){.given = {.data = NULL}};
         if (!views[i]->data || views[i]->format == wanted)
             continue;
@@ -171,14 +170,13 @@ static bool run_library(Device *device, const OneDnnConv *conv, const ConvProble
         conversions[i].buffer = (float *)(void *)next;
         next += cpu_line((size_t)view_count(views[i]) * sizeof(float));
         *views[i] = view_dense(conversions[i].buffer, FORMAT_FP32, views[i]->ndim, views[i]->shape);
-        if (i != outputs[0] && i != outputs[1])
+        if (i != out)
             convert(device, &conversions[i].given, conversions[i].buffer, true);
     }
     if (!onednn_conv_run(conv, &theirs, memory, error))
         return false;
-    for (int k = 0; k < 2; k++)
-        if (conversions[outputs[k]].given.data && (k == 0 || outputs[0] != outputs[1]))
-            convert(device, &conversions[outputs[k]].given, conversions[outputs[k]].buffer, false);
+    if (conversions[out].given.data)
+        convert(device, &conversions[out].given, conversions[out].buffer, false);
     return true;
 }
 
@@ -294,7 +292,22 @@ bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) 
     return cpu_conv2d_backward_input(device, call, error);
 }
 
+// The sum of dy over all pixels. The library's own adds up in memory, by vectors of four.
+static bool bias_gradient(Device *device, const View *dy, const View *bias, Error *error) {
+    const int64_t filters = dy->shape[3];
+    if (filters == 0)
+        return true;
+    const int64_t shape[] = {view_count(dy) / filters, filters};
+    OpAttr attr = {.reduce = {.dims = 1}};
+    KernelCall sum = {.op = OP_sum, .input_count = 1, .output_count = 1, .attr = &attr};
+    sum.input[0] = view_dense(dy->data, dy->format, 2, shape);
+    sum.output[0] = *bias;
+    return cpu_sum(device, &sum, error);
+}
+
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {
-    ConvArrays arrays = {call->input[0], call->output[0], call->output[1], call->input[1]};
-    return run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
+    const View *dy = &call->input[1], *bias = &call->output[1];
+    ConvArrays arrays = {call->input[0], call->output[0], {.data = NULL}, *dy};
+    return (!bias->data || bias_gradient(device, dy, bias, error)) &&
+           run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
 }

@@ -17,12 +17,13 @@ typedef struct ConvProblem {
     int32_t pass, activation;
     int32_t format;     // of x, w and dy
     int32_t out_format; // of what the pass makes
-    int32_t has_bias;   // forward: it is added; weights: its gradient is wanted
+    int32_t has_bias;   // forward: it is added
     int32_t threads;
 } ConvProblem;
 
 // The arrays of a call, dense: x or its gradient, y or its gradient, the weights or theirs. The
-// pass decides which of them is written. Bias may be absent; it is fp32 for the library.
+// pass decides which of them is written. Only the forward pass has a bias, or none; it is fp32 for
+// the library.
 typedef struct ConvArrays {
     View x, weight, bias, y;
 } ConvArrays;

@@ -210,24 +210,6 @@ static void run_lines(void *context, int64_t begin, int64_t end, int thread) {
 
 // ---- the whole ----------------------------------------------------------------------------------
 
-// Sums of dy over all pixels, in double.
-static bool bias_gradient(Device *device, const View *dy, const View *bias, Error *error) {
-    int64_t filters = bias->shape[0], pixels = filters ? view_count(dy) / filters : 0;
-    size_t scratch = cpu_line(2 * (size_t)filters * sizeof(float));
-    char *memory = device_workspace(device, scratch + (size_t)filters * sizeof(double) + 64, error);
-    if (!memory)
-        return false;
-    double *sums = (double *)(void *)(memory + scratch);
-    memset(sums, 0, (size_t)filters * sizeof *sums);
-    cpu_simd(device)->columns->sum(dy->format, dy->data, pixels, filters, filters,
-                                   (float *)(void *)memory, sums);
-    for (int64_t i = 0; i < filters; i++) {
-        float sum = (float)sums[i];
-        cpu_store(device, bias->format, &sum, cpu_at_mutable(bias, i), 1);
-    }
-    return true;
-}
-
 static void plan_parts(ConvColumns *own) {
     const ConvProblem *problem = own->problem;
     int64_t width = problem->out_size[1], height = problem->out_size[0];
@@ -271,8 +253,6 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
         .columns_format = arrays->x.format,
     };
     bool weights = problem->pass == CONV_BACKWARD_WEIGHT;
-    if (weights && arrays->bias.data && !bias_gradient(device, &arrays->y, &arrays->bias, error))
-        return false;
     if (is_plain(problem))
         return run_plain(device, &own, error);
 

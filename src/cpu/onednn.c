@@ -206,7 +206,7 @@ static bool describe_primitive(OneDnn *onednn, const ConvProblem *problem, const
         break;
     case CONV_BACKWARD_WEIGHT:
         done = ok(dnnl_dilated_convolution_backward_weights_desc_init(
-            &conv, dnnl_convolution_direct, x, weight, bias, y, stride, dilation, before, behind));
+            &conv, dnnl_convolution_direct, x, weight, NULL, y, stride, dilation, before, behind));
         break;
     }
     done = done && ok(dnnl_primitive_desc_create(description, &conv, attr, onednn->engine, hint)) &&
@@ -347,8 +347,7 @@ bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *wor
     static const int names[3][SLOTS] = {
         [CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
         [CONV_BACKWARD_INPUT] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, 0, DNNL_ARG_DIFF_DST},
-        [CONV_BACKWARD_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS,
-                                  DNNL_ARG_DIFF_DST},
+        [CONV_BACKWARD_WEIGHT] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, 0, DNNL_ARG_DIFF_DST},
     };
     const View *views[SLOTS] = {&arrays->x, &arrays->weight, &arrays->bias, &arrays->y};
     dnnl_exec_arg_t arguments[SLOTS + 1];

@@ -17,7 +17,7 @@ void onednn_free(OneDnn *onednn);
 // The convolution for a problem; NULL when the library has no fast way for it.
 const OneDnnConv *onednn_conv(OneDnn *onednn, const ConvProblem *problem);
 size_t onednn_conv_workspace(const OneDnnConv *conv);
-// The arrays are dense and in the problem's formats; bias and its gradient fp32.
+// The arrays are dense and in the problem's formats; the bias fp32.
 bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
                      Error *error);
 

@@ -131,12 +131,14 @@ ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, 
             rows[i] = converts ? converted[i] : (const float *)source_at(source, line, 0);
         }
         // To the lines whose turn is next: those before, or the last of the next panel.
-        const int64_t to_next = (first > 0 ? -LANES : 2 * width - LANES) * source->line_stride;
+        const int64_t last = width + (width - 1) / LANES * LANES;
+        const int64_t to_next = (first > 0 ? -LANES : last) * source->line_stride;
+        const int64_t distance = AHEAD < depth ? AHEAD : depth;
         int64_t k = 0;
         const int64_t stretch = pairs ? 2 * LANES : LANES;
         for (; k + stretch <= depth; k += stretch) {
             // So many lines are more streams than the processor follows by itself.
-            int64_t ahead = k + AHEAD < depth ? k + AHEAD : k + AHEAD - depth + to_next;
+            int64_t ahead = k + distance < depth ? k + distance : k + distance - depth + to_next;
             for (int i = 0; i < LANES; i++)
                 __builtin_prefetch(source_at(source, 0, offset[i] + ahead));
             if (converts)

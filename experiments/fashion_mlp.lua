@@ -15,7 +15,7 @@ return mp.experiment {
     data = function(p)
         return {
             train = mp.data.fashion_mnist { split = "train", batch = p.batch, shuffle = true },
-            test = mp.data.fashion_mnist { split = "test", batch = 500 },
+            test = mp.data.fashion_mnist { split = "test", batch = p.batch },
         }
     end,
 

@@ -49,7 +49,7 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
 }
 
 const char *history_status(const RunRecord *record) {
-    bool in_progress = record->status == RUN_RUNNING || record->status == RUN_PAUSED;
+    bool in_progress = run_status_goes_on(record->status);
     return record->stale && in_progress ? "stale" : run_status_name(record->status);
 }
 

@@ -53,7 +53,7 @@ static const char *shared_metric(const RunRecord *runs, int count) {
 static void put_run(Table *table, const Terminal *terminal, const RunRecord *run,
                     bool name_metric) {
     char text[RECORD_NAME_SIZE + TEXT_SIZE], number[TEXT_SIZE], total[TEXT_SIZE];
-    bool in_progress = run->status == RUN_RUNNING || run->status == RUN_PAUSED;
+    bool in_progress = run_status_goes_on(run->status);
     snprintf(text, sizeof text, "%" PRId64, run->id);
     table_put(table, text, "");
     table_put(table, run->name, "");

@@ -214,7 +214,7 @@ static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRe
 }
 
 static void note_run(Matrix *matrix, const RunRecord *run) {
-    bool in_progress = run->status == RUN_RUNNING || run->status == RUN_PAUSED;
+    bool in_progress = run_status_goes_on(run->status);
     for (int i = 0; i < matrix->cell_count; i++) {
         MatrixCell *cell = &matrix->cells[i];
         if (!is_of_cell(matrix, cell, run))

@@ -19,7 +19,7 @@ typedef struct Evaluations { // of one run
 
 static bool goes_on(const RunRecord *runs, int count) {
     for (int i = 0; i < count; i++)
-        if (runs[i].status == RUN_RUNNING || runs[i].status == RUN_PAUSED)
+        if (run_status_goes_on(runs[i].status))
             return true;
     return false;
 }

@@ -68,7 +68,7 @@ static Text next_part(Parts *parts) {
 
 // One that goes on has no end yet, and of one that died nobody wrote it down.
 static int64_t end_of(const RunRecord *run) {
-    if (run->status == RUN_RUNNING || run->status == RUN_PAUSED)
+    if (run_status_goes_on(run->status))
         return INT64_MAX;
     return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
                                    : run->ended_ms;
@@ -275,7 +275,7 @@ static const char *fate_of(const RunRecord *run) {
     static const char *const fates[RUN_STATUSES] = {
         [RUN_RUNNING] = "still runs",  [RUN_PAUSED] = "is paused", [RUN_FINISHED] = "finished",
         [RUN_STOPPED] = "was stopped", [RUN_FAILED] = "failed",    [RUN_DEAD] = "died"};
-    bool goes_on = run->status == RUN_RUNNING || run->status == RUN_PAUSED;
+    bool goes_on = run_status_goes_on(run->status);
     return goes_on && run->stale ? "fell silent" : fates[run->status];
 }
 

@@ -24,6 +24,10 @@ typedef enum RunStatus {
 extern const char *const run_status_names[RUN_STATUSES + 1]; // ended by NULL
 const char *run_status_name(RunStatus status);
 bool run_status_parse(const char *name, RunStatus *status); // false: no such word
+// Whether a run that is so may make another step.
+static inline bool run_status_goes_on(RunStatus status) {
+    return status == RUN_RUNNING || status == RUN_PAUSED;
+}
 
 #define RECORD_UNKNOWN INT64_MIN
 

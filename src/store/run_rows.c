@@ -173,7 +173,7 @@ static void tell_death(RunRecord *record, const WorkerId *worker, const WorkerId
 
 // A run goes on while its worker does. One without a worker had none yet, or lost it.
 static void settle_status(Query *query, RunRecord *record, const WorkerId *here) {
-    if (record->status != RUN_RUNNING && record->status != RUN_PAUSED)
+    if (!run_status_goes_on(record->status))
         return;
     WorkerRow row;
     WorkerLife life = WORKER_NONE;

@@ -256,9 +256,10 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     const RunRecord *record = &past->record;
     int64_t step = cli->at ? cli->at : past->row ? past->row->step : 0;
     bool is_longer = has_own(past, "steps") || has_own(past, "epochs") || has_own(past, "set");
-    if (record->status == RUN_FINISHED && step > record->step)
-        return error_fail(error, ERROR_USAGE, "--at %" PRId64 ": run %s ended at step %" PRId64,
-                          step, record->name, record->step);
+    if (step > record->step)
+        return error_fail(
+            error, ERROR_USAGE, "--at %" PRId64 ": run %s %s step %" PRId64, step, record->name,
+            run_status_goes_on(record->status) ? "has only come to" : "ended at", record->step);
     if (cli->run.steps > 0 && cli->run.steps <= step)
         return error_fail(error, ERROR_USAGE,
                           "--steps %" PRId64 ": the fork begins after step %" PRId64

@@ -84,6 +84,8 @@ workers="$workers $worker"
 wait_until 10 test -e "$folder/checkpoints/5/step-200.safetensors"
 run resume 5
 expect_error 1 "in progress"
+run fork 5 --at 399 # where it may never come: nobody could see or stop what trains up to there
+expect_error 2 "--at 399: run long-5 has only come to step [0-9]*"
 kill -9 "$worker"
 wait "$worker" 2>/dev/null
 sleep 0.2

@@ -314,13 +314,14 @@ static void tell_end(const Run *run, char *text, size_t size) {
              (int)(rest - name < 64 ? rest - name : 64), name);
 }
 
-// An option was refused before a step was made: there is nothing to keep, as where it is refused
-// before the row is made. What cannot be removed stays as a run that failed.
+// An option was refused before a step was made: where nothing else came of the run it goes, as
+// where the option is refused before the row is made. What cannot be removed stays as a run that
+// failed.
 static void forget_if_refused(Recorder *recorder, Run *run) {
     Error ignored = {0};
-    bool is_refused = run->error.code == ERROR_USAGE && run->step <= run->forked_at;
+    bool is_refused = run->error.code == ERROR_USAGE && run->step <= run->forked_at, is_gone;
     if (is_refused && run->options->resumes == 0 &&
-        store_remove_run(recorder->store, recorder->run, &ignored))
+        store_forget_run(recorder->store, recorder->run, &is_gone, &ignored) && is_gone)
         run->id = 0;
 }
 

@@ -28,8 +28,8 @@ bool recorder_begin(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 // here, and not where it is refused or killed before.
 bool recorder_go_on(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 // The run is finished: its last state is written; one that was refused what it was asked for before
-// its first step is removed instead, and has no id any more. False where something of it is not in
-// the history.
+// its first step, and recorded nothing, is removed instead and has no id any more. False where
+// something of it is not in the history.
 bool recorder_end(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 
 // Runs `work` on the recorder's thread with its store, and waits until it is done: for rows of

@@ -324,20 +324,24 @@ static bool remove_unused(Store *store, Error *error) {
                          "the matrices that no run needs cannot be removed", error);
 }
 
-static bool remove_row(Store *store, int64_t id, Error *error) {
+// `sql` deletes it, or leaves it where it may not go.
+static bool delete_row(Store *store, const char *sql, int64_t id, bool *is_gone, Error *error) {
     if (!store_refuse_living(store, id, error))
         return false;
     Query query;
-    if (!query_begin(&query, store, "DELETE FROM runs WHERE id = ?", error))
+    if (!query_begin(&query, store, sql, error))
         return false;
     query_put_integer(&query, id);
     query_next(&query);
-    int64_t changes = query_changes(&query);
-    if (!query_end(&query, "the run cannot be removed", error))
+    *is_gone = query_changes(&query) > 0;
+    return query_end(&query, "the run cannot be removed", error);
+}
+
+static bool remove_row(Store *store, int64_t id, Error *error) {
+    bool is_gone;
+    if (!delete_row(store, "DELETE FROM runs WHERE id = ?", id, &is_gone, error))
         return false;
-    if (changes == 0)
-        return fail_missing(store, id, error);
-    return remove_unused(store, error);
+    return is_gone ? remove_unused(store, error) : fail_missing(store, id, error);
 }
 
 bool store_remove_run(Store *store, int64_t id, Error *error) {
@@ -346,6 +350,25 @@ bool store_remove_run(Store *store, int64_t id, Error *error) {
     if (store->updated_run == id)
         store->updated_run = 0;
     return store_end(store, remove_row(store, id, error), error);
+}
+
+// Its matrix stays: the next of its runs may be about to begin.
+bool store_forget_run(Store *store, int64_t id, bool *is_gone, Error *error) {
+    *is_gone = false;
+    if (!store_begin(store, error))
+        return false;
+    bool done = delete_row(store,
+                           "DELETE FROM runs WHERE id = ?1"
+                           " AND NOT EXISTS (SELECT 1 FROM metrics WHERE run = ?1)"
+                           " AND NOT EXISTS (SELECT 1 FROM series WHERE run = ?1)"
+                           " AND NOT EXISTS (SELECT 1 FROM events WHERE run = ?1"
+                           " AND kind = 'message')"
+                           " AND NOT EXISTS (SELECT 1 FROM checkpoints WHERE run = ?1)"
+                           " AND NOT EXISTS (SELECT 1 FROM commands WHERE run = ?1)",
+                           id, is_gone, error);
+    if (*is_gone && store->updated_run == id)
+        store->updated_run = 0;
+    return store_end(store, done, error);
 }
 
 bool store_remove_unused(Store *store, Error *error) {

@@ -43,6 +43,10 @@ bool store_set_note(Store *store, int64_t id, const char *note, Error *error) MU
 // first read them with store_list_checkpoints.
 bool store_remove_run(Store *store, int64_t id, Error *error) MUST_CHECK;
 
+// One that came to nothing; left as it is (*is_gone false) where it has results, points, messages
+// of its script, checkpoints or orders.
+bool store_forget_run(Store *store, int64_t id, bool *is_gone, Error *error) MUST_CHECK;
+
 // Scripts and matrices that no run needs any more; store_remove_run does it too.
 bool store_remove_unused(Store *store, Error *error) MUST_CHECK;
 

@@ -357,6 +357,29 @@ expect_err "no layer of the model has such a name"
 expect_err "2 of 2 runs failed"
 end
 
+begin "a matrix whose runs are refused is refused again after another one"
+for layer in hed head hed; do
+    run matrix "$folder/declared.lua" -p fp32,bf16 --layer $layer=fp32 --quiet
+    [ $layer = head ] && expect_status 0 && continue
+    expect_status 1
+    [ "$(grep -c "no layer of the model" "$folder/err")" -eq 2 ] ||
+        fail "not both were refused for their layer: $(tr '\n' ' ' <"$folder/err")"
+done
+end
+
+begin "a run that was refused its layer keeps what it recorded before"
+for call in 'run:result { accuracy = 0.5 }' 'run:log { warmth = 1 }' 'run:event "warm"'; do
+    sed "s/local opt/$call local opt/" "$tiny" >"$folder/kept.lua"
+    run run "$folder/kept.lua" --quiet --json --layer hed=fp32
+    expect_status 2
+    id=$(sed -n 's/^{"id":\([0-9]*\),"name":"tiny-\1".*/\1/p' "$folder/out")
+    [ -n "$id" ] || fail "after $call the run is not there: $(head -c 80 "$folder/out")"
+    run show "$id"
+    expect_status 0
+    expect_out "no layer of the model has such a name"
+done
+end
+
 begin "a pattern of a script that names no layer is told"
 sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
 run run "$folder/nowhere.lua" -p fp32

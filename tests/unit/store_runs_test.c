@@ -322,6 +322,43 @@ static void a_matrix_goes_with_the_last_of_its_runs(void) {
     store_close(store);
 }
 
+static void a_run_is_forgotten_where_nothing_came_of_it(void) {
+    static const char *const came[] = {
+        "INSERT INTO metrics VALUES (1, 0, 'accuracy', 0.5, 'finite')",
+        "INSERT INTO series (run, name) VALUES (1, 'loss')",
+        "INSERT INTO events (run, id, segment, step, time_ms, kind, text)"
+        " VALUES (1, 2, 0, 0, 0, 'message', 'warm')",
+        "INSERT INTO checkpoints (run, segment, step, created_ms, why, bytes, hash, file)"
+        " VALUES (1, 0, 0, 0, 'asked', 1, '0', '1/x')",
+        "INSERT INTO commands (run, created_ms, state, verb) VALUES (1, 0, 'done', 'stop')",
+    };
+    static const char *const tables[] = {"metrics", "series", "events", "checkpoints", "commands"};
+    Store *store = fresh_store("forget.db");
+    const char *path = path_of("forget.db");
+    RunRecord record = some_run("refused", "fp32");
+    bool is_gone;
+    CHECK_DONE(store_find_matrix(store, "a", &record.matrix, &error));
+    CHECK_DONE(store_add_run(store, &record, "one", 3, &error));
+    Event begun = {.kind = EVENT_LIFE, .text = "started", .value = NAN};
+    CHECK_DONE(store_add_event(store, record.id, &begun, &error));
+    run_sql(path, "INSERT INTO matrices (specification) VALUES ('b')");
+    for (size_t i = 0; i < sizeof came / sizeof *came; i++) {
+        char undo[64];
+        run_sql(path, came[i]);
+        CHECK_DONE(store_forget_run(store, record.id, &is_gone, &error));
+        CHECK_MESSAGE(!is_gone, "%s: the run is gone", tables[i]);
+        snprintf(undo, sizeof undo, "DELETE FROM %s", tables[i]);
+        run_sql(path, undo);
+    }
+    CHECK_DONE(store_forget_run(store, record.id, &is_gone, &error));
+    CHECK(is_gone);
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM runs"), 0);
+    CHECK_INT(ask_sql(path, "SELECT count(*) FROM matrices"), 2); // more of its runs may come
+    CHECK_DONE(store_forget_run(store, record.id, &is_gone, &error));
+    CHECK(!is_gone);
+    store_close(store);
+}
+
 static void ten_thousand_runs_list_at_once(void) {
     Store *store = fresh_store("many.db");
     CHECK_DONE(store_begin(store, &error));
@@ -364,6 +401,7 @@ int main(void) {
     RUN_TEST(runs_are_found_as_people_type_them);
     RUN_TEST(tags_and_notes_are_kept_or_refused);
     RUN_TEST(removing_a_run_removes_all_of_it);
+    RUN_TEST(a_run_is_forgotten_where_nothing_came_of_it);
     RUN_TEST(the_same_matrix_is_gone_on_with);
     RUN_TEST(a_matrix_goes_with_the_last_of_its_runs);
     RUN_TEST(ten_thousand_runs_list_at_once);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sanitize.h"
 #include "lua/bind/bind.h"
 
 // ---- the module ---------------------------------------------------------------------------------
@@ -101,6 +102,23 @@ static bool train(LuaVm *vm, const char *path, Error *error) {
     return lua_vm_call(vm, 1, 0, error);
 }
 
+// Whether what ended the script is the refusal, which it may have caught: the error is "PLACE:
+// TEXT" then, cut where the place is long.
+static bool ends_by_refusal(const Error *error, const Error *refusal) {
+    char text[ERROR_TEXT_SIZE];
+    if (refusal->code == ERROR_NONE)
+        return false;
+    sanitize_line(text, sizeof text, refusal->text, strlen(refusal->text));
+    bool is_cut = strlen(error->text) == sizeof error->text - 1;
+    const char *at = error->text;
+    while (strncmp(at, text, is_cut ? strlen(at) : sizeof text) != 0) {
+        at = strstr(at, ": ");
+        if (!at || !*(at += strlen(": ")))
+            return false;
+    }
+    return true;
+}
+
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
     Session session = {.run = run,
                        .engine = run->engine,
@@ -128,7 +146,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     // The run ends itself through an interrupt: that is no fault.
     if (!done && error->code == ERROR_STOPPED)
         done = true;
-    if (!done && session.refusal.code != ERROR_NONE)
+    if (!done && ends_by_refusal(error, &session.refusal))
         *error = session.refusal;
     done = bind_end_script(&session, done, error);
     const char *traceback = lua_vm_traceback(vm);

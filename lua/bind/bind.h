@@ -39,7 +39,7 @@ typedef struct Session {
     bool stops;                   // the run to be ended, or its last step was made
     int64_t kept_step;            // of the last checkpoint
     double kept_at;               // clock_seconds of it; of the first step before there is one
-    Error refusal;                // set when what ended the script was typed on the command line
+    Error refusal;                // the last of what was typed on the command line; may be caught
     bool finished;                // the run has ended: what it owned is no more
 } Session;
 

@@ -380,6 +380,22 @@ for call in 'run:result { accuracy = 0.5 }' 'run:log { warmth = 1 }' 'run:event 
 done
 end
 
+begin "a fault of the script is told, though a refusal was caught before it"
+sed 's/scaler:step(opt)/if not pcall(scaler.step, scaler, opt) then error "a fault of the script" end/' "$tiny" >"$folder/caught.lua"
+run run "$folder/caught.lua" --quiet --name caught --layer hed=fp32
+expect_status 1
+expect_err "^mpbench: .*caught.lua:[0-9]*: a fault of the script"
+run show caught
+expect_status 0
+expect_out "a fault of the script"
+sed 's/scaler:step(opt)/local done, why = pcall(scaler.step, scaler, opt) if not done then error(why, 0) end/' "$tiny" >"$folder/passed_on.lua"
+run run "$folder/passed_on.lua" --quiet --name passed_on --layer hed=fp32
+expect_status 2
+expect_err "^mpbench: --layer hed: no layer of the model has such a name"
+run show passed_on
+expect_error 2 "no such run"
+end
+
 begin "a pattern of a script that names no layer is told"
 sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
 run run "$folder/nowhere.lua" -p fp32

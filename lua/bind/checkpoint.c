@@ -247,7 +247,12 @@ bool bind_end_script(Session *session, bool done, Error *error) {
             return restore(session, true, error);
         if (session->engine->device->replay)
             device_end_replay(session->engine->device);
-        checkpoint_restore_counters(session->resume, run);
+        // A fork that is refused what it was asked for comes to nothing; else the counts go on.
+        bool is_refused = !done && error->code == ERROR_USAGE;
+        if (is_refused && run->options->parent)
+            run->step = 0;
+        else
+            checkpoint_restore_counters(session->resume, run);
         session->resume = NULL;
         run->is_silent = false;
         session->kept_step = run->step;

@@ -47,10 +47,14 @@ typedef struct Training {
     ProgressView progress;
 } Training;
 
-static bool write_json(const Run *run, Error *error) {
+// One that was to be recorded and is not in the history has no name there: what it was to be called
+// may be another's.
+static bool write_json(const Training *training, Error *error) {
     RunRecord record;
-    if (!run_describe(run, &record, error))
+    if (!run_describe(training->run, &record, error))
         return false;
+    if (training->recorder && record.id == 0)
+        record.name[0] = 0;
     JsonWriter json = {.stream = stdout};
     record_write_json(&record, true, &json);
     putchar('\n');
@@ -71,7 +75,7 @@ static bool report(Training *training, bool done, Error *error) {
         lost.code = ERROR_HISTORY;
     }
     if (training->cli->json)
-        done = write_json(run, done ? error : NULL) && done;
+        done = write_json(training, done ? error : NULL) && done;
     else if (done || run->step > run->forked_at)
         summary_print(run, training->cli->color);
     if (is_kept)

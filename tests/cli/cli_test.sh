@@ -341,16 +341,22 @@ run run "$folder/two_models.lua" --quiet --layer foot=fp32 --steps 1
 expect_status 0
 run run "$folder/declared.lua" --quiet --layer head=fp32
 expect_status 0
+no_run='^{"id":null,"name":null,"experiment":"tiny","status":"failed".*"steps":0,"applied":0,"skipped":0,"loss":{"first":null,"last":null,"best":null},"metrics":{},.*"error":".*no layer of the model'
 run run "$tiny" --json --quiet --layer hed=fp32
 expect_status 2
-expect_out '"id":null'
-expect_out '"status":"failed"'
+expect_out "$no_run"
 run run "$tiny" --name parent --quiet
 run fork parent --at 30 --steps 40 --quiet --name refused --layer hed=fp32
 expect_error 2 "no layer of the model has such a name"
 expect_silent out
+run fork parent --at 30 --steps 40 --quiet --name refused --layer hed=fp32 --json
+expect_error 2 "no layer of the model has such a name"
+expect_out "$no_run"
 run show refused
 expect_error 2 "no such run"
+run run "$tiny" --name parent --json --quiet
+expect_status 2
+expect_out '^{"id":null,"name":null,"experiment":"tiny"'
 run matrix "$folder/declared.lua" -p fp32,bf16 --layer hed=fp32 --quiet
 expect_status 1
 expect_err "no layer of the model has such a name"

@@ -216,14 +216,20 @@ double format_round(Format format, double value, Overflow overflow) {
 }
 
 double format_below(Format format, double limit) {
+    assert(format_is_floating(format));
     const FormatInfo *info = &format_table[format];
-    double nearest = format_round(format, limit, OVERFLOW_SATURATES);
+    if (limit <= info->lowest)
+        return -(double)INFINITY;
+    if (limit > info->largest)
+        return info->largest;
     if (format == FORMAT_FP64)
-        return nextafter(limit, -INFINITY);
+        return nextafter(limit, -(double)INFINITY);
+    double nearest = format_round(format, limit, OVERFLOW_SATURATES);
     if (nearest < limit)
         return nearest;
     if (nearest == 0)
         return info->smallest_subnormal > 0 ? -info->smallest_subnormal : -info->smallest_normal;
+    // A sign, and a magnitude: not the largest of the negative ones, which is below every limit.
     uint32_t bits = format_encode(format, nearest, OVERFLOW_SATURATES);
-    return format_decode(format, nearest > 0 ? bits - 1 : bits + 1); // a sign, and a magnitude
+    return format_decode(format, nearest > 0 ? bits - 1 : bits + 1);
 }

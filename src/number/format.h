@@ -61,5 +61,6 @@ uint32_t format_encode(Format format, double value, Overflow overflow);
 double format_decode(Format format, uint32_t bits);
 // decode(encode(value)); FP64 gives the value back.
 double format_round(Format format, double value, Overflow overflow);
-// The largest number of a floating format that is less than `limit`, which is finite.
+// The largest finite number of a floating format that is less than `limit`, which is no NaN;
+// -INFINITY, also where the format has none, when no number is.
 double format_below(Format format, double limit);

@@ -6,17 +6,6 @@
 
 static const Overflow saturates = OVERFLOW_SATURATES, special = OVERFLOW_TO_SPECIAL;
 
-static void the_number_below_a_limit_is_the_next_one_down(void) {
-    CHECK(format_below(FORMAT_FP32, 1) == 1 - 0x1p-24);
-    CHECK(format_below(FORMAT_FP16, 2) == 2 - 0x1p-10);
-    CHECK(format_below(FORMAT_BF16, 1.001) == 1);
-    CHECK(format_below(FORMAT_FP16, -1) == -1 - 0x1p-10);
-    CHECK(format_below(FORMAT_FP16, 0x1p-24) == 0);
-    CHECK(format_below(FORMAT_FP16, 0) == -0x1p-24);
-    CHECK(format_below(FORMAT_TF32, 0) == -0x1p-126);
-    CHECK(format_below(FORMAT_FP64, 1) == 1 - 0x1p-53);
-}
-
 static void golden_fp16(void) {
     CHECK(format_round(FORMAT_FP16, 65519.99, special) == 65504);
     CHECK(isinf(format_round(FORMAT_FP16, 65520, special)));
@@ -254,6 +243,52 @@ static void fp32_agrees_with_the_processor(void) {
     }
 }
 
+// ---- below a limit ------------------------------------------------------------------------------
+
+static void check_below(Format format, double limit, double expected) {
+    double below = format_below(format, limit);
+    CHECK_MESSAGE(below == expected, "%s below %a is %a, expected %a", format_name(format), limit,
+                  below, expected);
+}
+
+// A limit that is a number of the format has its neighbour below it; one between two has the lower.
+static void the_number_below_a_limit_is_the_next_one_down(void) {
+    for (int i = 0; i < 4; i++) {
+        const Ladder *ladder = &ladders[i];
+        const double *values = ladder->values;
+        for (int at = 0; at + 1 < ladder->count; at++) {
+            double middle = values[at] + (values[at + 1] - values[at]) / 2;
+            check_below(ladder->format, values[at + 1], values[at]);
+            check_below(ladder->format, middle, values[at]);
+            check_below(ladder->format, nextafter(values[at], 1e300), values[at]);
+            check_below(ladder->format, -values[at], -values[at + 1]);
+            check_below(ladder->format, -middle, -values[at + 1]);
+        }
+    }
+    check_below(FORMAT_FP32, 1, 1 - 0x1p-24);
+    check_below(FORMAT_FP64, 1, 1 - 0x1p-53);
+    check_below(FORMAT_TF32, 0x1p-126, 0);
+    check_below(FORMAT_TF32, 0, -0x1p-126);
+    check_below(FORMAT_TF32, -0x1.8p-127, -0x1p-126);
+}
+
+static void below_a_limit_out_of_range_is_the_largest_or_nothing(void) {
+    for (int format = 0; format < FORMAT_COUNT; format++) {
+        const FormatInfo *info = &format_table[format];
+        if (!format_is_floating((Format)format))
+            continue;
+        check_below((Format)format, (double)INFINITY, info->largest);
+        check_below((Format)format, info->lowest, -(double)INFINITY);
+        check_below((Format)format, -(double)INFINITY, -(double)INFINITY);
+        check_below((Format)format, nextafter(info->lowest, 0), info->lowest);
+        if (format == FORMAT_FP64)
+            continue;
+        check_below((Format)format, info->largest * (1 + 0x1p-30), info->largest);
+        check_below((Format)format, info->largest * 3, info->largest);
+        check_below((Format)format, info->lowest * 3, -(double)INFINITY);
+    }
+}
+
 int main(void) {
     build_ladders();
     RUN_TEST(golden_fp16);
@@ -265,5 +300,6 @@ int main(void) {
     RUN_TEST(every_midpoint_goes_to_the_even_one);
     RUN_TEST(fp32_agrees_with_the_processor);
     RUN_TEST(the_number_below_a_limit_is_the_next_one_down);
+    RUN_TEST(below_a_limit_out_of_range_is_the_largest_or_nothing);
     return test_end();
 }

@@ -56,7 +56,8 @@ static void uniform_task(void *context, int64_t begin, int64_t end, int thread) 
     (void)thread;
     const Draw *work = context;
     double low = work->attr->create.a, high = work->attr->create.b;
-    double last = format_below(work->output.format, high); // the next would be rounded to `high`
+    Format format = work->output.format == FORMAT_FP64 ? FORMAT_FP32 : work->output.format;
+    double last = random_uniform_last(format, low, high); // of numbers that are made in fp32
     DrawBuffer buffer;
     CPU_EACH_BLOCK(at, size, begin, end) {
         draw_words(work, &work->attr->random, at, size, buffer.words);

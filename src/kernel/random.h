@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "number/format.h"
+
 typedef struct RandomBlock {
     uint32_t word[4];
 } RandomBlock;
@@ -35,4 +37,11 @@ static inline uint64_t random_blocks(int64_t count) {
 // In [0, 1), with 24 bits: exact in fp32, so equal on every device.
 static inline float random_uniform(uint32_t word) {
     return (float)(word >> 8) * 0x1p-24f;
+}
+
+// The largest that a number in [low, high) may be in a format: the next would be rounded to `high`.
+// Where the format has none in between it is `low`, rounded as any number is.
+static inline double random_uniform_last(Format format, double low, double high) {
+    double last = format_below(format, high);
+    return last > low ? last : low;
 }

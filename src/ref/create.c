@@ -28,7 +28,7 @@ static RandomBlock block_of(const OpAttr *attr, int64_t i) {
 REF_KERNEL(uniform) {
     const View *y = &call->output[0];
     double low = call->attr->create.a, high = call->attr->create.b;
-    double last = format_below(y->format, high); // the next would be rounded to `high`
+    double last = random_uniform_last(y->format, low, high);
     for (int64_t i = 0; i < view_count(y); i++) {
         uint32_t word = block_of(call->attr, i).word[i % 4];
         ref_put(y, i, fmin(low + (high - low) * (double)random_uniform(word), last));

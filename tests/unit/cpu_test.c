@@ -226,21 +226,25 @@ static void random_numbers_do_not_depend_on_the_level(void) {
     give(y);
 }
 
-// Half of them lie nearer to the limit than to the only number below it.
+// Half of them lie nearer to the limit than to the only number below it; where limit and beginning
+// are one, there is only that.
 static void uniform_numbers_stay_below_their_limit(void) {
-    enum { COUNT = 1000 };
-    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
-    float *y = numbers(COUNT), *wide = numbers(COUNT);
-    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
-        double limit = 1 + ldexp(1, -format_table[formats[f]].mantissa_bits);
+    enum { COUNT = 1000, DRAWN_BITS = 23 };
+    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16, FORMAT_FP64};
+    float *y = numbers(2 * COUNT), *wide = numbers(COUNT);
+    for (size_t i = 0; i < 2 * sizeof formats / sizeof *formats; i++) {
+        Format format = formats[i / 2];
+        int bits = (int)fmin(DRAWN_BITS, format_table[format].mantissa_bits);
+        double limit = i % 2 ? 1 : 1 + ldexp(1, -bits);
         OpAttr attr = {.create = {.ndim = 1, .shape = {COUNT}, .a = 1, .b = limit},
                        .random = {.seed = 11, .offset = 5}};
-        View made = vector(y, formats[f], COUNT);
+        View made = vector(y, format, COUNT);
         run((KernelCall){.op = OP_uniform, .attr = &attr, .output = {made}});
         run((KernelCall){
             .op = OP_cast, .input = {made}, .output = {vector(wide, FORMAT_FP32, COUNT)}});
-        for (int i = 0; i < COUNT; i++)
-            CHECK_MESSAGE(wide[i] == 1, "%s: %.9g", format_name(formats[f]), (double)wide[i]);
+        for (int k = 0; k < COUNT; k++)
+            CHECK_MESSAGE(wide[k] == 1, "%s below %.9g: %.9g", format_name(format), limit,
+                          (double)wide[k]);
     }
     give(y), give(wide);
 }

@@ -217,10 +217,11 @@ void cases_create(Cases *cases) {
             test->attr.random = (RandomAttr){.seed = 0x123456789u + (uint64_t)k, .offset = 5 + i};
             test->attr.has_out_format = cases->op != OP_randint;
             test->attr.out_format = cases->format;
-            // Where the format would round it to the limit it is the number below instead.
-            if (cases->op == OP_uniform)
-                test->bound[0].constant =
-                    8 + (attr->b - format_below(cases->format, attr->b)) / 2 * 0x1p24;
+            if (cases->op == OP_uniform) {
+                test->bound[0].constant = 8;
+                test->has_limit = true;
+                test->limit = attr->b;
+            }
             // A sine and a logarithm of a number near 1, each in fp32.
             if (cases->op == OP_normal)
                 test->bound[0].constant = 128;

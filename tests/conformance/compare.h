@@ -33,7 +33,9 @@ typedef struct Case {
     bool ignored[OP_MAX_OUTPUTS]; // where the contract leaves the answer open
     OpAttr attr;
     uint32_t signed_inputs; // bit i: input i keeps its signs in A
-    bool zeros_expected;    // else a truth of which less than a tenth is not 0 proves nothing
+    bool has_limit; // every result is less than `limit`; where the truth would be rounded to it,
+    double limit;   // the format's number below stands for it
+    bool zeros_expected; // else a truth of which less than a tenth is not 0 proves nothing
 } Case;
 
 // What became of the cases of one operation, format and device.

@@ -15,6 +15,8 @@ typedef enum Fault {
     FAULT_STRIDES,      // inputs read as if they were dense
     FAULT_BROADCAST,    // strides of 0 taken for 1
     FAULT_INPUT,        // an input is overwritten
+    FAULT_LARGER,       // every element is larger by a little
+    FAULT_AT_LIMIT,     // the last number below 2 comes out as 2
     FAULT_ROUNDED_LOW,  // the result goes through bf16 on its way
     FAULT_SUBNORMALS,   // subnormal fp16 numbers come out as 0
     FAULT_NO_REFUSAL,   // a class past the end is taken
@@ -77,6 +79,14 @@ static double through_bf16(double value) {
     return format_round(FORMAT_BF16, value, OVERFLOW_SATURATES);
 }
 
+static double larger(double value) {
+    return value + 0.0003;
+}
+
+static double at_limit(double value) {
+    return value == format_below(FORMAT_FP16, 2) ? 2 : value;
+}
+
 static double without_subnormals(double value) {
     return fabs(value) < format_table[FORMAT_FP16].smallest_normal ? 0 : value;
 }
@@ -86,6 +96,8 @@ static void spoil(const KernelCall *call) {
         [FAULT_NO_NAN] = without_nan,
         [FAULT_SIGN_OF_INFINITY] = without_sign_of_infinity,
         [FAULT_ZEROS] = zero,
+        [FAULT_LARGER] = larger,
+        [FAULT_AT_LIMIT] = at_limit,
         [FAULT_ROUNDED_LOW] = through_bf16,
         [FAULT_SUBNORMALS] = without_subnormals,
     };
@@ -221,6 +233,13 @@ static void rounding_twice_or_too_low_is_found(void) {
     check_found(FAULT_ROUNDED_LOW, OP_conv2d_backward_weight, FORMAT_FP32);
 }
 
+static void random_numbers_in_the_wrong_place_are_found(void) {
+    check_found(FAULT_LARGER, OP_uniform, FORMAT_FP32);
+    check_found(FAULT_LARGER, OP_uniform, FORMAT_BF16);
+    check_found(FAULT_LARGER, OP_uniform, FORMAT_FP16);
+    check_found(FAULT_AT_LIMIT, OP_uniform, FORMAT_FP16);
+}
+
 static void lost_subnormals_of_fp16_are_found(void) {
     check_found(FAULT_SUBNORMALS, OP_conv2d, FORMAT_FP16);
     check_found(FAULT_SUBNORMALS, OP_relu, FORMAT_FP16);
@@ -258,6 +277,7 @@ int main(void) {
     RUN_TEST(strides_that_are_ignored_are_found);
     RUN_TEST(an_input_that_is_overwritten_is_found);
     RUN_TEST(rounding_twice_or_too_low_is_found);
+    RUN_TEST(random_numbers_in_the_wrong_place_are_found);
     RUN_TEST(lost_subnormals_of_fp16_are_found);
     RUN_TEST(values_that_should_be_refused_are_found);
     RUN_TEST(numbers_are_accepted_up_to_their_bounds);

@@ -103,7 +103,8 @@ struct Ui {
     Keymap keymap;
     Frame frame;
     Layout layout;
-    ScreenId screen, came_from; // in front; before that
+    ScreenId screen;    // in front
+    ScreenId came_from; // the one that was in front before it
     void *state[SCREENS];
     PanelId focus[SCREENS], maximised[SCREENS];
     Prompt prompt;
@@ -116,9 +117,10 @@ struct Ui {
     int hint_count;
     Asked *asked;
     int asked_count, asked_room;
-    int64_t run, runs[8]; // looked at on live; compared
-    int run_count;
-    int help_level; // of the help that is open
+    int64_t run;     // that live shows
+    int64_t runs[8]; // that compare shows
+    int run_count;   // of `runs`
+    int help_level;  // of the help that is open
     bool dirty, quit;
     bool look_now; // refresh before the next picture: a key changed what is looked at
 };

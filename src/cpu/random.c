@@ -102,8 +102,10 @@ static void fill_task(void *context, int64_t begin, int64_t end, int thread) {
     DrawBuffer buffer;
     for (int i = 0; i < CPU_BLOCK; i++)
         buffer.out[i] = (float)work->attr->create.a;
-    CPU_EACH_BLOCK(at, size, begin, end)
-    work->output.from_fp32(buffer.out, work->output.data + at * work->output.bytes, (size_t)size);
+    CPU_EACH_BLOCK(at, size, begin, end) {
+        work->output.from_fp32(buffer.out, work->output.data + at * work->output.bytes,
+                               (size_t)size);
+    }
 }
 
 static void arange_task(void *context, int64_t begin, int64_t end, int thread) {

@@ -39,8 +39,10 @@ static bool format_path(char path[STORE_PATH_SIZE], const char *folder, const ch
 
 // NULL: nobody named one, and it is at the usual place.
 static const char *named_file(const char *given) {
+    if (given)
+        return given;
     const char *environment = getenv("MPBENCH_DB");
-    return given || (environment && environment[0]) ? given ? given : environment : NULL;
+    return environment && environment[0] ? environment : NULL;
 }
 
 bool store_path(const char *given, char path[STORE_PATH_SIZE], Error *error) {

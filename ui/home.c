@@ -113,6 +113,8 @@ static void home_draw(Ui *ui, PanelId panel, Area area, bool focused) {
 
 static bool home_request(Ui *ui, Request request) {
     PanelId focus = ui->focus[SCREEN_HOME];
+    if (request == REQUEST_ENTER && home_is_enter_again(ui))
+        return true;
     switch (request) {
     case REQUEST_QUICK: home_quick_start(ui); return true;
     case REQUEST_MATRIX: home_matrix(ui); return true;

@@ -44,6 +44,9 @@ typedef struct Home {
         int64_t process, run; // 0: it has none yet
     } awaited[HOME_MOST_AWAITED];
     int awaited_count;
+    const UiExperiment *launched; // the last one, and as what
+    LaunchForm launched_as;
+    double launched_at;    // clock_seconds
     int64_t awaited_after; // their runs are newer than this one
 
     int64_t preview_of; // whose preview it is; 0: to be read
@@ -67,6 +70,8 @@ void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
 // Starts the experiment under the cursor with what its form says.
 void home_train(Ui *ui);
+// Enter was pressed once more while that starts; says so.
+bool home_is_enter_again(Ui *ui);
 // fashion_cnn in fp32 and mixed precision, side by side.
 void home_quick_start(Ui *ui);
 void home_matrix(Ui *ui);
@@ -76,7 +81,8 @@ void home_matrix(Ui *ui);
 // typed or read over the screen. A worker that ends without a run is waited for no more.
 void home_await_none(Ui *ui); // before the first of them is started
 void home_await(Ui *ui, int64_t process);
-void home_open_awaited(Ui *ui); // if it is time
+void home_open_awaited(Ui *ui);     // if it is time
+bool home_awaits(const Home *home); // one has no run yet
 
 // home_runs.c
 bool home_read_runs(Ui *ui); // true: something changed

@@ -94,6 +94,10 @@ static bool have_all(const Home *home) {
     return true;
 }
 
+bool home_awaits(const Home *home) {
+    return !have_all(home);
+}
+
 static void look_for_runs(Ui *ui) {
     Home *home = home_of(ui);
     bool goes_on[HOME_MOST_AWAITED]; // asked first: what ended before has written its run

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "base/whole.h"
@@ -331,8 +332,31 @@ static bool start_awaited(Ui *ui, Arguments *arguments) {
     return done;
 }
 
+// Enter that comes again before the run is there is a slip of the finger: it trains no second one
+// of the same, and opens no other run in the list that the cursor went to.
+static bool is_starting(const Home *home) {
+    LaunchForm form = *form_of(home);
+    form.row = home->launched_as.row;
+    return home_awaits(home) && home->launched == experiment_of(home) &&
+           memcmp(&form, &home->launched_as, sizeof form) == 0;
+}
+
+bool home_is_enter_again(Ui *ui) {
+    const double a_slip = 1; // seconds
+    const Home *home = home_of(ui);
+    PanelId focus = ui->focus[SCREEN_HOME];
+    bool goes_to_form = focus == PANEL_EXPERIMENTS && layout_find(&ui->layout, PANEL_LAUNCH);
+    bool is_late = focus == PANEL_RUNS && clock_seconds() - home->launched_at > a_slip;
+    if (goes_to_form || is_late || !experiment_of(home) || !is_starting(home))
+        return false;
+    ui_say(ui, INK_WARN, "%s is starting already: it opens when its first step is there",
+           home->launched->name);
+    return true;
+}
+
 void home_train(Ui *ui) {
-    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Home *home = home_of(ui);
+    const UiExperiment *experiment = experiment_of(home);
     Arguments arguments = {.count = 0};
     if (!experiment || !launch_is_allowed(ui))
         return;
@@ -341,6 +365,9 @@ void home_train(Ui *ui) {
     add_form(ui, &arguments, true);
     ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
     home_await_none(ui);
+    home->launched = experiment;
+    home->launched_as = *form_of(home);
+    home->launched_at = clock_seconds();
     if (start_awaited(ui, &arguments))
         ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
                experiment->name);

@@ -87,6 +87,30 @@ static void nothing_opens_under_the_next_form(void) {
     leave();
 }
 
+static int count_runs(void) {
+    Error error;
+    RunFilter all = {.words = NULL};
+    RunRecord *runs;
+    int count = -1;
+    Store *store = store_open(history_path, STORE_READ, &error);
+    if (store && store_list_runs(store, &all, &runs, &count, &error))
+        store_free_runs(runs, count);
+    store_close(store);
+    return count;
+}
+
+// Neither in the list, where the cursor went, nor back in the form.
+static void enter_pressed_again_starts_no_second_run(void) {
+    open_form();
+    press("\r\r\t\r", "simple is starting already");
+    press("\x1b", "#1 simple-1");
+    for (int i = 0; i < 200 && !is_finished(1); i++)
+        shown_pump(&shown, 0.1);
+    shown_pump(&shown, 1);
+    CHECK_INT(count_runs(), 1);
+    leave();
+}
+
 int main(void) {
     if (!make_place())
         return 1;
@@ -94,5 +118,6 @@ int main(void) {
     RUN_TEST(a_worker_that_leaves_no_word_is_told_of);
     RUN_TEST(nothing_opens_under_what_is_typed);
     RUN_TEST(nothing_opens_under_the_next_form);
+    RUN_TEST(enter_pressed_again_starts_no_second_run);
     return end_tests();
 }

@@ -113,6 +113,7 @@ typedef struct Live {
     LiveData data;
     LiveOrder orders[LIVE_MOST_ORDERS];
     int order_count;
+    char asked_of_all[16]; // the format that the question about all layers named
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
     LiveAxis axis;

@@ -128,6 +128,36 @@ static void set_format(Ui *ui, Live *live, int layer, const char *format) {
         memcpy(live->changes[live->change_count - 1].before[0], before, sizeof before);
 }
 
+static void set_all(Ui *ui, const char *text) {
+    (void)text;
+    Live *live = state_of(ui);
+    set_format(ui, live, -1, live->asked_of_all);
+}
+
+// Asked first, and only where the picture is that of now: every layer that trains is changed.
+static void ask_all(Ui *ui, Live *live, const char *format) {
+    char question[160];
+    const RunRecord *run = &live->data.record;
+    if (run->layer_count == 0) {
+        set_format(ui, live, -1, format);
+        return;
+    }
+    if (live->view.cursor != LIVE_FOLLOWS) {
+        ui_say(ui, INK_WARN, "this is the past: G goes to the newest step, where layers are set");
+        return;
+    }
+    snprintf(live->asked_of_all, sizeof live->asked_of_all, "%s", format);
+    if (strcmp(format, "auto") == 0)
+        snprintf(question, sizeof question,
+                 "give all %d layers of #%" PRId64 " back to the policy?", run->layer_count,
+                 run->id);
+    else
+        snprintf(question, sizeof question,
+                 "train all %d layers of #%" PRId64 " in %s from now on?", run->layer_count,
+                 run->id, format);
+    prompt_confirm(ui, question, set_all);
+}
+
 static bool are_alike(const LiveChange *change) {
     for (int i = 1; i < change->count; i++)
         if (strcmp(change->before[0], change->before[i]) != 0)
@@ -251,11 +281,9 @@ bool live_order(Ui *ui, Live *live, Request request) {
     case REQUEST_FORMAT:
         set_format(ui, live, layer, has_layers ? next_format(live, layer) : "");
         break;
-    case REQUEST_FORMAT_ALL:
-        set_format(ui, live, -1, has_layers ? next_format(live, layer) : "");
-        break;
+    case REQUEST_FORMAT_ALL: ask_all(ui, live, has_layers ? next_format(live, layer) : ""); break;
     case REQUEST_AUTO: set_format(ui, live, layer, "auto"); break;
-    case REQUEST_AUTO_ALL: set_format(ui, live, -1, "auto"); break;
+    case REQUEST_AUTO_ALL: ask_all(ui, live, "auto"); break;
     case REQUEST_UNDO: undo(ui, live); break;
     case REQUEST_SCALE: ask_scale(ui, live); break;
     case REQUEST_PAUSE: pause_run(ui, live); break;

@@ -1,6 +1,5 @@
 // Experiments, and the form that launches one.
 #include <ctype.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,12 +198,8 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
                           FORM_TEXT_SIZE - 1);
     if (row == ROW_SEED)
         return whole_parse(text, 0, WHOLE_MOST, &seed, error);
-    if (row == ROW_SCALE) {
-        char *end;
-        double scale = strtod(text, &end);
-        return (end != text && !*end && scale > 0 && isfinite(scale)) ||
-               error_fail(error, ERROR_USAGE, "a number above 0 is wanted, such as 32768");
-    }
+    if (row == ROW_SCALE)
+        return ui->host->check_loss_scale(text, error);
     RecordParameter parameter = experiment_of(home)->parameters[row - FORM_FIXED].usual;
     return parameter_parse(&parameter, text, error);
 }

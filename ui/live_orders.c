@@ -1,6 +1,5 @@
 // What the screen asks of a run's worker: orders, their answers, and taking formats back.
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,19 +190,22 @@ static void undo(Ui *ui, Live *live) {
 
 // ---- the rest -----------------------------------------------------------------------------------
 
+enum { SCALE_TEXT_SIZE = 64 };
+
+static bool check_scale(Ui *ui, const char *text, Error *error) {
+    if (strlen(text) >= SCALE_TEXT_SIZE)
+        return error_fail(error, ERROR_USAGE, "a loss scale has up to %d characters",
+                          SCALE_TEXT_SIZE - 1);
+    return !text[0] || ui->host->check_loss_scale(text, error);
+}
+
 static void take_scale(Ui *ui, const char *text) {
     Live *live = state_of(ui);
-    char *end, argument[64], what[96];
-    double scale = strtod(text, &end);
+    char argument[SCALE_TEXT_SIZE + 16], what[SCALE_TEXT_SIZE + 64];
     if (!*text)
         return; // thought better of it
-    if (end == text || *end || !(scale > 0) || isinf(scale)) {
-        ui_say(ui, INK_WARN, "%s is no loss scale: write a number above 0, such as 32768", text);
-        return;
-    }
-    snprintf(argument, sizeof argument, "loss_scale=%.17g", scale);
-    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text,
-             word_scale(scale).text);
+    snprintf(argument, sizeof argument, "loss_scale=%s", text);
+    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text, text);
     send_plain(ui, live, "set", argument, what);
 }
 
@@ -211,6 +213,8 @@ static void ask_scale(Ui *ui, const Live *live) {
     char label[80];
     snprintf(label, sizeof label, "loss scale (now %s):", word_scale(live->data.scale).text);
     prompt_ask(ui, label, "", take_scale);
+    ui->prompt.check = check_scale;
+    ui->prompt.hint = "a number, such as 32768 or 2^15, or a rule: dynamic, none, torch, apex, ...";
 }
 
 static void stop_run(Ui *ui, const char *text) {

@@ -152,7 +152,7 @@ static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Er
     if (is_among(value, choices, count))
         return true;
     ScaleRule rule;
-    if (strspn(value, "0123456789+-.eExpXP") == strlen(value))
+    if (strspn(value, "0123456789+-.eExpXP*/^") == strlen(value))
         return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
     choices[count++] = "NUMBER";
     return choice_error(error, option->name, value, choices, count);

@@ -76,6 +76,11 @@ static char *read_experiment(void *context, const char *name, Error *error) {
     return text;
 }
 
+static bool check_loss_scale(const char *text, Error *error) {
+    ScaleRule rule;
+    return scale_rule_parse(text, &rule, error);
+}
+
 // ---- opening it ---------------------------------------------------------------------------------
 
 typedef struct Host {
@@ -141,6 +146,7 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
     const UiHost ui_host = {.program = host->program,
                             .list_experiments = list_experiments,
                             .read_experiment = read_experiment,
+                            .check_loss_scale = check_loss_scale,
                             .precisions = host->precisions,
                             .loss_scales = host->loss_scales,
                             .devices = devices};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "number/expression.h"
 #include "optim/scaler.h"
 
 #define NO_CEILING ((double)FLT_MAX)
@@ -47,10 +48,11 @@ const char *scale_kind_name(ScaleKind kind) {
     return names[kind];
 }
 
+// A number is written as everywhere: 32768, 2^15.
 static bool parse_number(const char *text, ScaleRule *rule, Error *error) {
-    char *end;
-    double value = strtod(text, &end);
-    if (*end || !(value > 0) || value > (double)FLT_MAX)
+    double value;
+    if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_TO_SPECIAL, &value, NULL, error) ||
+        !(value > 0) || value > (double)FLT_MAX)
         return error_fail(error, ERROR_USAGE,
                           "loss scale %s: a positive, finite number wanted, or a preset's name "
                           "such as \"dynamic\"",

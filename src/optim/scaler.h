@@ -18,7 +18,7 @@ typedef struct ScalePreset {
 } ScalePreset;
 
 extern const ScalePreset scale_preset_table[]; // ended by a NULL name
-// A preset's name or a number ("1024": static).
+// A preset's name or a number ("1024", "2^10": static).
 bool scale_rule_parse(const char *text, ScaleRule *rule, Error *error) MUST_CHECK;
 // Checks a rule put together by hand: positive, finite, growth > 1 > backoff, ...
 bool scale_rule_check(const ScaleRule *rule, Error *error) MUST_CHECK;

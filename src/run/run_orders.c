@@ -115,7 +115,7 @@ static bool set_scale(Run *run, const char *rest, const char *value, char *answe
         return refuse(answer, &error);
     // A number sets the scale and leaves the rule by which it moves; a preset sets both.
     bool has_rule = scaler_rule(run->scaler)->kind != SCALE_NONE;
-    bool is_number = has_rule && strspn(value, "0123456789+-.eExXpP") == strlen(value);
+    bool is_number = has_rule && rule.kind == SCALE_STATIC;
     double scale = (double)scale_state_initial(&rule).scale;
     if (!(is_number ? scaler_set(run->scaler, scale, &error)
                     : scaler_set_rule(run->scaler, &rule, &error)))

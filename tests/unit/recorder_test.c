@@ -93,6 +93,7 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
         {"set", "layer.fx=bf16", "no layer has such a name", COMMAND_REFUSED},
         {"set", "layer.fc=fp12", "one of auto fp32", COMMAND_REFUSED},
         {"set", "loss_scale=64", "the loss scale is 64", COMMAND_DONE},
+        {"set", "loss_scale=2^5", "the loss scale is 32 from", COMMAND_DONE},
         {"set", "loss_scale=apex", "the loss scale is 65536", COMMAND_DONE},
         {"set", "loss_scale=-1", "", COMMAND_REFUSED},
         {"set", "lr=0.5", "the learning rate is 0.5", COMMAND_DONE},

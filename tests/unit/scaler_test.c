@@ -355,12 +355,15 @@ static void presets_are_what_others_default_to(void) {
     CHECK_INT(rule.kind, SCALE_STATIC);
     CHECK_NEAR(scale_state_initial(&rule).scale, 1024, 0);
     CHECK_TEXT(scale_kind_name(rule.kind), "static");
+    DONE(scale_rule_parse("2^24", &rule, &error)); // as screens write it
+    CHECK_NEAR(scale_state_initial(&rule).scale, 0x1p24, 0);
 }
 
 static void rules_that_cannot_work_are_refused(void) {
     ScaleRule rule;
     REFUSED(scale_rule_parse("dynamik", &rule, &error), "\"dynamic\"?");
-    const char *const numbers[] = {"-1", "0", "1e39", "1024x", "inf", "nan", "1e-50"};
+    const char *const numbers[] = {"-1",    "0",   "1e39", "1024x", "2^",
+                                   "2^200", "inf", "nan",  "1e-50"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         REFUSED(scale_rule_parse(numbers[i], &rule, &error), "wanted");
     REFUSED(scale_rule_parse("", &rule, &error), "no such preset");

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "optim/scaler.h"
 #include "store/commands.h"
 #include "store_fixture.h"
 #include "ui/glyphs.h"
@@ -48,6 +49,11 @@ const Screen *ui_screen(const Ui *ui) {
 }
 int64_t ui_now_ms(void) {
     return now_ms;
+}
+
+static inline bool check_loss_scale(const char *text, Error *failure) {
+    ScaleRule rule;
+    return scale_rule_parse(text, &rule, failure);
 }
 
 // ---- a history ----------------------------------------------------------------------------------
@@ -152,7 +158,9 @@ static inline Store *make_history(RunStatus status) {
 // ---- the screen ---------------------------------------------------------------------------------
 
 static inline Ui *open_screen(Store *store, int64_t run) {
+    static const UiHost host = {.check_loss_scale = check_loss_scale};
     Ui *ui = calloc(1, sizeof *ui);
+    ui->host = &host;
     keymap_init(&ui->keymap);
     settings_init(&ui->settings);
     ui->settings.smoothing = 0;

@@ -409,6 +409,11 @@ static void formats_are_pending_until_the_worker_answers(void) {
     store_close(store);
 }
 
+static void type(Ui *ui, const char *text) {
+    for (; *text; text++)
+        prompt_key(ui, *text);
+}
+
 static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     WorkerId worker;
     Store *store = make_owned_history(&worker);
@@ -434,17 +439,27 @@ static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     answer(store, &worker, "stop", "", COMMAND_DONE);
     screen_live.request(ui, REQUEST_SCALE);
     CHECK_TEXT(ui->prompt.label, "loss scale (now 2^16):");
-    for (const char *key = "1024"; *key; key++)
-        prompt_key(ui, *key);
+    type(ui, "1024");
     prompt_key(ui, KEY_CODE_ENTER);
     answer(store, &worker, "set", "loss_scale=1024", COMMAND_DONE);
     screen_live.request(ui, REQUEST_SCALE);
-    prompt_key(ui, 'x');
+    type(ui, "tourch");
     prompt_key(ui, KEY_CODE_ENTER);
-    CHECK_CONTAINS(said, "x is no loss scale");
+    CHECK(ui->prompt.open); // and can be mended
+    CHECK_CONTAINS(ui->prompt.note, "\"torch\"?");
+    CHECK_INT(live_of(ui)->order_count, 4);
+    prompt_key(ui, KEY_CODE_CONTROL('U'));
+    type(ui, "torch");
+    prompt_key(ui, KEY_CODE_ENTER);
+    answer(store, &worker, "set", "loss_scale=torch", COMMAND_DONE);
+    screen_live.request(ui, REQUEST_SCALE);
+    type(ui, "2^24");
+    prompt_key(ui, KEY_CODE_ENTER);
+    answer(store, &worker, "set", "loss_scale=2^24", COMMAND_DONE);
     said[0] = 0;
     screen_live.request(ui, REQUEST_SCALE);
     prompt_key(ui, KEY_CODE_ENTER);
+    CHECK(!ui->prompt.open);
     CHECK_TEXT(said, "");
     close_screen(ui);
     store_close(store);

@@ -58,7 +58,16 @@ int bind_raise(lua_State *L, const Error *error) {
 }
 
 const char *bind_what_is(lua_State *L, int index) {
-    return bind_test_tensor(L, index) ? "a tensor" : luaL_typename(L, index);
+    char shown[64];
+    const char *text = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
+    if (bind_test_tensor(L, index))
+        return "a tensor";
+    if (lua_type(L, index) == LUA_TNUMBER)
+        return luaL_tolstring(L, index, NULL);
+    if (!text)
+        return luaL_typename(L, index);
+    snprintf(shown, sizeof shown, "the string \"%.40s%s\"", text, strlen(text) > 40 ? ".." : "");
+    return lua_pushstring(L, shown);
 }
 
 int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,

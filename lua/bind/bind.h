@@ -61,7 +61,8 @@ int bind_raise(lua_State *L, const Error *error);
 int bind_argument_error(lua_State *L, const char *function, int argument, const char *name,
                         const char *expected);
 
-// What a message calls the value: "a tensor", or Lua's name of its type.
+// What a message calls the value: itself where it is a number or a string, "a tensor", or Lua's
+// name of its type. May leave a value on the stack: an error follows.
 const char *bind_what_is(lua_State *L, int index);
 // Whether calling it could work: a function, or anything that has a __call of its own.
 bool bind_is_callable(lua_State *L, int index);

@@ -8,7 +8,7 @@ local layer = {}
 function layer.positive(title, name, value)
     if math.type(value) ~= "integer" or value < 1 then
         engine.fail(("%s: %s: a positive whole number expected, got %s"):format(title, name,
-            tostring(value)))
+            strict.shown(value)))
     end
     return value
 end
@@ -16,7 +16,7 @@ end
 function layer.options_of(title, options, known)
     if options == nil then return {} end
     if type(options) ~= "table" then
-        engine.fail(("%s: options: a table expected, got %s"):format(title, type(options)))
+        engine.fail(("%s: options: a table expected, got %s"):format(title, strict.shown(options)))
     end
     return strict.check(options, title, known)
 end
@@ -32,7 +32,7 @@ function layer.sizes(title, name, value, count, least, missing)
         if math.type(size) ~= "integer" or size < least then
             engine.fail(("%s: %s: a whole number of at least %d expected%s, got %s"):format(title,
                 name, least, count > 1 and (", or %d of them"):format(count) or "",
-                type(value) == "table" and "a table" or tostring(value)))
+                strict.shown(value)))
         end
         list[i] = size
     end

@@ -22,6 +22,10 @@ end
 
 local function call(self, ...)
     local _ <close> = enter(self._layer)
+    if self._class._plain and select("#", ...) > 1 then
+        engine.fail(("%s: one tensor expected, got %d arguments; what it is made with goes into nn.%s(..)")
+            :format(self._class._name, select("#", ...), self._class._name))
+    end
     return self:forward(...)
 end
 

@@ -18,6 +18,13 @@ local function names_of(t)
     return names
 end
 
+-- What a message calls a value that was not expected.
+function strict.shown(value)
+    if type(value) == "number" or type(value) == "boolean" then return tostring(value) end
+    if type(value) == "string" then return ("the string %q"):format(value) end
+    return value == nil and "nil" or "a " .. type(value)
+end
+
 -- Makes reading an unknown name an error.
 function strict.seal(t, title)
     return setmetatable(t, {
@@ -38,10 +45,9 @@ function strict.check(t, title, known)
         if not wanted then
             core.engine.fail(("%s.%s: no such field%s"):format(title, name, nearest(name, names)))
         end
-        local got = type(t[name])
-        if got ~= wanted and not (" " .. wanted .. " "):find(" " .. got .. " ", 1, true) then
+        if not (" " .. wanted .. " "):find(" " .. type(t[name]) .. " ", 1, true) then
             core.engine.fail(("%s.%s: %s expected, got %s"):format(title, name,
-                wanted:gsub(" ", " or "), got))
+                wanted:gsub(" ", " or "), strict.shown(t[name])))
         end
     end
     return t

@@ -1,6 +1,7 @@
 #include "base/nearest.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -49,6 +50,21 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
     return above[b_length];
 }
 
+// "optimizer" for optim, "learning_rate" for lr: a word of which the name is the beginning, or
+// words of which it has the first letters.
+static bool is_short_for(const char *name, size_t length, const char *wanted) {
+    enum { BEGINNING = 4 }; // letters that are no accident
+    if (length >= BEGINNING && strncmp(name, wanted, length) == 0)
+        return true;
+    const char *word = wanted;
+    size_t initials = 0;
+    for (; word && initials < length && name[initials] == *word; initials++) {
+        word = strchr(word, '_');
+        word += word != NULL;
+    }
+    return initials == length && length > 1 && !word;
+}
+
 void nearest_begin(Nearest *nearest, const char *wanted) {
     *nearest = (Nearest){.wanted = wanted, .best = NULL, .cost = NOTHING_NEAR};
 }
@@ -61,7 +77,8 @@ void nearest_offer(Nearest *nearest, const char *candidate) {
     size_t longer = length > other ? length : other;
     unsigned allowed = longer < 3 ? 2 * CHEAP : FULL * (unsigned)(longer / 3);
     unsigned cost = distance(nearest->wanted, length, candidate, other);
-    if (cost <= allowed && cost < nearest->cost) {
+    bool is_mistyped = cost <= allowed;
+    if ((is_mistyped || is_short_for(candidate, other, nearest->wanted)) && cost < nearest->cost) {
         nearest->best = candidate;
         nearest->cost = cost;
     }

@@ -86,6 +86,9 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
 
     test("wrong_modules_are_named", function()
         fails("Linear: in: a positive whole number expected", nn.Linear, 0, 3)
+        fails("expected, got the string \"3\"", nn.Linear, "3", 3)
+        fails("expected, got a table", nn.Attention, { 8, 2 })
+        fails("Linear: one tensor expected, got 2 arguments", nn.Linear(2, 2), mp.ones(1, 2), { bias = false })
         fails("Linear.bais: no such field; did you mean bias?", nn.Linear, 1, 1, { bais = false })
         fails("Sequential: element 2", nn.Sequential, { nn.ReLU(), 3 })
         fails("mp.nn.Linaer: no such name; did you mean Linear?", function() return nn.Linaer end)

@@ -108,7 +108,7 @@ return mp.experiment { name = "tensors", run = function()
 
     test("wrong_arguments_are_named", function()
         local t = mp.zeros(2, 3)
-        fails("linear: argument 2 (weight): a tensor expected, got string", F.linear, t, "w")
+        fails("linear: argument 2 (weight): a tensor expected, got the string \"w\"", F.linear, t, "w")
         fails("matmul", F.matmul, t, t)
         fails("reshape: [2, 3] has 6 elements", t.reshape, t, 4)
         fails("index 3: the tensor has elements 1 to 2", function() return t[3] end)

@@ -2,8 +2,8 @@
 #include "base/nearest.h"
 #include "tests/test.h"
 
-static const char *const names[] = {"relu",   "gelu", "cross_entropy", "conv2d", "conv3d",
-                                    "Linear", "lr",   "batch",         "string", "print"};
+static const char *const names[] = {"relu", "gelu",  "cross_entropy", "conv2d", "conv3d", "Linear",
+                                    "lr",   "batch", "string",        "print",  "optim"};
 
 static const char *find(const char *wanted) {
     const char *found = nearest_name(wanted, names, sizeof names / sizeof names[0]);
@@ -22,8 +22,16 @@ static void mistypes_find_the_name_that_was_meant(void) {
     CHECK_TEXT(find("prnt"), "print");
 }
 
+static void long_forms_find_the_short_one(void) {
+    CHECK_TEXT(find("optimizer"), "optim");
+    CHECK_TEXT(find("learning_rate"), "lr");
+    CHECK_TEXT(find("batch_size"), "batch");
+}
+
 static void other_words_find_nothing(void) {
-    CHECK_TEXT(find("optimizer"), "(none)");
+    CHECK_TEXT(find("optic_fibre"), "(none)");
+    CHECK_TEXT(find("learning"), "(none)");
+    CHECK_TEXT(find("learning_rate_now"), "(none)");
     CHECK_TEXT(find("x"), "(none)");
     CHECK_TEXT(find("ab"), "(none)");
     CHECK_TEXT(find(""), "(none)");
@@ -42,6 +50,7 @@ static void names_of_any_length_are_safe(void) {
 
 int main(void) {
     RUN_TEST(mistypes_find_the_name_that_was_meant);
+    RUN_TEST(long_forms_find_the_short_one);
     RUN_TEST(other_words_find_nothing);
     RUN_TEST(names_of_any_length_are_safe);
     return test_end();

@@ -65,7 +65,8 @@ PLAIN_O := $(PLAIN_C:%.c=$(BUILD)/%.o)
 SIMD_O  := $(foreach f,$(SIMD_C),$(foreach i,$(call ISAS_OF,$(f)),$(f:%.c=$(BUILD)/%.$(i).o)))
 AMX_O   := $(AMX_C:%.c=$(BUILD)/%.o)
 LUA_MP  := $(sort $(wildcard lua/mp/*.lua))
-ENGINE  := $(PLAIN_O) $(SIMD_O) $(AMX_O) $(BUILD)/lua/embedded.o
+EMBEDDED := $(BUILD)/lua/embedded_lua.o $(BUILD)/lua/embedded_pages.o
+ENGINE  := $(PLAIN_O) $(SIMD_O) $(AMX_O) $(EMBEDDED)
 
 all: $(BUILD)/mpbench
 
@@ -102,12 +103,14 @@ $(BUILD)/%.list: FORCE
 	@echo '$(LIST)' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-# The Lua half of the module `mp`, compiled into the binary as text.
-$(BUILD)/lua/embedded.c: $(LUA_MP) lua/embed.sh
+# The Lua half of the module `mp`, and the page about it, compiled into the binary as text.
+$(BUILD)/lua/embedded_lua.c: $(LUA_MP)
+$(BUILD)/lua/embedded_pages.c: docs/lua.md
+$(EMBEDDED:.o=.c): lua/embed.sh
 	@mkdir -p $(@D)
-	$(call say,lua)sh lua/embed.sh $(LUA_MP) > $@.part && mv $@.part $@
+	$(call say,lua)sh lua/embed.sh $(basename $(@F)) $(filter-out lua/embed.sh,$^) > $@.part && mv $@.part $@
 
-$(BUILD)/lua/embedded.o: $(BUILD)/lua/embedded.c
+$(EMBEDDED): %.o: %.c
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- tests --------------------------------------------------------------------------------------

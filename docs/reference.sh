@@ -35,7 +35,9 @@ for command in $(names_below Commands:); do
     echo '```'
 done
 for topic in $(names_below 'Topics of help:'); do
-    [ "$topic" != history ] || continue # a page of its own
+    case $topic in
+        lua | history) continue ;; # a page of its own
+    esac
     title=$("$mpbench" help | awk -v topic="$topic" '
         /^Topics of help:$/ { inside = 1 }
         inside && $1 == topic { sub(/^ *[^ ]+ */, ""); print; exit }')

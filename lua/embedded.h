@@ -1,12 +1,13 @@
-// lua/embedded.h: the Lua half of the module `mp`, compiled into the program as text by embed.sh.
+// lua/embedded.h: text compiled into the program by embed.sh: the Lua half of the module `mp`, and
+// the page that explains it.
 #pragma once
 
 #include <stddef.h>
 
-typedef struct EmbeddedLua {
+typedef struct EmbeddedText {
     const char *name; // "layers" for lua/mp/layers.lua; NULL ends the table
-    const char *text;
+    const char *text; // ends with a zero
     size_t length;
-} EmbeddedLua;
+} EmbeddedText;
 
-extern const EmbeddedLua embedded_lua[];
+extern const EmbeddedText embedded_lua[], embedded_pages[];

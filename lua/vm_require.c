@@ -93,7 +93,7 @@ static bool find_embedded(lua_State *L, const char *name) {
     }
     Nearest nearest;
     nearest_begin(&nearest, part);
-    for (const EmbeddedLua *file = embedded_lua; file->name; file++) {
+    for (const EmbeddedText *file = embedded_lua; file->name; file++) {
         if (strcmp(file->name, part) == 0) {
             const char *shown = lua_pushfstring(L, "mp/%s.lua", part);
             vm_compile(L, shown, file->text, file->length);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/topics.h"
 #include "kernel/kernel.h"
+#include "lua/embedded.h"
 #include "optim/scaler.h"
 #include "precision/policy.h"
 #include "run/diagnosis.h"
@@ -128,7 +129,14 @@ static void print_history(void) {
         puts(*statement);
 }
 
+static void print_lua(void) {
+    for (const EmbeddedText *page = embedded_pages; page->name; page++)
+        if (strcmp(page->name, "lua") == 0)
+            fputs(page->text, stdout);
+}
+
 const Topic topic_table[] = {
+    {"lua", "everything that a script can name, with its arguments", print_lua},
     {"history", "where runs are kept: tables, columns, views", print_history},
     {"operations", "every operation, its class and its inputs", print_operations},
     {"precisions", "what --precision takes", print_precisions},

@@ -74,6 +74,12 @@ expect_status 0
 expect_out "^mpbench [0-9]"
 end
 
+begin "help lua is the page about what scripts can name"
+run help lua
+expect_status 0
+cmp -s "$folder/out" "$(dirname "$0")/../../docs/lua.md" || fail "it differs from docs/lua.md"
+end
+
 begin "help tells what an experiment does"
 run help "$tiny"
 expect_status 0

@@ -9,6 +9,9 @@
 #include "base/hash.h"
 #include "base/text_stream.h"
 #include "cli/experiments.h"
+#include "lua/experiment.h"
+#include "precision/policy.h"
+#include "store/parameter.h"
 #include "store/runs.h"
 
 // ---- making -------------------------------------------------------------------------------------
@@ -99,11 +102,42 @@ static bool hash_file(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
     return true;
 }
 
+static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
+    for (int i = 0; i < info->parameter_count; i++) {
+        if (strcmp(info->parameters[i].usual.name, key->name) != 0)
+            continue;
+        for (int v = 0; v < key->count; v++) {
+            RecordParameter value = info->parameters[i].usual;
+            if (!parameter_parse(&value, key->values[v], error))
+                return false;
+        }
+    }
+    return true;
+}
+
+// What no run would take is refused before the first one trains. (Of names that the experiment does
+// not have the run tells, and of a script that cannot be read here.)
+static bool check_values(const Matrix *matrix, const char *path, Error *error) {
+    Error unread;
+    Preset preset;
+    LuaExperimentInfo *info = malloc(sizeof *info);
+    bool done = true;
+    if (!info)
+        return fail_memory(error);
+    if (lua_describe_experiment(path, info, &unread))
+        for (int k = 0; k < matrix->key_count && done; k++)
+            done = check_key(&matrix->keys[k], info, error);
+    free(info);
+    for (int i = 0; i < matrix->precisions.count && done; i++)
+        done = preset_resolve(matrix->precisions.values[i], NULL, &preset, NULL, 0, error);
+    return done;
+}
+
 // Precisions, parameters and seeds are left out: a matrix that grows keeps what it has.
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
-        !hash_file(path, hex, error))
+        !check_values(matrix, path, error) || !hash_file(path, hex, error))
         return false;
     TextStream text;
     if (!text_stream_open(&text))

@@ -544,6 +544,15 @@ expect_error 1 "has no checkpoint"
 [ ! -e "$folder/none.safetensors" ] || fail "an empty file was left"
 end
 
+begin "a value that no run would take is refused before any trains"
+runs=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
+run matrix simple -p fp32 --set lr=0.1,x
+expect_error 2 "lr=x: a number expected"
+run matrix simple -p fp32,fp7 --set lr=0.1
+expect_error 2 "fp7: not known"
+[ "$("$mpbench" ls --json | grep -o '"name"' | wc -l)" -eq "$runs" ] || fail "something trained"
+end
+
 begin "a matrix is asked for rightly"
 matrix -p fp32,fp61
 expect_error 2 "did you mean fp16"

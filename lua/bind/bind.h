@@ -137,6 +137,11 @@ Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
 // What tensors are asked without computing (reading.c); ended by NULL names.
 extern const luaL_Reg bind_reading_methods[], bind_reading_events[];
+// The functions of `mp` that make them out of nothing or of tables (tensor_create.c), and the
+// methods that view them otherwise (tensor_views.c); ended by NULL names.
+extern const luaL_Reg bind_creations[], bind_view_methods[];
+// t[i] and t.name (tensor_views.c): a lua_CFunction, given the session and the table of methods.
+int bind_tensor_index(lua_State *L);
 // A dimension, counted from 1 or from the end with -1, as an index from 0.
 int bind_dimension(lua_State *L, const char *function, int argument, int ndim);
 // Sizes from the arguments from `first` on, or from one table; returns ndim.

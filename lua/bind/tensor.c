@@ -1,7 +1,5 @@
 // Tensors as Lua sees them: small handles that hold one reference each.
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,239 +141,6 @@ static int mp_add_method(lua_State *L) {
     return 0;
 }
 
-// ---- creation -----------------------------------------------------------------------------------
-
-// The tensor; where there is none, the error says who wanted it.
-static Tensor *named(Tensor *tensor, const char *name, Error *error) {
-    if (!tensor)
-        error_prefix(error, "%s", name);
-    return tensor;
-}
-
-static int create_filled(lua_State *L, const char *name, double value, int first) {
-    Error error = {0};
-    int64_t shape[VIEW_MAX_DIMS];
-    int ndim = bind_sizes(L, name, first, shape);
-    Engine *engine = session_of(L)->engine;
-    return BIND_TENSOR(
-        L, named(op_fill(engine, FORMAT_FP32, ndim, shape, value, &error), name, &error), &error);
-}
-
-static int mp_zeros(lua_State *L) {
-    return create_filled(L, "zeros", 0, 1);
-}
-static int mp_ones(lua_State *L) {
-    return create_filled(L, "ones", 1, 1);
-}
-static int mp_full(lua_State *L) {
-    return create_filled(L, "full", bind_number(L, "full", 1, "value"), 2);
-}
-
-static int create_random(lua_State *L, OpId op, const char *name, double a, double b, int first) {
-    Error error = {0};
-    int64_t shape[VIEW_MAX_DIMS];
-    int ndim = bind_sizes(L, name, first, shape);
-    Engine *engine = session_of(L)->engine;
-    return BIND_TENSOR(L, named(op_random(engine, op, ndim, shape, a, b, &error), name, &error),
-                       &error);
-}
-
-static int mp_randn(lua_State *L) {
-    return create_random(L, OP_normal, "randn", 0, 1, 1);
-}
-static int mp_rand(lua_State *L) {
-    return create_random(L, OP_uniform, "rand", 0, 1, 1);
-}
-static int mp_randint(lua_State *L) {
-    int64_t high = bind_integer(L, "randint", 1, "high");
-    if (high < 1 || high > INT32_MAX)
-        return bind_error(L, "randint: high is %lld: from 1 to %d is possible", (long long)high,
-                          INT32_MAX);
-    return create_random(L, OP_randint, "randint", 0, (double)high, 2);
-}
-
-static int mp_arange(lua_State *L) {
-    Error error = {0};
-    int64_t count = bind_integer(L, "arange", 1, "n");
-    if (count < 0 || count > INT32_MAX)
-        return bind_error(L, "arange: n is %lld: from 0 to %d is possible", (long long)count,
-                          INT32_MAX);
-    OpAttr attr = {.out_format = FORMAT_INT32, .has_out_format = true};
-    attr.create.ndim = 1;
-    attr.create.shape[0] = count;
-    attr.create.b = 1;
-    Tensor *output;
-    BIND_DONE(L, op_apply(session_of(L)->engine, OP_arange, NULL, 0, &attr, &output, &error),
-              &error);
-    bind_push_tensors(L, &output, 1);
-    return 1;
-}
-
-// The shape of nested tables, from the first element of each level down.
-static int nested_shape(lua_State *L, int index, int64_t *shape) {
-    int ndim = 0;
-    lua_pushvalue(L, index);
-    while (lua_istable(L, -1)) {
-        if (ndim == VIEW_MAX_DIMS)
-            return bind_error(L, "tensor: more than %d levels of tables", VIEW_MAX_DIMS);
-        shape[ndim++] = (int64_t)lua_rawlen(L, -1);
-        lua_rawgeti(L, -1, 1);
-        lua_remove(L, -2);
-    }
-    lua_pop(L, 1);
-    return ndim;
-}
-
-static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **next) {
-    if (ndim == 0) {
-        int is_number;
-        *(*next)++ = (float)lua_tonumberx(L, -1, &is_number);
-        if (!is_number)
-            bind_error(L, "tensor: a number expected, got %s", luaL_typename(L, -1));
-        return;
-    }
-    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != shape[0])
-        bind_error(L, "tensor: tables of unequal length: %lld elements expected, got %lld",
-                   (long long)shape[0], lua_istable(L, -1) ? (long long)lua_rawlen(L, -1) : 1LL);
-    luaL_checkstack(L, 1, "tensor: nested too deeply");
-    for (int64_t i = 1; i <= shape[0]; i++) {
-        lua_rawgeti(L, -1, i);
-        nested_read(L, ndim - 1, shape + 1, next);
-        lua_pop(L, 1);
-    }
-}
-
-static Tensor *from_values(Engine *engine, Format format, int ndim, const int64_t *shape,
-                           const float *values, Error *error) {
-    Tensor *tensor =
-        tensor_from_host(engine->device, FORMAT_FP32, ndim, shape, values, MEMORY_DATA, error);
-    if (!tensor || format == FORMAT_FP32)
-        return tensor;
-    Tensor *cast = op_cast(engine, tensor, format, error);
-    tensor_release(tensor);
-    return cast;
-}
-
-static int mp_tensor(lua_State *L) {
-    Error error = {0};
-    Session *session = session_of(L);
-    Format format = lua_isnoneornil(L, 2) ? FORMAT_FP32 : bind_format(L, "tensor", 2);
-    int64_t shape[VIEW_MAX_DIMS];
-    int ndim = nested_shape(L, 1, shape);
-    size_t count = 1;
-    for (int i = 0; i < ndim; i++)
-        if (__builtin_mul_overflow(count, (size_t)shape[i], &count) || count > (size_t)1 << 32)
-            return bind_error(L, "tensor: a table of this shape is too large");
-    // A userdata, so that an error while the tables are read leaves nothing behind.
-    float *values = lua_newuserdatauv(L, (count ? count : 1) * sizeof *values, 0);
-    float *next = values;
-    lua_pushvalue(L, 1);
-    nested_read(L, ndim, shape, &next);
-    return BIND_TENSOR(L, from_values(session->engine, format, ndim, shape, values, &error),
-                       &error);
-}
-
-// ---- views --------------------------------------------------------------------------------------
-
-static int tensor_reshape(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "reshape", 1, "tensor");
-    int64_t shape[VIEW_MAX_DIMS];
-    int ndim = bind_sizes(L, "reshape", 2, shape);
-    return BIND_TENSOR(L, op_reshape(session_of(L)->engine, tensor, ndim, shape, &error), &error);
-}
-
-static int tensor_transpose(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "transpose", 1, "tensor");
-    int ndim = tensor->view.ndim, first = ndim - 2, second = ndim - 1;
-    if (!lua_isnoneornil(L, 2)) {
-        first = bind_dimension(L, "transpose", 2, ndim);
-        second = bind_dimension(L, "transpose", 3, ndim);
-    }
-    return BIND_TENSOR(L, op_transpose(session_of(L)->engine, tensor, first, second, &error),
-                       &error);
-}
-
-static int tensor_permute(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "permute", 1, "tensor");
-    int64_t wanted[VIEW_MAX_DIMS];
-    int order[VIEW_MAX_DIMS], count = bind_sizes(L, "permute", 2, wanted);
-    if (count != tensor->view.ndim)
-        return bind_error(L, "permute: %d dimensions named, the tensor has %d", count,
-                          tensor->view.ndim);
-    for (int i = 0; i < count; i++)
-        order[i] = (int)wanted[i] - 1;
-    return BIND_TENSOR(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
-}
-
-// t:slice(dim, first, last): elements first to last, counted from 1, both included.
-static int tensor_slice(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "slice", 1, "tensor");
-    int dim = bind_dimension(L, "slice", 2, tensor->view.ndim);
-    int64_t size = tensor->view.shape[dim];
-    int64_t first = bind_integer(L, "slice", 3, "first");
-    int64_t last = lua_isnoneornil(L, 4) ? size : bind_integer(L, "slice", 4, "last");
-    if (first < 1 || last > size || last < first - 1)
-        return bind_error(L, "slice: %lld to %lld: dimension %d has elements 1 to %lld",
-                          (long long)first, (long long)last, dim + 1, (long long)size);
-    return BIND_TENSOR(L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error),
-                       &error);
-}
-
-// t:split(dim, count): so many equal parts.
-static int tensor_split(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "split", 1, "tensor"), *parts[BIND_MOST_TENSORS];
-    int dim = bind_dimension(L, "split", 2, tensor->view.ndim);
-    int64_t size = tensor->view.shape[dim], count = bind_integer(L, "split", 3, "count");
-    if (count < 1 || count > BIND_MOST_TENSORS || size % count)
-        return bind_error(L,
-                          "split: %lld parts: dimension %d has %lld elements, which must fall into "
-                          "equal parts, at most %d",
-                          (long long)count, dim + 1, (long long)size, BIND_MOST_TENSORS);
-    BIND_DONE(L, op_split(session_of(L)->engine, tensor, dim, (int)count, parts, &error), &error);
-    bind_push_tensors(L, parts, (int)count);
-    return (int)count;
-}
-
-static int tensor_expand(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "expand", 1, "tensor");
-    int64_t shape[VIEW_MAX_DIMS];
-    int ndim = bind_sizes(L, "expand", 2, shape);
-    return BIND_TENSOR(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error), &error);
-}
-
-static Tensor *part_at(Engine *engine, Tensor *tensor, int64_t i, Error *error) {
-    Tensor *part = op_slice(engine, tensor, 0, i, i + 1, error);
-    if (!part)
-        return NULL;
-    Tensor *result = op_reshape(engine, part, tensor->view.ndim - 1, &tensor->view.shape[1], error);
-    tensor_release(part);
-    return result;
-}
-
-// t[i]: the i-th along the first dimension, without it; t.name: a method.
-static int tensor_index(lua_State *L) {
-    if (lua_type(L, 2) != LUA_TNUMBER) {
-        lua_pushvalue(L, 2);
-        lua_rawget(L, lua_upvalueindex(2));
-        if (lua_isnil(L, -1) && lua_type(L, 2) == LUA_TSTRING)
-            return bind_error(L, "a tensor has no %s", lua_tostring(L, 2));
-        return 1;
-    }
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "index", 1, "tensor");
-    int64_t i = bind_integer(L, "index", 2, "i");
-    if (tensor->view.ndim == 0 || i < 1 || i > tensor->view.shape[0])
-        return bind_error(L, "index %lld: the tensor has elements 1 to %lld", (long long)i,
-                          tensor->view.ndim ? (long long)tensor->view.shape[0] : 0LL);
-    return BIND_TENSOR(L, part_at(session_of(L)->engine, tensor, i - 1, &error), &error);
-}
-
 // ---- gradients ----------------------------------------------------------------------------------
 
 static int tensor_requires_grad(lua_State *L) {
@@ -472,19 +237,7 @@ static int tensor_copy(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg creation[] = {
-    {"zeros", mp_zeros},   {"ones", mp_ones},     {"full", mp_full},
-    {"randn", mp_randn},   {"rand", mp_rand},     {"randint", mp_randint},
-    {"arange", mp_arange}, {"tensor", mp_tensor}, {NULL, NULL},
-};
-
 static const luaL_Reg methods[] = {
-    {"reshape", tensor_reshape},
-    {"transpose", tensor_transpose},
-    {"permute", tensor_permute},
-    {"slice", tensor_slice},
-    {"split", tensor_split},
-    {"expand", tensor_expand},
     {"requires_grad", tensor_requires_grad},
     {"grad", tensor_grad},
     {"zero_grad", tensor_zero_grad},
@@ -504,7 +257,7 @@ static const luaL_Reg metamethods[] = {
 };
 
 void bind_open_tensor(lua_State *L, Session *session) {
-    bind_functions(L, session, creation);
+    bind_functions(L, session, bind_creations);
     lua_getfield(L, -1, "engine");
     bind_functions(L, session, inner);
     lua_pop(L, 1);
@@ -516,11 +269,12 @@ void bind_open_tensor(lua_State *L, Session *session) {
     lua_setfield(L, -2, "__metatable");
     lua_pushlightuserdata(L, session);
     lua_newtable(L); // methods; bind_open_ops adds the operations
+    bind_functions(L, session, bind_view_methods);
     bind_functions(L, session, methods);
     bind_functions(L, session, bind_reading_methods);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");
-    lua_pushcclosure(L, tensor_index, 2);
+    lua_pushcclosure(L, bind_tensor_index, 2);
     lua_setfield(L, -2, "__index");
     lua_pop(L, 1);
 }

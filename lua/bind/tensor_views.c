@@ -1,0 +1,112 @@
+// Other views of a tensor: shaped, turned, cut and repeated without a copy.
+#include "lua/bind/bind.h"
+#include "ops/views.h"
+
+static int tensor_reshape(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "reshape", 1, "tensor");
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, "reshape", 2, shape);
+    return BIND_TENSOR(L, op_reshape(session_of(L)->engine, tensor, ndim, shape, &error), &error);
+}
+
+static int tensor_transpose(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "transpose", 1, "tensor");
+    int ndim = tensor->view.ndim, first = ndim - 2, second = ndim - 1;
+    if (!lua_isnoneornil(L, 2)) {
+        first = bind_dimension(L, "transpose", 2, ndim);
+        second = bind_dimension(L, "transpose", 3, ndim);
+    }
+    return BIND_TENSOR(L, op_transpose(session_of(L)->engine, tensor, first, second, &error),
+                       &error);
+}
+
+static int tensor_permute(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "permute", 1, "tensor");
+    int64_t wanted[VIEW_MAX_DIMS];
+    int order[VIEW_MAX_DIMS], count = bind_sizes(L, "permute", 2, wanted);
+    if (count != tensor->view.ndim)
+        return bind_error(L, "permute: %d dimensions named, the tensor has %d", count,
+                          tensor->view.ndim);
+    for (int i = 0; i < count; i++)
+        order[i] = (int)wanted[i] - 1;
+    return BIND_TENSOR(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
+}
+
+// t:slice(dim, first, last): elements first to last, counted from 1, both included.
+static int tensor_slice(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "slice", 1, "tensor");
+    int dim = bind_dimension(L, "slice", 2, tensor->view.ndim);
+    int64_t size = tensor->view.shape[dim];
+    int64_t first = bind_integer(L, "slice", 3, "first");
+    int64_t last = lua_isnoneornil(L, 4) ? size : bind_integer(L, "slice", 4, "last");
+    if (first < 1 || last > size || last < first - 1)
+        return bind_error(L, "slice: %lld to %lld: dimension %d has elements 1 to %lld",
+                          (long long)first, (long long)last, dim + 1, (long long)size);
+    return BIND_TENSOR(L, op_slice(session_of(L)->engine, tensor, dim, first - 1, last, &error),
+                       &error);
+}
+
+// t:split(dim, count): so many equal parts.
+static int tensor_split(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "split", 1, "tensor"), *parts[BIND_MOST_TENSORS];
+    int dim = bind_dimension(L, "split", 2, tensor->view.ndim);
+    int64_t size = tensor->view.shape[dim], count = bind_integer(L, "split", 3, "count");
+    if (count < 1 || count > BIND_MOST_TENSORS || size % count)
+        return bind_error(L,
+                          "split: %lld parts: dimension %d has %lld elements, which must fall into "
+                          "equal parts, at most %d",
+                          (long long)count, dim + 1, (long long)size, BIND_MOST_TENSORS);
+    BIND_DONE(L, op_split(session_of(L)->engine, tensor, dim, (int)count, parts, &error), &error);
+    bind_push_tensors(L, parts, (int)count);
+    return (int)count;
+}
+
+static int tensor_expand(lua_State *L) {
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "expand", 1, "tensor");
+    int64_t shape[VIEW_MAX_DIMS];
+    int ndim = bind_sizes(L, "expand", 2, shape);
+    return BIND_TENSOR(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error), &error);
+}
+
+static Tensor *part_at(Engine *engine, Tensor *tensor, int64_t i, Error *error) {
+    Tensor *part = op_slice(engine, tensor, 0, i, i + 1, error);
+    if (!part)
+        return NULL;
+    Tensor *result = op_reshape(engine, part, tensor->view.ndim - 1, &tensor->view.shape[1], error);
+    tensor_release(part);
+    return result;
+}
+
+// t[i]: the i-th along the first dimension, without it; t.name: a method.
+int bind_tensor_index(lua_State *L) {
+    if (lua_type(L, 2) != LUA_TNUMBER) {
+        lua_pushvalue(L, 2);
+        lua_rawget(L, lua_upvalueindex(2));
+        if (lua_isnil(L, -1) && lua_type(L, 2) == LUA_TSTRING)
+            return bind_error(L, "a tensor has no %s", lua_tostring(L, 2));
+        return 1;
+    }
+    Error error = {0};
+    Tensor *tensor = bind_tensor(L, "index", 1, "tensor");
+    int64_t i = bind_integer(L, "index", 2, "i");
+    if (tensor->view.ndim == 0 || i < 1 || i > tensor->view.shape[0])
+        return bind_error(L, "index %lld: the tensor has elements 1 to %lld", (long long)i,
+                          tensor->view.ndim ? (long long)tensor->view.shape[0] : 0LL);
+    return BIND_TENSOR(L, part_at(session_of(L)->engine, tensor, i - 1, &error), &error);
+}
+
+const luaL_Reg bind_view_methods[] = {
+    {"reshape", tensor_reshape},
+    {"transpose", tensor_transpose},
+    {"permute", tensor_permute},
+    {"slice", tensor_slice},
+    {"split", tensor_split},
+    {"expand", tensor_expand},
+    {NULL, NULL},
+};

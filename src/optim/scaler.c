@@ -1,49 +1,10 @@
 // The loss scale's state machine. The numbers are the device's; here is only who may do what when.
-#include "optim/scaler.h"
-
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/shortest.h"
-#include "kernel/allocator.h"
-#include "optim/optimizer_private.h"
+#include "optim/scaler_private.h"
 #include "optim/state.h"
-
-typedef enum Stage { STAGE_READY, STAGE_UNSCALED, STAGE_STEPPED } Stage;
-
-// When the gradients that are being gathered began to be: the version of the scale that they carry.
-typedef struct Window {
-    bool open;
-    uint64_t version;
-    bool saved; // the scale of that version was kept when it changed
-} Window;
-
-typedef struct Served { // one optimizer
-    Optimizer *optimizer;
-    Stage stage;
-    bool stepped;       // ever
-    uint64_t called_at; // the iteration of the last unscale or step
-    Window window;
-    Tensor *window_scale; // of no dimension; where the scale is kept
-} Served;
-
-struct Scaler {
-    Scaler *next; // of the same engine
-    Engine *engine;
-    ScaleRule rule;
-    Tensor *memory;       // holds the ScaleState
-    Tensor *scale;        // of no dimension, over its scale
-    uint64_t iteration;   // from 1
-    uint64_t version;     // of the scale: how often it may have moved
-    uint64_t scaled_at;   // the iteration of the last scale(), 0: none
-    Window window;        // of optimizers that are not known yet
-    Tensor *window_scale; // as in Served
-    Served *served;
-    const StepFlags **flags; // for scale_update
-    int served_count, served_size;
-};
 
 static ScaleState *state_of(const Scaler *scaler) {
     return scaler->memory->view.data;
@@ -88,11 +49,6 @@ Scaler *scaler_new(Engine *engine, const ScaleRule *rule, Error *error) {
     return NULL;
 }
 
-static void served_clear(Served *served) {
-    tensor_release(served->window_scale);
-    served->window_scale = NULL;
-}
-
 void scaler_free(Scaler *scaler) {
     if (!scaler)
         return;
@@ -101,7 +57,7 @@ void scaler_free(Scaler *scaler) {
         link = &(*link)->next;
     *link = scaler->next;
     for (int i = 0; i < scaler->served_count; i++) {
-        served_clear(&scaler->served[i]);
+        scaler_served_clear(&scaler->served[i]);
         if (scaler->served[i].stage != STAGE_READY)
             optimizer_free(scaler->served[i].optimizer);
     }
@@ -113,132 +69,14 @@ void scaler_free(Scaler *scaler) {
     free(scaler);
 }
 
-void scalers_forget(Engine *engine, const Optimizer *optimizer) {
-    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next)
-        for (int i = 0; i < scaler->served_count; i++) {
-            if (scaler->served[i].optimizer != optimizer)
-                continue;
-            served_clear(&scaler->served[i]);
-            scaler->served[i--] = scaler->served[--scaler->served_count];
-        }
-}
-
 const ScaleRule *scaler_rule(const Scaler *scaler) {
     return &scaler->rule;
-}
-
-// ---- the optimizers it serves -------------------------------------------------------------------
-
-static Served *served_find(const Scaler *scaler, const Optimizer *optimizer) {
-    for (int i = 0; i < scaler->served_count; i++)
-        if (scaler->served[i].optimizer == optimizer)
-            return &scaler->served[i];
-    return NULL;
-}
-
-static bool served_grow(Scaler *scaler, Error *error) {
-    int size = scaler->served_size ? scaler->served_size * 2 : 4;
-    Served *served = realloc(scaler->served, (size_t)size * sizeof *served);
-    if (served)
-        scaler->served = served;
-    const StepFlags **flags = realloc(scaler->flags, (size_t)size * sizeof *flags);
-    if (flags)
-        scaler->flags = flags;
-    if (!served || !flags)
-        return error_fail(error, ERROR_MEMORY, "no memory for one more optimizer of a scaler");
-    scaler->served_size = size;
-    return true;
-}
-
-// ---- accumulation windows -----------------------------------------------------------------------
-
-static Window window_now(const Scaler *scaler) {
-    return (Window){.open = true, .version = scaler->version};
-}
-
-// scale() was called: a window opens for each optimizer whose gradients begin here.
-static void windows_open(Scaler *scaler) {
-    if (!scaler->window.open)
-        scaler->window = window_now(scaler);
-    for (int i = 0; i < scaler->served_count; i++) {
-        Served *served = &scaler->served[i];
-        if (served->stage == STAGE_READY &&
-            (!served->window.open || !optimizer_has_gradient(served->optimizer)))
-            served->window = window_now(scaler);
-    }
-}
-
-static bool window_save(const Scaler *scaler, Window *window, Tensor *kept, Error *error) {
-    if (!window->open || window->saved)
-        return true;
-    window->saved = true;
-    return tensor_copy_into(kept, scaler->scale, error);
-}
-
-// The scale is about to move: windows with gradients in them keep what it was. Windows without
-// have nothing to keep it for; nothing of this happens in an ordinary loop. `ends`: so does the
-// iteration, and with it what optimizers that are not known yet can step by.
-static bool windows_save(Scaler *scaler, bool ends, Error *error) {
-    Device *device = scaler->engine->device;
-    if (!ends && scaler->window.open && !scaler->window_scale) {
-        scaler->window_scale = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
-        if (!scaler->window_scale)
-            return false;
-    }
-    if (!ends && !window_save(scaler, &scaler->window, scaler->window_scale, error))
-        return false;
-    for (int i = 0; i < scaler->served_count; i++) {
-        Served *served = &scaler->served[i];
-        if (served->stage == STAGE_READY && optimizer_has_gradient(served->optimizer) &&
-            !window_save(scaler, &served->window, served->window_scale, error))
-            return false;
-    }
-    scaler->version++;
-    return true;
-}
-
-static Served *served_get(Scaler *scaler, Optimizer *optimizer, Error *error) {
-    Served *served = served_find(scaler, optimizer);
-    if (served)
-        return served;
-    if (scaler->served_count == scaler->served_size && !served_grow(scaler, error))
-        return NULL;
-    Tensor *window_scale =
-        tensor_new(scaler->engine->device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
-    if (!window_scale)
-        return NULL;
-    if (scaler->window.saved && !tensor_copy_into(window_scale, scaler->window_scale, error)) {
-        tensor_release(window_scale);
-        return NULL;
-    }
-    served = &scaler->served[scaler->served_count++];
-    *served =
-        (Served){.optimizer = optimizer, .window = scaler->window, .window_scale = window_scale};
-    return served;
-}
-
-// Whether all gradients of this optimizer carry the scale in force. Waits only where the scale may
-// have moved since the first of them.
-static bool window_check(Scaler *scaler, const Served *served, const char *called, Error *error) {
-    double before;
-    if (served->window.version == scaler->version || !served->window.saved)
-        return true;
-    if (!tensor_item(served->window_scale, &before, error))
-        return false;
-    double now = scaler_get(scaler);
-    if (before == now)
-        return true;
-    return error_fail(error, ERROR_USAGE,
-                      "%s: the scale changed from %s to %s while the gradients of %s were being "
-                      "accumulated; call update only after the step that ends the window",
-                      called, shortest_of_float(before).text, shortest_of_float(now).text,
-                      optimizer_text(served->optimizer).text);
 }
 
 // ---- the iteration ------------------------------------------------------------------------------
 
 Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error) {
-    windows_open(scaler);
+    scaler_windows_open(scaler);
     scaler->scaled_at = scaler->iteration;
     if (scaler->rule.kind == SCALE_NONE)
         return tensor_hold(loss);
@@ -285,7 +123,7 @@ static bool never_scaled(const Scaler *scaler, const char *called, const Optimiz
 
 // The one pass, in the name of `called`.
 static Served *unscale(Scaler *scaler, Optimizer *optimizer, const char *called, Error *error) {
-    Served *served = served_get(scaler, optimizer, error);
+    Served *served = scaler_served_get(scaler, optimizer, error);
     if (!served)
         return NULL;
     if (served->stage != STAGE_READY) {
@@ -296,7 +134,7 @@ static Served *unscale(Scaler *scaler, Optimizer *optimizer, const char *called,
         never_scaled(scaler, called, optimizer, error);
         return NULL;
     }
-    if (!window_check(scaler, served, called, error))
+    if (!scaler_window_check(scaler, served, called, error))
         return NULL;
     if (!optimizer_scan(optimizer, divisor_of(scaler), error)) {
         error_prefix(error, "%s", called);
@@ -314,7 +152,7 @@ bool scaler_unscale(Scaler *scaler, Optimizer *optimizer, Error *error) {
 }
 
 bool scaler_step(Scaler *scaler, Optimizer *optimizer, Error *error) {
-    Served *served = served_find(scaler, optimizer);
+    Served *served = scaler_served_find(scaler, optimizer);
     if (!served || served->stage != STAGE_UNSCALED) {
         served = unscale(scaler, optimizer, "step", error);
         if (!served)
@@ -375,7 +213,7 @@ bool scaler_update(Scaler *scaler, double given, Error *error) {
                           "update: nothing was checked in step %llu; call step(optimizer), after "
                           "scale(loss):backward(), before update",
                           (unsigned long long)scaler->iteration);
-    if (!windows_save(scaler, checked > 0, error))
+    if (!scaler_windows_save(scaler, checked > 0, error))
         return false;
     bool moves = given == 0 || (scaler->rule.kind == SCALE_GIVEN && checked > 0);
     if (moves && !device->backend->multi->scale_update(device, &scaler->rule, state_of(scaler),
@@ -389,14 +227,14 @@ bool scaler_update(Scaler *scaler, double given, Error *error) {
 }
 
 bool scaler_set(Scaler *scaler, double scale, Error *error) {
-    if (!check_given(scaler, "scale", scale, error) || !windows_save(scaler, false, error))
+    if (!check_given(scaler, "scale", scale, error) || !scaler_windows_save(scaler, false, error))
         return false;
     write_scale(scaler, scale);
     return true;
 }
 
 bool scaler_set_rule(Scaler *scaler, const ScaleRule *rule, Error *error) {
-    if (!scale_rule_check(rule, error) || !windows_save(scaler, false, error))
+    if (!scale_rule_check(rule, error) || !scaler_windows_save(scaler, false, error))
         return false;
     ScaleState state = scale_state_initial(rule);
     scaler->rule = *rule;
@@ -406,7 +244,7 @@ bool scaler_set_rule(Scaler *scaler, const ScaleRule *rule, Error *error) {
 
 void scaler_load(Scaler *scaler, const ScaleState *state) {
     Error unwanted; // a window that is open now belongs to what is thrown away
-    if (!windows_save(scaler, false, &unwanted))
+    if (!scaler_windows_save(scaler, false, &unwanted))
         scaler->version++;
     device_write(scaler->engine->device, state_of(scaler), state, sizeof *state);
 }
@@ -440,7 +278,7 @@ double scaler_get(Scaler *scaler) {
 }
 
 bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied, Error *error) {
-    const Served *served = served_find(scaler, optimizer);
+    const Served *served = scaler_served_find(scaler, optimizer);
     if (!served || !served->stepped)
         return error_fail(error, ERROR_USAGE,
                           "applied: %s was not stepped by this scaler yet; call step first",
@@ -453,67 +291,5 @@ bool scaler_applied(Scaler *scaler, const Optimizer *optimizer, bool *applied, E
     StepFlags flags;
     device_read(scaler->engine->device, &flags, optimizer_flags(optimizer), sizeof flags);
     *applied = flags.found_inf == 0;
-    return true;
-}
-
-// ---- clipping -----------------------------------------------------------------------------------
-
-typedef struct Owner { // the last that was found: lists are mostly in one order
-    const Served *served;
-    int at; // of its optimizer's parameters
-} Owner;
-
-static bool owner_is(Owner *owner, const Served *served, const Tensor *parameter) {
-    const Optimizer *optimizer = served->optimizer;
-    int at = owner->served == served ? owner->at : optimizer->count - 1;
-    for (int k = 0; k < optimizer->count; k++) {
-        at = at + 1 < optimizer->count ? at + 1 : 0;
-        if (optimizer->parameters[at] == parameter) {
-            *owner = (Owner){served, at};
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool owner_find(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
-    for (int i = 0; i < scaler->served_count; i++)
-        if (owner_is(owner, &scaler->served[i], parameter))
-            return true;
-    return false;
-}
-
-// Whether a gradient carries the scale of this scaler: from scale() to unscale. One whose optimizer
-// no scaler has met yet is taken to carry that of every loss that was scaled in this iteration.
-static bool still_scaled(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
-    if (owner_find(scaler, parameter, owner))
-        return owner->served->stage == STAGE_READY && owner->served->window.open;
-    if (!scaler->window.open)
-        return false;
-    for (const Scaler *other = scaler->engine->scalers; other; other = other->next)
-        if (other != scaler && owner_find(other, parameter, owner))
-            return false;
-    return true;
-}
-
-bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
-                        const char *called, Error *error) {
-    if (engine->device->replay) // it passed when it was called first, and no scale is known now
-        return true;
-    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next) {
-        Owner owner = {0};
-        int i = 0;
-        while (i < count && !(parameters[i]->grad && still_scaled(scaler, parameters[i], &owner)))
-            i++;
-        double scale = i < count ? scaler_get(scaler) : 1;
-        if (scale == 1)
-            continue;
-        char name[64];
-        parameter_text(parameters[i], i, name, sizeof name);
-        return error_fail(error, ERROR_USAGE,
-                          "%s: the gradient of %s is not unscaled yet: threshold %g applied at "
-                          "scale %s is really %g; call scaler:unscale(optimizer) first",
-                          called, name, limit, shortest_of_float(scale).text, limit / scale);
-    }
     return true;
 }

@@ -1,0 +1,57 @@
+// optim/scaler_private.h: the inside of a scaler, which scaler.c and scaler_windows.c share. A
+// window is the time from the first scale() whose gradients an optimizer gathers to their
+// unscaling; the scale may not change within one. Private to the two.
+#pragma once
+
+#include "optim/optimizer_private.h"
+#include "optim/scaler.h"
+
+typedef enum Stage { STAGE_READY, STAGE_UNSCALED, STAGE_STEPPED } Stage;
+
+// When the gradients that are being gathered began to be: the version of the scale that they carry.
+typedef struct Window {
+    bool open;
+    uint64_t version;
+    bool saved; // the scale of that version was kept when it changed
+} Window;
+
+typedef struct Served { // one optimizer
+    Optimizer *optimizer;
+    Stage stage;
+    bool stepped;       // ever
+    uint64_t called_at; // the iteration of the last unscale or step
+    Window window;
+    Tensor *window_scale; // of no dimension; where the scale is kept
+} Served;
+
+struct Scaler {
+    Scaler *next; // of the same engine
+    Engine *engine;
+    ScaleRule rule;
+    Tensor *memory;       // holds the ScaleState
+    Tensor *scale;        // of no dimension, over its scale
+    uint64_t iteration;   // from 1
+    uint64_t version;     // of the scale: how often it may have moved
+    uint64_t scaled_at;   // the iteration of the last scale(), 0: none
+    Window window;        // of optimizers that are not known yet
+    Tensor *window_scale; // as in Served
+    Served *served;
+    const StepFlags **flags; // for scale_update
+    int served_count, served_size;
+};
+
+// The optimizer as this scaler knows it; NULL: it does not. _get makes it known; NULL: no memory.
+Served *scaler_served_find(const Scaler *scaler, const Optimizer *optimizer);
+Served *scaler_served_get(Scaler *scaler, Optimizer *optimizer, Error *error) MUST_CHECK;
+void scaler_served_clear(Served *served); // what it owns, not the optimizer
+
+// scale() was called: a window opens for each optimizer whose gradients begin here.
+void scaler_windows_open(Scaler *scaler);
+// The scale is about to move: windows with gradients in them keep what it was. Windows without
+// have nothing to keep it for; nothing of this happens in an ordinary loop. `ends`: so does the
+// iteration, and with it what optimizers that are not known yet can step by.
+bool scaler_windows_save(Scaler *scaler, bool ends, Error *error) MUST_CHECK;
+// Whether all gradients of this optimizer carry the scale in force. Waits only where the scale may
+// have moved since the first of them.
+bool scaler_window_check(Scaler *scaler, const Served *served, const char *called,
+                         Error *error) MUST_CHECK;

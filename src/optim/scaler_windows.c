@@ -1,0 +1,185 @@
+// Which gradients carry which scale: the optimizers that a scaler serves, the windows in which
+// their gradients are gathered, and the refusal to clip what is not unscaled yet.
+#include <stdlib.h>
+
+#include "base/shortest.h"
+#include "optim/scaler_private.h"
+
+// ---- the optimizers it serves -------------------------------------------------------------------
+
+void scaler_served_clear(Served *served) {
+    tensor_release(served->window_scale);
+    served->window_scale = NULL;
+}
+
+void scalers_forget(Engine *engine, const Optimizer *optimizer) {
+    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next)
+        for (int i = 0; i < scaler->served_count; i++) {
+            if (scaler->served[i].optimizer != optimizer)
+                continue;
+            scaler_served_clear(&scaler->served[i]);
+            scaler->served[i--] = scaler->served[--scaler->served_count];
+        }
+}
+
+Served *scaler_served_find(const Scaler *scaler, const Optimizer *optimizer) {
+    for (int i = 0; i < scaler->served_count; i++)
+        if (scaler->served[i].optimizer == optimizer)
+            return &scaler->served[i];
+    return NULL;
+}
+
+static bool served_grow(Scaler *scaler, Error *error) {
+    int size = scaler->served_size ? scaler->served_size * 2 : 4;
+    Served *served = realloc(scaler->served, (size_t)size * sizeof *served);
+    if (served)
+        scaler->served = served;
+    const StepFlags **flags = realloc(scaler->flags, (size_t)size * sizeof *flags);
+    if (flags)
+        scaler->flags = flags;
+    if (!served || !flags)
+        return error_fail(error, ERROR_MEMORY, "no memory for one more optimizer of a scaler");
+    scaler->served_size = size;
+    return true;
+}
+
+Served *scaler_served_get(Scaler *scaler, Optimizer *optimizer, Error *error) {
+    Served *served = scaler_served_find(scaler, optimizer);
+    if (served)
+        return served;
+    if (scaler->served_count == scaler->served_size && !served_grow(scaler, error))
+        return NULL;
+    Tensor *window_scale =
+        tensor_new(scaler->engine->device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
+    if (!window_scale)
+        return NULL;
+    if (scaler->window.saved && !tensor_copy_into(window_scale, scaler->window_scale, error)) {
+        tensor_release(window_scale);
+        return NULL;
+    }
+    served = &scaler->served[scaler->served_count++];
+    *served =
+        (Served){.optimizer = optimizer, .window = scaler->window, .window_scale = window_scale};
+    return served;
+}
+
+// ---- accumulation windows -----------------------------------------------------------------------
+
+static Window window_now(const Scaler *scaler) {
+    return (Window){.open = true, .version = scaler->version};
+}
+
+void scaler_windows_open(Scaler *scaler) {
+    if (!scaler->window.open)
+        scaler->window = window_now(scaler);
+    for (int i = 0; i < scaler->served_count; i++) {
+        Served *served = &scaler->served[i];
+        if (served->stage == STAGE_READY &&
+            (!served->window.open || !optimizer_has_gradient(served->optimizer)))
+            served->window = window_now(scaler);
+    }
+}
+
+static bool window_save(const Scaler *scaler, Window *window, Tensor *kept, Error *error) {
+    if (!window->open || window->saved)
+        return true;
+    window->saved = true;
+    return tensor_copy_into(kept, scaler->scale, error);
+}
+
+bool scaler_windows_save(Scaler *scaler, bool ends, Error *error) {
+    Device *device = scaler->engine->device;
+    if (!ends && scaler->window.open && !scaler->window_scale) {
+        scaler->window_scale = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
+        if (!scaler->window_scale)
+            return false;
+    }
+    if (!ends && !window_save(scaler, &scaler->window, scaler->window_scale, error))
+        return false;
+    for (int i = 0; i < scaler->served_count; i++) {
+        Served *served = &scaler->served[i];
+        if (served->stage == STAGE_READY && optimizer_has_gradient(served->optimizer) &&
+            !window_save(scaler, &served->window, served->window_scale, error))
+            return false;
+    }
+    scaler->version++;
+    return true;
+}
+
+bool scaler_window_check(Scaler *scaler, const Served *served, const char *called, Error *error) {
+    double before;
+    if (served->window.version == scaler->version || !served->window.saved)
+        return true;
+    if (!tensor_item(served->window_scale, &before, error))
+        return false;
+    double now = scaler_get(scaler);
+    if (before == now)
+        return true;
+    return error_fail(error, ERROR_USAGE,
+                      "%s: the scale changed from %s to %s while the gradients of %s were being "
+                      "accumulated; call update only after the step that ends the window",
+                      called, shortest_of_float(before).text, shortest_of_float(now).text,
+                      optimizer_text(served->optimizer).text);
+}
+
+// ---- clipping -----------------------------------------------------------------------------------
+
+typedef struct Owner { // the last that was found: lists are mostly in one order
+    const Served *served;
+    int at; // of its optimizer's parameters
+} Owner;
+
+static bool owner_is(Owner *owner, const Served *served, const Tensor *parameter) {
+    const Optimizer *optimizer = served->optimizer;
+    int at = owner->served == served ? owner->at : optimizer->count - 1;
+    for (int k = 0; k < optimizer->count; k++) {
+        at = at + 1 < optimizer->count ? at + 1 : 0;
+        if (optimizer->parameters[at] == parameter) {
+            *owner = (Owner){served, at};
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool owner_find(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
+    for (int i = 0; i < scaler->served_count; i++)
+        if (owner_is(owner, &scaler->served[i], parameter))
+            return true;
+    return false;
+}
+
+// Whether a gradient carries the scale of this scaler: from scale() to unscale. One whose optimizer
+// no scaler has met yet is taken to carry that of every loss that was scaled in this iteration.
+static bool still_scaled(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
+    if (owner_find(scaler, parameter, owner))
+        return owner->served->stage == STAGE_READY && owner->served->window.open;
+    if (!scaler->window.open)
+        return false;
+    for (const Scaler *other = scaler->engine->scalers; other; other = other->next)
+        if (other != scaler && owner_find(other, parameter, owner))
+            return false;
+    return true;
+}
+
+bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
+                        const char *called, Error *error) {
+    if (engine->device->replay) // it passed when it was called first, and no scale is known now
+        return true;
+    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next) {
+        Owner owner = {0};
+        int i = 0;
+        while (i < count && !(parameters[i]->grad && still_scaled(scaler, parameters[i], &owner)))
+            i++;
+        double scale = i < count ? scaler_get(scaler) : 1;
+        if (scale == 1)
+            continue;
+        char name[64];
+        parameter_text(parameters[i], i, name, sizeof name);
+        return error_fail(error, ERROR_USAGE,
+                          "%s: the gradient of %s is not unscaled yet: threshold %g applied at "
+                          "scale %s is really %g; call scaler:unscale(optimizer) first",
+                          called, name, limit, shortest_of_float(scale).text, limit / scale);
+    }
+    return true;
+}

@@ -1,10 +1,10 @@
 // ui/screen.h: what the parts of the screen share and nobody else sees: the Ui, and what a screen
 // (home, live, compare, formats) is made of.
 //
-// The loop in ui.c waits for a key or the next look at the store, lets the screen in front take it,
-// and draws when something changed. A screen keeps its own state behind `state`; it reads the store
-// in `refresh` alone, so that drawing never waits, and draws into the panels of the layout. All of
-// it runs on the main thread.
+// The loop in ui.c waits for a key or the next look at the store, lets the screen in front take it
+// (ui_input.c), and draws when something changed (ui_draw.c). A screen keeps its own state behind
+// `state`; it reads the store in `refresh` alone, so that drawing never waits, and draws into the
+// panels of the layout. All of it runs on the main thread.
 #pragma once
 
 #include "store/record.h"
@@ -45,6 +45,7 @@ typedef struct Screen {
 } Screen;
 
 extern const Screen screen_home, screen_live, screen_compare, screen_formats;
+extern const Screen *const ui_screens[SCREENS]; // by their ids
 
 // ---- what stands in front of a screen -----------------------------------------------------------
 
@@ -137,6 +138,17 @@ void ui_copy(Ui *ui, const char *text);
 // The wall clock in milliseconds; MPBENCH_SCREEN_CLOCK in the environment holds it still, for
 // tests.
 int64_t ui_now_ms(void);
+// Lays the panels out anew, after what they depend on changed.
+void ui_lay_out(Ui *ui);
+void ui_resize(Ui *ui); // to what the terminal is now
+
+// ui_draw.c
+void ui_draw(Ui *ui);
+// Where the name of a screen stands in the header, behind its digit: the column, and the text.
+int ui_place_name(const Ui *ui, int screen, char *text, size_t size);
+
+// ui_input.c
+void ui_take(Ui *ui, const Input *input);
 
 // prompt.c
 void prompt_ask(Ui *ui, const char *label, const char *text,

@@ -89,26 +89,25 @@ static void take_snapshot(RecorderWriter *writer) {
     writer->record = newer;
 }
 
-static bool is_stop(const RunCommand *order) {
-    CommandVerb verb;
-    return command_verb_parse(order->verb, &verb) && verb == VERB_STOP;
-}
-
-// True: all of them. That of a stop goes with the last commit: whoever waits for it finds the run
-// over, its checkpoint kept.
-static bool take_answers(RecorderWriter *writer, bool is_last) {
+// Those to stop wait for the commit that ends the run: whoever waits for one finds it over, its
+// checkpoint kept. `is_end`: this is it, where there is room for all. True: none is left.
+static bool take_answers(RecorderWriter *writer, bool is_end) {
     Recorder *recorder = writer->recorder;
     pthread_mutex_lock(&recorder->lock);
     OrderQueue *from = &recorder->answered, *to = &writer->answers;
-    int taken = 0;
-    while (taken < from->count && to->count < MOST_ORDERS &&
-           (is_last || !is_stop(&from->orders[taken])))
-        to->orders[to->count++] = from->orders[taken++];
-    from->count -= taken;
-    memmove(from->orders, from->orders + taken, (size_t)from->count * sizeof *from->orders);
-    bool all = from->count == 0;
+    bool has_room = from->count + to->count <= MOST_ORDERS;
+    int left = 0;
+    for (int i = 0; i < from->count; i++) {
+        const RunCommand *order = &from->orders[i];
+        bool is_due = is_end ? has_room : !command_is(order, VERB_STOP);
+        if (is_due && to->count < MOST_ORDERS)
+            to->orders[to->count++] = *order;
+        else
+            from->orders[left++] = *order;
+    }
+    from->count = left;
     pthread_mutex_unlock(&recorder->lock);
-    return all;
+    return left == 0;
 }
 
 static bool end_when_replaced(Recorder *recorder) {
@@ -144,18 +143,18 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     Recorder *recorder = writer->recorder;
     Error fault = {0};
     double now = clock_seconds();
-    bool is_recording = atomic_load(&recorder->has_segment), leaves = is_last, is_part = false;
+    bool is_recording = atomic_load(&recorder->has_segment), is_part = false;
     writer->next_commit = now + commit_interval;
-    if (is_recording) {
-        take_snapshot(writer); // before the ring: what it counts is in there
-        leaves = take_answers(writer, is_last) && is_last;
+    if (is_recording) { // before the ring: what they tell of is in there
+        take_snapshot(writer);
+        take_answers(writer, false);
     }
     if (is_recording && !intake_drain(&writer->intake, &fault)) {
         if (fault.code != ERROR_FULL)
             return is_passing(writer, &fault, now) && false;
         is_part = true; // the rest with the next
     }
-    leaves = leaves && !is_part;
+    bool leaves = is_last && !is_part && (!is_recording || take_answers(writer, true));
     if (!store_begin(recorder->store, &fault))
         return is_passing(writer, &fault, now) && false;
     if (!write_beat(writer, now, &fault) ||
@@ -208,7 +207,7 @@ static void poll_orders(RecorderWriter *writer, double now) {
     if (count == 0)
         return;
     for (int i = 0; i < count; i++) // a script that makes no steps is interrupted for it
-        if (is_stop(&orders[i]))
+        if (command_is(&orders[i], VERB_STOP))
             atomic_store(recorder->stop_asked, 1);
     pthread_mutex_lock(&recorder->lock);
     memcpy(&recorder->claimed.orders[recorder->claimed.count], orders,

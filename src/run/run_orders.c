@@ -226,8 +226,7 @@ static void give_answer(Recorder *recorder, const RunCommand *order) {
 void run_refuse_orders(Run *run) {
     RunCommand order;
     while (next_order(run->recorder, &order)) {
-        CommandVerb verb;
-        bool was_stop = command_verb_parse(order.verb, &verb) && verb == VERB_STOP;
+        bool was_stop = command_is(&order, VERB_STOP);
         order.state = was_stop ? COMMAND_DONE : COMMAND_REFUSED;
         order.step = was_stop ? run->step : -1;
         snprintf(order.answer, sizeof order.answer, "%s after step %lld",

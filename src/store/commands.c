@@ -35,6 +35,10 @@ bool command_verb_parse(const char *text, CommandVerb *verb) {
     return false;
 }
 
+bool command_is(const RunCommand *command, CommandVerb verb) {
+    return strcmp(command->verb, verbs[verb]) == 0;
+}
+
 static bool refuse_verb(const char *verb, Error *error) {
     char list[VERB_LIST_SIZE] = "";
     const char *near = nearest_name(verb, verbs, COMMAND_VERBS);

@@ -34,6 +34,8 @@ typedef struct RunCommand {
     char answer[COMMAND_ANSWER_SIZE];
 } RunCommand;
 
+bool command_is(const RunCommand *command, CommandVerb verb);
+
 // Queues an order. Refused at once: unknown verbs, texts too long, and an argument where the verb
 // takes none (ERROR_USAGE), runs that are over or whose worker is gone, and more than 1,000 orders
 // that wait.

@@ -324,6 +324,48 @@ static void a_hundred_orders_at_once_are_all_answered(void) {
     end();
 }
 
+// Until the newest order is done; `over` gets whether its run had stopped by then.
+static void *wait_until_done(void *over) {
+    int64_t *answer = over;
+    for (int i = 0; i < 20000 && *answer < 0; i++)
+        *answer = ask("SELECT CASE state WHEN 'done' THEN r.status = 'stopped' ELSE -1 END"
+                      " FROM commands c JOIN runs r ON r.id = c.run ORDER BY c.id DESC LIMIT 1");
+    return NULL;
+}
+
+static void a_stop_is_answered_with_the_end_though_much_waits_to_be_written(void) {
+    enum { COUNT = MOST_EVENTS + 10000 };
+    const Event said = {.kind = EVENT_MESSAGE, .value = NAN, .text = "and so on"};
+    begin("talkative");
+    int64_t order, over = -1;
+    Store *other = store_open(path, STORE_WRITE, &error);
+    CHECK(store_send_command(other, model.run->id, "stop", "", &order, &error));
+    bool stop = false;
+    for (int i = 0; i < 1000 && !stop; i++, a_moment())
+        CHECK(train(1, &stop));
+    CHECK(stop);
+    sqlite3 *db;
+    CHECK(sqlite3_open(path, &db) == SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    CHECK(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_OK);
+    for (int i = 0; i < 60; i++) // until a commit waits for the lock
+        a_moment();
+    for (int i = 0; i < COUNT; i++)
+        recorder_event(model.recorder, &said);
+    CHECK(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_close(db);
+    run_finish(model.run, NULL);
+    pthread_t waiting;
+    CHECK(pthread_create(&waiting, NULL, wait_until_done, &over) == 0);
+    CHECK_MESSAGE(recorder_end(model.recorder, model.run, &error), "%s", error.text);
+    pthread_join(waiting, NULL);
+    CHECK_INT(over, 1);
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'talkative' AND kind = 'message'"),
+              COUNT);
+    store_close(other);
+    end();
+}
+
 static void a_point_that_is_refused_ends_nothing(void) {
     begin("refused");
     bool stop;
@@ -480,6 +522,7 @@ int main(void) {
     RUN_TEST(orders_are_obeyed_at_a_boundary_and_answered);
     RUN_TEST(the_end_of_a_run_tells_the_cause_before_the_place);
     RUN_TEST(a_hundred_orders_at_once_are_all_answered);
+    RUN_TEST(a_stop_is_answered_with_the_end_though_much_waits_to_be_written);
     RUN_TEST(the_end_of_a_run_needs_nothing_of_its_script);
     RUN_TEST(a_point_that_is_refused_ends_nothing);
     RUN_TEST(a_resume_that_is_refused_leaves_the_run_as_it_was);

@@ -1,0 +1,170 @@
+// The home screen's line for orders: what is typed there is done to the run that it is about, and
+// answered.
+#define _GNU_SOURCE // prlimit
+#include <sys/resource.h>
+
+#include "store/commands.h"
+#include "store/worker.h"
+#include "tests/screen/home_place.h"
+
+static void the_command_line_completes_lists_and_cycles(void) {
+    open_home(120, 36);
+    press(":", "tab completes: pause resume stop checkpoint set fork open option help quit");
+    press("\t", "pause  resume  stop");
+    press("\t", ": resume");
+    press("\x1b[Z", ": pause");
+    press("\x15"
+          "frobnicate\t",
+          "nothing to complete here");
+    press("\x15"
+          "o\t",
+          "open  option");
+    press("\x15"
+          "op\t",
+          "open  option");
+    press("\x15"
+          "opt\t",
+          ": option");
+    press("c\t", "characters  colors  co2");
+    press("\x15"
+          "open b\t",
+          ": open beta-3");
+    press("\x15"
+          "fork 5 mixed_b\t",
+          ": fork 5 mixed_bfloat16");
+    press("\x15"
+          "frobnicate\r",
+          "not known; tab lists what there is");
+    shown_type(&shown, ":q\r");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+static void set_status(int64_t run, RunStatus status) {
+    Error error;
+    RunRecord record;
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    CHECK(store && store_read_run(store, run, &record, &error));
+    record.status = status;
+    CHECK_MESSAGE(store_update_run(store, &record, &error), "%s", error.text);
+    record_clear(&record);
+    store_close(store);
+}
+
+static void the_line_for_orders_is_in_every_row_of_keys_with_room(void) {
+    open_home(100, 30);
+    for (int screen = 1; screen <= 4; screen++) {
+        shown_type(&shown, (char[]){(char)('0' + screen), 0});
+        expect(": command  tab panel  ? help  q quit");
+    }
+    leave();
+}
+
+// On home, of the run under the cursor, which here nobody trains: what would be ordered is told.
+static void commands_mean_the_run_under_the_cursor(void) {
+    open_home(120, 36);
+    shown_type(&shown, KEY_DOWN);
+    press(":pause\r", "#3 is over (finished); :fork STEP");
+    expect("mpbench fork 3 --at STEP");
+    set_status(3, RUN_STOPPED);
+    expect("stopped");
+    press(":stop\r", "#3 is over (stopped); :resume goes on with it (mpbench resume 3)");
+    press(":fork far\r", "a whole number is wanted; fork STEP");
+    press(":fork 0\r", "fork 0: from 1 to");
+    press(":fork 3 fp16 now please\r", "\"now please\" is too much; fork STEP, or fork STEP PREC");
+    press(":stop at once\r", "stop: \"at once\" is too much; it takes nothing");
+    press(":fork 3\r", "run beta-3: its script"); // a worker was started, and says why it cannot
+    leave();
+}
+
+// As if this process trained it.
+static WorkerId own_run(int64_t run) {
+    Error error;
+    WorkerId worker;
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    CHECK_MESSAGE(store && worker_identify(&worker, &error) &&
+                      store_own_run(store, run, &worker, &error),
+                  "%s", error.text);
+    store_close(store);
+    set_status(run, RUN_RUNNING);
+    return worker;
+}
+
+// The list moves on beneath a question: another run lies under the cursor when it is answered.
+static void what_is_asked_about_a_run_is_done_to_no_other(void) {
+    open_home(120, 36);
+    own_run(3);
+    own_run(2);
+    press("/status:running\r", "loss of run 3");
+    press(":stop\r", "stop #3 beta-3 after its step");
+    set_status(3, RUN_FINISHED);
+    expect_gone("3 beta ");
+    press("y", "#3 is over (finished)");
+    set_status(3, RUN_RUNNING);
+    expect("3 beta ");
+    press("g", "loss of run 3");
+    press("t", "tag");
+    set_status(3, RUN_FINISHED);
+    expect_gone("3 beta ");
+    press("mine\r", "run 3: tag kept");
+    leave();
+}
+
+// As the worker would that this process is: all are claimed, the last one is answered.
+static void answer_last_order(const WorkerId *worker, int most) {
+    Error error;
+    RunCommand orders[64];
+    int count = 0;
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    bool done =
+        store && store_claim_commands(store, 4, worker->token, orders, most, &count, &error);
+    CHECK_INT(count, most);
+    if (done && count > 0) {
+        RunCommand *last = &orders[count - 1];
+        last->state = COMMAND_DONE;
+        snprintf(last->answer, sizeof last->answer, "so it is");
+        done = store_answer_command(store, last, &error);
+    }
+    CHECK_MESSAGE(done, "%s", error.text);
+    store_close(store);
+}
+
+static void every_order_that_waits_gets_its_answer_told(void) {
+    enum { ORDERS = 40 };
+    open_home(120, 36);
+    WorkerId worker = own_run(4);
+    expect("●");
+    for (int i = 1; i <= ORDERS; i++) {
+        char keys[32];
+        snprintf(keys, sizeof keys, ":set lr=%d\r", i);
+        shown_type(&shown, keys);
+    }
+    expect("set lr=40 #4: asked");
+    answer_last_order(&worker, ORDERS);
+    expect("set lr=40 #4: done: so it is");
+    leave();
+}
+
+static void a_worker_that_cannot_be_started_is_not_announced(void) {
+    const struct rlimit no_more_files = {.rlim_cur = 3, .rlim_max = 3};
+    open_home(120, 36);
+    CHECK(prlimit(shown.program, RLIMIT_NOFILE, &no_more_files, NULL) == 0);
+    press(":fork 3\r", "cannot start a run");
+    shown_type(&shown, KEY_DOWN);
+    set_status(3, RUN_STOPPED);
+    expect("stopped");
+    press(":resume\r", "cannot start a run");
+    leave();
+}
+
+int main(void) {
+    if (!make_place())
+        return 1;
+    RUN_TEST(the_command_line_completes_lists_and_cycles);
+    RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);
+    RUN_TEST(commands_mean_the_run_under_the_cursor);
+    RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);
+    RUN_TEST(every_order_that_waits_gets_its_answer_told);
+    RUN_TEST(a_worker_that_cannot_be_started_is_not_announced);
+    return end_tests();
+}

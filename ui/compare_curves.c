@@ -82,6 +82,14 @@ static double value_at(const PlotLine *line, double x) {
     return value;
 }
 
+// False past the run's end: what it reached there is no value of this place.
+static bool has_come_to(const PlotLine *line, double x) {
+    if (line->count == 0)
+        return false;
+    const PlotPoint *last = &line->points[line->count - 1];
+    return line->count == 1 ? x <= last->x : x < last->x + (last->x - last[-1].x);
+}
+
 // The letter of a line, at its end and in the legend: colours are not the only thing that tells.
 static char letter_of(int line) {
     return (char)('a' + line);
@@ -104,8 +112,9 @@ static void draw_legend(const CompareView *view, Area area, double x) {
         area_put(area, 2, i, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
         area_outside(area, 4, i, area.width - 4 - VALUE, style_of(line->ink),
                      view->curves.labels[i]);
+        bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
         area_text_right(area, area.width, i, style_of(INK_BRIGHT),
-                        line->count > 0 ? word_number(value).text : "–");
+                        is_known ? word_number(value).text : "–");
     }
 }
 
@@ -144,10 +153,15 @@ static void write_x(const CompareView *view, const PlotAxes *axes, int width, do
 }
 
 static void draw_x_labels(const CompareView *view, Area area, int row, const PlotAxes *axes) {
+    enum { MOST = 6 };
     char text[72];
+    double apart = (axes->right - axes->left) / 2;
+    int needed = apart > 0 ? (int)ceil(-log10(apart)) + 1 : 1; // so that no two are written alike
+    int digits = needed > MOST ? MOST : needed > 1 ? needed : 1;
     for (int i = 0; i < 3; i++) {
-        double x = axes->left + (axes->right - axes->left) * i / 2;
-        snprintf(text, sizeof text, x < 100 && view->axis != COMPARE_BY_STEP ? "%.1f" : "%.0f", x);
+        double x = axes->left + apart * i;
+        bool is_whole = view->axis == COMPARE_BY_STEP || (x >= 100 && digits == 1);
+        snprintf(text, sizeof text, "%.*f", is_whole ? 0 : digits, x);
         int column = LABELS + (area.width - LABELS) * i / 2;
         if (i == 0)
             area_text(area, column, row, style_of(INK_DIM), text);

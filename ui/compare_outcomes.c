@@ -54,8 +54,36 @@ static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
     snprintf(cells[7], 48, "%s", word_count(side->skipped).text);
 }
 
-// A title row when `side` is NULL.
-static void draw_outcome(Area area, int row, const CompareSide *side, Ink ink) {
+// Whether another group's label would be cut to the same.
+static bool is_cut_alike(const Comparison *comparison, int group, int bytes) {
+    for (int i = 0; i < comparison->group_count; i++)
+        if (i != group && strncmp(comparison->groups[i].label, comparison->groups[group].label,
+                                  (size_t)bytes) == 0)
+            return true;
+    return false;
+}
+
+// Labels that begin alike are cut in the middle: runs are numbered at the end of their names.
+static void draw_label(Area area, int row, int room, Style style, const Comparison *comparison,
+                       int group) {
+    char label[2 * COMPARE_LABEL_SIZE];
+    const char *raw = comparison->groups[group].label;
+    sanitize_line(label, sizeof label, raw, strlen(raw));
+    int head = (room - 1) / 2;
+    if (text_width(label) <= room || head < 1 || !is_cut_alike(comparison, group, room - 1)) {
+        area_text_cut(area, 1, row, room, style, label);
+        return;
+    }
+    const char *tail = label;
+    while (text_width(tail) > room - 1 - head)
+        rune_next(&tail);
+    area_text_cut(area, 1, row, head + 1, style, label);
+    area_text(area, 1 + head + 1, row, style, tail);
+}
+
+// A title row when `group` is negative.
+static void draw_outcome(Area area, int row, const Comparison *comparison, int group) {
+    const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
     char cells[OUTCOMES][48];
     int at = area.width;
     if (side)
@@ -68,14 +96,17 @@ static void draw_outcome(Area area, int row, const CompareSide *side, Ink ink) {
         at -= outcomes[i].width + 1;
     }
     if (side)
-        area_outside(area, 1, row, at - 1, style_bold(ink), side->label);
+        draw_label(area, row, at - 1, style_bold(compare_ink(comparison, side->members[0])),
+                   comparison, group);
 }
 
 static bool describe_parting(const CompareSide *side, char *text, size_t size) {
     const CompareDivergence *divergence = &side->divergence;
     if (!divergence->is_known)
         return false;
-    if (divergence->different < 0)
+    if (divergence->different < 0 && compare_loss_is_broken(side))
+        snprintf(text, size, "%s: the same all along, and not finite in the end", side->label);
+    else if (divergence->different < 0)
         snprintf(text, size, "%s: the same to the bit all along", side->label);
     else if (divergence->parted < 0)
         snprintf(text, size,
@@ -133,10 +164,9 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     if (!comparison || area_is_empty(inside))
         return;
     int row = 1;
-    draw_outcome(inside, 0, NULL, INK_DIM);
+    draw_outcome(inside, 0, comparison, -1);
     for (int i = 0; i < comparison->group_count && row < inside.height; i++, row++)
-        draw_outcome(inside, row, &comparison->groups[i],
-                     compare_ink(comparison, comparison->groups[i].members[0]));
+        draw_outcome(inside, row, comparison, i);
     row += inside.height > 7; // a line apart where there is room
     Area text = area_part(inside, 1, row, inside.width - 2, inside.height - row);
     int most = draw_sentences(comparison, area_to_measure(text.width), 0) - text.height;
@@ -148,6 +178,20 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
 
 // ---- differences --------------------------------------------------------------------------------
 
+// Groups that nothing tells apart are one training, done again with the same seed.
+static void draw_nothing(const Comparison *comparison, Area inside) {
+    char text[160] = "nothing but the seed";
+    if (comparison->group_count > 1) {
+        int64_t different = comparison->groups[1].divergence.different;
+        int used =
+            snprintf(text, sizeof text, "nothing: the same in everything asked for, the seed too");
+        if (different >= 0)
+            snprintf(text + used, sizeof text - (size_t)used, "; other bits from step %lld on",
+                     (long long)different);
+    }
+    area_wrap(area_part(inside, 1, 0, inside.width - 2, inside.height), 0, style_of(INK_DIM), text);
+}
+
 void compare_draw_differences(CompareView *view, Area area, bool focused) {
     enum { NAME = 16 };
     const Comparison *comparison = view->comparison;
@@ -155,7 +199,7 @@ void compare_draw_differences(CompareView *view, Area area, bool focused) {
     if (!comparison || area_is_empty(inside))
         return;
     if (comparison->difference_count == 0)
-        area_text(inside, 1, 0, style_of(INK_DIM), "nothing but the seed");
+        draw_nothing(comparison, inside);
     int groups = comparison->group_count;
     int width = (inside.width - NAME - 1) / groups;
     int most = comparison->difference_count - inside.height, *skip = &view->first_difference;

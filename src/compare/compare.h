@@ -119,6 +119,8 @@ Comparison *compare_new(Store *store, const int64_t *runs, int count, const Comp
 void compare_free(Comparison *comparison);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
+// Whether none of its runs had a finite loss in the end.
+bool compare_loss_is_broken(const CompareSide *side);
 
 // The same from records and curves in memory: takes both over, also when it fails. `losses` may be
 // NULL; their `x` may be NULL, and is then computed from the record.

@@ -174,6 +174,10 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
     }
 }
 
+bool compare_loss_is_broken(const CompareSide *side) {
+    return side->loss.count == 0 && side->loss.not_finite > 0;
+}
+
 static bool is_same_to_the_bit(const Comparison *comparison, const CompareSide *side,
                                const CompareSide *baseline) {
     const RunRecord *a = &comparison->runs[baseline->members[0]];
@@ -203,7 +207,10 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     tell_speed(parts, side, baseline, shared);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
     tell_share(parts, side->energy_ratio, shared ? "seemed to use" : "uses", "energy", "its");
-    if (is_same_to_the_bit(comparison, side, baseline)) {
+    if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
+        Text broken = next_part(parts);
+        say(&broken, "its loss is not finite in the end, nor is that of %s", baseline->label);
+    } else if (is_same_to_the_bit(comparison, side, baseline)) {
         Text same = next_part(parts);
         say(&same, "its loss is the same to the bit at every step that was kept");
     } else {

@@ -101,6 +101,16 @@ static void the_same_seed_again_is_a_group_of_its_own(void) {
     compare_free(comparison);
 }
 
+static void losses_that_are_not_finite_are_not_called_the_same(void) {
+    Planted runs[] = {six[0], six[0]};
+    runs[0].end = runs[1].end = NAN;
+    runs[1].name = "again";
+    Comparison *comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], "its loss is not finite in the end, nor is that of");
+    CHECK(!strstr(comparison->verdicts[0], "to the bit"));
+    compare_free(comparison);
+}
+
 static void only_what_differs_is_listed(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "b";
@@ -450,6 +460,7 @@ int main(void) {
     RUN_TEST(speed_is_told_by_samples_where_both_count_them);
     RUN_TEST(memory_is_unknown_before_the_first_step);
     RUN_TEST(the_same_seed_again_is_a_group_of_its_own);
+    RUN_TEST(losses_that_are_not_finite_are_not_called_the_same);
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);
     RUN_TEST(layers_that_somebody_set_are_differences);

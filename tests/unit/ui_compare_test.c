@@ -171,6 +171,58 @@ static void runs_without_points_are_said_to_have_none(void) {
     close_screen();
 }
 
+static Store *make_runs(const Planted *runs, int count) {
+    Store *store = fresh_store("history.db");
+    for (int i = 0; i < count; i++)
+        plant(store, &runs[i]);
+    return store;
+}
+
+// Past its end a run has no value, and of a short one the axis says where it is.
+static void a_run_that_ended_has_no_value_later(void) {
+    Planted runs[] = {planted[1], planted[1]};
+    runs[0].steps = 100;
+    runs[0].name = "short";
+    open_screen(make_runs(runs, 2), 2);
+    screen_compare.request(ui, REQUEST_CROSS_HAIR); // at step 200
+    CHECK_CONTAINS(draw_screen(120, 36), "seed 1                       – │");
+    close_screen();
+}
+
+static void labels_of_a_short_axis_differ(void) {
+    Planted runs[] = {planted[1], planted[0]};
+    Store *store = make_runs(runs, 2);
+    for (int id = 1; id <= 2; id++) {
+        RunRecord record = {0};
+        CHECK_DONE(store_read_run(store, id, &record, &error));
+        record.total_steps = 40000; // it was stopped in the first part of an epoch
+        CHECK_DONE(store_update_run(store, &record, &error));
+        record_clear(&record);
+    }
+    open_screen(store, 2);
+    screen_compare.request(ui, REQUEST_ALONG);
+    screen_compare.refresh(ui, 0);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "by epoch");
+    CHECK_CONTAINS(text, "0.010");
+    CHECK_CONTAINS(text, "0.020");
+    close_screen();
+}
+
+static void twins_are_called_so_and_keep_their_numbers(void) {
+    Planted runs[] = {planted[1], planted[1]};
+    runs[0].name = "fashion_cnn_with_a_long_name-1";
+    runs[1].name = "fashion_cnn_with_a_long_name-2";
+    open_screen(make_runs(runs, 2), 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "nothing: the same in everything");
+    CHECK(!strstr(text, "nothing but the seed"));
+    text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "fashion_…g_name-1 ");
+    CHECK_CONTAINS(text, "fashion_…g_name-2 ");
+    close_screen();
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -180,5 +232,8 @@ int main(void) {
     RUN_TEST(the_result_is_the_one_that_leads);
     RUN_TEST(the_cross_hair_says_where_it_is_in_sensible_digits);
     RUN_TEST(runs_without_points_are_said_to_have_none);
+    RUN_TEST(a_run_that_ended_has_no_value_later);
+    RUN_TEST(labels_of_a_short_axis_differ);
+    RUN_TEST(twins_are_called_so_and_keep_their_numbers);
     return test_end();
 }

@@ -1,4 +1,5 @@
 // Other views of a tensor: shaped, turned, cut and repeated without a copy.
+#include "base/nearest.h"
 #include "lua/bind/bind.h"
 #include "ops/views.h"
 
@@ -50,18 +51,21 @@ static int tensor_slice(lua_State *L) {
                        &error);
 }
 
-// t:split(dim, count): so many equal parts.
-static int tensor_split(lua_State *L) {
+// t:chunk(count [, dim]): so many equal parts.
+static int tensor_chunk(lua_State *L) {
     Error error = {0};
-    Tensor *tensor = bind_tensor(L, "split", 1, "tensor"), *parts[BIND_MOST_TENSORS];
-    int dim = bind_dimension(L, "split", 2, tensor->view.ndim);
-    int64_t size = tensor->view.shape[dim], count = bind_integer(L, "split", 3, "count");
+    Tensor *tensor = bind_tensor(L, "chunk", 1, "tensor"), *parts[BIND_MOST_TENSORS];
+    int64_t count = bind_integer(L, "chunk", 2, "count");
+    int dim = lua_isnoneornil(L, 3) ? 0 : bind_dimension(L, "chunk", 3, tensor->view.ndim);
+    if (tensor->view.ndim == 0)
+        return bind_error(L, "chunk: the tensor has no dimensions");
+    int64_t size = tensor->view.shape[dim];
     if (count < 1 || count > BIND_MOST_TENSORS || size % count)
         return bind_error(L,
-                          "split: %lld parts: dimension %d has %lld elements, which must fall into "
+                          "chunk: %lld parts: dimension %d has %lld elements, which must fall into "
                           "equal parts, at most %d",
                           (long long)count, dim + 1, (long long)size, BIND_MOST_TENSORS);
-    BIND_DONE(L, op_split(session_of(L)->engine, tensor, dim, (int)count, parts, &error), &error);
+    BIND_DONE(L, op_chunk(session_of(L)->engine, tensor, dim, (int)count, parts, &error), &error);
     bind_push_tensors(L, parts, (int)count);
     return (int)count;
 }
@@ -83,13 +87,27 @@ static Tensor *part_at(Engine *engine, Tensor *tensor, int64_t i, Error *error) 
     return result;
 }
 
+// A name that tensors do not have, and the nearest of those in the table on top of the stack.
+static int refuse_name(lua_State *L, const char *name) {
+    Nearest nearest;
+    nearest_begin(&nearest, name);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        if (lua_type(L, -2) == LUA_TSTRING)
+            nearest_offer(&nearest, lua_tostring(L, -2)); // the table keeps it
+    const char *near = nearest.best;
+    return bind_error(L, "a tensor has no %s%s%s%s", name, near ? "; did you mean " : "",
+                      near ? near : "", near ? "?" : "");
+}
+
 // t[i]: the i-th along the first dimension, without it; t.name: a method.
 int bind_tensor_index(lua_State *L) {
     if (lua_type(L, 2) != LUA_TNUMBER) {
         lua_pushvalue(L, 2);
         lua_rawget(L, lua_upvalueindex(2));
-        if (lua_isnil(L, -1) && lua_type(L, 2) == LUA_TSTRING)
-            return bind_error(L, "a tensor has no %s", lua_tostring(L, 2));
+        if (lua_isnil(L, -1) && lua_type(L, 2) == LUA_TSTRING) {
+            lua_pushvalue(L, lua_upvalueindex(2));
+            return refuse_name(L, lua_tostring(L, 2));
+        }
         return 1;
     }
     Error error = {0};
@@ -106,7 +124,7 @@ const luaL_Reg bind_view_methods[] = {
     {"transpose", tensor_transpose},
     {"permute", tensor_permute},
     {"slice", tensor_slice},
-    {"split", tensor_split},
+    {"chunk", tensor_chunk},
     {"expand", tensor_expand},
     {NULL, NULL},
 };

@@ -69,7 +69,7 @@ function Attention:forward(x)
     local shape = x:shape()
     local batch, length, width = shape[1], shape[2], shape[3]
     local heads = self._heads
-    local q, k, v = self.qkv(x):reshape(batch, length, 3 * heads, width // heads):split(3, 3)
+    local q, k, v = self.qkv(x):reshape(batch, length, 3 * heads, width // heads):chunk(3, 3)
     local y = fn.attention(q, k, v, self._options)
     return self.out(y:reshape(batch, length, width))
 end

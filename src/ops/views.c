@@ -160,7 +160,7 @@ Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last
     return linked(engine, x, tensor_view(x, &view, error), slice_back, &attr, error);
 }
 
-// ---- split --------------------------------------------------------------------------------------
+// ---- chunk --------------------------------------------------------------------------------------
 
 static void release_all(Tensor **tensors, int count) {
     for (int i = 0; i < count; i++) {
@@ -170,7 +170,7 @@ static void release_all(Tensor **tensors, int count) {
 }
 
 // A part that no gradient came from counts as zeros.
-static bool split_back(void *context, const GradNode *node, Tensor *const *output_grad,
+static bool chunk_back(void *context, const GradNode *node, Tensor *const *output_grad,
                        Tensor **input_grad, Error *error) {
     OpAttr attr = {.out_format = node->inputs[0].format, .has_out_format = true};
     attr.index.dim = node->attr.view.dim;
@@ -188,13 +188,13 @@ static bool split_back(void *context, const GradNode *node, Tensor *const *outpu
     return have;
 }
 
-bool op_split(Engine *engine, Tensor *x, int dim, int count, Tensor **parts, Error *error) {
+bool op_chunk(Engine *engine, Tensor *x, int dim, int count, Tensor **parts, Error *error) {
     for (int i = 0; i < count; i++)
         parts[i] = NULL;
     if (dim < 0 || dim >= x->view.ndim)
-        return usage(error, "split", x, "it has no such dimension") != NULL;
+        return usage(error, "chunk", x, "it has no such dimension") != NULL;
     if (count < 1 || x->view.shape[dim] % count)
-        return usage(error, "split", x, "the dimension does not fall into so many equal parts") !=
+        return usage(error, "chunk", x, "the dimension does not fall into so many equal parts") !=
                NULL;
     const int64_t size = x->view.shape[dim] / count;
     const bool as_slices = count > OP_MAX_OUTPUTS; // more than an entry of the tape takes
@@ -208,7 +208,7 @@ bool op_split(Engine *engine, Tensor *x, int dim, int count, Tensor **parts, Err
     OpAttr attr = {.has_out_format = false};
     attr.view.dim = dim;
     if (done && !as_slices)
-        done = link_views(engine, x, parts, count, split_back, &attr, error);
+        done = link_views(engine, x, parts, count, chunk_back, &attr, error);
     if (!done)
         release_all(parts, count);
     return done;

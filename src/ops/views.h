@@ -12,7 +12,7 @@ Tensor *op_transpose(Engine *engine, Tensor *x, int first, int second, Error *er
 Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last, Error *error);
 // `count` equal parts along a dimension. The gradients of a few parts are joined in one go, where
 // slices would each be a gradient of the whole. Where it fails, all parts are NULL.
-bool op_split(Engine *engine, Tensor *x, int dim, int count, Tensor **parts,
+bool op_chunk(Engine *engine, Tensor *x, int dim, int count, Tensor **parts,
               Error *error) MUST_CHECK;
 // Broadcasts dimensions of size 1, and adds dimensions in front.
 Tensor *op_expand(Engine *engine, Tensor *x, int ndim, const int64_t *shape, Error *error);

@@ -34,7 +34,7 @@ static void check_parts(int count, unsigned used) {
     Error error = {0};
     Tensor *x = matrix(), *parts[COLUMNS];
     int width = COLUMNS / count;
-    CHECK_MESSAGE(op_split(engine, x, 1, count, parts, &error), "%s", error.text);
+    CHECK_MESSAGE(op_chunk(engine, x, 1, count, parts, &error), "%s", error.text);
     for (int k = 0; k < count; k++) {
         float shown[ROWS * COLUMNS];
         CHECK(parts[k]->view.ndim == 2 && parts[k]->view.shape[1] == width);
@@ -76,7 +76,7 @@ static void parts_that_nothing_read_count_as_zeros(void) {
 static void parts_have_second_derivatives(void) {
     engine_open("ref", "fp32");
     Tensor *x = matrix(), *parts[2];
-    CHECK(op_split(engine, x, 1, 2, parts, NULL));
+    CHECK(op_chunk(engine, x, 1, 2, parts, NULL));
     Tensor *product = op_two(engine, OP_mul, parts[0], parts[1], NULL, NULL);
     Tensor *sum = op_one(engine, OP_sum, product, NULL, NULL), *first = NULL;
     BackwardOptions options = {
@@ -99,9 +99,9 @@ static void parts_that_are_unequal_are_refused(void) {
     engine_open("ref", "fp32");
     Error error = {0};
     Tensor *x = matrix(), *parts[5];
-    CHECK(!op_split(engine, x, 1, 5, parts, &error));
+    CHECK(!op_chunk(engine, x, 1, 5, parts, &error));
     CHECK_CONTAINS(error.text, "equal parts");
-    CHECK(!op_split(engine, x, 2, 2, parts, &error));
+    CHECK(!op_chunk(engine, x, 2, 2, parts, &error));
     CHECK_CONTAINS(error.text, "no such dimension");
     tensor_release(x);
     engine_close();

@@ -38,7 +38,7 @@ bool compare_is_live(const CompareView *view) {
         return false;
     for (int i = 0; i < view->comparison->run_count; i++) {
         RunStatus status = view->comparison->runs[i].status;
-        if (status == RUN_RUNNING || status == RUN_PAUSED)
+        if (run_status_goes_on(status))
             return true;
     }
     return false;

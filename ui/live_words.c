@@ -27,7 +27,7 @@ void live_say_steps(char *out, size_t size, const LayerSample *sample) {
 }
 
 bool live_is_over(const RunRecord *record) {
-    return record->status != RUN_RUNNING && record->status != RUN_PAUSED;
+    return !run_status_goes_on(record->status);
 }
 
 double live_fact(const RunRecord *record, const char *name) {

@@ -133,7 +133,7 @@ bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error)
 }
 
 void run_finish(Run *run, const Error *error) {
-    if (run->status != RUN_RUNNING && run->status != RUN_PAUSED)
+    if (!run_status_goes_on(run->status))
         return;
     RunState *state = run_state(run);
     run_read_pending(state, INT64_MAX);

@@ -143,8 +143,10 @@ bool home_read_runs(Ui *ui) {
         home->total = fresh.run_count;
     if (!home_listed(home, home->run))
         home->run = home->run_count > 0 ? home->runs[0].id : 0;
-    if (!same)
+    if (!same) {
+        home->preview_of = 0; // whoever asked for the list: its points may be new, too
         forget_gone(ui);
+    }
     return !same;
 }
 

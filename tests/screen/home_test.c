@@ -1,5 +1,6 @@
 // The home screen on a history made for it: what its keys do to the runs that are listed, and that
 // they touch no other.
+#include "store/series.h"
 #include "tests/screen/home_place.h"
 
 // ---- choosing and deleting ----------------------------------------------------------------------
@@ -280,6 +281,35 @@ static void keys_at_the_foot_are_clicked(void) {
     leave();
 }
 
+// Run 4 fails, with a loss, while the screen is elsewhere.
+static void fail_with_a_loss(void) {
+    Error error;
+    RunRecord record = {.id = 0};
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    SeriesWriter *writer = store ? series_writer_new(store, 4, 0, "start", &error) : NULL;
+    bool done = writer && store_read_run(store, 4, &record, &error);
+    for (int step = 1; step <= 5 && done; step++)
+        done = series_add(writer, "loss", step, 1.0 / step, &error);
+    record.status = RUN_FAILED;
+    done = done && store_begin(store, &error) && series_flush(writer, 0.1, &error) &&
+           store_update_run(store, &record, &error) && store_commit(store, &error);
+    CHECK_MESSAGE(done, "%s", error.text);
+    record_clear(&record);
+    series_writer_free(writer);
+    store_close(store);
+}
+
+static void the_preview_is_of_what_the_run_has_come_to(void) {
+    open_home(120, 36);
+    expect("No loss was logged");
+    press("\r", "gamma-4");
+    fail_with_a_loss();
+    press("1", "experiments");
+    shown_pump(&shown, 0.6);
+    CHECK(!strstr(shown_text(&shown), "No loss was logged"));
+    leave();
+}
+
 int main(void) {
     if (!make_place())
         return 1;
@@ -297,6 +327,7 @@ int main(void) {
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);
     RUN_TEST(the_row_of_keys_offers_what_works_there);
+    RUN_TEST(the_preview_is_of_what_the_run_has_come_to);
     RUN_TEST(keys_at_the_foot_are_clicked);
     return end_tests();
 }

@@ -54,7 +54,7 @@ static const Command commands[] = {
      "combination is trained in a process of its own. The same command again goes on where it was\n"
      "ended: what finished is not run again. The first combination is the baseline.",
      1, 1, command_matrix},
-    {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, done at its next step",
+    {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",
      "VERB: pause, resume, stop, checkpoint, or set with one of\n"
      "  layer.PATTERN=P   the precision of the layers so named: auto fp32 bf16 fp16\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"

@@ -57,7 +57,7 @@ static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *
     snprintf(asked.what, sizeof asked.what, "%s %s%s#%lld", verb, argument, *argument ? " " : "",
              (long long)run->id);
     if (keep_asked(ui, &asked))
-        ui_say(ui, INK_TEXT, "%s: asked; the answer comes with the run's next step", asked.what);
+        ui_say(ui, INK_TEXT, "%s: asked; the answer comes %s", asked.what, command_verb_when(verb));
     else
         ui_say(ui, INK_WARN, "%s: asked; no memory to tell the answer, the run's events have it",
                asked.what);

@@ -85,9 +85,10 @@ typedef struct LiveData { // what was read
 
 typedef struct LiveOrder { // sent, not yet answered
     int64_t id;
-    int layer;       // that it sets; -1: none or several
-    char target[16]; // what it sets it to
-    char what[160];  // in words, fit to be shown
+    int layer;        // that it sets; -1: none or several
+    char target[16];  // what it sets it to
+    char what[160];   // in words, fit to be shown
+    const char *when; // it is answered
 } LiveOrder;
 
 typedef struct LiveChange { // of formats, to be taken back

@@ -293,13 +293,14 @@ static void draw_sentences(const Live *live, Area area) {
         return;
     const LiveOrder *order = &live->orders[live->order_count - 1];
     int column = area_text(area, 0, area.height - 1, style_of(INK_DIM), "pending: ");
-    char more[64] = "at the next step";
+    char when[64], more[32] = "";
     if (live->order_count > 1)
-        snprintf(more, sizeof more, "and %d more, at the next step", live->order_count - 1);
+        snprintf(more, sizeof more, ", and %d more", live->order_count - 1);
+    snprintf(when, sizeof when, "%s%s", order->when, more);
     column = area_text_cut(area, column, area.height - 1, area.width - column, style_of(INK_WARN),
                            order->what);
     area_text_cut(area, column + 2, area.height - 1, area.width - column - 2, style_of(INK_DIM),
-                  more);
+                  when);
 }
 
 void live_draw_layers(const Live *live, Area area, bool focused) {

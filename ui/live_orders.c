@@ -49,6 +49,7 @@ static bool send(Ui *ui, Live *live, const char *verb, const char *argument,
     LiveOrder *kept = &live->orders[live->order_count++];
     *kept = *order;
     kept->id = id;
+    kept->when = command_verb_when(verb);
     ui->dirty = true;
     return true;
 }

@@ -15,20 +15,23 @@ enum {
     VERB_LIST_SIZE = 128,
 };
 
-static const char *const verbs[COMMAND_VERBS] = {[VERB_PAUSE] = "pause",
-                                                 [VERB_RESUME] = "resume",
-                                                 [VERB_STOP] = "stop",
-                                                 [VERB_CHECKPOINT] = "checkpoint",
-                                                 [VERB_SET] = "set"};
+static const struct {
+    const char *name, *when; // when it is answered
+} verbs[COMMAND_VERBS] = {[VERB_PAUSE] = {"pause", "at the next step"},
+                          [VERB_RESUME] = {"resume", "at the next step"},
+                          [VERB_STOP] = {"stop", "as the run ends"},
+                          [VERB_CHECKPOINT] = {"checkpoint", "at the next step"},
+                          [VERB_SET] = {"set", "at the next step"}};
 static const char *const state_names[] = {"queued", "claimed", "done", "refused"};
 
-const char *command_verb_name(CommandVerb verb) {
-    return verbs[verb];
+const char *command_verb_when(const char *text) {
+    CommandVerb verb;
+    return command_verb_parse(text, &verb) ? verbs[verb].when : "";
 }
 
 bool command_verb_parse(const char *text, CommandVerb *verb) {
     for (int i = 0; i < COMMAND_VERBS; i++)
-        if (strcmp(text, verbs[i]) == 0) {
+        if (strcmp(text, verbs[i].name) == 0) {
             *verb = (CommandVerb)i;
             return true;
         }
@@ -36,16 +39,21 @@ bool command_verb_parse(const char *text, CommandVerb *verb) {
 }
 
 bool command_is(const RunCommand *command, CommandVerb verb) {
-    return strcmp(command->verb, verbs[verb]) == 0;
+    return strcmp(command->verb, verbs[verb].name) == 0;
 }
 
 static bool refuse_verb(const char *verb, Error *error) {
     char list[VERB_LIST_SIZE] = "";
-    const char *near = nearest_name(verb, verbs, COMMAND_VERBS);
-    for (size_t i = 0, used = 0; i < COMMAND_VERBS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", verbs[i]);
+    Nearest nearest;
+    nearest_begin(&nearest, verb);
+    for (size_t i = 0, used = 0; i < COMMAND_VERBS && used < sizeof list; i++) {
+        nearest_offer(&nearest, verbs[i].name);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", verbs[i].name);
+    }
     return error_fail(error, ERROR_USAGE, "%.40s: no such order%s%s: there are %s", verb,
-                      near ? "; did you mean " : "", near ? near : "", list);
+                      nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
+                      list);
 }
 
 static bool check_order(const char *verb, const char *argument, Error *error) {
@@ -177,7 +185,8 @@ bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *er
 static bool refuse_nonsense(Store *store, int64_t run, int64_t *refused, Error *error) {
     char list[VERB_LIST_SIZE] = "", sql[640];
     for (size_t i = 0, used = 0; i < COMMAND_VERBS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", i ? "," : "", verbs[i]);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s'%s'", i ? "," : "",
+                                 verbs[i].name);
     snprintf(
         sql, sizeof sql,
         "UPDATE commands SET state = 'refused', answered_ms = ?,"

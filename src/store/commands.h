@@ -15,8 +15,9 @@ typedef enum CommandVerb {
     COMMAND_VERBS
 } CommandVerb;
 
-const char *command_verb_name(CommandVerb verb);
 bool command_verb_parse(const char *text, CommandVerb *verb);
+// When an order of this name is answered, in words: "at the next step". "": no such verb.
+const char *command_verb_when(const char *text);
 
 typedef enum CommandState {
     COMMAND_QUEUED,
@@ -28,7 +29,7 @@ typedef enum CommandState {
 typedef struct RunCommand {
     int64_t id, run;
     CommandState state;
-    char verb[COMMAND_VERB_SIZE];         // as command_verb_name has it
+    char verb[COMMAND_VERB_SIZE];         // as command_verb_parse takes it
     char argument[COMMAND_ARGUMENT_SIZE]; // "layer.head=fp32"
     int64_t step;                         // at which it took effect; -1: none
     char answer[COMMAND_ANSWER_SIZE];

@@ -139,9 +139,11 @@ static void every_order_that_waits_gets_its_answer_told(void) {
         snprintf(keys, sizeof keys, ":set lr=%d\r", i);
         shown_type(&shown, keys);
     }
-    expect("set lr=40 #4: asked");
+    expect("set lr=40 #4: asked; the answer comes at the next step");
     answer_last_order(&worker, ORDERS);
     expect("set lr=40 #4: done: so it is");
+    press(":stop\r", "after its step, with a checkpoint?");
+    press("y", "stop #4: asked; the answer comes as the run ends");
     leave();
 }
 

@@ -176,7 +176,8 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
 
 static const char *compare_label(const Ui *ui, Request request, const char *usual) {
     bool is_own = ui->keymap.bindings[request].where != ON_ALL;
-    return view_of(ui)->comparison || !is_own ? usual : NULL;
+    bool can = view_of(ui)->comparison || !is_own;
+    return can && request != REQUEST_SETTINGS ? usual : NULL; // home offers those
 }
 
 static const char *compare_explain(PanelId panel) {

@@ -157,6 +157,7 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
         break;
     case REQUEST_CROSS_HAIR: can = data->line.count > 0; break;
     case REQUEST_COMPARE: can = data->ghost.is_there; break;
+    case REQUEST_SETTINGS: can = false; break; // home offers them
     case REQUEST_SCRIPT: can = data->record.script_hash[0] != 0; break;
     default: break;
     }

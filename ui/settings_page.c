@@ -1,6 +1,7 @@
 // The page of settings over the screen, from the table of them. What is turned shows at once; the
 // file is written when the page closes.
 #include <stdio.h>
+#include <string.h>
 
 #include "ui/screen.h"
 
@@ -37,6 +38,15 @@ static void turn(Ui *ui, int by) {
     settings_apply(ui);
 }
 
+static void explain(Ui *ui) {
+    static const char text[] =
+        "How the screen looks and acts, on this machine: up and down go to a setting, left and "
+        "right turn it, and it shows at once. All of them are kept in the file named below when "
+        "the page closes, where keys can be given to other orders, too.";
+    ui->help_level = 1; // the next level has all keys
+    pager_show(ui, "settings", strdup(text));
+}
+
 bool settings_page_request(Ui *ui, Request request) {
     SettingsPage *page = &ui->page;
     int last = settings_count() - 1;
@@ -52,6 +62,7 @@ bool settings_page_request(Ui *ui, Request request) {
     case REQUEST_SELECT:
     case REQUEST_FORMAT:
     case REQUEST_ENTER: turn(ui, 1); break;
+    case REQUEST_HELP: explain(ui); break;
     case REQUEST_QUIT:
     case REQUEST_BACK:
     case REQUEST_SETTINGS: close_page(ui); break;

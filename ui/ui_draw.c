@@ -12,11 +12,12 @@ int ui_place_name(const Ui *ui, int screen, char *text, size_t size) {
     bool is_wide = ui->frame.columns >= ALL_NAMES;
     bool has_room = is_wide || ui->screen != SCREEN_LIVE;
     int column = 1 + (is_wide ? text_width("mpbench") + 1 : 0);
+    const char *key = ui->screen == SCREEN_FORMATS ? "F" : ""; // there digits begin a number
     text[0] = 0;
     for (int i = 0; i <= screen; i++) {
         column += text_width(text);
         bool has_name = has_room || i == (int)ui->screen;
-        snprintf(text, size, has_name ? " %d %s " : "%d ", i + 1,
+        snprintf(text, size, has_name ? " %s%d %s " : "%s%d ", key, i + 1,
                  has_name ? ui_screens[i]->name : "");
     }
     return column;
@@ -58,14 +59,8 @@ static int draw_key(Ui *ui, Area area, int column, const KeyBinding *binding, co
 static const Request always[] = {REQUEST_COMMAND, REQUEST_NEXT_PANEL, REQUEST_HELP, REQUEST_QUIT};
 enum { ALWAYS = sizeof always / sizeof *always };
 
-// A narrow row has the line for orders where its turn comes.
-static int first_always(const Ui *ui) {
-    enum { WIDE = 100 };
-    return ui->frame.columns >= WIDE ? 0 : 1;
-}
-
-static bool is_always(const Ui *ui, int request) {
-    for (int i = first_always(ui); i < ALWAYS; i++)
+static bool is_always(int request) {
+    for (int i = 0; i < ALWAYS; i++)
         if ((int)always[i] == request)
             return true;
     return false;
@@ -73,7 +68,7 @@ static bool is_always(const Ui *ui, int request) {
 
 static int always_width(const Ui *ui) {
     int width = 0;
-    for (int i = first_always(ui); i < ALWAYS; i++)
+    for (int i = 0; i < ALWAYS; i++)
         width += key_width(&ui->keymap.bindings[always[i]], ui->keymap.bindings[always[i]].label);
     return width;
 }
@@ -94,18 +89,19 @@ static void draw_keys(Ui *ui, Area area, int column, bool own) {
     int end = area.width - always_width(ui);
     for (int i = REQUEST_NONE + 1; own && i < REQUESTS; i++) {
         int at = 1 + (i - 1 + REQUEST_FORMAT - 1) % (REQUESTS - 1);
-        const char *label = is_always(ui, at) ? NULL : label_of(ui, at);
+        const char *label = is_always(at) ? NULL : label_of(ui, at);
         if (label && column + key_width(&bindings[at], label) <= end)
             column = draw_key(ui, area, column, &bindings[at], label);
     }
-    for (int i = first_always(ui); i < ALWAYS; i++)
+    for (int i = 0; i < ALWAYS; i++)
         if (label_of(ui, (int)always[i]))
             column = draw_key(ui, area, column, &bindings[always[i]], bindings[always[i]].label);
 }
 
 // What keys do to what stands over the screen.
 static void draw_cover_keys(const Ui *ui, Area area) {
-    const char *text = ui->page.open         ? "up down another · left right turn · esc closes"
+    const char *text = !ui->pager.open
+                           ? "up down another · left right turn · ? explains · esc closes"
                        : ui->help_level == 1 ? "? all keys · esc closes"
                                              : "up down scroll · esc closes";
     area_text_cut(area, 1, 0, area.width - 2, style_of(INK_DIM), text);
@@ -157,10 +153,10 @@ void ui_draw(Ui *ui) {
                 area_part(all, panel->column, panel->row, panel->width, panel->height),
                 panel->id == ui->focus[ui->screen]);
         }
-        if (ui->pager.open)
-            pager_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->page.open)
             settings_page_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
+        if (ui->pager.open)
+            pager_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->prompt.open)
             prompt_draw_note(ui, area_part(all, 0, 1, all.width, all.height - 2));
         draw_foot(ui, all, &cursor);

@@ -109,7 +109,7 @@ static void take_key(Ui *ui, int key) {
         ui->quit = request == REQUEST_QUIT;
         return;
     }
-    if (ui->page.open && settings_page_request(ui, request))
+    if (ui->page.open && !ui->pager.open && settings_page_request(ui, request))
         return;
     if (ui->pager.open && request != REQUEST_HELP && pager_request(ui, request))
         return;
@@ -123,7 +123,7 @@ static void take_mouse(Ui *ui, const Input *input) {
     if (ui->prompt.open || ui->layout.too_small)
         return;
     ui->dirty = true;
-    if (ui->page.open) {
+    if (ui->page.open && !ui->pager.open) {
         settings_page_click(ui, input->row, input->action);
         return;
     }

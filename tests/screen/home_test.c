@@ -151,7 +151,8 @@ static void fields_are_gone_through_while_values_are_typed(void) {
     shown_type(&shown, "\x1bOP"); // F1
     expect("experiments");
     press("4", "flushed");
-    press("1", "a number or an expression"); // a digit is typed there
+    expect("F1 home  F2 live  F3 compare  F4 formats"); // and 1 to 4 do not go there
+    press("1", "a number or an expression");            // a digit is typed there
     press("\x1bOP", "experiments");
     leave();
 }
@@ -195,7 +196,7 @@ static void the_screens_and_their_keys_are_in_sight_on_a_small_terminal(void) {
     open_home(80, 24);
     expect("1 home  2 live  3 compare  4 formats");
     expect("f start");
-    expect("tab panel  ? help  q quit");
+    expect(": command  tab panel  ? help  q quit");
     press("\x1b[<0;14;1M\x1b[<0;14;1m", "gamma-4"); // a click on live
     expect("1  2 live 3 4");
     press("?", "? all keys");
@@ -235,6 +236,17 @@ static const char *foot(void) {
         start--;
     snprintf(text, sizeof text, "%.*s", (int)(end - start), start);
     return text;
+}
+
+static void settings_are_offered_and_explained(void) {
+    open_home(120, 36);
+    expect("O settings");
+    press("O", "left right turn · ? explains");
+    press("?", "How the screen looks and acts");
+    press("?", "Everywhere");
+    press("\x1b", "left right turn");
+    press("\x1b", "O settings");
+    leave();
 }
 
 static void the_row_of_keys_offers_what_works_there(void) {
@@ -326,6 +338,7 @@ int main(void) {
     RUN_TEST(a_typed_scale_stays_among_the_choices);
     RUN_TEST(the_screens_and_their_keys_are_in_sight_on_a_small_terminal);
     RUN_TEST(what_stands_at_the_foot_is_whole_on_a_small_terminal);
+    RUN_TEST(settings_are_offered_and_explained);
     RUN_TEST(the_row_of_keys_offers_what_works_there);
     RUN_TEST(the_preview_is_of_what_the_run_has_come_to);
     RUN_TEST(keys_at_the_foot_are_clicked);

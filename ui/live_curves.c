@@ -307,6 +307,14 @@ static void describe_scale(const Live *live, bool brief, char *right, size_t siz
     }
 }
 
+static void say_growth(Area row, int64_t steps) {
+    char text[80];
+    snprintf(text, sizeof text, "next growth in %s clean steps", word_count(steps).text);
+    if (text_width(text) > row.width)
+        snprintf(text, sizeof text, "grows in %s steps", word_count(steps).text);
+    area_text_cut(row, 0, 0, row.width, style_of(INK_DIM), text);
+}
+
 void live_draw_scale(const Live *live, Area area, bool focused) {
     enum { LEAST_CURVE_ROWS = 4, WIDE = 48 };
     const LiveData *data = &live->data;
@@ -328,8 +336,7 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
     int64_t growth = live_next_growth(live);
     int rows = plot.height;
     if (growth > 0 && rows > LEAST_CURVE_ROWS)
-        area_print(plot, 0, --rows, style_of(INK_DIM), "next growth in %s clean steps",
-                   word_count(growth).text);
+        say_growth(area_part(plot, 0, --rows, plot.width, 1), growth);
     if (rows > LEAST_CURVE_ROWS - 1 &&
         draw_skips(live, area_part(plot, 0, rows - 1, plot.width, 1), &axes) > 0)
         rows--;

@@ -317,6 +317,8 @@ static void what_the_worker_noted_of_itself_is_shown(void) {
     live_of(ui)->view.cursor = 50; // before anything happened to the scale
     screen_live.request(ui, REQUEST_SMOOTH);
     CHECK_CONTAINS(draw_screen(ui, 120, 50, false), "next growth in 1,950 clean steps");
+    CHECK_CONTAINS(draw_screen(ui, 80, 24, false),
+                   "grows in 1,950 steps"); // whole where it is narrow
     close_screen(ui);
     note_facts(store, 2, facts, 3); // it is as high as it may become
     ui = open_screen(store, 2);

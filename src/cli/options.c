@@ -143,19 +143,9 @@ static bool set_precision(Cli *cli, const Option *option, const char *value, Err
 }
 
 static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
-    const char *choices[MOST_CHOICES];
-    int count = 0;
-    for (const ScalePreset *preset = scale_preset_table; preset->name && count < MOST_CHOICES - 1;
-         preset++)
-        choices[count++] = preset->name;
-    cli->run.loss_scale = value;
-    if (is_among(value, choices, count))
-        return true;
     ScaleRule rule;
-    if (strspn(value, "0123456789+-.eExpXP*/^") == strlen(value))
-        return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
-    choices[count++] = "NUMBER";
-    return choice_error(error, option->name, value, choices, count);
+    cli->run.loss_scale = value;
+    return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
 }
 
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {

@@ -1,6 +1,7 @@
 // The presets of loss scales, and what a rule must satisfy.
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,27 +69,30 @@ static bool parse_number(const char *text, ScaleRule *rule, Error *error) {
     return scale_rule_check(rule, error);
 }
 
-bool scale_rule_parse(const char *text, ScaleRule *rule, Error *error) {
+static bool refuse_name(const char *text, Error *error) {
+    char list[192] = "";
     Nearest nearest;
     nearest_begin(&nearest, text);
     for (const ScalePreset *preset = scale_preset_table; preset->name; preset++) {
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, " %s", preset->name);
+        nearest_offer(&nearest, preset->name);
+    }
+    const char *near = nearest.best;
+    return error_fail(error, ERROR_USAGE,
+                      "loss scale \"%.60s\": not known; %s%s%sone of%s, or a number", text,
+                      near ? "did you mean " : "", near ? near : "", near ? "? It is " : "", list);
+}
+
+bool scale_rule_parse(const char *text, ScaleRule *rule, Error *error) {
+    for (const ScalePreset *preset = scale_preset_table; preset->name; preset++)
         if (strcmp(preset->name, text) == 0) {
             *rule = preset->rule;
             return true;
         }
-        nearest_offer(&nearest, preset->name);
-    }
     char *end;
     (void)strtod(text, &end);
-    if (end != text)
-        return parse_number(text, rule, error);
-    if (nearest.best)
-        return error_fail(error, ERROR_USAGE, "loss scale \"%s\": no such preset; \"%s\"?", text,
-                          nearest.best);
-    return error_fail(error, ERROR_USAGE,
-                      "loss scale \"%s\": no such preset; a number, or one of dynamic none logmax "
-                      "adaptive torch apex keras deepspeed megatron fairseq",
-                      text);
+    return end != text ? parse_number(text, rule, error) : refuse_name(text, error);
 }
 
 static bool out_of_range(Error *error, const char *name, double value, const char *wanted) {

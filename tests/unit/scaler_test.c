@@ -361,12 +361,13 @@ static void presets_are_what_others_default_to(void) {
 
 static void rules_that_cannot_work_are_refused(void) {
     ScaleRule rule;
-    REFUSED(scale_rule_parse("dynamik", &rule, &error), "\"dynamic\"?");
+    REFUSED(scale_rule_parse("dynamik", &rule, &error), "did you mean dynamic?");
     const char *const numbers[] = {"-1",    "0",   "1e39", "1024x", "2^",
                                    "2^200", "inf", "nan",  "1e-50"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         REFUSED(scale_rule_parse(numbers[i], &rule, &error), "wanted");
-    REFUSED(scale_rule_parse("", &rule, &error), "no such preset");
+    REFUSED(scale_rule_parse("", &rule, &error), "not known; one of dynamic none");
+    REFUSED(scale_rule_parse("kerras", &rule, &error), "did you mean keras?");
     const struct {
         ScaleRule rule;
         const char *name;

@@ -206,7 +206,7 @@ static void a_run_is_paused_stopped_scaled_and_kept_by_keys(void) {
     type(ui, "tourch");
     prompt_key(ui, KEY_CODE_ENTER);
     CHECK(ui->prompt.open); // and can be mended
-    CHECK_CONTAINS(ui->prompt.note, "\"torch\"?");
+    CHECK_CONTAINS(ui->prompt.note, "did you mean torch?");
     CHECK_INT(live_of(ui)->order_count, 2);
     prompt_key(ui, KEY_CODE_CONTROL('U'));
     type(ui, "torch");

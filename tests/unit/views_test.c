@@ -73,6 +73,31 @@ static void parts_that_nothing_read_count_as_zeros(void) {
     engine_close();
 }
 
+static void parts_keep_the_format_of_the_whole(void) {
+    static const Format formats[] = {FORMAT_BF16, FORMAT_FP16};
+    engine_open("cpu", "fp32");
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        Tensor *full = matrix(), *parts[3];
+        Tensor *x = op_cast(engine, full, formats[f], NULL);
+        CHECK(x && op_chunk(engine, x, 1, 3, parts, NULL));
+        Tensor *total = weighted_sum(parts, 3, 5), *first = NULL;
+        BackwardOptions options = {.inputs = &x, .input_count = 1, .results = &first};
+        CHECK(engine_backward(engine, total, NULL, &options, NULL));
+        CHECK(parts[0]->view.format == formats[f] && first && first->view.format == formats[f]);
+        Tensor *wide = op_cast(engine, first, FORMAT_FP32, NULL);
+        float gradient[ROWS * COLUMNS];
+        CHECK(tensor_read(wide, gradient, NULL));
+        for (int i = 0; i < ROWS * COLUMNS; i++) {
+            int k = i % COLUMNS / 4;
+            CHECK_NEAR(gradient[i], k == 1 ? 0 : k + 1, 0);
+        }
+        Tensor *made[] = {wide, first, total, parts[0], parts[1], parts[2], x, full};
+        for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+            tensor_release(made[i]);
+    }
+    engine_close();
+}
+
 static void parts_have_second_derivatives(void) {
     engine_open("ref", "fp32");
     Tensor *x = matrix(), *parts[2];
@@ -110,6 +135,7 @@ static void parts_that_are_unequal_are_refused(void) {
 int main(void) {
     RUN_TEST(parts_of_any_number_give_back_their_gradients);
     RUN_TEST(parts_that_nothing_read_count_as_zeros);
+    RUN_TEST(parts_keep_the_format_of_the_whole);
     RUN_TEST(parts_have_second_derivatives);
     RUN_TEST(parts_that_are_unequal_are_refused);
     return test_end();

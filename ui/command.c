@@ -9,8 +9,8 @@
 #include "store/commands.h"
 #include "store/record.h"
 #include "store/runs.h"
-#include "ui/home.h"
-#include "ui/live.h"
+#include "ui/home/home.h"
+#include "ui/live/live.h"
 
 // On home the run under the cursor, elsewhere the one that was opened.
 static int64_t run_meant(const Ui *ui) {

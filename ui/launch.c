@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ui/live.h"
+#include "ui/live/live.h"
 
 enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 128 };
 

@@ -9,11 +9,11 @@
 
 #include "store/record.h"
 #include "store/store.h"
-#include "ui/frame.h"
-#include "ui/keys.h"
-#include "ui/layout.h"
-#include "ui/settings.h"
-#include "ui/terminal.h"
+#include "ui/cells/frame.h"
+#include "ui/cells/layout.h"
+#include "ui/cells/terminal.h"
+#include "ui/keys/keys.h"
+#include "ui/keys/settings.h"
 #include "ui/ui.h"
 
 typedef struct Ui Ui;

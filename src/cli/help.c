@@ -5,10 +5,10 @@
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/experiments.h"
-#include "cli/history.h"
-#include "cli/terminal.h"
+#include "cli/history/history.h"
+#include "cli/print/terminal.h"
+#include "cli/print/wrap.h"
 #include "cli/topics.h"
-#include "cli/wrap.h"
 #include "lua/experiment.h"
 
 bool command_version(Cli *cli, Error *error) {

@@ -34,7 +34,7 @@ planted a_sibling_backend src/ref/device.c '#include "cpu/gemm.h"\n' "include: r
 planted dnnl_outside_cpu src/ops/op.c '#include <dnnl.h>\n' "include: <dnnl.h> belongs to cpu/ alone"
 planted lua_outside_lua src/run/run.h '#include <lua.h>\n' "include: <lua.h> belongs to lua/ alone"
 planted sqlite_outside_store src/base/error.c '#include <sqlite3.h>\n' "include: <sqlite3.h> belongs to store/ alone"
-planted a_screen_that_knows_the_engine ui/plot.c '#include "ops/engine.h"\n' "include: ui/ may not know ops/"
+planted a_screen_that_knows_the_engine ui/cells/plot.c '#include "ops/engine.h"\n' "include: ui/ may not know ops/"
 planted an_open_end src/base/error.c "// TO""DO: later\n" "open: something was left to do"
 planted an_exit_in_the_engine src/ops/op.c 'void f(void) { exit(1); }\n' "engine: the engine never prints, exits or jumps"
 i=0

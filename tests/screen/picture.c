@@ -8,8 +8,8 @@
 
 #include "base/rune.h"
 #include "tests/screen/shown.h"
-#include "ui/glyphs.h"
-#include "ui/theme.h"
+#include "ui/cells/glyphs.h"
+#include "ui/cells/theme.h"
 
 enum { CELL_WIDTH = 9, CELL_HEIGHT = 18, MARGIN = 10, BASELINE = 13, COLORS = 256 };
 

@@ -17,7 +17,7 @@
 
 #include "base/rune.h"
 #include "tests/test.h"
-#include "ui/theme.h"
+#include "ui/cells/theme.h"
 
 extern char **environ;
 

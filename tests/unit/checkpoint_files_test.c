@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/checkpoint_files.h"
+#include "cli/history/checkpoint_files.h"
 #include "tests/test.h"
 
 static char root[64], made[STORE_PATH_SIZE + 16];

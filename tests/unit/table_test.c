@@ -1,6 +1,6 @@
 // Tables and small curves of the command line: what gives way, what is cut, what is drawn.
-#include "cli/curve.h"
-#include "cli/table.h"
+#include "cli/print/curve.h"
+#include "cli/print/table.h"
 #include "tests/test.h"
 
 static const TableColumn columns[] = {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rune.h"
-#include "ui/frame.h"
+#include "ui/cells/frame.h"
 
 // Every cell of the screen as text, a line a row.
 static inline const char *frame_text(const Frame *frame) {

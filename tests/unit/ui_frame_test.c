@@ -1,8 +1,8 @@
 // Cells, areas, characters: what is drawn, and that nothing leaves its area.
 #include "../test.h"
 #include "base/rune.h"
-#include "ui/frame.h"
-#include "ui/glyphs.h"
+#include "ui/cells/frame.h"
+#include "ui/cells/glyphs.h"
 
 static Frame frame;
 

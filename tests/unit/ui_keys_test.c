@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "../test.h"
-#include "ui/keys.h"
-#include "ui/settings.h"
+#include "ui/keys/keys.h"
+#include "ui/keys/settings.h"
 
 static void no_key_means_two_things_on_a_screen(void) {
     Keymap keymap;

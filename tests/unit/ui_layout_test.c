@@ -1,6 +1,6 @@
 // Geometry of the screens, over all sizes.
 #include "../test.h"
-#include "ui/layout.h"
+#include "ui/cells/layout.h"
 
 static const int most_columns = 300, most_rows = 100;
 

@@ -7,8 +7,8 @@
 #include "optim/scaler.h"
 #include "store/commands.h"
 #include "store_fixture.h"
-#include "ui/glyphs.h"
-#include "ui/live.h"
+#include "ui/cells/glyphs.h"
+#include "ui/live/live.h"
 #include "ui_fixture.h"
 
 // ---- in place of ui.c ---------------------------------------------------------------------------

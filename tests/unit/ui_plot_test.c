@@ -1,10 +1,10 @@
 // Plots, bars and gauges as cells.
 #include "../test.h"
 #include "base/rune.h"
-#include "ui/bars.h"
-#include "ui/glyphs.h"
-#include "ui/plot.h"
-#include "ui/words.h"
+#include "ui/cells/bars.h"
+#include "ui/cells/glyphs.h"
+#include "ui/cells/plot.h"
+#include "ui/cells/words.h"
 
 static Frame frame;
 

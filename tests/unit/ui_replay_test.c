@@ -1,5 +1,5 @@
 // Replays: which step is shown when, at which pace, and that they come to an end.
-#include "ui/replay.h"
+#include "ui/live/pace.h"
 
 #include "tests/test.h"
 

@@ -1,0 +1,400 @@
+// `mpbench export`: a run's series as CSV, all of its rows as JSON lines, or its weights.
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/sanitize.h"
+#include "cli/cli.h"
+#include "cli/history/checkpoint_files.h"
+#include "cli/history/history.h"
+#include "store/events.h"
+#include "store/layers.h"
+#include "store/series.h"
+
+enum { CHUNK_STEPS = 8192 }; // read at once, so that memory does not grow with the run
+
+typedef struct Export {
+    Store *store;
+    RunRecord run;
+    FILE *out;
+    SeriesInfo *series;
+    int series_count;
+    int64_t last_step;
+    bool is_seen; // it goes to a terminal
+} Export;
+
+static bool list_series(Export *export, Error *error) {
+    if (!store_list_series(export->store, export->run.id, &export->series, &export->series_count,
+                           error))
+        return false;
+    for (int i = 0; i < export->series_count; i++)
+        if (export->series[i].last_step > export->last_step)
+            export->last_step = export->series[i].last_step;
+    return true;
+}
+
+// A bucket touches several windows: it belongs to the one in which it begins.
+static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
+    int first = 0;
+    while (first < count && points[first].step < from)
+        first++;
+    return first;
+}
+
+// ---- CSV ----------------------------------------------------------------------------------------
+
+// A script's name for a series: as it is in a file, harmless on a terminal.
+static void write_cell(const Export *export, const char *text) {
+    FILE *out = export->out;
+    char clean[RECORD_NAME_SIZE * 8];
+    if (export->is_seen) {
+        sanitize_line(clean, sizeof clean, text, strlen(text));
+        text = clean;
+    }
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void write_value(FILE *out, const SeriesPoint *point) {
+    double value = point->width == 1 || point->count == 0 ? series_point_value(point) : point->mean;
+    if (isnan(value))
+        fputs("nan", out);
+    else if (isinf(value))
+        fputs(value > 0 ? "inf" : "-inf", out);
+    else
+        fprintf(out, "%.17g", value);
+}
+
+typedef struct Column {
+    SeriesPoint *points;
+    int count, at;
+} Column;
+
+static void write_rows(const Export *export, Column *columns) {
+    for (;;) {
+        int64_t step = INT64_MAX;
+        for (int i = 0; i < export->series_count; i++)
+            if (columns[i].at < columns[i].count && columns[i].points[columns[i].at].step < step)
+                step = columns[i].points[columns[i].at].step;
+        if (step == INT64_MAX)
+            return;
+        fprintf(export->out, "%lld", (long long)step);
+        for (int i = 0; i < export->series_count; i++) {
+            Column *column = &columns[i];
+            fputc(',', export->out);
+            if (column->at < column->count && column->points[column->at].step == step)
+                write_value(export->out, &column->points[column->at++]);
+        }
+        fputc('\n', export->out);
+    }
+}
+
+static bool write_csv(Export *export, Error *error) {
+    Column *columns = calloc((size_t) export->series_count + 1, sizeof *columns);
+    if (!columns)
+        return error_fail(error, ERROR_MEMORY, "no memory to export the run");
+    fputs("step", export->out);
+    for (int i = 0; i < export->series_count; i++) {
+        fputc(',', export->out);
+        write_cell(export, export->series[i].name);
+    }
+    fputc('\n', export->out);
+    bool done = true;
+    for (int64_t from = 0; from <= export->last_step && done; from += CHUNK_STEPS) {
+        for (int i = 0; i < export->series_count && done; i++) {
+            columns[i] = (Column){.at = 0};
+            done = store_read_series(export->store, export->run.id, export->series[i].name, from,
+                                     from + CHUNK_STEPS - 1, 0, &columns[i].points,
+                                     &columns[i].count, error);
+            columns[i].at = first_in_window(columns[i].points, columns[i].count, from);
+        }
+        if (done)
+            write_rows(export, columns);
+        for (int i = 0; i < export->series_count; i++) {
+            free(columns[i].points);
+            columns[i].points = NULL;
+        }
+    }
+    free(columns);
+    return done;
+}
+
+// ---- JSON lines ---------------------------------------------------------------------------------
+
+static void begin_line(JsonWriter *json, const char *kind) {
+    json_begin_object(json);
+    json_put_text(json, "kind", kind);
+}
+
+static void end_line(JsonWriter *json) {
+    json_end_object(json);
+    fputc('\n', json->stream);
+    *json = (JsonWriter){.stream = json->stream};
+}
+
+static void write_point(JsonWriter *json, const char *name, const SeriesPoint *point) {
+    begin_line(json, "point");
+    json_put_text(json, "series", name);
+    json_put_integer(json, "step", point->step);
+    if (point->width == 1) {
+        json_put_number(json, "value", series_point_value(point));
+    } else { // summed up
+        json_put_integer(json, "width", point->width);
+        json_put_integer(json, "count", point->count);
+        json_put_integer(json, "nans", point->nans);
+        json_put_integer(json, "infs", point->infs);
+        json_put_integer(json, "minus_infs", point->minus_infs);
+        json_put_number(json, "first", point->first);
+        json_put_number(json, "last", point->last);
+        json_put_number(json, "min", point->min);
+        json_put_number(json, "mean", point->mean);
+        json_put_number(json, "max", point->max);
+    }
+    end_line(json);
+}
+
+static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *series, Error *error) {
+    for (int64_t from = 0; from <= series->last_step; from += CHUNK_STEPS) {
+        SeriesPoint *points;
+        int count;
+        if (!store_read_series(export->store, export->run.id, series->name, from,
+                               from + CHUNK_STEPS - 1, 0, &points, &count, error))
+            return false;
+        for (int i = first_in_window(points, count, from); i < count; i++)
+            write_point(json, series->name, &points[i]);
+        free(points);
+    }
+    return true;
+}
+
+static void write_sample(JsonWriter *json, const char *name, const LayerSample *sample) {
+    begin_line(json, "layer");
+    json_put_text(json, "layer", name);
+    json_put_integer(json, "step", sample->step);
+    json_put_integer(json, "width", sample->width);
+    json_put_text(json, "precision", sample->precision);
+    const struct {
+        const char *key;
+        int64_t value;
+    } counts[] = {{"count", sample->count},
+                  {"zeros", sample->zeros},
+                  {"nans", sample->nans},
+                  {"infs", sample->infs},
+                  {"flushed", sample->flushed},
+                  {"subnormal", sample->subnormal},
+                  {"overflowed", sample->overflowed}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_put_integer(json, counts[i].key, counts[i].value);
+    json_put_number(json, "largest", sample->largest);
+    json_put_number(json, "sum", sample->sum);
+    json_put_number(json, "sum_squares", sample->sum_squares);
+    const struct {
+        const char *key;
+        double value;
+    } readings[] = {{"update_ratio", sample->update_ratio}, {"seconds", sample->seconds}};
+    for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
+        json_put_reading(json, readings[i].key, readings[i].value);
+    }
+    json_put_integer(json, "lowest_exponent", LAYER_LOWEST_EXPONENT);
+    json_key(json, "histogram");
+    json_begin_array(json);
+    for (int bin = 0; bin < LAYER_BINS; bin++)
+        json_integer(json, sample->bins[bin]);
+    json_end_array(json);
+    end_line(json);
+}
+
+static bool write_layer(Export *export, JsonWriter *json, int layer, Error *error) {
+    enum { LAYER_CHUNK = 1024 };
+    for (int64_t from = 0; from <= export->run.step; from += LAYER_CHUNK) {
+        LayerSample *samples;
+        int count;
+        if (!store_read_layer(export->store, export->run.id, layer, from, from + LAYER_CHUNK - 1, 0,
+                              &samples, &count, error))
+            return false;
+        for (int i = 0; i < count; i++)
+            if (samples[i].step >= from) // a sample that began before was written then
+                write_sample(json, export->run.layers[layer].name, &samples[i]);
+        free(samples);
+    }
+    return true;
+}
+
+static bool write_events(Export *export, JsonWriter *json, Error *error) {
+    Event *events;
+    int count;
+    if (!store_read_events(export->store, export->run.id, 0, 0, 0, &events, &count, error))
+        return false;
+    for (int i = 0; i < count; i++) {
+        begin_line(json, "event");
+        json_put_integer(json, "step", events[i].step);
+        json_put_integer(json, "time_ms", events[i].time_ms);
+        json_put_text(json, "what", event_kind_name(events[i].kind));
+        json_put_text(json, "layer", events[i].layer[0] ? events[i].layer : NULL);
+        json_put_text(json, "text", events[i].text);
+        end_line(json);
+    }
+    free(events);
+    return true;
+}
+
+static bool write_lines(Export *export, Error *error) {
+    JsonWriter json = {.stream = export->out};
+    begin_line(&json, "run");
+    json_key(&json, "run");
+    record_write_json(&export->run, true, &json);
+    end_line(&json);
+    for (int i = 0; i < export->series_count; i++)
+        if (!write_points(export, &json, &export->series[i], error))
+            return false;
+    for (int i = 0; i < export->run.layer_count; i++)
+        if (!write_layer(export, &json, i, error))
+            return false;
+    return write_events(export, &json, error);
+}
+
+// ---- weights ------------------------------------------------------------------------------------
+
+static bool copy_checked(FILE *from, const Export *export, const CheckpointRow *row, bool write,
+                         Error *error) {
+    uint8_t digest[HASH_BYTES];
+    char hex[HASH_HEX_SIZE], buffer[1 << 16];
+    Sha256 hash;
+    sha256_init(&hash);
+    rewind(from);
+    size_t length;
+    while ((length = fread(buffer, 1, sizeof buffer, from)) > 0) {
+        sha256_add(&hash, buffer, length);
+        if (write)
+            fwrite(buffer, 1, length, export->out);
+    }
+    if (ferror(from))
+        return error_fail(error, ERROR_FAILED, "export: %.200s cannot be read", row->file);
+    sha256_end(&hash, digest);
+    sha256_format(hex, digest);
+    if (strcmp(hex, row->hash) != 0)
+        return error_fail(error, ERROR_FAILED,
+                          "export: the checkpoint of step %lld is damaged: its checksum is not the "
+                          "one that was recorded",
+                          (long long)row->step);
+    return true;
+}
+
+static bool write_weights(Export *export, Error *error) {
+    CheckpointRow *rows;
+    int count;
+    char path[CHECKPOINT_FILE_SIZE];
+    if (!store_list_checkpoints(export->store, export->run.id, &rows, &count, error))
+        return false;
+    if (count == 0)
+        return error_fail(error, ERROR_FAILED,
+                          "export: %s has no checkpoint; `mpbench run --checkpoint-every N` writes "
+                          "them",
+                          export->run.name);
+    const CheckpointRow *newest = &rows[count - 1];
+    checkpoint_file_path(export->store, newest, path);
+    FILE *from = fopen(path, "rb");
+    bool done = from != NULL;
+    if (!from)
+        error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, strerror(errno));
+    done = done && copy_checked(from, export, newest, false, error) && // before a byte goes out
+           copy_checked(from, export, newest, true, error);
+    if (from)
+        fclose(from);
+    free(rows);
+    return done;
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    bool (*write)(Export *export, Error *error);
+    bool is_binary;
+} formats[] = {
+    {"csv", write_csv, false}, {"jsonl", write_lines, false}, {"safetensors", write_weights, true}};
+
+// Weights are private, as the checkpoint was.
+static FILE *make_part(const char *part, bool is_private, Error *error) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int descriptor = open(part, flags, is_private ? 0600 : 0666);
+    if (descriptor < 0 && errno == EEXIST) {
+        error_fail(error, ERROR_FAILED,
+                   "--output: %.300s is there already: another export writes it, or one was "
+                   "killed; remove it if none does",
+                   part);
+        return NULL;
+    }
+    FILE *file = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    if (!file)
+        error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+    if (!file && descriptor >= 0) {
+        close(descriptor);
+        unlink(part);
+    }
+    return file;
+}
+
+static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *, Error *),
+                          bool is_private, Error *error) {
+    // Beside the file, and renamed when whole: a failure leaves what was there.
+    char part[STORE_PATH_SIZE];
+    int length = snprintf(part, sizeof part, "%s.part", cli->output);
+    if (length < 0 || length >= (int)sizeof part)
+        return error_fail(error, ERROR_USAGE, "--output %.60s: too long a path", cli->output);
+    export->out = make_part(part, is_private, error);
+    if (!export->out)
+        return false;
+    bool done = write(export, error);
+    if (fflush(export->out) != 0 && done)
+        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+    if (ferror(export->out) && done) // a write before the last one
+        done =
+            error_fail(error, ERROR_FAILED,
+                       "--output %.300s: not all of it could be written; is the disk full?", part);
+    if (fclose(export->out) != 0 && done)
+        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
+    if (done && rename(part, cli->output) != 0)
+        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", cli->output, strerror(errno));
+    if (!done)
+        unlink(part);
+    return done;
+}
+
+bool command_export(Cli *cli, Error *error) {
+    Export export = {.out = stdout};
+    const char *wanted = cli->format ? cli->format : "csv";
+    size_t chosen = 0;
+    while (strcmp(formats[chosen].name, wanted) != 0)
+        chosen++;
+    if (formats[chosen].is_binary && !cli->output && isatty(STDOUT_FILENO))
+        return error_fail(error, ERROR_USAGE, "export: %s is not for a terminal; add -o FILE",
+                          wanted);
+    export.is_seen = !cli->output && isatty(STDOUT_FILENO);
+    export.store = history_open(cli, STORE_READ, error);
+    bool done = export.store &&
+                history_read_run(export.store, cli->operands[0], &export.run, error) &&
+                list_series(&export, error);
+    if (done && cli->output)
+        done = write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_binary, error);
+    else if (done)
+        done = formats[chosen].write(&export, error);
+    free(export.series);
+    record_clear(&export.run);
+    store_close(export.store);
+    return done;
+}

@@ -1,0 +1,130 @@
+#include "cli/history/history.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+// True with *store NULL where there is no file, which is not made.
+static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *error) {
+    char path[STORE_PATH_SIZE];
+    *store = NULL;
+    bool exists;
+    if (!store_find_file(cli->database, path, &exists, error))
+        return false;
+    if (exists)
+        *store = store_open(path, mode, error);
+    return *store || !exists;
+}
+
+bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
+    return open_existing(cli, STORE_READ, store, error);
+}
+
+static bool refuse_empty(Error *error) {
+    return error_fail(
+        error, ERROR_USAGE,
+        "the history is empty: nothing was recorded yet; `mpbench run simple` begins one");
+}
+
+Store *history_open(const Cli *cli, StoreMode mode, Error *error) {
+    Store *store;
+    if (open_existing(cli, mode, &store, error) && !store)
+        refuse_empty(error);
+    return store;
+}
+
+bool history_check_there(const Cli *cli, Error *error) {
+    char path[STORE_PATH_SIZE];
+    bool exists;
+    return store_find_file(cli->database, path, &exists, error) && (exists || refuse_empty(error));
+}
+
+bool history_read_run(Store *store, const char *text, RunRecord *record, Error *error) {
+    int64_t id;
+    *record = (RunRecord){.id = 0};
+    return store_find_run(store, text, &id, error) && store_read_run(store, id, record, error);
+}
+
+const char *history_status(const RunRecord *record) {
+    bool in_progress = run_status_goes_on(record->status);
+    return record->stale && in_progress ? "stale" : run_status_name(record->status);
+}
+
+const char *history_status_style(const Terminal *terminal, const RunRecord *record) {
+    switch (record->status) {
+    case RUN_RUNNING:
+    case RUN_PAUSED: return terminal_style(terminal, STYLE_STRONG);
+    case RUN_FAILED:
+    case RUN_DEAD: return terminal_style(terminal, STYLE_BAD);
+    default: return "";
+    }
+}
+
+const char *history_precision_style(const Terminal *terminal, const char *precision) {
+    for (const Preset *preset = preset_table; preset->name; preset++)
+        if (strcmp(preset->name, precision) == 0)
+            return terminal_format_color(terminal, preset->low);
+    return "";
+}
+
+// ---- readings -----------------------------------------------------------------------------------
+
+static const char *dash(char text[TEXT_SIZE]) {
+    snprintf(text, TEXT_SIZE, "-");
+    return text;
+}
+
+const char *history_reading(char text[TEXT_SIZE], double value, int digits) {
+    return isnan(value) ? dash(text) : text_number(text, value, digits);
+}
+
+const char *history_size(char text[TEXT_SIZE], int64_t bytes) {
+    return bytes == RECORD_UNKNOWN ? dash(text) : text_bytes(text, (double)bytes);
+}
+
+const char *history_age(char text[TEXT_SIZE], int64_t created_ms) {
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{365 * 86400, "y"}, {86400, "d"}, {3600, "h"}, {60, "min"}};
+    int64_t seconds = (int64_t)time(NULL) - created_ms / 1000;
+    if (seconds < 0) // the clock was put back since
+        return dash(text);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (seconds >= units[i].seconds) {
+            snprintf(text, TEXT_SIZE, "%" PRId64 " %s", seconds / units[i].seconds, units[i].unit);
+            return text;
+        }
+    snprintf(text, TEXT_SIZE, "%" PRId64 " s", seconds);
+    return text;
+}
+
+const char *history_time(char text[TEXT_SIZE], int64_t wall_ms) {
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm local;
+    if (wall_ms <= 0 || !localtime_r(&seconds, &local) ||
+        strftime(text, TEXT_SIZE, "%Y-%m-%d %H:%M:%S", &local) == 0)
+        return dash(text);
+    return text;
+}
+
+void history_write_set(int64_t id, const char *key, const char *text) {
+    JsonWriter json = {.stream = stdout};
+    json_begin_object(&json);
+    json_put_integer(&json, "id", id);
+    json_put_text(&json, key, text);
+    json_end_object(&json);
+    putchar('\n');
+}
+
+double history_grams_per_kwh(const Cli *cli) {
+    const char *text = getenv("MPBENCH_CO2");
+    char *end = NULL;
+    if (cli->grams_per_kwh > 0)
+        return cli->grams_per_kwh;
+    double grams = text && text[0] ? strtod(text, &end) : NAN;
+    return end && *end == 0 && grams > 0 && isfinite(grams) ? grams : NAN;
+}

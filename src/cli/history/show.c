@@ -1,0 +1,386 @@
+// `mpbench show`: all that is known of one run, as a page.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/shortest.h"
+#include "cli/cli.h"
+#include "cli/history/history.h"
+#include "cli/history/show.h"
+#include "cli/print/curve.h"
+#include "cli/print/wrap.h"
+#include "store/checkpoints.h"
+#include "store/events.h"
+#include "store/series.h"
+
+enum {
+    LABEL_COLUMN = 12,
+    CURVE_COLUMNS = 64,
+    CURVE_ROWS = 5,
+    EVENTS_SHOWN = 12,
+    EVENT_COLUMN = 28
+};
+
+static void begin_row(const ShowPage *page, const char *label) {
+    fprintf(page->line, "  %s", page->dim);
+    cli_print_outside(page->line, label);
+    int length = (int)strlen(label);
+    fprintf(page->line, "%*s%s", length < LABEL_COLUMN ? LABEL_COLUMN - length : 1, "",
+            page->plain);
+}
+
+// What was put together goes out, in lines that fit; those after the first begin at `hang`.
+static void end_line(const ShowPage *page, int hang) {
+    const char *text = text_stream_take(page->text);
+    if (!text) // the end of the page says so
+        return;
+    wrap_print(stdout, text, terminal_width(&page->terminal), 0, hang);
+    putchar('\n');
+}
+
+static void end_row(const ShowPage *page) {
+    end_line(page, 2 + LABEL_COLUMN);
+}
+
+static void print_row(const ShowPage *page, const char *label, const char *text) {
+    if (!text[0])
+        return;
+    begin_row(page, label);
+    cli_print_outside(page->line, text);
+    end_row(page);
+}
+
+void show_title(const ShowPage *page, const char *title) {
+    putchar('\n');
+    fprintf(page->line, "%s%s%s", page->strong, title, page->plain);
+    end_line(page, 0);
+}
+
+// ---- the head -----------------------------------------------------------------------------------
+
+static void print_head(const ShowPage *page, const RunRecord *run) {
+    fprintf(page->line, "%s%" PRId64 " ", page->strong, run->id);
+    cli_print_outside(page->line, run->name);
+    fprintf(page->line, "%s %s%s%s", page->plain, history_status_style(&page->terminal, run),
+            history_status(run), page->plain);
+    end_line(page, 2);
+    begin_row(page, "precision");
+    fprintf(page->line, "%s", history_precision_style(&page->terminal, run->precision));
+    cli_print_outside(page->line, run->precision);
+    fprintf(page->line, "%s on ", page->plain);
+    cli_print_outside(page->line, run->device);
+    fputs(" (", page->line);
+    cli_print_outside(page->line, run->device_name);
+    fprintf(page->line, "), %d thread%s, seed %" PRId64, run->threads, run->threads == 1 ? "" : "s",
+            run->seed);
+    end_row(page);
+    print_row(page, "error", run->error);
+    print_row(page, "experiment", run->experiment);
+    print_row(page, "script", run->script_path);
+    print_row(page, "tag", run->tag);
+    print_row(page, "note", run->note);
+    char text[TEXT_SIZE];
+    if (run->parent > 0) {
+        begin_row(page, "fork of");
+        fprintf(page->line, "%" PRId64 " at step %s", run->parent,
+                text_count(text, run->parent_step));
+        end_row(page);
+    }
+}
+
+static void print_parameters(const ShowPage *page, const RunRecord *run) {
+    char text[TEXT_SIZE];
+    if (run->parameter_count > 0)
+        begin_row(page, "parameters");
+    for (int i = 0; i < run->parameter_count; i++) {
+        const RecordParameter *parameter = &run->parameters[i];
+        fputs(i > 0 ? ", " : "", page->line);
+        cli_print_outside(page->line, parameter->name);
+        fputc(' ', page->line);
+        switch (parameter->kind) {
+        case RECORD_NUMBER: fputs(text_number(text, parameter->number, 6), page->line); break;
+        case RECORD_INTEGER: fprintf(page->line, "%" PRId64, parameter->integer); break;
+        case RECORD_BOOLEAN: fputs(parameter->integer ? "true" : "false", page->line); break;
+        case RECORD_TEXT: cli_print_outside(page->line, parameter->text); break;
+        }
+    }
+    if (run->parameter_count > 0)
+        end_row(page);
+    if (run->option_count > 0)
+        begin_row(page, "options");
+    for (int i = 0; i < run->option_count; i++) {
+        fprintf(page->line, "%s--", i > 0 ? " " : "");
+        cli_print_outside(page->line, run->options[i].name);
+        fputs(run->options[i].value[0] ? " " : "", page->line);
+        cli_print_outside(page->line, run->options[i].value);
+    }
+    if (run->option_count > 0)
+        end_row(page);
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+static void print_counts(const ShowPage *page, const RunRecord *run) {
+    char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE], total[TEXT_SIZE];
+    begin_row(page, "steps");
+    fputs(text_count(steps, run->step), page->line);
+    if (run->total_steps > 0)
+        fprintf(page->line, " of %s", text_count(total, run->total_steps));
+    fprintf(page->line, ": %s applied, %s skipped", text_count(applied, run->applied),
+            text_count(skipped, run->skipped));
+    if (run->epochs > 0)
+        fprintf(page->line, "; epoch %" PRId64 " of %" PRId64, run->epoch, run->epochs);
+    end_row(page);
+}
+
+static void print_results(const ShowPage *page, const RunRecord *run) {
+    char first[TEXT_SIZE], last[TEXT_SIZE], best[TEXT_SIZE];
+    if (run->has_loss) {
+        begin_row(page, "loss");
+        fprintf(page->line, "%s -> %s, lowest %s", text_number(first, run->loss_first, 4),
+                text_number(last, run->loss_last, 4), history_reading(best, run->loss_best, 4));
+        end_row(page);
+    }
+    for (int i = 0; i < run->metric_count; i++)
+        print_row(page, run->metrics[i].name, text_number(first, run->metrics[i].value, 4));
+    if (run->scale_max > 1 || run->scale_min < 1) {
+        begin_row(page, "scale");
+        fprintf(page->line, "%s, between %s and %s (", shortest_of_float(run->scale_last).text,
+                shortest_of_float(run->scale_min).text, shortest_of_float(run->scale_max).text);
+        cli_print_outside(page->line, run->scale_rule);
+        fputc(')', page->line);
+        end_row(page);
+    }
+}
+
+static void print_costs(const ShowPage *page, const RunRecord *run) {
+    char text[TEXT_SIZE], wall[TEXT_SIZE];
+    begin_row(page, "time");
+    if (run->wall_s < 60)
+        fprintf(page->line, "%s s", text_number(wall, run->wall_s, 3));
+    else
+        fputs(text_duration(wall, run->wall_s), page->line);
+    if (run->parent > 0 && run->parent_step > 0)
+        fprintf(page->line, " since step %s", text_count(text, run->parent_step));
+    fprintf(page->line, ", began %s", history_time(text, run->created_ms));
+    end_row(page);
+    if (!isnan(run->steps_per_s)) {
+        begin_row(page, "speed");
+        fprintf(page->line, "%s steps/s", text_number(text, run->steps_per_s, 4));
+        if (!isnan(run->samples_per_s))
+            fprintf(page->line, ", %s samples/s", text_number(text, run->samples_per_s, 5));
+        if (!isnan(run->cast_share))
+            fprintf(page->line, ", %.0f %% of the time casting", 100 * run->cast_share);
+        end_row(page);
+    }
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } rows[] = {{"weights", run->memory.weights},         {"masters", run->memory.masters},
+                {"activations", run->memory.activations}, {"gradients", run->memory.gradients},
+                {"optimizer", run->memory.optimizer},     {"workspace", run->memory.workspace}};
+    begin_row(page, "memory");
+    fprintf(page->line, "%s at most", history_size(text, run->memory.peak));
+    for (size_t i = 0, shown = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes > 0)
+            fprintf(page->line, "%s %s %s", shown++ ? "," : ":", rows[i].name,
+                    history_size(text, rows[i].bytes));
+    end_row(page);
+    begin_row(page, "energy");
+    if (isnan(run->energy_j))
+        fputs("unknown", page->line);
+    else
+        fprintf(page->line, "%s J", text_number(text, run->energy_j, 4));
+    if (!isnan(run->energy_j) && !isnan(page->grams_per_kwh))
+        fprintf(page->line, ", %s g of CO2",
+                text_number(text, run->energy_j / 3.6e6 * page->grams_per_kwh, 3));
+    end_row(page);
+}
+
+// ---- curves -------------------------------------------------------------------------------------
+
+// Means of the points in each cell of the steps 0 .. last; infinite where most are not finite.
+static bool read_cells(Store *store, int64_t run, const char *name, int64_t last, double *cells,
+                       int count, Error *error) {
+    SeriesPoint *points;
+    int point_count;
+    if (!store_read_series(store, run, name, 0, last, 4 * CURVE_MOST_CELLS, &points, &point_count,
+                           error))
+        return false;
+    double finite[CURVE_MOST_CELLS] = {0}, broken[CURVE_MOST_CELLS] = {0};
+    memset(cells, 0, (size_t)count * sizeof *cells);
+    for (int i = 0; i < point_count; i++) {
+        const SeriesPoint *point = &points[i];
+        int cell = (int)((double)point->step / ((double)last + 1) * count);
+        finite[cell] += (double)point->count;
+        broken[cell] += (double)(point->nans + point->infs + point->minus_infs);
+        if (point->count > 0)
+            cells[cell] += point->mean * (double)point->count;
+    }
+    for (int i = 0; i < count; i++)
+        cells[i] = broken[i] > finite[i] ? INFINITY : finite[i] > 0 ? cells[i] / finite[i] : NAN;
+    free(points);
+    return true;
+}
+
+static bool print_curve(const ShowPage *page, Store *store, const RunRecord *run, const char *name,
+                        Error *error) {
+    int width = terminal_width(&page->terminal);
+    int columns = width > 0 && width < CURVE_COLUMNS + CURVE_LABEL_COLUMNS + 4
+                      ? width - CURVE_LABEL_COLUMNS - 4
+                      : CURVE_COLUMNS;
+    if (columns < 8)
+        return true;
+    CurveFrame frame = {.columns = columns,
+                        .rows = CURVE_ROWS,
+                        .has_braille = page->has_utf8,
+                        .style = history_precision_style(&page->terminal, run->precision),
+                        .plain = page->plain,
+                        .indent = "  "};
+    double cells[CURVE_MOST_CELLS];
+    int count = curve_cells(&frame);
+    if (!read_cells(store, run->id, name, run->step, cells, count, error))
+        return false;
+    curve_bridge(cells, count);
+    CurveAxis axis = curve_axis(cells, count);
+    char text[TEXT_SIZE], title[RECORD_NAME_SIZE + 16];
+    snprintf(title, sizeof title, "%s%s", name, axis.is_log ? ", logarithmic" : "");
+    show_title(page, title);
+    curve_print(stdout, &frame, &axis, cells);
+    printf("%*s%s%*s\n", CURVE_LABEL_COLUMNS + 3, "", "0", columns - 1,
+           text_count(text, run->step));
+    return true;
+}
+
+static bool print_curves(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
+    SeriesInfo *series;
+    int count;
+    bool done = store_list_series(store, run->id, &series, &count, error);
+    for (int i = 0; done && i < count; i++) {
+        bool is_loss = strcmp(series[i].name, "loss") == 0;
+        bool is_scale = strcmp(series[i].name, "scale") == 0 && run->scale_min < run->scale_max;
+        if (series[i].count > 1 && (is_loss || is_scale))
+            done = print_curve(page, store, run, series[i].name, error);
+    }
+    if (done)
+        free(series);
+    return done;
+}
+
+// ---- the rest -----------------------------------------------------------------------------------
+
+static bool print_events(const ShowPage *page, Store *store, int64_t run, Error *error) {
+    Event *events;
+    int count;
+    int64_t total;
+    if (!store_read_last_events(store, run, EVENTS_SHOWN, &events, &count, &total, error))
+        return false;
+    if (count > 0) {
+        char title[64] = "Events";
+        if (count < total)
+            snprintf(title, sizeof title, "The last %d of %" PRId64 " events", count, total);
+        show_title(page, title);
+    }
+    for (int i = 0; i < count; i++) {
+        char step[TEXT_SIZE];
+        fprintf(page->line, "  %sstep %8s  %-10s%s ", page->dim, text_count(step, events[i].step),
+                event_kind_name(events[i].kind), page->plain);
+        cli_print_outside(page->line, events[i].text);
+        end_line(page, EVENT_COLUMN);
+    }
+    free(events);
+    return true;
+}
+
+static void print_diagnoses(const ShowPage *page, const RunRecord *run) {
+    if (run->diagnosis_count > 0)
+        show_title(page, "Diagnoses");
+    for (int i = 0; i < run->diagnosis_count; i++) {
+        fprintf(page->line, "  step %" PRId64 ": ", run->diagnoses[i].step);
+        cli_print_outside(page->line, run->diagnoses[i].text);
+        end_line(page, 4);
+    }
+}
+
+static bool print_checkpoints(const ShowPage *page, Store *store, int64_t run, Error *error) {
+    CheckpointRow *rows;
+    int count;
+    if (!store_list_checkpoints(store, run, &rows, &count, error))
+        return false;
+    if (count > 0)
+        show_title(page, "Checkpoints");
+    for (int i = 0; i < count; i++) {
+        char step[TEXT_SIZE], size[TEXT_SIZE], time[TEXT_SIZE];
+        fprintf(page->line, "  step %8s  %9s  %s  ", text_count(step, rows[i].step),
+                text_bytes(size, (double)rows[i].bytes), history_time(time, rows[i].created_ms));
+        cli_print_outside(page->line, rows[i].why);
+        fputs("  ", page->line);
+        cli_print_outside(page->line, rows[i].file);
+        end_line(page, 4);
+    }
+    free(rows);
+    return true;
+}
+
+static void print_environment(const ShowPage *page, const RunRecord *run) {
+    if (run->fact_count > 0)
+        show_title(page, "Environment");
+    for (int i = 0; i < run->fact_count; i++) {
+        fputs("  ", page->line);
+        cli_print_outside(page->line, run->facts[i].name);
+        fputs(" ", page->line);
+        cli_print_outside(page->line, run->facts[i].value);
+        end_line(page, 4);
+    }
+}
+
+static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
+    print_head(page, run);
+    print_parameters(page, run);
+    print_counts(page, run);
+    print_results(page, run);
+    print_costs(page, run);
+    print_diagnoses(page, run);
+    if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
+        !print_events(page, store, run->id, error) ||
+        !print_checkpoints(page, store, run->id, error))
+        return false;
+    print_environment(page, run);
+    return true;
+}
+
+static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error *error) {
+    ShowPage page = {.terminal = terminal_of(stdout, cli->color),
+                     .has_utf8 = curve_locale_is_utf8(),
+                     .grams_per_kwh = history_grams_per_kwh(cli)};
+    page.strong = terminal_style(&page.terminal, STYLE_STRONG);
+    page.dim = terminal_style(&page.terminal, STYLE_DIM);
+    page.plain = terminal_style(&page.terminal, STYLE_NONE);
+    TextStream text;
+    if (!text_stream_open(&text))
+        return error_fail(error, ERROR_MEMORY, "no memory for the page");
+    page.text = &text;
+    page.line = text.stream;
+    bool done = print_parts(&page, store, run, error);
+    bool is_whole = text_stream_close(&text);
+    if (is_whole)
+        free(text.text);
+    return done && (is_whole || error_fail(error, ERROR_MEMORY, "no memory for the page"));
+}
+
+bool command_show(Cli *cli, Error *error) {
+    RunRecord run = {.id = 0};
+    Store *store = history_open(cli, STORE_READ, error);
+    bool done = store && history_read_run(store, cli->operands[0], &run, error);
+    if (done && cli->json) {
+        JsonWriter json = {.stream = stdout};
+        record_write_json(&run, true, &json);
+        putchar('\n');
+    } else if (done) {
+        done = print_page(cli, store, &run, error);
+    }
+    record_clear(&run);
+    store_close(store);
+    return done;
+}

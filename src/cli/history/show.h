@@ -1,0 +1,20 @@
+// cli/history/show.h: what the files of `mpbench show` share.
+#pragma once
+
+#include "base/text_stream.h"
+#include "cli/cli.h"
+#include "cli/print/terminal.h"
+#include "store/store.h"
+
+typedef struct ShowPage {
+    Terminal terminal;
+    bool has_utf8;
+    double grams_per_kwh;
+    const char *strong, *dim, *plain; // escapes, or ""
+    FILE *line;                       // the one that is put together, in memory
+    TextStream *text;                 // behind it
+} ShowPage;
+
+void show_title(const ShowPage *page, const char *title);
+// The table of layers, as they were at the end.
+bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;

@@ -1,0 +1,371 @@
+// `mpbench doctor`: what this machine can do, what is missing, and what to do about it, on one
+// screen; --verbose adds what each operation runs in, which --json always has, and looks at every
+// page of the history. Every line is asked of the room that knows: the devices, the readers of
+// data, the history.
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/isa.h"
+#include "base/json.h"
+#include "base/sanitize.h"
+#include "cli/history/history.h"
+#include "data/fashion.h"
+#include "data/text.h"
+#include "lua/experiment.h"
+
+static const Format asked_formats[] = {FORMAT_FP64, FORMAT_FP32, FORMAT_TF32, FORMAT_BF16,
+                                       FORMAT_FP16, FORMAT_E4M3, FORMAT_E5M2};
+static const Format training_formats[] = {FORMAT_FP16, FORMAT_BF16, FORMAT_FP32};
+
+enum {
+    ASKED_COUNT = sizeof asked_formats / sizeof *asked_formats,
+    TRAINING_COUNT = sizeof training_formats / sizeof *training_formats,
+    MOST_DEVICES = 8,
+    MOST_LIBRARIES = MOST_DEVICES + 2,
+    LABEL_WIDTH = 14,
+};
+
+typedef struct FoundDevice {
+    const char *name;
+    Device *device; // NULL: error says why
+    Error error;
+} FoundDevice;
+
+typedef struct FoundLibrary {
+    char name[64], version[64];
+} FoundLibrary;
+
+typedef struct Findings {
+    FoundDevice devices[MOST_DEVICES];
+    int device_count;
+    FoundLibrary libraries[MOST_LIBRARIES];
+    int library_count;
+    bool has_fashion, has_text;
+    Error fashion_error;
+    int text_files, text_expected;
+    double memory; // bytes; 0: unknown
+    char history[STORE_PATH_SIZE];
+    bool has_history, is_checked; // every page
+    int runs;
+    Error history_error; // ERROR_NONE: it can be read
+} Findings;
+
+static double find_memory(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && size > 0 ? (double)pages * (double)size : 0;
+}
+
+static void add_library(Findings *findings, const char *name, const char *version) {
+    FoundLibrary *found = &findings->libraries[findings->library_count++];
+    snprintf(found->name, sizeof found->name, "%s", name);
+    snprintf(found->version, sizeof found->version, "%s", version);
+}
+
+static void find_libraries(Findings *findings) {
+    char name[sizeof(FoundLibrary){0}.name], version[sizeof name];
+    for (int i = 0; i < findings->device_count; i++) {
+        const Device *device = findings->devices[i].device;
+        if (!device || !device->backend->computes_with)
+            continue;
+        device->backend->computes_with(name, sizeof name, version, sizeof version);
+        add_library(findings, name, version);
+    }
+    add_library(findings, "Lua", lua_library());
+    add_library(findings, "SQLite", store_library());
+}
+
+static void find_all(Findings *findings) {
+    for (int i = 0; backend_list[i] && i < MOST_DEVICES; i++) {
+        FoundDevice *found = &findings->devices[findings->device_count++];
+        found->name = backend_list[i]->name;
+        if (!device_open(found->name, 0, &found->device, &found->error))
+            found->device = NULL;
+    }
+    find_libraries(findings);
+    Dataset *fashion = dataset_from_fashion(false, &findings->fashion_error);
+    findings->has_fashion = fashion != NULL;
+    dataset_release(fashion);
+    const char *const *paths = text_default_paths(&findings->text_expected);
+    for (int i = 0; i < findings->text_expected; i++)
+        findings->text_files += access(paths[i], R_OK) == 0;
+    findings->memory = find_memory();
+}
+
+// Every page of the file is looked at only where `whole`: that of many runs takes a while.
+static void find_history(Findings *findings, const Cli *cli, bool whole) {
+    Error *error = &findings->history_error;
+    Store *store = NULL;
+    RunRecord *runs = NULL;
+    bool done =
+        store_path(cli->database, findings->history, error) &&
+        history_open_to_read(cli, &store, error) &&
+        (!store || (store_list_runs(store, &(RunFilter){0}, &runs, &findings->runs, error) &&
+                    (!whole || store_check(store, error))));
+    findings->has_history = done && store;
+    findings->is_checked = findings->has_history && whole;
+    store_free_runs(runs, findings->runs);
+    store_close(store);
+}
+
+static bool gains(const Device *device, Format format) {
+    return device->backend->gains(device, format);
+}
+
+// Operations of users; what only gradients call follows them.
+static bool is_shown(OpId op) {
+    return op_table[op].class != CLASS_INNER;
+}
+
+static bool runs(const Device *device, OpId op, Format format) {
+    const Backend *backend = device->backend;
+    return backend->kernels[op] && backend->supports(device, op, format);
+}
+
+// ---- for people ---------------------------------------------------------------------------------
+
+static void print_label(const Terminal *terminal, const char *label) {
+    printf("%s%-*s%s", terminal_style(terminal, STYLE_DIM), LABEL_WIDTH, label,
+           terminal_style(terminal, STYLE_NONE));
+}
+
+static void print_line(const Terminal *terminal, const char *label, const char *text) {
+    char line[ERROR_TEXT_SIZE];
+    sanitize_line(line, sizeof line, text, strlen(text));
+    print_label(terminal, label);
+    cli_print_wrapped(line, LABEL_WIDTH);
+}
+
+static void print_program(const Terminal *terminal, const Findings *findings) {
+    char text[MOST_LIBRARIES * sizeof(FoundLibrary)];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s, with", MPBENCH_VERSION);
+    for (int i = 0; i < findings->library_count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s %s", i ? "," : "",
+                                 findings->libraries[i].name, findings->libraries[i].version);
+    print_line(terminal, "mpbench", text);
+}
+
+static void print_machine(const Terminal *terminal, const Findings *findings) {
+    char text[256], memory[TEXT_SIZE];
+    snprintf(text, sizeof text, "instructions %s, %s", isa_level_name(isa_level()),
+             isa_has_amx() ? "AMX tiles for bf16 (and fp16 through them)" : "no AMX tiles");
+    print_line(terminal, "processor", text);
+    print_line(terminal, "memory",
+               findings->memory > 0 ? text_bytes(memory, findings->memory) : "unknown");
+    for (int i = 0; i < findings->device_count; i++) {
+        const FoundDevice *found = &findings->devices[i];
+        const Device *device = found->device;
+        if (device)
+            snprintf(text, sizeof text, "%-4s %s, %d thread%s", found->name, device->name,
+                     device->threads, device->threads == 1 ? "" : "s");
+        else
+            snprintf(text, sizeof text, "%-4s %.200s", found->name, found->error.text);
+        print_line(terminal, i == 0 ? "devices" : "", text);
+    }
+    print_line(terminal, "", "gpu  this build has none");
+}
+
+// Of the first device, which is the one that trains where none is asked for.
+static void print_formats(const Terminal *terminal, const Findings *findings) {
+    const Device *device = findings->devices[0].device;
+    Preset preset;
+    char text[256], why[160];
+    if (!device)
+        return;
+    for (int i = 0; i < ASKED_COUNT; i++) {
+        Format format = asked_formats[i];
+        if (format == FORMAT_FP64)
+            continue;
+        const char *what = !runs(device, OP_matmul, format) ? "to look at only: mpbench formats"
+                           : format == FORMAT_FP32          ? "trains"
+                           : gains(device, format) ? "trains, with products faster than in fp32"
+                                                   : "trains, no faster than fp32";
+        print_label(terminal, i == 1 ? "formats" : "");
+        printf("%s%-4s%s %s\n", terminal_format_color(terminal, format), format_name(format),
+               terminal_style(terminal, STYLE_NONE), what);
+    }
+    if (preset_resolve("auto", device, &preset, why, sizeof why, NULL)) {
+        snprintf(text, sizeof text, "%s: %s", preset.name, why);
+        print_line(terminal, "auto", text);
+    }
+}
+
+static void print_data(const Terminal *terminal, const Findings *findings) {
+    char text[256];
+    print_line(terminal, "Fashion-MNIST",
+               findings->has_fashion ? "readable" : findings->fashion_error.text);
+    snprintf(text, sizeof text,
+             "%d of %d files of the default corpus (/usr/share/common-licenses)%s",
+             findings->text_files, findings->text_expected,
+             findings->text_files > 0 ? "" : "; give mp.data.text{path=} one of your own");
+    print_line(terminal, "text", text);
+}
+
+static void print_history(const Terminal *terminal, const Findings *findings) {
+    char text[STORE_PATH_SIZE + 64];
+    if (findings->history_error.code != ERROR_NONE)
+        snprintf(text, sizeof text, "%s", findings->history_error.text);
+    else if (findings->has_history)
+        snprintf(text, sizeof text, "%s: %d run%s, %s", findings->history, findings->runs,
+                 findings->runs == 1 ? "" : "s",
+                 findings->is_checked ? "and no page is damaged" : "readable");
+    else
+        snprintf(text, sizeof text, "%s: nothing recorded yet", findings->history);
+    print_line(terminal, "history", text);
+}
+
+// What is missing, with the remedy that its room gives; else how to begin.
+static void print_advice(const Terminal *terminal, const Findings *findings, bool is_verbose) {
+    static const char first[] = "what to do";
+    const char *label = first;
+    if (!findings->has_fashion) {
+        print_line(terminal, label,
+                   "for fashion_cnn and fashion_mlp: install the package dataset-fashion-mnist");
+        label = "";
+    }
+    if (findings->history_error.code != ERROR_NONE) {
+        print_line(terminal, label, "for a history: see above, or name another file with --db");
+        label = "";
+    }
+    if (label == first)
+        print_line(terminal, label,
+                   findings->runs > 0 ? "nothing is missing: `mpbench` opens the screen"
+                                      : "nothing is missing: `mpbench run simple -p fp16` trains");
+    if (!is_verbose)
+        print_line(terminal, "", "`mpbench doctor --verbose` lists what each operation runs in");
+}
+
+static void print_matrix(const Terminal *terminal, const FoundDevice *found) {
+    printf("\n%sOperations on %s%s\n%-26s", terminal_style(terminal, STYLE_STRONG), found->name,
+           terminal_style(terminal, STYLE_NONE), "");
+    for (int f = 0; f < ASKED_COUNT; f++)
+        printf(" %s%-5s%s", terminal_format_color(terminal, asked_formats[f]),
+               format_name(asked_formats[f]), terminal_style(terminal, STYLE_NONE));
+    putchar('\n');
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!is_shown((OpId)op))
+            continue;
+        printf("  %-24s", op_table[op].name);
+        for (int f = 0; f < ASKED_COUNT; f++)
+            printf(" %-5s", runs(found->device, (OpId)op, asked_formats[f]) ? "yes" : "-");
+        const char *why = found->device->backend->absences[op];
+        printf("%s\n", !found->device->backend->kernels[op] && why ? why : "");
+    }
+}
+
+static void print_all(const Terminal *terminal, const Findings *findings, bool is_verbose) {
+    print_program(terminal, findings);
+    print_machine(terminal, findings);
+    print_formats(terminal, findings);
+    print_data(terminal, findings);
+    print_history(terminal, findings);
+    print_advice(terminal, findings, is_verbose);
+    if (!is_verbose)
+        return;
+    for (int i = 0; i < findings->device_count; i++)
+        if (findings->devices[i].device)
+            print_matrix(terminal, &findings->devices[i]);
+    puts("\nWhat only gradients call runs in the formats of its operation.");
+}
+
+// ---- for programs -------------------------------------------------------------------------------
+
+static void write_operations(JsonWriter *json, const Device *device) {
+    json_key(json, "operations");
+    json_begin_object(json);
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (!is_shown((OpId)op))
+            continue;
+        json_key(json, op_table[op].name);
+        json_begin_array(json);
+        for (int f = 0; f < ASKED_COUNT; f++)
+            if (runs(device, (OpId)op, asked_formats[f]))
+                json_text(json, format_name(asked_formats[f]));
+        json_end_array(json);
+    }
+    json_end_object(json);
+}
+
+static void write_device(JsonWriter *json, const FoundDevice *found) {
+    json_begin_object(json);
+    json_put_text(json, "name", found->name);
+    json_put_text(json, "error", found->device ? NULL : found->error.text);
+    if (found->device) {
+        json_put_text(json, "hardware", found->device->name);
+        json_put_integer(json, "threads", found->device->threads);
+        json_key(json, "gains");
+        json_begin_array(json);
+        for (int f = 0; f < TRAINING_COUNT; f++)
+            if (gains(found->device, training_formats[f]))
+                json_text(json, format_name(training_formats[f]));
+        json_end_array(json);
+        write_operations(json, found->device);
+    }
+    json_end_object(json);
+}
+
+static void write_libraries(JsonWriter *json, const Findings *findings) {
+    json_key(json, "libraries");
+    json_begin_object(json);
+    for (int i = 0; i < findings->library_count; i++)
+        json_put_text(json, findings->libraries[i].name, findings->libraries[i].version);
+    json_end_object(json);
+}
+
+static void write_history(JsonWriter *json, const Findings *findings) {
+    bool is_known = findings->history_error.code == ERROR_NONE;
+    json_key(json, "history");
+    json_begin_object(json);
+    json_put_text(json, "path", findings->history[0] ? findings->history : NULL);
+    json_put_boolean(json, "readable", findings->has_history);
+    if (is_known)
+        json_put_integer(json, "runs", findings->runs);
+    else
+        json_put_null(json, "runs");
+    json_put_boolean(json, "checked", findings->is_checked);
+    json_put_text(json, "error", is_known ? NULL : findings->history_error.text);
+    json_end_object(json);
+}
+
+static void write_all(JsonWriter *json, const Findings *findings) {
+    json_begin_object(json);
+    json_put_text(json, "version", MPBENCH_VERSION);
+    json_put_text(json, "isa", isa_level_name(isa_level()));
+    json_put_boolean(json, "amx", isa_has_amx());
+    if (findings->memory > 0)
+        json_put_integer(json, "memory", (int64_t)findings->memory);
+    else
+        json_put_null(json, "memory");
+    json_key(json, "devices");
+    json_begin_array(json);
+    for (int i = 0; i < findings->device_count; i++)
+        write_device(json, &findings->devices[i]);
+    json_end_array(json);
+    json_put_boolean(json, "fashion_mnist", findings->has_fashion);
+    json_put_text(json, "fashion_mnist_error",
+                  findings->has_fashion ? NULL : findings->fashion_error.text);
+    json_put_integer(json, "text_files", findings->text_files);
+    write_libraries(json, findings);
+    write_history(json, findings);
+    json_end_object(json);
+    fputc('\n', json->stream);
+}
+
+bool command_doctor(Cli *cli, Error *error) {
+    Findings *findings = calloc(1, sizeof *findings);
+    if (!findings)
+        return error_fail(error, ERROR_MEMORY, "no memory to look around");
+    find_all(findings);
+    find_history(findings, cli, cli->verbose);
+    if (cli->json) {
+        JsonWriter json = {.stream = stdout};
+        write_all(&json, findings);
+    } else {
+        Terminal terminal = terminal_of(stdout, cli->color);
+        print_all(&terminal, findings, cli->verbose);
+    }
+    for (int i = 0; i < findings->device_count; i++)
+        device_close(findings->devices[i].device);
+    free(findings);
+    return true;
+}

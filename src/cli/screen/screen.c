@@ -1,0 +1,166 @@
+// The screen's host: what it needs from the rooms that it does not know: the experiments, the
+// presets, the path of this program.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/experiments.h"
+#include "cli/screen/screen.h"
+#include "lua/experiment.h"
+#include "optim/scaler.h"
+#include "precision/policy.h"
+#include "store/runs.h"
+#include "ui/cells/theme.h"
+#include "ui/ui.h"
+
+enum { MOST_CHOICES = 32, SCRIPT_MOST = 1024 * 1024 };
+
+// ---- experiments --------------------------------------------------------------------------------
+
+static void take_info(UiExperiment *experiment, const LuaExperimentInfo *info) {
+    snprintf(experiment->about, sizeof experiment->about, "%.*s", (int)sizeof experiment->about - 1,
+             info->about);
+    for (int i = 0; i < info->parameter_count && i < UI_MOST_PARAMETERS; i++) {
+        experiment->parameters[i].usual = info->parameters[i].usual;
+        snprintf(experiment->parameters[i].value, sizeof experiment->parameters[i].value, "%s",
+                 info->parameters[i].value);
+        experiment->parameter_count++;
+    }
+}
+
+// One that cannot be read is listed too, with what is wrong as its line.
+static bool list_experiments(void *context, UiExperiment **list, int *count, Error *error) {
+    (void)context;
+    ExperimentFile *files = experiment_list(count);
+    LuaExperimentInfo *info = malloc(sizeof *info);
+    UiExperiment *experiments = calloc((size_t)*count + 1, sizeof *experiments);
+    bool done = experiments && info;
+    for (int i = 0; done && i < *count; i++) {
+        Error failure;
+        *info = (LuaExperimentInfo){.parameter_count = 0};
+        snprintf(experiments[i].name, sizeof experiments[i].name, "%s", files[i].name);
+        if (lua_describe_experiment(files[i].path, info, &failure))
+            take_info(&experiments[i], info);
+        else
+            snprintf(experiments[i].about, sizeof experiments[i].about, "%.*s",
+                     (int)sizeof experiments[i].about - 1, failure.text);
+    }
+    free(files);
+    free(info);
+    if (!done) {
+        free(experiments);
+        return error_fail(error, ERROR_MEMORY, "no memory to list the experiments");
+    }
+    *list = experiments;
+    return true;
+}
+
+static char *read_experiment(void *context, const char *name, Error *error) {
+    (void)context;
+    char path[EXPERIMENT_PATH_SIZE];
+    if (!experiment_find(name, path, sizeof path, error))
+        return NULL;
+    FILE *file = fopen(path, "re");
+    char *text = file ? malloc(SCRIPT_MOST + 1) : NULL;
+    if (text)
+        text[fread(text, 1, SCRIPT_MOST, file)] = 0;
+    if (!text || ferror(file)) {
+        error_fail(error, ERROR_FAILED, "%s: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static bool check_loss_scale(const char *text, Error *error) {
+    ScaleRule rule;
+    return scale_rule_parse(text, &rule, error);
+}
+
+// ---- opening it ---------------------------------------------------------------------------------
+
+typedef struct Host {
+    char program[EXPERIMENT_PATH_SIZE], database[STORE_PATH_SIZE], settings[STORE_PATH_SIZE];
+    const char *precisions[MOST_CHOICES], *loss_scales[MOST_CHOICES];
+} Host;
+
+static bool find_settings(char path[STORE_PATH_SIZE]) {
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int length = -1;
+    if (config && config[0] == '/') // others are to be ignored, says the specification
+        length = snprintf(path, STORE_PATH_SIZE, "%s/mpbench/config.lua", config);
+    else if (home && home[0])
+        length = snprintf(path, STORE_PATH_SIZE, "%s/.config/mpbench/config.lua", home);
+    return length > 0 && length < STORE_PATH_SIZE;
+}
+
+static void list_choices(Host *host) {
+    int count = 0;
+    host->precisions[count++] = "auto";
+    for (const Preset *preset = preset_table; preset->name && count < MOST_CHOICES - 1; preset++)
+        host->precisions[count++] = preset->name;
+    count = 0;
+    for (const ScalePreset *preset = scale_preset_table; preset->name && count < MOST_CHOICES - 1;
+         preset++)
+        host->loss_scales[count++] = preset->name;
+}
+
+static int depth_of(ColorChoice color) {
+    static const int depths[] = {
+        [COLOR_AUTO] = -1, [COLOR_ALWAYS] = DEPTH_TRUE, [COLOR_NEVER] = DEPTH_MONO};
+    return depths[color];
+}
+
+// Behind the screen, where the shell is again: runs that it left training, and the way back.
+static void tell_what_goes_on(const char *database) {
+    Error error;
+    RunFilter running = {.words = "status:running"};
+    RunRecord *runs;
+    int count;
+    Store *store = store_open(database, STORE_READ, &error);
+    if (store && store_list_runs(store, &running, &runs, &count, &error)) {
+        for (int i = 0; i < count; i++)
+            printf("run %lld goes on; mpbench watch %lld\n", (long long)runs[i].id,
+                   (long long)runs[i].id);
+        store_free_runs(runs, count);
+    }
+    store_close(store);
+}
+
+bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error) {
+    static const char *const devices[] = {"auto", "cpu", "gpu", "ref", NULL};
+    Host *host = calloc(1, sizeof *host);
+    if (!host)
+        return error_fail(error, ERROR_MEMORY, "no memory for the screen");
+    int signal = 0;
+    bool done = false;
+    if (readlink("/proc/self/exe", host->program, sizeof host->program - 1) < 0)
+        snprintf(host->program, sizeof host->program, "%s", cli->arguments[0]);
+    if (!store_path(demo ? demo->path : cli->database, host->database, error))
+        goto done;
+    list_choices(host);
+    const UiHost ui_host = {.program = host->program,
+                            .list_experiments = list_experiments,
+                            .read_experiment = read_experiment,
+                            .check_loss_scale = check_loss_scale,
+                            .precisions = host->precisions,
+                            .loss_scales = host->loss_scales,
+                            .devices = devices};
+    const UiOptions options = {.database = host->database,
+                               .run = run,
+                               .settings = find_settings(host->settings) ? host->settings : NULL,
+                               .demo = demo != NULL,
+                               .depth = depth_of(cli->color)};
+    done = ui_run(&ui_host, &options, &signal, error);
+    if (done && signal > 0)
+        cli->status = 128 + signal;
+    else if (done && !demo)
+        tell_what_goes_on(host->database);
+done:
+    free(host);
+    return done;
+}

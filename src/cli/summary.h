@@ -1,6 +1,0 @@
-// cli/summary.h: what a person reads on standard output when a run has ended.
-#pragma once
-
-#include "cli/cli.h"
-
-void summary_print(const Run *run, ColorChoice color);

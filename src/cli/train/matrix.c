@@ -1,0 +1,217 @@
+// `mpbench matrix`: every combination of precision, parameters and seed as a run of its own, in
+// processes of their own, and then the comparison. What finished before is not run again: runs are
+// found by the options that they were recorded with.
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/experiments.h"
+#include "cli/history/compare.h"
+#include "cli/history/history.h"
+#include "cli/train/matrix.h"
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+// Each signal is passed on by the loop, which it wakes: the first asks the runs to stop, the second
+// ends them at once. A handler has no other way to say so than a variable of the program.
+static volatile sig_atomic_t signal_count;
+
+static void on_signal(int number) {
+    if (signal_count == 2)
+        _exit(128 + number);
+    signal_count = signal_count + 1;
+    run_request_stop(number);
+}
+
+static void set_signals(void (*handler)(int), void (*pipe_handler)(int)) {
+    struct sigaction action = {.sa_handler = handler};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&action.sa_mask, signals[i]);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &action, NULL);
+    // Whoever read our output may go: that ends no training.
+    action.sa_handler = pipe_handler;
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+// ---- one run ------------------------------------------------------------------------------------
+
+// The child gets a group of its own, so that ^C on the terminal reaches it once: from us.
+static bool start(MatrixCell *cell, char **arguments, Error *error) {
+    fflush(NULL);
+    sigset_t ours, before;
+    sigemptyset(&ours);
+    for (int i = 0; i < SIGNALS; i++)
+        sigaddset(&ours, signals[i]);
+    // A signal waits until the child is among those it is passed on to, and never meets our handler
+    // in the child: there it would be lost.
+    sigprocmask(SIG_BLOCK, &ours, &before);
+    pid_t child = fork();
+    if (child > 0) {
+        cell->process = child;
+        cell->state = CELL_RUNNING;
+        cell->began = clock_seconds();
+    }
+    int code = errno;
+    if (child == 0)
+        set_signals(SIG_DFL, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (child < 0)
+        return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s%s",
+                          strerror(code), error_remedy(code));
+    if (child == 0) {
+        setpgid(0, 0);
+        // Only the comparison is a result.
+        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "r", stdin))
+            _exit(127);
+        execv("/proc/self/exe", arguments);
+        _exit(127);
+    }
+    return true;
+}
+
+static void tell(const Cli *cli, const Matrix *matrix, const MatrixCell *cell) {
+    char name[MATRIX_NAME_SIZE], time[TEXT_SIZE];
+    if (cli->quiet)
+        return;
+    matrix_cell_name(matrix, cell, name);
+    fprintf(stderr,
+            "%d/%d done: ", matrix_count(matrix, CELL_DONE) + matrix_count(matrix, CELL_FAILED),
+            matrix->cell_count);
+    cli_print_outside(stderr, name);
+    if (cell->state == CELL_DONE)
+        fprintf(stderr, " finished in %s s\n", text_number(time, clock_seconds() - cell->began, 3));
+    else
+        fputs(" failed\n", stderr);
+}
+
+static void reap(const Cli *cli, Matrix *matrix) {
+    int status;
+    pid_t child;
+    while ((child = waitpid(-1, &status, WNOHANG)) > 0)
+        for (int i = 0; i < matrix->cell_count; i++) {
+            MatrixCell *cell = &matrix->cells[i];
+            if (cell->state != CELL_RUNNING || cell->process != child)
+                continue;
+            bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+            cell->state = is_done ? CELL_DONE : run_stop_requested() ? CELL_MISSING : CELL_FAILED;
+            if (cell->state != CELL_MISSING)
+                tell(cli, matrix, cell);
+        }
+}
+
+static void pass_on(const Matrix *matrix, int number) {
+    for (int i = 0; i < matrix->cell_count; i++)
+        if (matrix->cells[i].state == CELL_RUNNING)
+            kill(matrix->cells[i].process, number);
+}
+
+static bool start_next(const Cli *cli, Matrix *matrix, Error *error) {
+    for (int i = 0; i < matrix->cell_count; i++) {
+        MatrixCell *cell = &matrix->cells[i];
+        if (cell->state != CELL_MISSING)
+            continue;
+        MatrixArguments arguments;
+        bool done = matrix_arguments(cli, matrix, cell, &arguments, error) &&
+                    start(cell, arguments.list, error);
+        matrix_clear_arguments(&arguments);
+        return done;
+    }
+    return true;
+}
+
+// Runs all that is missing, so many at once.
+static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
+    const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+    bool done = true, is_told = false; // of a failure
+    int passed_on = 0;
+    for (;;) {
+        int running = matrix_count(matrix, CELL_RUNNING);
+        int number = run_stop_requested(), count = signal_count;
+        bool is_ending = number || !done;
+        for (; passed_on < count; passed_on++)
+            pass_on(matrix, number);
+        if (!done && !is_told && count == 0)
+            pass_on(matrix, SIGTERM);
+        is_told = is_told || !done;
+        if (running == 0 && (is_ending || matrix_count(matrix, CELL_MISSING) == 0))
+            return done;
+        if (!is_ending && running < matrix->workers && matrix_count(matrix, CELL_MISSING) > 0) {
+            done = start_next(cli, matrix, error);
+            continue;
+        }
+        nanosleep(&pause, NULL);
+        reap(cli, matrix);
+    }
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static bool compare_cells(const Cli *cli, Store *store, const Matrix *matrix, Error *error) {
+    int64_t runs[MATRIX_MOST_CELLS];
+    int count = 0;
+    for (int i = 0; i < matrix->cell_count; i++)
+        if (matrix->cells[i].run > 0)
+            runs[count++] = matrix->cells[i].run;
+    if (count < 2) {
+        if (cli->json)
+            puts("null");
+        if (!cli->quiet)
+            fprintf(stderr, "matrix: %d run%s finished: nothing to compare\n", count,
+                    count == 1 ? "" : "s");
+        return true;
+    }
+    return cli_compare_runs(cli, store, runs, count, error);
+}
+
+// What of the matrix is in the history; the store is closed while others write.
+static bool look(const Cli *cli, Matrix *matrix, Error *error) {
+    char path[STORE_PATH_SIZE];
+    Store *store =
+        store_path(cli->database, path, error) ? store_open(path, STORE_WRITE, error) : NULL;
+    bool done = store && matrix_find_runs(store, matrix, error);
+    store_close(store);
+    return done;
+}
+
+static bool end(const Cli *cli, Matrix *matrix, Error *error) {
+    Store *store = history_open(cli, STORE_READ, error);
+    bool done =
+        store && matrix_find_runs(store, matrix, error) && compare_cells(cli, store, matrix, error);
+    store_close(store);
+    int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
+    if (busy > 0 && !cli->quiet)
+        fprintf(stderr, "matrix: %d run%s in progress in another process\n", busy,
+                busy == 1 ? " is" : "s are");
+    if (done && failed > 0)
+        return error_fail(error, ERROR_FAILED,
+                          "matrix: %d of %d runs failed; the same command tries them again", failed,
+                          matrix->cell_count);
+    return done;
+}
+
+bool command_matrix(Cli *cli, Error *error) {
+    Matrix *matrix = matrix_new(cli, error);
+    if (!matrix)
+        return false;
+    set_signals(on_signal, SIG_IGN);
+    bool done = look(cli, matrix, error);
+    int known = matrix_count(matrix, CELL_DONE);
+    if (done && known > 0 && !cli->quiet)
+        fprintf(stderr, "%d/%d done before\n", known, matrix->cell_count);
+    done = done && run_cells(cli, matrix, error);
+    if (done && run_stop_requested())
+        cli->status = 128 + run_stop_requested();
+    else if (done)
+        done = end(cli, matrix, error);
+    matrix_free(matrix);
+    return done;
+}

@@ -1,0 +1,65 @@
+// cli/train/matrix.h: the cells of a matrix: which combinations there are, how each is asked for,
+// and which of them the history has. matrix.c runs them.
+#pragma once
+
+#include <sys/types.h>
+
+#include "cli/cli.h"
+#include "store/store.h"
+
+enum { MATRIX_MOST_CELLS = 256, MATRIX_MOST_KEYS = 16, MATRIX_NAME_SIZE = 256 };
+
+typedef enum CellState {
+    CELL_MISSING,
+    CELL_RUNNING,   // by us
+    CELL_ELSEWHERE, // in another process
+    CELL_DONE,
+    CELL_FAILED,
+} CellState;
+
+typedef struct MatrixCell {
+    int precision; // indexes of values
+    int values[MATRIX_MOST_KEYS];
+    int64_t seed;
+    CellState state;
+    pid_t process;
+    double began;
+    int64_t run; // the one that finished; 0: none
+} MatrixCell;
+
+typedef struct MatrixKey { // --set KEY=V1,V2, or the precisions
+    const char *name;
+    char **values;
+    int count;
+} MatrixKey;
+
+typedef struct Matrix {
+    int64_t id; // of the history; 0: not asked for yet
+    const char *experiment;
+    char *specification;  // what is the same in all cells
+    MatrixKey precisions; // no value: the experiment's own
+    MatrixKey keys[MATRIX_MOST_KEYS];
+    int key_count;
+    MatrixCell cells[MATRIX_MOST_CELLS];
+    int cell_count;
+    int workers, threads; // threads of each
+} Matrix;
+
+Matrix *matrix_new(const Cli *cli, Error *error);
+void matrix_free(Matrix *matrix);
+int matrix_count(const Matrix *matrix, CellState state);
+// "fp16, lr=0.1, seed 2"
+void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MATRIX_NAME_SIZE]);
+// Gives the matrix its id and every cell what the history knows of it.
+bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) MUST_CHECK;
+
+enum { MATRIX_MOST_ARGUMENTS = 2048 };
+
+typedef struct MatrixArguments { // of the child, ended by NULL; all of them owned
+    char *list[MATRIX_MOST_ARGUMENTS];
+    int count;
+} MatrixArguments;
+
+bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
+                      MatrixArguments *arguments, Error *error) MUST_CHECK;
+void matrix_clear_arguments(MatrixArguments *arguments);

@@ -1,0 +1,340 @@
+#include "cli/train/matrix.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "base/text_stream.h"
+#include "cli/experiments.h"
+#include "lua/experiment.h"
+#include "precision/policy.h"
+#include "store/parameter.h"
+#include "store/runs.h"
+
+// ---- making -------------------------------------------------------------------------------------
+
+static bool fail_memory(Error *error) {
+    return error_fail(error, ERROR_MEMORY, "no memory for the matrix");
+}
+
+static bool split(MatrixKey *key, const char *name, const char *text, Error *error) {
+    key->name = name;
+    for (;; text++) {
+        size_t length = strcspn(text, ",");
+        char **grown = realloc(key->values, (size_t)(key->count + 1) * sizeof *grown);
+        if (!grown)
+            return fail_memory(error);
+        key->values = grown;
+        if (!(grown[key->count] = strndup(text, length)))
+            return fail_memory(error);
+        for (int i = 0; i < key->count; i++)
+            if (strcmp(grown[i], grown[key->count]) == 0) {
+                key->count++;
+                return error_fail(error, ERROR_USAGE, "matrix: %.60s: %.60s is named twice", name,
+                                  grown[i]);
+            }
+        key->count++;
+        text += length;
+        if (!*text)
+            return true;
+    }
+}
+
+static bool add_keys(const Cli *cli, Matrix *matrix, Error *error) {
+    if (cli->run.precision && !split(&matrix->precisions, "--precision", cli->run.precision, error))
+        return false;
+    if (cli->run.setting_count > MATRIX_MOST_KEYS)
+        return error_fail(error, ERROR_USAGE, "matrix: more than %d parameters", MATRIX_MOST_KEYS);
+    for (int i = 0; i < cli->run.setting_count; i++) {
+        const RunSetting *setting = &cli->run.settings[i];
+        for (int k = 0; k < matrix->key_count; k++)
+            if (strcmp(matrix->keys[k].name, setting->key) == 0)
+                return error_fail(error, ERROR_USAGE,
+                                  "matrix: --set %.60s is given twice; write %.60s=V1,V2",
+                                  setting->key, setting->key);
+        if (!split(&matrix->keys[matrix->key_count++], setting->key, setting->value, error))
+            return false;
+    }
+    return true;
+}
+
+// Seeds turn fastest, then precisions: what is compared is run close together.
+static bool add_cells(const Cli *cli, Matrix *matrix, Error *error) {
+    int64_t seeds = cli->seeds > 0 ? cli->seeds : 1, total = seeds;
+    int precisions = matrix->precisions.count > 0 ? matrix->precisions.count : 1;
+    total = seeds > MATRIX_MOST_CELLS ? seeds : seeds * precisions;
+    for (int k = 0; k < matrix->key_count && total <= MATRIX_MOST_CELLS; k++)
+        total *= matrix->keys[k].count;
+    if (total > MATRIX_MOST_CELLS)
+        return error_fail(error, ERROR_USAGE, "matrix: more than %d combinations",
+                          MATRIX_MOST_CELLS);
+    for (int64_t i = 0; i < total; i++) {
+        MatrixCell *cell = &matrix->cells[matrix->cell_count++];
+        int64_t rest = i / seeds;
+        cell->seed = 1 + i % seeds;
+        cell->precision = (int)(rest % precisions);
+        rest /= precisions;
+        for (int k = matrix->key_count - 1; k >= 0; k--) {
+            cell->values[k] = (int)(rest % matrix->keys[k].count);
+            rest /= matrix->keys[k].count;
+        }
+    }
+    return true;
+}
+
+static bool hash_file(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
+    uint8_t digest[HASH_BYTES];
+    char buffer[4096];
+    size_t length;
+    Sha256 hash;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return error_fail(error, ERROR_FAILED, "%.300s: cannot be read", path);
+    sha256_init(&hash);
+    while ((length = fread(buffer, 1, sizeof buffer, file)) > 0)
+        sha256_add(&hash, buffer, length);
+    fclose(file);
+    sha256_end(&hash, digest);
+    sha256_format(hex, digest);
+    return true;
+}
+
+static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
+    for (int i = 0; i < info->parameter_count; i++) {
+        if (strcmp(info->parameters[i].usual.name, key->name) != 0)
+            continue;
+        for (int v = 0; v < key->count; v++) {
+            RecordParameter value = info->parameters[i].usual;
+            if (!parameter_parse(&value, key->values[v], error))
+                return false;
+        }
+    }
+    return true;
+}
+
+// What no run would take is refused before the first one trains. (Of names that the experiment does
+// not have the run tells, and of a script that cannot be read here.)
+static bool check_values(const Matrix *matrix, const char *path, Error *error) {
+    Error unread;
+    Preset preset;
+    LuaExperimentInfo *info = malloc(sizeof *info);
+    bool done = true;
+    if (!info)
+        return fail_memory(error);
+    if (lua_describe_experiment(path, info, &unread))
+        for (int k = 0; k < matrix->key_count && done; k++)
+            done = check_key(&matrix->keys[k], info, error);
+    free(info);
+    for (int i = 0; i < matrix->precisions.count && done; i++)
+        done = preset_resolve(matrix->precisions.values[i], NULL, &preset, NULL, 0, error);
+    return done;
+}
+
+// Precisions, parameters and seeds are left out: a matrix that grows keeps what it has.
+static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
+    char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
+    if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
+        !check_values(matrix, path, error) || !hash_file(path, hex, error))
+        return false;
+    TextStream text;
+    if (!text_stream_open(&text))
+        return fail_memory(error);
+    FILE *out = text.stream;
+    fprintf(out, "script %s\n", hex);
+    for (int i = 0; i < cli->run.layer_count; i++)
+        fprintf(out, "layer %s=%s\n", cli->run.layers[i].pattern,
+                layer_precision_name(cli->run.layers[i].precision));
+    if (cli->run.loss_scale)
+        fprintf(out, "loss-scale %s\n", cli->run.loss_scale);
+    if (cli->run.device)
+        fprintf(out, "device %s\n", cli->run.device);
+    fprintf(out, "steps %" PRId64 "\nepochs %" PRId64 "\n", cli->run.steps, cli->run.epochs);
+    if (!text_stream_close(&text))
+        return fail_memory(error);
+    matrix->specification = text.text;
+    return true;
+}
+
+Matrix *matrix_new(const Cli *cli, Error *error) {
+    Matrix *matrix = calloc(1, sizeof *matrix);
+    if (!matrix) {
+        fail_memory(error);
+        return NULL;
+    }
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int total = cli->run.threads > 0 ? cli->run.threads : processors > 0 ? (int)processors : 1;
+    matrix->experiment = cli->operands[0];
+    matrix->workers = cli->workers > 0 ? (int)(cli->workers < total ? cli->workers : total) : 1;
+    matrix->threads = total / matrix->workers;
+    if (!add_keys(cli, matrix, error) || !add_cells(cli, matrix, error) ||
+        !specify(cli, matrix, error)) {
+        matrix_free(matrix);
+        return NULL;
+    }
+    return matrix;
+}
+
+static void clear_key(MatrixKey *key) {
+    for (int i = 0; i < key->count; i++)
+        free(key->values[i]);
+    free(key->values);
+}
+
+void matrix_free(Matrix *matrix) {
+    if (!matrix)
+        return;
+    clear_key(&matrix->precisions);
+    for (int i = 0; i < matrix->key_count; i++)
+        clear_key(&matrix->keys[i]);
+    free(matrix->specification);
+    free(matrix);
+}
+
+int matrix_count(const Matrix *matrix, CellState state) {
+    int count = 0;
+    for (int i = 0; i < matrix->cell_count; i++)
+        count += matrix->cells[i].state == state;
+    return count;
+}
+
+void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MATRIX_NAME_SIZE]) {
+    size_t used = 0;
+    name[0] = 0;
+    if (matrix->precisions.count > 0)
+        used += (size_t)snprintf(name, MATRIX_NAME_SIZE, "%.40s, ",
+                                 matrix->precisions.values[cell->precision]);
+    for (int k = 0; k < matrix->key_count && used + 90 < MATRIX_NAME_SIZE; k++)
+        used += (size_t)snprintf(name + used, MATRIX_NAME_SIZE - used, "%.30s=%.30s, ",
+                                 matrix->keys[k].name, matrix->keys[k].values[cell->values[k]]);
+    snprintf(name + used, MATRIX_NAME_SIZE - used, "seed %" PRId64, cell->seed);
+}
+
+// ---- in the history -----------------------------------------------------------------------------
+
+static const char *option_of(const RunRecord *run, const char *name) {
+    for (int i = 0; i < run->option_count; i++)
+        if (strcmp(run->options[i].name, name) == 0)
+            return run->options[i].value;
+    return NULL;
+}
+
+static bool has_setting(const RunRecord *run, const char *key, const char *value) {
+    char wanted[RECORD_TEXT_SIZE];
+    snprintf(wanted, sizeof wanted, "%s=%s", key, value);
+    for (int i = 0; i < run->option_count; i++)
+        if (strcmp(run->options[i].name, "set") == 0 && strcmp(run->options[i].value, wanted) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRecord *run) {
+    const char *precision = option_of(run, "precision");
+    int settings = 0;
+    if (run->seed != cell->seed)
+        return false;
+    if (matrix->precisions.count > 0
+            ? !precision || strcmp(precision, matrix->precisions.values[cell->precision]) != 0
+            : precision != NULL)
+        return false;
+    for (int i = 0; i < run->option_count; i++)
+        settings += strcmp(run->options[i].name, "set") == 0;
+    for (int k = 0; k < matrix->key_count; k++)
+        if (!has_setting(run, matrix->keys[k].name, matrix->keys[k].values[cell->values[k]]))
+            return false;
+    return settings == matrix->key_count;
+}
+
+static void note_run(Matrix *matrix, const RunRecord *run) {
+    bool in_progress = run_status_goes_on(run->status);
+    for (int i = 0; i < matrix->cell_count; i++) {
+        MatrixCell *cell = &matrix->cells[i];
+        if (!is_of_cell(matrix, cell, run))
+            continue;
+        if (run->status == RUN_FINISHED && run->id > cell->run) {
+            cell->run = run->id;
+            cell->state = CELL_DONE;
+        } else if (in_progress && cell->state == CELL_MISSING) {
+            cell->state = CELL_ELSEWHERE;
+        }
+    }
+}
+
+bool matrix_find_runs(Store *store, Matrix *matrix, Error *error) {
+    RunRecord *runs;
+    int count;
+    if (matrix->id == 0 && !store_find_matrix(store, matrix->specification, &matrix->id, error))
+        return false;
+    RunFilter filter = {.matrix = matrix->id};
+    if (!store_list_runs(store, &filter, &runs, &count, error))
+        return false;
+    bool done = true;
+    for (int i = 0; i < count && done; i++) {
+        RunRecord run = {.id = 0};
+        done = store_read_run(store, runs[i].id, &run, error);
+        if (done)
+            note_run(matrix, &run);
+        record_clear(&run);
+    }
+    store_free_runs(runs, count);
+    return done;
+}
+
+// ---- the child's command line -------------------------------------------------------------------
+
+__attribute__((format(printf, 2, 3))) static bool add(MatrixArguments *arguments,
+                                                      const char *format, ...) {
+    char text[STORE_PATH_SIZE + EXPERIMENT_PATH_SIZE];
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (length < 0 || length >= (int)sizeof text || arguments->count + 1 >= MATRIX_MOST_ARGUMENTS)
+        return false;
+    return (arguments->list[arguments->count++] = strdup(text)) != NULL;
+}
+
+static bool add_option(MatrixArguments *arguments, const char *name, const char *value) {
+    return !value || (add(arguments, "--%s", name) && add(arguments, "%s", value));
+}
+
+static bool add_count(MatrixArguments *arguments, const char *name, int64_t value) {
+    return value == 0 || (add(arguments, "--%s", name) && add(arguments, "%" PRId64, value));
+}
+
+bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *cell,
+                      MatrixArguments *arguments, Error *error) {
+    *arguments = (MatrixArguments){.count = 0};
+    bool done = add(arguments, "%s", cli->arguments[0]) && add(arguments, "run") &&
+                add_option(arguments, "precision",
+                           matrix->precisions.count > 0 ? matrix->precisions.values[cell->precision]
+                                                        : NULL) &&
+                add_option(arguments, "loss-scale", cli->run.loss_scale) &&
+                add_option(arguments, "device", cli->run.device) &&
+                add_option(arguments, "tag", cli->run.tag) &&
+                add_option(arguments, "note", cli->run.note) &&
+                add_option(arguments, "db", cli->database) &&
+                add_count(arguments, "steps", cli->run.steps) &&
+                add_count(arguments, "epochs", cli->run.epochs) &&
+                add_count(arguments, "threads", matrix->threads) &&
+                add_count(arguments, "matrix", matrix->id) && add(arguments, "--seed") &&
+                add(arguments, "%" PRId64, cell->seed) && add(arguments, "--quiet");
+    for (int i = 0; i < cli->run.layer_count && done; i++)
+        done = add(arguments, "--layer") && add(arguments, "%s=%s", cli->run.layers[i].pattern,
+                                                layer_precision_name(cli->run.layers[i].precision));
+    for (int k = 0; k < matrix->key_count && done; k++)
+        done = add(arguments, "--set") && add(arguments, "%s=%s", matrix->keys[k].name,
+                                              matrix->keys[k].values[cell->values[k]]);
+    if (done && cli->trust)
+        done = add(arguments, "--trust");
+    done = done && add(arguments, "--") && add(arguments, "%s", matrix->experiment);
+    return done || error_fail(error, ERROR_MEMORY, "matrix: the arguments of a run are too long");
+}
+
+void matrix_clear_arguments(MatrixArguments *arguments) {
+    for (int i = 0; i < arguments->count; i++)
+        free(arguments->list[i]);
+    arguments->count = 0;
+}

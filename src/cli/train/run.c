@@ -1,0 +1,158 @@
+// Trains one experiment in the foreground and says what came of it: `mpbench run`, and what resume
+// and fork share with it.
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/experiments.h"
+#include "cli/train/progress.h"
+#include "cli/train/summary.h"
+#include "cli/train/training.h"
+#include "lua/experiment.h"
+#include "run/recorder.h"
+
+enum { STATUS_OF_SIGNALS = 128 };
+
+static void on_signal(int number) {
+    static const char note[] = "\nmpbench: stopping after this step; once more ends it at once\n";
+    if (run_stop_requested())
+        _exit(STATUS_OF_SIGNALS + number);
+    run_request_stop(number);
+    int before = errno;
+    ssize_t written = progress_takes_output() ? write(STDERR_FILENO, note, sizeof note - 1) : 0;
+    (void)written; // there is nobody else to tell
+    errno = before;
+}
+
+static void catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+    // Whoever read our output may go: that ends no training.
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+// ---- what came of it ----------------------------------------------------------------------------
+
+typedef struct Training {
+    const Cli *cli;
+    Run *run;
+    Recorder *recorder; // NULL: no history
+    const TrainingPlan *plan;
+    ProgressView progress;
+} Training;
+
+// One that was to be recorded and is not in the history has no name there: what it was to be called
+// may be another's.
+static bool write_json(const Training *training, Error *error) {
+    RunRecord record;
+    if (!run_describe(training->run, &record, error))
+        return false;
+    if (training->recorder && record.id == 0)
+        record.name[0] = 0;
+    JsonWriter json = {.stream = stdout};
+    record_write_json(&record, true, &json);
+    putchar('\n');
+    record_clear(&record);
+    return true;
+}
+
+// The run is finished: its last state goes into the history, and the result to standard output.
+// `done`: it did what it was asked for, else `error` says why not.
+static bool report(Training *training, bool done, Error *error) {
+    Run *run = training->run;
+    Error lost = {0};
+    bool is_kept = !training->recorder || recorder_end(training->recorder, run, &lost);
+    bool is_own = lost.code == ERROR_STOPPED; // somebody else's run now: it has been told
+    progress_end(&training->progress);
+    if (!is_kept && !is_own) {
+        error_prefix(&lost, "not all of run %s is in the history", run->name);
+        lost.code = ERROR_HISTORY;
+    }
+    if (training->cli->json)
+        done = write_json(training, done ? error : NULL) && done;
+    else if (done || run->step > run->forked_at)
+        summary_print(run, training->cli->color);
+    if (is_kept)
+        return done;
+    if (!done)
+        cli_print_error(&lost); // beside its own
+    else
+        *error = lost;
+    return false;
+}
+
+static void print(void *context, const char *text, size_t length) {
+    Training *training = context;
+    progress_print(&training->progress, text, length);
+}
+
+// On another thread, while the run's own hangs in the script: nothing can be freed any more.
+static void end_stuck(void *context, const Error *error) {
+    Error ignored = *error;
+    bool done = report(context, false, &ignored);
+    cli_print_error(error);
+    fflush(stdout);
+    _exit(done ? 0 : error_exit_status(error->code));
+}
+
+// Training again up to a step only serves to get there: it ends with the checkpoint.
+static void end_there(void *context, const Run *run) {
+    Training *training = context;
+    if (run->step == training->plan->until)
+        run_stop(training->run, "there");
+}
+
+static bool train(Training *training, const TrainingPlan *plan, SafeFile *weights, Error *error) {
+    Run *run = training->run;
+    const Cli *cli = training->cli;
+    LuaRunOptions options = {.trust = cli->trust,
+                             .print = print,
+                             .stuck = end_stuck,
+                             .context = training,
+                             .keeping = {.folder = plan->folder, .every = cli->checkpoint_every},
+                             .resume = plan->resume,
+                             .weights = weights};
+    if (plan->until > 0) {
+        options.print = NULL;
+        options.stuck = NULL;
+        options.keeping.every = 0;
+        run->observer = (RunObserver){.context = training, .step = end_there};
+        return lua_run_experiment(run, plan->path, &options, error);
+    }
+    progress_begin(&training->progress, cli->color, cli->quiet);
+    run->observer = progress_observer(&training->progress);
+    run->recorder = training->recorder;
+    bool done = lua_run_experiment(run, plan->path, &options, error);
+    return report(training, done, error);
+}
+
+bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
+    cli_limit_spinning(cli->arguments);
+    catch_signals();
+    Training training = {.cli = cli, .plan = plan};
+    SafeFile *weights = NULL;
+    bool is_recorded = !cli->no_history && plan->until == 0;
+    bool done = (!cli->weights || (weights = safe_open(cli->weights, error))) &&
+                (!is_recorded || (training.recorder = recorder_new(cli->database, error))) &&
+                (training.run = run_new(&cli->run, error)) &&
+                train(&training, plan, weights, error);
+    if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
+        cli->status = STATUS_OF_SIGNALS + run_stop_requested();
+    recorder_free(training.recorder);
+    run_free(training.run);
+    safe_close(weights);
+    return done;
+}
+
+bool command_run(Cli *cli, Error *error) {
+    char path[EXPERIMENT_PATH_SIZE];
+    if (!experiment_find(cli->operands[0], path, sizeof path, error))
+        return false;
+    return training_run(cli, &(TrainingPlan){.path = path}, error);
+}

@@ -1,0 +1,113 @@
+#include "cli/train/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/shortest.h"
+#include "cli/print/terminal.h"
+#include "cli/print/text.h"
+#include "kernel/allocator.h"
+
+static void begin_row(const Terminal *terminal, const char *label) {
+    printf("  %s", terminal_style(terminal, STYLE_DIM));
+    cli_print_outside(stdout, label);
+    int length = 0;
+    while (label[length])
+        length++;
+    enum { COLUMN = 12 };
+    printf("%*s%s", length < COLUMN ? COLUMN - length : 1, "",
+           terminal_style(terminal, STYLE_NONE));
+}
+
+static void print_steps(const Terminal *terminal, const Run *run) {
+    char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE];
+    begin_row(terminal, "steps");
+    printf("%s: %s applied, %s skipped\n", text_count(steps, run->step),
+           text_count(applied, run->applied), text_count(skipped, run->skipped));
+}
+
+static bool is_metric(const Run *run, const char *name) {
+    for (int i = 0; i < run->metric_count; i++)
+        if (strcmp(run->metrics[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void print_series(const Terminal *terminal, const Run *run) {
+    for (int i = 0; i < run->series_count; i++) {
+        const RunSeries *series = &run->series[i];
+        bool is_one_point = series->count == 1;
+        if (series->count == 0 || (is_one_point && is_metric(run, series->name)))
+            continue;
+        char first[TEXT_SIZE], last[TEXT_SIZE];
+        begin_row(terminal, series->name);
+        printf("%s%s%s", text_number(first, series->first, 4), is_one_point ? "" : " -> ",
+               is_one_point ? "" : text_number(last, series->last, 4));
+        if (!isnan(series->best) && !(series->best == series->last))
+            printf(", lowest %.4g", series->best);
+        putchar('\n');
+    }
+}
+
+static void print_metrics(const Terminal *terminal, const Run *run) {
+    for (int i = 0; i < run->metric_count; i++) {
+        begin_row(terminal, run->metrics[i].name);
+        char value[TEXT_SIZE];
+        printf("%s\n", text_number(value, run->metrics[i].value, 5));
+    }
+}
+
+static void print_speed(const Terminal *terminal, const Run *run) {
+    char wall[TEXT_SIZE];
+    double rate = run_steps_per_second(run);
+    begin_row(terminal, "time");
+    printf("%.3g s", run->ended - run->started);
+    if (run->ended - run->started >= 60)
+        printf(" (%s)", text_duration(wall, run->ended - run->started));
+    if (rate > 0)
+        printf(", %.4g steps/s", rate);
+    if (rate > 0 && run_samples(run) > 0)
+        printf(", %.5g samples/s", rate * (double)run_samples(run) / (double)run->step);
+    putchar('\n');
+}
+
+static void print_memory(const Terminal *terminal, const Run *run) {
+    char total[TEXT_SIZE], weights[TEXT_SIZE], activations[TEXT_SIZE], optimizer[TEXT_SIZE];
+    MemoryUse use = allocator_use(run->device->allocator);
+    begin_row(terminal, "memory");
+    printf("%s at most: weights %s, activations %s, optimizer %s\n",
+           text_bytes(total, (double)use.total_peak),
+           text_bytes(weights, (double)(use.peak[MEMORY_WEIGHTS] + use.peak[MEMORY_MASTERS])),
+           text_bytes(activations, (double)use.peak[MEMORY_ACTIVATIONS]),
+           text_bytes(optimizer, (double)use.peak[MEMORY_OPTIMIZER]));
+}
+
+void summary_print(const Run *run, ColorChoice color) {
+    Terminal terminal = terminal_of(stdout, color);
+    const char *plain = terminal_style(&terminal, STYLE_NONE);
+    printf("%s", terminal_style(&terminal, STYLE_STRONG));
+    cli_print_outside(stdout, run->name);
+    printf("%s %s%s%s\n", plain,
+           run->status == RUN_FAILED ? terminal_style(&terminal, STYLE_BAD) : "",
+           run_status_name(run->status), plain);
+    begin_row(&terminal, "precision");
+    printf("%s%s%s on %s (%s), %d thread%s\n",
+           terminal_format_color(&terminal, policy_preset(run->engine->policy)->low),
+           run->precision, plain, run->device->backend->name, run->device->name,
+           run->device->threads, run->device->threads == 1 ? "" : "s");
+    print_steps(&terminal, run);
+    print_series(&terminal, run);
+    print_metrics(&terminal, run);
+    if (run->scale_min != 1 || run->scale_max != 1) {
+        begin_row(&terminal, "scale");
+        printf("%s, between %s and %s\n", shortest_of_float(run->scale_last).text,
+               shortest_of_float(run->scale_min).text, shortest_of_float(run->scale_max).text);
+    }
+    print_speed(&terminal, run);
+    print_memory(&terminal, run);
+    for (int i = 0; i < run->diagnosis_count; i++) {
+        begin_row(&terminal, "note");
+        cli_print_outside(stdout, run->diagnoses[i].text);
+        putchar('\n');
+    }
+}

@@ -1,0 +1,16 @@
+// cli/train/training.h: a training in the foreground, as run, resume and fork have it: signals,
+// progress, the history, the result.
+#pragma once
+
+#include "cli/cli.h"
+#include "run/checkpoint.h"
+
+typedef struct TrainingPlan {
+    const char *path;   // of the experiment
+    Checkpoint *resume; // borrowed; NULL: from the start
+    int64_t until;      // > 0: only to get there, unrecorded and untold, with a checkpoint kept
+    const char *folder; // in this folder
+} TrainingPlan;
+
+// Trains by cli->run. False with an error where it failed; cli->status where a signal ended it.
+bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) MUST_CHECK;

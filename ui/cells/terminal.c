@@ -1,0 +1,450 @@
+#define _XOPEN_SOURCE          700 // wide characters of ncurses
+#define _XOPEN_SOURCE_EXTENDED 1
+#define NCURSES_WIDECHAR       1
+
+#include "ui/cells/terminal.h"
+
+#include <curses.h>
+#include <term.h>
+#undef columns // a macro of term.h, and a word of ours
+#undef lines
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/rune.h"
+#include "ui/keys/keys.h"
+
+// ---- what the signal handler needs --------------------------------------------------------------
+
+enum { RESTORE_SIZE = 512, STACK_SIZE = 64 * 1024 };
+
+static struct {
+    volatile sig_atomic_t taken; // the terminal is ours now
+    struct termios before;
+    char restore[RESTORE_SIZE]; // bytes that leave the screen
+    size_t restore_length;
+    volatile sig_atomic_t end_signal;
+    volatile sig_atomic_t stop_asked; // by ^Z
+    SCREEN *screen;
+    bool ascii, is_utf8, mouse;
+    ColorDepth depth, most_depth;
+} terminal;
+
+static const int fatal_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,  SIGABRT,
+                                    SIGQUIT, SIGTRAP, SIGSYS, SIGXCPU, SIGXFSZ};
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum {
+    FATAL_SIGNALS = sizeof fatal_signals / sizeof *fatal_signals,
+    END_SIGNALS = sizeof end_signals / sizeof *end_signals,
+};
+
+// Async-signal-safe.
+static void give_back(void) {
+    if (!terminal.taken)
+        return;
+    terminal.taken = 0;
+    for (size_t done = 0; done < terminal.restore_length;) {
+        ssize_t written =
+            write(STDOUT_FILENO, terminal.restore + done, terminal.restore_length - done);
+        if (written < 0 && errno != EINTR)
+            break;
+        done += written > 0 ? (size_t)written : 0;
+    }
+    tcsetattr(STDIN_FILENO, TCSANOW, &terminal.before);
+}
+
+static void on_fatal(int number) {
+    give_back();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void on_end(int number) {
+    if (terminal.end_signal) // nobody listened the first time
+        on_fatal(number);
+    terminal.end_signal = number;
+}
+
+static void on_stop(int number) {
+    (void)number;
+    terminal.stop_asked = 1;
+}
+
+// Before ncurses is opened, which then leaves it alone: it drops what comes while it draws. Where
+// nobody can bring a program back, shells have it ignored, and so it stays.
+static void catch_stop(void) {
+    struct sigaction action = {.sa_handler = on_stop}, before;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGTSTP, &action, NULL);
+}
+
+static void catch_signals(void) {
+    static char stack[STACK_SIZE];
+    stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
+    sigaltstack(&alternate, NULL);
+    struct sigaction action = {.sa_handler = on_fatal, .sa_flags = SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < FATAL_SIGNALS; i++)
+        sigaction(fatal_signals[i], &action, NULL);
+    action = (struct sigaction){.sa_handler = on_end, .sa_flags = SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    for (int i = 0; i < END_SIGNALS; i++)
+        sigaction(end_signals[i], &action, NULL);
+}
+
+static void release_signals(void) {
+    for (int i = 0; i < FATAL_SIGNALS; i++)
+        signal(fatal_signals[i], SIG_DFL);
+    for (int i = 0; i < END_SIGNALS; i++)
+        signal(end_signals[i], SIG_DFL);
+    if (signal(SIGTSTP, SIG_DFL) == SIG_IGN)
+        signal(SIGTSTP, SIG_IGN);
+}
+
+static void add_restore(const char *bytes) {
+    if (!bytes || bytes == (const char *)-1)
+        return;
+    size_t length = strlen(bytes);
+    if (terminal.restore_length + length > sizeof terminal.restore)
+        return;
+    memcpy(terminal.restore + terminal.restore_length, bytes, length);
+    terminal.restore_length += length;
+}
+
+// Colours off, cursor shown, mouse reports off, keys as they were, the other screen.
+static void prepare_restore(void) {
+    terminal.restore_length = 0;
+    add_restore("\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l");
+    static char *const capabilities[] = {"sgr0", "op", "cnorm", "rmkx", "rmcup"};
+    for (size_t i = 0; i < sizeof capabilities / sizeof *capabilities; i++)
+        add_restore(tigetstr(capabilities[i]));
+}
+
+// ---- taking it ----------------------------------------------------------------------------------
+
+// What ncurses was told last, so that it hears of what changed alone.
+static struct {
+    Cell *cells; // NULL: everything is to be told
+    int columns, rows;
+} told;
+
+static void forget_told(void) {
+    free(told.cells);
+    told.cells = NULL;
+}
+
+static ColorDepth depth_there_is(void) {
+    if (!has_colors())
+        return DEPTH_MONO;
+    if (tigetflag("RGB") > 0)
+        return DEPTH_TRUE;
+    return COLORS >= 256 ? DEPTH_256 : COLORS >= 16 || COLORS == 8 ? DEPTH_16 : DEPTH_MONO;
+}
+
+static int color_number(const ThemeColor *color, ColorDepth depth) {
+    switch (depth) {
+    case DEPTH_TRUE: return (int)color->rgb;
+    case DEPTH_256: return color->index_256;
+    case DEPTH_16: // of eight, bright ones come by bold
+        return color->index_16 < 0 ? -1 : COLORS >= 16 ? color->index_16 : color->index_16 & 7;
+    case DEPTH_MONO: break;
+    }
+    return -1;
+}
+
+static int pair_of(int ink, int ground) {
+    return 1 + ink + INKS * ground;
+}
+
+static void make_pairs(void) {
+    if (terminal.depth == DEPTH_MONO)
+        return;
+    for (int ground = 0; ground < GROUNDS; ground++)
+        for (int ink = 0; ink < INKS; ink++) {
+            int back = ground == GROUND_PLAIN
+                           ? -1
+                           : color_number(theme_ground((Ground)ground), terminal.depth);
+            init_extended_pair(pair_of(ink, ground),
+                               color_number(theme_ink((Ink)ink), terminal.depth), back);
+        }
+}
+
+void terminal_set_depth(int depth) {
+    const char *no_color = getenv("NO_COLOR");
+    if (depth < 0)
+        depth = no_color && no_color[0] != '\0' ? DEPTH_MONO : DEPTH_TRUE;
+    terminal.depth =
+        (ColorDepth)depth < terminal.most_depth ? (ColorDepth)depth : terminal.most_depth;
+    make_pairs();
+    terminal_redraw();
+}
+
+void terminal_set_mouse(bool on) {
+    terminal.mouse = on;
+    mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED |
+                       BUTTON5_PRESSED
+                 : 0,
+              NULL);
+    mouseinterval(0); // a press counts when it comes
+}
+
+void terminal_set_characters(TerminalCharacters characters) {
+    terminal.ascii = characters == CHARACTERS_ASCII || !terminal.is_utf8;
+}
+
+static bool check_terminal(Error *error) {
+    const char *kind = getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "the screen needs a terminal: standard input and output are none; "
+                          "`mpbench ls` and `mpbench show` print the same as text");
+    if (!kind || !kind[0] || strcmp(kind, "dumb") == 0)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "the screen needs a terminal that can move its cursor, and TERM is %s; "
+                          "set TERM (xterm-256color fits most), or use `mpbench ls`",
+                          kind && kind[0] ? kind : "not set");
+    int status;
+    if (setupterm(NULL, STDOUT_FILENO, &status) != OK)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "the terminal \"%.40s\" is not known here; set TERM=xterm-256color, or "
+                          "install its description (package ncurses-term)",
+                          kind);
+    return true;
+}
+
+bool terminal_open(const TerminalOptions *options, Error *error) {
+    if (!check_terminal(error))
+        return false;
+    setlocale(LC_CTYPE, "");
+    terminal.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    if (options->characters == CHARACTERS_UTF8 && !terminal.is_utf8)
+        terminal.is_utf8 = setlocale(LC_CTYPE, "C.UTF-8") != NULL; // ncurses writes what it has
+    terminal_set_characters(options->characters);
+    if (tcgetattr(STDIN_FILENO, &terminal.before) != 0)
+        return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
+                          strerror(errno));
+    prepare_restore();
+    del_curterm(cur_term); // that of check_terminal; newterm makes its own
+    set_escdelay(25);
+    catch_stop();
+    terminal.screen = newterm(NULL, stdout, stdin);
+    if (!terminal.screen)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "ncurses cannot use this terminal; set TERM=xterm-256color");
+    terminal.taken = 1;
+    terminal.end_signal = 0;
+    catch_signals();
+    cbreak();
+    noecho();
+    nonl(); // Enter is a carriage return
+    keypad(stdscr, TRUE);
+    curs_set(0);
+    terminal.most_depth = DEPTH_MONO;
+    if (has_colors() && start_color() == OK) {
+        use_default_colors();
+        terminal.most_depth = depth_there_is();
+    }
+    terminal_set_depth(options->depth);
+    terminal_set_mouse(options->mouse);
+    return true;
+}
+
+void terminal_close(void) {
+    if (!terminal.screen)
+        return;
+    forget_told();
+    endwin();
+    delscreen(terminal.screen);
+    terminal.screen = NULL;
+    give_back(); // what a lost terminal left half done
+    release_signals();
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+void terminal_size(int *columns, int *rows) {
+    getmaxyx(stdscr, *rows, *columns);
+}
+
+bool terminal_is_ascii(void) {
+    return terminal.ascii;
+}
+
+ColorDepth terminal_depth(void) {
+    return terminal.depth;
+}
+
+bool terminal_has_mouse(void) {
+    return terminal.mouse;
+}
+
+static attr_t attributes_of(Style style) {
+    attr_t attributes = style.reverse ? A_REVERSE : A_NORMAL;
+    const ThemeColor *color = theme_ink((Ink)style.ink);
+    if (style.bold)
+        attributes |= A_BOLD;
+    if (terminal.depth == DEPTH_MONO) {
+        if (color->bold_in_mono)
+            attributes |= A_BOLD;
+        if (color->dim_in_mono)
+            attributes |= A_DIM;
+        if (style.ground == GROUND_SELECTED)
+            attributes |= A_REVERSE;
+    } else if (terminal.depth == DEPTH_16) {
+        if (COLORS < 16 && color->index_16 >= 8)
+            attributes |= color->index_16 == 8 ? A_DIM : A_BOLD;
+        if (style.ground == GROUND_SELECTED)
+            attributes |= A_REVERSE;
+    }
+    return attributes;
+}
+
+static void draw_cell(const Cell *cell, int column, int row) {
+    wchar_t text[2] = {(wchar_t)cell->rune, 0};
+    int pair = terminal.depth == DEPTH_MONO ? 0 : pair_of(cell->style.ink, cell->style.ground);
+    cchar_t character;
+    setcchar(&character, text, attributes_of(cell->style), (short)pair, &pair);
+    mvadd_wch(row, column, &character);
+}
+
+static bool make_told(const Frame *frame) {
+    if (told.cells && told.columns == frame->columns && told.rows == frame->rows)
+        return true;
+    forget_told();
+    told.cells = calloc((size_t)frame->columns * (size_t)frame->rows, sizeof *told.cells);
+    told.columns = frame->columns;
+    told.rows = frame->rows;
+    return told.cells != NULL;
+}
+
+void terminal_draw(const Frame *frame, int column, int row) {
+    bool is_known = make_told(frame);
+    for (int y = 0; y < frame->rows; y++)
+        for (int x = 0; x < frame->columns; x++) {
+            const Cell *cell = frame_cell(frame, x, y);
+            Cell *before = is_known ? &told.cells[y * frame->columns + x] : NULL;
+            if (before && memcmp(before, cell, sizeof *cell) == 0)
+                continue;
+            if (before)
+                *before = *cell;
+            if (cell->rune)
+                draw_cell(cell, x, y);
+        }
+    curs_set(column >= 0 ? 1 : 0);
+    if (column >= 0)
+        move(row, column);
+    refresh(); // ncurses knows what the terminal shows, and writes what differs
+}
+
+void terminal_redraw(void) {
+    forget_told();
+    clearok(curscr, TRUE);
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static int key_of(int code) {
+    static const struct {
+        int code, key;
+    } table[] = {
+        {KEY_UP, KEY_CODE_UP},         {KEY_DOWN, KEY_CODE_DOWN},
+        {KEY_LEFT, KEY_CODE_LEFT},     {KEY_RIGHT, KEY_CODE_RIGHT},
+        {KEY_PPAGE, KEY_CODE_PAGE_UP}, {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
+        {KEY_HOME, KEY_CODE_HOME},     {KEY_END, KEY_CODE_END},
+        {KEY_DC, KEY_CODE_DELETE},     {KEY_ENTER, KEY_CODE_ENTER},
+        {KEY_BTAB, KEY_CODE_BACKTAB},  {KEY_F(1), KEY_CODE_F1},
+        {KEY_F(2), KEY_CODE_F2},       {KEY_F(3), KEY_CODE_F3},
+        {KEY_F(4), KEY_CODE_F4},       {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].code == code)
+            return table[i].key;
+    return KEY_CODE_NONE;
+}
+
+static Input read_mouse(void) {
+    MEVENT event;
+    if (getmouse(&event) != OK)
+        return (Input){.kind = INPUT_NONE};
+    Input input = {.kind = INPUT_MOUSE, .column = event.x, .row = event.y};
+    if (event.bstate & BUTTON4_PRESSED)
+        input.action = MOUSE_WHEEL_UP;
+    else if (event.bstate & BUTTON5_PRESSED)
+        input.action = MOUSE_WHEEL_DOWN;
+    else
+        input.action = event.bstate & BUTTON1_DOUBLE_CLICKED ? MOUSE_DOUBLE : MOUSE_PRESS;
+    return input;
+}
+
+static bool is_lost(void) {
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&in, 1, 0) == 1 && (in.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+// Gives the terminal back, stands still until somebody brings it back, and takes it again.
+static void stand_aside(void) {
+    terminal.stop_asked = 0;
+    endwin();
+    signal(SIGTSTP, SIG_DFL);
+    raise(SIGTSTP);
+    catch_stop();
+    terminal_redraw();
+    refresh();
+}
+
+Input terminal_read(double seconds) {
+    if (terminal.stop_asked)
+        stand_aside();
+    timeout(seconds > 0 ? (int)ceil(seconds * 1000) : 0);
+    wint_t code;
+    int got = get_wch(&code);
+    if (got == ERR)
+        return (Input){.kind = is_lost() ? INPUT_LOST : INPUT_NONE};
+    if (got == OK) // some terminals send ^H for the key that rubs out
+        return (Input){.kind = INPUT_KEY, .key = code == '\b' ? KEY_CODE_BACKSPACE : (int)code};
+    if (code == KEY_RESIZE) {
+        forget_told(); // ncurses cut what it had
+        return (Input){.kind = INPUT_RESIZE};
+    }
+    if (code == KEY_MOUSE)
+        return read_mouse();
+    int key = key_of((int)code);
+    return (Input){.kind = key ? INPUT_KEY : INPUT_NONE, .key = key};
+}
+
+int terminal_ended_by(void) {
+    return terminal.end_signal;
+}
+
+// ---- the clipboard ------------------------------------------------------------------------------
+
+void terminal_copy(const char *text) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    enum { MOST = 64 * 1024 };
+    const unsigned char *bytes = (const unsigned char *)text;
+    size_t length = strlen(text) < MOST ? strlen(text) : MOST;
+    fputs("\x1b]52;c;", stdout);
+    for (size_t i = 0; i < length; i += 3) {
+        unsigned group = (unsigned)bytes[i] << 16;
+        group |= i + 1 < length ? (unsigned)bytes[i + 1] << 8 : 0;
+        group |= i + 2 < length ? bytes[i + 2] : 0;
+        putchar(digits[group >> 18 & 63]);
+        putchar(digits[group >> 12 & 63]);
+        putchar(i + 1 < length ? digits[group >> 6 & 63] : '=');
+        putchar(i + 2 < length ? digits[group & 63] : '=');
+    }
+    fputs("\x1b\\", stdout);
+    fflush(stdout);
+}

@@ -1,0 +1,164 @@
+#include "ui/cells/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Word dash = {"–"};
+
+Word word_count(int64_t value) {
+    Word word;
+    if (value == INT64_MIN)
+        return dash;
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, value);
+    int at = 0;
+    for (int i = 0; i < length; i++) {
+        word.text[at++] = digits[i];
+        int left = length - 1 - i;
+        if (left > 0 && left % 3 == 0 && digits[i] != '-')
+            word.text[at++] = ',';
+    }
+    word.text[at] = 0;
+    return word;
+}
+
+Word word_number(double value) {
+    Word word;
+    double magnitude = fabs(value);
+    if (isnan(value))
+        snprintf(word.text, sizeof word.text, "nan");
+    else if (isinf(value))
+        snprintf(word.text, sizeof word.text, value > 0 ? "inf" : "-inf");
+    else if (value != 0 && (magnitude < 1e-3 || magnitude >= 1e7))
+        snprintf(word.text, sizeof word.text, "%.2e", value);
+    else if (magnitude >= 1000)
+        return word_count((int64_t)llround(value));
+    else
+        snprintf(word.text, sizeof word.text,
+                 magnitude < 10    ? "%.4f"
+                 : magnitude < 100 ? "%.2f"
+                                   : "%.1f",
+                 value);
+    return word;
+}
+
+Word word_power(double value, int decimals) {
+    Word word;
+    snprintf(word.text, sizeof word.text, "%.*e", decimals, value);
+    char *power = strchr(word.text, 'e');
+    if (power) {
+        int exponent = (int)strtol(power + 1, NULL, 10);
+        snprintf(power, sizeof word.text - (size_t)(power - word.text), "e%d", exponent);
+    }
+    return word;
+}
+
+Word word_reading(double value) {
+    return isnan(value) ? dash : word_number(value);
+}
+
+Word word_rate(double a_second) {
+    Word word;
+    if (!(a_second > 0) || isinf(a_second))
+        return dash;
+    if (a_second >= 999.5)
+        return word_count(llround(fmin(a_second, 1e15)));
+    snprintf(word.text, sizeof word.text,
+             a_second >= 100  ? "%.0f"
+             : a_second >= 10 ? "%.1f"
+                              : "%.2f",
+             a_second);
+    return word;
+}
+
+Word word_share(double share) {
+    Word word;
+    double percent = share * 100;
+    if (isnan(share))
+        return dash;
+    if (percent > 0 && percent < 0.05)
+        snprintf(word.text, sizeof word.text, "< 0.1 %%");
+    else
+        snprintf(word.text, sizeof word.text, percent < 99.95 ? "%.1f %%" : "%.0f %%", percent);
+    return word;
+}
+
+Word word_bytes(int64_t bytes) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    enum { UNITS = sizeof units / sizeof *units };
+    Word word;
+    if (bytes == INT64_MIN || bytes < 0)
+        return dash;
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1000 && unit < UNITS - 1) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(word.text, sizeof word.text, unit > 0 && value < 10 ? "%.1f %s" : "%.0f %s", value,
+             units[unit]);
+    return word;
+}
+
+Word word_scale(double scale) {
+    Word word;
+    int exponent;
+    if (!(scale > 0) || isinf(scale))
+        return dash;
+    if (frexp(scale, &exponent) == 0.5)
+        snprintf(word.text, sizeof word.text, "2^%d", exponent - 1);
+    else
+        snprintf(word.text, sizeof word.text, scale >= 1 ? "%.6g" : "%.3g", scale);
+    return word;
+}
+
+Word word_time(double seconds) {
+    Word word;
+    const double most = 99 * 3600.0;
+    if (!(seconds >= 0))
+        return dash;
+    int whole = (int)fmin(seconds, most);
+    if (whole >= 3600)
+        snprintf(word.text, sizeof word.text, "%d:%02d:%02d", whole / 3600, whole / 60 % 60,
+                 whole % 60);
+    else
+        snprintf(word.text, sizeof word.text, "%d:%02d", whole / 60, whole % 60);
+    return word;
+}
+
+Word word_short(double count) {
+    static const char units[] = " kMGT";
+    Word word;
+    if (!isfinite(count))
+        return dash;
+    int unit = 0;
+    while (fabs(count) >= 9999.5 && unit < 4) {
+        count /= 1000;
+        unit++;
+    }
+    if (unit == 0)
+        snprintf(word.text, sizeof word.text, fabs(count) < 100 ? "%.1f" : "%.0f", count);
+    else
+        snprintf(word.text, sizeof word.text, fabs(count) < 100 ? "%.1f%c" : "%.0f%c", count,
+                 units[unit]);
+    return word;
+}
+
+Word word_age(int64_t milliseconds) {
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    enum { UNITS = sizeof units / sizeof *units };
+    int64_t seconds = milliseconds > 0 ? milliseconds / 1000 : 0;
+    int unit = 0;
+    while (unit < UNITS - 1 && seconds < units[unit].seconds)
+        unit++;
+    Word word;
+    snprintf(word.text, sizeof word.text, "%" PRId64 " %s", seconds / units[unit].seconds,
+             units[unit].unit);
+    return word;
+}

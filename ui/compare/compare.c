@@ -1,0 +1,214 @@
+// The compare screen: what it reads, and its keys.
+#include "ui/compare/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static CompareView *view_of(const Ui *ui) {
+    return ui->state[SCREEN_COMPARE];
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static void read_comparison(Ui *ui) {
+    CompareView *view = view_of(ui);
+    CompareOptions options = {.axis = view->axis,
+                              .grams_per_kwh =
+                                  ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
+                              .prefers_fp32 = true};
+    Error error;
+    compare_free(view->comparison);
+    view->comparison = NULL;
+    view->problem[0] = 0;
+    if (ui->run_count >= 2)
+        view->comparison = compare_new(ui->store, ui->runs, ui->run_count, &options, &error);
+    if (!view->comparison)
+        snprintf(view->problem, sizeof view->problem, "%s",
+                 ui->run_count >= 2 ? error.text
+                                    : "Choose two runs or more on the home screen with space, then "
+                                      "press c.");
+    compare_make_curves(view);
+    view->wants_reading = false;
+    view->since_read = 0;
+}
+
+bool compare_is_live(const CompareView *view) {
+    if (!view->comparison)
+        return false;
+    for (int i = 0; i < view->comparison->run_count; i++) {
+        RunStatus status = view->comparison->runs[i].status;
+        if (run_status_goes_on(status))
+            return true;
+    }
+    return false;
+}
+
+// ---- the screen ---------------------------------------------------------------------------------
+
+static bool compare_open(Ui *ui, Error *error) {
+    CompareView *view = calloc(1, sizeof *view);
+    ui->state[SCREEN_COMPARE] = view;
+    if (!view)
+        return error_fail(error, ERROR_MEMORY, "no memory for the screen");
+    view->span = 1;
+    view->log_axis = ui->settings.log_axis != 0;
+    view->smoothing = 1;
+    view->cross = 0.5;
+    return true;
+}
+
+static void compare_close(Ui *ui) {
+    CompareView *view = view_of(ui);
+    compare_clear_curves(&view->curves);
+    compare_free(view->comparison);
+    free(view);
+}
+
+static void compare_enter(Ui *ui) {
+    CompareView *view = view_of(ui);
+    view->from = 0;
+    view->span = 1;
+    view->scroll = view->first_difference = 0;
+    read_comparison(ui);
+}
+
+static bool compare_refresh(Ui *ui, double seconds) {
+    const double read_every = 1;
+    CompareView *view = view_of(ui);
+    view->since_read += seconds;
+    if (!view->wants_reading && !(compare_is_live(view) && view->since_read >= read_every))
+        return false;
+    read_comparison(ui);
+    return true;
+}
+
+static void compare_header(Ui *ui, Area area) {
+    const CompareView *view = view_of(ui);
+    char text[64];
+    snprintf(text, sizeof text, "%d runs%s", view->comparison ? view->comparison->run_count : 0,
+             compare_is_live(view) ? ", live" : "");
+    area_text_right(area, area.width, 0, style_of(INK_DIM), text);
+}
+
+static void compare_draw(Ui *ui, PanelId panel, Area area, bool focused) {
+    CompareView *view = view_of(ui);
+    if (panel == PANEL_CURVES)
+        compare_draw_curves(view, area, focused);
+    else if (panel == PANEL_OUTCOMES)
+        compare_draw_outcomes(view, area, focused);
+    else
+        compare_draw_differences(view, area, focused);
+}
+
+static void zoom(CompareView *view, double factor) {
+    const double least = 1.0 / 256;
+    double middle = view->from + view->span * (view->has_cross ? view->cross : 0.5);
+    view->span = fmin(fmax(view->span * factor, least), 1);
+    view->from = fmin(fmax(middle - view->span / 2, 0), 1 - view->span);
+}
+
+static void move(CompareView *view, double by) {
+    if (view->has_cross)
+        view->cross = fmin(fmax(view->cross + by / 8, 0), 1);
+    else
+        view->from = fmin(fmax(view->from + by * view->span / 2, 0), 1 - view->span);
+}
+
+// Drawing keeps it between the first line and the last.
+static void scroll(CompareView *view, PanelId panel, int by) {
+    if (panel == PANEL_DIFFERENCES)
+        view->first_difference += by;
+    else
+        view->scroll += by;
+}
+
+static bool compare_request(Ui *ui, Request request) {
+    CompareView *view = view_of(ui);
+    switch (request) {
+    case REQUEST_ALONG:
+        view->axis = (view->axis + 1) % COMPARE_AXES;
+        view->wants_reading = true;
+        return true;
+    case REQUEST_SMOOTH:
+        view->smoothing = (view->smoothing + 1) % COMPARE_SMOOTHINGS;
+        compare_make_curves(view);
+        return true;
+    case REQUEST_LOG_AXIS: view->log_axis = !view->log_axis; return true;
+    case REQUEST_CROSS_HAIR: view->has_cross = !view->has_cross; return true;
+    case REQUEST_ZOOM_IN: zoom(view, 0.5); return true;
+    case REQUEST_ZOOM_OUT: zoom(view, 2); return true;
+    case REQUEST_LEFT: move(view, -0.1); return true;
+    case REQUEST_RIGHT: move(view, 0.1); return true;
+    case REQUEST_UP: scroll(view, ui->focus[SCREEN_COMPARE], -1); return true;
+    case REQUEST_DOWN: scroll(view, ui->focus[SCREEN_COMPARE], 1); return true;
+    case REQUEST_FIRST: view->from = 0; return true;
+    case REQUEST_LAST: view->from = 1 - view->span; return true;
+    case REQUEST_COPY:
+        if (view->comparison && view->comparison->verdict_count > 0)
+            ui_copy(ui, view->comparison->verdicts[0]);
+        return true;
+    case REQUEST_BACK:
+        if (!view->has_cross)
+            return false;
+        view->has_cross = false;
+        return true;
+    default: return false;
+    }
+}
+
+static bool compare_key(Ui *ui, int key) {
+    (void)ui, (void)key;
+    return false;
+}
+
+static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseAction action) {
+    CompareView *view = view_of(ui);
+    (void)row;
+    const Panel *at = layout_find(&ui->layout, panel);
+    if (panel != PANEL_CURVES || !at)
+        scroll(view, panel, action == MOUSE_WHEEL_DOWN ? 1 : action == MOUSE_WHEEL_UP ? -1 : 0);
+    else if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN)
+        zoom(view, action == MOUSE_WHEEL_UP ? 0.5 : 2);
+    else
+        compare_put_cross(view, at->width, column);
+}
+
+static const char *compare_label(const Ui *ui, Request request, const char *usual) {
+    bool is_own = ui->keymap.bindings[request].where != ON_ALL;
+    bool can = view_of(ui)->comparison || !is_own;
+    return can && request != REQUEST_SETTINGS ? usual : NULL; // home offers those
+}
+
+static const char *compare_explain(PanelId panel) {
+    switch (panel) {
+    case PANEL_CURVES:
+        return "The loss of every run on shared axes; b takes steps, epochs, seconds or samples "
+               "along the foot. By steps the curves tell whether a format learns as well, by "
+               "seconds which one gets there first.";
+    case PANEL_OUTCOMES:
+        return "What came of the runs, beside the first one, the baseline (the one in fp32, where "
+               "there is one); runs that differ in their seed alone are one line, with ± for 95 in "
+               "100 cases. The loss is the mean over the last tenth of what all of them did. The "
+               "sentence below says what can be told from them, and what not.";
+    default:
+        return "What is not the same in all of them: parameters, options, the precision of layers. "
+               "All that is not here is alike.";
+    }
+}
+
+const Screen screen_compare = {
+    .name = "compare",
+    .on = ON_COMPARE,
+    .open = compare_open,
+    .close = compare_close,
+    .enter = compare_enter,
+    .refresh = compare_refresh,
+    .draw_header = compare_header,
+    .draw_panel = compare_draw,
+    .request = compare_request,
+    .key = compare_key,
+    .click = compare_click,
+    .explain = compare_explain,
+    .label = compare_label,
+};

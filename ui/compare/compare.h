@@ -1,0 +1,51 @@
+// ui/compare/compare.h: what the files of the compare screen share, and nobody else sees: runs on
+// shared axes, what came of them, and only what differs.
+//
+// compare.c reads the comparison from the history and takes the keys; the panels draw that snapshot
+// without asking anybody. Main thread.
+#pragma once
+
+#include "base/error.h"
+#include "compare/compare.h"
+#include "ui/cells/plot.h"
+#include "ui/screen.h"
+
+enum { COMPARE_MOST_CURVES = 8, COMPARE_SMOOTHINGS = 4 };
+
+typedef struct CompareCurves { // of all runs, ready to be drawn
+    PlotPoint *points[COMPARE_MOST_CURVES];
+    PlotLine lines[COMPARE_MOST_CURVES];
+    char labels[COMPARE_MOST_CURVES][96];
+    int count;
+    double last_x;
+} CompareCurves;
+
+typedef struct CompareView {
+    Comparison *comparison; // NULL: none yet
+    char problem[ERROR_TEXT_SIZE];
+    CompareCurves curves;
+    CompareAxis axis;
+    int smoothing;
+    bool log_axis, has_cross, wants_reading;
+    double cross;      // on the axis, from 0 to 1 of the window
+    double from, span; // the window, in shares of the axis
+    int scroll;        // of the sentences below the outcomes
+    int first_difference;
+    double since_read;
+} CompareView;
+
+// compare.c: whether one of the runs goes on.
+bool compare_is_live(const CompareView *view);
+
+// curves.c
+void compare_make_curves(CompareView *view); // from the comparison, as smooth as the view says
+void compare_clear_curves(CompareCurves *curves);
+void compare_draw_curves(const CompareView *view, Area area, bool focused);
+// At a column of the panel, which is so wide, border included.
+void compare_put_cross(CompareView *view, int width, int column);
+// Runs of one format are told apart by what no format has.
+Ink compare_ink(const Comparison *comparison, int run);
+
+// outcomes.c: these keep what is scrolled within what there is.
+void compare_draw_outcomes(CompareView *view, Area area, bool focused);
+void compare_draw_differences(CompareView *view, Area area, bool focused);

@@ -1,0 +1,213 @@
+// The losses of the runs that are compared, as curves.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ui/cells/glyphs.h"
+#include "ui/cells/theme.h"
+#include "ui/cells/words.h"
+#include "ui/compare/compare.h"
+
+enum { LABELS = 8 };
+
+static const double smoothings[COMPARE_SMOOTHINGS] = {0, 0.6, 0.9, 0.97};
+
+// ---- making -------------------------------------------------------------------------------------
+
+void compare_clear_curves(CompareCurves *curves) {
+    for (int i = 0; i < curves->count; i++)
+        free(curves->points[i]);
+    *curves = (CompareCurves){0};
+}
+
+Ink compare_ink(const Comparison *comparison, int run) {
+    static const Ink others[] = {INK_BRIGHT, INK_GOOD, INK_WARN, INK_TEXT, INK_DIM};
+    Ink ink = theme_format_ink(comparison->runs[run].precision);
+    int same = 0;
+    for (int i = 0; i < run; i++)
+        same += theme_format_ink(comparison->runs[i].precision) == ink;
+    return same == 0 ? ink : others[(same - 1) % (int)(sizeof others / sizeof *others)];
+}
+
+static void make_curve(CompareView *view, int run) {
+    const Comparison *comparison = view->comparison;
+    const CompareCurve *curve = &comparison->losses[run];
+    CompareCurves *curves = &view->curves;
+    PlotPoint *points = calloc((size_t)curve->count + 1, sizeof *points);
+    int count = points ? curve->count : 0;
+    for (int i = 0; i < count; i++) {
+        const SeriesPoint *point = &curve->points[i];
+        points[i] = (PlotPoint){.x = curve->x[i],
+                                .low = point->min,
+                                .mean = point->mean,
+                                .high = point->max,
+                                .bad = point->nans + point->infs + point->minus_infs > 0};
+        if (isfinite(curve->x[i]))
+            curves->last_x = fmax(curves->last_x, curve->x[i]);
+    }
+    plot_smooth(points, count, smoothings[view->smoothing]);
+    int at = curves->count++;
+    curves->points[at] = points;
+    curves->lines[at] = (PlotLine){.points = points,
+                                   .count = count,
+                                   .ink = compare_ink(comparison, run),
+                                   .spans = smoothings[view->smoothing] == 0,
+                                   .dotted = run % 2 == 1};
+    const RunRecord *record = &comparison->runs[run];
+    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s, seed %lld",
+             (long long)record->id, record->precision, (long long)record->seed);
+}
+
+void compare_make_curves(CompareView *view) {
+    compare_clear_curves(&view->curves);
+    if (!view->comparison)
+        return;
+    for (int i = 0; i < view->comparison->run_count && i < COMPARE_MOST_CURVES; i++)
+        make_curve(view, i);
+}
+
+// ---- drawing ------------------------------------------------------------------------------------
+
+static PlotAxes axes_of(const CompareView *view) {
+    double last = view->curves.last_x > 0 ? view->curves.last_x : 1;
+    double left = last * view->from, right = last * fmin(view->from + view->span, 1);
+    return plot_fit(view->curves.lines, view->curves.count, left, right, view->log_axis);
+}
+
+// The mean of the last point up to x; NaN before the first.
+static double value_at(const PlotLine *line, double x) {
+    double value = (double)NAN;
+    for (int i = 0; i < line->count && line->points[i].x <= x; i++)
+        value = line->points[i].mean;
+    return value;
+}
+
+// False past the run's end: what it reached there is no value of this place.
+static bool has_come_to(const PlotLine *line, double x) {
+    if (line->count == 0)
+        return false;
+    const PlotPoint *last = &line->points[line->count - 1];
+    return line->count == 1 ? x <= last->x : x < last->x + (last->x - last[-1].x);
+}
+
+// The letter of a line, at its end and in the legend: colours are not the only thing that tells.
+static char letter_of(int line) {
+    return (char)('a' + line);
+}
+
+// The table below has means: what the values here are is said above them.
+static void draw_legend(const CompareView *view, Area area, double x) {
+    enum { VALUE = 10 };
+    bool is_smooth = smoothings[view->smoothing] > 0;
+    area_text_right(area, area.width, 0, style_of(INK_DIM),
+                    view->has_cross ? (is_smooth ? "smoothed, at the cross" : "at the cross")
+                                    : (is_smooth ? "last, smoothed" : "last"));
+    area = area_part(area, 0, 1, area.width, area.height - 1);
+    for (int i = 0; i < view->curves.count && i < area.height; i++) {
+        const PlotLine *line = &view->curves.lines[i];
+        double value = view->has_cross   ? value_at(line, x)
+                       : line->count > 0 ? line->points[line->count - 1].mean
+                                         : (double)NAN;
+        area_put(area, 0, i, style_bold(line->ink), (unsigned char)letter_of(i));
+        area_put(area, 2, i, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
+        area_outside(area, 4, i, area.width - 4 - VALUE, style_of(line->ink),
+                     view->curves.labels[i]);
+        bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
+        area_text_right(area, area.width, i, style_of(INK_BRIGHT),
+                        is_known ? word_number(value).text : "–");
+    }
+}
+
+// Each in a column of its own, near the right end of its line.
+static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axes) {
+    enum { APART = 3 };
+    for (int i = 0; i < view->curves.count; i++) {
+        const PlotLine *line = &view->curves.lines[i];
+        double last = line->count > 0 ? line->points[line->count - 1].x : axes->left;
+        int end = last < axes->right ? plot_column_of(axes, plot.width, last) : plot.width - 1;
+        int column = end - APART * i;
+        int row =
+            plot_row_of(axes, plot.height, value_at(line, plot_x_of(axes, plot.width, column)));
+        if (line->count > 0 && column >= 0 && row >= 0)
+            area_put(plot, column, row, style_bold(line->ink), (unsigned char)letter_of(i));
+    }
+}
+
+static void draw_cross(Area area, const PlotAxes *axes, double x) {
+    int column = plot_column_of(axes, area.width, x);
+    for (int row = 0; row < area.height && column >= 0; row++)
+        if (frame_cell(area.frame, area.column + column, area.row + row)->rune == ' ')
+            area_put(area, column, row, style_of(INK_ACCENT), GLYPH_VERTICAL);
+}
+
+// As many digits as columns can tell apart, so that they do not run on; steps are whole.
+static void write_x(const CompareView *view, const PlotAxes *axes, int width, double x, char *text,
+                    size_t size) {
+    enum { MOST = 3 };
+    double column = (axes->right - axes->left) / (width > 1 ? width : 1);
+    int digits = view->axis == COMPARE_BY_STEP ? 0 : (int)ceil(-log10(column));
+    if (digits > 0)
+        snprintf(text, size, "%.*f", digits < MOST ? digits : MOST, x);
+    else
+        snprintf(text, size, "%s", word_count(llround(x)).text);
+}
+
+static void draw_x_labels(const CompareView *view, Area area, int row, const PlotAxes *axes) {
+    enum { MOST = 6 };
+    char text[72];
+    double apart = (axes->right - axes->left) / 2;
+    int needed = apart > 0 ? (int)ceil(-log10(apart)) + 1 : 1; // so that no two are written alike
+    int digits = needed > MOST ? MOST : needed > 1 ? needed : 1;
+    for (int i = 0; i < 3; i++) {
+        double x = axes->left + apart * i;
+        bool is_whole = view->axis == COMPARE_BY_STEP || (x >= 100 && digits == 1);
+        snprintf(text, sizeof text, "%.*f", is_whole ? 0 : digits, x);
+        int column = LABELS + (area.width - LABELS) * i / 2;
+        if (i == 0)
+            area_text(area, column, row, style_of(INK_DIM), text);
+        else
+            area_text_right(area, i == 1 ? column + 4 : column, row, style_of(INK_DIM), text);
+    }
+}
+
+void compare_draw_curves(const CompareView *view, Area area, bool focused) {
+    char right[96];
+    snprintf(right, sizeof right, "by %s · smooth %g%s", compare_axis_name(view->axis),
+             smoothings[view->smoothing], view->log_axis ? " · log" : "");
+    Area inside = area_box(area, "loss", right, focused);
+    if (!view->comparison) {
+        area_wrap(area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0,
+                  style_of(INK_TEXT), view->problem);
+        return;
+    }
+    if (!(view->curves.last_x > 0)) {
+        area_wrap(
+            area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0, style_of(INK_DIM),
+            compare_is_live(view) ? "no points yet: the first steps are on their way"
+                                  : "none of these runs has a loss by this axis: b takes another");
+        return;
+    }
+    PlotAxes axes = axes_of(view);
+    double x = axes.left + (axes.right - axes.left) * view->cross;
+    Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);
+    plot_label_y(area_part(inside, 0, 0, LABELS - 1, inside.height - 1), &axes, false);
+    plot_draw(plot, &axes, view->curves.lines, view->curves.count);
+    draw_letters(view, plot, &axes);
+    if (view->has_cross) {
+        char text[48];
+        write_x(view, &axes, plot.width, x, text, sizeof text);
+        draw_cross(plot, &axes, x);
+        area_print(plot, 0, plot.height - 1, style_of(INK_ACCENT), " %s %s ",
+                   compare_axis_name(view->axis), text);
+    }
+    int width = plot.width * 2 / 5 > 30 ? plot.width * 2 / 5 : 30;
+    draw_legend(view, area_part(plot, plot.width - width, 0, width, plot.height), x);
+    draw_x_labels(view, area_part(inside, 0, 0, inside.width - 1, inside.height), inside.height - 1,
+                  &axes);
+}
+
+void compare_put_cross(CompareView *view, int width, int column) {
+    int plot = width - LABELS - 4;
+    view->has_cross = true;
+    view->cross = fmin(fmax((double)(column - LABELS - 1) / (plot > 0 ? plot : 1), 0), 1);
+}

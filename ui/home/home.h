@@ -1,0 +1,110 @@
+// ui/home/home.h: what the files of the home screen share, and nobody else sees: the experiments
+// with the form that launches them, and the runs with a preview of those that are chosen. Main
+// thread.
+#pragma once
+
+#include "compare/compare.h"
+#include "store/runs.h"
+#include "ui/cells/plot.h"
+#include "ui/screen.h"
+
+enum {
+    FORM_TEXT_SIZE = 64,
+    FORM_FIXED = 4,
+    FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
+    HOME_MOST_CHOSEN = 8,
+    HOME_MOST_AWAITED = 2,
+};
+
+typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
+    int choices[3];         // of the first three; 0: as the experiment says
+    char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; the scale is a choice more
+    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE];  // as the user set them; "": the default
+    int row;
+} LaunchForm;
+
+typedef enum HomeSort { SORT_AGE, SORT_LOSS, SORT_RATE, SORT_MEMORY, SORT_STATUS, SORTS } HomeSort;
+
+typedef struct Home {
+    UiExperiment *experiments;
+    LaunchForm *forms; // one an experiment
+    int experiment_count, experiment, experiment_top;
+
+    RunRecord *runs; // as filtered and sorted
+    int run_count, run_top;
+    int64_t run;                                          // under the cursor; 0: none
+    char filter[PROMPT_SIZE], filter_before[PROMPT_SIZE]; // before it was typed at
+    HomeSort sort;
+    int64_t chosen[HOME_MOST_CHOSEN]; // stay chosen where a filter hides them
+    int chosen_count;
+    int64_t doomed[HOME_MOST_CHOSEN]; // what the question about deleting named, and nothing else
+    int doomed_count;
+    int64_t total; // runs in the history, whatever the filter
+
+    struct HomeAwaited {      // workers that were started here, whose runs have not been shown yet
+        int64_t process, run; // 0: it has none yet
+    } awaited[HOME_MOST_AWAITED];
+    int awaited_count;
+    const UiExperiment *launched; // the last one, and as what
+    LaunchForm launched_as;
+    double launched_at;    // clock_seconds
+    int64_t awaited_after; // their runs are newer than this one
+
+    int64_t preview_of; // whose preview it is; 0: to be read
+    PlotPoint *preview;
+    int preview_count;
+    Comparison *comparison; // of those that are chosen; NULL: fewer than two
+    char preview_text[COMPARE_TEXT_SIZE];
+    double since_read, since_preview; // seconds
+} Home;
+
+Home *home_of(const Ui *ui);
+
+// launch.c
+void home_draw_experiments(Ui *ui, Area area, bool focused);
+void home_draw_launch(Ui *ui, Area area, bool focused);
+bool home_launch_request(Ui *ui, PanelId panel, Request request);
+bool home_launch_key(Ui *ui, int key);
+// Whether the form types the key or refuses it, so that it asks for nothing else.
+bool home_form_takes(const Ui *ui, int key);
+void home_click_experiment(Ui *ui, int row, MouseAction action);
+void home_click_launch(Ui *ui, int column, int row, MouseAction action);
+// Starts the experiment under the cursor with what its form says.
+void home_train(Ui *ui);
+// Enter was pressed once more while that starts; says so.
+bool home_is_enter_again(Ui *ui);
+// fashion_cnn in fp32 and mixed precision, side by side.
+void home_quick_start(Ui *ui);
+void home_matrix(Ui *ui);
+
+// await.c: what was started here opens, or is compared where it is several, once it is in the
+// history, by itself: the run of that very worker, and not before the user is done with what is
+// typed or read over the screen. A worker that ends without a run is waited for no more.
+void home_await_none(Ui *ui); // before the first of them is started
+void home_await(Ui *ui, int64_t process);
+void home_open_awaited(Ui *ui);     // if it is time
+bool home_awaits(const Home *home); // one has no run yet
+
+// runs.c
+bool home_read_runs(Ui *ui); // true: something changed
+// Reads them, and puts the cursor on the run where it is among them.
+void home_find_run(Ui *ui, int64_t run);
+const RunRecord *home_listed(const Home *home, int64_t run); // NULL: it is not in the list
+int home_index(const Home *home);                            // of the one under the cursor
+void home_sort(Home *home);                                  // what was read, as is asked
+const char *home_sort_name(const Home *home);
+bool home_is_chosen(const Home *home, int64_t run);
+int home_hidden(const Home *home); // how many of those chosen the filter hides
+// table.c
+void home_draw_runs(Ui *ui, Area area, bool focused);
+void home_click_run(Ui *ui, int row, MouseAction action);
+// orders.c
+bool home_runs_request(Ui *ui, Request request);
+// preview.c
+void home_read_preview(Ui *ui);
+void home_draw_preview(Ui *ui, Area area, bool focused);
+
+// Moves a cursor by lines, pages or to an end; false: the request is none of these.
+bool home_move(Request request, int count, int page, int *at);
+// The first line shown so that the cursor is seen.
+int home_scroll(int top, int at, int height);

@@ -1,0 +1,494 @@
+// Experiments, and the form that launches one.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rune.h"
+#include "base/sanitize.h"
+#include "base/whole.h"
+#include "store/parameter.h"
+#include "ui/cells/glyphs.h"
+#include "ui/cells/theme.h"
+#include "ui/cells/words.h"
+#include "ui/home/home.h"
+
+enum { ROW_SCALE = 1, ROW_SEED = 3, BORDER = 1, VALUE_COLUMN = 14 };
+
+static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed"};
+static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
+                                                      "--seed"};
+
+static const UiExperiment *experiment_of(const Home *home) {
+    return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
+}
+
+static LaunchForm *form_of(const Home *home) {
+    return &home->forms[home->experiment];
+}
+
+static const char *const *choices_of(const Ui *ui, int row) {
+    const UiHost *host = ui->host;
+    const char *const *const lists[] = {host->precisions, host->loss_scales, host->devices};
+    return lists[row];
+}
+
+// The scale that was typed is a choice after those, where there is one.
+static int count_choices(const Ui *ui, int row) {
+    const char *const *choices = choices_of(ui, row);
+    int count = 0;
+    while (choices[count])
+        count++;
+    return count;
+}
+
+static bool is_typed_scale(const Ui *ui, const LaunchForm *form, int row) {
+    return row == ROW_SCALE && form->choices[row] > count_choices(ui, row);
+}
+
+// ---- the list -----------------------------------------------------------------------------------
+
+// Below the list, where its row has no room for it.
+static void draw_about(Area inside, int row, int room, const char *about) {
+    char clean[2 * sizeof((UiExperiment *)0)->about];
+    sanitize_line(clean, sizeof clean, about, strlen(about));
+    Area below = area_part(inside, 1, row, inside.width - 2, inside.height - row);
+    if (text_width(clean) > room &&
+        area_wrap(area_to_measure(below.width), 0, style_of(INK_DIM), clean) <= below.height)
+        area_wrap(below, 0, style_of(INK_DIM), clean);
+}
+
+void home_draw_experiments(Ui *ui, Area area, bool focused) {
+    enum { NAME = 15 };
+    Home *home = home_of(ui);
+    Area inside = area_box(area, "experiments", "enter: the form", focused);
+    home->experiment_top = home_scroll(home->experiment_top, home->experiment, inside.height);
+    for (int row = 0; row < inside.height; row++) {
+        int i = home->experiment_top + row;
+        if (i >= home->experiment_count)
+            break;
+        bool here = i == home->experiment;
+        area_put(inside, 0, row, style_of(INK_ACCENT), here && focused ? GLYPH_CURSOR : ' ');
+        area_outside(inside, 1, row, NAME - 1, here ? style_bold(INK_BRIGHT) : style_of(INK_TEXT),
+                     home->experiments[i].name);
+        area_outside(inside, NAME, row, inside.width - NAME, style_of(INK_DIM),
+                     home->experiments[i].about);
+        if (here)
+            area_set_ground(area_part(inside, 0, row, inside.width, 1), GROUND_SELECTED);
+    }
+    if (experiment_of(home))
+        draw_about(inside, home->experiment_count + 1, inside.width - NAME,
+                   experiment_of(home)->about);
+}
+
+// ---- the form -----------------------------------------------------------------------------------
+
+static int form_rows(const Home *home) {
+    return FORM_FIXED + experiment_of(home)->parameter_count;
+}
+
+// What a row shows: the choice, what was typed, or the default.
+static const char *value_of(const Ui *ui, int row, bool *is_default) {
+    const Home *home = home_of(ui);
+    const LaunchForm *form = form_of(home);
+    *is_default = false;
+    if (is_typed_scale(ui, form, row))
+        return form->scale;
+    if (row < ROW_SEED) {
+        *is_default = form->choices[row] == 0;
+        return *is_default ? "default" : choices_of(ui, row)[form->choices[row] - 1];
+    }
+    const char *typed = row == ROW_SEED ? form->seed : form->values[row - FORM_FIXED];
+    *is_default = !typed[0];
+    if (typed[0])
+        return typed;
+    return row == ROW_SEED ? "1" : experiment_of(home)->parameters[row - FORM_FIXED].value;
+}
+
+static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
+    const Home *home = home_of(ui);
+    const char *name = row < FORM_FIXED
+                           ? fixed_rows[row]
+                           : experiment_of(home)->parameters[row - FORM_FIXED].usual.name;
+    bool is_default;
+    const char *value = value_of(ui, row, &is_default);
+    Style style = style_of(is_default ? INK_DIM : INK_BRIGHT);
+    if (row == 0 && !is_default)
+        style = style_bold(theme_format_ink(value));
+    area_outside(area, 1, line, VALUE_COLUMN - 2, style_of(INK_DIM), name);
+    int column = VALUE_COLUMN;
+    if (row < ROW_SEED)
+        column = area_text(area, column, line, style_of(INK_ACCENT), "‹ ");
+    column = area_outside(area, column, line, area.width - column, style, value);
+    if (row < ROW_SEED)
+        area_text(area, column, line, style_of(INK_ACCENT), " ›");
+    if (here)
+        area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
+}
+
+static bool takes_text(int row) {
+    return row == ROW_SCALE || row >= ROW_SEED;
+}
+
+void home_draw_launch(Ui *ui, Area area, bool focused) {
+    Home *home = home_of(ui);
+    const UiExperiment *experiment = experiment_of(home);
+    bool in_field = experiment && focused && takes_text(form_of(home)->row);
+    Area inside = area_box(area, experiment ? experiment->name : "launch",
+                           in_field         ? "digits type · esc: out"
+                           : launch_may(ui) ? "enter trains"
+                                            : "not in the demo",
+                           focused);
+    if (!experiment || area_is_empty(inside))
+        return;
+    int rows = form_rows(home), at = form_of(home)->row;
+    int room = inside.height > rows + 1 ? rows : inside.height - 1;
+    int top = home_scroll(0, at, room > 0 ? room : 1);
+    for (int line = 0; line < room && top + line < rows; line++)
+        draw_form_row(ui, inside, line, top + line, focused && top + line == at);
+    int foot = inside.height - 1, column = 1;
+    static const struct {
+        const char *key, *label;
+        bool trains;
+    } hints[] = {{"enter", "train", true}, {"e", "script", false}, {"m", "matrix", true}};
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
+        if (hints[i].trains && !launch_may(ui))
+            continue;
+        column = area_text(inside, column, foot, style_bold(INK_ACCENT), hints[i].key) + 1;
+        column = area_text(inside, column, foot, style_of(INK_DIM), hints[i].label) + 2;
+    }
+}
+
+static bool is_boolean(const Home *home, int row) {
+    return row >= FORM_FIXED &&
+           experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN;
+}
+
+static void turn(Ui *ui, int by) {
+    const Home *home = home_of(ui);
+    LaunchForm *form = form_of(home);
+    bool is_default;
+    if (is_boolean(home, form->row))
+        snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
+                 strcmp(value_of(ui, form->row, &is_default), "true") == 0 ? "false" : "true");
+    if (form->row >= ROW_SEED)
+        return;
+    int count = 1 + count_choices(ui, form->row) + (form->row == ROW_SCALE && form->scale[0]);
+    form->choices[form->row] = (form->choices[form->row] + by + count) % count;
+}
+
+static char *text_of(const Home *home, int row) {
+    LaunchForm *form = form_of(home);
+    return row == ROW_SCALE  ? form->scale
+           : row == ROW_SEED ? form->seed
+                             : form->values[row - FORM_FIXED];
+}
+
+// As the command line would take it: what it would refuse is refused while it can be mended.
+static bool check_value(Ui *ui, const char *text, Error *error) {
+    const Home *home = home_of(ui);
+    int row = form_of(home)->row;
+    int64_t seed;
+    if (!text[0]) // the default
+        return true;
+    if (strlen(text) >= FORM_TEXT_SIZE)
+        return error_fail(error, ERROR_USAGE, "a value has up to %d characters",
+                          FORM_TEXT_SIZE - 1);
+    if (row == ROW_SEED)
+        return whole_parse(text, 0, WHOLE_MOST, &seed, error);
+    if (row == ROW_SCALE)
+        return ui->host->check_loss_scale(text, error);
+    RecordParameter parameter = experiment_of(home)->parameters[row - FORM_FIXED].usual;
+    return parameter_parse(&parameter, text, error);
+}
+
+static void take_value(Ui *ui, const char *text) {
+    const Home *home = home_of(ui);
+    LaunchForm *form = form_of(home);
+    snprintf(text_of(home, form->row), FORM_TEXT_SIZE, "%s", text);
+    if (form->row == ROW_SCALE)
+        form->choices[ROW_SCALE] = text[0] ? count_choices(ui, ROW_SCALE) + 1 : 0;
+}
+
+static void move_row(Ui *ui, int by) {
+    const Home *home = home_of(ui);
+    int rows = form_rows(home);
+    form_of(home)->row = (form_of(home)->row + by + rows) % rows;
+}
+
+static void ask_value(Ui *ui, const char *text) {
+    const Home *home = home_of(ui);
+    int row = form_of(home)->row;
+    prompt_ask(ui,
+               row < FORM_FIXED ? fixed_rows[row]
+                                : experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
+               text, take_value);
+    ui->prompt.check = check_value;
+    ui->prompt.moved = move_row;
+    ui->prompt.hint = "enter keeps it · up, down and tab keep it and go on · empty: the default";
+}
+
+// What begins a value: digits, and in a field of text letters.
+static bool begins_value(const Home *home, int row, int key) {
+    if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
+        return false;
+    bool is_text = row >= FORM_FIXED &&
+                   experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT;
+    return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
+           (is_text && isalpha(key));
+}
+
+// Letters that mean something else beside the form, and are slips of the finger in it.
+static bool is_refused(int key) {
+    static const char kept[] = "emhjklgGqz"; // ? : / and = are no letters
+    return key < 128 && isalpha(key) && !strchr(kept, key);
+}
+
+bool home_form_takes(const Ui *ui, int key) {
+    const Home *home = home_of(ui);
+    return experiment_of(home) && (begins_value(home, form_of(home)->row, key) || is_refused(key));
+}
+
+bool home_launch_key(Ui *ui, int key) {
+    const Home *home = home_of(ui);
+    bool is_default;
+    if (!experiment_of(home))
+        return false;
+    int row = form_of(home)->row;
+    if (begins_value(home, row, key)) {
+        ask_value(ui, (char[]){(char)key, 0});
+    } else if (takes_text(row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
+        ask_value(ui, "");
+    } else if (takes_text(row) && key == '=') {
+        const char *value = value_of(ui, row, &is_default);
+        ask_value(ui, is_default && row == ROW_SCALE ? "" : value);
+    } else if (is_refused(key)) {
+        ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// ---- starting -----------------------------------------------------------------------------------
+
+enum { MOST_ARGUMENTS = 16 + 2 * FORM_MOST };
+
+typedef struct Arguments { // of a worker
+    const char *list[MOST_ARGUMENTS];
+    int count;
+    char settings[UI_MOST_PARAMETERS][2 * FORM_TEXT_SIZE + 2];
+} Arguments;
+
+static void add(Arguments *arguments, const char *a, const char *b) {
+    arguments->list[arguments->count++] = a;
+    if (b)
+        arguments->list[arguments->count++] = b;
+}
+
+static void add_form(const Ui *ui, Arguments *arguments, bool all) {
+    const Home *home = home_of(ui);
+    const LaunchForm *form = form_of(home);
+    for (int row = 0; row < form_rows(home); row++) {
+        bool is_default, is_fixed = row < FORM_FIXED;
+        const char *value = value_of(ui, row, &is_default);
+        bool belongs_to_matrix = row == 1 || row == 2 || !is_fixed;
+        if (is_default || (!all && !belongs_to_matrix))
+            continue;
+        if (is_fixed) {
+            add(arguments, fixed_options[row], value);
+            continue;
+        }
+        char *setting = arguments->settings[row - FORM_FIXED];
+        snprintf(setting, sizeof arguments->settings[0], "%s=%s",
+                 experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
+                 form->values[row - FORM_FIXED]);
+        add(arguments, "--set", setting);
+    }
+}
+
+static bool start(Ui *ui, Arguments *arguments, int64_t *process) {
+    Error error;
+    arguments->list[arguments->count] = NULL;
+    if (launch_worker(ui, arguments->list, process, &error))
+        return true;
+    ui_fail(ui, &error);
+    return false;
+}
+
+// Its run opens once it is there.
+static bool start_awaited(Ui *ui, Arguments *arguments) {
+    int64_t process;
+    bool done = start(ui, arguments, &process);
+    if (done)
+        home_await(ui, process);
+    return done;
+}
+
+// Enter that comes again before the run is there is a slip of the finger: it trains no second one
+// of the same, and opens no other run in the list that the cursor went to.
+static bool is_starting(const Home *home) {
+    LaunchForm form = *form_of(home);
+    form.row = home->launched_as.row;
+    return home_awaits(home) && home->launched == experiment_of(home) &&
+           memcmp(&form, &home->launched_as, sizeof form) == 0;
+}
+
+bool home_is_enter_again(Ui *ui) {
+    const double a_slip = 1; // seconds
+    const Home *home = home_of(ui);
+    PanelId focus = ui->focus[SCREEN_HOME];
+    bool goes_to_form = focus == PANEL_EXPERIMENTS && layout_find(&ui->layout, PANEL_LAUNCH);
+    bool is_late = focus == PANEL_RUNS && clock_seconds() - home->launched_at > a_slip;
+    if (goes_to_form || is_late || !experiment_of(home) || !is_starting(home))
+        return false;
+    ui_say(ui, INK_WARN, "%s is starting already: it opens when its first step is there",
+           home->launched->name);
+    return true;
+}
+
+void home_train(Ui *ui) {
+    Home *home = home_of(ui);
+    const UiExperiment *experiment = experiment_of(home);
+    Arguments arguments = {.count = 0};
+    if (!experiment || !launch_is_allowed(ui))
+        return;
+    add(&arguments, "run", experiment->name);
+    add(&arguments, "--quiet", NULL);
+    add_form(ui, &arguments, true);
+    ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
+    home_await_none(ui);
+    home->launched = experiment;
+    home->launched_as = *form_of(home);
+    home->launched_at = clock_seconds();
+    if (start_awaited(ui, &arguments))
+        ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
+               experiment->name);
+}
+
+void home_quick_start(Ui *ui) {
+    static const char *const precisions[] = {"fp32", "amp"};
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    char threads[24];
+    snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
+    if (!launch_is_allowed(ui))
+        return;
+    home_await_none(ui);
+    for (int i = 0; i < 2; i++) {
+        Arguments arguments = {.count = 0};
+        add(&arguments, "run", "fashion_cnn");
+        add(&arguments, "--quiet", NULL);
+        add(&arguments, "--precision", precisions[i]);
+        add(&arguments, "--seed", "1");
+        add(&arguments, "--threads", threads);
+        if (!start_awaited(ui, &arguments))
+            return;
+    }
+    ui_say(ui, INK_GOOD, "fashion_cnn is starting in fp32 and in mixed precision, side by side");
+}
+
+void home_matrix(Ui *ui) {
+    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Arguments arguments = {.count = 0};
+    int64_t process;
+    if (!experiment || !launch_is_allowed(ui))
+        return;
+    add(&arguments, "matrix", experiment->name);
+    add(&arguments, "--precision", "fp32,bf16,fp16");
+    add(&arguments, "--seeds", "3");
+    add(&arguments, "--quiet", NULL);
+    add_form(ui, &arguments, false);
+    if (start(ui, &arguments, &process))
+        ui_say(ui, INK_GOOD,
+               "%s: nine runs, three seeds in each of fp32, bf16 and fp16, one after "
+               "another",
+               experiment->name);
+}
+
+// ---- input --------------------------------------------------------------------------------------
+
+static void show_script(Ui *ui) {
+    const UiExperiment *experiment = experiment_of(home_of(ui));
+    Error error;
+    char *text = ui->host->read_experiment(ui->host->context, experiment->name, &error);
+    if (text)
+        pager_show(ui, experiment->name, text);
+    else
+        ui_fail(ui, &error);
+}
+
+bool home_launch_request(Ui *ui, PanelId panel, Request request) {
+    Home *home = home_of(ui);
+    enum { PAGE = 8 };
+    if (!experiment_of(home))
+        return false;
+    bool in_form = panel == PANEL_LAUNCH;
+    if (in_form ? home_move(request, form_rows(home), PAGE, &form_of(home)->row)
+                : home_move(request, home->experiment_count, PAGE, &home->experiment))
+        return true;
+    switch (request) {
+    case REQUEST_LEFT:
+    case REQUEST_RIGHT:
+        if (in_form)
+            turn(ui, request == REQUEST_RIGHT ? 1 : -1);
+        return true;
+    case REQUEST_SELECT:
+        if (in_form)
+            turn(ui, 1);
+        return true;
+    case REQUEST_ENTER:
+        if (in_form || !layout_find(&ui->layout, PANEL_LAUNCH))
+            home_train(ui);
+        else
+            ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+        return true;
+    case REQUEST_SCRIPT: show_script(ui); return true;
+    case REQUEST_BACK: // out of the field, where digits go to screens again
+        if (in_form)
+            ui->focus[SCREEN_HOME] = PANEL_EXPERIMENTS;
+        return in_form;
+    default: return false;
+    }
+}
+
+void home_click_experiment(Ui *ui, int row, MouseAction action) {
+    Home *home = home_of(ui);
+    int i = home->experiment_top + row - BORDER;
+    if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN)
+        home_launch_request(ui, PANEL_EXPERIMENTS,
+                            action == MOUSE_WHEEL_UP ? REQUEST_UP : REQUEST_DOWN);
+    else if (i >= 0 && i < home->experiment_count)
+        home->experiment = i;
+    if (action == MOUSE_DOUBLE)
+        ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
+}
+
+// "‹ value ›" begins at VALUE_COLUMN.
+static bool is_right_bracket(const Ui *ui, int row, int column) {
+    bool is_default;
+    int at = VALUE_COLUMN + 2 + text_width(value_of(ui, row, &is_default)) + 1;
+    return column == at || column == at - 1;
+}
+
+void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
+    const Home *home = home_of(ui);
+    if (!experiment_of(home))
+        return;
+    LaunchForm *form = form_of(home);
+    int at = row - BORDER;
+    if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
+        turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
+        return;
+    }
+    if (at < 0 || at >= form_rows(home))
+        return;
+    bool again = form->row == at, is_default;
+    form->row = at;
+    bool is_left = column - BORDER >= VALUE_COLUMN && column - BORDER < VALUE_COLUMN + 2;
+    if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
+        turn(ui, is_left ? -1 : 1);
+    else if (again)
+        ask_value(ui, value_of(ui, at, &is_default));
+}

@@ -1,0 +1,351 @@
+// The curves of the live screen: a series with its smoothed line, and the loss scale with the steps
+// that were skipped.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rune.h"
+#include "ui/cells/glyphs.h"
+#include "ui/live/live.h"
+
+// Steps along the foot, where a panel is high enough to give a row away.
+Area live_label_steps(const Live *live, Area inside, int left) {
+    enum { LEAST_ROWS = 12, LEAST_COLUMNS = 24 };
+    if (inside.height < LEAST_ROWS || inside.width - left < LEAST_COLUMNS)
+        return inside;
+    Area foot = area_part(inside, left, inside.height - 1, inside.width - left, 1);
+    int64_t first = live->data.left, last = live->data.right;
+    area_print(foot, 0, 0, style_of(INK_DIM), "step %s", word_count(first).text);
+    Word middle = word_count(first + (last - first) / 2);
+    area_text_right(foot, foot.width / 2 + text_width(middle.text) / 2 + 1, 0, style_of(INK_DIM),
+                    middle.text);
+    area_text_right(foot, foot.width, 0, style_of(INK_DIM), word_count(last).text);
+    return area_part(inside, 0, 0, inside.width, inside.height - 1);
+}
+
+static Area curve_area(Area inside) {
+    return area_part(inside, LIVE_LABEL_COLUMNS, 0, inside.width - LIVE_LABEL_COLUMNS,
+                     inside.height);
+}
+
+// How many points lie at or before the step.
+static int count_up_to(const PlotPoint *points, int count, int64_t step) {
+    int low = 0, high = count;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (points[middle].x <= (double)step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// The last point at or before the step; NULL: none.
+static const PlotPoint *point_at(const PlotPoint *points, int count, int64_t step) {
+    int before = count_up_to(points, count, step);
+    return before > 0 ? &points[before - 1] : NULL;
+}
+
+// What was logged at the step, else the last before it.
+static Word value_at(const LiveLine *line, int64_t step) {
+    if (line->has_value)
+        return word_number(line->value);
+    const PlotPoint *point = point_at(line->raw, line->count, step);
+    return word_reading(point ? point->mean : NAN);
+}
+
+static void draw_upright(Area area, int column, Ink ink) {
+    for (int row = 0; row < area.height && column >= 0; row++)
+        area_put(area, column, row, style_of(ink), GLYPH_VERTICAL);
+}
+
+// The cursor where it does not follow, and the cross-hair.
+static void draw_cursors(const Live *live, Area plot, const PlotAxes *axes) {
+    if (live->view.cursor != LIVE_FOLLOWS)
+        draw_upright(plot, plot_column_of(axes, plot.width, (double)live->data.step), INK_DIM);
+    if (live->view.has_cross)
+        draw_upright(plot, plot_column_of(axes, plot.width, (double)live->view.cross), INK_ACCENT);
+}
+
+static void say_nothing(const Live *live, Area inside) {
+    const char *why = !live->data.is_known               ? "no run is open: choose one at home (1)"
+                      : live_is_over(&live->data.record) ? "nothing was logged here"
+                                                         : "the first steps are on their way";
+    area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
+              style_of(INK_DIM), why);
+}
+
+int64_t live_step_under(const Live *live, int width, int column) {
+    int plot = width - 2 - LIVE_LABEL_COLUMNS, at = column - 1 - LIVE_LABEL_COLUMNS;
+    if (plot <= 0 || at < 0 || at >= plot || !live->data.is_known)
+        return -1;
+    PlotAxes axes = {.left = (double)live->data.left, .right = (double)live->data.right};
+    return llround(plot_x_of(&axes, plot, at));
+}
+
+// ---- the chosen series --------------------------------------------------------------------------
+
+static Ink ghost_ink(const LiveData *data) {
+    Ink ink = live_ink(data->ghost.precision);
+    return ink == live_ink(data->record.precision) ? INK_TEXT : ink;
+}
+
+static int draw_legend_row(Area plot, int row, const char *mark, Ink ink, int64_t id,
+                           const char *precision, Word value) {
+    enum { VALUE_COLUMNS = 10 };
+    char text[80];
+    int length = snprintf(text, sizeof text, "#%lld %.24s", (long long)id, precision);
+    int column = plot.width - 4 - length - 1 - VALUE_COLUMNS;
+    if (column < plot.width / 4 || row >= plot.height)
+        return row;
+    column = area_text(plot, column, row, style_of(ink), mark);
+    column = area_text(plot, column, row, style_of(ink), text);
+    area_print(plot, column, row, style_of(INK_BRIGHT), " %*s", VALUE_COLUMNS, value.text);
+    return row + 1;
+}
+
+static void draw_legend(const Live *live, Area plot) {
+    const LiveData *data = &live->data;
+    char precision[32];
+    int64_t step = live->view.has_cross ? live->view.cross : data->step;
+    live_clean(precision, sizeof precision, data->record.precision);
+    int row = draw_legend_row(plot, 0, " ━ ", live_ink(precision), data->record.id, precision,
+                              value_at(&data->line, step));
+    if (data->ghost.is_there && data->ghost_line.count > 0)
+        draw_legend_row(plot, row, " · ", ghost_ink(data), data->ghost.id, data->ghost.precision,
+                        value_at(&data->ghost_line, step));
+}
+
+static void describe_loss(const Live *live, const PlotAxes *axes, char *right, size_t size) {
+    const LiveView *view = &live->view;
+    size_t used = 0;
+    right[0] = 0;
+    if (view->has_cross)
+        used += (size_t)snprintf(right, size, "at step %s · ", word_count(view->cross).text);
+    else if (view->span > 0)
+        used += (size_t)snprintf(right, size, "%s to %s · ", word_count(live->data.left).text,
+                                 word_count(live->data.right).text);
+    if (view->smoothing > 0)
+        used += (size_t)snprintf(right + used, size - used, "smooth %g · ", view->smoothing);
+    snprintf(right + used, size - used, axes->log_y ? "log" : "linear");
+}
+
+void live_draw_loss(const Live *live, Area area, bool focused) {
+    const LiveData *data = &live->data;
+    char title[SERIES_NAME_SIZE * 2], right[120];
+    live_clean(title, sizeof title, data->shown[0] ? data->shown : "loss");
+    Ink ink = live_ink(data->record.precision);
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    const LiveLine *line = &data->line;
+    int past = follows ? 0 : count_up_to(line->smooth, line->count, data->step);
+    PlotLine lines[] = {
+        {.points = data->ghost_line.smooth,
+         .count = data->ghost_line.count,
+         .ink = ghost_ink(data),
+         .dotted = true},
+        {.points = line->smooth,
+         .count = line->count,
+         .ink = follows ? ink : INK_DIM, // what comes after the cursor stays dim
+         .spans = true},
+        {.points = line->smooth, .count = past, .ink = ink},
+    };
+    enum { LINES = sizeof lines / sizeof *lines };
+    PlotAxes axes =
+        plot_fit(lines, LINES, (double)data->left, (double)data->right, live->view.log_axis);
+    describe_loss(live, &axes, right, sizeof right);
+    Area inside = area_box(area, title, right, focused);
+    if (data->line.count == 0) {
+        say_nothing(live, inside);
+        return;
+    }
+    inside = live_label_steps(live, inside, LIVE_LABEL_COLUMNS);
+    Area plot = curve_area(inside);
+    plot_label_y(area_part(inside, 0, 0, LIVE_LABEL_COLUMNS - 1, inside.height), &axes, false);
+    draw_cursors(live, plot, &axes);
+    plot_draw(plot, &axes, lines, LINES);
+    draw_legend(live, plot);
+}
+
+// ---- the loss scale -----------------------------------------------------------------------------
+
+static bool changes_scale(const Event *event) {
+    return event->kind == EVENT_SKIP || event->kind == EVENT_SCALE;
+}
+
+// The rule counts clean steps from the last change on, or from the start. How many it waits for the
+// worker noted; of older runs it is known once the scale has grown: so many lay between that and
+// the change before.
+int64_t live_next_growth(const Live *live) {
+    const LiveData *data = &live->data;
+    double noted = live_fact(&data->record, "scaler.interval");
+    bool is_whole = data->events_are_all && data->record.parent == 0;
+    const Event *before = NULL;
+    int64_t interval = 0;
+    for (int i = 0; i < data->event_count; i++) {
+        const Event *event = &data->events[i];
+        if (!changes_scale(event))
+            continue;
+        if (event->kind == EVENT_SCALE && before && event->value > before->value)
+            interval = event->step - before->step;
+        else if (event->kind == EVENT_SCALE && !before && is_whole)
+            interval = event->step; // counted from the start
+        before = event;
+    }
+    if (noted >= 1 && noted < 1e15)
+        interval = (int64_t)noted;
+    if (interval <= 0 || live_is_over(&data->record) || (!before && !is_whole) ||
+        data->scale >= live_fact(&data->record, "scaler.ceiling"))
+        return -1;
+    int64_t left = (before ? before->step : 0) + interval - data->step;
+    return left > 0 ? left : -1;
+}
+
+// Axes at whole powers of two with half of one around.
+static PlotAxes scale_axes(const LiveData *data) {
+    PlotLine line = {
+        .points = data->scale_line.raw, .count = data->scale_line.count, .steps = true};
+    PlotAxes axes = plot_fit(&line, 1, (double)data->left, (double)data->right, false);
+    double least = INFINITY, most = -INFINITY;
+    for (int i = 0; i < line.count; i++) {
+        const PlotPoint *point = &line.points[i];
+        if (!isfinite(point->low) || point->low <= 0)
+            continue;
+        least = fmin(least, point->low);
+        most = fmax(most, point->high);
+    }
+    if (least > most)
+        return axes;
+    axes.log_y = true;
+    axes.bottom = exp2(floor(log2(least)) - 1.5);
+    axes.top = exp2(ceil(log2(most)) + 0.5);
+    return axes;
+}
+
+static void label_scale(Area area, const PlotAxes *axes) {
+    if (!axes->log_y) {
+        plot_label_y(area, axes, false);
+        return;
+    }
+    double low = log2(axes->bottom), high = log2(axes->top);
+    int rows = area.height > 1 ? area.height - 1 : 1;
+    int stride = (int)ceil((high - low) / rows); // the same from each label to the next
+    for (int power = (int)floor(high); power >= (int)ceil(low); power -= stride) {
+        int row = plot_row_of(axes, area.height, exp2(power));
+        char text[16];
+        snprintf(text, sizeof text, "2^%d", power);
+        area_text_right(area, area.width, row, style_of(INK_DIM), text);
+    }
+}
+
+// Of "conv2.weight": the layer that holds it, where the run has one.
+static void name_culprit(const RunRecord *record, const char *name, char *out, size_t size) {
+    size_t length = strlen(name), longest = 0;
+    for (int i = 0; i < record->layer_count; i++) {
+        size_t own = strlen(record->layers[i].name);
+        if (own > longest && own <= length && strncmp(record->layers[i].name, name, own) == 0 &&
+            (name[own] == 0 || name[own] == '.'))
+            longest = own;
+    }
+    char plain[EVENT_LAYER_SIZE];
+    snprintf(plain, sizeof plain, "%.*s", (int)(longest > 0 ? longest : length), name);
+    live_clean(out, size, plain);
+}
+
+// Where the next skip after event i lies, in the same column perhaps; the row's end without one.
+static int next_skip(const LiveData *data, int i, int column, int width, const PlotAxes *axes) {
+    for (i++; i < data->event_count; i++) {
+        int next = data->events[i].kind == EVENT_SKIP
+                       ? plot_column_of(axes, width, (double)data->events[i].step)
+                       : -1;
+        if (next >= column)
+            return next;
+    }
+    return width;
+}
+
+// A cross at each skip, with the layer that caused it where there is room before the next.
+static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
+    const LiveData *data = &live->data;
+    int drawn = 0;
+    for (int i = 0; i < data->event_count; i++) {
+        const Event *event = &data->events[i];
+        if (event->kind != EVENT_SKIP)
+            continue;
+        int column = plot_column_of(axes, row.width, (double)event->step);
+        if (column < 0)
+            continue;
+        area_put(row, column, 0, style_bold(INK_BAD), GLYPH_CROSS);
+        drawn++;
+        char name[EVENT_LAYER_SIZE * 2];
+        name_culprit(&data->record, event->layer, name, sizeof name);
+        int room = next_skip(data, i, column, row.width, axes) - column - 1;
+        if (text_width(name) <= room)
+            area_text(row, column + 1, 0, style_of(INK_DIM), name);
+    }
+    return drawn;
+}
+
+static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
+    const LiveData *data = &live->data;
+    const RunRecord *record = &data->record;
+    Word scale = word_scale(data->scale);
+    if (live->view.has_cross && data->scale_line.count > 0) {
+        const PlotPoint *point =
+            point_at(data->scale_line.raw, data->scale_line.count, live->view.cross);
+        snprintf(right, size, "%s at step %s", word_scale(point ? point->mean : NAN).text,
+                 word_count(live->view.cross).text);
+    } else if (live->view.cursor != LIVE_FOLLOWS) {
+        snprintf(right, size, "%s at step %s", scale.text, word_count(data->step).text);
+    } else if (data->is_known && brief) {
+        snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
+    } else if (data->is_known) {
+        snprintf(right, size, "%s · %s skipped of %s", scale.text, word_count(record->skipped).text,
+                 word_count(record->step).text);
+    } else {
+        right[0] = 0;
+    }
+}
+
+static void say_growth(Area row, int64_t steps) {
+    char text[80];
+    snprintf(text, sizeof text, "next growth in %s clean steps", word_count(steps).text);
+    if (text_width(text) > row.width)
+        snprintf(text, sizeof text, "grows in %s steps", word_count(steps).text);
+    area_text_cut(row, 0, 0, row.width, style_of(INK_DIM), text);
+}
+
+void live_draw_scale(const Live *live, Area area, bool focused) {
+    enum { LEAST_CURVE_ROWS = 4, WIDE = 48 };
+    const LiveData *data = &live->data;
+    char right[160];
+    describe_scale(live, area.width < WIDE, right, sizeof right);
+    Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
+    if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {
+        area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
+                  style_of(INK_DIM), "this run scales no loss (s sets a scale)");
+        return;
+    }
+    if (data->scale_line.count == 0) {
+        say_nothing(live, inside);
+        return;
+    }
+    inside = live_label_steps(live, inside, LIVE_LABEL_COLUMNS);
+    Area plot = curve_area(inside);
+    PlotAxes axes = scale_axes(data);
+    int64_t growth = live_next_growth(live);
+    int rows = plot.height;
+    if (growth > 0 && rows > LEAST_CURVE_ROWS)
+        say_growth(area_part(plot, 0, --rows, plot.width, 1), growth);
+    if (rows > LEAST_CURVE_ROWS - 1 &&
+        draw_skips(live, area_part(plot, 0, rows - 1, plot.width, 1), &axes) > 0)
+        rows--;
+    plot = area_part(plot, 0, 0, plot.width, rows);
+    label_scale(area_part(inside, 0, 0, LIVE_LABEL_COLUMNS - 1, rows), &axes);
+    draw_cursors(live, plot, &axes);
+    PlotLine line = {.points = data->scale_line.raw,
+                     .count = data->scale_line.count,
+                     .ink = INK_WARN,
+                     .steps = true};
+    plot_draw(plot, &axes, &line, 1);
+}

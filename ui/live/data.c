@@ -1,0 +1,395 @@
+// The snapshot that the live screen draws: what the view needs, read from the history.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/runs.h"
+#include "ui/live/live.h"
+
+static void line_clear(LiveLine *line) {
+    free(line->raw);
+    free(line->smooth);
+    *line = (LiveLine){0};
+}
+
+void live_data_clear(LiveData *data) {
+    record_clear(&data->record);
+    free(data->series);
+    line_clear(&data->line);
+    line_clear(&data->ghost_line);
+    line_clear(&data->scale_line);
+    free(data->layers);
+    free(data->heat);
+    free(data->events);
+    *data = (LiveData){.scale = NAN};
+}
+
+// A lock of somebody else's is no news: the next look reads it.
+static void complain(Ui *ui, Live *live, const Error *error) {
+    if (error->code == ERROR_BUSY || strcmp(live->complaint, error->text) == 0)
+        return;
+    memcpy(live->complaint, error->text, sizeof live->complaint);
+    ui_fail(ui, error);
+}
+
+// ---- lines --------------------------------------------------------------------------------------
+
+static PlotPoint plain_point(const SeriesPoint *point) {
+    bool bad = point->nans + point->infs + point->minus_infs > 0;
+    return (PlotPoint){(double)point->step, point->min, point->mean, point->max, bad};
+}
+
+// A bucket of held values goes to its least value and back, so that a short fall is seen.
+static int held_points(const SeriesPoint *point, PlotPoint *out) {
+    bool bad = point->nans + point->infs + point->minus_infs > 0;
+    const double values[] = {point->first, point->min, point->last};
+    int count = point->min < point->max ? 3 : 1;
+    for (int i = 0; i < count; i++) {
+        double x = (double)point->step + (double)point->width * i / count;
+        out[i] = (PlotPoint){x, values[i], values[i], values[i], bad};
+    }
+    return count;
+}
+
+static bool line_make(LiveLine *line, const SeriesPoint *points, int count, bool held,
+                      double smoothing) {
+    size_t room = (size_t)count * (held ? 3 : 1) + 1;
+    line_clear(line);
+    line->raw = malloc(room * sizeof *line->raw);
+    line->smooth = malloc(room * sizeof *line->smooth);
+    if (!line->raw || !line->smooth) {
+        line_clear(line);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        if (held)
+            line->count += held_points(&points[i], line->raw + line->count);
+        else
+            line->raw[line->count++] = plain_point(&points[i]);
+    }
+    memcpy(line->smooth, line->raw, (size_t)line->count * sizeof *line->raw);
+    if (!held)
+        plot_smooth(line->smooth, line->count, smoothing);
+    return true;
+}
+
+typedef struct LineWanted {
+    int64_t run;
+    const char *name;
+    int64_t from, to;
+    int most;
+    bool held;
+    double smoothing;
+    int64_t read; // the step of which the value is wanted
+} LineWanted;
+
+// The value at the step, where one was logged.
+static bool value_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *error) {
+    SeriesPoint *points = NULL;
+    int count = 0;
+    if (!store_read_series(ui->store, wanted->run, wanted->name, wanted->read, wanted->read, 0,
+                           &points, &count, error))
+        return false;
+    line->has_value = count > 0;
+    if (count > 0) {
+        const SeriesPoint *point = &points[count - 1];
+        line->value = point->width == 1 ? series_point_value(point) : point->mean;
+    }
+    free(points);
+    return true;
+}
+
+static bool line_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *error) {
+    SeriesPoint *points = NULL;
+    int count = 0;
+    if (!store_read_series(ui->store, wanted->run, wanted->name, wanted->from, wanted->to,
+                           wanted->most, &points, &count, error))
+        return false;
+    bool done = line_make(line, points, count, wanted->held, wanted->smoothing) ||
+                error_fail(error, ERROR_MEMORY, "no memory for a curve");
+    free(points);
+    return done && value_read(ui, line, wanted, error);
+}
+
+// ---- the run ------------------------------------------------------------------------------------
+
+static bool looks_alike(const RunRecord *a, const RunRecord *b) {
+    return a->step == b->step && a->status == b->status && a->stale == b->stale &&
+           a->total_steps == b->total_steps && a->metric_count == b->metric_count &&
+           a->layer_count == b->layer_count && strcmp(a->precision, b->precision) == 0 &&
+           (a->layer_count == 0 ||
+            memcmp(a->layers, b->layers, (size_t)a->layer_count * sizeof *a->layers) == 0);
+}
+
+static bool record_look(Ui *ui, Live *live, bool *changed, Error *error) {
+    LiveData *data = &live->data;
+    RunRecord record = {0};
+    if (!store_read_run(ui->store, live->view.run, &record, error)) {
+        record_clear(&record);
+        return false;
+    }
+    *changed = *changed || !data->is_known || !looks_alike(&data->record, &record);
+    record_clear(&data->record);
+    data->record = record;
+    data->is_known = true;
+    return true;
+}
+
+// ---- the window ---------------------------------------------------------------------------------
+
+static const SeriesInfo *find_series(const LiveData *data, const char *name) {
+    for (int i = 0; i < data->series_count; i++)
+        if (strcmp(data->series[i].name, name) == 0)
+            return &data->series[i];
+    return NULL;
+}
+
+// The one asked for, else the loss, else the first that is no scale.
+static void choose_series(LiveData *data, const char *asked) {
+    const SeriesInfo *chosen = find_series(data, asked[0] ? asked : "loss");
+    if (!chosen)
+        chosen = find_series(data, "loss");
+    for (int i = 0; i < data->series_count && !chosen; i++)
+        if (strcmp(data->series[i].name, "scale") != 0)
+            chosen = &data->series[i];
+    memset(data->shown, 0, sizeof data->shown);
+    if (chosen)
+        memcpy(data->shown, chosen->name, sizeof data->shown);
+}
+
+static bool series_look(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    free(data->series);
+    data->series = NULL;
+    data->series_count = 0;
+    if (!store_list_series(ui->store, live->view.run, &data->series, &data->series_count, error))
+        return false;
+    data->first = INT64_MAX;
+    data->last = INT64_MIN;
+    for (int i = 0; i < data->series_count; i++) {
+        const SeriesInfo *info = &data->series[i];
+        data->first = info->first_step < data->first ? info->first_step : data->first;
+        data->last = info->last_step > data->last ? info->last_step : data->last;
+    }
+    if (data->first > data->last) { // no point: what the record says
+        data->first = data->record.step > 0 ? 1 : 0;
+        data->last = data->record.step > 0 ? data->record.step : 0;
+    }
+    return true;
+}
+
+static void settle_window(LiveView *view, LiveData *data) {
+    int64_t whole = data->last - data->first + 1;
+    if (view->cursor != LIVE_FOLLOWS) {
+        if (view->cursor >= data->last)
+            view->cursor = LIVE_FOLLOWS;
+        else if (view->cursor < data->first)
+            view->cursor = data->first;
+    }
+    data->step = view->cursor == LIVE_FOLLOWS ? data->last : view->cursor;
+    if (view->span <= 0 || view->span >= whole) {
+        view->span = 0;
+        view->window_end = LIVE_FOLLOWS;
+        data->left = data->first;
+        data->right = data->last;
+    } else {
+        int64_t end = view->window_end == LIVE_FOLLOWS ? data->last : view->window_end;
+        if (end >= data->last) {
+            end = data->last;
+            view->window_end = LIVE_FOLLOWS;
+        }
+        if (end - data->first + 1 < view->span)
+            view->window_end = end = data->first + view->span - 1;
+        data->right = end;
+        data->left = end - view->span + 1;
+    }
+    if (view->has_cross) {
+        view->cross = view->cross > data->right ? data->right : view->cross;
+        view->cross = view->cross < data->left ? data->left : view->cross;
+    }
+}
+
+// How many points a panel can show, and somewhat more: levels of the history lie far apart.
+static int points_of(const Ui *ui, PanelId panel, int beside) {
+    enum { USUAL = 100, LEAST = 16, A_COLUMN = 8 };
+    const Panel *found = layout_find(&ui->layout, panel);
+    int width = found ? found->width - 2 - beside : USUAL;
+    return A_COLUMN * (width > LEAST ? width : LEAST);
+}
+
+static bool lines_read(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    const LiveView *view = &live->view;
+    LineWanted wanted = {.run = view->run,
+                         .name = data->shown,
+                         .from = data->left,
+                         .to = data->right,
+                         .most = points_of(ui, PANEL_LOSS, LIVE_LABEL_COLUMNS),
+                         .smoothing = view->smoothing,
+                         .read = view->has_cross ? view->cross : data->step};
+    line_clear(&data->ghost_line);
+    if (!line_read(ui, &data->line, &wanted, error))
+        return false;
+    if (data->ghost.is_there) {
+        wanted.run = data->ghost.id;
+        if (!line_read(ui, &data->ghost_line, &wanted, error))
+            return false;
+    }
+    wanted = (LineWanted){.run = view->run,
+                          .name = "scale",
+                          .from = data->left,
+                          .to = data->right,
+                          .most = points_of(ui, PANEL_SCALE, LIVE_LABEL_COLUMNS),
+                          .held = true,
+                          .read = data->step};
+    if (!line_read(ui, &data->scale_line, &wanted, error))
+        return false;
+    data->scale = data->scale_line.has_value     ? data->scale_line.value
+                  : view->cursor == LIVE_FOLLOWS ? data->record.scale_last
+                                                 : NAN;
+    return true;
+}
+
+// ---- what is at the cursor ----------------------------------------------------------------------
+
+// Layers without parameters, such as one that flattens, have nothing to show.
+static void choose_layer(Live *live) {
+    const LiveData *data = &live->data;
+    for (int i = 0; i < data->layer_count && !live->view.layer_is_chosen; i++)
+        if (data->layers[i].count > 0) {
+            live->view.layer = i;
+            return;
+        }
+}
+
+static void take_measured(LayerSample *to, const LayerSample *from) {
+    to->update_ratio = isnan(from->update_ratio) ? to->update_ratio : from->update_ratio;
+    to->seconds = isnan(from->seconds) ? to->seconds : from->seconds;
+}
+
+// Times and changes of weights are measured a few times a second: where the sample at the cursor
+// has none, those of the steps before it are shown. While a run that goes on is followed, what was
+// read within the last second is new enough: it takes several questions for every layer.
+static bool fill_measured(Ui *ui, Live *live, const LayerSample *before, Error *error) {
+    enum { BEFORE = 512, MOST = 8 };
+    const double new_enough = 1;
+    LiveData *data = &live->data;
+    bool follows = live->view.cursor == LIVE_FOLLOWS && data->record.status == RUN_RUNNING;
+    bool keeps = before && follows && live->measured_age < new_enough;
+    for (int i = 0; i < data->layer_count; i++) {
+        LayerSample *at = &data->layers[i], *samples;
+        int count;
+        if (at->width == 0 || !(isnan(at->update_ratio) || isnan(at->seconds)))
+            continue;
+        if (keeps) {
+            LayerSample own = *at;
+            take_measured(at, &before[i]);
+            take_measured(at, &own);
+            continue;
+        }
+        if (!store_read_layer(ui->store, live->view.run, i, data->step - BEFORE, data->step, MOST,
+                              &samples, &count, error))
+            return false;
+        for (int j = 0; j < count; j++) // the last ones count
+            take_measured(at, &samples[j]);
+        free(samples);
+    }
+    if (!keeps)
+        live->measured_age = follows ? 0 : new_enough;
+    return true;
+}
+
+// `before`: the layers of the last look, as many; NULL: there are none.
+static bool read_layers_at_step(Ui *ui, Live *live, const LayerSample *before, Error *error) {
+    static const int64_t back[] = {0, 1, 8}; // samples may end a little before the points
+    LiveData *data = &live->data;
+    int count = data->layer_count;
+    for (size_t i = 0; i < sizeof back / sizeof *back && count > 0; i++) {
+        if (!store_read_layers_at(ui->store, live->view.run, data->step - back[i], data->layers,
+                                  count, error))
+            return false;
+        for (int j = 0; j < count; j++)
+            if (data->layers[j].width > 0) {
+                choose_layer(live);
+                return fill_measured(ui, live, before, error);
+            }
+    }
+    return true;
+}
+
+static bool layers_read(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    int count = data->record.layer_count;
+    count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
+    LayerSample *before = data->layers;
+    int before_count = data->layer_count;
+    data->layer_count = 0;
+    data->layers = calloc((size_t)count + 1, sizeof *data->layers);
+    bool done = data->layers != NULL;
+    if (done) {
+        data->layer_count = count;
+        done = read_layers_at_step(ui, live, before_count == count ? before : NULL, error);
+    } else {
+        error_fail(error, ERROR_MEMORY, "no memory for %d layers", count);
+    }
+    free(before);
+    return done;
+}
+
+static bool heat_read(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    free(data->heat);
+    data->heat = NULL;
+    data->heat_count = 0;
+    if (live->view.layer >= data->record.layer_count ||
+        (!live->view.heat && !layout_find(&ui->layout, PANEL_HEAT)))
+        return true;
+    PanelId panel = layout_find(&ui->layout, PANEL_HEAT) ? PANEL_HEAT : PANEL_HISTOGRAM;
+    return store_read_layer(ui->store, live->view.run, live->view.layer, data->left, data->right,
+                            points_of(ui, panel, LIVE_LABEL_COLUMNS) / 4, &data->heat,
+                            &data->heat_count, error);
+}
+
+static bool read_all(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    if (!live->view.frozen && !series_look(ui, live, error))
+        return false;
+    choose_series(data, live->view.series);
+    settle_window(&live->view, data);
+    if (live->view.layer >= data->record.layer_count)
+        live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
+    return lines_read(ui, live, error) && layers_read(ui, live, error) &&
+           heat_read(ui, live, error) &&
+           ((live->view.frozen && !live->moved) || live_read_events(ui, live, error));
+}
+
+bool live_data_look(Ui *ui, Live *live, double seconds) {
+    // Seconds: how often a run that is over is looked at, and the runs beside it.
+    const double seldom = 1, others_seldom = 2;
+    LiveData *data = &live->data;
+    Error error;
+    bool changed = live->moved, is_new = !data->is_known;
+    live->unread += seconds;
+    live->others_age += seconds;
+    live->measured_age += seconds;
+    if (live->view.run == 0)
+        return false;
+    if (is_new ||
+        (!live->view.frozen && (!live_is_over(&data->record) || live->unread >= seldom))) {
+        live->unread = 0;
+        bool looks_around = is_new || live->others_age >= others_seldom;
+        if (!record_look(ui, live, &changed, &error) ||
+            (looks_around && !live_find_others(ui, data, &changed, &error)) ||
+            !live_look_at_events(ui, live, &changed, &error)) {
+            complain(ui, live, &error);
+            return false;
+        }
+        live->others_age = looks_around ? 0 : live->others_age;
+    }
+    if (!changed)
+        return false;
+    if (!read_all(ui, live, &error))
+        complain(ui, live, &error);
+    live->moved = false;
+    return true;
+}

@@ -1,0 +1,429 @@
+// The exponents of the selected layer's gradients: under the range of its format, at the scale or a
+// supposed one; and over time.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rune.h"
+#include "ui/cells/bars.h"
+#include "ui/cells/glyphs.h"
+#include "ui/live/live.h"
+
+enum { MOST_COLUMNS = FRAME_MOST };
+
+typedef enum Zone { ZONE_FLUSHED, ZONE_SUBNORMAL, ZONE_NORMAL, ZONE_OVERFLOWS, ZONES } Zone;
+
+typedef struct Shown { // what the panel is of
+    const LayerSample *sample;
+    Format format;
+    double scale; // the supposed one
+    char name[RECORD_NAME_SIZE * 2];
+    Ink ink;
+    bool has_time_only; // it was timed, but has no weights
+} Shown;
+
+static bool choose(const Live *live, Shown *shown) {
+    const LiveData *data = &live->data;
+    int layer = live->view.layer;
+    *shown = (Shown){.format = live_layer_format(live, layer)};
+    if (layer < 0 || layer >= data->record.layer_count)
+        return false;
+    live_clean(shown->name, sizeof shown->name, data->record.layers[layer].name);
+    shown->scale = ldexp(data->scale, live->view.hypothesis);
+    shown->ink = shown->format == FORMAT_COUNT  ? INK_BRIGHT
+                 : shown->format == FORMAT_E5M2 ? INK_FP8
+                                                : live_ink(format_name(shown->format));
+    if (layer >= data->layer_count || data->layers[layer].width == 0)
+        return false;
+    shown->has_time_only = data->layers[layer].count == 0;
+    shown->sample = &data->layers[layer];
+    return !shown->has_time_only;
+}
+
+// Where most true values of this exponent go.
+static Zone zone_of(const Shown *shown, int exponent) {
+    double kept, normal, over;
+    if (shown->format == FORMAT_COUNT || !(shown->scale > 0))
+        return ZONE_NORMAL;
+    live_limits(shown->format, &kept, &normal, &over);
+    double middle = 1.5 * ldexp(shown->scale, exponent);
+    return middle < kept     ? ZONE_FLUSHED
+           : middle < normal ? ZONE_SUBNORMAL
+           : middle < over   ? ZONE_NORMAL
+                             : ZONE_OVERFLOWS;
+}
+
+static Ink ink_of(const Shown *shown, Zone zone) {
+    return zone == ZONE_NORMAL ? shown->ink : zone == ZONE_SUBNORMAL ? INK_WARN : INK_BAD;
+}
+
+static uint32_t glyph_of(Zone zone) {
+    static const uint32_t glyphs[ZONES] = {[ZONE_FLUSHED] = GLYPH_DOT,
+                                           [ZONE_SUBNORMAL] = GLYPH_HORIZONTAL,
+                                           [ZONE_NORMAL] = GLYPH_BAR,
+                                           [ZONE_OVERFLOWS] = GLYPH_CROSS};
+    return glyphs[zone];
+}
+
+// The layer's name gives way, so that it is always said that the values are true ones.
+static Area draw_box(Area area, const Shown *shown, PanelId panel, bool focused) {
+    enum { CORNERS = 6, BETWEEN = 4, LEAST_NAME = 6 };
+    static const char right[] = "true values";
+    const char *what = panel_name(panel);
+    int room = area.width - CORNERS - BETWEEN - (int)sizeof right;
+    int name_width = text_width(shown->name);
+    if (name_width + 3 + text_width(what) > room)
+        what = panel == PANEL_HEAT ? "over time" : "exponents";
+    int left = room - 3 - text_width(what);
+    left = left < LEAST_NAME ? LEAST_NAME : left;
+    char title[RECORD_NAME_SIZE * 2 + 64];
+    if (!shown->name[0])
+        snprintf(title, sizeof title, "%s", what);
+    else if (name_width <= left)
+        snprintf(title, sizeof title, "%s · %s", shown->name, what);
+    else
+        snprintf(title, sizeof title, "%.*s… · %s", (int)text_fit(shown->name, left - 1, NULL),
+                 shown->name, what);
+    return area_box(area, title, right, focused);
+}
+
+// ---- the range of exponents ---------------------------------------------------------------------
+
+typedef struct Range { // exponents, and how they share the columns
+    int first, last;
+    int bins_a_column, columns_a_bin; // one of them is 1
+    int columns;
+} Range;
+
+static int clamp(int value, int least, int most) {
+    return value < least ? least : value > most ? most : value;
+}
+
+// All that holds elements, and the limits of the format where they are near.
+static LiveExponents wanted_by(const Shown *shown) {
+    enum { AROUND = 2, NEAR = 14, HIGHEST = LAYER_LOWEST_EXPONENT + LAYER_BINS - 1 };
+    int first = LAYER_BINS, last = -1;
+    for (int i = 0; i < LAYER_BINS; i++)
+        if (shown->sample->bins[i] > 0) {
+            first = i < first ? i : first;
+            last = i;
+        }
+    if (last < 0)
+        first = last = -LAYER_LOWEST_EXPONENT;
+    first += LAYER_LOWEST_EXPONENT;
+    last += LAYER_LOWEST_EXPONENT;
+    int low = first, high = last;
+    for (int i = first - NEAR; i < first; i++)
+        if (zone_of(shown, i) != zone_of(shown, i + 1) && i < low)
+            low = i;
+    for (int i = last + NEAR; i > last; i--)
+        if (zone_of(shown, i) != zone_of(shown, i - 1) && i > high)
+            high = i;
+    return (LiveExponents){clamp(low - AROUND, LAYER_LOWEST_EXPONENT, HIGHEST),
+                           clamp(high + AROUND, LAYER_LOWEST_EXPONENT, HIGHEST)};
+}
+
+static Range range_of(LiveExponents exponents, int width) {
+    Range range = {.first = exponents.first, .last = exponents.last};
+    int bins = range.last - range.first + 1;
+    width = width > 1 ? width : 1;
+    range.bins_a_column = (bins + width - 1) / width;
+    range.columns_a_bin = range.bins_a_column > 1 ? 1 : clamp(width / bins, 1, 4);
+    range.columns = (bins + range.bins_a_column - 1) / range.bins_a_column * range.columns_a_bin;
+    range.columns = clamp(range.columns, 1, MOST_COLUMNS);
+    return range;
+}
+
+static int exponent_at(const Range *range, int column) {
+    int exponent = range->first + column / range->columns_a_bin * range->bins_a_column;
+    return exponent < range->last ? exponent : range->last;
+}
+
+// ---- the histogram ------------------------------------------------------------------------------
+
+static void draw_bars(const Shown *shown, Area area, const Range *range) {
+    double values[MOST_COLUMNS], most = 0;
+    Ink inks[MOST_COLUMNS];
+    for (int column = 0; column < range->columns; column++) {
+        int exponent = exponent_at(range, column);
+        values[column] = 0;
+        for (int i = 0; i < range->bins_a_column; i++) {
+            int bin = exponent + i - LAYER_LOWEST_EXPONENT;
+            values[column] += bin < LAYER_BINS ? shown->sample->bins[bin] : 0;
+        }
+        most = fmax(most, values[column]);
+        inks[column] = ink_of(shown, zone_of(shown, exponent));
+    }
+    bars_draw(area, values, range->columns, most, shown->ink, inks);
+}
+
+static void draw_range(const Shown *shown, Area area, const Range *range) {
+    for (int column = 0; column < range->columns; column++) {
+        Zone zone = zone_of(shown, exponent_at(range, column));
+        area_put(area, column, 0, style_of(ink_of(shown, zone)), glyph_of(zone));
+    }
+}
+
+// Labels where the zones change first, then at the ends.
+static void draw_labels(const Shown *shown, Area area, const Range *range) {
+    int taken[16][2], count = 0;
+    enum { MOST = sizeof taken / sizeof *taken };
+    for (int pass = 0; pass < 2; pass++)
+        for (int column = 0; column < range->columns && count < MOST; column++) {
+            int exponent = exponent_at(range, column);
+            bool is_first = column == 0 || exponent_at(range, column - 1) != exponent;
+            bool is_edge = column > 0 && zone_of(shown, exponent) !=
+                                             zone_of(shown, exponent_at(range, column - 1));
+            bool is_end = column == 0 || column == range->columns - range->columns_a_bin;
+            if (!is_first || !(pass == 0 ? is_edge : is_end))
+                continue;
+            char text[16];
+            int width = snprintf(text, sizeof text, "2^%d", exponent);
+            int at = clamp(column, 0, area.width - width);
+            bool is_free = at >= 0;
+            for (int i = 0; i < count; i++)
+                is_free = is_free && (at > taken[i][1] + 1 || at + width < taken[i][0]);
+            if (!is_free)
+                continue;
+            area_text(area, at, 0, style_of(INK_DIM), text);
+            taken[count][0] = at;
+            taken[count++][1] = at + width - 1;
+        }
+}
+
+// A sample of many steps says that its values are of all of them; what is subnormal gives way.
+static void draw_counted(const Shown *shown, Area area) {
+    enum { WIDE = 44 };
+    const LayerSample *sample = shown->sample;
+    LiveShares shares = live_counted(sample);
+    bool is_broken = sample->infs + sample->nans > 0;
+    int64_t broken = sample->infs + sample->nans + sample->overflowed;
+    char text[160], subnormal[64], count[160], among[80] = "";
+    if (broken > 0)
+        live_say_steps(among, sizeof among, sample);
+    snprintf(text, sizeof text, "%s flushed  ", word_share(shares.flushed).text);
+    snprintf(subnormal, sizeof subnormal, "%s %s  ", word_share(shares.subnormal).text,
+             area.width < WIDE ? "subn." : "subnormal");
+    const char *word = sample->nans > 0 ? "nan " : "inf ";
+    snprintf(count, sizeof count, "%s%s", word_count(broken).text, among);
+    int room = area.width - text_width(text) - text_width(word);
+    if (among[0] && text_width(subnormal) + text_width(count) > room) {
+        snprintf(count, sizeof count, "%s in %" PRId64 " steps", word_count(broken).text,
+                 sample->width);
+        if (text_width(subnormal) + text_width(count) > room)
+            subnormal[0] = 0;
+    }
+    int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
+    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), subnormal);
+    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), word);
+    column = area_text_cut(area, column, 0, area.width - column,
+                           is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), count);
+    if (sample->largest > 0) {
+        int exponent;
+        frexp(sample->largest, &exponent);
+        snprintf(text, sizeof text, "max 2^%d", exponent - 1);
+        if (column + 2 + text_width(text) <= area.width)
+            area_text(area, column + 2, 0, style_of(INK_TEXT), text);
+    }
+}
+
+// What is subnormal gives way: it is kept, if less exactly.
+static void say_losses(const LiveShares *shares, const char *overflow, int room, char *text,
+                       size_t size) {
+    static const char *const words[] = {"subnormal", "subn."};
+    Word flushed = word_share(shares->flushed);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        snprintf(text, size, "%s, %s flushed, %s %s", overflow, flushed.text,
+                 word_share(shares->subnormal).text, words[i]);
+        if (text_width(text) <= room)
+            return;
+    }
+    snprintf(text, size, "%s, %s flushed", overflow, flushed.text);
+}
+
+// What another scale would do, computed; at the scale itself it says how to try one.
+static void draw_supposed(const Live *live, const Shown *shown, Area area) {
+    LiveShares shares = live_shares(shown->sample, shown->format, shown->scale);
+    char text[200];
+    int column = 0;
+    area_put(area, column, 0, style_bold(INK_ACCENT), GLYPH_LEFT);
+    snprintf(text, sizeof text, " at %s ", word_scale(shown->scale).text);
+    column = area_text(area, 2 - 1, 0, style_bold(INK_ACCENT), text);
+    area_put(area, column, 0, style_bold(INK_ACCENT), GLYPH_RIGHT);
+    column += 2;
+    if (!shares.is_known) {
+        area_text_cut(area, column, 0, area.width - column, style_of(INK_DIM),
+                      "what the format does is not known");
+        return;
+    }
+    bool fits = live_fits(shown->sample, shown->format, shown->scale);
+    char overflow[64] = "fits";
+    if (!fits && shares.overflowed > 0)
+        snprintf(overflow, sizeof overflow, "%s overflow", word_share(shares.overflowed).text);
+    else if (!fits)
+        snprintf(overflow, sizeof overflow, "overflows");
+    if (live->view.hypothesis == 0 && fits)
+        snprintf(text, sizeof text, "fits; < > try others");
+    else
+        say_losses(&shares, overflow, area.width - column, text, sizeof text);
+    area_text_cut(area, column, 0, area.width - column, style_of(fits ? INK_DIM : INK_BAD), text);
+}
+
+static void say_why_empty(const Live *live, const Shown *shown, Area inside) {
+    const char *why = !live->data.is_known                 ? "no run is open"
+                      : live->data.record.layer_count == 0 ? "this run has no layers"
+                      : shown->has_time_only
+                          ? "this layer has no weights, and so no gradients to count"
+                      : shown->name[0] && live_is_over(&live->data.record)
+                          ? "no gradients of this layer were counted here"
+                          : "the gradients of this layer are counted from the first steps on";
+    area_wrap(area_part(inside, 1, 1, inside.width - 2, inside.height - 1), 0, style_of(INK_DIM),
+              why);
+}
+
+static bool has_values(const LayerSample *sample) {
+    for (int i = 0; i < LAYER_BINS; i++)
+        if (sample->bins[i] > 0)
+            return true;
+    return false;
+}
+
+bool live_wanted_exponents(const Live *live, LiveExponents *wanted) {
+    Shown shown;
+    bool is_there = choose(live, &shown) && has_values(shown.sample);
+    if (is_there)
+        *wanted = wanted_by(&shown);
+    return is_there;
+}
+
+void live_draw_histogram(const Live *live, Area area, bool focused) {
+    enum { FOOT = 3 }; // the range, its labels, the supposed scale
+    if (live->view.heat) {
+        live_draw_heat(live, area, focused);
+        return;
+    }
+    Shown shown;
+    bool is_there = choose(live, &shown);
+    Area inside = draw_box(area, &shown, PANEL_HISTOGRAM, focused);
+    inside = area_part(inside, 1, 0, inside.width - 2, inside.height);
+    if (area_is_empty(inside))
+        return;
+    if (!is_there) {
+        say_why_empty(live, &shown, inside);
+        return;
+    }
+    if (!has_values(shown.sample)) {
+        draw_counted(&shown, inside);
+        area_wrap(area_part(inside, 1, 2, inside.width - 2, inside.height - 2), 0,
+                  style_of(INK_DIM),
+                  shown.sample->zeros < shown.sample->count
+                      ? "none of the gradients of this layer is finite here"
+                      : "all gradients of this layer are zero here");
+        return;
+    }
+    Range range = range_of(live_held_exponents(live, wanted_by(&shown)), inside.width);
+    int left = (inside.width - range.columns) / 2;
+    draw_counted(&shown, inside);
+    int bars = inside.height - 1 - FOOT;
+    Area middle = area_part(inside, left, 1, range.columns, bars);
+    if (bars > 0)
+        draw_bars(&shown, middle, &range);
+    int foot = bars > 0 ? 1 + bars : 1;
+    draw_range(&shown, area_part(inside, left, foot, range.columns, 1), &range);
+    draw_labels(&shown, area_part(inside, left, foot + 1, range.columns, 1), &range);
+    draw_supposed(live, &shown, area_part(inside, 0, foot + 2, inside.width, 1));
+}
+
+// ---- over time ----------------------------------------------------------------------------------
+
+static uint32_t shade_of(double share) {
+    // Shares fall off by powers of two around their middle: shades go by powers of four.
+    static const double least[] = {0.12, 0.03, 0.008, 0};
+    static const uint32_t shades[] = {GLYPH_BLOCK_FULL, GLYPH_SHADE + 2, GLYPH_SHADE + 1,
+                                      GLYPH_SHADE};
+    for (int i = 0; i < 4; i++)
+        if (share > least[i])
+            return shades[i];
+    return ' ';
+}
+
+// Which samples a column of the window shows: the last one that begins at or before its end.
+static const LayerSample *sample_at(const LiveData *data, int *at, double step) {
+    while (*at + 1 < data->heat_count && (double)data->heat[*at + 1].step <= step)
+        (*at)++;
+    return (double)data->heat[*at].step <= step ? &data->heat[*at] : NULL;
+}
+
+static void draw_heat_cells(const Live *live, const Shown *shown, Area area, int top, int a_row) {
+    const LiveData *data = &live->data;
+    PlotAxes axes = {.left = (double)data->left, .right = (double)data->right};
+    int at = 0;
+    for (int column = 0; column < area.width; column++) {
+        const LayerSample *sample = sample_at(data, &at, plot_x_of(&axes, area.width, column));
+        if (!sample || sample->count <= 0)
+            continue;
+        double total = 0;
+        for (int i = 0; i < LAYER_BINS; i++)
+            total += sample->bins[i];
+        for (int row = 0; row < area.height && total > 0; row++) {
+            double sum = 0;
+            int high = top - row * a_row;
+            for (int i = 0; i < a_row; i++) {
+                int bin = high - i - LAYER_LOWEST_EXPONENT;
+                sum += bin >= 0 && bin < LAYER_BINS ? sample->bins[bin] : 0;
+            }
+            uint32_t shade = shade_of(sum / total);
+            Zone zone = zone_of(shown, high - a_row + 1);
+            if (shade != ' ')
+                area_put(area, column, row, style_of(ink_of(shown, zone)), shade);
+        }
+        if (sample->nans + sample->infs > 0)
+            area_put(area, column, 0, style_bold(INK_BAD), GLYPH_CROSS);
+    }
+    int cursor = plot_column_of(&axes, area.width, (double)data->step);
+    if (live->view.cursor != LIVE_FOLLOWS && cursor >= 0)
+        for (int row = 0; row < area.height; row++)
+            area_put(area, cursor, row, style_of(INK_DIM), GLYPH_VERTICAL);
+}
+
+static void exponents_of(const LiveData *data, int *low, int *high) {
+    *low = LAYER_BINS;
+    *high = -1;
+    for (int i = 0; i < data->heat_count; i++)
+        for (int bin = 0; bin < LAYER_BINS; bin++)
+            if (data->heat[i].bins[bin] > 0) {
+                *low = bin < *low ? bin : *low;
+                *high = bin > *high ? bin : *high;
+            }
+    *low += LAYER_LOWEST_EXPONENT;
+    *high += LAYER_LOWEST_EXPONENT;
+}
+
+void live_draw_heat(const Live *live, Area area, bool focused) {
+    enum { LABEL = 7, ROWS_BETWEEN = 4 };
+    const LiveData *data = &live->data;
+    Shown shown;
+    choose(live, &shown);
+    char text[16];
+    Area inside = draw_box(area, &shown, PANEL_HEAT, focused);
+    int low, high;
+    exponents_of(data, &low, &high);
+    if (data->heat_count == 0 || high < low) {
+        say_why_empty(live, &shown, inside);
+        return;
+    }
+    inside =
+        live_label_steps(live, area_part(inside, 0, 0, inside.width - 1, inside.height), LABEL);
+    Area cells = area_part(inside, LABEL, 0, inside.width - LABEL, inside.height);
+    if (area_is_empty(cells))
+        return;
+    int a_row = (high - low + cells.height) / cells.height;
+    int spare = cells.height * a_row - (high - low + 1);
+    int top = high + spare / 2;
+    for (int row = 0; row < cells.height; row += ROWS_BETWEEN) {
+        snprintf(text, sizeof text, "2^%d", top - row * a_row);
+        area_text_right(inside, LABEL - 1, row, style_of(INK_DIM), text);
+    }
+    draw_heat_cells(live, &shown, cells, top, a_row);
+}

@@ -1,0 +1,242 @@
+// ui/live/live.h: what the files of the live screen share, and nobody else sees.
+//
+// A run is shown as it is now or as it was at a step: keys change the view, data.c reads what
+// the view needs from the history (bounded by the width of the panels), and the panels draw that
+// snapshot without asking anybody. The cursor is one for all panels. Main thread.
+#pragma once
+
+#include "number/format.h"
+#include "store/events.h"
+#include "store/layers.h"
+#include "store/record.h"
+#include "store/series.h"
+#include "ui/cells/plot.h"
+#include "ui/cells/words.h"
+#include "ui/live/pace.h"
+#include "ui/screen.h"
+
+enum {
+    LIVE_MOST_ORDERS = 64,
+    LIVE_MOST_CHANGES = 32,
+    LIVE_MOST_EVENTS = 1024,  // read at once
+    LIVE_MOST_LAYERS = 4096,  // shown
+    LIVE_LABEL_COLUMNS = 8,   // of the axes beside curves
+    LIVE_MOST_HYPOTHESIS = 40 // scale x 2^n
+};
+
+#define LIVE_FOLLOWS INT64_MIN // in place of a step: the last one there is
+
+typedef struct LiveView { // what is looked at; keys change it
+    int64_t run;
+    int64_t cursor;     // the step that is shown
+    int64_t span;       // steps in the window of the curves; 0: all
+    int64_t window_end; // the last of them
+    int64_t cross;      // the step of the cross-hair
+    bool has_cross;
+    char series[SERIES_NAME_SIZE]; // "": the first
+    double smoothing;
+    bool log_axis;
+    int layer;            // selected
+    bool layer_is_chosen; // by the user; before that, the first that has gradients
+    int hypothesis;       // n of scale x 2^n
+    bool heat;            // the histogram's panel shows the exponents over time
+    int event_top;        // events scrolled away
+    bool frozen;
+} LiveView;
+
+typedef struct LiveLine { // a series in the window
+    PlotPoint *raw, *smooth;
+    int count;
+    bool has_value; // at the cross-hair, else at the cursor
+    double value;   // as it was logged: may be NaN
+} LiveLine;
+
+typedef struct LiveOther { // a run beside this one
+    bool is_there;
+    int64_t id, step;
+    char precision[32]; // fit to be shown
+    double samples_per_s, steps_per_s;
+    int64_t memory_peak, activations;
+} LiveOther;
+
+typedef struct LiveData { // what was read
+    bool is_known;
+    RunRecord record;
+    SeriesInfo *series;
+    int series_count;
+    char shown[SERIES_NAME_SIZE]; // the series in `line`; "": none
+    int64_t first, last;          // steps that were logged
+    int64_t left, right;          // of the window
+    int64_t step;                 // of the cursor
+    LiveLine line, ghost_line, scale_line;
+    double scale;        // at the cursor; NaN: unknown
+    LiveOther ghost;     // drawn behind: what this was forked from, or the best to compare it with
+    LiveOther full;      // the fp32 run to compare it with; none where this one is in fp32 itself
+    bool is_full;        // it is
+    LayerSample *layers; // at the cursor, one a layer of the record; width 0: none
+    int layer_count;
+    LayerSample *heat; // of the selected layer, over the window
+    int heat_count;
+    Event *events; // in order, up to the cursor
+    int event_count;
+    int64_t event_last;  // id of the last one in the history that was seen
+    bool events_are_all; // none was left out at the start
+} LiveData;
+
+typedef struct LiveOrder { // sent, not yet answered
+    int64_t id;
+    int layer;        // that it sets; -1: none or several
+    char target[16];  // what it sets it to
+    char what[160];   // in words, fit to be shown
+    const char *when; // it is answered
+} LiveOrder;
+
+typedef struct LiveChange { // of formats, to be taken back
+    int layer;              // -1: all of them
+    int count;              // of layers
+    char (*before)[16];     // what each was set to
+} LiveChange;
+
+typedef struct LiveExponents { // powers of two
+    int first, last;
+} LiveExponents;
+
+typedef struct LiveAxis {  // of the histogram, held so that eyes can follow
+    bool is_known;         // false: it begins anew with what is wanted next
+    int layer, hypothesis; // what it is of
+    Format format;
+    LiveExponents now, before; // what was wanted in this spell, and in the one before
+    double seconds;            // of this spell
+} LiveAxis;
+
+typedef struct Live {
+    LiveView view;
+    LiveData data;
+    LiveOrder orders[LIVE_MOST_ORDERS];
+    int order_count;
+    char asked_of_all[16]; // the format that the question about all layers named
+    LiveChange changes[LIVE_MOST_CHANGES];
+    int change_count;
+    LiveAxis axis;
+    Replay replay;
+    int64_t replayed_ms;             // the clock when it went on last
+    bool moved;                      // the view changed since the last look
+    double others_age;               // seconds since the other runs were looked for
+    double unread;                   // seconds since the record was read
+    double measured_age;             // seconds since times and updates of layers were read
+    char complaint[ERROR_TEXT_SIZE]; // said last, so that it is said once
+} Live;
+
+// ---- data.c -------------------------------------------------------------------------------------
+
+// Looks at the history; true: what is shown changed.
+bool live_data_look(Ui *ui, Live *live, double seconds);
+void live_data_clear(LiveData *data);
+// others.c: the ghost and the fp32 run.
+bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) MUST_CHECK;
+// events.c: those before and at the cursor, as many as are kept; and whether there are new
+// ones.
+bool live_read_events(Ui *ui, Live *live, Error *error) MUST_CHECK;
+bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) MUST_CHECK;
+// The newest event that a panel at the cursor shows, counted from 0; NULL: none.
+const Event *live_event(const Live *live, int from_newest);
+
+double live_skipped_at(const Event *event); // the scale of a skip; NaN: its text does not say
+
+typedef struct LiveLimit { // of the loss scale, as it was seen
+    double scale;          // infinite: none
+    int64_t step;          // that overflowed there
+} LiveLimit;
+
+// The least scale at which a step overflowed and that was not held for a while since.
+LiveLimit live_seen_limit(const Live *live);
+
+// ---- shares.c -----------------------------------------------------------------------------------
+
+typedef struct LiveShares { // of a layer's elements, in a format at a scale
+    bool is_known;
+    double flushed, subnormal, overflowed;
+} LiveShares;
+
+// From the histogram of true values: exact where scale is a power of two, but for values that lie
+// on a limit; else values are taken as spread evenly within a power of two.
+LiveShares live_shares(const LayerSample *sample, Format format, double scale);
+// What the layer's own rounding did, as it was counted.
+LiveShares live_counted(const LayerSample *sample);
+// The largest value stays finite in the format at this scale.
+bool live_fits(const LayerSample *sample, Format format, double scale);
+// The least magnitudes (at scale 1) that do not vanish, are normal, and overflow.
+void live_limits(Format format, double *kept, double *normal, double *over);
+// FORMAT_COUNT: no format of gradients has this name.
+Format live_format(const char *precision);
+// The format that the layer's gradients are rounded to, at the cursor.
+Format live_layer_format(const Live *live, int layer);
+// The layer that loses the largest share to its format; -1: none has samples.
+int live_worst_layer(const Live *live, double *flushed);
+// The least scale x 2^n, n > 0, that leaves at most `share` flushed and fits; 0: there is none.
+int live_better_scale(const LayerSample *sample, Format format, double scale, double share);
+
+// ---- words.c ------------------------------------------------------------------------------------
+
+void live_clean(char *out, size_t size, const char *text); // from outside
+Ink live_ink(const char *precision); // the format's, BRIGHT where the name is of none
+// "running", or "stale" where the worker is silent.
+const char *live_status(const RunRecord *record);
+bool live_is_over(const RunRecord *record);
+// " among steps 96 to 103" of a sample of more than one step; "" of one.
+void live_say_steps(char *out, size_t size, const LayerSample *sample);
+// What the worker noted of itself, as a number; NaN: it has not.
+double live_fact(const RunRecord *record, const char *name);
+
+// ---- panels -------------------------------------------------------------------------------------
+
+void live_draw_header(const Live *live, Area area);
+void live_draw_loss(const Live *live, Area area, bool focused);
+void live_draw_scale(const Live *live, Area area, bool focused);
+void live_draw_layers(const Live *live, Area area, bool focused);
+void live_draw_histogram(const Live *live, Area area, bool focused);
+void live_draw_heat(const Live *live, Area area, bool focused);
+void live_draw_events(const Live *live, Area area, bool focused);
+void live_show_event(Ui *ui, const Live *live); // the one at the top, on a page
+// The exponents that the histogram has to show at the cursor; false: it has none to show.
+bool live_wanted_exponents(const Live *live, LiveExponents *wanted);
+// axis.c: those that it shows, `seconds` after the last look: more at once where more are
+// wanted, less when that was too many for a good while. What a hand changes is not held.
+void live_hold_axis(Live *live, double seconds);
+LiveExponents live_held_exponents(const Live *live, LiveExponents wanted);
+// Writes the window's steps below curves that begin at the column `left`, where there is room; the
+// area above them.
+Area live_label_steps(const Live *live, Area inside, int left);
+void live_draw_machine(const Live *live, Area area, bool focused);
+
+// What lies under a cell of a panel (border included); -1: nothing.
+int live_layer_under(const Live *live, int width, int height, int row);
+int64_t live_step_under(const Live *live, int width, int column);
+// "next growth in N clean steps": N, or -1 where it cannot be known.
+int64_t live_next_growth(const Live *live);
+
+// ---- orders.c -----------------------------------------------------------------------------------
+
+// Asks for the answers to what was sent; true: there was one.
+bool live_poll_orders(Ui *ui, Live *live);
+// True: the request was one for the run's worker.
+bool live_order(Ui *ui, Live *live, Request request);
+void live_forget_orders(Live *live);
+// What the layer is being set to, "" when nothing waits.
+const char *live_pending(const Live *live, int layer);
+
+// ---- view.c -------------------------------------------------------------------------------------
+
+// True: the request moved what is looked at.
+bool live_move(Ui *ui, Live *live, Request request);
+void live_scrub_tenth(Ui *ui, Live *live, int by);
+// LIVE_FOLLOWS and steps from the last one on: follows the run.
+void live_put_cursor(Ui *ui, Live *live, int64_t step);
+void live_click(Ui *ui, PanelId panel, int column, int row, MouseAction action);
+
+// ---- replay.c -----------------------------------------------------------------------------------
+
+// True: the request was one for the replay.
+bool live_replay(Ui *ui, Live *live, Request request);
+// Moves the cursor on where a replay plays.
+void live_replay_on(Ui *ui, Live *live);

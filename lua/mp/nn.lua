@@ -150,15 +150,16 @@ function Sequential:init(list)
     self._list = list
 end
 
--- What passes between two layers of ours is seen by nobody else: it need not wait for the collector.
--- (The tape holds what it needs.)
+-- What one layer of ours makes and the next one reads is seen by nobody else: it need not wait for
+-- the collector. (The tape holds what it needs.) What a layer hands through is whose it was.
 function Sequential:forward(x)
     local ours = false -- whether x was made by a layer of ours
     for _, m in ipairs(self._list) do
         local y = m(x)
-        local plain = m._class._plain
-        if ours and plain and y ~= x then engine.drop(x) end
-        x, ours = y, plain
+        local plain = m.forward == m._class._plain
+        local made = not rawequal(y, x)
+        if made and ours and plain then engine.drop(x) end
+        x, ours = y, plain and (made or ours)
     end
     return x
 end
@@ -195,9 +196,9 @@ for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_poo
     end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
 end
 
--- The layers that keep nothing of what goes through them.
+-- The layers that keep nothing of what goes through them, as long as their forward is the one here.
 for name, class in pairs(nn) do
-    if type(class) == "table" and name ~= "Sequential" then rawset(class, "_plain", true) end
+    if type(class) == "table" and name ~= "Sequential" then rawset(class, "_plain", class.forward) end
 end
 
 return nn

@@ -73,7 +73,7 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
     int64_t count = view_count(index), depth = work->depth;
     memset(dweight + begin * depth, 0, (size_t)((end - begin) * depth) * sizeof *dweight);
     const CpuPointwise *table = cpu_simd(work->device)->pointwise;
-    _Alignas(64) float buffer[CPU_BLOCK], sum[CPU_BLOCK];
+    _Alignas(64) float buffer[CPU_BLOCK];
     for (int64_t i = 0; i < count; i++) {
         int64_t row = cpu_index(index, i);
         if (row < begin || row >= end)
@@ -81,8 +81,7 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
         CPU_EACH_BLOCK(at, size, 0, depth) {
             float *out = dweight + row * depth + at;
             cpu_load(work->device, dy->format, cpu_at(dy, i * depth + at), buffer, size);
-            table->binary[OP_add](out, buffer, sum, size);
-            memcpy(out, sum, (size_t)size * sizeof *out);
+            table->binary[OP_add](out, buffer, out, size);
         }
     }
 }

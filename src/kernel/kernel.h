@@ -39,7 +39,13 @@ typedef enum PrecisionClass {
     CLASS_INNER
 } PrecisionClass;
 
-typedef enum OpLayout { LAYOUT_STRIDED, LAYOUT_MATRIX, LAYOUT_ROWS, LAYOUT_DENSE } OpLayout;
+typedef enum OpLayout {
+    LAYOUT_STRIDED,
+    LAYOUT_MATRIX,
+    LAYOUT_ROWS,
+    LAYOUT_DENSE,
+    LAYOUT_IN_PLACE
+} OpLayout;
 
 typedef struct OpInfo {
     const char *name;
@@ -135,5 +141,6 @@ void device_synchronize(Device *device);
 // this device. NULL when there is no memory (then `error` is filled).
 void *device_workspace(Device *device, size_t bytes, Error *error);
 
-// Runs one kernel: checks that the backend has it, and nothing else.
+// Runs one kernel: checks that the backend has it, and nothing else. Where outputs may lie on
+// inputs is the caller's promise, as ops.def has it.
 bool device_run(Device *device, const KernelCall *call, Error *error) MUST_CHECK;

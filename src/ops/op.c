@@ -48,7 +48,8 @@ static Tensor *input_in_format(Engine *engine, Tensor *input, Format format, Err
 static bool layout_fits(OpLayout layout, const View *view) {
     int n = view->ndim;
     switch (layout) {
-    case LAYOUT_STRIDED: return true;
+    case LAYOUT_STRIDED:
+    case LAYOUT_IN_PLACE: return true;
     case LAYOUT_DENSE: return view_is_dense(view);
     case LAYOUT_ROWS: return n == 0 || view->stride[n - 1] == 1 || view->shape[n - 1] == 1;
     case LAYOUT_MATRIX: return n < 2 || view->stride[n - 1] == 1 || view->stride[n - 2] == 1;

@@ -15,6 +15,7 @@ typedef enum Fault {
     FAULT_STRIDES,      // inputs read as if they were dense
     FAULT_BROADCAST,    // strides of 0 taken for 1
     FAULT_INPUT,        // an input is overwritten
+    FAULT_CLEARS_FIRST, // the output is cleared before the inputs are read
     FAULT_LARGER,       // every element is larger by a little
     FAULT_AT_LIMIT,     // the last number below 2 comes out as 2
     FAULT_ROUNDED_LOW,  // the result goes through bf16 on its way
@@ -121,6 +122,8 @@ static bool faulty_kernel(Device *device, const KernelCall *call, Error *error) 
         return true;
     if (fault == FAULT_FAILS)
         return error_fail(error, ERROR_FAILED, "planted");
+    if (fault == FAULT_CLEARS_FIRST)
+        change_every_element(&call->output[0], zero);
     KernelCall changed = with_wrong_strides(call);
     bool done = ref_backend.kernels[call->op](device, &changed, error);
     if (!done && fault == FAULT_NO_REFUSAL)
@@ -226,6 +229,11 @@ static void an_input_that_is_overwritten_is_found(void) {
     check_found(FAULT_INPUT, OP_cast, FORMAT_FP32);
 }
 
+static void an_output_that_spoils_the_input_it_lies_on_is_found(void) {
+    check_found(FAULT_CLEARS_FIRST, OP_add, FORMAT_FP32);
+    check_found(FAULT_CLEARS_FIRST, OP_mul, FORMAT_BF16);
+}
+
 static void rounding_twice_or_too_low_is_found(void) {
     check_found(FAULT_ROUNDED_LOW, OP_layer_norm, FORMAT_FP16);
     check_found(FAULT_ROUNDED_LOW, OP_attention, FORMAT_BF16);
@@ -276,6 +284,7 @@ int main(void) {
     RUN_TEST(zeros_and_untouched_results_are_found);
     RUN_TEST(strides_that_are_ignored_are_found);
     RUN_TEST(an_input_that_is_overwritten_is_found);
+    RUN_TEST(an_output_that_spoils_the_input_it_lies_on_is_found);
     RUN_TEST(rounding_twice_or_too_low_is_found);
     RUN_TEST(random_numbers_in_the_wrong_place_are_found);
     RUN_TEST(lost_subnormals_of_fp16_are_found);

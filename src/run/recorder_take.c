@@ -6,6 +6,11 @@
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
+// The bins of the gradients' histograms are those of the history, one for one.
+_Static_assert((int)LAYER_BINS == (int)EXPONENT_BINS &&
+                   (int)LAYER_LOWEST_EXPONENT == (int)EXPONENT_LOWEST,
+               "the device counts other exponents than the history keeps");
+
 // The statistics of one layer of the step that is being put together.
 struct LayerSum {
     LayerSample sample;

@@ -186,12 +186,14 @@ static bool supports(const Device *device, OpId op, Format format) {
     }
 }
 
-static bool gains(const Device *device, Format format) {
+// With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h. Without, only the library's
+// convolutions have instructions for bf16.
+static double gain(const Device *device, Format format) {
     (void)device;
     switch (format) {
-    case FORMAT_BF16: return isa_has_amx() || isa_level() >= ISA_SPR;
-    case FORMAT_FP16: return isa_has_amx();
-    default: return false;
+    case FORMAT_BF16: return isa_has_amx() ? 5 : isa_level() >= ISA_SPR ? 1.5 : 1;
+    case FORMAT_FP16: return isa_has_amx() ? 2 : 1;
+    default: return 1;
     }
 }
 
@@ -214,7 +216,7 @@ const Backend cpu_backend = {
     .kernels = kernels,
     .absences = absences,
     .supports = supports,
-    .gains = gains,
+    .gain = gain,
     .multi = &cpu_multi_kernels,
     .computes_with = onednn_name,
 };

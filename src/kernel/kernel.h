@@ -108,10 +108,10 @@ struct Backend {
     void (*synchronize)(Device *device);
     const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
     const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
-    // Whether this backend runs an operation in a storage format, and whether a matrix product in
-    // it is faster than in fp32 (what `auto` asks).
+    // Whether this backend runs an operation in a storage format, and about how many times as fast
+    // as in fp32 large matrix products in it are (what `auto` asks); 1: no faster.
     bool (*supports)(const Device *device, OpId op, Format format);
-    bool (*gains)(const Device *device, Format format);
+    double (*gain)(const Device *device, Format format);
     const MultiKernels *multi;
     // The name and version of the library it computes with; NULL function: none.
     void (*computes_with)(char *name, size_t name_size, char *version, size_t version_size);

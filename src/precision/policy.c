@@ -1,6 +1,7 @@
 #include "precision/policy.h"
 
 #include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +30,30 @@ static const Preset *preset_named(const char *name) {
     return NULL;
 }
 
-// `auto`: fp16 where the device gains from it, else bf16, else fp32, and says why.
-static const char *preset_chosen(const Device *device, const char **reason) {
-    const struct {
-        Format format;
-        const char *preset, *reason;
-    } choices[] = {
-        {FORMAT_FP16, "fp16", "products in fp16 are faster on this device"},
-        {FORMAT_BF16, "bf16", "products in bf16 are faster on this device, those in fp16 are not"},
-    };
-    for (size_t i = 0; device && i < sizeof choices / sizeof *choices; i++)
-        if (device->backend->gains(device, choices[i].format)) {
-            *reason = choices[i].reason;
-            return choices[i].preset;
-        }
-    *reason = "no lower format is faster on this device; ask for bf16 or fp16 by name to see what "
-              "they do to accuracy and memory";
-    return "fp32";
+static double gain_of(const Device *device, Format format) {
+    return device ? device->backend->gain(device, format) : 1;
+}
+
+// `auto`: fp16 where the device gains from it, else bf16, else fp32; of two that it gains from, the
+// one that it gains more from. Says why.
+static const char *preset_chosen(const Device *device, char *why, size_t why_size) {
+    const double fp16 = gain_of(device, FORMAT_FP16), bf16 = gain_of(device, FORMAT_BF16);
+    if (fp16 <= 1 && bf16 <= 1) {
+        snprintf(why, why_size,
+                 "no lower format is faster on this device; ask for bf16 or fp16 by name to see "
+                 "what they do to accuracy and memory");
+        return "fp32";
+    }
+    const char *more = fp16 >= bf16 ? "fp16" : "bf16", *less = fp16 >= bf16 ? "bf16" : "fp16";
+    const double most = fmax(fp16, bf16), least = fmin(fp16, bf16);
+    int used = snprintf(why, why_size,
+                        "products in %s are about %g times as fast as in fp32 on this device, ",
+                        more, most);
+    if (used >= 0 && (size_t)used < why_size && least > 1)
+        snprintf(why + used, why_size - (size_t)used, "those in %s %g times", less, least);
+    else if (used >= 0 && (size_t)used < why_size)
+        snprintf(why + used, why_size - (size_t)used, "those in %s are no faster", less);
+    return more;
 }
 
 static bool untrained_format(const char *text, Error *error) {
@@ -66,15 +74,14 @@ bool precision_is_untrained(const char *name) {
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
                     size_t why_size, Error *error) {
-    const char *reason = "";
     const char *chosen = name;
+    if (why_size)
+        why[0] = 0;
     if (strcmp(name, "auto") == 0)
-        chosen = preset_chosen(device, &reason);
+        chosen = preset_chosen(device, why, why_size);
     else if (strcmp(name, "amp") == 0)
-        chosen = device && device->backend->gains(device, FORMAT_BF16) &&
-                         !device->backend->gains(device, FORMAT_FP16)
-                     ? "bf16"
-                     : "fp16";
+        chosen =
+            gain_of(device, FORMAT_BF16) > 1 && gain_of(device, FORMAT_FP16) <= 1 ? "bf16" : "fp16";
     if (precision_is_untrained(chosen))
         return untrained_format(chosen, error);
     const Preset *found = preset_named(chosen);
@@ -84,8 +91,6 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
                           "mixed_float16 mixed_bfloat16",
                           name);
     *preset = *found;
-    if (why_size)
-        snprintf(why, why_size, "%s", reason);
     return true;
 }
 

@@ -52,10 +52,10 @@ static bool supports(const Device *device, OpId op, Format format) {
     return format_is_floating(format);
 }
 
-static bool gains(const Device *device, Format format) {
+static double gain(const Device *device, Format format) {
     (void)device;
     (void)format;
-    return false;
+    return 1;
 }
 
 static const Kernel kernels[OP_COUNT] = {
@@ -88,6 +88,6 @@ const Backend ref_backend = {
     .kernels = kernels,
     .absences = absences,
     .supports = supports,
-    .gains = gains,
+    .gain = gain,
     .multi = &multi,
 };

@@ -140,6 +140,39 @@ static void auto_says_why(void) {
     CHECK(strlen(why) > 20);
 }
 
+static double gains[FORMAT_COUNT];
+
+static double given_gain(const Device *device, Format format) {
+    (void)device;
+    return gains[format];
+}
+
+static void auto_takes_what_the_device_gains_more_from(void) {
+    static const struct {
+        double fp16, bf16;
+        const char *chosen, *why[2];
+    } cases[] = {
+        {2, 5, "bf16", {"bf16 are about 5 times as fast", "fp16 2 times"}},
+        {3, 2, "fp16", {"fp16 are about 3 times as fast", "bf16 2 times"}},
+        {2, 2, "fp16", {"fp16 are about 2 times as fast", "bf16 2 times"}},
+        {2, 1, "fp16", {"fp16 are about 2 times as fast", "bf16 are no faster"}},
+        {1, 2, "bf16", {"bf16 are about 2 times as fast", "fp16 are no faster"}},
+        {1, 1, "fp32", {"no lower format is faster", ""}},
+    };
+    const Backend backend = {.gain = given_gain};
+    const Device device = {.backend = &backend};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Preset preset;
+        char why[160] = "";
+        gains[FORMAT_FP16] = cases[i].fp16;
+        gains[FORMAT_BF16] = cases[i].bf16;
+        CHECK(preset_resolve("auto", &device, &preset, why, sizeof why, NULL));
+        CHECK_TEXT(preset.name, cases[i].chosen);
+        CHECK_CONTAINS(why, cases[i].why[0]);
+        CHECK_CONTAINS(why, cases[i].why[1]);
+    }
+}
+
 int main(void) {
     RUN_TEST(each_class_does_what_the_table_says);
     RUN_TEST(outside_autocast_nothing_is_cast);
@@ -151,5 +184,6 @@ int main(void) {
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
     RUN_TEST(auto_says_why);
+    RUN_TEST(auto_takes_what_the_device_gains_more_from);
     return test_end();
 }

@@ -109,7 +109,7 @@ static void find_history(Findings *findings, const Cli *cli, bool whole) {
 }
 
 static bool gains(const Device *device, Format format) {
-    return device->backend->gains(device, format);
+    return device->backend->gain(device, format) > 1;
 }
 
 // Operations of users; what only gradients call follows them.

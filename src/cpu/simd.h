@@ -13,8 +13,8 @@
 #include "kernel/multi.h"
 #include "number/convert.h"
 
-// Point-wise functions over dense fp32; [] is the operation. The output of `binary` may be one of its
-// inputs; of all others, inputs and outputs lie apart.
+// Point-wise functions over dense fp32; [] is the operation. The output of `binary` may be one of
+// its inputs; of all others, inputs and outputs lie apart.
 typedef struct CpuPointwise {
     void (*unary[OP_COUNT])(const float *x, float *y, int64_t count, float a, float b);
     // `saved` is what the derivative is written in: x or y.

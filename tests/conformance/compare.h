@@ -6,8 +6,8 @@
 // where A is the same operation in double on the magnitudes of its inputs. With e = 0 it must be
 // the truth, rounded once. NaN and infinities must be where the truth has them. Below the smallest
 // normal number of fp32 a 0 will do, and inputs that small may be taken as 0, since processors and
-// accelerators flush there. Memory around outputs, and inputs, must be as they were. Where an output
-// may lie on an input (IN_PLACE of ops.def), it must come out the same there, to the bit.
+// accelerators flush there. Memory around outputs, and inputs, must be as they were. Where an
+// output may lie on an input (IN_PLACE of ops.def), it must come out the same there, to the bit.
 #pragma once
 
 #include "kernel/kernel.h"

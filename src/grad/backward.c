@@ -112,6 +112,9 @@ static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool rec
         gradient = copy;
     }
     leaf->arrivals++;
+    tape->arrivals++;
+    if (!leaf->grad)
+        leaf->arrived = tape->arrivals;
     return accumulate(tape, &leaf->grad, gradient, recorded, error);
 }
 

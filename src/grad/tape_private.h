@@ -8,7 +8,8 @@ struct Tape {
     TapeHooks hooks;
     bool enabled;
     uint64_t next_number;
-    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
+    uint64_t arrivals; // gradients that came to leaves
+    GradNode **heap;   // nodes whose gradients have begun to arrive, the youngest first
     int heap_count, heap_size;
 };
 

@@ -86,7 +86,6 @@ typedef struct OptimizerReport {
     double sum, largest; // of |g|
     uint64_t count;
     uint64_t applied, skipped; // steps so far
-    const char *culprit;       // the first parameter whose gradient was not finite; NULL: none
 } OptimizerReport;
 
 OptimizerReport optimizer_report(Optimizer *optimizer);

@@ -35,7 +35,6 @@ struct Optimizer {
     bool scanned;                        // since the last step or zero_grad,
     int scanned_count;                   // so many gradients,
     uint64_t scanned_arrivals, arrivals; // into which so much had come; that much has now
-    char culprit[64];
 };
 
 // "Adam over 12 parameters", for messages.

@@ -166,21 +166,6 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
 
 // ---- these wait ---------------------------------------------------------------------------------
 
-// The first parameter of the last scan with a gradient that is not finite, or is not any more when
-// it has been rounded.
-static const char *find_culprit(Optimizer *optimizer) {
-    for (int k = 0; k < optimizer->item_count; k++) {
-        GradStats stats;
-        int i = optimizer->item_slot[k];
-        device_read(optimizer->engine->device, &stats, &optimizer->stats[i], sizeof stats);
-        if (stats.nans + stats.infinities + stats.overflowed == 0)
-            continue;
-        parameter_text(optimizer->parameters[i], i, optimizer->culprit, sizeof optimizer->culprit);
-        return optimizer->culprit;
-    }
-    return NULL;
-}
-
 OptimizerReport optimizer_report(Optimizer *optimizer) {
     Device *device = optimizer->engine->device;
     StepFlags flags;
@@ -194,8 +179,7 @@ OptimizerReport optimizer_report(Optimizer *optimizer) {
                              .largest = (double)flags.largest,
                              .count = flags.count,
                              .applied = progress.applied,
-                             .skipped = progress.skipped,
-                             .culprit = flags.found_inf ? find_culprit(optimizer) : NULL};
+                             .skipped = progress.skipped};
 }
 
 double optimizer_norm(Optimizer *optimizer) {

@@ -5,6 +5,7 @@
 #include "run/energy.h"
 #include "run/run.h"
 #include "store/commands.h"
+#include "store/skips.h"
 
 enum { RUN_MAX_PENDING = 256, RUN_SKIPS_AT_FLOOR = 20 };
 
@@ -46,7 +47,9 @@ typedef struct SkippedStep { // told of a step later, when its loss is known too
     int in_a_row;
     double scale, scale_after;
     bool has_scale;
-    char culprit[RUN_NAME_SIZE];
+    char culprit[RUN_NAME_SIZE];        // the parameter to blame; "": unknown
+    char layer[EVENT_LAYER_SIZE];       // that it is in
+    char layers[SKIP_LAYERS_TEXT_SIZE]; // all that were touched, in words (store/skips.h)
 } SkippedStep;
 
 typedef struct RunState { // a Run is the first member of one
@@ -118,6 +121,13 @@ double run_clock(const Run *run);
 // Reads pending points logged before `step`.
 void run_read_pending(RunState *state, int64_t step);
 void run_drop_pending(RunState *state);
+
+// ---- skipped steps ------------------------------------------------------------------------------
+
+// The step that ends was skipped by these optimizers, a bit each. False where going on is
+// pointless.
+bool run_count_skip(RunState *state, double scale_before, unsigned skipped,
+                    Error *error) MUST_CHECK;
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
 

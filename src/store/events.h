@@ -5,8 +5,9 @@
 #include "store/store.h"
 
 typedef enum EventKind {
-    EVENT_SKIP,    // a step that was not applied: layer; ", scale BEFORE -> AFTER" or " at scale
-                   // BEFORE" in the text, where there is a scale
+    EVENT_SKIP,    // a step that was not applied: the layer to blame; ", scale BEFORE -> AFTER" or
+                   // " at scale BEFORE" in the text, where there is a scale; all layers that were
+                   // touched at its end, which skip_layers_read (store/skips.h) reads
     EVENT_SCALE,   // the scale moved without a skip
     EVENT_COMMAND, // what a command did
     EVENT_DIAGNOSIS,

@@ -51,6 +51,7 @@ struct Tensor {
     TensorOrigin *origin;       // NULL for leaves and constants
     Tensor *grad;               // accumulated gradient of a leaf
     uint64_t arrivals;          // how often something was added to it
+    uint64_t arrived;           // when its gradient began: the tape counts what comes to leaves
     int optimizers;             // how many train this leaf; optim/ counts them
     TensorCompanion *parameter; // what a trained weight has beside its value; NULL for all else
 };

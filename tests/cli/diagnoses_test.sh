@@ -48,7 +48,7 @@ told() {
 
 begin "a scale at its floor is diagnosed"
 experiment floor 60 "$entropy * math.huge" </dev/null
-diagnosed scale_floor fc1.weight '20 steps in a row skipped with the loss scale at 1,' "$folder/floor.lua" -p fp16
+diagnosed scale_floor head.weight '20 steps in a row skipped with the loss scale at 1,' "$folder/floor.lua" -p fp16
 expect_out '"kind":"loss_not_finite"'
 end
 
@@ -173,6 +173,45 @@ LUA
 diagnosed odd_sizes odd.up 'odd.up.weight, used in bf16, has a side of 250.*take 256' "$folder/odd.lua" -p bf16
 run run "$folder/odd.lua" -p fp32 --json --quiet
 expect_no_out odd_sizes
+end
+
+# ---- skipped steps -------------------------------------------------------------------------------
+
+# blames NAME LAYER.weight LIST: the step that is skipped names the parameter and lists all layers.
+blames() {
+    run run "$folder/$1.lua" -p fp16
+    expect_err "step 2 skipped: gradient of $2 not finite, scale 65536 -> 32768;.*; not finite: $3\$"
+    "$mpbench" show @last >"$folder/shown" 2>&1
+    tr -s '\n ' '  ' <"$folder/shown" | grep -q "gradient of $2 not finite.*; not finite: $3" ||
+        fail "show does not list the layers"
+    "$mpbench" export @last --format jsonl 2>&1 | grep -q "\"layer\":\"${2%.weight}\".*skipped" ||
+        fail "the event's layer is another"
+}
+# planted NAME FC1 HEAD: in step 2 so many values of each weight's gradient overflow as they are
+# rounded to fp16.
+planted() {
+    experiment "$1" 3 "$entropy + (step == 2 and mp.autocast(false, big) or 0)" <<LUA
+    local a, b = net:parameters()[1], net:parameters()[3]
+    local function first(n, shape) return F.less(mp.arange(shape[1] * shape[2]):to "fp32", n):to "fp32":reshape(shape) * 1e3 end
+    function big() return (a * first($2, a:shape())):sum() + (b * first($3, b:shape())):sum() end
+LUA
+}
+
+begin "a skip blames the layer with the most values that overflowed, and lists the others"
+planted most 2 7
+blames most head.weight 'head 7 of 36, fc1 2 of 72'
+planted most 7 2
+blames most fc1.weight 'fc1 7 of 72, head 2 of 36'
+end
+
+begin "of layers with as many, a skip blames the one nearest the loss"
+planted even 3 3
+blames even head.weight 'head 3 of 36, fc1 3 of 72'
+end
+
+begin "what spreads from layer to layer is blamed on where it began"
+experiment spread 3 "$entropy * (step == 2 and math.huge or 1)" </dev/null
+blames spread head.weight 'head 36 of 36, fc1 72 of 72'
 end
 
 # ---- runs that are well --------------------------------------------------------------------------

@@ -60,7 +60,7 @@ in_precision a_skip_names_its_layer fp16
 expect_status 0
 wants_json '"skipped":1'
 "$mpbench" show @last >"$folder/out"
-expect_out 'step 30 skipped: gradient of fc1.weight not finite, scale 65536 -> 32768'
+expect_out 'step 30 skipped: gradient of head.weight not finite, scale 65536 -> 32768'
 end
 
 training one_loss_of_nan 'step == 1 and loss * (0 / 0) or loss'
@@ -75,13 +75,13 @@ verdict one_loss_of_nan_fp16
 training always_infinite 'loss * math.huge'
 in_precision always_infinite fp16
 expect_error 1
-wants_text '20 steps in a row' 'fc1.weight' 'forward' 'the loss scale at 1,'
+wants_text '20 steps in a row' 'head.weight' 'forward' 'the loss scale at 1,'
 wants_json '"status":"failed"' '"skipped":36' '"applied":0' '"kind":"scale_floor"'
 verdict scale_collapse
 for scale in none 1024; do
     in_precision always_infinite fp16 --loss-scale "$scale"
     expect_error 1
-    wants_text '20 steps in a row' 'fc1.weight'
+    wants_text '20 steps in a row' 'head.weight'
     wants_json '"status":"failed"' '"skipped":20' '"applied":0'
     verdict "scale_collapse_$scale"
 done
@@ -90,7 +90,7 @@ done
 training overflow_on_the_way_back 'loss + F.cross_entropy(net(x), y):detach() * 0 + (loss - loss:detach()) * 1e30'
 in_precision overflow_on_the_way_back fp16
 expect_error 1
-wants_text 'backward' 'fc1'
+wants_text 'backward' 'head'
 wants_json '"status":"failed"'
 verdict scale_collapse_on_the_way_back
 

@@ -104,7 +104,6 @@ static void a_poisoned_gradient_leaves_everything_bit_identical(void) {
     CHECK(report.found_inf);
     CHECK_INT(report.applied, 3);
     CHECK_INT(report.skipped, 1);
-    CHECK_TEXT(report.culprit ? report.culprit : "", "head.weight");
     // The next one goes on as if nothing had been: the fourth step of a control.
     poisoned_step(optimizer, buffer, false);
     Snapshot next = snapshot(optimizer, buffer);

@@ -1,0 +1,233 @@
+// Steps that were skipped: which layer is to blame, what is told of it, and when going on is
+// pointless.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/shortest.h"
+#include "run/run_private.h"
+
+// ---- which layer is to blame --------------------------------------------------------------------
+
+typedef struct BrokenLayer { // a layer, or a parameter that is in none
+    int layer;
+    SkippedLayer told;
+    // What is not finite before it is rounded to the layer's format came from beyond the layer, and
+    // goes on to those before it.
+    bool has_spread;
+    uint64_t arrived;              // when the first of what is not finite did, on the way back
+    uint64_t most;                 // in one parameter,
+    char parameter[RUN_NAME_SIZE]; // this one
+} BrokenLayer;
+
+typedef struct BrokenList {
+    BrokenLayer *layers;
+    int count, size;
+} BrokenList;
+
+static BrokenLayer *broken_layer(const Run *run, BrokenList *list, const Tensor *tensor, int at) {
+    const Parameter *parameter = parameter_of(tensor);
+    int layer = parameter ? parameter->layer : 0;
+    for (int i = 0; layer > 0 && i < list->count; i++)
+        if (list->layers[i].layer == layer)
+            return &list->layers[i];
+    if (list->count == list->size) {
+        int size = list->size ? 2 * list->size : 16;
+        BrokenLayer *layers = realloc(list->layers, (size_t)size * sizeof *layers);
+        if (!layers)
+            return NULL;
+        list->layers = layers;
+        list->size = size;
+    }
+    BrokenLayer *broken = &list->layers[list->count++];
+    *broken = (BrokenLayer){.layer = layer, .arrived = UINT64_MAX};
+    const char *name = run_layer_of(run, tensor);
+    if (name[0])
+        utf8_copy(broken->told.name, sizeof broken->told.name, name);
+    else if (parameter)
+        utf8_copy(broken->told.name, sizeof broken->told.name, parameter->name);
+    else
+        snprintf(broken->told.name, sizeof broken->told.name, "parameter %d", at + 1);
+    return broken;
+}
+
+static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor, int at,
+                         const GradStats *stats) {
+    BrokenLayer *layer = broken_layer(run, list, tensor, at);
+    if (!layer)
+        return; // one less to list
+    uint64_t broken = stats->nans + stats->infinities + stats->overflowed;
+    layer->told.count += (int64_t)stats->count;
+    layer->told.broken += (int64_t)broken;
+    layer->has_spread = layer->has_spread || stats->nans + stats->infinities > 0;
+    if (broken > 0 && tensor->arrived < layer->arrived)
+        layer->arrived = tensor->arrived;
+    if (broken <= layer->most)
+        return;
+    layer->most = broken;
+    const Parameter *parameter = parameter_of(tensor);
+    utf8_copy(layer->parameter, sizeof layer->parameter,
+              parameter && parameter->name[0] ? parameter->name : layer->told.name);
+}
+
+static void add_optimizer(const Run *run, BrokenList *list, Optimizer *optimizer) {
+    int count = optimizer_parameter_count(optimizer);
+    GradStats *stats = calloc((size_t)count, sizeof *stats);
+    if (!stats)
+        return;
+    optimizer_read_stats(optimizer, stats);
+    for (int i = 0; i < count; i++)
+        if (stats[i].count > 0)
+            add_gradient(run, list, optimizer_parameter(optimizer, i), i, &stats[i]);
+    free(stats);
+}
+
+static bool is_nearer(const BrokenLayer *a, const BrokenLayer *b) {
+    return a->arrived < b->arrived;
+}
+
+static int by_broken(const void *a, const void *b) {
+    const BrokenLayer *left = a, *right = b;
+    if (left->told.broken != right->told.broken)
+        return left->told.broken > right->told.broken ? -1 : 1;
+    return is_nearer(left, right) ? -1 : is_nearer(right, left);
+}
+
+// Puts the one to blame first. Where nothing spread each overflowed by itself, as it was rounded to
+// its layer's format: the worst is the one with the most. What spread grows on its way back: it
+// began nearest the loss.
+static void order_broken(BrokenList *list) {
+    bool has_spread = false;
+    int kept = 0, nearest = 0;
+    for (int i = 0; i < list->count; i++)
+        if (list->layers[i].told.broken > 0)
+            list->layers[kept++] = list->layers[i];
+    list->count = kept;
+    if (kept > 0)
+        qsort(list->layers, (size_t)kept, sizeof *list->layers, by_broken);
+    for (int i = 0; i < kept; i++) {
+        has_spread = has_spread || list->layers[i].has_spread;
+        if (is_nearer(&list->layers[i], &list->layers[nearest]))
+            nearest = i;
+    }
+    if (!has_spread || nearest == 0)
+        return;
+    BrokenLayer first = list->layers[nearest];
+    memmove(&list->layers[1], &list->layers[0], (size_t)nearest * sizeof first);
+    list->layers[0] = first;
+}
+
+// Of the optimizers that skipped, a bit each: the parameter to blame, its layer, and all layers.
+static void find_culprit(Run *run, unsigned skipped, SkippedStep *skip) {
+    BrokenList list = {.count = 0};
+    for (int i = 0; i < run->optimizer_count; i++)
+        if (skipped >> i & 1)
+            add_optimizer(run, &list, run->optimizers[i]);
+    order_broken(&list);
+    SkippedLayer told[SKIP_MOST_LAYERS];
+    int count = list.count < SKIP_MOST_LAYERS ? list.count : SKIP_MOST_LAYERS;
+    for (int i = 0; i < count; i++)
+        told[i] = list.layers[i].told;
+    skip_layers_write(told, count, list.count - count, skip->layers);
+    if (list.count > 0) {
+        utf8_copy(skip->culprit, sizeof skip->culprit, list.layers[0].parameter);
+        utf8_copy(skip->layer, sizeof skip->layer, list.layers[0].told.name);
+    }
+    free(list.layers);
+}
+
+// ---- what is told -------------------------------------------------------------------------------
+
+// Of many in a row, the first few and every tenth are told.
+static bool is_told(int in_a_row) {
+    enum { FIRST = 3, THEN_EVERY = 10 };
+    return in_a_row <= FIRST || in_a_row % THEN_EVERY == 0;
+}
+
+void run_tell_skip(RunState *state) {
+    SkippedStep *skip = &state->waiting;
+    if (skip->step == 0)
+        return;
+    Run *run = &state->run;
+    char text[EVENT_TEXT_SIZE], scale[96] = "";
+    if (skip->has_scale && run->scale_last != skip->scale)
+        snprintf(scale, sizeof scale, ", scale %s -> %s", shortest_of_float(skip->scale).text,
+                 shortest_of_float(run->scale_last).text);
+    else if (skip->has_scale)
+        snprintf(scale, sizeof scale, " at scale %s", shortest_of_float(skip->scale).text);
+    // A loss may be logged before its step ends or after.
+    bool has_loss = state->loss_step >= skip->step - 1;
+    bool is_bad = state->bad_loss_step >= skip->step - 1;
+    const char *cause = !has_loss ? ""
+                        : is_bad  ? "; the loss is not finite either: the forward pass overflowed"
+                        : skip->has_scale ? "; the loss is finite: the scale was too large"
+                                          : "; the loss is finite: only the way back overflowed";
+    snprintf(text, sizeof text, "step %lld skipped: gradient of %s not finite%s%s%s",
+             (long long)skip->step, skip->culprit[0] ? skip->culprit : "a parameter", scale, cause,
+             skip->layers);
+    double after = skip->has_scale ? skip->scale_after : (double)NAN;
+    if (is_told(skip->in_a_row) && run->observer.event && !run->is_silent)
+        run->observer.event(run->observer.context, run, text);
+    run_record_event_at(run, skip->step, EVENT_SKIP, skip->layer, after, text);
+    skip->step = 0;
+}
+
+// Skips in a row that the scale could do nothing about: those on its way down are not among them.
+static int pointless_skips(const Run *run) {
+    return run->scaler ? (int)scaler_state(run->scaler).skips_at_floor : run->skips_in_a_row;
+}
+
+// 20 of them: going on is pointless.
+static bool fail_at_floor(RunState *state, Error *error) {
+    Run *run = &state->run;
+    int skips = pointless_skips(run);
+    run_read_pending(state, INT64_MAX);
+    bool is_bad = state->bad_loss_step >= run->step - 2;
+    run_tell_skip(state);
+    const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
+    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
+    bool is_fixed = rule && rule->kind == SCALE_STATIC;
+    char scale[96] = "no loss scale in use";
+    if (is_fixed)
+        snprintf(scale, sizeof scale, "the loss scale fixed at %s",
+                 shortest_of_float(run->scale_last).text);
+    else if (rule && rule->kind != SCALE_NONE)
+        snprintf(scale, sizeof scale, "the loss scale at %s, from where it does not fall",
+                 shortest_of_float(run->scale_last).text);
+    const char *where = is_bad ? "forward: the loss itself is not finite"
+                               : "backward: the loss is finite as far as it was logged";
+    run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
+                 "%d steps in a row skipped with %s; not finite: the gradient of %s (%s)", skips,
+                 scale, culprit, where);
+    if (is_fixed && !is_bad) // with another scale it may go well
+        return error_fail(error, ERROR_FAILED,
+                          "%d steps in a row were skipped with %s, which is too large: the "
+                          "gradient that is not finite is that of %s (%s); lower it, or take "
+                          "--loss-scale dynamic, which finds its own",
+                          skips, scale, culprit, where);
+    return error_fail(
+        error, ERROR_FAILED,
+        "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
+        "the gradient that is not finite is that of %s (%s); set that layer to "
+        "bf16 or fp32 with --layer, lower the learning rate, or check the data",
+        skips, scale, culprit, where);
+}
+
+static bool is_stuck(const Run *run) {
+    return run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR && pointless_skips(run) >= RUN_SKIPS_AT_FLOOR;
+}
+
+bool run_count_skip(RunState *state, double scale_before, unsigned skipped, Error *error) {
+    Run *run = &state->run;
+    run->skipped++;
+    run->skips_in_a_row++;
+    state->waiting = (SkippedStep){.step = run->step,
+                                   .in_a_row = run->skips_in_a_row,
+                                   .scale = scale_before,
+                                   .scale_after = run->scale_last,
+                                   .has_scale = run->scaler != NULL};
+    find_culprit(run, skipped, &state->waiting);
+    utf8_copy(run->culprit, sizeof run->culprit, state->waiting.culprit);
+    return !is_stuck(run) || fail_at_floor(state, error);
+}

@@ -103,6 +103,15 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
     return value;
 }
 
+bool bind_optional_boolean(lua_State *L, const char *function, int argument, const char *name,
+                           bool missing) {
+    if (lua_isnoneornil(L, argument))
+        return missing;
+    if (!lua_isboolean(L, argument))
+        bind_argument_error(L, function, argument, name, "true or false");
+    return lua_toboolean(L, argument);
+}
+
 // ---- the way into the engine --------------------------------------------------------------------
 
 int bind_ended(lua_State *L, bool done, const Error *error) {

@@ -23,6 +23,7 @@ typedef struct Session {
     const void *tensor_metatable; // compared by address: faster than by name
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
+    bool evaluates;               // the module whose forward runs is not in training
     // On their way into handles, or left behind where Lua had no memory for one.
     Tensor *unclaimed[2 * BIND_MOST_TENSORS];
     int unclaimed_count;
@@ -165,6 +166,8 @@ void bind_known_fields(lua_State *L, const char *function, int index, const char
 
 double bind_number(lua_State *L, const char *function, int argument, const char *name);
 int64_t bind_integer(lua_State *L, const char *function, int argument, const char *name);
+bool bind_optional_boolean(lua_State *L, const char *function, int argument, const char *name,
+                           bool missing);
 
 // ---- the run ------------------------------------------------------------------------------------
 
@@ -172,7 +175,7 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
 int bind_end_step(lua_State *L);
 // Before the first update: raises where --layer names no layer.
 void bind_check_layers(lua_State *L);
-// What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (step.c).
+// What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (calls.c).
 extern const luaL_Reg bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
@@ -193,5 +196,6 @@ void bind_open_average(lua_State *L, Session *session); // the same, with the ta
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
+void bind_open_calls(lua_State *L, Session *session); // adds nothing to the table
 // Not of the module: replaces functions of `os`. A lua_CFunction, given the session.
 int bind_open_clock(lua_State *L);

@@ -65,21 +65,28 @@ static int mp_add_layer(lua_State *L) {
     return 1;
 }
 
-// enter(layer) -> a guard for a to-be-closed variable, which puts the layer before back, whatever
-// ends the block. One guard serves all: the layers before are kept on a stack of our own.
+// enter(layer, training) -> a guard for a to-be-closed variable, which puts the layer and the mode
+// before back, whatever ends the block. One guard serves all: what was before is kept on a stack of
+// our own.
 enum { LAYER_DEPTH = 256 };
 
 typedef struct LayerGuard {
     int depth;
-    int before[LAYER_DEPTH];
+    struct {
+        int layer;
+        bool evaluates;
+    } before[LAYER_DEPTH];
 } LayerGuard;
 
 static int mp_enter(lua_State *L) {
-    Engine *engine = session_of(L)->engine;
+    Session *session = session_of(L);
+    Engine *engine = session->engine;
     LayerGuard *guard = lua_touserdata(L, lua_upvalueindex(2));
     if (guard->depth == LAYER_DEPTH)
         return bind_error(L, "modules are nested more than %d deep", LAYER_DEPTH);
-    guard->before[guard->depth++] = engine->layer;
+    guard->before[guard->depth].layer = engine->layer;
+    guard->before[guard->depth++].evaluates = session->evaluates;
+    session->evaluates = !lua_toboolean(L, 2);
     lua_Integer layer = lua_tointeger(L, 1);
     if (layer > 0 && layer < policy_layer_count(engine->policy))
         engine->layer = (int)layer;
@@ -89,7 +96,9 @@ static int mp_enter(lua_State *L) {
 
 static int guard_close(lua_State *L) {
     LayerGuard *guard = lua_touserdata(L, 1);
-    session_of(L)->engine->layer = guard->before[--guard->depth];
+    Session *session = session_of(L);
+    session->engine->layer = guard->before[--guard->depth].layer;
+    session->evaluates = guard->before[guard->depth].evaluates;
     return 0;
 }
 
@@ -151,15 +160,19 @@ static int mp_set_precision(lua_State *L) {
 // What a protected block puts back when it ends, by an error too.
 typedef struct Before {
     AutocastRegion region;
-    bool recording;
+    bool recording, evaluates;
     int layer;
 } Before;
 
-static Before state_now(const Engine *engine) {
-    return (Before){engine->autocast, tape_is_enabled(engine->tape), engine->layer};
+static Before state_now(const Session *session) {
+    const Engine *engine = session->engine;
+    return (Before){engine->autocast, tape_is_enabled(engine->tape), session->evaluates,
+                    engine->layer};
 }
 
-static void state_restore(Engine *engine, const Before *before) {
+static void state_restore(Session *session, const Before *before) {
+    Engine *engine = session->engine;
+    session->evaluates = before->evaluates;
     engine->autocast = before->region;
     engine->layer = before->layer;
     tape_set_enabled(engine->tape, before->recording);
@@ -168,7 +181,7 @@ static void state_restore(Engine *engine, const Before *before) {
 // Calls the function below the topmost `arguments` values and returns what it returns.
 static int call_restoring(lua_State *L, int function, const Before *before) {
     int status = lua_pcall(L, lua_gettop(L) - function, LUA_MULTRET, 0);
-    state_restore(session_of(L)->engine, before);
+    state_restore(session_of(L), before);
     if (status != LUA_OK)
         return lua_error(L);
     return lua_gettop(L) - function + 1;
@@ -201,7 +214,7 @@ static int mp_autocast(lua_State *L) {
         function = 2;
     }
     check_callable(L, "autocast", function);
-    Before before = state_now(engine);
+    Before before = state_now(session_of(L));
     engine->autocast = region;
     return call_restoring(L, function, &before);
 }
@@ -209,7 +222,7 @@ static int mp_autocast(lua_State *L) {
 static int mp_no_grad(lua_State *L) {
     Engine *engine = session_of(L)->engine;
     check_callable(L, "no_grad", 1);
-    Before before = state_now(engine);
+    Before before = state_now(session_of(L));
     tape_set_enabled(engine->tape, false);
     return call_restoring(L, 1, &before);
 }
@@ -239,10 +252,11 @@ static int mp_grad(lua_State *L) {
         lua_pop(L, 1);
     }
     lua_settop(L, 3);
+    bool create_graph = bind_optional_boolean(L, "grad", 3, "create_graph", false);
     lua_createtable(L, (int)count, 0);
     int list = lua_gettop(L);
-    BackwardOptions options = {.create_graph = lua_toboolean(L, 3),
-                               .keep_graph = lua_toboolean(L, 3),
+    BackwardOptions options = {.create_graph = create_graph,
+                               .keep_graph = create_graph,
                                .inputs = inputs,
                                .results = results,
                                .input_count = (int)count};

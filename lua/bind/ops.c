@@ -119,7 +119,7 @@ static int bind_where(lua_State *L) {
 static int bind_dropout(lua_State *L) {
     Tensor *x = bind_op_input(L, 1, "x");
     double probability = lua_isnoneornil(L, 2) ? 0.5 : bind_number(L, "dropout", 2, "p");
-    bool training = lua_isnoneornil(L, 3) || lua_toboolean(L, 3);
+    bool training = bind_optional_boolean(L, "dropout", 3, "training", !session_of(L)->evaluates);
     if (!(probability >= 0 && probability < 1))
         return bind_error(L, "dropout: p is %g: from 0 to below 1 is possible", probability);
     if (!training || probability == 0) {
@@ -205,7 +205,8 @@ static int bind_batch_norm(lua_State *L) {
     OpAttr attr = {.has_out_format = false};
     attr.norm.epsilon = bind_field_number(L, "batch_norm", 6, "eps", 1e-5);
     attr.norm.momentum = bind_field_number(L, "batch_norm", 6, "momentum", 0.1);
-    bool training = bind_field_boolean(L, "batch_norm", 6, "training", true);
+    bool by_mode = (inputs[3] && inputs[4] && session_of(L)->evaluates);
+    bool training = bind_field_boolean(L, "batch_norm", 6, "training", !by_mode);
     if (!training && (!inputs[3] || !inputs[4]))
         return bind_error(L, "batch_norm: evaluation needs running statistics");
     return BIND_TENSOR(L, batch_norm(engine, inputs, &attr, training, &error), &error);
@@ -266,7 +267,7 @@ static int bind_reduce(lua_State *L) {
     } else if (!lua_isnoneornil(L, 2)) {
         attr.reduce.dims = 1u << bind_dimension(L, bind_op_name(L), 2, x->view.ndim);
     }
-    attr.reduce.keep = lua_toboolean(L, 3);
+    attr.reduce.keep = bind_optional_boolean(L, bind_op_name(L), 3, "keep", false);
     return bind_op_run(L, &x, 1, &attr, 1);
 }
 

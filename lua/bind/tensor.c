@@ -149,7 +149,7 @@ static int tensor_requires_grad(lua_State *L) {
         lua_pushboolean(L, tensor_wants_grad(tensor));
         return 1;
     }
-    bool wanted = lua_toboolean(L, 2);
+    bool wanted = bind_optional_boolean(L, "requires_grad", 2, "on", false);
     if (tensor->origin && !wanted)
         return bind_error(L, "requires_grad: only a tensor that no operation made can be switched "
                              "off; use :detach()");

@@ -2,7 +2,7 @@
 --
 -- An instance is a table; fields are remembered in the order in which they were first set, so that
 -- parameters and layers come in the same order in every process. Calling a module enters its layer
--- (which decides precision, and names errors) and runs forward.
+-- (which decides precision, and names errors) and its mode, training or not, and runs forward.
 local core = require "mp.core"
 local strict = require "mp.strict"
 local engine = core.engine
@@ -21,7 +21,7 @@ function Module:forward()
 end
 
 local function call(self, ...)
-    local _ <close> = enter(self._layer)
+    local _ <close> = enter(self._layer, self.training)
     if self._class._plain and select("#", ...) > 1 then
         engine.fail(("%s: one tensor expected, got %d arguments; what it is made with goes into nn.%s(..)")
             :format(self._class._name, select("#", ...), self._class._name))
@@ -32,7 +32,9 @@ end
 local function record(self, key, value)
     if type(key) == "string" and key:sub(1, 1) ~= "_" then
         local order = rawget(self, "_order")
-        order[#order + 1] = key
+        local known = rawget(self, "_known")
+        if not known[key] then order[#order + 1] = key end
+        known[key] = true
     end
     rawset(self, key, value)
 end
@@ -61,8 +63,8 @@ function module.class(name)
         __index = Module,
         __call = function(_, ...)
             made = made + 1
-            local self = setmetatable(
-                { _order = {}, _training = true, _class = class, _number = made }, class)
+            local self = setmetatable({ _order = {}, _known = {}, training = true, _class = class,
+                _number = made }, class)
             self:init(...)
             return self
         end,
@@ -80,9 +82,15 @@ end
 
 -- ---- walking -------------------------------------------------------------------------------------
 
-local function sorted_keys(t)
+-- The keys of a table below which something may lie, numbers first.
+local function followed_keys(t)
     local keys = {}
-    for key in pairs(t) do keys[#keys + 1] = key end
+    for key, value in next, t do
+        local named = type(key) == "string" or type(key) == "number"
+        if named and (type(value) == "table" or type(value) == "userdata") then
+            keys[#keys + 1] = key
+        end
+    end
     table.sort(keys, function(a, b)
         if type(a) == type(b) then return a < b end
         return type(a) == "number"
@@ -90,22 +98,35 @@ local function sorted_keys(t)
     return keys
 end
 
+local function gather(list, seen, name, value)
+    if is_module(value) or is_tensor(value) then
+        list[#list + 1] = { name, value }
+    elseif type(value) == "table" and not seen[value] then
+        seen[value] = true
+        for _, key in ipairs(followed_keys(value)) do
+            gather(list, seen, name .. "." .. tostring(key), rawget(value, key))
+        end
+    end
+end
+
+-- The modules and tensors in a module's fields and in tables below them, however deep, as
+-- {name, value}; fields come in the order in which they were set. A table that is reached twice is
+-- looked into once.
+local function held(self)
+    local list, seen = {}, {}
+    for _, key in ipairs(self._order) do gather(list, seen, key, rawget(self, key)) end
+    return list
+end
+
 -- The children of a module as {name, module}, in the order in which they were made: an assignment
--- to several fields at once sets them in no order to rely on. Plain tables of modules count too.
+-- to several fields at once sets them in no order to rely on.
 function module.children(self)
     local children, counts = {}, {}
     local function add(name, child)
         children[#children + 1] = { child._own_name or name, child }
     end
-    for _, key in ipairs(self._order) do
-        local value = rawget(self, key)
-        if is_module(value) then
-            add(key, value)
-        elseif type(value) == "table" then
-            for _, k in ipairs(sorted_keys(value)) do
-                if is_module(value[k]) then add(key .. "." .. tostring(k), value[k]) end
-            end
-        end
+    for _, entry in ipairs(held(self)) do
+        if is_module(entry[2]) then add(entry[1], entry[2]) end
     end
     table.sort(children, function(a, b) return a[2]._number < b[2]._number end)
     for _, child in ipairs(self._list or {}) do -- of Sequential: by kind and number
@@ -116,22 +137,14 @@ function module.children(self)
     return children
 end
 
--- The tensors that a module itself trains, in order: {field, tensor}.
-local function own_parameters(self)
+-- The tensors that a module itself holds, in order: those that it trains, or those that nothing
+-- trains, as running statistics.
+local function own_tensors(self, trained)
     local list = {}
-    for _, key in ipairs(self._order) do
-        local value = rawget(self, key)
-        if is_tensor(value) and engine.parameter_name(value) then list[#list + 1] = { key, value } end
-    end
-    return list
-end
-
--- Tensors that are its fields and that nothing trains: running statistics.
-local function own_buffers(self)
-    local list = {}
-    for _, key in ipairs(self._order) do
-        local value = rawget(self, key)
-        if is_tensor(value) and not engine.parameter_name(value) then list[#list + 1] = { key, value } end
+    for _, entry in ipairs(held(self)) do
+        if is_tensor(entry[2]) and (engine.parameter_name(entry[2]) ~= nil) == trained then
+            list[#list + 1] = entry
+        end
     end
     return list
 end
@@ -151,7 +164,7 @@ end
 function Module:parameters()
     local list, seen = {}, {}
     walk(self, "", function(m)
-        for _, entry in ipairs(own_parameters(m)) do
+        for _, entry in ipairs(own_tensors(m, true)) do
             if not seen[entry[2]] then
                 seen[entry[2]] = true
                 list[#list + 1] = entry[2]
@@ -165,7 +178,7 @@ end
 function Module:named_parameters()
     local list = {}
     walk(self, "", function(m, path)
-        for _, entry in ipairs(own_parameters(m)) do
+        for _, entry in ipairs(own_tensors(m, true)) do
             list[#list + 1] = { path == "" and entry[1] or path .. "." .. entry[1], entry[2] }
         end
     end, {})
@@ -199,7 +212,7 @@ function Module:named(name)
 end
 
 local function set_training(self, on)
-    walk(self, "", function(m) rawset(m, "_training", on) end, {})
+    walk(self, "", function(m) rawset(m, "training", on) end, {})
     return self
 end
 
@@ -222,16 +235,28 @@ local function pattern_of(glob)
     return "^" .. escaped:gsub("%*", ".*"):gsub("%?", ".") .. "$"
 end
 
+-- The first few of a list of names, for a message.
+local function some_of(names)
+    local most = 4
+    local shown = table.concat(names, ", ", 1, math.min(#names, most))
+    return #names > most and ("%s and %d more"):format(shown, #names - most) or shown
+end
+
 -- find(pattern): the modules whose path matches ('*' and '?'), as a list with :precision.
 function Module:find(glob)
-    local found, pattern = {}, pattern_of(glob)
+    if type(glob) ~= "string" then
+        engine.fail(("find: a pattern of layers' names expected, got %s"):format(strict.shown(glob)))
+    end
+    local found, paths, pattern = {}, {}, pattern_of(glob)
     walk(self, "", function(m, path)
+        if path ~= "" then paths[#paths + 1] = path end
         if path ~= "" and path:find(pattern) then found[#found + 1] = m end
     end, {})
     function found.precision(_, precision)
         if #found == 0 then
-            engine.event(("find(%q):precision: no layer has such a name; it changed nothing"):format(
-                glob))
+            local near = strict.nearest(glob, paths)
+            engine.fail(("find(%q):precision: no layer has such a name%s"):format(glob,
+                near == "" and #paths > 0 and "; there are " .. some_of(paths) or near))
         end
         for _, m in ipairs(found) do m:precision(precision) end
         return found
@@ -265,14 +290,14 @@ function module.register(model, prefix)
         end
         rawset(m, "_layer", layer)
         rawset(m, "_path", path)
-        for _, entry in ipairs(own_parameters(m)) do
+        for _, entry in ipairs(own_tensors(m, true)) do
             local _, norm_or_bias = engine.parameter_name(entry[2])
             local name = path == "" and entry[1] or path .. "." .. entry[1]
             engine.parameter(entry[2], name, layer, norm_or_bias)
             if not m._keep_full then engine.store_low(entry[2]) end
             engine.remember(name, entry[2], false)
         end
-        for _, entry in ipairs(own_buffers(m)) do
+        for _, entry in ipairs(own_tensors(m, false)) do
             engine.remember(path == "" and entry[1] or path .. "." .. entry[1], entry[2], true)
         end
         if m._precision then

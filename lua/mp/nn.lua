@@ -92,7 +92,7 @@ end
 
 function BatchNorm:forward(x)
     return fn.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_variance,
-        self._training and self._train or self._eval)
+        self.training and self._train or self._eval)
 end
 
 local LayerNorm = module.class "LayerNorm"
@@ -189,7 +189,7 @@ simple("Upsample", "upsample", function(self, factor)
 end, function(self, x) return fn.upsample(x, self._factor) end)
 simple("GlobalAvgPool", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
 simple("Dropout", "dropout", function(self, p) self._p = p or 0.5 end,
-    function(self, x) return fn.dropout(x, self._p, self._training) end)
+    function(self, x) return fn.dropout(x, self._p, self.training) end)
 for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_pool2d } do
     simple(name, "pool", function(self, size, stride, padding)
         self._size, self._stride, self._padding = size, stride, padding

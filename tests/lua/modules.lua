@@ -64,8 +64,31 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("fp8", function() net.heads[1]:precision "fp8" end)
     end)
 
-    test("a_pattern_without_a_layer_is_no_error", function()
-        equal(#net:find("nowhere*"):precision "fp32", 0)
+    test("a_precision_for_no_layer_is_an_error", function()
+        equal(#net:find "nowhere*", 0) -- to ask is none
+        fails('find("nowhere*"):precision: no layer has such a name; there are body, body.linear1',
+            function() net:find("nowhere*"):precision "fp32" end)
+        fails("did you mean body.mid?", function() net:find("body.mit"):precision "fp32" end)
+        fails("find: a pattern of layers' names expected, got 3", net.find, net, 3)
+    end)
+
+    test("a_method_that_is_not_there_is_told_with_the_nearest", function()
+        local opt = mp.optim.SGD(net:parameters(), { lr = 1 })
+        for meant, call in pairs {
+            parameters = function() return net:paramters() end,
+            named_parameters = function() return net:namedparameters() end,
+            precision = function() net:find("*"):precison "fp32" end,
+            zero_grad = function() opt:zerograd() end,
+            update = function() mp.scaler("torch"):updat() end,
+            upper = function() return ("x"):uper() end,
+        } do
+            fails(("; did you mean %s?"):format(meant), call)
+        end
+        fails("modules.lua:88: attempt to call a nil value (method 'nonsense')", function()
+            net:nonsense()
+        end)
+        local empty = {}
+        fails("attempt to call a nil value (field 'paramters')", function() empty.paramters() end)
     end)
 
     test("a_module_prints_as_a_tree", function()

@@ -173,7 +173,7 @@ bool bind_optional_boolean(lua_State *L, const char *function, int argument, con
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);
-// Before the first update: raises where --layer names no layer.
+// Before the first update: raises where --layer, or the experiment's `precision`, names no layer.
 void bind_check_layers(lua_State *L);
 // What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (calls.c).
 extern const luaL_Reg bind_step_functions[];

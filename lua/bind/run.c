@@ -8,6 +8,9 @@
 #include "lua/experiment.h"
 #include "store/parameter.h"
 
+// The rules of the experiment's `precision`, until they were held against the model's layers.
+static const char script_rules[] = "mp.rules";
+
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
     enum { MOST = 256 };
@@ -31,6 +34,8 @@ static int run_configure_call(lua_State *L) {
         }
         lua_pop(L, 3);
     }
+    lua_pushvalue(L, 3);
+    lua_setfield(L, LUA_REGISTRYINDEX, script_rules);
     size_t script_count;
     const Script *script = lua_vm_scripts(session_of(L)->vm, &script_count);
     if (script_count > 0) // the experiment is the first
@@ -44,12 +49,31 @@ static int run_configure_call(lua_State *L) {
     return 0;
 }
 
+static void check_script_rules(lua_State *L) {
+    if (lua_getfield(L, LUA_REGISTRYINDEX, script_rules) == LUA_TTABLE)
+        for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
+            const char *near;
+            lua_rawgeti(L, -1, i);
+            lua_rawgeti(L, -1, 1);
+            const char *pattern = lua_tostring(L, -1);
+            if (!policy_names(session_of(L)->engine->policy, pattern, &near))
+                bind_error(L, "precision.%.60s: no layer of the model has such a name%s%.60s%s",
+                           pattern, near ? "; did you mean " : "", near ? near : "",
+                           near ? "?" : "");
+            lua_pop(L, 2);
+        }
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, script_rules);
+}
+
 void bind_check_layers(lua_State *L) {
     Error error = {0};
-    if (run_check_layers(session_of(L)->run, &error))
-        return;
-    session_of(L)->refusal = error; // what was typed is wrong, not the script
-    bind_raise(L, &error);
+    if (!run_check_layers(session_of(L)->run, &error)) {
+        session_of(L)->refusal = error; // what was typed is wrong, not the script
+        bind_raise(L, &error);
+    }
+    check_script_rules(L);
 }
 
 // layers_known(): the model is there

@@ -408,11 +408,16 @@ run show passed_on
 expect_error 2 "no such run"
 end
 
-begin "a pattern of a script that names no layer is told"
+begin "a pattern of a script that names no layer is an error"
 sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
 run run "$folder/nowhere.lua" -p fp32
-expect_status 0
-expect_err 'find("hed"):precision: no layer has such a name'
+expect_status 1
+expect_err 'nowhere.lua:[0-9]*: find("hed"):precision: no layer has such a name; did you mean head?'
+sed 's/^\( *\)name = /\1precision = { default = "fp32", ["hed*"] = "bf16" }, name = /' "$tiny" >"$folder/ruled.lua"
+grep -q 'hed\*' "$folder/ruled.lua" || fail "the script is not what it should be"
+run run "$folder/ruled.lua"
+expect_status 1
+expect_err 'ruled.lua:[0-9]*: precision.hed\*: no layer of the model has such a name'
 end
 
 begin "a scaler made and never updated is told of"

@@ -28,7 +28,10 @@ return mp.experiment { name = "names", about = "names", params = { lr = 0.1 },
         equal(type(run.device), "string")
         equal(math.type(run.step), "integer")
         all_work("run:", {
-            model = function() run:model(nn.Sequential { nn.Linear(2, 2):named "up1" }, "G") end,
+            model = function()
+                run:model(nn.Sequential { nn.Linear(2, 2):named "up1" }, "G")
+                run:model(nn.Sequential { nn.Linear(2, 2):named "head" })
+            end,
             scaler = function() assert(run:scaler():get() > 0) end,
             step = function() equal(run:step(function() return 3 end), 3) end,
             log = function() run:log { loss = mp.ones(1), rate = 0.5 } end,

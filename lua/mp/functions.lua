@@ -77,11 +77,12 @@ define_loss("hinge", function(x, target) return fn.relu(1 - x * target):mean() e
 -- kl(log_probabilities, target): the divergence of the probabilities `target` from those, a mean
 -- over rows. What has no probability adds nothing.
 define_loss("kl", function(x, target)
-    local least = 1e-37 -- a normal number of fp32, whose logarithm times 0 is 0
+    local least = 1e-37 -- a normal number of fp32, whose logarithm is finite
     local shape = x:shape()
     local rows = 1
     for i = 1, #shape - 1 do rows = rows * shape[i] end
-    return (target * (fn.maximum(target, least):log() - x)):sum() / rows
+    local terms = target * (fn.maximum(target, least):log() - x)
+    return fn.where(fn.equal(target, 0), 0, terms):sum() / rows
 end)
 
 -- nll(log_probabilities, classes): the mean of what each row says of its class, negated; class -1 is

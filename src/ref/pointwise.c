@@ -19,8 +19,9 @@ typedef double real;
 #define INVERSE_SQRT_2PI 0.39894228040143267794
 
 typedef double (*UnaryFunction)(real x, real a, real b);
-typedef double (*DerivativeFunction)(real x_or_y, real a, real b);
+typedef double (*GradientFunction)(real dy, real x_or_y, real a, real b);
 typedef double (*PairFunction)(real x, real y);
+typedef double (*LossGradient)(real dy, real x, real t);
 
 static bool unary(const KernelCall *call, UnaryFunction function) {
     const View *x = &call->input[0], *y = &call->output[0];
@@ -30,11 +31,11 @@ static bool unary(const KernelCall *call, UnaryFunction function) {
     return true;
 }
 
-static bool unary_backward(const KernelCall *call, DerivativeFunction function) {
+static bool unary_backward(const KernelCall *call, GradientFunction function) {
     const View *dy = &call->input[0], *saved = &call->input[1], *dx = &call->output[0];
     const ScalarAttr *constants = &call->attr->scalar;
     for (int64_t i = 0; i < view_count(dx); i++)
-        ref_put(dx, i, ref_get(dy, i) * function(ref_get(saved, i), constants->a, constants->b));
+        ref_put(dx, i, function(ref_get(dy, i), ref_get(saved, i), constants->a, constants->b));
     return true;
 }
 
@@ -60,11 +61,11 @@ static bool loss(const KernelCall *call, PairFunction function) {
     return true;
 }
 
-static bool loss_backward(const KernelCall *call, PairFunction derivative) {
+static bool loss_backward(const KernelCall *call, LossGradient gradient) {
     const View *x = &call->input[1], *target = &call->input[2], *dx = &call->output[0];
     double share = ref_number(&call->input[0]) / (double)view_count(x);
     for (int64_t i = 0; i < view_count(x); i++)
-        ref_put(dx, i, share * derivative(ref_get(x, i), get_broadcast(target, x, i)));
+        ref_put(dx, i, gradient(share, ref_get(x, i), get_broadcast(target, x, i)));
     return true;
 }
 
@@ -73,18 +74,19 @@ static bool loss_backward(const KernelCall *call, PairFunction derivative) {
 #define SAVE_X x
 #define SAVE_Y y
 
-#define UNARY(name, class, saved, forward, derivative, ...)                            \
-    static double name##_forward(UNUSED real x, UNUSED real a, UNUSED real b) {        \
-        return forward;                                                                \
-    }                                                                                  \
-    static double name##_derivative(UNUSED real saved, UNUSED real a, UNUSED real b) { \
-        return derivative;                                                             \
-    }                                                                                  \
-    REF_KERNEL(name) {                                                                 \
-        return unary(call, name##_forward);                                            \
-    }                                                                                  \
-    REF_KERNEL(name##_backward) {                                                      \
-        return unary_backward(call, name##_derivative);                                \
+#define UNARY(name, class, saved, forward, gradient, ...)                           \
+    static double name##_forward(UNUSED real x, UNUSED real a, UNUSED real b) {     \
+        return forward;                                                             \
+    }                                                                               \
+    static double name##_gradient(UNUSED real dy, UNUSED real saved, UNUSED real a, \
+                                  UNUSED real b) {                                  \
+        return gradient;                                                            \
+    }                                                                               \
+    REF_KERNEL(name) {                                                              \
+        return unary(call, name##_forward);                                         \
+    }                                                                               \
+    REF_KERNEL(name##_backward) {                                                   \
+        return unary_backward(call, name##_gradient);                               \
     }
 #define BINARY(name, class, forward, text)         \
     static double name##_forward(real x, real y) { \
@@ -94,17 +96,17 @@ static bool loss_backward(const KernelCall *call, PairFunction derivative) {
         return binary(call, name##_forward);       \
     }
 #define COMPARE(name, forward, text) BINARY(name, WIDEST, forward, text)
-#define LOSS(name, class, forward, derivative, ...)    \
-    static double name##_forward(real x, real t) {     \
-        return forward;                                \
-    }                                                  \
-    static double name##_derivative(real x, real t) {  \
-        return derivative;                             \
-    }                                                  \
-    REF_KERNEL(name) {                                 \
-        return loss(call, name##_forward);             \
-    }                                                  \
-    REF_KERNEL(name##_backward) {                      \
-        return loss_backward(call, name##_derivative); \
+#define LOSS(name, class, forward, gradient, ...)            \
+    static double name##_forward(real x, real t) {           \
+        return forward;                                      \
+    }                                                        \
+    static double name##_gradient(real dy, real x, real t) { \
+        return gradient;                                     \
+    }                                                        \
+    REF_KERNEL(name) {                                       \
+        return loss(call, name##_forward);                   \
+    }                                                        \
+    REF_KERNEL(name##_backward) {                            \
+        return loss_backward(call, name##_gradient);         \
     }
 #include "kernel/pointwise.def"

@@ -16,7 +16,7 @@ typedef float real;
 #define SQRT_HALF        0.70710678118654752f
 #define INVERSE_SQRT_2PI 0.39894228040143268f
 
-#define UNARY(name, class, saved_, forward, derivative, ...)                                       \
+#define UNARY(name, class, saved_, forward, gradient, ...)                                         \
     static void unary_##name(const float *restrict in, float *restrict out, int64_t count, real a, \
                              real b) {                                                             \
         (void)a, (void)b;                                                                          \
@@ -25,13 +25,13 @@ typedef float real;
             out[i] = (real)(forward);                                                              \
         }                                                                                          \
     }                                                                                              \
-    static void unary_backward_##name(const float *restrict dy, const float *restrict saved,       \
+    static void unary_backward_##name(const float *restrict arriving, const float *restrict saved, \
                                       float *restrict dx, int64_t count, real a, real b) {         \
         (void)a, (void)b;                                                                          \
         for (int64_t i = 0; i < count; i++) {                                                      \
-            real x = saved[i], y = saved[i];                                                       \
+            real dy = arriving[i], x = saved[i], y = saved[i];                                     \
             (void)x, (void)y;                                                                      \
-            dx[i] = dy[i] * (real)(derivative);                                                    \
+            dx[i] = (real)(gradient);                                                              \
         }                                                                                          \
     }
 // The output may be one of the inputs: no element waits for another, which is all that vectors
@@ -51,7 +51,7 @@ typedef float real;
             out[i] = (forward) ? 1 : 0;                                                 \
         }                                                                               \
     }
-#define LOSS(name, class, forward, derivative, ...)                                          \
+#define LOSS(name, class, forward, gradient, ...)                                            \
     static float loss_##name(const float *restrict in, const float *restrict target,         \
                              int64_t count) {                                                \
         float sum = 0;                                                                       \
@@ -62,10 +62,10 @@ typedef float real;
         return sum;                                                                          \
     }                                                                                        \
     static void loss_backward_##name(const float *restrict in, const float *restrict target, \
-                                     float *restrict dx, int64_t count, float factor) {      \
+                                     float *restrict dx, int64_t count, real dy) {           \
         for (int64_t i = 0; i < count; i++) {                                                \
             real x = in[i], t = target[i];                                                   \
-            dx[i] = factor * (real)(derivative);                                             \
+            dx[i] = (real)(gradient);                                                        \
         }                                                                                    \
     }
 #include "kernel/pointwise.def"

@@ -1,0 +1,99 @@
+-- What operations make of numbers at the edges: infinities, what is not a number, common offsets,
+-- cancellation, constants that a format does not hold. The conventions are PyTorch's.
+local mp = require "mp"
+local testing = require "testing"
+local F, test, equal, near = mp.fn, testing.test, testing.equal, testing.near
+local inf, nan = math.huge, 0 / 0
+
+-- The gradient at the list `values` of f where `arriving` arrives at its result.
+local function gradient_of(f, values, arriving)
+    local x = mp.tensor(values):requires_grad(true)
+    f(x):backward(mp.tensor(arriving))
+    return x:grad():table()
+end
+
+-- Holds a list against another one, of which NaN equals NaN.
+local function same(got, wanted, what)
+    for i = 1, #wanted do
+        if got[i] ~= wanted[i] and (got[i] == got[i] or wanted[i] == wanted[i]) then
+            error(("%s[%d] is %s, expected %s"):format(what, i, got[i], wanted[i]), 2)
+        end
+    end
+end
+
+return mp.experiment { name = "numbers", precision = "fp32", run = function()
+    test("an_infinite_gradient_is_let_through_or_held_back_whole", function()
+        local cases = {
+            { "relu", F.relu, { -1, 0, 2 }, { 0, 0, inf } },
+            { "leaky_relu", function(x) return F.leaky_relu(x, 0.5) end, { -1, 0, 2 }, { inf, inf, inf } },
+            { "abs", F.abs, { -1, 0, 2 }, { -inf, 0, inf } },
+            { "clamp", function(x) return x:clamp(-1, 1) end, { -2, 0.5, 3 }, { 0, inf, 0 } },
+            { "maximum", function(x) return F.maximum(x, mp.full(0.5, 3)) end, { -1, 0, 2 }, { 0, 0, inf } },
+            { "minimum", function(x) return F.minimum(x, mp.full(0.5, 3)) end, { -1, 0, 2 }, { inf, inf, 0 } },
+            { "where", function(x) return F.where(F.greater(x, 0), x, 0) end, { -1, 0, 2 }, { 0, 0, inf } },
+            { "linear, relu", function(x)
+                return F.linear(x:reshape(3, 1), mp.ones(1, 1), nil, "relu"):reshape(3)
+            end, { -1, 0, 2 }, { 0, 0, inf } },
+            { "conv2d, relu", function(x)
+                return F.conv2d(x:reshape(1, 3, 1, 1), mp.ones(1, 1, 1, 1), nil,
+                    { activation = "relu" }):reshape(3)
+            end, { -1, 0, 2 }, { 0, 0, inf } },
+        }
+        for _, case in ipairs(cases) do
+            local name, f, values, wanted = table.unpack(case)
+            same(gradient_of(f, values, { inf, inf, inf }), wanted, name)
+            for i = 1, 3 do wanted[i] = -wanted[i] end
+            same(gradient_of(f, values, { -inf, -inf, -inf }), wanted, name)
+        end
+    end)
+
+    test("a_gradient_that_is_not_a_number_stays_one_where_it_is_let_through", function()
+        same(gradient_of(F.relu, { -1, 1 }, { nan, nan }), { 0, nan }, "relu")
+        same(gradient_of(F.relu, { nan, nan }, { 1, inf }), { 1, inf }, "relu of NaN")
+        same(gradient_of(F.abs, { nan, 0 }, { 1, nan }), { nan, 0 }, "abs")
+    end)
+
+    test("what_dropout_and_pooling_leave_out_takes_no_infinite_gradient", function()
+        local x = mp.ones(200):requires_grad(true)
+        local y = F.dropout(x, 0.5, true)
+        y:backward(mp.full(inf, 200))
+        for i, g in ipairs(x:grad():table()) do equal(g, y[i]:item() == 0 and 0 or inf) end
+        local image = mp.tensor { 1, 2, 3, 4 }:reshape(1, 2, 2, 1):requires_grad(true)
+        F.max_pool2d(image, 2):backward(mp.full(inf, 1, 1, 1, 1))
+        equal(image:grad():reshape(4):table(), { 0, 0, 0, inf })
+    end)
+
+    test("losses_choose_among_their_branches", function()
+        local none = mp.zeros(3)
+        same(gradient_of(function(x) return F.huber(x, none) end, { inf, 0.5, -inf }, 3),
+            { 1, 0.5, -1 }, "huber")
+        same(gradient_of(function(x) return F.l1(x, none) end, { 1, 0, -1 }, inf), { inf, 0, -inf }, "l1")
+        local function kl(x) return F.kl(x, mp.tensor { 0, 0.5, 0.5 }) end
+        same(gradient_of(kl, { -inf, -1, -1 }, 2), { 0, -1, -1 }, "kl")
+        near(kl(mp.tensor { -inf, -1, -1 }):item(), 1 - math.log(2), 1e-6)
+    end)
+
+    test("a_power_of_0_has_no_slope", function()
+        local function power(a) return function(x) return x ^ a end end
+        same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")
+        same(gradient_of(power(1), { 0, 2, -1 }, { 1, 1, 1 }), { 1, 1, 1 }, "x^1")
+        same(gradient_of(power(2), { 0, 2, -1 }, { 1, 1, 1 }), { 0, 4, -2 }, "x^2")
+        same(gradient_of(power(0.5), { 0, 4 }, { 1, 1 }), { inf, 0.25 }, "x^0.5")
+        same(gradient_of(power(-1), { 0, 2 }, { 1, 1 }), { -inf, -0.25 }, "x^-1")
+    end)
+
+    test("slopes_at_0_are_those_of_the_limit", function()
+        same(gradient_of(F.sqrt, { 0, 4 }, { 1, 1 }), { inf, 0.25 }, "sqrt")
+        same(gradient_of(F.log, { 0, 4 }, { 1, 1 }), { inf, 0.25 }, "log")
+        same(gradient_of(F.rsqrt, { 0, 4 }, { 1, 1 }), { -inf, -0.0625 }, "rsqrt")
+        same(gradient_of(F.reciprocal, { 0, 4 }, { 1, 1 }), { -inf, -0.0625 }, "reciprocal")
+        same(gradient_of(function(x) return 1 / x end, { 0, 4 }, { 1, 1 }), { -inf, -0.0625 }, "1 / x")
+    end)
+
+    test("a_product_of_slopes_does_not_leave_the_format_on_its_way", function()
+        near(gradient_of(F.reciprocal, { 1e25 }, { 1e38 })[1] * 1e12, -1, 1e-5)
+        near(gradient_of(F.rsqrt, { 1e-30 }, { 1e-20 })[1] * 1e-25, -0.5, 1e-5)
+        near(gradient_of(F.log, { 2e38 }, { 2e38 })[1], 1, 1e-5)
+        near(gradient_of(F.square, { 2e38 }, { 1e-30 })[1] * 1e-8, 4, 1e-4)
+    end)
+end }

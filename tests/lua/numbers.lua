@@ -73,6 +73,19 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         near(kl(mp.tensor { -inf, -1, -1 }):item(), 1 - math.log(2), 1e-6)
     end)
 
+    test("the_logarithms_of_bce_are_held_at_100_below_0", function()
+        local x = mp.tensor { 0, 1, 0, 1, 0.5, 1e-30 }
+        local t = mp.tensor { 0, 1, 1, 0, 0.25, 0 }
+        for i, wanted in ipairs { 0, 0, 100, 100, math.log(2), 1e-30 } do
+            near(F.bce(x[i], t[i]):item(), wanted, 1e-5 * wanted, "bce " .. i)
+        end
+        local slopes = gradient_of(function(p) return F.bce(p, t) end, x:table(), 6)
+        for i, wanted in ipairs { 0, 0, -1e12, 1e12, 1, 1e-18 } do
+            near(slopes[i], wanted, 1e-5 * math.abs(wanted), "slope " .. i)
+        end
+        same({ F.bce(mp.tensor { nan }, mp.tensor { 1 }):item() }, { nan }, "bce of NaN")
+    end)
+
     test("a_power_of_0_has_no_slope", function()
         local function power(a) return function(x) return x ^ a end end
         same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")

@@ -35,17 +35,27 @@ static IsaLevel level_of_processor(void) {
 #endif
 }
 
+// That MPBENCH_ISA names, -1 where it names none that is there.
+static int level_named(IsaLevel best) {
+    const char *wanted = getenv("MPBENCH_ISA");
+    for (int i = 0; wanted && i <= (int)best; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            return i;
+    return -1;
+}
+
 IsaLevel isa_level(void) {
     static int found = -1; // the same value whoever writes it
     if (found < 0) {
-        IsaLevel level = level_of_processor();
-        const char *wanted = getenv("MPBENCH_ISA");
-        for (int i = 0; wanted && i < (int)level; i++)
-            if (strcmp(wanted, level_names[i]) == 0)
-                level = (IsaLevel)i;
-        found = (int)level;
+        IsaLevel best = level_of_processor();
+        int named = level_named(best);
+        found = named < 0 ? (int)best : named;
     }
     return (IsaLevel)found;
+}
+
+bool isa_is_named(void) {
+    return level_named(isa_level()) >= 0;
 }
 
 const char *isa_level_name(IsaLevel level) {

@@ -2,8 +2,9 @@
 //
 // Files below a folder simd/ are compiled once per level in this list, with MPBENCH_ISA set to the
 // level's name; each exports a table whose name ends in it (ISA_NAME), and the room picks the table
-// of the best level the processor has. MPBENCH_ISA=base|avx2|avx512|spr in the environment lowers
-// the level, for tests. Any thread.
+// of the best level the processor has. MPBENCH_ISA=base|avx2|avx512|spr in the environment names a
+// level at or below that one, for tests: nothing above it is used then, by libraries neither. Any
+// thread.
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ typedef enum IsaLevel {
 } IsaLevel;
 
 IsaLevel isa_level(void);
+bool isa_is_named(void); // MPBENCH_ISA says the level
 const char *isa_level_name(IsaLevel level);
 
 // Tiles (AMX-BF16): true once the operating system has granted them to this process.

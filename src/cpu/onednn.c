@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/isa.h"
+
 // What a primitive reads and writes.
 enum { SLOT_X, SLOT_WEIGHT, SLOT_BIAS, SLOT_Y, SLOTS };
 
@@ -40,10 +42,23 @@ static bool ok(dnnl_status_t status) {
     return status == dnnl_success;
 }
 
+// A processor may have more than the named level says (AVX512-BF16 beside a plain AVX-512).
+static void keep_to_named_level(void) {
+    static const dnnl_cpu_isa_t most[ISA_COUNT] = {
+        [ISA_BASE] = dnnl_cpu_isa_sse41,
+        [ISA_AVX2] = dnnl_cpu_isa_avx2,
+        [ISA_AVX512] = dnnl_cpu_isa_avx512_core_vnni,
+        [ISA_SPR] = dnnl_cpu_isa_all,
+    };
+    if (isa_is_named())
+        dnnl_set_max_cpu_isa(most[isa_level()]); // refused after the first use, which had it too
+}
+
 OneDnn *onednn_new(void) {
     OneDnn *onednn = calloc(1, sizeof *onednn);
     if (!onednn)
         return NULL;
+    keep_to_named_level();
     // Without an engine nothing is ever found here, and other ways are taken.
     if (!ok(dnnl_engine_create(&onednn->engine, dnnl_cpu, 0)))
         onednn->engine = NULL;

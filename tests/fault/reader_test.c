@@ -95,7 +95,7 @@ static void check_ends_whole(void) {
 }
 
 static void fault_29_training_goes_on_beside_a_reader_that_is_stopped(void) {
-    const double held = 1.2; // several commits of it
+    const double held = 3; // several commits of it; who waits for the reader waits as long
     Reader reader = make_reader();
     bool stop;
     begin("watched");
@@ -110,8 +110,8 @@ static void fault_29_training_goes_on_beside_a_reader_that_is_stopped(void) {
         now = next;
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
-    CHECK_MESSAGE(longest < 0.1 * test_patience(), "a step waited %.0f ms", 1000 * longest);
-    CHECK_MESSAGE(model.run->step > 100, "only %lld steps", (long long)model.run->step);
+    CHECK_MESSAGE(longest < held / 2, "a step waited %.0f ms", 1000 * longest);
+    CHECK_MESSAGE(model.run->step > 20, "only %lld steps", (long long)model.run->step);
     int64_t id = model.run->id, steps = model.run->step;
     end_reading(&reader);
     // What was made meanwhile comes by itself.

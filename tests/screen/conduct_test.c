@@ -117,10 +117,7 @@ static void a_terminal_that_goes_away_ends_it(void) {
     close(shown.other_side);
     close(shown.terminal);
     shown.terminal = shown.other_side = -1;
-    double start = shown_clock();
     CHECK(shown_wait_end(&shown, 10));
-    CHECK_MESSAGE(shown_clock() - start < 0.5 * test_patience(), "it took %.1f s",
-                  shown_clock() - start);
     shown_free(&shown);
 }
 

@@ -1,7 +1,7 @@
 // measure [STEPS [SECONDS]]: what the screen costs, on a real terminal: how soon the first picture
-// of a run with many steps and 50 layers is there, and how much of a core it takes when nothing
-// happens, while a recorded run is replayed, and while a run goes on and 20 pictures a second are
-// drawn. Exit status 1: one of the bars below was missed.
+// of a run with many steps and 50 layers is there, how soon a key shows, and how much of a core it
+// takes when nothing happens, while a recorded run is replayed, and while a run goes on and 20
+// pictures a second are drawn. Exit status 1: one of the bars below was missed.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +81,26 @@ static void measure_start(const char *const *arguments, const char *mark, const 
     report(what, 1000 * best, 100, "ms");
 }
 
+// From a key to what it shows: half of the keys are sooner.
+static void measure_keys(const char *const *arguments, const char *mark, const char *what) {
+    enum { ROUNDS = 21 };
+    double taken[ROUNDS];
+    Shown shown;
+    open_screen(&shown, arguments, mark);
+    shown_settle(&shown);
+    for (int i = 0; i < ROUNDS; i++) {
+        shown_type(&shown, i % 2 ? "\x1b" : "?");
+        taken[i] = shown_wait(&shown, "esc closes", i % 2 == 0, 20);
+        for (int j = i; j > 0 && taken[j] < taken[j - 1]; j--) {
+            double earlier = taken[j];
+            taken[j] = taken[j - 1];
+            taken[j - 1] = earlier;
+        }
+    }
+    report(what, 1000 * taken[ROUNDS / 2], 200, "ms");
+    end(&shown);
+}
+
 static void measure_idle(const char *const *arguments, const char *mark, const char *what) {
     Shown shown;
     open_screen(&shown, arguments, mark);
@@ -141,6 +161,7 @@ int main(int count, char **arguments) {
            LAYERS);
     measure_start(home, "experiments", "first picture, home");
     measure_start(watch, "gradient exponents", "first picture, the run");
+    measure_keys(watch, "gradient exponents", "from a key to what it shows");
     measure_idle(home, "experiments", "nothing happens, home");
     measure_idle(watch, "gradient exponents", "nothing happens, the run");
     measure_replay();

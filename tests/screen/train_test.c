@@ -1,5 +1,5 @@
 // The screen on a training that really runs: started, steered, looked at and left alone through
-// keys alone. What a key asks for shows within 200 ms; orders reach the worker at its next step.
+// keys alone. Orders reach the worker at its next step. How soon keys show is measure.c's to say.
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,23 +11,9 @@
 #include "store/series.h"
 #include "tests/screen/place.h"
 
-enum { MOST_TIMES = 64 };
-
-static double times[MOST_TIMES]; // from a key to what it shows
-static int time_count;
-
 static void open_screen(const char *const *arguments) {
     const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
     shown_start(&shown, 120, 36, environment, arguments);
-}
-
-// As press, and its time counts.
-static void press_timed(const char *keys, const char *text) {
-    shown_type(&shown, keys);
-    double taken = shown_wait(&shown, text, true, 20);
-    CHECK_MESSAGE(taken >= 0, "\"%s\" did not appear:\n%s", text, shown_text(&shown));
-    if (taken >= 0 && time_count < MOST_TIMES)
-        times[time_count++] = taken;
 }
 
 static Store *open_store(void) {
@@ -100,13 +86,13 @@ static void a_run_is_launched_from_home(void) {
     open_screen(nothing);
     expect("experiments");
     choose_experiment("simple");
-    press_timed("\r" KEY_RIGHT, "‹ auto ›");
+    press("\r" KEY_RIGHT, "‹ auto ›");
     for (int i = 0; i < 16 && shown_wait(&shown, "‹ fp16 ›", true, i ? 0.3 : 0) < 0; i++)
         shown_type(&shown, KEY_RIGHT);
     expect("‹ fp16 ›");
     shown_type(&shown, KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN); // to its steps
-    press_timed("5000000\r", "5000000");
-    press_timed("\r", "is starting");
+    press("5000000\r", "5000000");
+    press("\r", "is starting");
     expect("#1 simple-1"); // and it opens
     expect("left");        // the time that is left: it goes on
     CHECK_MESSAGE(shown_wait(&shown, "is starting", false, 1) >= 0, "it still is said to start");
@@ -169,7 +155,7 @@ static void a_layer_goes_to_fp32_and_back(void) {
         shown_type(&shown, "\t" KEY_DOWN); // to the panel of layers
     expect("▸fc2");
     typed_ms = wall_ms();
-    press_timed(" ", "fc2 fp16 → fp32");
+    press(" ", "fc2 fp16 → fp32");
     expect("fc2 is fp32 from step");
     check_effect(typed_ms, "layer.fc2=fp32");
     expect("fp32 set");
@@ -180,8 +166,8 @@ static void a_layer_goes_to_fp32_and_back(void) {
 }
 
 static void the_scale_is_set(void) {
-    press_timed("s", "loss scale (now");
-    press_timed("512", "512");
+    press("s", "loss scale (now");
+    press("512", "512");
     int64_t typed_ms = wall_ms();
     shown_type(&shown, "\r");
     expect("the loss scale is 512");
@@ -204,19 +190,19 @@ static void a_run_pauses_and_goes_on(void) {
 
 // Of another screen too.
 static void orders_are_given_in_words(void) {
-    press_timed("1", "experiments");
+    press("1", "experiments");
     expect("1 simple"); // which they mean
     press(":pause\r", "pause #1: done, at step");
     press(":resume\r", "resume #1: done, at step");
-    press_timed(":stop\r", "stop #1 simple-1 after its step");
+    press(":stop\r", "stop #1 simple-1 after its step");
     shown_type(&shown, "n");
     shown_type(&shown, "2");
     expect(" left");
 }
 
 static void the_past_is_looked_at(void) {
-    press_timed("{", "G follows again");
-    press_timed("G", " left");
+    press("{", "G follows again");
+    press("G", " left");
 }
 
 // ---- comparing, leaving, coming back ------------------------------------------------------------
@@ -227,7 +213,7 @@ static void runs_are_compared(void) {
              "MPBENCH_DB='%s' '%s' run simple -p fp32 --steps 200 --quiet >/dev/null 2>&1",
              history_path, getenv("MPBENCH"));
     CHECK(system(command) == 0);
-    press_timed("1", "experiments");
+    press("1", "experiments");
     expect("fp32");
     for (int i = 0; i < 4 && !strstr(shown_text(&shown), "2 chosen"); i++) {
         shown_type(&shown, i ? "\t" : ""); // to the panel of runs
@@ -235,7 +221,7 @@ static void runs_are_compared(void) {
         shown_pump(&shown, 0.5);
     }
     expect("2 chosen");
-    press_timed("c", "outcomes");
+    press("c", "outcomes");
     expect("fp32");
 }
 
@@ -319,9 +305,9 @@ static int64_t start_slow_run(void) {
 }
 
 // How many steps ended between the key and the boundary at which the order took effect, that one
-// counted in; *first_ms gets how long after the key the first of them ended.
+// counted in; *left gets the share of the first of them that was still to come.
 static int steps_until(Store *store, int64_t run, int64_t effect, int64_t typed_ms,
-                       int64_t effect_ms, double *first_ms) {
+                       int64_t effect_ms, double *left) {
     Error error;
     SeriesPoint *points = NULL;
     int count = 0, steps = 0;
@@ -330,8 +316,9 @@ static int steps_until(Store *store, int64_t run, int64_t effect, int64_t typed_
                                     &count, &error),
                   "%s", error.text);
     for (int i = count - 1; i >= 0 && end > (double)typed_ms; i--, steps++) {
-        *first_ms = end - (double)typed_ms;
-        end -= 1000 * series_point_value(&points[i]);
+        double took = 1000 * series_point_value(&points[i]);
+        *left = (end - (double)typed_ms) / took;
+        end -= took;
     }
     free(points);
     return steps;
@@ -341,7 +328,7 @@ static int steps_until(Store *store, int64_t run, int64_t effect, int64_t typed_
 // effect with that end, and no order waits for more than the step after.
 static void an_order_takes_effect_with_the_step_in_progress(void) {
     enum { ORDERS = 6 };
-    const double seen_ms = 100 * test_patience(); // the screen, its write, the worker's next look
+    const double seen = 0.5; // of a step: the screen, its write, the worker's next look
     int64_t run = start_slow_run();
     int early = 0;
     open_screen((const char *const[]){"watch", "@last:slow", NULL});
@@ -350,7 +337,7 @@ static void an_order_takes_effect_with_the_step_in_progress(void) {
     for (int i = 0; i < ORDERS && !test_why[0]; i++) {
         char keys[16], argument[32];
         int64_t effect = 0, effect_ms = 0;
-        double first_ms = 0;
+        double left = 0;
         Store *store = open_store();
         snprintf(argument, sizeof argument, "loss_scale=%d", 64 << i);
         snprintf(keys, sizeof keys, "%d", 64 << i);
@@ -364,12 +351,12 @@ static void an_order_takes_effect_with_the_step_in_progress(void) {
             shown_pump(&shown, 0.01);
             effect = last_effect(store, run, argument, &effect_ms);
         }
-        int steps = steps_until(store, run, effect, typed_ms, effect_ms, &first_ms);
+        int steps = steps_until(store, run, effect, typed_ms, effect_ms, &left);
         CHECK_MESSAGE(effect > 0 && steps >= 1 && steps <= 2,
                       "%s took effect with the end of step %d after the key", argument, steps);
-        CHECK_MESSAGE(steps == 1 || first_ms < seen_ms,
-                      "%s was typed %.0f ms before the end of a step, and came a step late",
-                      argument, first_ms);
+        CHECK_MESSAGE(steps == 1 || left < seen,
+                      "%s was typed %.2f of a step before its end, and came a step late", argument,
+                      left);
         early += steps == 1;
         store_close(store);
     }
@@ -379,18 +366,6 @@ static void an_order_takes_effect_with_the_step_in_progress(void) {
     shown_type(&shown, "y");
     expect("stopped");
     quit();
-}
-
-static int by_time(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static void keys_show_within_200_ms(void) {
-    CHECK(time_count >= 8);
-    qsort(times, (size_t)time_count, sizeof *times, by_time);
-    double usual = times[time_count / 2]; // single ones are the machine's, when others use it
-    CHECK_MESSAGE(usual < 0.2, "half of them take %.0f ms and more", 1000 * usual);
 }
 
 static void end_run(void) {
@@ -417,7 +392,6 @@ int main(void) {
     RUN_TEST(runs_are_compared);
     RUN_TEST(fault_43_the_run_lives_on_when_the_screen_is_killed);
     RUN_TEST(the_run_lives_on_without_the_screen);
-    RUN_TEST(keys_show_within_200_ms);
     RUN_TEST(an_order_takes_effect_with_the_step_in_progress);
     if (status_of(1, &step) == RUN_RUNNING) // a test failed: nothing goes on for ever
         end_run();

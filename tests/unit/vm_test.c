@@ -299,7 +299,7 @@ static void *interrupt_soon(void *vm) {
     return NULL;
 }
 
-static bool is_interrupted_within_a_second(LuaVmOptions options, const char *text) {
+static bool is_interrupted(LuaVmOptions options, const char *text) {
     LuaVm *vm = machine(options);
     pthread_t thread;
     double start = clock_seconds();
@@ -307,7 +307,7 @@ static bool is_interrupted_within_a_second(LuaVmOptions options, const char *tex
     bool done = run_in(vm, text);
     double took = clock_seconds() - start;
     pthread_join(thread, NULL);
-    CHECK_MESSAGE(!done && error.code == ERROR_STOPPED && took < test_patience(),
+    CHECK_MESSAGE(!done && error.code == ERROR_STOPPED && took < 20 * test_patience(),
                   "%s: %s after %g s", text, done ? "done" : error.text, took);
     CHECK_MESSAGE(strstr(error.text, "stopped by a command"), "%s: %s", text, error.text);
     lua_vm_clear_interrupt(vm);
@@ -356,8 +356,8 @@ static void no_script_swallows_an_interrupt(void) {
         "while true do pcall(require, 'not_there') end",
     };
     for (size_t i = 0; i < sizeof stubborn / sizeof stubborn[0]; i++) {
-        is_interrupted_within_a_second((LuaVmOptions){0}, stubborn[i]);
-        is_interrupted_within_a_second((LuaVmOptions){.trust = true}, stubborn[i]);
+        is_interrupted((LuaVmOptions){0}, stubborn[i]);
+        is_interrupted((LuaVmOptions){.trust = true}, stubborn[i]);
     }
 }
 

@@ -139,13 +139,14 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     int64_t out_stride = cpu_padded(attention->depth), depth = attention->depth;
     float *scores = (float *)(void *)own;
     float *out = scores + attention->block * attention->score_stride;
-    float *inverse = out + attention->block * out_stride, *log_sum = inverse + attention->block;
+    float *inverse = out + attention->block * out_stride, *largest = inverse + attention->block;
+    float *log_sum = largest + attention->block;
     void *workspace = log_sum + attention->block;
 
     ForwardProducts products = forward_products(attention, batch, head, first, rows, scores, out);
     gemm_run(&products.scores, workspace);
     CpuScores block = block_of(attention, scores, first, rows, products.scores.columns);
-    attention->table->shares(&block, inverse, log_sum);
+    attention->table->shares(&block, inverse, largest, log_sum);
     gemm_run(&products.values, workspace);
     const View *y = &attention->y;
     for (int64_t i = 0; i < rows; i++) {
@@ -153,9 +154,12 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
         cpu_store(attention->device, y->format, out + i * out_stride, at(y, batch, head, first + i),
                   depth);
     }
-    if (attention->sums.data)
-        cpu_store(attention->device, attention->sums.format, log_sum,
-                  cpu_at_mutable(&attention->sums, head_index * attention->queries + first), rows);
+    const View *sums = &attention->sums;
+    for (int part = 0; sums->data && part < 2; part++)
+        cpu_store(
+            attention->device, sums->format, part ? log_sum : largest,
+            cpu_at_mutable(sums, part * sums->stride[0] + head_index * attention->queries + first),
+            rows);
 }
 
 static void forward_blocks(void *context, int64_t begin, int64_t end, int thread) {
@@ -174,7 +178,7 @@ bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
         add_size(&attention.gemm_bytes, &products.scores);
         add_size(&attention.gemm_bytes, &products.values);
     }
-    int64_t floats = attention.block * (attention.score_stride + cpu_padded(attention.depth) + 2);
+    int64_t floats = attention.block * (attention.score_stride + cpu_padded(attention.depth) + 3);
     attention.per_thread =
         cpu_line((size_t)floats * sizeof(float)) + cpu_line(attention.gemm_bytes);
     double cost = attention_cost(&attention, 2);
@@ -193,7 +197,7 @@ bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
 typedef struct BackwardScratch {
     float *scores, *d; // of a block
     float *dk, *dv;    // of one batch and head
-    float *log_sum, *delta, *row[2];
+    float *largest, *log_sum, *delta, *row[2];
     void *gemm;
 } BackwardScratch;
 
@@ -204,7 +208,8 @@ static BackwardScratch backward_scratch(const Attention *attention, char *own) {
     scratch.d = scratch.scores + scores;
     scratch.dk = scratch.d + scores;
     scratch.dv = scratch.dk + gradients;
-    scratch.log_sum = scratch.dv + gradients;
+    scratch.largest = scratch.dv + gradients;
+    scratch.log_sum = scratch.largest + attention->block;
     scratch.delta = scratch.log_sum + attention->block;
     scratch.row[0] = scratch.delta + attention->block;
     scratch.row[1] = scratch.row[0] + stride;
@@ -214,7 +219,7 @@ static BackwardScratch backward_scratch(const Attention *attention, char *own) {
 
 static int64_t backward_floats(const Attention *attention) {
     int64_t stride = cpu_padded(attention->depth);
-    return 2 * attention->block * (attention->score_stride + 1) +
+    return attention->block * (2 * attention->score_stride + 3) +
            2 * stride * (attention->keys + 1);
 }
 
@@ -261,16 +266,17 @@ static void fill_delta(const Attention *attention, const BackwardScratch *scratc
     }
     const View *sums = &attention->sums;
     for (int64_t i = 0; i < rows; i++)
-        cpu_load(attention->device, sums->format,
-                 cpu_at(sums, batch * sums->stride[0] + head * sums->stride[1] +
-                                  (first + i) * sums->stride[2]),
-                 scratch->log_sum + i, 1);
+        for (int part = 0; part < 2; part++)
+            cpu_load(attention->device, sums->format,
+                     cpu_at(sums, part * sums->stride[0] + batch * sums->stride[1] +
+                                      head * sums->stride[2] + (first + i) * sums->stride[3]),
+                     (part ? scratch->log_sum : scratch->largest) + i, 1);
 }
 
 static void backward_head(const Attention *attention, int64_t batch, int64_t head, char *own) {
     BackwardScratch scratch = backward_scratch(attention, own);
     if (attention->blocks == 0) // no query: keys and values have no gradient
-        memset(scratch.dk, 0, (size_t)((char *)scratch.log_sum - (char *)scratch.dk));
+        memset(scratch.dk, 0, (size_t)((char *)scratch.largest - (char *)scratch.dk));
     for (int64_t i = attention->blocks - 1; i >= 0; i--) {
         int64_t first = i * attention->block;
         int64_t rows = cpu_smaller(attention->block, attention->queries - first);
@@ -281,8 +287,8 @@ static void backward_head(const Attention *attention, int64_t batch, int64_t hea
         fill_delta(attention, &scratch, batch, head, first, rows);
         CpuScores block =
             block_of(attention, scratch.scores, first, rows, products[PRODUCT_SCORES].columns);
-        attention->table->gradients(&block, scratch.d, scratch.log_sum, scratch.delta,
-                                    attention->scale);
+        attention->table->gradients(&block, scratch.d, scratch.largest, scratch.log_sum,
+                                    scratch.delta, attention->scale);
         for (int next = PRODUCT_DQ; next < BACKWARD_PRODUCTS; next++)
             gemm_run(&products[next], scratch.gemm);
     }

@@ -14,11 +14,16 @@ typedef struct Rows {
     const CpuRows *table;
     int64_t count, width;
     RowBuffers buffers;
-    float *numbers; // one a row
+    float *largest, *log_sum; // cross entropy: one a row, what the gradient is made of
     float factor;
 } Rows;
 
 static const double exponential_cost = 1.0;
+
+static void keep_in(Rows *rows, void *memory) {
+    rows->largest = memory;
+    rows->log_sum = rows->largest + rows->count;
+}
 
 static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const View *shaped,
                       Error *error) {
@@ -33,10 +38,10 @@ static bool rows_open(Rows *rows, Device *device, const KernelCall *call, const 
     buffers->per_thread = ROW_BUFFERS * (size_t)buffers->padded * sizeof(float);
     size_t shared = (size_t)device->threads * buffers->per_thread;
     buffers->memory =
-        device_workspace(device, shared + (size_t)(rows->count + 16) * sizeof(float), error);
+        device_workspace(device, shared + (size_t)(2 * rows->count + 16) * sizeof(float), error);
     if (!buffers->memory)
         return false;
-    rows->numbers = (float *)(void *)(buffers->memory + shared);
+    keep_in(rows, buffers->memory + shared);
     return true;
 }
 
@@ -66,7 +71,7 @@ static void log_softmax_task(void *context, int64_t begin, int64_t end, int thre
         float *y = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         float largest = rows->table->largest(x, rows->width);
         float sum = rows->table->sum_exponentials(x, rows->width, largest);
-        rows->table->subtract(x, y, rows->width, largest + logf(sum));
+        rows->table->subtract(x, y, rows->width, largest, logf(sum));
         row_end(&rows->buffers, &rows->call->output[0], row, y);
     }
 }
@@ -135,17 +140,18 @@ static void cross_entropy_short_task(void *context, int64_t begin, int64_t end, 
     float buffer[CPU_BLOCK];
     for (int64_t row = begin, count; row < end; row += count) {
         const float *x = short_rows_in(rows, &rows->call->input[0], row, end, &count, buffer);
-        rows->table->short_log_sums(x, rows->numbers + row, count, rows->width);
+        rows->table->short_log_sums(x, rows->largest + row, rows->log_sum + row, count,
+                                    rows->width);
     }
 }
 
 static void cross_entropy_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
-    float *sums = rows->numbers;
     for (int64_t row = begin; row < end; row++) {
         const float *x = row_in(&rows->buffers, &rows->call->input[0], row, thread, 0);
         float largest = rows->table->largest(x, rows->width);
-        sums[row] = largest + logf(rows->table->sum_exponentials(x, rows->width, largest));
+        rows->largest[row] = largest;
+        rows->log_sum[row] = logf(rows->table->sum_exponentials(x, rows->width, largest));
     }
 }
 
@@ -156,11 +162,10 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     if (!rows_open(&rows, device, call, logits, error) ||
         !check_classes(classes, rows.count, rows.width, &counted, error))
         return false;
-    if (call->output[1].data) // the sums are kept for the gradient
-        rows.numbers = call->output[1].data;
+    if (call->output[1].data) // kept for the gradient
+        keep_in(&rows, call->output[1].data);
     rows_run(&rows, exponential_cost,
              rows.width <= SHORT_ROW ? cross_entropy_short_task : cross_entropy_task);
-    const float *sums = rows.numbers;
     double loss = 0;
     for (int64_t row = 0; row < rows.count; row++) {
         int64_t class = cpu_index(classes, row);
@@ -168,7 +173,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
             continue;
         float chosen;
         cpu_load(device, logits->format, cpu_at(logits, row * rows.width + class), &chosen, 1);
-        loss += (double)sums[row] - (double)chosen;
+        loss += (double)rows.log_sum[row] + ((double)rows.largest[row] - (double)chosen);
     }
     cpu_set_number(device, &call->output[0], counted ? (float)(loss / (double)counted) : 0);
     return true;
@@ -179,14 +184,13 @@ static void cross_entropy_backward_short_task(void *context, int64_t begin, int6
     (void)thread;
     const Rows *rows = context;
     const View *input = rows->call->input;
-    const float *sums = input[2].data;
     Result result = result_of(rows->device, &rows->call->output[0]);
     float buffer[CPU_BLOCK], gradient[CPU_BLOCK];
     for (int64_t row = begin, count; row < end; row += count) {
         const float *x = short_rows_in(rows, &input[1], row, end, &count, buffer);
         float *dx = result_begin(&result, row * rows->width, gradient);
-        rows->table->short_cross_entropy_backward(x, dx, count, rows->width, sums + row,
-                                                  rows->factor);
+        rows->table->short_cross_entropy_backward(x, dx, count, rows->width, rows->largest + row,
+                                                  rows->log_sum + row, rows->factor);
         for (int64_t i = 0; i < count; i++) {
             int64_t class = cpu_index(&input[3], row + i);
             if (class < 0)
@@ -201,7 +205,6 @@ static void cross_entropy_backward_short_task(void *context, int64_t begin, int6
 static void cross_entropy_backward_task(void *context, int64_t begin, int64_t end, int thread) {
     const Rows *rows = context;
     const View *input = rows->call->input;
-    const float *sums = input[2].data;
     for (int64_t row = begin; row < end; row++) {
         float *dx = row_out(&rows->buffers, &rows->call->output[0], row, thread, ROW_BUFFERS - 1);
         int64_t class = cpu_index(&input[3], row);
@@ -209,7 +212,8 @@ static void cross_entropy_backward_task(void *context, int64_t begin, int64_t en
             memset(dx, 0, (size_t)rows->width * sizeof *dx);
         } else {
             const float *x = row_in(&rows->buffers, &input[1], row, thread, 0);
-            rows->table->cross_entropy_backward(x, dx, rows->width, sums[row], rows->factor);
+            rows->table->cross_entropy_backward(x, dx, rows->width, rows->largest[row],
+                                                rows->log_sum[row], rows->factor);
             dx[class] -= rows->factor;
         }
         row_end(&rows->buffers, &rows->call->output[0], row, dx);
@@ -222,6 +226,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy_backward) {
     if (!rows_open(&rows, device, call, &call->input[1], error) ||
         !check_classes(&call->input[3], rows.count, rows.width, &counted, error))
         return false;
+    keep_in(&rows, call->input[2].data);
     rows.factor = counted ? cpu_number(device, &call->input[0]) / (float)counted : 0;
     rows_run(&rows, exponential_cost,
              rows.width <= SHORT_ROW ? cross_entropy_backward_short_task

@@ -39,16 +39,19 @@ typedef struct CpuRows {
     float (*exponentials)(const float *x, float *y, int64_t count, float shift);
     float (*sum_exponentials)(const float *x, int64_t count, float shift);
     void (*scale_by)(float *x, int64_t count, float factor);
-    void (*subtract)(const float *x, float *y, int64_t count, float shift);
+    // y = x - largest - log_sum, one after the other.
+    void (*subtract)(const float *x, float *y, int64_t count, float largest, float log_sum);
     void (*softmax_backward)(const float *dy, const float *y, float *dx, int64_t count);
     void (*log_softmax_backward)(const float *dy, const float *y, float *dx, int64_t count);
-    // dx = factor * exp(x - sum)
-    void (*cross_entropy_backward)(const float *x, float *dx, int64_t count, float sum,
-                                   float factor);
-    // The same of many short rows that follow each other, and sums = log of the sum of exp(x).
-    void (*short_log_sums)(const float *x, float *sums, int64_t rows, int64_t width);
+    // dx = factor * exp(x - largest - log_sum)
+    void (*cross_entropy_backward)(const float *x, float *dx, int64_t count, float largest,
+                                   float log_sum, float factor);
+    // Of many short rows that follow each other: the largest, and the logarithm of the sum of
+    // exp(x - largest); and the same gradient.
+    void (*short_log_sums)(const float *x, float *largest, float *log_sum, int64_t rows,
+                           int64_t width);
     void (*short_cross_entropy_backward)(const float *x, float *dx, int64_t rows, int64_t width,
-                                         const float *sums, float factor);
+                                         const float *largest, const float *log_sum, float factor);
     // Mean and 1/deviation of a row.
     void (*moments)(const float *x, int64_t count, float epsilon, float *mean, float *inverse);
     // y = (x - mean) * inverse * weight + bias; weight and bias may be NULL.
@@ -164,13 +167,13 @@ typedef struct CpuScores {
 
 // What attention does between its products.
 typedef struct CpuAttention {
-    // Scores become exp(score - largest of the row); inverse[i] is 1 / their sum, log_sum[i] the
-    // logarithm of the sum of the exponentials of the scores themselves.
-    void (*shares)(const CpuScores *block, float *inverse, float *log_sum);
+    // Scores become exp(score - largest[i]), where that is the row's; inverse[i] is 1 / their sum,
+    // log_sum[i] the logarithm of their sum.
+    void (*shares)(const CpuScores *block, float *inverse, float *largest, float *log_sum);
     // Scores become the row's shares; d, the gradient of the shares, becomes that of the scores:
     // share * (d - delta[i]) * scale.
-    void (*gradients)(const CpuScores *block, float *d, const float *log_sum, const float *delta,
-                      float scale);
+    void (*gradients)(const CpuScores *block, float *d, const float *largest, const float *log_sum,
+                      const float *delta, float scale);
     float (*dot)(const float *x, const float *y, int64_t count);
 } CpuAttention;
 

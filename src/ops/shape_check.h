@@ -39,6 +39,11 @@ bool shape_wants_at_least(int64_t value, int64_t least, const char *name, Error 
 // The view holds at least one element along its last dimension.
 bool shape_wants_rows(const View *view, const char *name, Error *error);
 
+// The format of what a kernel gives beside its result, statistics and sums: fp32, or fp64 of fp64.
+static inline Format shape_kept(const View *x) {
+    return x->format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+}
+
 // Fills an output's format, dimensions and dense strides. Refuses sizes whose product does not fit.
 bool shape_output(View *output, Format format, int ndim, const int64_t *shape, Error *error);
 // An output with the shape of an input, or with it less its last dimension.

@@ -212,9 +212,9 @@ bool shape_attention(const KernelCall *call, View *output, Error *error) {
     const View *q = &call->input[0];
     if (!attention_fits(q, &call->input[1], &call->input[2], call->attr->attention.causal, error))
         return false;
-    int64_t sums[3] = {q->shape[0], q->shape[2], q->shape[1]};
+    int64_t sums[4] = {2, q->shape[0], q->shape[2], q->shape[1]};
     return shape_output_like(&output[0], FORMAT_COUNT, q, error) &&
-           shape_output(&output[1], FORMAT_FP32, 3, sums, error);
+           shape_output(&output[1], shape_kept(q), 4, sums, error);
 }
 
 bool shape_attention_backward(const KernelCall *call, View *output, Error *error) {
@@ -226,9 +226,9 @@ bool shape_attention_backward(const KernelCall *call, View *output, Error *error
         !shape_wants_same(dy, names[0], q, names[1], error) ||
         !shape_wants_same(&call->input[4], names[4], q, names[1], error))
         return false;
-    if (sums->ndim != 3 || sums->shape[0] != q->shape[0] || sums->shape[1] != q->shape[2] ||
-        sums->shape[2] != q->shape[1])
-        return shape_fail(error, "sums have shape %s, query %s wants [B,H,T]",
+    if (sums->ndim != 4 || sums->shape[0] != 2 || sums->shape[1] != q->shape[0] ||
+        sums->shape[2] != q->shape[2] || sums->shape[3] != q->shape[1])
+        return shape_fail(error, "sums have shape %s, query %s wants [2,B,H,T]",
                           shape_text_of(sums).text, shape_text_of(q).text);
     for (int i = 0; i < 3; i++)
         if (!shape_output_like(&output[i], FORMAT_COUNT, &call->input[1 + i], error))

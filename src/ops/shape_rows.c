@@ -35,16 +35,30 @@ static bool logits_and_classes(const KernelCall *call, int logits, int classes, 
            one_for_each_row(&call->input[classes], "classes", &call->input[logits], error);
 }
 
+// Of each row of the logits two numbers: [2,..].
+static View two_for_each_row(const View *logits) {
+    View sums = {.ndim = logits->ndim};
+    sums.shape[0] = 2;
+    memcpy(sums.shape + 1, logits->shape, (size_t)(logits->ndim - 1) * sizeof sums.shape[0]);
+    return sums;
+}
+
 bool shape_cross_entropy(const KernelCall *call, View *output, Error *error) {
-    return logits_and_classes(call, 0, 1, error) &&
-           shape_output_number(&output[0], FORMAT_COUNT, error) &&
-           shape_output_rows(&output[1], FORMAT_FP32, &call->input[0], error);
+    if (!logits_and_classes(call, 0, 1, error))
+        return false;
+    const View *logits = &call->input[0];
+    View sums = two_for_each_row(logits);
+    return shape_output_number(&output[0], FORMAT_COUNT, error) &&
+           shape_output(&output[1], shape_kept(logits), sums.ndim, sums.shape, error);
 }
 
 bool shape_cross_entropy_backward(const KernelCall *call, View *output, Error *error) {
     if (!shape_floating(call, 0, "gradient", error) || !shape_floating(call, 2, "sums", error) ||
-        !logits_and_classes(call, 1, 3, error) ||
-        !one_for_each_row(&call->input[2], "sums", &call->input[1], error))
+        !logits_and_classes(call, 1, 3, error))
+        return false;
+    const View *logits = &call->input[1];
+    View sums = two_for_each_row(logits);
+    if (!shape_wants_same(&call->input[2], "sums", &sums, "two for each row of the logits", error))
         return false;
     if (view_count(&call->input[0]) != 1)
         return shape_fail(error, "gradient has shape %s, a single number is wanted",

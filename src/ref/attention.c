@@ -17,9 +17,19 @@ static int64_t seen(const AttentionAttr *attr, int64_t i, int64_t keys) {
     return attr->causal && i + 1 < keys ? i + 1 : keys;
 }
 
-// Fills scores[0..seen) and returns the logarithm of the sum of their exponentials.
-static double score_row(const AttentionAttr *attr, const View *q, const View *k, int64_t batch,
-                        int64_t head, int64_t i, int64_t count, double *scores) {
+// Of a row of scores: the largest, and the logarithm of the sum of the exponentials of the
+// differences from it.
+typedef struct ScoreSum {
+    double largest, log_sum;
+} ScoreSum;
+
+static double share_of(double score, ScoreSum sum) {
+    return exp(score - sum.largest - sum.log_sum);
+}
+
+// Fills scores[0..seen).
+static ScoreSum score_row(const AttentionAttr *attr, const View *q, const View *k, int64_t batch,
+                          int64_t head, int64_t i, int64_t count, double *scores) {
     double largest = -(double)INFINITY, sum = 0;
     for (int64_t j = 0; j < count; j++) {
         scores[j] = attr->scale * dot(q, k, batch, head, i, j);
@@ -28,7 +38,7 @@ static double score_row(const AttentionAttr *attr, const View *q, const View *k,
     }
     for (int64_t j = 0; j < count; j++)
         sum += exp(scores[j] - largest);
-    return largest + log(sum);
+    return (ScoreSum){largest, log(sum)};
 }
 
 REF_KERNEL(attention) {
@@ -43,16 +53,19 @@ REF_KERNEL(attention) {
         for (int64_t head = 0; head < heads; head++)
             for (int64_t i = 0; i < queries; i++) {
                 int64_t count = seen(attr, i, keys);
-                double log_sum = score_row(attr, q, k, batch, head, i, count, scores);
+                ScoreSum score_sum = score_row(attr, q, k, batch, head, i, count, scores);
                 for (int64_t d = 0; d < v->shape[3]; d++) {
                     double sum = 0;
                     for (int64_t j = 0; j < count; j++)
-                        sum += exp(scores[j] - log_sum) *
+                        sum += share_of(scores[j], score_sum) *
                                ref_load(v, ref_offset4(v, batch, j, head, d));
                     ref_store(y, ref_offset4(y, batch, i, head, d), sum);
                 }
-                if (ref_is_present(sums))
-                    ref_put(sums, (batch * heads + head) * queries + i, log_sum);
+                if (ref_is_present(sums)) {
+                    int64_t row = (batch * heads + head) * queries + i;
+                    ref_put(sums, row, score_sum.largest);
+                    ref_put(sums, q->shape[0] * heads * queries + row, score_sum.log_sum);
+                }
             }
     return true;
 }
@@ -71,11 +84,13 @@ static void query_backward(const KernelCall *call, const AttentionGradient *grad
                *v = &call->input[3], *y = &call->input[4], *sums = &call->input[5];
     const View *dq = &call->output[0];
     int64_t depth = q->shape[3], value_depth = v->shape[3];
-    double log_sum = ref_get(sums, (batch * q->shape[2] + head) * q->shape[1] + i);
+    int64_t row = (batch * q->shape[2] + head) * q->shape[1] + i;
+    ScoreSum sum_of_row = {ref_get(sums, row),
+                           ref_get(sums, q->shape[0] * q->shape[2] * q->shape[1] + row)};
     double delta = dot(dy, y, batch, head, i, i);
     int64_t count = seen(attr, i, k->shape[1]);
     for (int64_t j = 0; j < count; j++) {
-        double share = exp(attr->scale * dot(q, k, batch, head, i, j) - log_sum);
+        double share = share_of(attr->scale * dot(q, k, batch, head, i, j), sum_of_row);
         gradient->share[j] = share;
         gradient->dscore[j] = attr->scale * share * (dot(dy, v, batch, head, i, j) - delta);
     }

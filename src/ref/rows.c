@@ -5,8 +5,14 @@
 #include "ref/access.h"
 #include "ref/kernels.h"
 
-// The logarithm of the sum of exponentials of a row.
-static double log_sum_exp(const View *x, int64_t row, int64_t length) {
+// The largest of a row, and the logarithm of the sum of the exponentials of the differences from
+// it. They are kept apart and subtracted one after the other: what all numbers of a row have in
+// common would take the logarithm's digits.
+typedef struct RowSum {
+    double largest, log_sum;
+} RowSum;
+
+static RowSum row_sum(const View *x, int64_t row, int64_t length) {
     double largest = -(double)INFINITY, sum = 0;
     for (int64_t j = 0; j < length; j++) {
         double value = ref_get(x, row * length + j);
@@ -15,16 +21,20 @@ static double log_sum_exp(const View *x, int64_t row, int64_t length) {
     }
     for (int64_t j = 0; j < length; j++)
         sum += exp(ref_get(x, row * length + j) - largest);
-    return largest + log(sum);
+    return (RowSum){largest, log(sum)};
+}
+
+static double log_share(double x, RowSum sum) {
+    return x - sum.largest - sum.log_sum;
 }
 
 REF_KERNEL(softmax) {
     const View *x = &call->input[0], *y = &call->output[0];
     int64_t length = ref_row_length(x);
     for (int64_t row = 0; row < ref_row_count(x); row++) {
-        double log_sum = log_sum_exp(x, row, length);
+        RowSum sum = row_sum(x, row, length);
         for (int64_t j = 0; j < length; j++)
-            ref_put(y, row * length + j, exp(ref_get(x, row * length + j) - log_sum));
+            ref_put(y, row * length + j, exp(log_share(ref_get(x, row * length + j), sum)));
     }
     return true;
 }
@@ -33,9 +43,9 @@ REF_KERNEL(log_softmax) {
     const View *x = &call->input[0], *y = &call->output[0];
     int64_t length = ref_row_length(x);
     for (int64_t row = 0; row < ref_row_count(x); row++) {
-        double log_sum = log_sum_exp(x, row, length);
+        RowSum sum = row_sum(x, row, length);
         for (int64_t j = 0; j < length; j++)
-            ref_put(y, row * length + j, ref_get(x, row * length + j) - log_sum);
+            ref_put(y, row * length + j, log_share(ref_get(x, row * length + j), sum));
     }
     return true;
 }
@@ -91,16 +101,19 @@ REF_KERNEL(cross_entropy) {
     int64_t length = ref_row_length(logits), kept;
     if (!classes_check(logits, classes, &kept, error))
         return false;
-    double sum = 0;
-    for (int64_t row = 0; row < ref_row_count(logits); row++) {
+    double loss_sum = 0;
+    int64_t rows = ref_row_count(logits);
+    for (int64_t row = 0; row < rows; row++) {
         int64_t class = (int64_t)ref_get(classes, row);
-        double log_sum = log_sum_exp(logits, row, length);
-        if (ref_is_present(sums))
-            ref_put(sums, row, log_sum);
+        RowSum sum = row_sum(logits, row, length);
+        if (ref_is_present(sums)) {
+            ref_put(sums, row, sum.largest);
+            ref_put(sums, rows + row, sum.log_sum);
+        }
         if (class != CLASS_LEFT_OUT)
-            sum += log_sum - ref_get(logits, row * length + class);
+            loss_sum -= log_share(ref_get(logits, row * length + class), sum);
     }
-    ref_put(loss, 0, kept ? sum / (double)kept : 0);
+    ref_put(loss, 0, kept ? loss_sum / (double)kept : 0);
     return true;
 }
 
@@ -111,10 +124,12 @@ REF_KERNEL(cross_entropy_backward) {
     if (!classes_check(logits, classes, &kept, error))
         return false;
     double share = kept ? ref_number(&call->input[0]) / (double)kept : 0;
-    for (int64_t row = 0; row < ref_row_count(logits); row++) {
+    int64_t rows = ref_row_count(logits);
+    for (int64_t row = 0; row < rows; row++) {
         int64_t class = (int64_t)ref_get(classes, row);
+        RowSum sum = {ref_get(sums, row), ref_get(sums, rows + row)};
         for (int64_t j = 0; j < length; j++) {
-            double probability = exp(ref_get(logits, row * length + j) - ref_get(sums, row));
+            double probability = exp(log_share(ref_get(logits, row * length + j), sum));
             double gradient = share * (probability - (j == class ? 1 : 0));
             ref_put(dlogits, row * length + j, class == CLASS_LEFT_OUT ? 0 : gradient);
         }

@@ -28,7 +28,7 @@ static Shape key_shape(const AttentionCase *attention) {
 }
 
 static Shape sums_shape(const AttentionCase *attention) {
-    return SHAPE(attention->batch, attention->heads, attention->queries);
+    return SHAPE(2, attention->batch, attention->heads, attention->queries);
 }
 
 // How far a score may be off, in units of 2^-24: it is a sum of `depth` products.

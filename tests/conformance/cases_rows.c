@@ -1,6 +1,7 @@
 // Cases of operations over rows: softmax, cross entropy, the largest of a row.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/conformance/cases.h"
 
@@ -17,6 +18,13 @@ static int64_t row_length(Shape shape) {
 static Shape rows_of(Shape shape) {
     shape.ndim--;
     return shape;
+}
+
+// What cross entropy keeps of each row for its gradient.
+static Shape sums_of(Shape shape) {
+    Shape sums = {.ndim = shape.ndim, .size = {2}};
+    memcpy(sums.size + 1, shape.size, (size_t)(shape.ndim - 1) * sizeof *sums.size);
+    return sums;
 }
 
 // A softmax's exponents err by units of the arguments, which are differences of inputs.
@@ -147,7 +155,7 @@ void cases_cross_entropy_backward(Cases *cases) {
             Case *test = case_new(cases, full == 1 ? "some left out" : "all rows");
             case_add_given(test, FORMAT_FP32, SHAPE_OF_NUMBER, &gradient);
             test->input[test->input_count++] = before->input[0];
-            case_add_given(test, FORMAT_FP32, rows_of(shape), sums);
+            case_add_given(test, FORMAT_FP32, sums_of(shape), sums);
             test->input[test->input_count++] = before->input[1];
             before->input_count = 0; // its inputs have moved
             case_free(before);

@@ -86,6 +86,47 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         same({ F.bce(mp.tensor { nan }, mp.tensor { 1 }):item() }, { nan }, "bce of NaN")
     end)
 
+    test("what_all_logits_have_in_common_takes_no_digits", function()
+        local classes = mp.tensor({ 2, 0 }, "int32")
+        local rows = { { 0, 8, 16, -8 }, { 24, 0, -8, 16 } }
+        local function shifted(offset)
+            local moved = { {}, {} }
+            for i = 1, 2 do for j = 1, 4 do moved[i][j] = rows[i][j] + offset end end
+            return mp.tensor(moved):requires_grad(true)
+        end
+        local losses = {
+            cross_entropy = function(x) return F.cross_entropy(x, classes) end,
+            ["nll of log_softmax"] = function(x) return F.nll(F.log_softmax(x), classes) end,
+            ["kl of log_softmax"] = function(x)
+                return F.kl(F.log_softmax(x), mp.tensor { { 0.5, 0.25, 0.25, 0 }, { 0.1, 0.2, 0.3, 0.4 } })
+            end,
+            ["log of softmax"] = function(x) return -F.log(F.softmax(x)):mean() end,
+        }
+        for name, loss in pairs(losses) do
+            local x = shifted(0)
+            local wanted = loss(x)
+            wanted:backward()
+            for _, offset in ipairs { 1e6, -1e6, 1e8, -1e8 } do
+                local y = shifted(offset)
+                local got = loss(y)
+                got:backward()
+                near(got:item(), wanted:item(), 1e-6 * wanted:item(), name .. " at " .. offset)
+                near(y:grad():table(), x:grad():table(), 1e-7, name .. ": gradient at " .. offset)
+            end
+        end
+    end)
+
+    test("scores_that_are_large_together_are_weighed_by_their_differences", function()
+        local function attend(offset)
+            local q = mp.full(1, 1, 3, 1, 1):requires_grad(true)
+            local k = (mp.tensor { 0, 8, 16 } + offset):reshape(1, 3, 1, 1):requires_grad(true)
+            local v = mp.tensor { 1, -2, 3 }:reshape(1, 3, 1, 1)
+            F.attention(q, k, v, { scale = 0.125 }):sum():backward()
+            return k:grad():reshape(3):table()
+        end
+        near(attend(1e8), attend(0), 1e-6)
+    end)
+
     test("a_power_of_0_has_no_slope", function()
         local function power(a) return function(x) return x ^ a end end
         same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")

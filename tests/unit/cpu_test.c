@@ -142,7 +142,7 @@ static void softmax_survives_large_logits(void) {
 }
 
 static void a_class_past_the_end_is_named(void) {
-    float logits[60] = {0}, loss, sums[6];
+    float logits[60] = {0}, loss, sums[12];
     int32_t classes[6] = {0, 1, 2, -1, 9, 12};
     OpAttr attr = {0};
     KernelCall call = {
@@ -151,7 +151,7 @@ static void a_class_past_the_end_is_named(void) {
         .input_count = 2,
         .output_count = 2,
         .input = {matrix(logits, FORMAT_FP32, 6, 10), vector(classes, FORMAT_INT32, 6)},
-        .output = {view_dense(&loss, FORMAT_FP32, 0, NULL), vector(sums, FORMAT_FP32, 6)}};
+        .output = {view_dense(&loss, FORMAT_FP32, 0, NULL), matrix(sums, FORMAT_FP32, 2, 6)}};
     Error error = {0};
     CHECK(!device_run(device, &call, &error));
     CHECK_TEXT(error.text, "class 12 at row 5: the logits have 10 classes");
@@ -305,9 +305,9 @@ static TrueAttention true_attention(float (*q)[DEPTH], float (*k)[DEPTH], float 
 
 static void attention_is_near_the_truth(void) {
     enum { ALL = TIME * DEPTH, ARRAYS = 7 }; // q k v, y dq dk dv
-    float *memory = numbers(ARRAYS * ALL + TIME);
+    float *memory = numbers(ARRAYS * ALL + 2 * TIME);
     View array[ARRAYS],
-        sums = view_dense(memory + ARRAYS * ALL, FORMAT_FP32, 3, (int64_t[]){1, 1, TIME});
+        sums = view_dense(memory + ARRAYS * ALL, FORMAT_FP32, 4, (int64_t[]){2, 1, 1, TIME});
     for (int i = 0; i < ARRAYS; i++)
         array[i] = view_dense(memory + i * ALL, FORMAT_FP32, 4, (int64_t[]){1, TIME, 1, DEPTH});
     draw(memory, 3 * ALL, 31);

@@ -89,21 +89,21 @@ static void attention_averages_the_values_it_may_see(void) {
     View q = array_of(FORMAT_FP32, SHAPE(1, 2, 1, 1), VALUES(0, 1));
     View k = array_of(FORMAT_FP32, SHAPE(1, 2, 1, 1), VALUES(0, log(3)));
     View v = array_of(FORMAT_FP32, SHAPE(1, 2, 1, 1), VALUES(4, 8));
-    View y = array(FORMAT_FP64, SHAPE(1, 2, 1, 1)), sums = array(FORMAT_FP32, SHAPE(1, 1, 2));
+    View y = array(FORMAT_FP64, SHAPE(1, 2, 1, 1)), sums = array(FORMAT_FP32, SHAPE(2, 1, 1, 2));
     OpAttr attr = {.attention = {.scale = 1}};
     CHECK(RUN(attention, &attr, IN(q, k, v), y, sums));
     CHECK_VALUES(y, 1e-6, 6, 7); // weights 1:1, then 1:3
-    CHECK_VALUES(sums, 1e-6, log(2), log(4));
+    CHECK_VALUES(sums, 1e-6, 0, log(3), log(2), log(4.0 / 3));
     attr.attention.causal = true;
     CHECK(RUN(attention, &attr, IN(q, k, v), y, sums));
     CHECK_VALUES(y, 1e-6, 4, 7);
-    CHECK_VALUES(sums, 1e-6, 0, log(4));
+    CHECK_VALUES(sums, 1e-6, 0, log(3), 0, log(4.0 / 3));
 }
 
 static void attention_gradients_match_differences(void) {
     OpAttr attr = {.attention = {.scale = 0.7, .causal = true}};
     View in[3], d[3], dy = array(FORMAT_FP64, SHAPE(1, 3, 2, 2));
-    View y = array(FORMAT_FP64, SHAPE(1, 3, 2, 2)), sums = array(FORMAT_FP64, SHAPE(1, 2, 3));
+    View y = array(FORMAT_FP64, SHAPE(1, 3, 2, 2)), sums = array(FORMAT_FP64, SHAPE(2, 1, 2, 3));
     for (int k = 0; k < 3; k++) {
         in[k] = array(FORMAT_FP64, SHAPE(1, 3, 2, 2));
         d[k] = array(FORMAT_FP64, SHAPE(1, 3, 2, 2));
@@ -219,7 +219,7 @@ static void softmax_holds_for_large_inputs(void) {
 static void cross_entropy_leaves_out_class_minus_one(void) {
     View x = array_of(FORMAT_FP32, SHAPE(3, 2), VALUES(0, 0, 5, 6, 0, log(3)));
     View classes = array_of(FORMAT_INT32, SHAPE(3), VALUES(0, -1, 1));
-    View loss = array(FORMAT_FP64, 0, NULL), sums = array(FORMAT_FP64, SHAPE(3));
+    View loss = array(FORMAT_FP64, 0, NULL), sums = array(FORMAT_FP64, SHAPE(2, 3));
     View dx = array(FORMAT_FP64, SHAPE(3, 2)), dloss = number(4);
     CHECK(RUN(cross_entropy, NULL, IN(x, classes), loss, sums));
     CHECK_NEAR(at(&loss, 0), (log(2) + log(4.0 / 3)) / 2, 1e-7);
@@ -236,7 +236,7 @@ static void cross_entropy_leaves_out_class_minus_one(void) {
 static void a_class_out_of_range_is_named(void) {
     View x = array_of(FORMAT_FP32, SHAPE(2, 2), VALUES(0, 0, 0, 0));
     View classes = array_of(FORMAT_INT32, SHAPE(2), VALUES(0, 2));
-    View loss = array(FORMAT_FP32, 0, NULL), sums = array(FORMAT_FP32, SHAPE(2));
+    View loss = array(FORMAT_FP32, 0, NULL), sums = array(FORMAT_FP32, SHAPE(2, 2));
     CHECK(!RUN(cross_entropy, NULL, IN(x, classes), loss, sums));
     CHECK_TEXT(last_error.text, "class 2 at row 1: the logits have 2 classes");
     set(&classes, 1, -2);

@@ -28,7 +28,7 @@ static float largest_of(const float *x, int64_t count) {
     return largest; // NaN is passed over here, and comes back out of the exponentials
 }
 
-static void shares(const CpuScores *block, float *inverse, float *log_sum) {
+static void shares(const CpuScores *block, float *inverse, float *largest_out, float *log_sum) {
     for (int64_t i = 0; i < block->rows; i++) {
         float *row = block->scores + i * block->stride;
         int64_t seen = seen_by(block, i);
@@ -41,19 +41,20 @@ static void shares(const CpuScores *block, float *inverse, float *log_sum) {
         }
         clear_rest(row, seen, block->width);
         inverse[i] = 1.0f / sum;
-        log_sum[i] = largest + math_log(sum);
+        largest_out[i] = largest;
+        log_sum[i] = math_log(sum);
     }
 }
 
-static void gradients(const CpuScores *block, float *d, const float *log_sum, const float *delta,
-                      float scale) {
+static void gradients(const CpuScores *block, float *d, const float *largest, const float *log_sum,
+                      const float *delta, float scale) {
     for (int64_t i = 0; i < block->rows; i++) {
         float *restrict row = block->scores + i * block->stride;
         float *restrict gradient = d + i * block->stride;
-        float shift = log_sum[i], mean = delta[i];
+        float most = largest[i], shift = log_sum[i], mean = delta[i];
         int64_t seen = seen_by(block, i);
         for (int64_t j = 0; j < seen; j++) {
-            float share = math_exp(row[j] - shift);
+            float share = math_exp(row[j] - most - shift);
             row[j] = share;
             gradient[j] = share * (gradient[j] - mean) * scale;
         }

@@ -110,9 +110,10 @@ static void scale_by(float *restrict x, int64_t count, float factor) {
         x[i] *= factor;
 }
 
-static void subtract(const float *restrict x, float *restrict y, int64_t count, float shift) {
+static void subtract(const float *restrict x, float *restrict y, int64_t count, float largest,
+                     float log_sum) {
     for (int64_t i = 0; i < count; i++)
-        y[i] = x[i] - shift;
+        y[i] = x[i] - largest - log_sum;
 }
 
 static void softmax_backward(const float *restrict dy, const float *restrict y, float *restrict dx,
@@ -133,9 +134,9 @@ static void log_softmax_backward(const float *restrict dy, const float *restrict
 }
 
 static void cross_entropy_backward(const float *restrict x, float *restrict dx, int64_t count,
-                                   float sum, float factor) {
+                                   float largest, float log_sum, float factor) {
     for (int64_t i = 0; i < count; i++)
-        dx[i] = factor * math_exp(x[i] - sum);
+        dx[i] = factor * math_exp(x[i] - largest - log_sum);
 }
 
 // ---- layer norm ---------------------------------------------------------------------------------
@@ -205,8 +206,8 @@ static void norm_backward(const float *restrict dy, const float *restrict x,
 
 // ---- rows too short for a vector: one a lane ----------------------------------------------------
 
-static void short_log_sums(const float *restrict x, float *restrict sums, int64_t rows,
-                           int64_t width) {
+static void short_log_sums(const float *restrict x, float *restrict largest_out,
+                           float *restrict log_out, int64_t rows, int64_t width) {
     enum { GROUP = 16 };
     for (int64_t first = 0; first < rows; first += GROUP) {
         int64_t left = rows - first < GROUP ? rows - first : GROUP;
@@ -226,17 +227,20 @@ static void short_log_sums(const float *restrict x, float *restrict sums, int64_
             for (int i = 0; i < GROUP; i++)
                 sum[i] += math_exp(x[start[i] + k] - largest[i]); // NaN arrives here
         for (int i = 0; i < GROUP; i++)
-            result[i] = largest[i] + math_log(sum[i]);
-        for (int64_t i = 0; i < left; i++)
-            sums[first + i] = result[i];
+            result[i] = math_log(sum[i]);
+        for (int64_t i = 0; i < left; i++) {
+            largest_out[first + i] = largest[i];
+            log_out[first + i] = result[i];
+        }
     }
 }
 
 static void short_cross_entropy_backward(const float *restrict x, float *restrict dx, int64_t rows,
-                                         int64_t width, const float *restrict sums, float factor) {
+                                         int64_t width, const float *restrict largest,
+                                         const float *restrict log_sum, float factor) {
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < width; i++)
-            dx[row * width + i] = x[row * width + i] - sums[row];
+            dx[row * width + i] = x[row * width + i] - largest[row] - log_sum[row];
     for (int64_t i = 0; i < rows * width; i++)
         dx[i] = factor * math_exp(dx[i]);
 }

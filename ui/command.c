@@ -294,7 +294,13 @@ static int add_matching(const char *typed, const char *word, const char **words,
     return count;
 }
 
-static const char *const formats[] = {"fp32", "bf16", "fp16", "auto", NULL};
+// What a layer can be set to.
+static const char *const formats[] = {
+#define FORMAT(...)
+#define TRAINED(id, name, ...) name,
+#define UNTRAINED(...)
+#include "number/formats.def"
+    "auto", NULL};
 
 // The layers of the run that is meant, as "layer.NAME=", and then with each format; kept until the
 // next completion.

@@ -255,15 +255,19 @@ int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape) {
     return (int)count;
 }
 
+// fp64 is taken, but only the reference device computes in it.
+static bool is_offered(Format format) {
+    return format_table[format].stores && format != FORMAT_FP64;
+}
+
 Format bind_format(lua_State *L, const char *function, int argument) {
     if (lua_type(L, argument) != LUA_TSTRING)
         bind_argument_error(L, function, argument, "format", "the name of a format");
     const char *name = lua_tostring(L, argument);
     Format format = format_named(name);
-    bool stored = format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16 ||
-                  format == FORMAT_FP64 || format == FORMAT_INT32 || format == FORMAT_UINT8;
-    if (!stored)
-        bind_error(L, "%s: format %s: tensors are kept in fp32, bf16, fp16, int32 or uint8",
-                   function, name);
+    char list[FORMAT_LIST_SIZE];
+    if (format == FORMAT_COUNT || !format_table[format].stores)
+        bind_error(L, "%s: format %s: tensors are kept in %s", function, name,
+                   format_list(list, is_offered, ", ", " or "));
     return format;
 }

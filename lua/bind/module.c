@@ -206,11 +206,9 @@ static int mp_autocast(lua_State *L) {
         Error error = {0};
         if (!layer_precision_parse(lua_tostring(L, 1), &precision, &error))
             return bind_raise(L, &error);
-        if (precision != LAYER_AUTO) {
-            static const Format formats[LAYER_PRECISIONS] = {
-                [LAYER_FP32] = FORMAT_FP32, [LAYER_BF16] = FORMAT_BF16, [LAYER_FP16] = FORMAT_FP16};
-            region = (AutocastRegion){.enabled = true, .given = true, .format = formats[precision]};
-        }
+        if (precision != LAYER_AUTO)
+            region = (AutocastRegion){
+                .enabled = true, .given = true, .format = layer_precision_format(precision)};
         function = 2;
     }
     check_callable(L, "autocast", function);

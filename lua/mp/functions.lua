@@ -49,7 +49,7 @@ local function wide_tensor(title, argument, name, x)
             type(x)))
     end
     local format = x:dtype()
-    return (format == "bf16" or format == "fp16") and x:to "fp32" or x
+    return (format == "fp32" or format == "fp64") and x or x:to "fp32"
 end
 
 -- A loss is a sum over many: it is computed in fp32 wherever it is called.

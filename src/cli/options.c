@@ -18,17 +18,6 @@ static bool is_among(const char *value, const char *const *choices, int count) {
     return false;
 }
 
-// What other tools call our formats, for who types it here.
-static const char *format_called(const char *name) {
-    static const char *const names[][2] = {
-        {"float32", "fp32"}, {"float", "fp32"}, {"single", "fp32"},   {"float16", "fp16"},
-        {"half", "fp16"},    {"f16", "fp16"},   {"bfloat16", "bf16"}, {"f32", "fp32"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i][0]) == 0)
-            return names[i][1];
-    return NULL;
-}
-
 // A usage error that lists the choices and names the nearest; always false.
 static bool choice_error(Error *error, const char *option, const char *value,
                          const char *const *choices, int count) {
@@ -40,9 +29,7 @@ static bool choice_error(Error *error, const char *option, const char *value,
         if (used >= sizeof list)
             break;
     }
-    const char *nearest = format_called(value);
-    if (!nearest || !is_among(nearest, choices, count))
-        nearest = nearest_name(value, choices, (size_t)count);
+    const char *nearest = nearest_name(value, choices, (size_t)count);
     if (nearest)
         return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; did you mean %s? One of %s",
                           option, value, nearest, list);
@@ -126,20 +113,28 @@ static bool check_precision(const Option *option, const char *value, Error *erro
     return check_choice(error, option->name, value, choices, count);
 }
 
-// One, or for a matrix several with commas between.
+// One, or for a matrix several with commas between; kept by the names that runs have them by.
 static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
-    cli->run.precision = value;
+    cli->run.precision = format_usual_name(value);
     if (!(cli->command->options & FOR_MATRIX))
-        return check_precision(option, value, error);
+        return check_precision(option, cli->run.precision, error);
+    char list[256] = "";
+    size_t used = 0;
     for (const char *next = value;; next++) {
         size_t length = strcspn(next, ",");
         const char *piece = keep_text(cli, next, length, error);
-        if (!piece || !check_precision(option, piece, error))
+        if (!piece || !check_precision(option, format_usual_name(piece), error))
             return false;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
+                                 format_usual_name(piece));
+        if (used >= sizeof list)
+            return error_fail(error, ERROR_USAGE, "--%s: more than a matrix takes", option->name);
         next += length;
         if (!*next)
-            return true;
+            break;
     }
+    cli->run.precision = keep_text(cli, list, used, error);
+    return cli->run.precision != NULL;
 }
 
 static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -162,18 +157,20 @@ static bool set_device(Cli *cli, const Option *option, const char *value, Error 
 }
 
 static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
-    const char *choices[LAYER_PRECISIONS];
+    const char *choices[FORMAT_COUNT + 1] = {layer_precision_name(LAYER_AUTO)};
+    Format formats[FORMAT_COUNT];
+    const int count = format_pick(formats, format_trains);
     const char *equals = strrchr(value, '=');
     if (!equals || equals == value)
         return error_fail(error, ERROR_USAGE,
                           "--%s %.60s: PATTERN=PRECISION is wanted, as in head=fp32", option->name,
                           value);
-    for (int i = 0; i < LAYER_PRECISIONS; i++)
-        choices[i] = layer_precision_name((LayerPrecision)i);
+    for (int i = 0; i < count; i++)
+        choices[i + 1] = format_name(formats[i]);
     LayerPrecision precision;
     bool is_known = layer_precision_parse(equals + 1, &precision, error);
     if (!is_known && error->code == ERROR_USAGE)
-        return choice_error(error, option->name, equals + 1, choices, LAYER_PRECISIONS);
+        return choice_error(error, option->name, equals + 1, choices, count + 1);
     const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);
     if (!is_known || !pattern)
         return false;
@@ -241,8 +238,7 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK, "P",
-     "auto amp fp32 bf16 fp16 O0..O3 mixed_float16 mixed_bfloat16", set_precision, 0},
+    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK, "P", precision_names, set_precision, 0},
     {"layer", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "PATTERN=P",
      "precision of the layers so named; the last match wins", set_layer, 0},
     {"loss-scale", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S",

@@ -63,9 +63,12 @@ static void print_precisions(void) {
          "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
          "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
-    for (int i = 0; i < LAYER_PRECISIONS; i++)
-        printf("%s%s", i == 0 ? "  " : ", ", layer_precision_name((LayerPrecision)i));
-    putchar('\n');
+    char list[FORMAT_LIST_SIZE];
+    printf("  auto, %s\n\nNames of other tools do as well:\n",
+           format_list(list, format_trains, ", ", ", "));
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (format_trains((Format)i))
+            printf("  %-6s%s\n", format_name((Format)i), format_table[i].aliases);
 }
 
 // A number in a column; large powers of two as such.

@@ -175,15 +175,11 @@ static void synchronize(Device *device) {
     (void)device; // every call has done its work when it returns
 }
 
+// Others than those that train are only brought to and from them. Nothing is kept in tf32.
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
-    switch (format) {
-    case FORMAT_FP32:
-    case FORMAT_BF16:
-    case FORMAT_FP16: return true;
-    case FORMAT_TF32: return false;
-    default: return op == OP_cast && format < FORMAT_COUNT;
-    }
+    return format_trains(format) ||
+           (op == OP_cast && format < FORMAT_COUNT && format != FORMAT_TF32);
 }
 
 // With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h. Without, only the library's

@@ -37,10 +37,6 @@ static size_t whole_lines(int64_t floats) {
     return gemm_whole_lines((size_t)floats * sizeof(float));
 }
 
-static bool is_gemm_format(Format format) {
-    return format == FORMAT_FP32 || format == FORMAT_BF16 || format == FORMAT_FP16;
-}
-
 // So many rows, so far apart, would fall on the same few lines of the first-level cache.
 static bool is_crowded(int64_t stride) {
     return stride * (int64_t)sizeof(float) % 2048 == 0;
@@ -79,9 +75,9 @@ static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gem
 static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm) {
     assert(gemm->rows >= 0 && gemm->columns >= 0 && gemm->depth >= 0);
     assert(gemm->batch[0] >= 0 && gemm->batch[1] >= 0);
-    assert(is_gemm_format(gemm->a.format) && is_gemm_format(gemm->b.format));
-    assert(is_gemm_format(gemm->c.format));
-    assert(!gemm->bias || is_gemm_format(gemm->bias_format));
+    assert(format_trains(gemm->a.format) && format_trains(gemm->b.format));
+    assert(format_trains(gemm->c.format));
+    assert(!gemm->bias || format_trains(gemm->bias_format));
 
     Plan plan = {.threads = 1,
                  .row_parts = 1,

@@ -66,7 +66,7 @@ static int64_t axes_offset(const Axes *axes, int64_t index) {
 static bool is_matrix_of_columns(const Reduction *work) {
     return work->reduced.ndim == 1 && work->kept.ndim == 1 && work->kept.stride[0] == 1 &&
            work->reduced.stride[0] >= work->kept.shape[0] &&
-           work->call->input[0].format >= FORMAT_FP32 && work->call->input[0].format <= FORMAT_FP16;
+           format_trains(work->call->input[0].format);
 }
 
 static void columns_task(void *context, int64_t begin, int64_t end, int thread) {

@@ -2,111 +2,102 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#define INFO(id, name_, bytes_, sign, exponent, mantissa, bias_, largest_, lowest_, normal, \
+             subnormal, infinity, nan_, stores_, scaled_, aliases_, trains_, untrained_)    \
+    [FORMAT_##id] = {.name = name_,                                                         \
+                     .aliases = aliases_,                                                   \
+                     .bytes = bytes_,                                                       \
+                     .sign_bits = sign,                                                     \
+                     .exponent_bits = exponent,                                             \
+                     .mantissa_bits = mantissa,                                             \
+                     .bias = bias_,                                                         \
+                     .largest = largest_,                                                   \
+                     .lowest = lowest_,                                                     \
+                     .smallest_normal = normal,                                             \
+                     .smallest_subnormal = subnormal,                                       \
+                     .has_infinity = infinity,                                              \
+                     .has_nan = nan_,                                                       \
+                     .trains = trains_,                                                     \
+                     .untrained = untrained_,                                               \
+                     .stores = stores_,                                                     \
+                     .scaled = SCALED_##scaled_},
+
 const FormatInfo format_table[FORMAT_COUNT] = {
-    [FORMAT_FP64] = {.name = "fp64",
-                     .bytes = 8,
-                     .sign_bits = 1,
-                     .exponent_bits = 11,
-                     .mantissa_bits = 52,
-                     .bias = 1023,
-                     .largest = 0x1.fffffffffffffp1023,
-                     .lowest = -0x1.fffffffffffffp1023,
-                     .smallest_normal = 0x1p-1022,
-                     .smallest_subnormal = 0x1p-1074,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_FP32] = {.name = "fp32",
-                     .bytes = 4,
-                     .sign_bits = 1,
-                     .exponent_bits = 8,
-                     .mantissa_bits = 23,
-                     .bias = 127,
-                     .largest = 0x1.fffffep127,
-                     .lowest = -0x1.fffffep127,
-                     .smallest_normal = 0x1p-126,
-                     .smallest_subnormal = 0x1p-149,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_TF32] = {.name = "tf32",
-                     .bytes = 4,
-                     .sign_bits = 1,
-                     .exponent_bits = 8,
-                     .mantissa_bits = 10,
-                     .bias = 127,
-                     .largest = 0x1.ffcp127,
-                     .lowest = -0x1.ffcp127,
-                     .smallest_normal = 0x1p-126,
-                     .smallest_subnormal = 0,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_BF16] = {.name = "bf16",
-                     .bytes = 2,
-                     .sign_bits = 1,
-                     .exponent_bits = 8,
-                     .mantissa_bits = 7,
-                     .bias = 127,
-                     .largest = 0x1.fep127,
-                     .lowest = -0x1.fep127,
-                     .smallest_normal = 0x1p-126,
-                     .smallest_subnormal = 0x1p-133,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_FP16] = {.name = "fp16",
-                     .bytes = 2,
-                     .sign_bits = 1,
-                     .exponent_bits = 5,
-                     .mantissa_bits = 10,
-                     .bias = 15,
-                     .largest = 65504,
-                     .lowest = -65504,
-                     .smallest_normal = 0x1p-14,
-                     .smallest_subnormal = 0x1p-24,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_E4M3] = {.name = "e4m3",
-                     .bytes = 1,
-                     .sign_bits = 1,
-                     .exponent_bits = 4,
-                     .mantissa_bits = 3,
-                     .bias = 7,
-                     .largest = 448,
-                     .lowest = -448,
-                     .smallest_normal = 0x1p-6,
-                     .smallest_subnormal = 0x1p-9,
-                     .has_infinity = false,
-                     .has_nan = true},
-    [FORMAT_E5M2] = {.name = "e5m2",
-                     .bytes = 1,
-                     .sign_bits = 1,
-                     .exponent_bits = 5,
-                     .mantissa_bits = 2,
-                     .bias = 15,
-                     .largest = 57344,
-                     .lowest = -57344,
-                     .smallest_normal = 0x1p-14,
-                     .smallest_subnormal = 0x1p-16,
-                     .has_infinity = true,
-                     .has_nan = true},
-    [FORMAT_INT8] = {.name = "int8", .bytes = 1, .largest = 127, .lowest = -127},
-    [FORMAT_INT32] = {.name = "int32", .bytes = 4, .largest = 2147483647, .lowest = -2147483648.0},
-    [FORMAT_UINT8] = {.name = "uint8", .bytes = 1, .largest = 255, .lowest = 0},
+#define FORMAT(...)  INFO(__VA_ARGS__, false, NULL)
+#define TRAINED(...) INFO(__VA_ARGS__, true, NULL)
+#define UNTRAINED(id, name, bytes, sign, exponent, mantissa, bias, largest, lowest, normal,   \
+                  subnormal, infinity, nan, stores, scaled, aliases, why)                     \
+    INFO(id, name, bytes, sign, exponent, mantissa, bias, largest, lowest, normal, subnormal, \
+         infinity, nan, stores, scaled, aliases, false, why)
+#include "number/formats.def"
 };
 
 const char *format_name(Format format) {
     return format < FORMAT_COUNT ? format_table[format].name : "?";
 }
 
+// Whether a word is one of a list with blanks between them.
+static bool is_listed(const char *word, const char *list) {
+    size_t length = strlen(word);
+    while (length > 0 && *list) {
+        size_t next = strcspn(list, " ");
+        if (next == length && memcmp(list, word, length) == 0)
+            return true;
+        list += next + strspn(list + next, " ");
+    }
+    return false;
+}
+
 Format format_named(const char *name) {
     int i = 0;
-    while (i < FORMAT_COUNT && strcmp(name, format_table[i].name) != 0)
+    while (i < FORMAT_COUNT && strcmp(name, format_table[i].name) != 0 &&
+           !is_listed(name, format_table[i].aliases))
         i++;
     return (Format)i;
 }
 
+const char *format_usual_name(const char *name) {
+    Format format = format_named(name);
+    return format_trains(format) ? format_name(format) : name;
+}
+
 bool format_is_floating(Format format) {
     return format < FORMAT_COUNT && format_table[format].exponent_bits > 0;
+}
+
+bool format_trains(Format format) {
+    return format < FORMAT_COUNT && format_table[format].trains;
+}
+
+bool format_is_shown(Format format) {
+    return format != FORMAT_FP64 && format < FORMAT_COUNT &&
+           (format_is_floating(format) || format_table[format].scaled != SCALED_NONE);
+}
+
+int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format)) {
+    int count = 0;
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (wanted((Format)i))
+            formats[count++] = (Format)i;
+    return count;
+}
+
+const char *format_list(char text[FORMAT_LIST_SIZE], bool (*wanted)(Format format),
+                        const char *between, const char *last) {
+    Format formats[FORMAT_COUNT];
+    int count = format_pick(formats, wanted);
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < count && used < FORMAT_LIST_SIZE; i++)
+        used += (size_t)snprintf(text + used, FORMAT_LIST_SIZE - used, "%s%s",
+                                 i == 0           ? ""
+                                 : i == count - 1 ? last
+                                                  : between,
+                                 format_name(formats[i]));
+    return text;
 }
 
 int format_bits(Format format) {

@@ -1,11 +1,11 @@
 // number/format.h: the formats in which numbers are kept and computed.
 //
-// One enumeration names them all; `format_table` says what each is made of. Everything is rounded
-// to nearest, ties to even. The scalar routes here are the reference: slow, through double,
-// obvious. number/convert.h has the fast routes over arrays, bit-identical to these. Any thread,
-// also one that flushes denormals: but take care there that the double comes from format_decode or
-// from a widening in number/inline.h, since the processor's own fp32-to-double conversion then
-// loses subnormals.
+// One enumeration names them all; `format_table` says what each is made of and good for; both
+// expand from number/formats.def. Everything is rounded to nearest, ties to even. The scalar routes
+// here are the reference: slow, through double, obvious. number/convert.h has the fast routes over
+// arrays, bit-identical to these. Any thread, also one that flushes denormals: but take care there
+// that the double comes from format_decode or from a widening in number/inline.h, since the
+// processor's own fp32-to-double conversion then loses subnormals.
 //
 // Integers clamp to their range and turn NaN into 0; int8 uses -127..127 and its scale is the
 // caller's affair. tf32 has no subnormals: magnitudes below 2^-126 become 0.
@@ -16,21 +16,16 @@
 #include <stdint.h>
 
 typedef enum Format {
-    FORMAT_FP64, // the reference device's own; not offered to users as a precision
-    FORMAT_FP32,
-    FORMAT_TF32, // a way to compute with fp32 tensors, never a way to store them
-    FORMAT_BF16,
-    FORMAT_FP16,
-    FORMAT_E4M3,
-    FORMAT_E5M2,
-    FORMAT_INT8,  // with a scale
-    FORMAT_INT32, // classes and tokens
-    FORMAT_UINT8, // images as they come, masks
+#define FORMAT(id, ...) FORMAT_##id,
+#include "number/formats.def"
     FORMAT_COUNT
 } Format;
 
+typedef enum FormatScaling { SCALED_NONE, SCALED_TENSOR, SCALED_ROW } FormatScaling;
+
 typedef struct FormatInfo {
     const char *name;
+    const char *aliases;                         // what other tools call it, with blanks between
     size_t bytes;                                // of one stored element
     int sign_bits, exponent_bits, mantissa_bits; // 0/0/0: not a floating format
     int bias;
@@ -39,6 +34,10 @@ typedef struct FormatInfo {
     double smallest_normal;
     double smallest_subnormal; // 0: it has none
     bool has_infinity, has_nan;
+    bool trains;           // a layer can be set to it
+    const char *untrained; // why not, of one that could be elsewhere; else NULL
+    bool stores;           // a tensor can be kept in it
+    FormatScaling scaled;  // what shares a scale that goes with it
 } FormatInfo;
 
 extern const FormatInfo format_table[FORMAT_COUNT];
@@ -48,9 +47,26 @@ extern const FormatInfo format_table[FORMAT_COUNT];
 typedef enum Overflow { OVERFLOW_SATURATES, OVERFLOW_TO_SPECIAL } Overflow;
 
 const char *format_name(Format format);
-// Finds a format by its name ("fp16", "e4m3"); FORMAT_COUNT when there is none.
+// Finds a format by its name or an alias ("fp16", "half"); FORMAT_COUNT when there is none.
 Format format_named(const char *name);
+
+// The name of the format that trains where `name` is an alias of it ("half": "fp16"); any other
+// name as it is.
+const char *format_usual_name(const char *name);
+
+// What formats are chosen by.
 bool format_is_floating(Format format);
+bool format_trains(Format format);   // a layer can be set to it
+bool format_is_shown(Format format); // people look at its numbers: not fp64, and no plain integer
+
+// The formats that are wanted, in the table's order; how many.
+int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format));
+
+enum { FORMAT_LIST_SIZE = 160 }; // more than all names take
+// The names of the formats that are wanted, in that order, with `between` between them and
+// `last` before the last: ("fp32", "bf16" or "fp16"). Returns `text`.
+const char *format_list(char text[FORMAT_LIST_SIZE], bool (*wanted)(Format format),
+                        const char *between, const char *last);
 
 // How many bits a pattern has: 19 in tf32, though it is stored in the upper part of an fp32.
 int format_bits(Format format);

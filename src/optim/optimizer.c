@@ -166,9 +166,10 @@ static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
                           "%s: %s was computed from other tensors and keeps no gradient; pass a "
                           "leaf, or detach it",
                           of, name);
-    if (format != FORMAT_FP32 && format != FORMAT_BF16 && format != FORMAT_FP16)
-        return error_fail(error, ERROR_USAGE, "%s: %s is %s: parameters are fp32, bf16 or fp16", of,
-                          name, format_name(format));
+    char list[FORMAT_LIST_SIZE];
+    if (!format_trains(format))
+        return error_fail(error, ERROR_USAGE, "%s: %s is %s: parameters are %s", of, name,
+                          format_name(format), format_list(list, format_trains, ", ", " or "));
     if (!view_is_dense(&tensor->view))
         return error_fail(error, ERROR_USAGE,
                           "%s: %s is a view with gaps; pass the tensor that it looks at, or a "

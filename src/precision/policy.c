@@ -10,18 +10,34 @@
 
 // ---- presets ------------------------------------------------------------------------------------
 
+// Autocast in fp32 has nothing to cast. A format with less range than fp32 needs its losses scaled.
+#define PRESET_OF_FORMAT(id, name, bytes, sign, exponent, ...)  \
+    {name,                                                      \
+     FORMAT_##id == FORMAT_FP32 ? POLICY_FULL : POLICY_CLASSES, \
+     FORMAT_##id,                                               \
+     FORMAT_##id != FORMAT_FP32,                                \
+     (exponent) < 8 ? "dynamic" : "none",                       \
+     FORMAT_##id == FORMAT_FP32 ? "everything in " name : "products in " name ", fp32 masters"},
+
 const Preset preset_table[] = {
-    {"fp32", POLICY_FULL, FORMAT_FP32, false, "none", "everything in fp32"},
-    {"bf16", POLICY_CLASSES, FORMAT_BF16, true, "none", "products in bf16, fp32 masters"},
-    {"fp16", POLICY_CLASSES, FORMAT_FP16, true, "dynamic", "products in fp16, fp32 masters"},
-    {"O0", POLICY_FULL, FORMAT_FP32, false, "none", "Apex: fp32"},
-    {"O1", POLICY_CLASSES, FORMAT_FP16, true, "dynamic", "Apex: the class table in fp16"},
-    {"O2", POLICY_ALL_LOW, FORMAT_FP16, true, "dynamic", "Apex: fp16 but batch norm, masters"},
-    {"O3", POLICY_ALL_LOW, FORMAT_FP16, false, "1", "Apex: fp16 without masters, scale 1"},
-    {"mixed_float16", POLICY_ALL_LOW, FORMAT_FP16, true, "keras", "Keras: compute fp16, keep fp32"},
-    {"mixed_bfloat16", POLICY_ALL_LOW, FORMAT_BF16, true, "none", "Keras: compute bf16, keep fp32"},
+#define FORMAT(...)
+#define TRAINED(...) PRESET_OF_FORMAT(__VA_ARGS__)
+#define UNTRAINED(...)
+#include "number/formats.def"
+#define PRESET(name, mode, low, masters, loss_scale, text) \
+    {name, POLICY_##mode, FORMAT_##low, masters, loss_scale, text},
+#include "number/presets.def"
     {NULL, POLICY_FULL, FORMAT_FP32, false, NULL, NULL},
 };
+
+const char precision_names[] = "auto amp"
+#define FORMAT(...)
+#define TRAINED(id, name, ...) " " name
+#define UNTRAINED(...)
+#include "number/formats.def"
+#define PRESET(name, ...) " " name
+#include "number/presets.def"
+    ;
 
 static const Preset *preset_named(const char *name) {
     for (const Preset *preset = preset_table; preset->name; preset++)
@@ -56,25 +72,19 @@ static const char *preset_chosen(const Device *device, char *why, size_t why_siz
     return more;
 }
 
-static bool untrained_format(const char *text, Error *error) {
-    if (strcmp(text, "tf32") == 0)
-        return error_fail(
-            error, ERROR_UNAVAILABLE,
-            "tf32: a way of tensor cores to multiply; this device has none, use fp32 or "
-            "bf16");
-    return error_fail(
-        error, ERROR_UNAVAILABLE,
-        "fp8: no device of this build trains in it; `mpbench formats` shows its numbers, "
-        "use bf16 or fp16");
+bool precision_is_untrained(const char *name) {
+    Format format = format_named(name);
+    return format != FORMAT_COUNT && format_table[format].untrained;
 }
 
-bool precision_is_untrained(const char *name) {
-    return strcmp(name, "tf32") == 0 || strcmp(name, "fp8") == 0;
+static bool untrained_format(const char *name, Error *error) {
+    return error_fail(error, ERROR_UNAVAILABLE, "%s: %s", name,
+                      format_table[format_named(name)].untrained);
 }
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
                     size_t why_size, Error *error) {
-    const char *chosen = name;
+    const char *chosen = format_usual_name(name);
     if (why_size)
         why[0] = 0;
     if (strcmp(name, "auto") == 0)
@@ -86,38 +96,35 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
         return untrained_format(chosen, error);
     const Preset *found = preset_named(chosen);
     if (!found)
-        return error_fail(error, ERROR_USAGE,
-                          "precision %s: not known; one of auto amp fp32 bf16 fp16 O0 O1 O2 O3 "
-                          "mixed_float16 mixed_bfloat16",
-                          name);
+        return error_fail(error, ERROR_USAGE, "precision %s: not known; one of %s", name,
+                          precision_names);
     *preset = *found;
     return true;
 }
 
 // ---- layers -------------------------------------------------------------------------------------
 
-static const char *const layer_precision_names[LAYER_PRECISIONS] = {"auto", "fp32", "bf16", "fp16"};
-
-static const Format layer_formats[LAYER_PRECISIONS] = {
-    [LAYER_AUTO] = FORMAT_COUNT,
-    [LAYER_FP32] = FORMAT_FP32,
-    [LAYER_BF16] = FORMAT_BF16,
-    [LAYER_FP16] = FORMAT_FP16,
-};
+Format layer_precision_format(LayerPrecision precision) {
+    return precision == LAYER_AUTO ? FORMAT_COUNT : (Format)(precision - 1);
+}
 
 const char *layer_precision_name(LayerPrecision precision) {
-    return layer_precision_names[precision];
+    return precision == LAYER_AUTO ? "auto" : format_name(layer_precision_format(precision));
 }
 
 bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) {
-    for (int i = 0; i < LAYER_PRECISIONS; i++)
-        if (strcmp(text, layer_precision_names[i]) == 0) {
-            *precision = (LayerPrecision)i;
-            return true;
-        }
-    if (precision_is_untrained(text))
+    Format format = format_named(text);
+    char list[FORMAT_LIST_SIZE];
+    if (strcmp(text, "auto") == 0)
+        *precision = LAYER_AUTO;
+    else if (format_trains(format))
+        *precision = (LayerPrecision)(format + 1);
+    else if (precision_is_untrained(text))
         return untrained_format(text, error);
-    return error_fail(error, ERROR_USAGE, "layer precision %s: one of auto fp32 bf16 fp16", text);
+    else
+        return error_fail(error, ERROR_USAGE, "layer precision %s: one of auto %s", text,
+                          format_list(list, format_trains, " ", " "));
+    return true;
 }
 
 typedef struct Rule {
@@ -295,7 +302,7 @@ int policy_apply_queued(Policy *policy) {
 Format policy_low_format(const Policy *policy, int layer, AutocastRegion region) {
     LayerPrecision set = policy->layers[layer].in_force;
     if (set != LAYER_AUTO)
-        return layer_formats[set];
+        return layer_precision_format(set);
     return region.given ? region.format : policy->preset.low;
 }
 

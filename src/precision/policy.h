@@ -28,7 +28,9 @@ typedef struct Preset {
     const char *text;
 } Preset;
 
-extern const Preset preset_table[]; // ended by a NULL name
+extern const Preset preset_table[]; // formats that train, then others; ended by a NULL name
+// What --precision takes, with blanks between: "auto amp fp32 .."; for messages and help.
+extern const char precision_names[];
 // Finds a preset by name; "auto" and "amp" follow the device (NULL device: as if nothing gained).
 // `why` gets a sentence where the name left the choice to us, else an empty one.
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
@@ -38,15 +40,16 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
 // refused by name, and none is ever suggested.
 bool precision_is_untrained(const char *name);
 
-typedef enum LayerPrecision { // what a layer can be set to
+typedef enum LayerPrecision { // what a layer can be set to: of the formats, those that train
     LAYER_AUTO,
-    LAYER_FP32,
-    LAYER_BF16,
-    LAYER_FP16,
-    LAYER_PRECISIONS
+#define FORMAT(id, ...) LAYER_##id,
+#include "number/formats.def"
 } LayerPrecision;
 
 const char *layer_precision_name(LayerPrecision precision);
+// The format that it stands for; FORMAT_COUNT for LAYER_AUTO.
+Format layer_precision_format(LayerPrecision precision);
+// By the name of a format or an alias, or "auto".
 bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) MUST_CHECK;
 
 typedef struct PolicyLayer {

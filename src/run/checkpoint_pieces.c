@@ -295,11 +295,9 @@ bool piece_get(const Piece *piece, void *out, Error *error) {
 
 // The format of a floating type; FORMAT_COUNT for the others.
 static Format floating_format(SafeType type) {
-    static const Format formats[] = {FORMAT_FP64, FORMAT_FP32, FORMAT_BF16,
-                                     FORMAT_FP16, FORMAT_E4M3, FORMAT_E5M2};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (type_of_format[formats[i]] == type)
-            return formats[i];
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (i != FORMAT_TF32 && format_is_floating((Format)i) && type_of_format[i] == type)
+            return (Format)i;
     return FORMAT_COUNT;
 }
 

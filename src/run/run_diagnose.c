@@ -15,7 +15,7 @@ static bool check_pattern(const Run *run, const char *pattern, Error *error) {
 }
 
 bool run_is_low(Format format) {
-    return format == FORMAT_FP16 || format == FORMAT_BF16;
+    return format_trains(format) && format != FORMAT_FP32;
 }
 
 const char *run_layer_of(const Run *run, const Tensor *tensor) {

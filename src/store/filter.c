@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "number/format.h"
 #include "store/runs.h"
 #include "store/store_private.h"
 
@@ -74,9 +75,15 @@ static double get_memory(const RunRecord *record) {
     return known(record->memory.peak);
 }
 
+// A run is recorded in a preset's name; those of formats to come are known already.
 static const char *const precisions[] = {
-    "fp32", "tf32", "bf16",          "fp16",           "fp8", "amp", "O0", "O1",
-    "O2",   "O3",   "mixed_float16", "mixed_bfloat16", NULL};
+#define FORMAT(...)
+#define TRAINED(id, name, ...)   name,
+#define UNTRAINED(id, name, ...) name,
+#include "number/formats.def"
+#define PRESET(name, ...) name,
+#include "number/presets.def"
+    "fp8", "amp", NULL};
 static const char *const devices[] = {"cpu", "gpu", "ref", NULL};
 
 static const FilterField filter_fields[] = {
@@ -217,6 +224,8 @@ static bool parse_word(FilterWord *word, const char *text, Error *error) {
                           word->name);
     if (word->kind == FILTER_STATUS)
         snprintf(word->text, sizeof word->text, "%s", usual_name(value));
+    else if (word->field->choices == precisions)
+        snprintf(word->text, sizeof word->text, "%s", format_usual_name(value));
     return check_choice(word->field, word->text, error);
 }
 

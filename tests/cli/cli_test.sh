@@ -131,10 +131,6 @@ for device in cpu ref; do # every format that is listed trains
 done
 run run "$tiny" --device gup
 expect_usage_error "one of auto cpu ref"
-run run "$tiny" -p float16
-expect_usage_error "--precision float16.*did you mean fp16?"
-run run "$tiny" --layer head=bfloat16
-expect_usage_error "did you mean bf16?"
 run run "$tiny" --loss-scale tourch
 expect_usage_error "did you mean torch?"
 run run "$tiny" --device cpx
@@ -143,6 +139,17 @@ run run "$tiny" --layer head=fp61
 expect_usage_error "did you mean fp16?"
 run run "$tiny" --quiet --set lrr=1
 expect_usage_error "did you mean lr?"
+end
+
+begin "formats go by the names that other tools give them"
+run run "$tiny" -p float16 --steps 1 --quiet --no-history --json
+expect_status 0
+expect_out '"precision": *"fp16"'
+run run "$tiny" -p float32 --layer '*=bfloat16' --steps 1 --quiet --no-history --json
+expect_status 0
+expect_out '"precision": *"bf16"'
+run run "$tiny" -p double
+expect_usage_error "--precision double.*one of auto"
 end
 
 begin "arguments are checked"

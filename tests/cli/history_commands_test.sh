@@ -558,6 +558,8 @@ matrix -p fp32,fp61
 expect_error 2 "did you mean fp16"
 matrix -p fp32,fp32
 expect_error 2 "named twice"
+matrix -p half,fp16
+expect_error 2 "named twice"
 matrix -p fp32,bf16 --seeds 1000
 expect_error 2 "more than 256"
 matrix -p fp32 --name x

@@ -8,7 +8,12 @@
 
 enum { MAX_DEVICES = 8 };
 
-static const Format storage_formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+static const Format storage_formats[] = {
+#define FORMAT(...)
+#define TRAINED(id, ...) FORMAT_##id,
+#define UNTRAINED(...)
+#include "number/formats.def"
+};
 enum { STORAGE_FORMATS = sizeof storage_formats / sizeof *storage_formats };
 
 static const FamilyCases families[OP_COUNT] = {

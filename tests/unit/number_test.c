@@ -99,6 +99,58 @@ static void table_agrees_with_the_specification(void) {
     CHECK(!format_is_floating(FORMAT_INT8));
 }
 
+static void formats_go_by_the_names_that_other_tools_give_them(void) {
+    static const struct {
+        const char *name;
+        Format format;
+    } names[] = {
+        {"float16", FORMAT_FP16}, {"half", FORMAT_FP16},     {"float32", FORMAT_FP32},
+        {"float", FORMAT_FP32},   {"bfloat16", FORMAT_BF16}, {"double", FORMAT_FP64},
+        {"float64", FORMAT_FP64}, {"fp8", FORMAT_E4M3},      {"int8", FORMAT_INT8},
+        {"int32", FORMAT_INT32},  {"uint8", FORMAT_UINT8},   {"", FORMAT_COUNT},
+        {"float1", FORMAT_COUNT}, {"float ", FORMAT_COUNT},  {"float32 float", FORMAT_COUNT},
+        {"bfloat", FORMAT_COUNT}, {"16", FORMAT_COUNT},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK_MESSAGE(format_named(names[i].name) == names[i].format, "\"%s\" is %s", names[i].name,
+                      format_name(format_named(names[i].name)));
+    CHECK_TEXT(format_usual_name("half"), "fp16");
+    CHECK_TEXT(format_usual_name("fp8"), "fp8"); // nothing trains in it
+    CHECK_TEXT(format_usual_name("hybrid"), "hybrid");
+    for (int i = 0; i < FORMAT_COUNT; i++) { // no name means two
+        const char *at = format_table[i].aliases;
+        CHECK(format_named(format_table[i].name) == (Format)i);
+        for (size_t length; (length = strcspn(at, " ")) > 0;
+             at += length + strspn(at + length, " ")) {
+            char alias[32];
+            snprintf(alias, sizeof alias, "%.*s", (int)length, at);
+            CHECK_MESSAGE(format_named(alias) == (Format)i, "\"%s\" means another format", alias);
+        }
+    }
+}
+
+static bool no_format(Format format) {
+    (void)format;
+    return false;
+}
+
+static bool only_bf16(Format format) {
+    return format == FORMAT_BF16;
+}
+
+static bool every_format(Format format) {
+    (void)format;
+    return true;
+}
+
+static void lists_of_formats_read_as_sentences_do(void) {
+    char text[FORMAT_LIST_SIZE];
+    CHECK_TEXT(format_list(text, format_trains, ", ", " or "), "fp32, bf16 or fp16");
+    CHECK_TEXT(format_list(text, only_bf16, ", ", " or "), "bf16");
+    CHECK_TEXT(format_list(text, no_format, ", ", " or "), "");
+    CHECK(strlen(format_list(text, every_format, ", ", " or ")) < FORMAT_LIST_SIZE - 1);
+}
+
 // ---- the other route ----------------------------------------------------------------------------
 
 // All finite values that are not negative, in the order of their patterns; built by walking up from
@@ -296,6 +348,8 @@ int main(void) {
     RUN_TEST(golden_e5m2);
     RUN_TEST(golden_wide_and_integer);
     RUN_TEST(table_agrees_with_the_specification);
+    RUN_TEST(formats_go_by_the_names_that_other_tools_give_them);
+    RUN_TEST(lists_of_formats_read_as_sentences_do);
     RUN_TEST(every_pattern_both_ways);
     RUN_TEST(every_midpoint_goes_to_the_even_one);
     RUN_TEST(fp32_agrees_with_the_processor);

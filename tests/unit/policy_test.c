@@ -132,6 +132,36 @@ static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
     CHECK_INT(error.code, ERROR_USAGE);
 }
 
+static void names_of_other_tools_are_formats_and_presets(void) {
+    Error error = {0};
+    Preset preset;
+    LayerPrecision layer;
+    CHECK(preset_resolve("half", NULL, &preset, NULL, 0, &error));
+    CHECK_TEXT(preset.name, "fp16");
+    CHECK(preset_resolve("bfloat16", NULL, &preset, NULL, 0, &error));
+    CHECK_TEXT(preset.name, "bf16");
+    CHECK(layer_precision_parse("float32", &layer, &error));
+    CHECK_INT(layer, LAYER_FP32);
+    CHECK(!layer_precision_parse("double", &layer, &error));
+    CHECK_CONTAINS(error.text, "one of auto fp32 bf16 fp16");
+}
+
+static void every_format_that_trains_is_a_preset_and_a_layers(void) {
+    for (int i = 0; i < FORMAT_COUNT; i++) {
+        Preset preset;
+        LayerPrecision layer = LAYER_AUTO;
+        Error error = {0};
+        const char *name = format_name((Format)i);
+        CHECK(preset_resolve(name, NULL, &preset, NULL, 0, &error) == format_trains((Format)i));
+        CHECK(layer_precision_parse(name, &layer, &error) == format_trains((Format)i));
+        if (!format_trains((Format)i))
+            continue;
+        CHECK_TEXT(layer_precision_name(layer), name);
+        CHECK_INT(layer_precision_format(layer), i);
+        CHECK_INT(preset.low, i);
+    }
+}
+
 static void auto_says_why(void) {
     Preset preset;
     char why[160] = "";
@@ -183,6 +213,8 @@ int main(void) {
     RUN_TEST(all_low_presets_spare_batch_norm_and_losses);
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
+    RUN_TEST(names_of_other_tools_are_formats_and_presets);
+    RUN_TEST(every_format_that_trains_is_a_preset_and_a_layers);
     RUN_TEST(auto_says_why);
     RUN_TEST(auto_takes_what_the_device_gains_more_from);
     return test_end();

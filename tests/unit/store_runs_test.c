@@ -97,6 +97,7 @@ static void filters_let_through_what_they_say(void) {
         {"WORDS", "2"},
         {"gpt", "4"},
         {"fp16", "4 2"}, // a bare word is looked for in the precision, too
+        {"precision:half", "4 2"},
         {"FP16 cnn", "2"},
         {"status:FAILED", "3"},
         {"state:failed", "3"}, // as tables call it
@@ -167,7 +168,7 @@ static void wrong_filters_name_what_is_right(void) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         CHECK_REFUSED(store_check_filter(NULL, refused[i][0], &error), ERROR_USAGE, refused[i][1],
                       refused[i][2]);
-    CHECK_DONE(store_check_filter(NULL, "device:gpu:1 device:CPU", &error));
+    CHECK_DONE(store_check_filter(NULL, "device:gpu:1 device:CPU precision:bfloat16", &error));
     for (const Preset *preset = preset_table; preset->name; preset++) {
         char words[80];
         snprintf(words, sizeof words, "precision:%s", preset->name);
@@ -207,6 +208,7 @@ static void runs_are_found_as_people_type_them(void) {
     CHECK_INT(found(store, "@last"), 4);
     CHECK_INT(found(store, "@last:fp16"), 4);
     CHECK_INT(found(store, "@last:bf16"), 3);
+    CHECK_INT(found(store, "@last:half"), 4);
     CHECK_INT(found(store, "@last:finished"), 2);
     CHECK_INT(found(store, "@last:fashion-cnn"), 3);
     RunRecord record = some_run("x", "fp32");

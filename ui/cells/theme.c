@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "number/format.h"
+
 static const ThemeColor inks[INKS] = {
     [INK_TEXT] = {0xC5C8D0, 251, -1, false, false},  [INK_DIM] = {0x6B7080, 243, 8, false, true},
     [INK_BRIGHT] = {0xF2F4F8, 255, 15, true, false}, [INK_BORDER] = {0x454A58, 239, 8, false, true},
@@ -25,28 +27,24 @@ const ThemeColor *theme_ground(Ground ground) {
     return &grounds[ground];
 }
 
-Ink theme_format_ink(const char *format) {
-    static const struct {
-        const char *start;
-        Ink ink;
-    } names[] = {
-        {"fp32", INK_FP32},
-        {"O0", INK_FP32},
-        {"tf32", INK_TF32},
-        {"bf16", INK_BF16},
-        {"fp16", INK_FP16},
-        {"O1", INK_FP16},
-        {"O2", INK_FP16},
-        {"O3", INK_FP16},
-        {"amp", INK_FP16},
-        {"mixed_float16", INK_FP16},
-        {"mixed_bfloat16", INK_BF16},
-        {"fp8", INK_FP8},
-        {"e4m3", INK_FP8},
-        {"e5m2", INK_FP8},
+// A preset has the colour of the format that its products run in.
+Ink theme_format_ink(const char *name) {
+    static const Ink inks_of[FORMAT_COUNT] = {
+        // INK_TEXT where none is said
+        [FORMAT_FP32] = INK_FP32, [FORMAT_TF32] = INK_TF32, [FORMAT_BF16] = INK_BF16,
+        [FORMAT_FP16] = INK_FP16, [FORMAT_E4M3] = INK_FP8,  [FORMAT_E5M2] = INK_FP8,
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(format, names[i].start) == 0)
-            return names[i].ink;
-    return INK_TEXT;
+    static const struct {
+        const char *name;
+        Format format;
+    } presets[] = {
+#define PRESET(name, mode, low, ...) {name, FORMAT_##low},
+#include "number/presets.def"
+        {"amp", FORMAT_FP16},
+    };
+    Format format = format_named(name);
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (strcmp(name, presets[i].name) == 0)
+            format = presets[i].format;
+    return format < FORMAT_COUNT ? inks_of[format] : INK_TEXT;
 }

@@ -15,5 +15,5 @@ typedef struct ThemeColor {
 
 const ThemeColor *theme_ink(Ink ink);
 const ThemeColor *theme_ground(Ground ground);
-// The colour of a format, by its name: "fp16". Names that are none get INK_TEXT.
-Ink theme_format_ink(const char *format);
+// The colour of a format or a preset, by its name: "fp16", "O2". Names that are none get INK_TEXT.
+Ink theme_format_ink(const char *name);

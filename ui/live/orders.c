@@ -79,16 +79,16 @@ static bool send_format(Ui *ui, Live *live, int layer, const char *format) {
 
 // What is asked for already counts as what there is, so that keys can be pressed ahead of the run.
 static const char *next_format(const Live *live, int layer) {
-    static const char *const formats[] = {"fp32", "bf16", "fp16"};
-    enum { FORMATS = sizeof formats / sizeof *formats };
+    Format formats[FORMAT_COUNT];
+    const int count = format_pick(formats, format_trains);
     const char *pending = live_pending(live, layer);
     const char *now = pending[0] && strcmp(pending, "auto") != 0
                           ? pending
                           : live->data.record.layers[layer].precision;
-    for (int i = 0; i < FORMATS; i++)
-        if (strcmp(now, formats[i]) == 0)
-            return formats[(i + 1) % FORMATS];
-    return formats[0];
+    for (int i = 0; i < count; i++)
+        if (strcmp(now, format_name(formats[i])) == 0)
+            return format_name(formats[(i + 1) % count]);
+    return format_name(formats[0]);
 }
 
 static void copy_set(const Live *live, int layer, char out[16]) {

@@ -11,8 +11,12 @@
 #include "ui/cells/theme.h"
 #include "ui/screen.h"
 
-static const Format shown[] = {FORMAT_FP32, FORMAT_TF32, FORMAT_BF16,
-                               FORMAT_FP16, FORMAT_E4M3, FORMAT_E5M2};
+static const Format shown[] = {
+#define FORMAT(...)
+#define TRAINED(id, ...)   FORMAT_##id,
+#define UNTRAINED(id, ...) FORMAT_##id,
+#include "number/formats.def"
+};
 
 enum { SHOWN = sizeof shown / sizeof *shown, TEXT_SIZE = 128 };
 

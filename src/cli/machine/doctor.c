@@ -14,13 +14,7 @@
 #include "data/text.h"
 #include "lua/experiment.h"
 
-static const Format asked_formats[] = {FORMAT_FP64, FORMAT_FP32, FORMAT_TF32, FORMAT_BF16,
-                                       FORMAT_FP16, FORMAT_E4M3, FORMAT_E5M2};
-static const Format training_formats[] = {FORMAT_FP16, FORMAT_BF16, FORMAT_FP32};
-
 enum {
-    ASKED_COUNT = sizeof asked_formats / sizeof *asked_formats,
-    TRAINING_COUNT = sizeof training_formats / sizeof *training_formats,
     MOST_DEVICES = 8,
     MOST_LIBRARIES = MOST_DEVICES + 2,
     LABEL_WIDTH = 14,
@@ -165,6 +159,10 @@ static void print_machine(const Terminal *terminal, const Findings *findings) {
     print_line(terminal, "", "gpu  this build has none");
 }
 
+static bool is_for_users(Format format) {
+    return format_is_floating(format) && format != FORMAT_FP64;
+}
+
 // Of the first device, which is the one that trains where none is asked for.
 static void print_formats(const Terminal *terminal, const Findings *findings) {
     const Device *device = findings->devices[0].device;
@@ -172,15 +170,15 @@ static void print_formats(const Terminal *terminal, const Findings *findings) {
     char text[256], why[160];
     if (!device)
         return;
-    for (int i = 0; i < ASKED_COUNT; i++) {
-        Format format = asked_formats[i];
-        if (format == FORMAT_FP64)
-            continue;
+    Format formats[FORMAT_COUNT];
+    const int count = format_pick(formats, is_for_users);
+    for (int i = 0; i < count; i++) {
+        Format format = formats[i];
         const char *what = !runs(device, OP_matmul, format) ? "to look at only: mpbench formats"
                            : format == FORMAT_FP32          ? "trains"
                            : gains(device, format) ? "trains, with products faster than in fp32"
                                                    : "trains, no faster than fp32";
-        print_label(terminal, i == 1 ? "formats" : "");
+        print_label(terminal, i == 0 ? "formats" : "");
         printf("%s%-4s%s %s\n", terminal_format_color(terminal, format), format_name(format),
                terminal_style(terminal, STYLE_NONE), what);
     }
@@ -236,18 +234,20 @@ static void print_advice(const Terminal *terminal, const Findings *findings, boo
 }
 
 static void print_matrix(const Terminal *terminal, const FoundDevice *found) {
+    Format formats[FORMAT_COUNT];
+    const int count = format_pick(formats, format_is_floating);
     printf("\n%sOperations on %s%s\n%-26s", terminal_style(terminal, STYLE_STRONG), found->name,
            terminal_style(terminal, STYLE_NONE), "");
-    for (int f = 0; f < ASKED_COUNT; f++)
-        printf(" %s%-5s%s", terminal_format_color(terminal, asked_formats[f]),
-               format_name(asked_formats[f]), terminal_style(terminal, STYLE_NONE));
+    for (int f = 0; f < count; f++)
+        printf(" %s%-5s%s", terminal_format_color(terminal, formats[f]), format_name(formats[f]),
+               terminal_style(terminal, STYLE_NONE));
     putchar('\n');
     for (int op = 0; op < OP_COUNT; op++) {
         if (!is_shown((OpId)op))
             continue;
         printf("  %-24s", op_table[op].name);
-        for (int f = 0; f < ASKED_COUNT; f++)
-            printf(" %-5s", runs(found->device, (OpId)op, asked_formats[f]) ? "yes" : "-");
+        for (int f = 0; f < count; f++)
+            printf(" %-5s", runs(found->device, (OpId)op, formats[f]) ? "yes" : "-");
         const char *why = found->device->backend->absences[op];
         printf("%s\n", !found->device->backend->kernels[op] && why ? why : "");
     }
@@ -271,6 +271,8 @@ static void print_all(const Terminal *terminal, const Findings *findings, bool i
 // ---- for programs -------------------------------------------------------------------------------
 
 static void write_operations(JsonWriter *json, const Device *device) {
+    Format formats[FORMAT_COUNT];
+    const int count = format_pick(formats, format_is_floating);
     json_key(json, "operations");
     json_begin_object(json);
     for (int op = 0; op < OP_COUNT; op++) {
@@ -278,9 +280,9 @@ static void write_operations(JsonWriter *json, const Device *device) {
             continue;
         json_key(json, op_table[op].name);
         json_begin_array(json);
-        for (int f = 0; f < ASKED_COUNT; f++)
-            if (runs(device, (OpId)op, asked_formats[f]))
-                json_text(json, format_name(asked_formats[f]));
+        for (int f = 0; f < count; f++)
+            if (runs(device, (OpId)op, formats[f]))
+                json_text(json, format_name(formats[f]));
         json_end_array(json);
     }
     json_end_object(json);
@@ -295,9 +297,11 @@ static void write_device(JsonWriter *json, const FoundDevice *found) {
         json_put_integer(json, "threads", found->device->threads);
         json_key(json, "gains");
         json_begin_array(json);
-        for (int f = 0; f < TRAINING_COUNT; f++)
-            if (gains(found->device, training_formats[f]))
-                json_text(json, format_name(training_formats[f]));
+        Format formats[FORMAT_COUNT];
+        const int count = format_pick(formats, format_trains);
+        for (int f = 0; f < count; f++)
+            if (gains(found->device, formats[f]))
+                json_text(json, format_name(formats[f]));
         json_end_array(json);
         write_operations(json, found->device);
     }

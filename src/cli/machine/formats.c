@@ -7,11 +7,6 @@
 #include "cli/print/text.h"
 #include "number/describe.h"
 
-static const Format shown[] = {FORMAT_FP32, FORMAT_TF32, FORMAT_BF16, FORMAT_FP16,
-                               FORMAT_E4M3, FORMAT_E5M2, FORMAT_INT8};
-
-enum { SHOWN_COUNT = sizeof shown / sizeof *shown };
-
 // ---- what a format is ---------------------------------------------------------------------------
 
 static void print_number_or_dash(double value, int width) {
@@ -48,7 +43,8 @@ static void print_formats(const Terminal *terminal) {
            terminal_style(terminal, STYLE_DIM), "", "bits", "s", "e", "m", "largest", "min normal",
            "min subnormal", "rounding", "inf", "NaN", "stored",
            terminal_style(terminal, STYLE_NONE));
-    for (int i = 0; i < SHOWN_COUNT; i++)
+    Format shown[FORMAT_COUNT];
+    for (int i = 0, count = format_pick(shown, format_is_shown); i < count; i++)
         print_format(terminal, shown[i]);
     puts("\ns, e, m: bits of sign, exponent and mantissa. rounding: the largest relative error of "
          "a\n"
@@ -122,7 +118,8 @@ static bool print_answers(const Terminal *terminal, const char *text, Error *err
     enum { WIDE = 142 };
     int width = terminal_width(terminal);
     bool wide = width == 0 || width >= WIDE;
-    for (int i = 0; i < SHOWN_COUNT; i++) {
+    Format shown[FORMAT_COUNT];
+    for (int i = 0, count = format_pick(shown, format_is_shown); i < count; i++) {
         ExpressionResult row;
         if (!describe_expression(text, shown[i], &row, error))
             return false;
@@ -161,8 +158,10 @@ static void write_answer(JsonWriter *json, const ExpressionResult *row) {
 }
 
 static bool write_answers(JsonWriter *json, const char *text, Error *error) {
-    ExpressionResult rows[SHOWN_COUNT];
-    for (int i = 0; i < SHOWN_COUNT; i++)
+    Format shown[FORMAT_COUNT];
+    ExpressionResult rows[FORMAT_COUNT];
+    const int count = format_pick(shown, format_is_shown);
+    for (int i = 0; i < count; i++)
         if (!describe_expression(text, shown[i], &rows[i], error))
             return false;
     json_begin_object(json);
@@ -171,7 +170,7 @@ static bool write_answers(JsonWriter *json, const char *text, Error *error) {
     json_put_boolean(json, "beyond_double", rows[0].beyond_double != NULL);
     json_key(json, "formats");
     json_begin_array(json);
-    for (int i = 0; i < SHOWN_COUNT; i++)
+    for (int i = 0; i < count; i++)
         write_answer(json, &rows[i]);
     json_end_array(json);
     json_end_object(json);
@@ -191,8 +190,10 @@ static bool check_expressions(const Cli *cli, Error *error) {
 static bool write_all(const Cli *cli, Error *error) {
     JsonWriter json = {.stream = stdout};
     bool done = true;
+    Format shown[FORMAT_COUNT];
+    const int count = format_pick(shown, format_is_shown);
     json_begin_array(&json);
-    for (int i = 0; i < SHOWN_COUNT && cli->operand_count == 0; i++)
+    for (int i = 0; i < count && cli->operand_count == 0; i++)
         write_format(&json, shown[i]);
     for (int i = 0; i < cli->operand_count && done; i++)
         done = write_answers(&json, cli->operands[i], error);

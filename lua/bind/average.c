@@ -52,14 +52,14 @@ static int average_swap(lua_State *L) {
     return BIND_DONE(L, weight_average_swap(average, &error), &error);
 }
 
-static const luaL_Reg average_methods[] = {
-    {"update", average_update}, {"swap", average_swap}, {NULL, NULL}};
+static const BindFunction average_methods[] = {
+    {"update", average_update, NULL}, {"swap", average_swap, NULL}, {0}};
 
-static const luaL_Reg functions[] = {{"average", average_create}, {NULL, NULL}};
+static const BindFunction functions[] = {{"average", average_create, NULL}, {0}};
 
 void bind_open_average(lua_State *L, Session *session) {
-    const luaL_Reg events[] = {{"__gc", average_gc}, {NULL, NULL}};
-    bind_metatable(L, session, average_type, average_methods, events);
+    const BindFunction events[] = {{"__gc", average_gc, NULL}, {0}};
+    bind_metatable(L, session, average_type, "", average_methods, events);
     lua_pop(L, 1);
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "", functions);
 }

@@ -7,18 +7,21 @@
 
 #include "base/nearest.h"
 
-void bind_functions(lua_State *L, Session *session, const luaL_Reg *functions) {
-    lua_pushlightuserdata(L, session);
-    luaL_setfuncs(L, functions, 1);
+void bind_functions(lua_State *L, Session *session, const char *prefix,
+                    const BindFunction *functions) {
+    luaL_checkstack(L, 8, "functions");
+    for (; functions->name; functions++) {
+        bind_push_held(L, session, prefix, functions, 0);
+        lua_setfield(L, -2, functions->name);
+    }
 }
 
-void bind_metatable(lua_State *L, Session *session, const char *name, const luaL_Reg *methods,
-                    const luaL_Reg *metamethods) {
+void bind_metatable(lua_State *L, Session *session, const char *name, const char *prefix,
+                    const BindFunction *methods, const BindFunction *metamethods) {
     luaL_newmetatable(L, name);
-    if (metamethods)
-        bind_functions(L, session, metamethods);
+    bind_functions(L, session, prefix, metamethods);
     lua_newtable(L);
-    bind_functions(L, session, methods);
+    bind_functions(L, session, prefix, methods);
     lua_setfield(L, -2, "__index");
     lua_pushstring(L, name);
     lua_setfield(L, -2, "__metatable");
@@ -230,6 +233,22 @@ int bind_dimension(lua_State *L, const char *function, int argument, int ndim) {
     return (int)(dim > 0 ? dim - 1 : ndim + dim);
 }
 
+lua_Integer bind_list(lua_State *L, const char *function, int index) {
+    index = lua_absindex(L, index);
+    if (!lua_istable(L, index))
+        bind_error(L, "%s: a list expected, got %s", function, bind_what_is(L, index));
+    luaL_checkstack(L, 8, "a list");
+    lua_Integer length = (lua_Integer)lua_rawlen(L, index);
+    for (lua_pushnil(L); lua_next(L, index);) {
+        lua_pop(L, 1);
+        lua_Integer key = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
+        if (key < 1 || key > length)
+            bind_error(L, "%s: a list of %lld element%s expected, which also has [%.60s]", function,
+                       (long long)length, length == 1 ? "" : "s", luaL_tolstring(L, -1, NULL));
+    }
+    return length;
+}
+
 static int64_t size_at(lua_State *L, const char *function, int index, int position) {
     int is_integer;
     lua_Integer size = lua_tointegerx(L, index, &is_integer);
@@ -241,7 +260,10 @@ static int64_t size_at(lua_State *L, const char *function, int index, int positi
 
 int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape) {
     bool table = lua_istable(L, first);
-    int64_t count = table ? (int64_t)lua_rawlen(L, first) : lua_gettop(L) - first + 1;
+    int64_t count = table ? bind_list(L, function, first) : lua_gettop(L) - first + 1;
+    if (table && lua_gettop(L) > first && !lua_isnil(L, first + 1))
+        bind_error(L, "%s: sizes are one list or several numbers; behind the list came %s",
+                   function, bind_what_is(L, first + 1));
     if (count > VIEW_MAX_DIMS)
         bind_error(L, "%s: %lld dimensions: at most %d are possible", function, (long long)count,
                    VIEW_MAX_DIMS);

@@ -48,11 +48,23 @@ static inline Session *session_of(lua_State *L) {
     return lua_touserdata(L, lua_upvalueindex(1));
 }
 
-// Adds the module's functions to the table on top of the stack, with the session as upvalue.
-void bind_functions(lua_State *L, Session *session, const luaL_Reg *functions);
+typedef struct BindFunction {
+    const char *name;
+    lua_CFunction function;
+    const char *takes; // what scripts may hand it, see signature.c; NULL: only our own Lua calls it
+} BindFunction;
+
+// Adds functions to the table on top of the stack, up to one without a name. Their first upvalue is
+// the session. `prefix` is how the manual calls what they belong to: "F.", or "t:" for methods.
+void bind_functions(lua_State *L, Session *session, const char *prefix,
+                    const BindFunction *functions);
+// Pushes one of them, held to what it takes (signature.c); its second upvalue is `which`.
+void bind_push_held(lua_State *L, Session *session, const char *prefix, const BindFunction *bound,
+                    int which);
+extern const BindFunction bind_signature_functions[];
 // Makes the metatable `name` on top of the stack: methods in __index, protected from scripts.
-void bind_metatable(lua_State *L, Session *session, const char *name, const luaL_Reg *methods,
-                    const luaL_Reg *metamethods);
+void bind_metatable(lua_State *L, Session *session, const char *name, const char *prefix,
+                    const BindFunction *methods, const BindFunction *metamethods);
 
 // Raises an error at the place of the script's line that led here.
 int bind_error(lua_State *L, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -137,14 +149,17 @@ Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
 // What tensors are asked without computing (reading.c); ended by NULL names.
-extern const luaL_Reg bind_reading_methods[], bind_reading_events[];
+extern const BindFunction bind_reading_methods[], bind_reading_events[];
 // The functions of `mp` that make them out of nothing or of tables (tensor_create.c), and the
 // methods that view them otherwise (tensor_views.c); ended by NULL names.
-extern const luaL_Reg bind_creations[], bind_view_methods[];
+extern const BindFunction bind_creations[], bind_view_methods[];
 // t[i] and t.name (tensor_views.c): a lua_CFunction, given the session and the table of methods.
 int bind_tensor_index(lua_State *L);
 // A dimension, counted from 1 or from the end with -1, as an index from 0.
 int bind_dimension(lua_State *L, const char *function, int argument, int ndim);
+// The length of the list at `index`; raises for what is no table, and for anything in it but
+// elements 1 to the length.
+lua_Integer bind_list(lua_State *L, const char *function, int index);
 // Sizes from the arguments from `first` on, or from one table; returns ndim.
 int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape);
 Format bind_format(lua_State *L, const char *function, int argument);
@@ -176,7 +191,7 @@ int bind_end_step(lua_State *L);
 // Before the first update: raises where --layer, or the experiment's `precision`, names no layer.
 void bind_check_layers(lua_State *L);
 // What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (calls.c).
-extern const luaL_Reg bind_step_functions[];
+extern const BindFunction bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);

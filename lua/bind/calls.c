@@ -111,4 +111,4 @@ void bind_open_calls(lua_State *L, Session *session) {
     set_call(L, nil_call, 1);
 }
 
-const luaL_Reg bind_step_functions[] = {{"let_step_be_called", let_step_be_called}, {NULL, NULL}};
+const BindFunction bind_step_functions[] = {{"let_step_be_called", let_step_be_called, NULL}, {0}};

@@ -95,8 +95,7 @@ static int loader_decode(lua_State *L) {
     const Dataset *dataset = loader_dataset(loader_at(L, "decode")->loader);
     if (!dataset->text)
         return bind_error(L, "decode: this loader's data is no text");
-    luaL_checktype(L, 2, LUA_TTABLE);
-    int64_t count = (int64_t)lua_rawlen(L, 2);
+    int64_t count = bind_list(L, "decode", 2);
     int32_t *tokens = lua_newuserdatauv(L, (size_t)(count ? count : 1) * sizeof *tokens, 0);
     for (int64_t i = 0; i < count; i++) {
         lua_rawgeti(L, 2, i + 1);
@@ -160,7 +159,7 @@ static bool open_loader(LoaderHandle *handle, const char *function, Dataset *dat
          error),                                                                               \
      1)
 
-#define LOADER_FIELDS "batch", "shuffle", "drop_last", "limit", "seed"
+#define LOADER ", batch = 32, shuffle = false, drop_last = false, limit = 0, seed }"
 
 // Whether the table asks for the training part.
 static bool wants_training(lua_State *L, const char *function) {
@@ -171,18 +170,14 @@ static bool wants_training(lua_State *L, const char *function) {
 }
 
 static int data_fashion_mnist(lua_State *L) {
-    static const char *const known[] = {"split", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "fashion_mnist", 1, known);
     bool training = wants_training(L, "fashion_mnist");
     LoaderHandle *handle = push_handle(L, "fashion_mnist");
     return GIVE_LOADER(L, "fashion_mnist", handle, dataset_from_fashion(training, &error), &error);
 }
 
 static int data_idx(lua_State *L) {
-    static const char *const known[] = {"images", "labels", "classes", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "idx", 1, known);
     const char *images = bind_field_text(L, "idx", 1, "images");
     const char *labels = bind_field_text(L, "idx", 1, "labels");
     if (!images || !labels)
@@ -193,9 +188,7 @@ static int data_idx(lua_State *L) {
 }
 
 static int data_cifar10(lua_State *L) {
-    static const char *const known[] = {"dir", "split", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "cifar10", 1, known);
     const char *folder = bind_field_text(L, "cifar10", 1, "dir");
     if (!folder)
         return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
@@ -221,9 +214,7 @@ static Dataset *text_part(const char *const *found, int paths, const char *path,
 // text{path =, context =, batch =, split =, share =}: without a path, the licence texts that every
 // Debian system has.
 static int data_text(lua_State *L) {
-    static const char *const known[] = {"path", "context", "split", "share", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "text", 1, known);
     const char *path = bind_field_text(L, "text", 1, "path");
     int64_t context = bind_field_integer(L, "text", 1, "context", 64);
     double share = bind_field_number(L, "text", 1, "share", 0.1);
@@ -264,9 +255,7 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
 }
 
 static int data_tensors(lua_State *L) {
-    static const char *const known[] = {"x", "y", "classes", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "tensors", 1, known);
     DatasetTensor x = tensor_field(L, "x"), y = {.data = NULL};
     bool has_target = lua_getfield(L, 1, "y") != LUA_TNIL;
     if (has_target)
@@ -279,10 +268,7 @@ static int data_tensors(lua_State *L) {
 
 // synthetic{shape =, classes =, count =, first =, separation =}: clouds around one centre a class.
 static int data_synthetic(lua_State *L) {
-    static const char *const known[] = {"shape",      "classes",     "count", "first",
-                                        "separation", LOADER_FIELDS, NULL};
     Error error = {0};
-    bind_known_fields(L, "synthetic", 1, known);
     int64_t shape[VIEW_MAX_DIMS];
     lua_getfield(L, 1, "shape");
     if (!lua_istable(L, -1))
@@ -300,25 +286,27 @@ static int data_synthetic(lua_State *L) {
         dataset_synthetic(first, count, ndim, shape, classes, separation, seed, &error), &error);
 }
 
-static const luaL_Reg methods[] = {{"len", loader_length},
-                                   {"samples", loader_sample_count},
-                                   {"vocabulary", loader_vocabulary},
-                                   {"decode", loader_decode},
-                                   {NULL, NULL}};
+static const BindFunction methods[] = {{"len", loader_length, ""},
+                                       {"samples", loader_sample_count, ""},
+                                       {"vocabulary", loader_vocabulary, ""},
+                                       {"decode", loader_decode, "list"},
+                                       {0}};
 
-static const luaL_Reg functions[] = {{"fashion_mnist", data_fashion_mnist},
-                                     {"idx", data_idx},
-                                     {"cifar10", data_cifar10},
-                                     {"text", data_text},
-                                     {"tensors", data_tensors},
-                                     {"synthetic", data_synthetic},
-                                     {NULL, NULL}};
+static const BindFunction functions[] = {
+    {"fashion_mnist", data_fashion_mnist, "{ split" LOADER},
+    {"idx", data_idx, "{ images, labels [, classes]" LOADER},
+    {"cifar10", data_cifar10, "{ dir, split" LOADER},
+    {"text", data_text, "{ path, context = 64, split, share = 0.1" LOADER},
+    {"tensors", data_tensors, "{ x [, y, classes]" LOADER},
+    {"synthetic", data_synthetic,
+     "{ shape, classes = 10, count = 1024, first = 0, separation = 1" LOADER},
+    {0}};
 
 void bind_open_data(lua_State *L, Session *session) {
-    const luaL_Reg events[] = {{"__gc", loader_gc}, {"__call", loader_call}, {NULL, NULL}};
-    bind_metatable(L, session, loader_type, methods, events);
+    const BindFunction events[] = {{"__gc", loader_gc, NULL}, {"__call", loader_call, NULL}, {0}};
+    bind_metatable(L, session, loader_type, "loader:", methods, events);
     lua_pop(L, 1);
     lua_newtable(L);
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "mp.data.", functions);
     lua_setfield(L, -2, "data");
 }

@@ -238,8 +238,7 @@ static int mp_grad(lua_State *L) {
     enum { MOST = BIND_MOST_TENSORS };
     Error error = {0};
     Tensor *output = bind_tensor(L, "grad", 1, "output");
-    luaL_checktype(L, 2, LUA_TTABLE);
-    lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
+    lua_Integer count = bind_list(L, "grad", 2);
     if (count < 1 || count > MOST)
         return bind_error(L, "grad: a list of 1 to %d inputs expected, got %lld", MOST,
                           (long long)count);
@@ -271,26 +270,31 @@ static int mp_grad(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg inner[] = {
-    {"parameter", mp_parameter},
-    {"parameter_name", mp_parameter_name},
-    {"store_low", mp_store_low},
-    {"add_layer", mp_add_layer},
-    {"layers", mp_layers},
-    {"set_precision", mp_set_precision},
-    {NULL, NULL},
+static const BindFunction inner[] = {
+    {"parameter", mp_parameter, NULL},
+    {"parameter_name", mp_parameter_name, NULL},
+    {"store_low", mp_store_low, NULL},
+    {"add_layer", mp_add_layer, NULL},
+    {"layers", mp_layers, NULL},
+    {"set_precision", mp_set_precision, NULL},
+    {0},
 };
 
-static const luaL_Reg outer[] = {
-    {"autocast", mp_autocast}, {"no_grad", mp_no_grad}, {"seed", mp_seed},
-    {"grad", mp_grad},         {"policy", mp_policy},   {NULL, NULL},
+static const BindFunction outer[] = {
+    {"autocast", mp_autocast, "[precision,] f, .."},
+    {"no_grad", mp_no_grad, "f, .."},
+    {"seed", mp_seed, "n"},
+    {"grad", mp_grad, "output, inputs [, create_graph]"},
+    {"policy", mp_policy, ""},
+    {0},
 };
 
 void bind_open_module(lua_State *L, Session *session) {
-    bind_functions(L, session, outer);
+    bind_functions(L, session, "mp.", outer);
     lua_getfield(L, -1, "engine"); // what only the Lua half of the module calls
-    bind_functions(L, session, inner);
-    bind_functions(L, session, bind_step_functions);
+    bind_functions(L, session, "", inner);
+    bind_functions(L, session, "", bind_step_functions);
+    bind_functions(L, session, "", bind_signature_functions);
     LayerGuard *guard;
     lua_pushlightuserdata(L, session);
     guard = lua_newuserdatauv(L, sizeof *guard, 0);

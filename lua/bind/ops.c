@@ -28,27 +28,37 @@ Tensor *bind_op_optional(lua_State *L, int argument, const char *name) {
 
 // ---- point-wise ---------------------------------------------------------------------------------
 
-static int bind_unary(lua_State *L) {
-    static const struct {
-        OpId op;
-        int constants; // how many numbers follow the tensor
-        double missing[2];
-        const char *names[2];
-    } takes[] = {
-        {OP_leaky_relu, 1, {0.01}, {"slope"}},
-        {OP_pow, 1, {NAN}, {"exponent"}},
-        {OP_clamp, 2, {-INFINITY, INFINITY}, {"low", "high"}},
-        {OP_affine, 2, {1, 0}, {"factor", "shift"}},
+// Functions of a tensor and of numbers behind it.
+typedef struct Scalars {
+    OpId op;
+    const char *takes;
+    int count; // of the numbers
+    double missing[2];
+    const char *names[2];
+} Scalars;
+
+static const Scalars *scalars_of(OpId op) {
+    static const Scalars scalars[] = {
+        {OP_leaky_relu, "x [, slope]", 1, {0.01}, {"slope"}},
+        {OP_pow, "x, exponent", 1, {NAN}, {"exponent"}},
+        {OP_clamp, "x [, low [, high]]", 2, {-INFINITY, INFINITY}, {"low", "high"}},
+        {OP_affine, "x [, factor [, shift]]", 2, {1, 0}, {"factor", "shift"}},
     };
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+        if (scalars[i].op == op)
+            return &scalars[i];
+    return NULL;
+}
+
+static int bind_unary(lua_State *L) {
+    const Scalars *scalars = scalars_of(bind_op(L));
     Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
-    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
-        if (takes[i].op != bind_op(L))
-            continue;
-        double value[2] = {takes[i].missing[0], takes[i].missing[1]};
-        for (int k = 0; k < takes[i].constants; k++)
+    if (scalars) {
+        double value[2] = {scalars->missing[0], scalars->missing[1]};
+        for (int k = 0; k < scalars->count; k++)
             if (!lua_isnoneornil(L, 2 + k) || isnan(value[k]))
-                value[k] = bind_number(L, bind_op_name(L), 2 + k, takes[i].names[k]);
+                value[k] = bind_number(L, bind_op_name(L), 2 + k, scalars->names[k]);
         attr.scalar.a = value[0];
         attr.scalar.b = value[1];
     }
@@ -195,13 +205,11 @@ static Tensor *batch_norm(Engine *engine, Tensor *const inputs[5], OpAttr *attr,
 
 // batch_norm(input, weight, bias, running_mean, running_variance [, {training, momentum, eps}])
 static int bind_batch_norm(lua_State *L) {
-    static const char *const known[] = {"training", "momentum", "eps", NULL};
     Error error = {0};
     Engine *engine = session_of(L)->engine;
     Tensor *inputs[5] = {bind_op_input(L, 1, "input"), bind_op_optional(L, 2, "weight"),
                          bind_op_optional(L, 3, "bias"), bind_op_optional(L, 4, "running_mean"),
                          bind_op_optional(L, 5, "running_variance")};
-    bind_known_fields(L, "batch_norm", 6, known);
     OpAttr attr = {.has_out_format = false};
     attr.norm.epsilon = bind_field_number(L, "batch_norm", 6, "eps", 1e-5);
     attr.norm.momentum = bind_field_number(L, "batch_norm", 6, "momentum", 0.1);
@@ -258,7 +266,7 @@ static int bind_reduce(lua_State *L) {
     Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
     if (lua_istable(L, 2)) {
-        for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, 2); i <= n; i++) {
+        for (lua_Integer i = 1, n = bind_list(L, bind_op_name(L), 2); i <= n; i++) {
             lua_rawgeti(L, 2, i);
             attr.reduce.dims |= 1u
                                 << bind_dimension(L, bind_op_name(L), lua_gettop(L), x->view.ndim);
@@ -278,6 +286,8 @@ static void pair_argument(lua_State *L, int argument, const char *name, const in
     if (lua_isnoneornil(L, argument) && missing) {
         memcpy(pair, missing, 2 * sizeof *pair);
     } else if (lua_istable(L, argument)) {
+        if (bind_list(L, bind_op_name(L), argument) != 2)
+            bind_error(L, "%s: %s: two whole numbers expected", bind_op_name(L), name);
         for (int i = 0; i < 2; i++) {
             lua_rawgeti(L, argument, i + 1);
             pair[i] = bind_integer(L, bind_op_name(L), lua_gettop(L), name);
@@ -319,8 +329,7 @@ static int bind_gather(lua_State *L) {
 
 // cat(list, dim): more tensors than one call takes are joined in groups.
 static int bind_cat(lua_State *L) {
-    luaL_checktype(L, 1, LUA_TTABLE);
-    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    lua_Integer count = bind_list(L, "cat", 1);
     if (count < 1)
         return bind_error(L, "cat: a list of at least one tensor expected");
     lua_settop(L, 2);
@@ -349,9 +358,8 @@ static int bind_cat(lua_State *L) {
 // pad(x, {{before, after}, ..} [, value]): a pair a dimension, from the first; the rest stay.
 static int bind_pad(lua_State *L) {
     Tensor *x = bind_op_input(L, 1, "x");
-    luaL_checktype(L, 2, LUA_TTABLE);
     OpAttr attr = {.has_out_format = false};
-    lua_Integer count = (lua_Integer)lua_rawlen(L, 2);
+    lua_Integer count = bind_list(L, "pad", 2);
     if (count > x->view.ndim)
         return bind_error(L, "pad: %lld pairs, the tensor has %d dimensions", (long long)count,
                           x->view.ndim);
@@ -393,10 +401,67 @@ static const lua_CFunction binders[OP_COUNT] = {
 #include "kernel/ops.def"
 };
 
-static void push_operation(lua_State *L, Session *session, OpId op) {
-    lua_pushlightuserdata(L, session);
-    lua_pushinteger(L, op);
-    lua_pushcclosure(L, binders[op], 2);
+// What the functions of each family take.
+#define takes_matmul "x, y"
+#define takes_linear "x, weight [, bias [, activation]]"
+#define takes_conv2d "x, weight [, bias [, { stride, padding, dilation, groups, activation }]]"
+#define takes_conv_transpose2d \
+    "x, weight [, bias [, { stride, padding, dilation, groups, output_padding }]]"
+#define takes_attention              "q, k, v [, { causal, scale }]"
+#define takes_batch_norm             "x, weight, bias [, mean, variance [, { training, momentum, eps }]]"
+#define takes_layer_norm             "x [, weight, bias, eps]"
+#define takes_group_norm             "x, groups, weight, bias [, eps]"
+#define takes_rowwise                "x [, dim]"
+#define takes_cross_entropy          "logits, classes"
+#define takes_accuracy               "logits, classes"
+#define takes_argmax                 "x"
+#define takes_topk                   "x, k"
+#define takes_max_pool2d             "x, size [, stride [, padding]]"
+#define takes_avg_pool2d             "x, size [, stride [, padding]]"
+#define takes_embedding              "index, weight"
+#define takes_gather                 "x, dim, index"
+#define takes_cat                    "list [, dim]"
+#define takes_pad                    "x, { { before, after }, .. } [, value]"
+#define takes_where                  "condition, x, y"
+#define takes_dropout                "x [, p [, training]]"
+#define takes_reduce                 "x [, dim or list [, keep]]"
+#define takes_unary                  "x"
+#define takes_binary                 "x, y"
+#define takes_compare                "x, y"
+#define takes_loss                   "x, target"
+#define takes_conv2d_backward_input  NULL
+#define takes_conv2d_backward_weight NULL
+#define takes_attention_backward     NULL
+#define takes_norm_backward          NULL
+#define takes_batch_norm_infer       NULL
+#define takes_batch_norm_track       NULL
+#define takes_rowwise_backward       NULL
+#define takes_cross_entropy_backward NULL
+#define takes_max_pool2d_backward    NULL
+#define takes_avg_pool2d_backward    NULL
+#define takes_embedding_backward     NULL
+#define takes_gather_backward        NULL
+#define takes_unary_backward         NULL
+#define takes_loss_backward          NULL
+#define takes_cast                   NULL
+#define takes_create                 NULL
+
+static const char *const family_takes[OP_COUNT] = {
+#define OP(name, inputs, outputs, class, family, ...) [OP_##name] = takes_##family,
+#include "kernel/ops.def"
+};
+
+static void push_function(lua_State *L, Session *session, OpId op) {
+    const Scalars *scalars = scalars_of(op);
+    const BindFunction bound = {op_table[op].name, binders[op],
+                                scalars ? scalars->takes : family_takes[op]};
+    bind_push_held(L, session, "F.", &bound, (int)op);
+}
+
+// For an operator: what Lua hands it, by its own rules.
+static void push_operator(lua_State *L, Session *session, OpId op) {
+    const BindFunction bound = {op_table[op].name, binders[op], NULL};
+    bind_push_held(L, session, "", &bound, (int)op);
 }
 
 void bind_open_ops(lua_State *L, Session *session) {
@@ -412,7 +477,7 @@ void bind_open_ops(lua_State *L, Session *session) {
     for (int op = 0; op < OP_COUNT; op++) {
         if (!binders[op])
             continue;
-        push_operation(L, session, (OpId)op);
+        push_function(L, session, (OpId)op);
         lua_pushvalue(L, -1);
         lua_setfield(L, -4, op_table[op].name);
         lua_setfield(L, -2, op_table[op].name);
@@ -421,7 +486,7 @@ void bind_open_ops(lua_State *L, Session *session) {
     lua_setfield(L, -2, "fn");
     luaL_getmetatable(L, "mp.tensor");
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-        push_operation(L, session, operators[i].op);
+        push_operator(L, session, operators[i].op);
         lua_setfield(L, -2, operators[i].event);
     }
     lua_pop(L, 1);

@@ -281,29 +281,29 @@ static int clip_value(lua_State *L) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
-static const luaL_Reg optimizer_methods[] = {{"step", optimizer_step_method},
-                                             {"zero_grad", optimizer_zero_grad_method},
-                                             {"lr", optimizer_lr},
-                                             {"steps", optimizer_steps},
-                                             {"schedule", optimizer_schedule},
-                                             {NULL, NULL}};
+static const BindFunction optimizer_methods[] = {{"step", optimizer_step_method, ""},
+                                                 {"zero_grad", optimizer_zero_grad_method, ""},
+                                                 {"lr", optimizer_lr, "[rate]"},
+                                                 {"steps", optimizer_steps, ""},
+                                                 {"schedule", optimizer_schedule, "table"},
+                                                 {0}};
 
-static const luaL_Reg functions[] = {
-    {"clip_norm", clip_norm}, {"clip_value", clip_value}, {NULL, NULL}};
+static const BindFunction functions[] = {
+    {"clip_norm", clip_norm, "params, c"}, {"clip_value", clip_value, "params, c"}, {0}};
 
 void bind_open_optim(lua_State *L, Session *session) {
-    const luaL_Reg optimizer_events[] = {{"__gc", optimizer_gc}, {NULL, NULL}};
-    bind_metatable(L, session, optimizer_type, optimizer_methods, optimizer_events);
+    const BindFunction optimizer_events[] = {{"__gc", optimizer_gc, NULL}, {0}};
+    bind_metatable(L, session, optimizer_type, "opt:", optimizer_methods, optimizer_events);
     lua_pop(L, 1);
     bind_open_scaler(L, session);
     lua_newtable(L);
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "mp.optim.", functions);
     bind_open_average(L, session);
     for (int kind = 0; kind < OPTIMIZER_COUNT; kind++) {
-        lua_pushlightuserdata(L, session);
-        lua_pushinteger(L, kind);
-        lua_pushcclosure(L, optimizer_create, 2);
-        lua_setfield(L, -2, optimizer_kind_name((OptimizerKind)kind));
+        const BindFunction bound = {optimizer_kind_name((OptimizerKind)kind), optimizer_create,
+                                    "params, options"};
+        bind_push_held(L, session, "mp.optim.", &bound, (int)kind);
+        lua_setfield(L, -2, bound.name);
     }
     lua_setfield(L, -2, "optim");
 }

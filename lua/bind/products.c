@@ -37,6 +37,8 @@ static void field_pair(lua_State *L, int index, const char *field, int64_t missi
     if (!lua_istable(L, index))
         return;
     if (lua_getfield(L, index, field) == LUA_TTABLE) {
+        if (bind_list(L, bind_op_name(L), -1) != 2)
+            bind_error(L, "%s: %s: two whole numbers expected", bind_op_name(L), field);
         for (int i = 0; i < 2; i++) {
             int is_integer;
             lua_rawgeti(L, -1, i + 1);
@@ -53,12 +55,9 @@ static void field_pair(lua_State *L, int index, const char *field, int64_t missi
 }
 
 int bind_conv2d(lua_State *L) {
-    static const char *const known[] = {"stride", "padding",    "dilation",
-                                        "groups", "activation", NULL};
     Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_input(L, 2, "weight"),
                               bind_op_optional(L, 3, "bias")};
     OpAttr attr = {.has_out_format = false};
-    bind_known_fields(L, "conv2d", 4, known);
     field_pair(L, 4, "stride", 1, attr.conv.stride);
     field_pair(L, 4, "padding", 0, attr.conv.padding);
     field_pair(L, 4, "dilation", 1, attr.conv.dilation);
@@ -91,15 +90,12 @@ static Tensor *conv_transpose2d(Engine *engine, Tensor *x, Tensor *weight, Tenso
 }
 
 int bind_conv_transpose2d(lua_State *L) {
-    static const char *const known[] = {"stride", "padding",        "dilation",
-                                        "groups", "output_padding", NULL};
     static const char *const sides[] = {"height", "width"};
     Error error = {0};
     Tensor *x = bind_op_input(L, 1, "input"), *weight = bind_op_input(L, 2, "weight");
     Tensor *bias = bind_op_optional(L, 3, "bias");
     OpAttr attr = {.has_out_format = false};
     int64_t extra[2];
-    bind_known_fields(L, bind_op_name(L), 4, known);
     field_pair(L, 4, "stride", 1, attr.conv.stride);
     field_pair(L, 4, "padding", 0, attr.conv.padding);
     field_pair(L, 4, "dilation", 1, attr.conv.dilation);
@@ -119,12 +115,10 @@ int bind_conv_transpose2d(lua_State *L) {
 }
 
 int bind_attention(lua_State *L) {
-    static const char *const known[] = {"causal", "scale", NULL};
     Tensor *const inputs[] = {bind_op_input(L, 1, "q"), bind_op_input(L, 2, "k"),
                               bind_op_input(L, 3, "v")};
     const View *q = &inputs[0]->view;
     OpAttr attr = {.has_out_format = false};
-    bind_known_fields(L, "attention", 4, known);
     double depth = q->ndim == 4 ? (double)q->shape[3] : 1;
     attr.attention.causal = bind_field_boolean(L, "attention", 4, "causal", false);
     attr.attention.scale = bind_field_number(L, "attention", 4, "scale", 1 / sqrt(depth));

@@ -174,13 +174,13 @@ static int tensor_tostring(lua_State *L) {
     return 1;
 }
 
-const luaL_Reg bind_reading_methods[] = {
-    {"shape", tensor_shape},
-    {"dtype", tensor_dtype},
-    {"item", tensor_item_method},
-    {"table", tensor_table},
-    {NULL, NULL},
+const BindFunction bind_reading_methods[] = {
+    {"shape", tensor_shape, ""},
+    {"dtype", tensor_dtype, ""},
+    {"item", tensor_item_method, ""},
+    {"table", tensor_table, ""},
+    {0},
 };
 
-const luaL_Reg bind_reading_events[] = {
-    {"__tostring", tensor_tostring}, {"__len", tensor_length}, {NULL, NULL}};
+const BindFunction bind_reading_events[] = {
+    {"__tostring", tensor_tostring, NULL}, {"__len", tensor_length, NULL}, {0}};

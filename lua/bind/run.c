@@ -375,35 +375,35 @@ static int run_nearest_call(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg functions[] = {
-    {"fail", run_fail_call},
-    {"usage", run_usage_call},
-    {"nearest", run_nearest_call},
-    {"configure", run_configure_call},
-    {"layers_known", run_layers_known_call},
-    {"options", run_options_call},
-    {"add_parameter", run_parameter_call},
-    {"parse_parameter", run_parse_parameter_call},
-    {"plan", run_plan_call},
-    {"epoch", run_epoch_call},
-    {"reached_limit", run_limit_call},
-    {"step", run_step_call},
-    {"samples_a_step", run_samples_call},
-    {"evaluating", run_evaluating_call},
-    {"log", run_log_call},
-    {"result", run_result_call},
-    {"event", run_event_call},
-    {"checkpoint", run_checkpoint_call},
-    {"remember", run_remember_call},
-    {"load_weights", run_load_weights_call},
-    {"run_scaler", run_scaler_call},
-    {"lead_scaler", run_lead_call},
-    {"end_step", run_end_step_call},
-    {NULL, NULL},
+static const BindFunction functions[] = {
+    {"fail", run_fail_call, NULL},
+    {"usage", run_usage_call, NULL},
+    {"nearest", run_nearest_call, NULL},
+    {"configure", run_configure_call, NULL},
+    {"layers_known", run_layers_known_call, NULL},
+    {"options", run_options_call, NULL},
+    {"add_parameter", run_parameter_call, NULL},
+    {"parse_parameter", run_parse_parameter_call, NULL},
+    {"plan", run_plan_call, NULL},
+    {"epoch", run_epoch_call, NULL},
+    {"reached_limit", run_limit_call, NULL},
+    {"step", run_step_call, NULL},
+    {"samples_a_step", run_samples_call, NULL},
+    {"evaluating", run_evaluating_call, NULL},
+    {"log", run_log_call, NULL},
+    {"result", run_result_call, NULL},
+    {"event", run_event_call, NULL},
+    {"checkpoint", run_checkpoint_call, NULL},
+    {"remember", run_remember_call, NULL},
+    {"load_weights", run_load_weights_call, NULL},
+    {"run_scaler", run_scaler_call, NULL},
+    {"lead_scaler", run_lead_call, NULL},
+    {"end_step", run_end_step_call, NULL},
+    {0},
 };
 
 void bind_open_run(lua_State *L, Session *session) {
     lua_getfield(L, -1, "engine");
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "", functions);
     lua_pop(L, 1);
 }

@@ -20,14 +20,11 @@ static ScalerHandle *scaler_handle(lua_State *L, const char *function) {
 }
 
 static ScaleRule rule_at(lua_State *L, int index) {
-    static const char *const known[] = {"init",       "growth", "backoff", "interval",
-                                        "hysteresis", "floor",  "ceiling", NULL};
     Error error = {0};
     ScaleRule rule;
     if (!scale_rule_parse("dynamic", &rule, &error))
         bind_raise(L, &error);
     if (lua_istable(L, index)) {
-        bind_known_fields(L, "scaler", index, known);
         rule.init = bind_field_number(L, "scaler", index, "init", rule.init);
         rule.growth = bind_field_number(L, "scaler", index, "growth", rule.growth);
         rule.backoff = bind_field_number(L, "scaler", index, "backoff", rule.backoff);
@@ -241,22 +238,26 @@ static int scaler_load_method(lua_State *L) {
 
 // ---- tables -------------------------------------------------------------------------------------
 
-static const luaL_Reg methods[] = {{"scale", scaler_scale_method},
-                                   {"unscale", scaler_unscale_method},
-                                   {"step", scaler_step_method},
-                                   {"update", scaler_update_method},
-                                   {"get", scaler_get_method},
-                                   {"applied", scaler_applied_method},
-                                   {"state", scaler_state_method},
-                                   {"load", scaler_load_method},
-                                   {NULL, NULL}};
+static const BindFunction methods[] = {
+    {"scale", scaler_scale_method, "loss"},
+    {"unscale", scaler_unscale_method, "opt"},
+    {"step", scaler_step_method, "opt"},
+    {"update", scaler_update_method, "[scale]"},
+    {"get", scaler_get_method, ""},
+    {"applied", scaler_applied_method, "opt"},
+    {"state", scaler_state_method, ""},
+    {"load", scaler_load_method, "{ scale, good, hysteresis_left }"},
+    {0}};
 
-static const luaL_Reg events[] = {{"__gc", scaler_gc}, {NULL, NULL}};
+static const BindFunction events[] = {{"__gc", scaler_gc, NULL}, {0}};
 
-static const luaL_Reg functions[] = {{"scaler", mp_scaler}, {NULL, NULL}};
+static const BindFunction functions[] = {
+    {"scaler", mp_scaler,
+     "rule or { init, growth, backoff, interval, hysteresis, floor, ceiling }"},
+    {0}};
 
 void bind_open_scaler(lua_State *L, Session *session) {
-    bind_metatable(L, session, scaler_type, methods, events);
+    bind_metatable(L, session, scaler_type, "s:", methods, events);
     lua_pop(L, 1);
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "mp.", functions);
 }

@@ -237,41 +237,42 @@ static int tensor_copy(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg methods[] = {
-    {"requires_grad", tensor_requires_grad},
-    {"grad", tensor_grad},
-    {"zero_grad", tensor_zero_grad},
-    {"backward", tensor_backward},
-    {"detach", tensor_detach},
-    {"clone", tensor_clone},
-    {"copy", tensor_copy},
-    {"to", tensor_to},
-    {NULL, NULL},
+static const BindFunction methods[] = {
+    {"requires_grad", tensor_requires_grad, "[on]"},
+    {"grad", tensor_grad, ""},
+    {"zero_grad", tensor_zero_grad, ""},
+    {"backward", tensor_backward, "[gradient [, { keep_graph }]]"},
+    {"detach", tensor_detach, ""},
+    {"clone", tensor_clone, ""},
+    {"copy", tensor_copy, "other"},
+    {"to", tensor_to, "format"},
+    {0},
 };
 
-static const luaL_Reg inner[] = {{"drop", mp_drop}, {"add_method", mp_add_method}, {NULL, NULL}};
+static const BindFunction inner[] = {
+    {"drop", mp_drop, NULL}, {"add_method", mp_add_method, NULL}, {0}};
 
-static const luaL_Reg metamethods[] = {
-    {"__gc", tensor_gc},
-    {NULL, NULL},
+static const BindFunction metamethods[] = {
+    {"__gc", tensor_gc, NULL},
+    {0},
 };
 
 void bind_open_tensor(lua_State *L, Session *session) {
-    bind_functions(L, session, bind_creations);
+    bind_functions(L, session, "mp.", bind_creations);
     lua_getfield(L, -1, "engine");
-    bind_functions(L, session, inner);
+    bind_functions(L, session, "", inner);
     lua_pop(L, 1);
     luaL_newmetatable(L, "mp.tensor");
     session->tensor_metatable = lua_topointer(L, -1);
-    bind_functions(L, session, metamethods);
-    bind_functions(L, session, bind_reading_events);
+    bind_functions(L, session, "", metamethods);
+    bind_functions(L, session, "", bind_reading_events);
     lua_pushliteral(L, "tensor");
     lua_setfield(L, -2, "__metatable");
     lua_pushlightuserdata(L, session);
     lua_newtable(L); // methods; bind_open_ops adds the operations
-    bind_functions(L, session, bind_view_methods);
-    bind_functions(L, session, methods);
-    bind_functions(L, session, bind_reading_methods);
+    bind_functions(L, session, "t:", bind_view_methods);
+    bind_functions(L, session, "t:", methods);
+    bind_functions(L, session, "t:", bind_reading_methods);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");
     lua_pushcclosure(L, bind_tensor_index, 2);

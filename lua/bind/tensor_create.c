@@ -90,7 +90,7 @@ static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **ne
             bind_error(L, "tensor: a number expected, got %s", luaL_typename(L, -1));
         return;
     }
-    if (!lua_istable(L, -1) || (int64_t)lua_rawlen(L, -1) != shape[0])
+    if (!lua_istable(L, -1) || bind_list(L, "tensor", -1) != shape[0])
         bind_error(L, "tensor: tables of unequal length: %lld elements expected, got %lld",
                    (long long)shape[0], lua_istable(L, -1) ? (long long)lua_rawlen(L, -1) : 1LL);
     luaL_checkstack(L, 1, "tensor: nested too deeply");
@@ -131,8 +131,14 @@ static int mp_tensor(lua_State *L) {
                        &error);
 }
 
-const luaL_Reg bind_creations[] = {
-    {"zeros", mp_zeros},   {"ones", mp_ones},     {"full", mp_full},
-    {"randn", mp_randn},   {"rand", mp_rand},     {"randint", mp_randint},
-    {"arange", mp_arange}, {"tensor", mp_tensor}, {NULL, NULL},
+const BindFunction bind_creations[] = {
+    {"zeros", mp_zeros, ".."},
+    {"ones", mp_ones, ".."},
+    {"full", mp_full, "value, .."},
+    {"randn", mp_randn, ".."},
+    {"rand", mp_rand, ".."},
+    {"randint", mp_randint, "high, .."},
+    {"arange", mp_arange, "n"},
+    {"tensor", mp_tensor, "nested [, format]"},
+    {0},
 };

@@ -119,12 +119,12 @@ int bind_tensor_index(lua_State *L) {
     return BIND_TENSOR(L, part_at(session_of(L)->engine, tensor, i - 1, &error), &error);
 }
 
-const luaL_Reg bind_view_methods[] = {
-    {"reshape", tensor_reshape},
-    {"transpose", tensor_transpose},
-    {"permute", tensor_permute},
-    {"slice", tensor_slice},
-    {"chunk", tensor_chunk},
-    {"expand", tensor_expand},
-    {NULL, NULL},
+const BindFunction bind_view_methods[] = {
+    {"reshape", tensor_reshape, ".."},
+    {"transpose", tensor_transpose, "[a, b]"},
+    {"permute", tensor_permute, ".."},
+    {"slice", tensor_slice, "dim, first [, last]"},
+    {"chunk", tensor_chunk, "count [, dim]"},
+    {"expand", tensor_expand, ".."},
+    {0},
 };

@@ -113,8 +113,8 @@ static int mp_load(lua_State *L) {
     return 1;
 }
 
-static const luaL_Reg functions[] = {{"load", mp_load}, {NULL, NULL}};
+static const BindFunction functions[] = {{"load", mp_load, "path"}, {0}};
 
 void bind_open_weights(lua_State *L, Session *session) {
-    bind_functions(L, session, functions);
+    bind_functions(L, session, "mp.", functions);
 }

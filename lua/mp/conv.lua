@@ -123,7 +123,9 @@ end
 
 local function make(dims, transposed)
     local name = ("%s%dd"):format(transposed and "ConvTranspose" or "Conv", dims)
-    local class = module.class(name)
+    local class = module.declared_class(name, ("in, out, kernel [, { stride = 1, padding = 0, %s"
+        .. "dilation = 1, groups = 1, bias = true%s }]"):format(
+        transposed and "output_padding = 0, " or "", transposed and "" or ", activation"))
     class._kind = "conv"
     local known = { bias = "boolean", stride = "number table", padding = "number table",
         dilation = "number table", groups = "number" }

@@ -20,10 +20,7 @@ local param_types = { number = true, string = true, boolean = true }
 
 local train -- below
 
-function public.experiment(spec)
-    if type(spec) ~= "table" then
-        engine.fail(("mp.experiment: a table expected, got %s"):format(type(spec)))
-    end
+public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", function(spec)
     strict.check(spec, "experiment", declared)
     if not spec.name then engine.fail("experiment.name: every experiment needs a name") end
     if not spec.run then
@@ -45,7 +42,7 @@ function public.experiment(spec)
     for key, value in pairs(spec) do copy[key] = value end
     copy.params = spec.params or {}
     return setmetatable(copy, { experiment = function() return train(copy) end })
-end
+end)
 
 -- ---- parameters -----------------------------------------------------------------------------------
 
@@ -65,7 +62,7 @@ local function settled_params(spec, options)
     if options.steps > 0 and params.steps ~= nil then params.steps = options.steps end
     if options.epochs > 0 and params.epochs ~= nil then params.epochs = options.epochs end
     for _, name in ipairs(spec.parameter_names) do engine.add_parameter(name, params[name]) end
-    return params
+    return strict.seal(params, "params")
 end
 
 -- {default = p, pattern = p, ..} as a default and a list of rules, in a fixed order.
@@ -108,39 +105,36 @@ local function run_new(params, options)
     return run
 end
 
--- model(m [, name]): makes the run know the model; its layers' names then begin with `name`.
-function Run.model(_, m, name)
+local function method(name, takes, f)
+    Run[name] = strict.declare("run:", name, takes, f, function(self)
+        return getmetatable(self) == "run"
+    end)
+end
+
+-- Makes the run know the model; its layers' names then begin with `name`.
+method("model", "m [, name]", function(_, m, name)
     if not module.is_module(m) then
         engine.fail(("run:model: a module expected, got %s"):format(type(m)))
+    end
+    if name ~= nil and (type(name) ~= "string" or name == "") then
+        engine.fail(("run:model: name: a text expected, got %s"):format(strict.shown(name)))
     end
     module.register(m, name)
     engine.load_weights()
     return m
-end
+end)
 
-function Run.scaler()
-    return engine.run_scaler()
-end
+method("scaler", "", function() return engine.run_scaler() end)
+method("checkpoint", "", function() engine.checkpoint() end)
+method("event", "text", function(_, text) engine.event(tostring(text)) end)
 
-local function named_values(method, self, values)
-    if getmetatable(self) ~= "run" then
-        engine.fail(("run.%s: called with a dot; write run:%s { loss = loss }"):format(method, method))
-    end
-    if type(values) ~= "table" then
-        engine.fail(("run:%s: a table of named values expected, as in { loss = loss }, got %s"):format(
-            method, type(values)))
-    end
-    return values
-end
-
-function Run.log(self, values) engine.log(named_values("log", self, values)) end
-
-function Run.result(self, values) engine.result(named_values("result", self, values)) end
-
-function Run.event(_, text) engine.event(tostring(text)) end
-
-function Run.checkpoint()
-    engine.checkpoint()
+for _, name in ipairs { "log", "result" } do
+    method(name, "{ name = v, .. }", function(_, values)
+        if values == nil then
+            engine.fail(("run:%s: named values expected, as in { loss = loss }"):format(name))
+        end
+        engine[name](values)
+    end)
 end
 
 -- ---- the standard loop ----------------------------------------------------------------------------
@@ -200,11 +194,12 @@ local function run_declared(spec, run)
     if type(data) ~= "table" or not data.train then
         refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
     end
+    strict.check(data, "data", { train = "userdata table", test = "userdata table" })
     local model = spec.model(p)
     if not module.is_module(model) then refuse("model", "a module", model) end
     run:model(model)
     engine.layers_known()
-    local epochs = whole(p.epochs, "params.epochs", 1)
+    local epochs = whole(rawget(p, "epochs"), "params.epochs", 1)
     local window = whole(spec.accumulate, "accumulate", 1)
     local total = data.train:len() // window * epochs
     if total == 0 then
@@ -261,9 +256,10 @@ function train(spec)
     engine.configure(spec.name, default, rules)
     local run = run_new(params, options)
     if not spec.run then return run_declared(spec, run) end
-    if math.type(run.params.steps) == "integer" then engine.plan(run.params.steps, 0) end
+    local steps, batch = rawget(params, "steps"), rawget(params, "batch")
+    if math.type(steps) == "integer" then engine.plan(steps, 0) end
     -- Data that no loader counts: as many as the parameters say a step takes.
-    if math.type(params.batch) == "integer" then engine.samples_a_step(params.batch) end
+    if math.type(batch) == "integer" then engine.samples_a_step(batch) end
     spec.run(run)
 end
 

@@ -1,16 +1,17 @@
 -- mp.fn: the operations as functions. Those of ops.def come from C; these are made of them.
 local core = require "mp.core"
 local layer = require "mp.layer"
+local strict = require "mp.strict"
 local fn, engine = core.fn, core.engine
 
 -- Defines one that is a method of tensors too.
-local function define(name, f)
-    fn[name] = f
-    engine.add_method(name, f)
+local function define(name, takes, f)
+    fn[name] = strict.declare("F.", name, takes, f)
+    engine.add_method(name, fn[name])
 end
 
--- stack(list [, dim]): joins tensors of one shape along a new dimension.
-function fn.stack(list, dim)
+-- Joins tensors of one shape along a new dimension.
+fn.stack = strict.declare("F.", "stack", "list [, dim]", function(list, dim)
     dim = dim or 1
     local widened = {}
     for i, t in ipairs(list) do
@@ -22,13 +23,13 @@ function fn.stack(list, dim)
         widened[i] = t:reshape(shape)
     end
     return fn.cat(widened, dim)
-end
+end)
 
--- flatten(x): everything but the first dimension in one.
-define("flatten", function(x) return x:reshape(#x, -1) end)
+-- Everything but the first dimension in one.
+define("flatten", "x", function(x) return x:reshape(#x, -1) end)
 
--- upsample(x, factor): every pixel of [N,H,W,C] repeated.
-define("upsample", function(x, factor)
+-- Every pixel of [N,H,W,C] repeated.
+define("upsample", "x, factor", function(x, factor)
     local shape = x:shape()
     if #shape ~= 4 then
         engine.fail(("upsample: input has shape [%s], [N,H,W,C] is wanted"):format(
@@ -53,15 +54,15 @@ local function wide_tensor(title, argument, name, x)
 end
 
 -- A loss is a sum over many: it is computed in fp32 wherever it is called.
-local function define_loss(name, f)
-    define(name, function(x, target, ...)
+local function define_loss(name, takes, f)
+    define(name, takes, function(x, target, ...)
         return core.autocast(false, f, wide_tensor(name, 1, "input", x),
             wide_tensor(name, 2, "target", target), ...)
     end)
 end
 
--- huber(x, target [, delta]): half the square of a difference up to delta, then a straight line.
-define_loss("huber", function(x, target, delta)
+-- Half the square of a difference up to delta, then a straight line.
+define_loss("huber", "x, target [, delta]", function(x, target, delta)
     delta = delta or 1
     if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
         engine.fail(("huber: delta: a positive number expected, got %s"):format(tostring(delta)))
@@ -71,12 +72,12 @@ define_loss("huber", function(x, target, delta)
     return (near * (far - near * 0.5)):mean()
 end)
 
--- hinge(x, target): the target is 1 or -1.
-define_loss("hinge", function(x, target) return fn.relu(1 - x * target):mean() end)
+-- The target is 1 or -1.
+define_loss("hinge", "x, target", function(x, target) return fn.relu(1 - x * target):mean() end)
 
--- kl(log_probabilities, target): the divergence of the probabilities `target` from those, a mean
--- over rows. What has no probability adds nothing.
-define_loss("kl", function(x, target)
+-- The divergence of the probabilities `target` from those, a mean over rows. What has no probability
+-- adds nothing.
+define_loss("kl", "log_probabilities, target", function(x, target)
     local least = 1e-37 -- a normal number of fp32, whose logarithm is finite
     local shape = x:shape()
     local rows = 1
@@ -85,9 +86,8 @@ define_loss("kl", function(x, target)
     return fn.where(fn.equal(target, 0), 0, terms):sum() / rows
 end)
 
--- nll(log_probabilities, classes): the mean of what each row says of its class, negated; class -1 is
--- left out.
-define_loss("nll", function(x, classes)
+-- The mean of what each row says of its class, negated; class -1 is left out.
+define_loss("nll", "log_probabilities, classes", function(x, classes)
     local shape = classes:shape()
     local index = classes:to "fp32"
     local counts = fn.greater(index, -1)

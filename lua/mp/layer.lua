@@ -21,14 +21,31 @@ function layer.options_of(title, options, known)
     return strict.check(options, title, known)
 end
 
+function layer.number(title, name, value, missing)
+    if value == nil then return missing end
+    if type(value) ~= "number" or value ~= value then
+        engine.fail(("%s: %s: a number expected, got %s"):format(title, name, strict.shown(value)))
+    end
+    return value
+end
+
+-- A table of so many elements and nothing else.
+local function is_list(value, count)
+    if type(value) ~= "table" or #value ~= count then return false end
+    for key in next, value do
+        if math.type(key) ~= "integer" then return false end
+    end
+    return true
+end
+
 -- One number for each of `count` directions, from one for all or a list; `missing` where there is
 -- none.
 function layer.sizes(title, name, value, count, least, missing)
     if value == nil then value = missing end
-    local list = {}
+    local listed, list = is_list(value, count), {}
     for i = 1, count do
         local size = value
-        if type(value) == "table" and #value == count then size = value[i] end
+        if listed then size = value[i] end
         if math.type(size) ~= "integer" or size < least then
             engine.fail(("%s: %s: a whole number of at least %d expected%s, got %s"):format(title,
                 name, least, count > 1 and (", or %d of them"):format(count) or "",

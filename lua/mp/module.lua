@@ -22,7 +22,7 @@ end
 
 local function call(self, ...)
     local _ <close> = enter(self._layer, self.training)
-    if self._class._plain and select("#", ...) > 1 then
+    if select("#", ...) > 1 and self.forward == self._class._single then
         engine.fail(("%s: one tensor expected, got %d arguments; what it is made with goes into nn.%s(..)")
             :format(self._class._name, select("#", ...), self._class._name))
     end
@@ -52,8 +52,8 @@ local function described(self, indent, seen)
     return table.concat(lines, "\n")
 end
 
--- nn.class(name): a table to write init and forward on; calling it makes an instance.
-function module.class(name)
+-- A table to write init and forward on; calling it makes an instance.
+module.class = strict.declare("nn.", "class", "name", function(name)
     if type(name) ~= "string" then engine.fail("nn.class: a name expected, as in nn.class \"Net\"") end
     local class = { _name = name, __call = call, __newindex = record, __metatable = name,
         __tostring = function(self) return described(self, "", {}) end }
@@ -62,6 +62,7 @@ function module.class(name)
     return setmetatable(class, {
         __index = Module,
         __call = function(_, ...)
+            if class._check then class._check(...) end
             made = made + 1
             local self = setmetatable({ _order = {}, _known = {}, training = true, _class = class,
                 _number = made }, class)
@@ -69,6 +70,13 @@ function module.class(name)
             return self
         end,
     })
+end)
+
+-- A class of ours, whose instances are made with what `takes` declares.
+function module.declared_class(name, takes)
+    local class = module.class(name)
+    rawset(class, "_check", engine.signature("nn.", name, takes))
+    return class
 end
 
 function module.is_module(value)
@@ -161,7 +169,9 @@ end
 
 -- ---- methods -------------------------------------------------------------------------------------
 
-function Module:parameters()
+local function method(name, takes, f) Module[name] = strict.declare("m:", name, takes, f, is_module) end
+
+method("parameters", "", function(self)
     local list, seen = {}, {}
     walk(self, "", function(m)
         for _, entry in ipairs(own_tensors(m, true)) do
@@ -172,10 +182,10 @@ function Module:parameters()
         end
     end, {})
     return list
-end
+end)
 
 -- for name, tensor in model:named_parameters() do
-function Module:named_parameters()
+method("named_parameters", "", function(self)
     local list = {}
     walk(self, "", function(m, path)
         for _, entry in ipairs(own_tensors(m, true)) do
@@ -187,10 +197,10 @@ function Module:named_parameters()
         i = i + 1
         if list[i] then return list[i][1], list[i][2] end
     end
-end
+end)
 
 -- Groups for an optimizer: what decays, and the biases and weights of norms, which should not.
-function Module:decay_groups(decay)
+method("decay_groups", "decay", function(self, decay)
     if type(decay) ~= "number" then engine.fail("decay_groups: a number expected, the weight decay") end
     local decayed = { params = {}, weight_decay = decay }
     local plain = { params = {}, weight_decay = 0 }
@@ -203,32 +213,31 @@ function Module:decay_groups(decay)
         if #group.params > 0 then groups[#groups + 1] = group end
     end
     return groups
-end
+end)
 
-function Module:named(name)
+method("named", "name", function(self, name)
     if type(name) ~= "string" or name == "" then engine.fail("named: a name expected") end
     rawset(self, "_own_name", name)
     return self
-end
+end)
 
 local function set_training(self, on)
     walk(self, "", function(m) rawset(m, "training", on) end, {})
     return self
 end
 
-function Module:train() return set_training(self, true) end
-
-function Module:eval() return set_training(self, false) end
+method("train", "", function(self) return set_training(self, true) end)
+method("eval", "", function(self) return set_training(self, false) end)
 
 -- The precision of this layer and of what lies below it and has none of its own.
-function Module:precision(precision)
+method("precision", "p", function(self, precision)
     if self._path and self._path ~= "" then
         engine.set_precision(self._path, precision)
     else
         rawset(self, "_precision", precision) -- until the run knows the model
     end
     return self
-end
+end)
 
 local function pattern_of(glob)
     local escaped = glob:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0")
@@ -242,8 +251,8 @@ local function some_of(names)
     return #names > most and ("%s and %d more"):format(shown, #names - most) or shown
 end
 
--- find(pattern): the modules whose path matches ('*' and '?'), as a list with :precision.
-function Module:find(glob)
+-- The modules whose path matches ('*' and '?'), as a list with :precision.
+method("find", "pattern", function(self, glob)
     if type(glob) ~= "string" then
         engine.fail(("find: a pattern of layers' names expected, got %s"):format(strict.shown(glob)))
     end
@@ -252,7 +261,7 @@ function Module:find(glob)
         if path ~= "" then paths[#paths + 1] = path end
         if path ~= "" and path:find(pattern) then found[#found + 1] = m end
     end, {})
-    function found.precision(_, precision)
+    found.precision = strict.declare("m:find(pattern):", "precision", "p", function(_, precision)
         if #found == 0 then
             local near = strict.nearest(glob, paths)
             engine.fail(("find(%q):precision: no layer has such a name%s"):format(glob,
@@ -260,9 +269,9 @@ function Module:find(glob)
         end
         for _, m in ipairs(found) do m:precision(precision) end
         return found
-    end
+    end, function(value) return value == found end)
     return found
-end
+end)
 
 -- ---- registration --------------------------------------------------------------------------------
 

@@ -3,22 +3,30 @@ local core = require "mp.core"
 local fn = require "mp.functions"
 local layer = require "mp.layer"
 local module = require "mp.module"
+local strict = require "mp.strict"
 local engine = core.engine
 local positive, options_of, uniform, filled =
     layer.positive, layer.options_of, layer.uniform, layer.filled
 
 local nn = { class = module.class }
+
+local function declare(name, takes)
+    nn[name] = module.declared_class(name, takes)
+    return nn[name]
+end
 for name, class in pairs(require "mp.conv") do nn[name] = class end
 
--- nn.Parameter(tensor): a tensor that a module of one's own trains.
-function nn.Parameter(tensor)
+-- A tensor that a module of one's own trains.
+nn.Parameter = strict.declare("nn.", "Parameter", "tensor", function(tensor)
+    if getmetatable(tensor) ~= "tensor" then
+        engine.fail(("Parameter: a tensor expected, got %s"):format(strict.shown(tensor)))
+    end
     return engine.parameter(tensor:detach():clone(), "parameter", 0, false)
-end
+end)
 
 -- ---- products -------------------------------------------------------------------------------------
 
-local Linear = module.class "Linear"
-nn.Linear = Linear
+local Linear = declare("Linear", "in, out [, { bias = true, activation }]")
 
 function Linear:init(inputs, outputs, options)
     positive("Linear", "in", inputs)
@@ -34,8 +42,7 @@ function Linear:forward(x)
     return fn.linear(x, self.weight, self.bias, self._activation)
 end
 
-local Embedding = module.class "Embedding"
-nn.Embedding = Embedding
+local Embedding = declare("Embedding", "n, d")
 Embedding._keep_full = true
 
 function Embedding:init(count, width)
@@ -49,8 +56,7 @@ function Embedding:forward(index)
 end
 
 -- Self-attention with several heads over [B, T, d].
-local Attention = module.class "Attention"
-nn.Attention = Attention
+local Attention = declare("Attention", "d, heads [, { causal = false, bias = true }]")
 
 function Attention:init(width, heads, options)
     positive("Attention", "d", width)
@@ -76,8 +82,7 @@ end
 
 -- ---- normalisation --------------------------------------------------------------------------------
 
-local BatchNorm = module.class "BatchNorm"
-nn.BatchNorm = BatchNorm
+local BatchNorm = declare("BatchNorm", "n [, { momentum = 0.1, eps = 1e-5 }]")
 BatchNorm._keep_full = true
 
 function BatchNorm:init(n, options)
@@ -95,8 +100,7 @@ function BatchNorm:forward(x)
         self.training and self._train or self._eval)
 end
 
-local LayerNorm = module.class "LayerNorm"
-nn.LayerNorm = LayerNorm
+local LayerNorm = declare("LayerNorm", "n [, { eps = 1e-5 }]")
 LayerNorm._keep_full = true
 
 function LayerNorm:init(n, options)
@@ -111,8 +115,7 @@ function LayerNorm:forward(x)
     return fn.layer_norm(x, self.weight, self.bias, self._eps)
 end
 
-local GroupNorm = module.class "GroupNorm"
-nn.GroupNorm = GroupNorm
+local GroupNorm = declare("GroupNorm", "groups, n [, { eps = 1e-5 }]")
 GroupNorm._keep_full = true
 
 function GroupNorm:init(groups, n, options)
@@ -129,14 +132,13 @@ function GroupNorm:forward(x)
 end
 
 -- Every channel a group of its own.
-function nn.InstanceNorm(n, options)
+nn.InstanceNorm = strict.declare("nn.", "InstanceNorm", "n [, { eps = 1e-5 }]", function(n, options)
     return GroupNorm(n, n, options)
-end
+end)
 
 -- ---- what holds others ----------------------------------------------------------------------------
 
-local Sequential = module.class "Sequential"
-nn.Sequential = Sequential
+local Sequential = declare("Sequential", "{ .. }")
 
 function Sequential:init(list)
     if type(list) ~= "table" or #list == 0 then
@@ -167,38 +169,48 @@ end
 -- ---- layers without parameters --------------------------------------------------------------------
 
 -- A class whose forward is one function of the input.
-local function simple(name, kind, init, forward)
-    local class = module.class(name)
+local function simple(name, takes, kind, init, forward)
+    local class = declare(name, takes)
     class._kind = kind
     class.init, class.forward = init, forward
-    nn[name] = class
 end
 
 local function nothing() end
 
-simple("ReLU", "relu", nothing, function(_, x) return fn.relu(x) end)
-simple("GELU", "gelu", nothing, function(_, x) return fn.gelu(x) end)
-simple("SiLU", "silu", nothing, function(_, x) return fn.silu(x) end)
-simple("Tanh", "tanh", nothing, function(_, x) return fn.tanh(x) end)
-simple("Sigmoid", "sigmoid", nothing, function(_, x) return fn.sigmoid(x) end)
-simple("LeakyReLU", "leaky_relu", function(self, slope) self._slope = slope or 0.01 end,
-    function(self, x) return fn.leaky_relu(x, self._slope) end)
-simple("Flatten", "flatten", nothing, function(_, x) return fn.flatten(x) end)
-simple("Upsample", "upsample", function(self, factor)
+simple("ReLU", "", "relu", nothing, function(_, x) return fn.relu(x) end)
+simple("GELU", "", "gelu", nothing, function(_, x) return fn.gelu(x) end)
+simple("SiLU", "", "silu", nothing, function(_, x) return fn.silu(x) end)
+simple("Tanh", "", "tanh", nothing, function(_, x) return fn.tanh(x) end)
+simple("Sigmoid", "", "sigmoid", nothing, function(_, x) return fn.sigmoid(x) end)
+simple("LeakyReLU", "[slope]", "leaky_relu", function(self, slope)
+    self._slope = layer.number("LeakyReLU", "slope", slope, 0.01)
+end, function(self, x) return fn.leaky_relu(x, self._slope) end)
+simple("Flatten", "", "flatten", nothing, function(_, x) return fn.flatten(x) end)
+simple("Upsample", "factor", "upsample", function(self, factor)
     self._factor = layer.sizes("Upsample", "factor", factor, 2, 1)
 end, function(self, x) return fn.upsample(x, self._factor) end)
-simple("GlobalAvgPool", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
-simple("Dropout", "dropout", function(self, p) self._p = p or 0.5 end,
-    function(self, x) return fn.dropout(x, self._p, self.training) end)
+simple("GlobalAvgPool", "", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
+simple("Dropout", "[p]", "dropout", function(self, p)
+    self._p = layer.number("Dropout", "p", p, 0.5)
+    if self._p < 0 or self._p >= 1 then
+        engine.fail(("Dropout: p is %g: from 0 to below 1 is possible"):format(self._p))
+    end
+end, function(self, x) return fn.dropout(x, self._p, self.training) end)
 for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_pool2d } do
-    simple(name, "pool", function(self, size, stride, padding)
-        self._size, self._stride, self._padding = size, stride, padding
+    simple(name, "size [, stride [, padding]]", "pool", function(self, size, stride, padding)
+        self._size = layer.sizes(name, "size", size, 2, 1)
+        self._stride = layer.sizes(name, "stride", stride, 2, 1, size)
+        self._padding = layer.sizes(name, "padding", padding, 2, 0, 0)
     end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
 end
 
--- The layers that keep nothing of what goes through them, as long as their forward is the one here.
+-- All take one tensor. They keep nothing of what goes through them, but for what a Sequential holds.
+-- That is known as long as their forward is the one here.
 for name, class in pairs(nn) do
-    if type(class) == "table" and name ~= "Sequential" then rawset(class, "_plain", class.forward) end
+    if type(class) == "table" then
+        rawset(class, "_single", class.forward)
+        if name ~= "Sequential" then rawset(class, "_plain", class.forward) end
+    end
 end
 
 return nn

@@ -1,5 +1,6 @@
 -- mp.optim: the optimizers of C, schedules, and averages of weights.
 local core = require "mp.core"
+local module = require "mp.module"
 local strict = require "mp.strict"
 local optim = core.optim
 
@@ -7,20 +8,24 @@ local optim = core.optim
 -- {lr = .., schedule = ..}, an experiment as schedule = ...
 local schedule = {}
 
-function schedule.linear_warmup(options)
+local function declare(name, takes, f)
+    schedule[name] = strict.declare("mp.optim.schedule.", name, takes, f)
+end
+
+declare("linear_warmup", "{ warmup, total }", function(options)
     options = options or {}
     strict.check(options, "linear_warmup", { warmup = "number", total = "number" })
     return { kind = "linear_warmup", warmup = options.warmup or 0, total = options.total or 0 }
-end
+end)
 
-function schedule.cosine(options)
+declare("cosine", "{ warmup, total, floor }", function(options)
     options = options or {}
     strict.check(options, "cosine", { warmup = "number", total = "number", floor = "number" })
     return { kind = "cosine", warmup = options.warmup or 0, total = options.total or 0,
              floor = options.floor or 0 }
-end
+end)
 
-function schedule.step(options)
+declare("step", "{ every, factor = 0.1 }", function(options)
     options = options or {}
     strict.check(options, "step", { every = "number", factor = "number" })
     if not options.every then
@@ -28,32 +33,36 @@ function schedule.step(options)
             .. "step { every = 1000 }")
     end
     return { kind = "step", every = options.every, factor = options.factor or 0.1 }
-end
+end)
 
 optim.schedule = strict.seal(schedule, "mp.optim.schedule")
 
--- EMA(model, decay): a running average of a model's weights. `average:with(f)` calls f while the
--- model holds the averages.
+-- A running average of a model's weights. `average:with(f)` calls f while the model holds it.
 local average_of = optim.average
 optim.average = nil
 
 local Average = {}
 Average.__index = Average
 
-function optim.EMA(model, decay)
+local function is_average(value) return getmetatable(value) == Average end
+
+optim.EMA = strict.declare("mp.optim.", "EMA", "model, decay", function(model, decay)
+    if not module.is_module(model) then
+        core.engine.fail(("EMA: model: a module expected, got %s"):format(strict.shown(model)))
+    end
     return setmetatable({ inner = average_of(model:parameters(), decay) }, Average)
-end
+end)
 
-function Average:update(optimizer)
+Average.update = strict.declare("average:", "update", "[opt]", function(self, optimizer)
     self.inner:update(optimizer)
-end
+end, is_average)
 
-function Average:with(f, ...)
+Average.with = strict.declare("average:", "with", "f, ..", function(self, f, ...)
     self.inner:swap()
     local results = table.pack(pcall(f, ...))
     self.inner:swap()
     if not results[1] then error(results[2], 0) end
     return table.unpack(results, 2, results.n)
-end
+end, is_average)
 
 return optim

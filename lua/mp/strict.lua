@@ -25,6 +25,28 @@ function strict.shown(value)
     return value == nil and "nil" or "a " .. type(value)
 end
 
+-- Declares what a function that scripts call takes, as the manual writes it (lua/bind/signature.c),
+-- and holds every call to it. `prefix` is how the manual calls what it belongs to, "F.", or "m:" of
+-- methods, whose self `is_self` knows.
+function strict.declare(prefix, name, takes, f, is_self)
+    local check = core.engine.signature(prefix, name, takes)
+    if not is_self then
+        return function(...)
+            check(...)
+            return f(...)
+        end
+    end
+    return function(self, ...)
+        check(self, ...)
+        if not is_self(self) then
+            local owner = prefix:sub(1, -2)
+            core.engine.fail(("%s.%s: called with a dot; write %s:%s(%s)"):format(owner, name, owner,
+                name, takes))
+        end
+        return f(self, ...)
+    end
+end
+
 -- Makes reading an unknown name an error.
 function strict.seal(t, title)
     return setmetatable(t, {
@@ -40,6 +62,12 @@ end
 function strict.check(t, title, known)
     local names = names_of(known)
     local found = names_of(t)
+    for key in next, t do
+        if type(key) ~= "string" then
+            core.engine.fail(("%s: fields have names; got one without, %s"):format(title,
+                strict.shown(t[key])))
+        end
+    end
     for _, name in ipairs(found) do
         local wanted = known[name]
         if not wanted then

@@ -63,4 +63,37 @@ missing=$(awk -F '\t' '
     }' "$root/docs/lua.md" "$folder/names")
 [ "$(grep -c '^mp' "$folder/names")" -gt 100 ] || missing="the names: $(tail -n 1 "$folder/names")"
 report every_name_is_explained "${missing:+lua.md lacks $missing}"
+
+# What each function takes, as it is declared, and as every call is held to it.
+cat >"$folder/signatures.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "signatures",
+    run = function()
+        mp.nn.Linear(1, 1):find("*") -- declares its own
+        for title, takes in pairs(debug.getregistry()["mp.signatures"]) do print(title, takes) end
+    end,
+}
+LUA
+"$mpbench" run "$folder/signatures.lua" -d cpu --no-history --quiet --trust >"$folder/out" 2>"$folder/signatures"
+# A line of the page holds the name as code, and the arguments. What every loader takes is said once.
+wrong=$(awk -F '\t' '
+    FILENAME ~ /lua.md$/ { line[++lines] = $0; next }
+    {
+        name = $1
+        sub(/^mp\.optim\.schedule/, "schedule", name)
+        if (name !~ /^nn\.(class|Parameter)$/) sub(/^(mp\.optim|mp\.data|F|nn)\./, "", name)
+        takes = $2
+        sub(/, batch = 32, .*seed }$/, ", .. }", takes)
+        if (index(takes, "{") == 1 && !index(takes, ")")) takes = " " takes
+        else takes = "(" takes ")"
+        found = 0
+        for (i = 1; i <= lines && !found; i++) {
+            at = index(line[i], "`" name)
+            found = at && substr(line[i], at + 1 + length(name), 1) !~ /[a-zA-Z0-9_]/ && index(line[i], takes)
+        }
+        if (!found) printf "%s%s, ", name, takes
+    }' "$root/docs/lua.md" "$folder/signatures")
+[ "$(wc -l <"$folder/signatures")" -gt 150 ] || wrong="the declarations: $(tail -n 1 "$folder/signatures")"
+report every_function_is_written_as_it_is_declared "${wrong:+lua.md lacks $wrong}"
 exit "$failures"

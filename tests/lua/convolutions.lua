@@ -171,7 +171,7 @@ return mp.experiment { name = "convolutions", precision = "bf16", run = function
     test("what_no_convolution_can_take_is_named", function()
         fails("Conv3d: kernel: a whole number of at least 1 expected, or 3 of them", nn.Conv3d, 1, 1,
             { 3, 3 })
-        fails("Conv1d.strid: no such field; did you mean stride?", nn.Conv1d, 1, 1, 3, { strid = 2 })
+        fails("Conv1d: no option strid; did you mean stride?", nn.Conv1d, 1, 1, 3, { strid = 2 })
         fails("2 groups do not divide 3 inputs", nn.Conv3d, 3, 4, 1, { groups = 2 })
         fails("Conv1d: input has shape [2,3], [N,L,C] is wanted", nn.Conv1d(3, 1, 1), mp.ones(2, 3))
         fails("input has 2 channels, weight wants 3", nn.ConvTranspose2d(3, 1, 1),

@@ -99,7 +99,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
 
     test("log_and_result_say_how_they_are_called", function()
         fails("run.log: called with a dot; write run:log", run.log, { loss = 1 })
-        fails("run:result: a table of named values expected", run.result, run, 3)
+        fails("result: argument 1 (named values): a table expected, got 3", run.result, run, 3)
     end)
 
     test("a_shape_error_names_the_layer", function()
@@ -112,7 +112,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("expected, got the string \"3\"", nn.Linear, "3", 3)
         fails("expected, got a table", nn.Attention, { 8, 2 })
         fails("Linear: one tensor expected, got 2 arguments", nn.Linear(2, 2), mp.ones(1, 2), { bias = false })
-        fails("Linear.bais: no such field; did you mean bias?", nn.Linear, 1, 1, { bais = false })
+        fails("Linear: no option bais; did you mean bias?", nn.Linear, 1, 1, { bais = false })
         fails("Sequential: element 2", nn.Sequential, { nn.ReLU(), 3 })
         fails("mp.nn.Linaer: no such name; did you mean Linear?", function() return nn.Linaer end)
         fails("has no forward", nn.class("Empty")(), mp.zeros(1))

@@ -70,6 +70,16 @@ static void prepared_clear(Prepared *prepared) {
     }
 }
 
+// What a device only stores, its kernels are not handed.
+static bool is_computed_in(const Device *device, OpId op, Format format, Error *error) {
+    if (!format_is_floating(format) || device->backend->supports(device, op, format))
+        return true;
+    return error_fail(error, ERROR_USAGE,
+                      "%s: device %s does not compute in %s: convert with :to \"fp32\", or run on "
+                      "--device ref",
+                      op_table[op].name, device->backend->name, format_name(format));
+}
+
 static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
                     const OpFormats *formats, Prepared *prepared, Error *error) {
     OpLayout layout = op_table[op].layout;
@@ -94,16 +104,18 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
             used = tensor_hold(input);
             prepared->edge[i] = tensor_hold(input);
         }
+        prepared->used[i] = used;
+        if (!is_computed_in(engine->device, op, used->view.format, error))
+            return false;
         if (trains && formats->cast_inputs && input->parameter) // a bias too
             parameter_of(input)->round_to = formats->compute;
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
-            tensor_release(used);
             if (!dense)
                 return false;
-            used = dense;
+            tensor_release(used);
+            prepared->used[i] = dense;
         }
-        prepared->used[i] = used;
     }
     return true;
 }

@@ -65,7 +65,9 @@ static const Command commands[] = {
      2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
-     "sample and event. safetensors: the newest checkpoint, once its checksum is found right.",
+     "sample and event. safetensors: the newest checkpoint, once its checksum is found right.\n"
+     "-o puts a file in its place when it is whole, never over a file of the history or one that\n"
+     "may not be written; pipes and devices are written through.",
      1, 1, command_export},
     {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL,
      1, CLI_MAX_OPERANDS, command_rm},

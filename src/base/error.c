@@ -43,6 +43,10 @@ bool error_prefix(Error *error, const char *format, ...) {
     return false;
 }
 
+const char *error_cause(int code) {
+    return code ? strerror(code) : "the system gives no cause";
+}
+
 const char *error_remedy(int code) {
     switch (code) {
     case EAGAIN: return "; raise the limit on processes (ulimit -u) or end some";

@@ -41,6 +41,8 @@ error_fail_at(Error *error, ErrorCode code, const char *file, int line, const ch
 // Puts "prefix: " before the text of an error that is on its way up; always false, as above.
 __attribute__((format(printf, 2, 3))) bool error_prefix(Error *error, const char *format, ...);
 
+// What errno `code` means; of 0, which says nothing, that no cause is known.
+const char *error_cause(int code);
 // What helps against errno `code`, "; raise ...", where the system has a limit on how many of
 // something there may be; "" for every other code.
 const char *error_remedy(int code);

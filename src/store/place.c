@@ -93,6 +93,12 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) {
     if (!*exists && mode == STORE_READ)
         return error_fail(error, ERROR_HISTORY,
                           "%s: no history yet: `mpbench run` makes it, --db names another", path);
+    char base[STORE_PATH_SIZE];
+    if (own_is_beside(path, base))
+        return error_fail(error, ERROR_HISTORY,
+                          "%.200s is where SQLite keeps the journal of %.200s: name another file "
+                          "with --db",
+                          path, base);
     if (*exists && !S_ISREG(status.st_mode))
         return error_fail(error, ERROR_HISTORY, "%s is %s, no file: name another with --db", path,
                           S_ISDIR(status.st_mode)    ? "a directory"

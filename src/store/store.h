@@ -45,6 +45,10 @@ const char *store_file(const Store *store);
 // The folder of checkpoints beside the file, which no other history has: ".../checkpoints" of
 // ".../history.db", ".../x.checkpoints" of ".../x.db", ".../x-checkpoints" of ".../x".
 void store_checkpoint_root(const Store *store, char path[STORE_PATH_SIZE]);
+// Whether writing a file of this name would harm the history: by any name, link or hard link, the
+// file itself, what SQLite keeps or will look for beside it, copies that a migration made, all
+// below the folder of checkpoints.
+bool store_owns(const Store *store, const char *path);
 // True once the file at the path is no longer the one that was opened (deleted, renamed, replaced).
 bool store_is_replaced(const Store *store);
 // Calls `work` now and then while a lock of another process is waited for; NULL: nothing to do.

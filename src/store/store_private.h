@@ -157,6 +157,10 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) M
 bool place_has_folder(const char *path, Error *error) MUST_CHECK; // one for the file to lie in
 bool place_make(const char *path, Error *error) MUST_CHECK;       // the folders and the empty file
 
+// own.c: whether the path is what SQLite keeps beside a file that is there (its journal), which
+// `base` gets.
+bool own_is_beside(const char *path, char base[STORE_PATH_SIZE]);
+
 // ---- rows of runs -------------------------------------------------------------------------------
 
 // run_rows.c: "SELECT ... FROM runs LEFT JOIN workers", to which a WHERE or ORDER BY is added. The

@@ -1,4 +1,5 @@
 // Keys, what they ask for, and what the user set.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../test.h"
@@ -72,6 +73,27 @@ static void settings_come_back_from_their_file(void) {
     unlink(path);
 }
 
+static void settings_are_written_through_a_link_and_never_over_what_is_read_only(void) {
+    char path[] = "/tmp/mpbench-settings-XXXXXX", link[64];
+    struct stat status;
+    close(mkstemp(path));
+    snprintf(link, sizeof link, "%s.link", path);
+    CHECK(symlink(path, link) == 0);
+    Settings settings;
+    Keymap keymap;
+    Error error = {0};
+    settings_init(&settings);
+    keymap_init(&keymap);
+    CHECK_MESSAGE(settings_write(&settings, &keymap, link, &error), "%s", error.text);
+    CHECK(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    CHECK(stat(path, &status) == 0 && status.st_size > 0);
+    CHECK(chmod(path, 0400) == 0);
+    CHECK(!settings_write(&settings, &keymap, link, &error)); // for root too
+    CHECK_CONTAINS(error.text, "may not be written");
+    unlink(link);
+    unlink(path);
+}
+
 static void what_a_file_says_wrongly_is_named(void) {
     static const struct {
         const char *line, *part;
@@ -115,6 +137,7 @@ int main(void) {
     RUN_TEST(every_request_is_found_by_its_key_and_explained);
     RUN_TEST(keys_are_written_and_read_back);
     RUN_TEST(settings_come_back_from_their_file);
+    RUN_TEST(settings_are_written_through_a_link_and_never_over_what_is_read_only);
     RUN_TEST(what_a_file_says_wrongly_is_named);
     RUN_TEST(a_missing_file_leaves_what_is_usual);
     return test_end();

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/out_file.h"
 
 enum { MOST_CHOICES = 6, LINE_SIZE = 256, PATH_SIZE = 1024 };
 
@@ -286,11 +286,13 @@ static void write_keys(FILE *file, const Keymap *keymap) {
 
 bool settings_write(const Settings *settings, const Keymap *keymap, const char *path,
                     Error *error) {
-    char part[PATH_SIZE + 8], value[64];
-    snprintf(part, sizeof part, "%s.part", path);
-    FILE *file = make_folder(path) ? fopen(part, "we") : NULL;
-    if (!file)
-        return error_fail(error, ERROR_FAILED, "%s: %s", path, strerror(errno));
+    char value[64];
+    OutFile out;
+    if (!make_folder(path))
+        return error_fail(error, ERROR_FAILED, "%s: %s", path, error_cause(errno));
+    if (!out_file_open(&out, path, false, error))
+        return false;
+    FILE *file = out.stream;
     fputs("-- What the screen of mpbench was set to (O in the program).\n", file);
     for (int i = 0; i < SETTINGS; i++) {
         settings_describe(settings, i, value, sizeof value);
@@ -299,7 +301,5 @@ bool settings_write(const Settings *settings, const Keymap *keymap, const char *
                 table[i].about);
     }
     write_keys(file, keymap);
-    bool done = fflush(file) == 0 && fsync(fileno(file)) == 0;
-    done = fclose(file) == 0 && done && rename(part, path) == 0;
-    return done || error_fail(error, ERROR_FAILED, "%s: %s", path, strerror(errno));
+    return out_file_close(&out, true, error);
 }

@@ -1,13 +1,12 @@
 // `mpbench export`: a run's series as CSV, all of its rows as JSON lines, or its weights.
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/out_file.h"
 #include "base/sanitize.h"
 #include "cli/cli.h"
 #include "cli/history/checkpoint_files.h"
@@ -328,51 +327,35 @@ static const struct {
 } formats[] = {
     {"csv", write_csv, false}, {"jsonl", write_lines, false}, {"safetensors", write_weights, true}};
 
-// Weights are private, as the checkpoint was.
-static FILE *make_part(const char *part, bool is_private, Error *error) {
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    int descriptor = open(part, flags, is_private ? 0600 : 0666);
-    if (descriptor < 0 && errno == EEXIST) {
-        error_fail(error, ERROR_FAILED,
-                   "--output: %.300s is there already: another export writes it, or one was "
-                   "killed; remove it if none does",
-                   part);
-        return NULL;
-    }
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
-    if (!file)
-        error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
-    if (!file && descriptor >= 0) {
-        close(descriptor);
-        unlink(part);
-    }
-    return file;
-}
-
+// Checkpoints are private, and so are the weights that come of them.
 static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *, Error *),
                           bool is_private, Error *error) {
-    // Beside the file, and renamed when whole: a failure leaves what was there.
+    OutFile out;
+    if (!out_file_open(&out, cli->output, is_private, error))
+        return error_prefix(error, "--output");
+    export->out = out.stream;
+    export->is_seen = isatty(fileno(out.stream));
+    Error why = {0}; // of the file alone
+    bool done = write(export, error), closed = out_file_close(&out, done, &why);
+    if (done && !closed) {
+        error_prefix(&why, "--output");
+        *error = why;
+    }
+    return closed;
+}
+
+// What is written to is none of the history's files, by whatever name.
+static bool check_output(const Cli *cli, const Store *store, Error *error) {
     char part[STORE_PATH_SIZE];
-    int length = snprintf(part, sizeof part, "%s.part", cli->output);
+    const char *output = cli->output ? cli->output : "/proc/self/fd/1";
+    int length = snprintf(part, sizeof part, "%s.part", output);
     if (length < 0 || length >= (int)sizeof part)
-        return error_fail(error, ERROR_USAGE, "--output %.60s: too long a path", cli->output);
-    export->out = make_part(part, is_private, error);
-    if (!export->out)
-        return false;
-    bool done = write(export, error);
-    if (fflush(export->out) != 0 && done)
-        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
-    if (ferror(export->out) && done) // a write before the last one
-        done =
-            error_fail(error, ERROR_FAILED,
-                       "--output %.300s: not all of it could be written; is the disk full?", part);
-    if (fclose(export->out) != 0 && done)
-        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", part, strerror(errno));
-    if (done && rename(part, cli->output) != 0)
-        done = error_fail(error, ERROR_FAILED, "--output %.300s: %s", cli->output, strerror(errno));
-    if (!done)
-        unlink(part);
-    return done;
+        return error_fail(error, ERROR_USAGE, "--output %.60s...: too long a path", output);
+    if (!store_owns(store, output) && !(cli->output && store_owns(store, part)))
+        return true;
+    return error_fail(error, ERROR_USAGE,
+                      "export: %.300s is a file of the history, which is left alone: name another",
+                      cli->output ? cli->output : "standard output");
 }
 
 bool command_export(Cli *cli, Error *error) {
@@ -386,7 +369,7 @@ bool command_export(Cli *cli, Error *error) {
                           wanted);
     export.is_seen = !cli->output && isatty(STDOUT_FILENO);
     export.store = history_open(cli, STORE_READ, error);
-    bool done = export.store &&
+    bool done = export.store && check_output(cli, export.store, error) &&
                 history_read_run(export.store, cli->operands[0], &export.run, error) &&
                 list_series(&export, error);
     if (done && cli->output)

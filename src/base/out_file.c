@@ -1,0 +1,120 @@
+#define _XOPEN_SOURCE 700 // realpath
+#include "base/out_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool fail_with(const char *path, int code, Error *error) {
+    return error_fail(error, ERROR_FAILED, "%.300s: %s", path, error_cause(code));
+}
+
+// The descriptor of our own output that is the same file, whatever its name; -1: none is.
+static int find_own(const struct stat *file) {
+    struct stat own;
+    for (int i = STDOUT_FILENO; i <= STDERR_FILENO; i++)
+        if (fstat(i, &own) == 0 && own.st_dev == file->st_dev && own.st_ino == file->st_ino)
+            return i;
+    return -1;
+}
+
+static bool take_stream(OutFile *out, int descriptor, Error *error) {
+    out->stream = descriptor >= 0 ? fdopen(descriptor, "wb") : NULL;
+    if (out->stream)
+        return true;
+    fail_with(out->part[0] ? out->part : out->path, errno, error);
+    if (descriptor >= 0) {
+        close(descriptor);
+        if (out->part[0])
+            unlink(out->part);
+    }
+    return false;
+}
+
+// Never for reading or as our terminal; not cut short, since it is none of ours.
+static bool open_through(OutFile *out, const struct stat *file, Error *error) {
+    int own = find_own(file);
+    return take_stream(out,
+                       own >= 0 ? fcntl(own, F_DUPFD_CLOEXEC, 0)
+                                : open(out->path, O_WRONLY | O_NOCTTY | O_CLOEXEC),
+                       error);
+}
+
+static bool open_part(OutFile *out, const struct stat *old, bool is_private, Error *error) {
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    snprintf(out->part, sizeof out->part, "%s.part", out->path);
+    int descriptor = open(out->part, flags, is_private ? 0600 : 0666);
+    if (descriptor < 0 && errno == EEXIST)
+        return error_fail(error, ERROR_FAILED,
+                          "%.300s is there already: another program writes it, or one was killed; "
+                          "remove it if none does",
+                          out->part);
+    if (descriptor >= 0 && old && !is_private)
+        (void)!fchmod(descriptor, old->st_mode & 0777);
+    return take_stream(out, descriptor, error);
+}
+
+// The file that a name leads to through links, into out->path. What is not there yet keeps its
+// name.
+static bool find_file(OutFile *out, const char *path, struct stat *file, bool *exists,
+                      Error *error) {
+    struct stat link;
+    *exists = stat(path, file) == 0;
+    if (!*exists && errno != ENOENT)
+        return fail_with(path, errno, error);
+    if (!*exists && lstat(path, &link) == 0)
+        return error_fail(error, ERROR_FAILED,
+                          "%.300s is a link to what is not there: make that, or name another file",
+                          path);
+    bool is_regular = *exists && S_ISREG(file->st_mode);
+    char *real = is_regular ? realpath(path, NULL) : NULL;
+    if (is_regular && !real)
+        return fail_with(path, errno, error);
+    int length = snprintf(out->path, sizeof out->path, "%s", real ? real : path);
+    free(real);
+    return (length >= 0 && (size_t)length < sizeof out->path) ||
+           error_fail(error, ERROR_USAGE, "%.60s...: too long a path", path);
+}
+
+bool out_file_open(OutFile *out, const char *path, bool is_private, Error *error) {
+    struct stat file;
+    bool exists;
+    out->stream = NULL;
+    out->part[0] = 0;
+    if (!find_file(out, path, &file, &exists, error))
+        return false;
+    if (!exists)
+        return open_part(out, NULL, is_private, error);
+    if (S_ISDIR(file.st_mode) || S_ISBLK(file.st_mode))
+        return error_fail(error, ERROR_FAILED, "%.300s is %s: name a file", path,
+                          S_ISDIR(file.st_mode) ? "a folder" : "a disk");
+    if (!S_ISREG(file.st_mode) || find_own(&file) >= 0)
+        return open_through(out, &file, error);
+    if ((file.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0 || access(out->path, W_OK) != 0)
+        return error_fail(error, ERROR_FAILED,
+                          "%.300s may not be written: change its permissions, or name another file",
+                          path);
+    return open_part(out, &file, is_private, error);
+}
+
+bool out_file_close(OutFile *out, bool done, Error *error) {
+    const char *written = out->part[0] ? out->part : out->path;
+    if (done && fflush(out->stream) != 0)
+        done = fail_with(written, errno, error);
+    if (done && ferror(out->stream)) // a write before the last one
+        done = error_fail(error, ERROR_FAILED,
+                          "%.300s: not all of it could be written; is the disk full?", written);
+    if (done && out->part[0] && fsync(fileno(out->stream)) != 0)
+        done = fail_with(written, errno, error);
+    if (fclose(out->stream) != 0 && done)
+        done = fail_with(written, errno, error);
+    if (done && out->part[0] && rename(out->part, out->path) != 0)
+        done = fail_with(out->path, errno, error);
+    if (!done && out->part[0])
+        unlink(out->part);
+    out->stream = NULL;
+    return done;
+}

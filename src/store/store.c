@@ -1,4 +1,5 @@
 // The connection: where the file is, opening it with every guard up, transactions, waiting.
+#define _XOPEN_SOURCE 700 // realpath
 #include "store/store.h"
 
 #include <errno.h>
@@ -253,12 +254,25 @@ static bool check_pages(Store *store, Error *error) {
     return store_check(store, error);
 }
 
+// However it is named, a history has one path: beside it lie its checkpoints.
+static bool follow_links(Store *store, Error *error) {
+    char *real = realpath(store->path, NULL);
+    if (!real)
+        return error_fail(error, ERROR_HISTORY, "%.300s: %s: name another file with --db",
+                          store->path, error_cause(errno));
+    bool done = format_path(store->path, real, "", error);
+    free(real);
+    return done;
+}
+
 static bool open_file(Store *store, const StoreOptions *options, Error *error) {
     bool exists = false;
     int64_t pages = 0;
     if (!place_check(store->path, store->mode, &exists, error))
         return false;
     if (!exists && !place_make(store->path, error))
+        return false;
+    if (!follow_links(store, error))
         return false;
     // The pages are counted after SQLite undid what a killed writer left: perhaps all of it.
     if (!open_connection(store, error) || !check_header(store, error) ||

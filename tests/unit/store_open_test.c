@@ -52,6 +52,17 @@ static void no_two_histories_share_a_folder_of_checkpoints(void) {
     check_root("roots/.db", "roots/.db-checkpoints");
 }
 
+static void a_history_has_one_path_by_whatever_link(void) {
+    check_root("real/history.db", "real/checkpoints");
+    CHECK(symlink("real", path_of("way")) == 0);
+    CHECK(symlink("real/history.db", path_of("linked.db")) == 0);
+    CHECK(symlink("nowhere.db", path_of("lost.db")) == 0);
+    check_root("linked.db", "real/checkpoints");
+    check_root("way/history.db", "real/checkpoints");
+    CHECK_REFUSED(store_open(path_of("lost.db"), STORE_WRITE, &error), ERROR_HISTORY, "lost.db",
+                  "--db");
+}
+
 static void folders_and_file_are_private(void) {
     mode_t old = umask(0);
     Store *store = store_open(path_of("a/b/h.db"), STORE_WRITE, &error);
@@ -235,6 +246,7 @@ int main(void) {
     make_folder();
     RUN_TEST(the_file_is_where_the_standard_says);
     RUN_TEST(folders_and_file_are_private);
+    RUN_TEST(a_history_has_one_path_by_whatever_link);
     RUN_TEST(no_two_histories_share_a_folder_of_checkpoints);
     RUN_TEST(special_names_are_plain_paths);
     RUN_TEST(wal_is_used_only_where_it_is_sound);

@@ -234,8 +234,8 @@ static bool refine_all(Store *store, Comparison *comparison, Error *error) {
 }
 
 static bool check_runs(const int64_t *ids, int count, Error *error) {
-    if (count < 2 || count > COMPARE_MOST_RUNS)
-        return error_fail(error, ERROR_USAGE, "compare: takes from 2 to %d runs, not %d",
+    if (count < 1 || count > COMPARE_MOST_RUNS)
+        return error_fail(error, ERROR_USAGE, "compare: takes from 1 to %d runs, not %d",
                           COMPARE_MOST_RUNS, count);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < i; k++)

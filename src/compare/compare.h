@@ -113,7 +113,8 @@ typedef struct Comparison {
     int *members; // what sides and groups point into
 } Comparison;
 
-// Reads the runs and their losses. Takes 2 runs or more, each once.
+// Reads the runs and their losses. Takes one run or more, each once; of one it says what it
+// reached.
 Comparison *compare_new(Store *store, const int64_t *runs, int count, const CompareOptions *options,
                         Error *error);
 void compare_free(Comparison *comparison);

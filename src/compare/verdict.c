@@ -239,8 +239,11 @@ static bool judge_seeds(Comparison *comparison) {
         return false;
     Text text = {line, 0};
     const CompareMetric *metric = compare_leading_metric(group);
-    say(&text, "The %d runs differ in their seed alone: %s reaches %.63s ", group->member_count,
-        group->label, metric ? metric->name : "loss");
+    if (group->member_count == 1)
+        say(&text, "One run is held against nothing");
+    else
+        say(&text, "The %d runs differ in their seed alone", group->member_count);
+    say(&text, ": %s reaches %.63s ", group->label, metric ? metric->name : "loss");
     say_seeds(&text, metric ? &metric->value : &group->loss);
     say(&text, ".");
     return true;

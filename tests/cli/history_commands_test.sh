@@ -580,6 +580,31 @@ run ls status:stopped endless
 [ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 2 ] || fail "two stopped runs were expected: $(tail -n 2 "$folder/out")"
 end
 
+begin "a matrix that is killed leaves no run behind"
+"$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --steps 1000000000 --quiet >/dev/null 2>&1 &
+leader=$!
+workers="$workers $leader"
+wait_until 10 is_running endless 2 || fail "it did not begin"
+kill -KILL "$leader"
+wait "$leader"
+wait_until 10 is_running endless 0 || fail "$(pgrep -cf "$folder/endless.lua") processes go on"
+run ls status:stopped endless
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 4 ] || fail "four stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+begin "a matrix of one run, or of none, has an object like every other"
+run matrix simple --steps 20 -p fp32 --set lr=0.5 --json --quiet
+expect_status 0
+expect_out '^{"by":"step","runs":\[{"id":[0-9]*,.*"verdict":\["One run is held against nothing: fp32 reaches accuracy'
+cp "$folder/out" "$folder/first"
+run matrix simple --steps 20 -p fp32 --set lr=0.5 --json --quiet
+expect_status 0
+cmp -s "$folder/out" "$folder/first" || fail "again it says $(head -c 200 "$folder/out")"
+run matrix "$folder/fails.lua" --set bad=1 --json --quiet
+expect_status 1
+expect_out '^{"by":"step","runs":\[\],"groups":\[\],.*"verdict":\[\]}$'
+end
+
 begin "how the scale grows is noted, of scales that grow alone"
 train -p fp16 --name growing
 train -p fp16 --loss-scale 1024 --name still

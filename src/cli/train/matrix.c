@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -54,7 +55,7 @@ static bool start(MatrixCell *cell, char **arguments, Error *error) {
     // A signal waits until the child is among those it is passed on to, and never meets our handler
     // in the child: there it would be lost.
     sigprocmask(SIG_BLOCK, &ours, &before);
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child > 0) {
         cell->process = child;
         cell->state = CELL_RUNNING;
@@ -69,6 +70,10 @@ static bool start(MatrixCell *cell, char **arguments, Error *error) {
                           strerror(code), error_remedy(code));
     if (child == 0) {
         setpgid(0, 0);
+        // However we end, it is told to stop, with a checkpoint; also where we ended before it
+        // asked.
+        if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
+            _exit(127);
         // Only the comparison is a result.
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "r", stdin))
             _exit(127);
@@ -161,15 +166,16 @@ static bool compare_cells(const Cli *cli, Store *store, const Matrix *matrix, Er
     for (int i = 0; i < matrix->cell_count; i++)
         if (matrix->cells[i].run > 0)
             runs[count++] = matrix->cells[i].run;
-    if (count < 2) {
-        if (cli->json)
-            puts("null");
-        if (!cli->quiet)
-            fprintf(stderr, "matrix: %d run%s finished: nothing to compare\n", count,
-                    count == 1 ? "" : "s");
-        return true;
+    if (count > 0)
+        return cli_compare_runs(cli, store, runs, count, error);
+    if (cli->json) { // of the same shape, with nothing in it
+        JsonWriter json = {.stream = stdout};
+        comparison_write_json(&(Comparison){.run_count = 0}, &json);
+        putchar('\n');
     }
-    return cli_compare_runs(cli, store, runs, count, error);
+    if (!cli->quiet)
+        fputs("matrix: no run finished: nothing to compare\n", stderr);
+    return true;
 }
 
 // What of the matrix is in the history; the store is closed while others write.
@@ -188,9 +194,11 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
         store && matrix_find_runs(store, matrix, error) && compare_cells(cli, store, matrix, error);
     store_close(store);
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
-    if (busy > 0 && !cli->quiet)
-        fprintf(stderr, "matrix: %d run%s in progress in another process\n", busy,
-                busy == 1 ? " is" : "s are");
+    if (done && busy > 0)
+        return error_fail(error, ERROR_BUSY,
+                          "matrix: %d of %d runs %s in progress in another process; the same "
+                          "command compares them once they have ended",
+                          busy, matrix->cell_count, busy == 1 ? "is" : "are");
     if (done && failed > 0)
         return error_fail(error, ERROR_FAILED,
                           "matrix: %d of %d runs failed; the same command tries them again", failed,

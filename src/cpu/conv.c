@@ -96,6 +96,54 @@ static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, 
     return columns_pay(problem, pass, low) ? WAY_COLUMNS : WAY_FP32;
 }
 
+// ---- what the library fills up with
+// ---------------------------------------------------------------
+
+// In bf16 the library multiplies pairs. Of an odd number of channels the last one is paired with
+// the next pixel's first, whose weight is 0: harmless, unless that number is not finite.
+static bool pairs_with_neighbours(const ConvProblem *problem) {
+    int64_t channels = problem->channels / problem->groups;
+    int64_t filters = problem->filters / problem->groups;
+    if (problem->groups > 1 && channels == 1 && filters == 1)
+        return false; // channels are not summed
+    switch ((ConvPass)problem->pass) {
+    case CONV_FORWARD: return channels % 2 == 1;
+    case CONV_BACKWARD_INPUT: return filters % 2 == 1;
+    case CONV_BACKWARD_WEIGHT: return false; // sums over pixels: filled up in copies of its own
+    }
+    return true;
+}
+
+typedef struct FiniteTask {
+    const uint16_t *bits;
+    _Atomic bool all_finite;
+} FiniteTask;
+
+static void finite_range(void *context, int64_t begin, int64_t end, int thread) {
+    FiniteTask *task = context;
+    const uint16_t *bits = task->bits, exponent = 0x7F80;
+    uint16_t found = 0; // its highest bit, where adding one to a full exponent has carried
+    (void)thread;
+#pragma omp simd reduction(| : found)
+    for (int64_t i = begin; i < end; i++)
+        found |= (uint16_t)((bits[i] & exponent) + 0x80);
+    if (found >> 15)
+        task->all_finite = false;
+}
+
+static bool is_finite_bf16(const Device *device, const View *view) {
+    FiniteTask task = {view->data, true};
+    int64_t count = view_count(view);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM / 4, finite_range, &task);
+    return task.all_finite;
+}
+
+static bool meets_what_is_not_finite(const Device *device, const ConvProblem *problem,
+                                     const ConvArrays *arrays) {
+    return pairs_with_neighbours(problem) &&
+           !is_finite_bf16(device, problem->pass == CONV_FORWARD ? &arrays->x : &arrays->y);
+}
+
 // ---- conversions --------------------------------------------------------------------------------
 
 typedef struct ConvertTask {
@@ -182,6 +230,8 @@ static bool run_library(Device *device, const OneDnnConv *conv, const ConvProble
 
 static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
                     const ConvArrays *arrays, Error *error) {
+    if (way == WAY_LOW && meets_what_is_not_finite(device, problem, arrays))
+        way = WAY_COLUMNS;
     bool low = way == WAY_LOW, clips = problem->activation == ACTIVATION_RELU;
     Format out = written_by((ConvPass)problem->pass, arrays)->format;
     ConvProblem theirs = *problem;

@@ -53,6 +53,10 @@ static Shape output_shape(const ConvCase *conv) {
     return SHAPE(conv->n, size[0], size[1], conv->outputs);
 }
 
+// Infinities and NaN in every geometry: what a library pads with must meet none of them. Twice,
+// since few numbers of a case are special.
+enum { SPECIAL_CASES = 2 * CONV_CASES };
+
 static Values partner(Format format, Values values, int64_t depth) {
     if (values.kind == VALUES_LARGE && format != FORMAT_FP16)
         return UNIFORM(-1.0 / (double)depth, 1.0 / (double)depth);
@@ -108,6 +112,9 @@ void cases_conv2d(Cases *cases) {
         forward_case(cases, &conv_cases[i], NORMAL, even, activation, cases->format);
         forward_case(cases, &conv_cases[i], NORMAL, !even, ACTIVATION_NONE, FORMAT_FP32);
     }
+    for (int i = 0; i < SPECIAL_CASES; i++)
+        forward_case(cases, &conv_cases[i / 2], SPECIAL, false, ACTIVATION_NONE,
+                     i & 1 ? FORMAT_FP32 : cases->format);
 }
 
 static void input_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format,
@@ -127,6 +134,9 @@ void cases_conv2d_backward_input(Cases *cases) {
         input_case(cases, &conv_cases[i], NORMAL, cases->format, FORMAT_FP32);
         input_case(cases, &conv_cases[i], NORMAL, FORMAT_FP32, cases->format);
     }
+    for (int i = 0; i < SPECIAL_CASES; i++)
+        input_case(cases, &conv_cases[i / 2], SPECIAL, cases->format,
+                   i & 1 ? FORMAT_FP32 : cases->format);
 }
 
 void cases_conv_transpose2d(Cases *cases) {
@@ -136,6 +146,9 @@ void cases_conv_transpose2d(Cases *cases) {
         input_case(cases, &conv_cases[i], INTEGERS, cases->format, FORMAT_FP32);
         input_case(cases, &conv_cases[i], NORMAL, cases->format, cases->format);
     }
+    for (int i = 0; i < SPECIAL_CASES; i++)
+        input_case(cases, &conv_cases[i / 2], SPECIAL, cases->format,
+                   i & 1 ? FORMAT_FP32 : cases->format);
 }
 
 static void weight_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
@@ -156,4 +169,6 @@ void cases_conv2d_backward_weight(Cases *cases) {
         weight_case(cases, &conv_cases[i], NORMAL, cases->format);
         weight_case(cases, &conv_cases[i], NORMAL, FORMAT_FP32);
     }
+    for (int i = 0; i < SPECIAL_CASES; i++)
+        weight_case(cases, &conv_cases[i / 2], SPECIAL, i & 1 ? FORMAT_FP32 : cases->format);
 }

@@ -46,17 +46,6 @@ static int tensor_item_method(lua_State *L) {
     return 1;
 }
 
-// Elements of int32 as they are, all others in fp32.
-static bool read_wide(Engine *engine, Tensor *tensor, void *values, Error *error) {
-    bool direct = tensor->view.format == FORMAT_FP32 || tensor->view.format == FORMAT_INT32;
-    bool previous = tape_set_enabled(engine->tape, false);
-    Tensor *readable = direct ? tensor_hold(tensor) : op_cast(engine, tensor, FORMAT_FP32, error);
-    tape_set_enabled(engine->tape, previous);
-    bool done = readable && tensor_read(readable, values, error);
-    tensor_release(readable);
-    return done;
-}
-
 // All elements as doubles in a userdata on top of the stack.
 static double *push_values(lua_State *L, Tensor *tensor) {
     Error error = {0};
@@ -65,19 +54,10 @@ static double *push_values(lua_State *L, Tensor *tensor) {
     size_t size = (size_t)count * sizeof *values;
     if (bind_recall(L, JOURNAL_TENSOR, values, size))
         return values;
-    Format format = tensor->view.format;
-    BIND_READ(L, read_wide(session_of(L)->engine, tensor, values, &error), &error);
-    for (int64_t i = count - 1; i >= 0; i--) { // widen in place, from the end
-        if (format == FORMAT_INT32) {
-            int32_t value;
-            memcpy(&value, (char *)values + i * 4, 4);
-            values[i] = value;
-        } else {
-            float value;
-            memcpy(&value, (char *)values + i * 4, 4);
-            values[i] = (double)value;
-        }
-    }
+    const size_t bytes = format_table[tensor->view.format].bytes;
+    BIND_READ(L, tensor_read(tensor, values, &error), &error);
+    for (int64_t i = count - 1; i >= 0; i--) // widen in place, from the end
+        values[i] = format_load(tensor->view.format, (char *)values + (size_t)i * bytes);
     bind_remember(L, JOURNAL_TENSOR, values, size);
     return values;
 }

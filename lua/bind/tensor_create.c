@@ -1,4 +1,6 @@
 // Tensors out of nothing, or out of the tables of a script.
+#include <math.h>
+
 #include "lua/bind/bind.h"
 
 // The tensor; where there is none, the error says who wanted it.
@@ -82,12 +84,29 @@ static int nested_shape(lua_State *L, int index, int64_t *shape) {
     return ndim;
 }
 
-static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **next) {
+// Where the numbers of nested tables go, one after the other.
+typedef struct Filling {
+    Format format;
+    char *next;
+} Filling;
+
+static void take_number(lua_State *L, Filling *filling) {
+    int is_number;
+    double value = lua_tonumberx(L, -1, &is_number);
+    if (!is_number)
+        bind_error(L, "tensor: a number expected, got %s", luaL_typename(L, -1));
+    const FormatInfo *info = &format_table[filling->format];
+    if (!format_is_floating(filling->format) &&
+        !(value >= info->lowest && value <= info->largest && floor(value) == value))
+        bind_error(L, "tensor: %.14g is no whole number from %.0f to %.0f, which %s holds", value,
+                   info->lowest, info->largest, info->name);
+    format_store(filling->format, filling->next, value, OVERFLOW_TO_SPECIAL);
+    filling->next += info->bytes;
+}
+
+static void nested_read(lua_State *L, int ndim, const int64_t *shape, Filling *filling) {
     if (ndim == 0) {
-        int is_number;
-        *(*next)++ = (float)lua_tonumberx(L, -1, &is_number);
-        if (!is_number)
-            bind_error(L, "tensor: a number expected, got %s", luaL_typename(L, -1));
+        take_number(L, filling);
         return;
     }
     if (!lua_istable(L, -1) || bind_list(L, "tensor", -1) != shape[0])
@@ -96,25 +115,14 @@ static void nested_read(lua_State *L, int ndim, const int64_t *shape, float **ne
     luaL_checkstack(L, 1, "tensor: nested too deeply");
     for (int64_t i = 1; i <= shape[0]; i++) {
         lua_rawgeti(L, -1, i);
-        nested_read(L, ndim - 1, shape + 1, next);
+        nested_read(L, ndim - 1, shape + 1, filling);
         lua_pop(L, 1);
     }
 }
 
-static Tensor *from_values(Engine *engine, Format format, int ndim, const int64_t *shape,
-                           const float *values, Error *error) {
-    Tensor *tensor =
-        tensor_from_host(engine->device, FORMAT_FP32, ndim, shape, values, MEMORY_DATA, error);
-    if (!tensor || format == FORMAT_FP32)
-        return tensor;
-    Tensor *cast = op_cast(engine, tensor, format, error);
-    tensor_release(tensor);
-    return cast;
-}
-
 static int mp_tensor(lua_State *L) {
     Error error = {0};
-    Session *session = session_of(L);
+    Device *device = session_of(L)->engine->device;
     Format format = lua_isnoneornil(L, 2) ? FORMAT_FP32 : bind_format(L, "tensor", 2);
     int64_t shape[VIEW_MAX_DIMS];
     int ndim = nested_shape(L, 1, shape);
@@ -123,12 +131,11 @@ static int mp_tensor(lua_State *L) {
         if (__builtin_mul_overflow(count, (size_t)shape[i], &count) || count > (size_t)1 << 32)
             return bind_error(L, "tensor: a table of this shape is too large");
     // A userdata, so that an error while the tables are read leaves nothing behind.
-    float *values = lua_newuserdatauv(L, (count ? count : 1) * sizeof *values, 0);
-    float *next = values;
+    char *values = lua_newuserdatauv(L, (count ? count : 1) * format_table[format].bytes, 0);
     lua_pushvalue(L, 1);
-    nested_read(L, ndim, shape, &next);
-    return BIND_TENSOR(L, from_values(session->engine, format, ndim, shape, values, &error),
-                       &error);
+    nested_read(L, ndim, shape, &(Filling){format, values});
+    return BIND_TENSOR(
+        L, tensor_from_host(device, format, ndim, shape, values, MEMORY_DATA, &error), &error);
 }
 
 const BindFunction bind_creations[] = {

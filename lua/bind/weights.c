@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lua/bind/bind.h"
+#include "number/inline.h"
 
 static bool is_given(const Session *session, const char *path) {
     const RunOptions *options = session->run->options;
@@ -72,7 +73,7 @@ static Tensor *load_entry(Device *device, SafeFile *file, const SafeEntry *entry
         for (size_t i = 0; entry->type == SAFE_F64 && i < size / 8; i++) { // narrow in place
             double wide;
             memcpy(&wide, bytes + i * 8, 8);
-            float narrow = (float)wide;
+            float narrow = number_fp64_to_fp32(wide);
             memcpy(bytes + i * 4, &narrow, 4);
         }
         tensor =

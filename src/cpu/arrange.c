@@ -200,9 +200,8 @@ static void pad_task(void *context, int64_t begin, int64_t end, int thread) {
     const View *x = &pad->call->input[0], *y = &pad->call->output[0];
     int last = y->ndim - 1;
     int64_t width = y->shape[last], bytes = (int64_t)format_table[y->format].bytes;
-    float value = (float)attr->value;
     _Alignas(8) char stored[8];
-    cpu_store(pad->device, y->format, &value, stored, 1);
+    format_store(y->format, stored, attr->value, OVERFLOW_SATURATES);
     for (int64_t row = begin; row < end; row++) {
         char *out = cpu_at_mutable(y, row * width);
         int64_t rest = row, source = 0, step = 1;

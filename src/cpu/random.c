@@ -1,5 +1,6 @@
 // Kernels that draw random numbers, and the other creations.
 #include <math.h>
+#include <string.h>
 
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
@@ -99,12 +100,13 @@ static void randint_task(void *context, int64_t begin, int64_t end, int thread) 
 static void fill_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Draw *work = context;
-    DrawBuffer buffer;
-    for (int i = 0; i < CPU_BLOCK; i++)
-        buffer.out[i] = (float)work->attr->create.a;
+    const Result *output = &work->output;
+    _Alignas(64) char pattern[CPU_BLOCK * sizeof(double)]; // the largest of elements
+    format_store(output->format, pattern, work->attr->create.a, OVERFLOW_SATURATES);
+    for (int64_t i = 1, most = cpu_smaller(CPU_BLOCK, end - begin); i < most; i++)
+        memcpy(pattern + i * output->bytes, pattern, (size_t)output->bytes);
     CPU_EACH_BLOCK(at, size, begin, end) {
-        work->output.from_fp32(buffer.out, work->output.data + at * work->output.bytes,
-                               (size_t)size);
+        memcpy(output->data + at * output->bytes, pattern, (size_t)(size * output->bytes));
     }
 }
 
@@ -127,14 +129,6 @@ static void arange_task(void *context, int64_t begin, int64_t end, int thread) {
     }
 }
 
-static void fill_int_task(void *context, int64_t begin, int64_t end, int thread) {
-    (void)thread;
-    const Draw *work = context;
-    int32_t *out = (int32_t *)(void *)work->output.data;
-    for (int64_t i = begin; i < end; i++)
-        out[i] = (int32_t)work->attr->create.a;
-}
-
 #define DRAW(name, task)          \
     KERNEL_SIGNATURE(cpu, name) { \
         (void)error;              \
@@ -146,4 +140,4 @@ DRAW(uniform, uniform_task)
 DRAW(normal, normal_task)
 DRAW(randint, randint_task)
 DRAW(arange, arange_task)
-DRAW(fill, call->output[0].format == FORMAT_INT32 ? fill_int_task : fill_task)
+DRAW(fill, fill_task)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "number/inline.h"
+
 #define INFO(id, name_, bytes_, sign, exponent, mantissa, bias_, largest_, lowest_, normal, \
              subnormal, infinity, nan_, stores_, scaled_, aliases_, trains_, untrained_)    \
     [FORMAT_##id] = {.name = name_,                                                         \
@@ -204,6 +206,42 @@ double format_decode(Format format, uint32_t bits) {
 double format_round(Format format, double value, Overflow overflow) {
     return format == FORMAT_FP64 ? value
                                  : format_decode(format, format_encode(format, value, overflow));
+}
+
+double format_load(Format format, const void *element) {
+    double wide;
+    uint32_t bits = 0;
+    if (format == FORMAT_FP64) {
+        memcpy(&wide, element, sizeof wide);
+        return wide;
+    }
+    switch (format_table[format].bytes) {
+    case 4: memcpy(&bits, element, 4); break;
+    case 2: bits = *(const uint16_t *)element; break;
+    default: bits = *(const uint8_t *)element; break;
+    }
+    if (format == FORMAT_TF32)
+        format = FORMAT_FP32; // it is kept so
+    return format == FORMAT_FP32 ? number_fp32_to_fp64(number_fp32_of_bits(bits))
+                                 : format_decode(format, bits);
+}
+
+void format_store(Format format, void *element, double value, Overflow overflow) {
+    if (format == FORMAT_TF32) { // kept as fp32
+        value = format_round(format, value, overflow);
+        format = FORMAT_FP32;
+    }
+    if (format == FORMAT_FP64) {
+        memcpy(element, &value, sizeof value);
+        return;
+    }
+    uint32_t bits = format == FORMAT_FP32 ? number_bits_of_fp32(number_fp64_to_fp32(value))
+                                          : format_encode(format, value, overflow);
+    switch (format_table[format].bytes) {
+    case 4: memcpy(element, &bits, 4); break;
+    case 2: *(uint16_t *)element = (uint16_t)bits; break;
+    default: *(uint8_t *)element = (uint8_t)bits; break;
+    }
 }
 
 double format_below(Format format, double limit) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "grad/saved.h"
+#include "number/inline.h"
 #include "optim/state.h"
 #include "run/checkpoint_private.h"
 
@@ -314,18 +315,8 @@ bool piece_fits(const Piece *piece, const SafeEntry *entry) {
 static void widen(SafeType type, const void *bytes, float *out, int64_t count) {
     Format format = floating_format(type);
     size_t size = safe_type_bytes(type);
-    for (int64_t i = 0; i < count; i++) {
-        const char *at = (const char *)bytes + (size_t)i * size;
-        uint32_t bits = 0;
-        double wide;
-        if (format == FORMAT_FP64) {
-            memcpy(&wide, at, sizeof wide);
-            out[i] = (float)wide;
-        } else {
-            memcpy(&bits, at, size);
-            out[i] = (float)format_decode(format, bits);
-        }
-    }
+    for (int64_t i = 0; i < count; i++) // a subnormal too, which this thread would flush
+        out[i] = number_fp64_to_fp32(format_load(format, (const char *)bytes + (size_t)i * size));
 }
 
 static bool put_converted(const Piece *piece, SafeType type, const void *bytes, Error *error) {

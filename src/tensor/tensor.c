@@ -146,22 +146,10 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
     }
     if (tensor_is_hollow(tensor))
         return tensor_refuse_hollow(tensor, error);
-    union {
-        double f64;
-        float f32;
-        int32_t i32;
-        uint8_t u8;
-        uint32_t bits;
-    } raw = {.bits = 0};
+    double raw; // the largest of elements
     Format format = tensor->view.format;
     device_read(tensor_device(tensor), &raw, tensor->view.data, format_table[format].bytes);
-    switch (format) {
-    case FORMAT_FP64: *value = raw.f64; break;
-    case FORMAT_FP32: *value = (double)raw.f32; break;
-    case FORMAT_INT32: *value = raw.i32; break;
-    case FORMAT_UINT8: *value = raw.u8; break;
-    default: *value = format_decode(format, raw.bits); break;
-    }
+    *value = format_load(format, &raw);
     return true;
 }
 

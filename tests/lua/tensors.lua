@@ -26,6 +26,45 @@ return mp.experiment { name = "tensors", run = function()
         equal(mp.autocast("float32", function() return x:matmul(x:transpose()) end):dtype(), "fp32")
     end)
 
+    -- Threads of the CPU flush what is smaller than normal numbers: copies are no arithmetic.
+    test("copies_keep_subnormal_numbers", function()
+        local tiny, bf16 = 2 ^ -140, 2 ^ -130
+        local t = mp.tensor { { tiny, 1 }, { -tiny, 2 } }
+        local one, onto = mp.full(tiny, 1, 1, 1, 1), mp.zeros(2, 2)
+        local leaf = mp.zeros(2, 2):requires_grad(true)
+        onto:copy(t)
+        leaf:backward(t)
+        equal(t:table(), { { tiny, 1 }, { -tiny, 2 } })
+        for what, copy in pairs { clone = t:clone(), detach = t:detach(), to = t:to "fp32",
+            permute = t:transpose():clone():transpose(), reshape = t:reshape(4):reshape(2, 2),
+            copy = onto, cat = F.cat { t[1]:reshape(1, 2), t[2]:reshape(1, 2) },
+            stack = F.stack { t[1], t[2] }, slice = F.cat({ t:slice(2, 1, 1), t:slice(2, 2, 2) }, 2),
+            where = F.where(mp.tensor({ { 1, 0 }, { 1, 0 } }, "uint8"), t, t),
+            embedding = F.embedding(mp.tensor({ 0, 1 }, "int32"), t), gradient = leaf:grad(),
+            gather = F.gather(t, 1, mp.tensor({ { 0, 0 }, { 1, 1 } }, "int32")),
+            dropout = F.dropout(t, 0.5, false), neg = -(-t) } do
+            equal(copy:table(), { { tiny, 1 }, { -tiny, 2 } }, what)
+        end
+        equal(mp.full(tiny, 2):table(), { tiny, tiny })
+        equal(one:expand(1, 2, 1, 1):reshape(2):table(), { tiny, tiny })
+        equal(F.upsample(one, 2):sum():dtype(), "fp32")
+        equal(F.pad(t[1], { { 1, 1 } }, tiny):table(), { tiny, tiny, 1, tiny })
+        equal(F.max_pool2d(F.upsample(one, 2), 2):item(), tiny)
+        equal(mp.tensor({ bf16 }, "bf16"):to "fp32":to "bf16":item(), bf16)
+        equal(mp.tensor(tiny):item(), tiny)
+        equal(mp.tensor({ 2 ^ -24 }, "fp16"):to "fp32":item(), 2 ^ -24)
+    end)
+
+    test("numbers_come_and_go_with_all_their_digits", function()
+        local whole = { 16777217, -2147483648, 2147483647 }
+        equal(mp.tensor(whole, "int32"):table(), whole)
+        equal(mp.tensor({ 0.1, 1e-310 }, "fp64"):table(), { 0.1, 1e-310 })
+        equal(mp.tensor(1 + 2 ^ -11 + 2 ^ -40, "fp16"):item(), 1 + 2 ^ -10) -- rounded once
+        fails("no whole number from 0 to 255, which uint8", mp.tensor, { 256 }, "uint8")
+        fails("1.5 is no whole number", mp.tensor, { 1.5 }, "int32")
+        fails("no whole number", mp.tensor, { 0 / 0 }, "int32")
+    end)
+
     test("uneven_tables_are_refused", function()
         fails("unequal length", mp.tensor, { { 1, 2 }, { 3 } })
         fails("a number expected", mp.tensor, { 1, "x" })

@@ -174,6 +174,7 @@ void settings_page_show(Ui *ui);
 bool settings_page_request(Ui *ui, Request request); // true: taken
 void settings_page_click(Ui *ui, int row, MouseAction action);
 void settings_page_draw(Ui *ui, Area area);
+TerminalOptions settings_for_terminal(const Ui *ui);
 void settings_apply(Ui *ui); // to the terminal, after they were changed
 
 // help.c: the page of all keys of a screen

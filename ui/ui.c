@@ -138,11 +138,7 @@ static bool open_screens(Ui *ui, Error *error) {
 }
 
 static bool open_terminal(const Ui *ui, Error *error) {
-    static const int depths[] = {-1, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
-    TerminalOptions options = {.characters = (TerminalCharacters)ui->settings.characters,
-                               .depth = ui->options->depth >= 0 ? ui->options->depth
-                                                                : depths[ui->settings.colors],
-                               .mouse = ui->settings.mouse != 0};
+    TerminalOptions options = settings_for_terminal(ui);
     return terminal_open(&options, error);
 }
 

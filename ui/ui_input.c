@@ -167,6 +167,7 @@ void ui_take(Ui *ui, const Input *input) {
     case INPUT_KEY: take_key(ui, input->key); break;
     case INPUT_MOUSE: take_mouse(ui, input); break;
     case INPUT_RESIZE: ui_resize(ui); break;
+    case INPUT_COLORS: ui->dirty = true; break;
     case INPUT_LOST: ui->quit = true; break;
     }
 }

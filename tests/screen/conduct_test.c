@@ -1,5 +1,7 @@
 // How the screen behaves towards the terminal: it gives it back however it ends, refuses what it
 // cannot use, stands aside for ^Z, and ends when the terminal is gone.
+#define _GNU_SOURCE // memmem
+
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -121,6 +123,120 @@ static void a_terminal_that_goes_away_ends_it(void) {
     shown_free(&shown);
 }
 
+// ---- what the terminal says ---------------------------------------------------------------------
+
+static const char *const white = "BACKGROUND=ffff/ffff/ffff";
+
+static void start_with(const char *first, const char *second, const char *third) {
+    static char config[96];
+    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", folder); // where what is turned is kept
+    const char *environment[] = {
+        "MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, first, second, third, NULL};
+    unlink(path_of("mpbench/config.lua"));
+    shown_start(&shown, 100, 30, environment, demo);
+    expect("fashion-cnn-8");
+    shown_settle(&shown);
+}
+
+// Every cell has an ink of the theme that suits the background; a cell of the other would be '?'.
+static void check_inks(void) {
+    const char *inks = shown_inks(&shown);
+    CHECK_MESSAGE(strchr(inks, 'S') && strchr(inks, 'd') && !strchr(inks, '?'), "inks:\n%s", inks);
+}
+
+static void a_light_background_gets_the_light_theme(void) {
+    start_with(white, NULL, NULL);
+    check_inks();
+    quit();
+    start_with(white, "COLORTERM=truecolor", NULL);
+    check_inks();
+    quit();
+    start_with("BACKGROUND=1212/1515/1c1c", "COLORFGBG=0;15", NULL); // the answer counts
+    check_inks();
+    quit();
+}
+
+static bool wrote(const char *bytes) {
+    return memmem(shown.raw, shown.raw_size, bytes, strlen(bytes)) != NULL;
+}
+
+static void colorfgbg_counts_where_nobody_answers(void) {
+    start_with("COLORFGBG=0;15", NULL, NULL);
+    CHECK(wrote("38;5;94m")); // fp16 on white
+    CHECK(!wrote("38;5;178m"));
+    quit();
+}
+
+static void colours_are_true_where_the_terminal_says_so(void) {
+    start_with("COLORTERM=truecolor", NULL, NULL);
+    CHECK(wrote("38;2;230;159;0m"));
+    check_inks();
+    quit();
+    start_with("COLORTERM=24bit", "TERM=xterm", NULL); // whose description knows eight
+    CHECK(wrote("38;2;230;159;0m"));
+    quit();
+    start_with("COLORTERM=truecolor", "TERM=screen-256color", NULL); // handed on from around it
+    CHECK(!wrote("38;2;"));
+    quit();
+    start_with("COLORTERM=truecolor", "NO_COLOR=1", NULL);
+    CHECK(!wrote("38;2;") && !wrote("38;5;"));
+    quit();
+    start_with("COLORTERM=", NULL, NULL);
+    CHECK(!wrote("38;2;") && wrote("38;5;178m"));
+    quit();
+}
+
+static void the_page_of_settings_turns_background_and_colours(void) {
+    start_with(white, NULL, NULL);
+    press("O", "how many the screen uses");
+    shown_type(&shown, KEY_DOWN KEY_RIGHT); // 16 million
+    expect("16 million");
+    shown_settle(&shown);
+    CHECK(wrote("38;2;138;80;0m"));
+    shown_type(&shown, KEY_DOWN KEY_RIGHT); // dark
+    shown_settle(&shown);
+    CHECK(wrote("38;2;230;159;0m"));
+    leave();
+}
+
+// The answer comes late and in pieces: none of it is a key, what is typed around it is not lost,
+// and the colours are chosen then.
+static void a_late_answer_is_no_key_and_eats_none(void) {
+    start_with("BACKGROUND=", NULL, NULL);
+    shown_type(&shown, "1\x1b]11;rgb:ff");
+    expect("experiments");
+    shown_settle(&shown);
+    char *before = strdup(shown_text(&shown));
+    CHECK(!wrote("38;5;94m"));
+    shown_pump(&shown, 0.3);
+    shown_type(&shown, "ff/ffff/ffff\x1b\\\x1b[?64c");
+    shown_settle(&shown);
+    CHECK(wrote("38;5;94m"));
+    CHECK_TEXT(shown_text(&shown), before);
+    free(before);
+    press("4", "flushed");
+    quit();
+}
+
+// At each of its bytes: m, 1 and 4 would start trainings and go to other screens.
+static void a_report_cut_in_two_presses_no_key(void) {
+    static const char report[] = "\x1b[<0;14;11m";
+    start_with(NULL, NULL, NULL);
+    shown_type(&shown, "1");
+    expect("experiments");
+    shown_settle(&shown);
+    char *before = strdup(shown_text(&shown));
+    for (size_t cut = 2; cut < sizeof report - 1; cut++) {
+        shown_type_bytes(&shown, report, cut);
+        shown_pump(&shown, 0.2);
+        shown_type_bytes(&shown, report + cut, sizeof report - 1 - cut);
+        shown_pump(&shown, 0.1);
+        CHECK_TEXT(shown_text(&shown), before);
+    }
+    free(before);
+    quit();
+}
+
 // ---- refusals -----------------------------------------------------------------------------------
 
 static void check_refused(const char *setting, const char *why) {
@@ -161,6 +277,12 @@ int main(void) {
     RUN_TEST(stop_and_continue_come_back_right);
     RUN_TEST(it_can_be_stopped_at_any_moment);
     RUN_TEST(a_terminal_that_goes_away_ends_it);
+    RUN_TEST(a_light_background_gets_the_light_theme);
+    RUN_TEST(colorfgbg_counts_where_nobody_answers);
+    RUN_TEST(colours_are_true_where_the_terminal_says_so);
+    RUN_TEST(the_page_of_settings_turns_background_and_colours);
+    RUN_TEST(a_late_answer_is_no_key_and_eats_none);
+    RUN_TEST(a_report_cut_in_two_presses_no_key);
     RUN_TEST(terminals_that_cannot_are_refused);
     RUN_TEST(old_terminals_are_served);
     return end_tests();

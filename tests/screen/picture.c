@@ -1,7 +1,8 @@
 // picture COLUMNS ROWS KEYS [ARGUMENT...]: runs the program on a terminal of that size, types the
 // keys (a part, then what is waited for, in turns, separated by '|'), and prints what is seen as an
 // SVG in the theme's own colours: dots, blocks and lines as shapes, so that no font decides how
-// they look. KEYS that begin with "text:" print the screen as text.
+// they look. KEYS that begin with "text:" print the screen as text, with "light:" it stands on
+// white.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 enum { CELL_WIDTH = 9, CELL_HEIGHT = 18, MARGIN = 10, BASELINE = 13, COLORS = 256 };
 
 static const Shown *shown;
+static Theme theme;
 
 static VTermScreenCell cell_at(int column, int row) {
     VTermScreenCell cell = {.chars = {0}};
@@ -29,7 +31,7 @@ static uint32_t rune_at(int column, int row) {
 static Ink ink_of(const VTermScreenCell *cell) {
     for (int ink = 0; ink < INKS; ink++)
         if (VTERM_COLOR_IS_INDEXED(&cell->fg) &&
-            cell->fg.indexed.idx == theme_ink((Ink)ink)->index_256)
+            cell->fg.indexed.idx == theme_ink(theme, (Ink)ink)->index_256)
             return (Ink)ink;
     return INK_TEXT;
 }
@@ -148,7 +150,7 @@ static void print_shapes(const struct Shape *shape, Ink ink) {
                 continue;
             if (!any)
                 printf("<path %s='#%06x' %s d='", shape->is_stroke ? "stroke" : "fill",
-                       theme_ink(ink)->rgb, shape->style);
+                       theme_ink(theme, ink)->rgb, shape->style);
             any = true;
             shape->put(rune, MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT);
         }
@@ -190,7 +192,7 @@ static void print_text(int row) {
         printf("<text x='%d' y='%d' fill='#%06x'%s textLength='%d' lengthAdjust="
                "'spacingAndGlyphs'>",
                MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT + BASELINE,
-               theme_ink(ink_of(&first))->rgb, first.attrs.bold ? " font-weight='bold'" : "",
+               theme_ink(theme, ink_of(&first))->rgb, first.attrs.bold ? " font-weight='bold'" : "",
                (end - column) * CELL_WIDTH);
         for (; column < end; column++)
             print_rune(rune_at(column, row));
@@ -211,7 +213,8 @@ static void print_grounds(int row) {
         if (end > column)
             printf("<rect x='%d' y='%d' width='%d' height='%d' fill='#%06x'/>\n",
                    MARGIN + column * CELL_WIDTH, MARGIN + row * CELL_HEIGHT,
-                   (end - column) * CELL_WIDTH, CELL_HEIGHT, theme_ground(GROUND_SELECTED)->rgb);
+                   (end - column) * CELL_WIDTH, CELL_HEIGHT,
+                   theme_ground(theme, GROUND_SELECTED)->rgb);
         column = end;
     }
 }
@@ -224,7 +227,7 @@ static void print_picture(void) {
            "Menlo, Consolas, \"DejaVu Sans Mono\", monospace'>\n",
            width, height, width, height);
     printf("<rect width='%d' height='%d' rx='8' fill='#%06x'/>\n", width, height,
-           theme_ground(GROUND_PLAIN)->rgb);
+           theme_ground(theme, GROUND_PLAIN)->rgb);
     for (int row = 0; row < shown->rows; row++)
         print_grounds(row);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -252,18 +255,22 @@ static bool type_script(Shown *screen, char *script) {
 }
 
 int main(int count, char **arguments) {
-    static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
-                                              "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
+                                 "XDG_CONFIG_HOME=/nonexistent", NULL, NULL};
     static Shown screen;
     if (count < 4) {
         fprintf(stderr, "picture COLUMNS ROWS KEYS [ARGUMENT...]\n");
         return 2;
     }
     bool as_text = strncmp(arguments[3], "text:", 5) == 0;
+    bool is_light = strncmp(arguments[3], "light:", 6) == 0;
+    if (is_light)
+        environment[2] = "BACKGROUND=ffff/ffff/ffff";
+    theme = is_light ? THEME_LIGHT : THEME_DARK;
     shown_start(&screen, atoi(arguments[1]), atoi(arguments[2]), environment,
                 (const char *const *)arguments + 4);
     shown = &screen;
-    bool done = type_script(&screen, arguments[3] + (as_text ? 5 : 0));
+    bool done = type_script(&screen, arguments[3] + (as_text ? 5 : is_light ? 6 : 0));
     if (as_text)
         fputs(shown_text(&screen), stdout);
     else if (done)

@@ -46,8 +46,9 @@ static void say(int pipe, char what, int value) {
 }
 
 static void set_environment(const char *const *changes) {
-    static const char *const gone[] = {"LC_ALL",   "LC_CTYPE",   "LANG",    "NO_COLOR",
-                                       "TERMINFO", "MPBENCH_DB", "COLUMNS", "LINES"};
+    static const char *const gone[] = {"LC_ALL",  "LC_CTYPE",   "LANG",      "NO_COLOR",
+                                       "COLUMNS", "MPBENCH_DB", "COLORTERM", "COLORFGBG",
+                                       "LINES",   "TERMINFO",   "TMUX"};
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         unsetenv(gone[i]);
     putenv("TERM=xterm-256color");
@@ -134,7 +135,8 @@ static int on_property(VTermProp property, VTermValue *value, void *user) {
 
 static void answer(const char *bytes, size_t length, void *user) { // to what the program asks
     const Shown *shown = user;
-    if (write(shown->terminal, bytes, length) < 0)
+    bool is_mute = shown->background && !shown->background[0];
+    if (is_mute || write(shown->terminal, bytes, length) < 0)
         return;
 }
 
@@ -159,6 +161,7 @@ static void set_size(const Shown *shown) {
 void shown_start(Shown *shown, int columns, int rows, const char *const *environment,
                  const char *const *arguments) {
     enum { MOST = 32 };
+    static const char background[] = "BACKGROUND=";
     const char *program = getenv("MPBENCH");
     char *list[MOST] = {(char *)(uintptr_t)(program ? program : "build/mpbench")};
     int to_shell[2], from_shell[2], count = 1;
@@ -168,6 +171,9 @@ void shown_start(Shown *shown, int columns, int rows, const char *const *environ
         give_up(list[0]);
     *shown = (Shown){.columns = columns, .rows = rows, .raw = malloc(SHOWN_RAW_SIZE)};
     shown->terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    for (int i = 0; environment[i]; i++)
+        if (strncmp(environment[i], background, sizeof background - 1) == 0)
+            shown->background = environment[i] + sizeof background - 1;
     if (!shown->raw || shown->terminal < 0 || grantpt(shown->terminal) != 0 ||
         unlockpt(shown->terminal) != 0 || pipe(to_shell) != 0 || pipe(from_shell) != 0)
         give_up("a pseudo-terminal");
@@ -236,6 +242,19 @@ static void watch_mouse(Shown *shown, char byte) {
         shown->has_mouse = byte == 'h';
 }
 
+// libvterm knows nothing of its background.
+static void watch_question(Shown *shown, char byte) {
+    static const char question[] = "\x1b]11;?\x1b\\";
+    enum { LENGTH = sizeof question - 1 };
+    memmove(shown->asked, shown->asked + 1, sizeof shown->asked - 1);
+    shown->asked[sizeof shown->asked - 1] = byte;
+    if (!shown->background || !shown->background[0] || memcmp(shown->asked, question, LENGTH) != 0)
+        return;
+    char text[64];
+    int length = snprintf(text, sizeof text, "\x1b]11;rgb:%s\x1b\\", shown->background);
+    answer(text, (size_t)length, shown);
+}
+
 static void feed(Shown *shown, const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {
         int count;
@@ -256,6 +275,7 @@ static void feed(Shown *shown, const char *bytes, size_t length) {
             shown->last_size = 0;
         shown->last[shown->last_size++] = bytes[i];
         watch_mouse(shown, bytes[i]);
+        watch_question(shown, bytes[i]);
         vterm_input_write(shown->vt, bytes + i, 1);
     }
 }
@@ -414,17 +434,22 @@ static bool is_color(const VTermColor *color, const ThemeColor *theme) {
            color->rgb.blue == (theme->rgb & 0xFF);
 }
 
-static char letter_of(const VTermScreenCell *cell) {
+bool shown_is_light(const Shown *shown) {
+    return shown->background && strcmp(shown->background, "8000") > 0;
+}
+
+static char letter_of(const Shown *shown, const VTermScreenCell *cell) {
     static const char letters[INKS] = {
         [INK_TEXT] = 't',   [INK_DIM] = 'd',  [INK_BRIGHT] = 'h', [INK_BORDER] = 'o',
         [INK_ACCENT] = 'a', [INK_FP32] = 'f', [INK_TF32] = 'x',   [INK_BF16] = 'b',
         [INK_FP16] = 's',   [INK_FP8] = 'e',  [INK_GOOD] = 'g',   [INK_WARN] = 'w',
         [INK_BAD] = 'r'};
+    Theme theme = shown_is_light(shown) ? THEME_LIGHT : THEME_DARK;
     char letter = '?';
     if (VTERM_COLOR_IS_DEFAULT_FG(&cell->fg))
         letter = 'n';
     for (int ink = 0; letter == '?' && ink < INKS; ink++)
-        if (is_color(&cell->fg, theme_ink((Ink)ink)))
+        if (is_color(&cell->fg, theme_ink(theme, (Ink)ink)))
             letter = letters[ink];
     return cell->attrs.bold && letter != '?' ? (char)(letter - 'a' + 'A') : letter;
 }
@@ -440,7 +465,7 @@ const char *shown_inks(const Shown *shown) {
         size_t start = used;
         for (int column = 0; column < shown->columns && used + 2 < sizeof text; column++) {
             VTermScreenCell cell = cell_at(shown, column, row);
-            text[used++] = is_blank(&cell) ? ' ' : letter_of(&cell);
+            text[used++] = is_blank(&cell) ? ' ' : letter_of(shown, &cell);
         }
         end_line(text, &used, start);
     }

@@ -28,6 +28,9 @@ typedef struct Shown {
     VTermScreen *screen;
     int columns, rows;
     bool is_alternate, shows_cursor, has_mouse;
+    const char
+        *background; // "ffff/ffff/ffff": what it says when it is asked; NULL: it does not know
+    char asked[8];   // bytes of a question
     struct termios before;
     char held[16], last[4]; // of shown.c's feed: a cut escape, the last character
     size_t held_size, last_size;
@@ -41,7 +44,8 @@ typedef struct Shown {
 
 // `environment`: "NAME=VALUE" on top of ours (without locale, TERM and MPBENCH_* of it), "NAME" to
 // remove; `arguments` of the program; both ended by NULL. TERM is xterm-256color, the locale
-// C.UTF-8.
+// C.UTF-8. With "BACKGROUND=ffff/ffff/ffff" the terminal answers that it is white,
+// with "BACKGROUND=" it answers nothing at all.
 void shown_start(Shown *shown, int columns, int rows, const char *const *environment,
                  const char *const *arguments);
 void shown_free(Shown *shown); // kills what is still there
@@ -68,6 +72,7 @@ const char *shown_text(const Shown *shown);
 // is bold; then the cells that stand on another ground.
 const char *shown_inks(const Shown *shown);
 // Termios, alternate screen, cursor and mouse as before the program; else says what is not.
+bool shown_is_light(const Shown *shown); // by what it answers
 bool shown_is_given_back(const Shown *shown, char *why, size_t size);
 double shown_clock(void);
 

@@ -1,7 +1,8 @@
 // Every screen on the recorded history, at three sizes, as it was stored: in UTF-8 and ASCII, in
-// true colour, 256 colours, 16 and none. tests/screen/expected/SCREEN-SIZE.txt holds blocks: the
-// text in both kinds of characters, and the inks at each depth (shown_inks); each look is compared
-// with two of them. UPDATE=1 writes the files anew: read the difference before you commit it.
+// true colour, 256 colours, 16 and none, on a dark background and on a white one.
+// tests/screen/expected/SCREEN-SIZE.txt holds blocks: the text in both kinds of characters, and the
+// inks at each depth (shown_inks); each look is compared with two of them. UPDATE=1 writes the
+// files anew: read the difference before you commit it.
 #include "tests/screen/place.h"
 
 enum { FILE_MOST = 1 << 20 };
@@ -13,18 +14,24 @@ static const char *const block_names[BLOCKS] = {"utf8",       "ascii",      "256
 
 typedef enum When { ALWAYS, WHEN_SMALL, WHEN_USUAL } When;
 
+#define WHITE "BACKGROUND=ffff/ffff/ffff"
+
 static const struct Look { // at the same screen
     Block text, inks;
     const char *locale, *terminal, *no_color;
     When when;
+    const char *background; // NULL: it is not told, which is a dark one
 } looks[] = {
-    {UTF8, COLORS_256, "LC_ALL=C.UTF-8", "TERM=xterm-256color", "NO_COLOR", ALWAYS},
-    {ASCII, NO_COLORS, "LC_ALL=C", "TERM=xterm-256color", "NO_COLOR=1", ALWAYS},
+    {UTF8, COLORS_256, "LC_ALL=C.UTF-8", "TERM=xterm-256color", "NO_COLOR", ALWAYS, NULL},
+    {ASCII, NO_COLORS, "LC_ALL=C", "TERM=xterm-256color", "NO_COLOR=1", ALWAYS, NULL},
     // What touches the other: nothing.
-    {UTF8, NO_COLORS, "LC_ALL=C.UTF-8", "TERM=xterm-256color", "NO_COLOR=1", WHEN_SMALL},
-    {ASCII, COLORS_256, "LC_ALL=C", "TERM=xterm-256color", "NO_COLOR", WHEN_SMALL},
-    {UTF8, COLORS_16, "LC_ALL=C.UTF-8", "TERM=mpbench-16", "NO_COLOR", WHEN_USUAL},
-    {UTF8, TRUE_COLOR, "LC_ALL=C.UTF-8", "TERM=mpbench-true", "NO_COLOR", WHEN_USUAL},
+    {UTF8, NO_COLORS, "LC_ALL=C.UTF-8", "TERM=xterm-256color", "NO_COLOR=1", WHEN_SMALL, NULL},
+    {ASCII, COLORS_256, "LC_ALL=C", "TERM=xterm-256color", "NO_COLOR", WHEN_SMALL, NULL},
+    {UTF8, COLORS_16, "LC_ALL=C.UTF-8", "TERM=mpbench-16", "NO_COLOR", WHEN_USUAL, NULL},
+    {UTF8, TRUE_COLOR, "LC_ALL=C.UTF-8", "TERM=mpbench-true", "NO_COLOR", WHEN_USUAL, NULL},
+    // The same inks, of the theme for light backgrounds.
+    {UTF8, COLORS_256, "LC_ALL=C.UTF-8", "TERM=xterm-256color", "NO_COLOR", WHEN_USUAL, WHITE},
+    {UTF8, TRUE_COLOR, "LC_ALL=C.UTF-8", "COLORTERM=truecolor", "NO_COLOR", WHEN_USUAL, WHITE},
 };
 
 // Terminals that are on few machines: not all of these colours are in ncurses-base.
@@ -83,6 +90,7 @@ static void start(Shown *one, const struct Look *look, struct Size at) {
                                  look->locale,
                                  look->terminal,
                                  look->no_color,
+                                 look->background,
                                  NULL};
     shown_start(one, at.columns, at.rows, environment, arguments);
 }

@@ -12,8 +12,6 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +20,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/rune.h"
-#include "ui/keys/keys.h"
+#include "ui/cells/describe.h"
+#include "ui/cells/reading.h"
 
 // ---- what the signal handler needs --------------------------------------------------------------
 
@@ -36,9 +34,13 @@ static struct {
     size_t restore_length;
     volatile sig_atomic_t end_signal;
     volatile sig_atomic_t stop_asked; // by ^Z
+    volatile sig_atomic_t resized;
     SCREEN *screen;
     bool ascii, is_utf8, mouse;
     ColorDepth depth, most_depth;
+    bool claims_true_color;
+    Theme theme;
+    int theme_asked; // as TerminalOptions
 } terminal;
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,  SIGABRT,
@@ -81,13 +83,20 @@ static void on_stop(int number) {
     terminal.stop_asked = 1;
 }
 
-// Before ncurses is opened, which then leaves it alone: it drops what comes while it draws. Where
-// nobody can bring a program back, shells have it ignored, and so it stays.
+static void on_resize(int number) {
+    (void)number;
+    terminal.resized = 1;
+}
+
+// Before ncurses is opened, which then leaves them alone: it drops what comes while it draws. Where
+// nobody can bring a program back, shells have the stop ignored, and so it stays.
 static void catch_stop(void) {
     struct sigaction action = {.sa_handler = on_stop}, before;
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGTSTP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGTSTP, &action, NULL);
+    action.sa_handler = on_resize;
+    sigaction(SIGWINCH, &action, NULL);
 }
 
 static void catch_signals(void) {
@@ -111,6 +120,7 @@ static void release_signals(void) {
         signal(end_signals[i], SIG_DFL);
     if (signal(SIGTSTP, SIG_DFL) == SIG_IGN)
         signal(SIGTSTP, SIG_IGN);
+    signal(SIGWINCH, SIG_DFL);
 }
 
 static void add_restore(const char *bytes) {
@@ -148,7 +158,7 @@ static void forget_told(void) {
 static ColorDepth depth_there_is(void) {
     if (!has_colors())
         return DEPTH_MONO;
-    if (tigetflag("RGB") > 0)
+    if (tigetflag("RGB") > 0) // by its own description, or by ours
         return DEPTH_TRUE;
     return COLORS >= 256 ? DEPTH_256 : COLORS >= 16 || COLORS == 8 ? DEPTH_16 : DEPTH_MONO;
 }
@@ -173,31 +183,50 @@ static void make_pairs(void) {
         return;
     for (int ground = 0; ground < GROUNDS; ground++)
         for (int ink = 0; ink < INKS; ink++) {
-            int back = ground == GROUND_PLAIN
-                           ? -1
-                           : color_number(theme_ground((Ground)ground), terminal.depth);
+            int back =
+                ground == GROUND_PLAIN
+                    ? -1
+                    : color_number(theme_ground(terminal.theme, (Ground)ground), terminal.depth);
             init_extended_pair(pair_of(ink, ground),
-                               color_number(theme_ink((Ink)ink), terminal.depth), back);
+                               color_number(theme_ink(terminal.theme, (Ink)ink), terminal.depth),
+                               back);
         }
 }
 
 void terminal_set_depth(int depth) {
     const char *no_color = getenv("NO_COLOR");
     if (depth < 0)
-        depth = no_color && no_color[0] != '\0' ? DEPTH_MONO : DEPTH_TRUE;
+        depth = no_color && no_color[0] != '\0' ? DEPTH_MONO
+                : terminal.claims_true_color    ? DEPTH_TRUE
+                                                : DEPTH_256;
     terminal.depth =
         (ColorDepth)depth < terminal.most_depth ? (ColorDepth)depth : terminal.most_depth;
     make_pairs();
     terminal_redraw();
 }
 
+void terminal_set_theme(int theme) {
+    uint32_t background;
+    terminal.theme_asked = theme;
+    terminal.theme = theme >= 0                        ? (Theme)theme
+                     : reading_background(&background) ? theme_on(background)
+                                                       : describe_theme(THEME_DARK);
+    make_pairs();
+    terminal_redraw();
+}
+
+// Presses and the wheel, where reports say where they end.
+static void report_mouse(bool on) {
+    static const char both[] = "\x1b[?1000h\x1b[?1006h", none[] = "\x1b[?1006l\x1b[?1000l";
+    const char *kind = tigetstr("kmous");
+    if (kind && kind != (const char *)-1)
+        putp(on ? both : none);
+    fflush(stdout);
+}
+
 void terminal_set_mouse(bool on) {
     terminal.mouse = on;
-    mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED |
-                       BUTTON5_PRESSED
-                 : 0,
-              NULL);
-    mouseinterval(0); // a press counts when it comes
+    report_mouse(on);
 }
 
 void terminal_set_characters(TerminalCharacters characters) {
@@ -224,6 +253,24 @@ static bool check_terminal(Error *error) {
     return true;
 }
 
+// With all colours that it may have; which of them are used is settled later.
+static SCREEN *open_described(void) {
+    const char *own = getenv("TERMINFO");
+    char *before = own ? strdup(own) : NULL, *description = describe_with_colors();
+    SCREEN *screen = NULL;
+    terminal.claims_true_color = describe_has_true_color();
+    del_curterm(cur_term); // that of check_terminal; newterm makes its own
+    if (description && setenv("TERMINFO", description, 1) == 0)
+        screen = newterm(NULL, stdout, stdin);
+    if (before)
+        setenv("TERMINFO", before, 1);
+    else
+        unsetenv("TERMINFO");
+    free(before);
+    free(description);
+    return screen ? screen : newterm(NULL, stdout, stdin);
+}
+
 bool terminal_open(const TerminalOptions *options, Error *error) {
     if (!check_terminal(error))
         return false;
@@ -236,10 +283,9 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
         return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
                           strerror(errno));
     prepare_restore();
-    del_curterm(cur_term); // that of check_terminal; newterm makes its own
-    set_escdelay(25);
+    reading_begin();
     catch_stop();
-    terminal.screen = newterm(NULL, stdout, stdin);
+    terminal.screen = open_described();
     if (!terminal.screen)
         return error_fail(error, ERROR_UNAVAILABLE,
                           "ncurses cannot use this terminal; set TERM=xterm-256color");
@@ -248,8 +294,9 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     catch_signals();
     cbreak();
     noecho();
-    nonl(); // Enter is a carriage return
-    keypad(stdscr, TRUE);
+    nonl();               // Enter is a carriage return
+    typeahead(-1);        // a picture is drawn whole, whatever waits to be read
+    keypad(stdscr, TRUE); // the terminal sends keys as its description says; we read them
     curs_set(0);
     terminal.most_depth = DEPTH_MONO;
     if (has_colors() && start_color() == OK) {
@@ -258,12 +305,16 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     }
     terminal_set_depth(options->depth);
     terminal_set_mouse(options->mouse);
+    if (terminal.depth > DEPTH_MONO)
+        reading_ask_background();
+    terminal_set_theme(options->theme);
     return true;
 }
 
 void terminal_close(void) {
     if (!terminal.screen)
         return;
+    reading_end();
     forget_told();
     endwin();
     delscreen(terminal.screen);
@@ -292,7 +343,7 @@ bool terminal_has_mouse(void) {
 
 static attr_t attributes_of(Style style) {
     attr_t attributes = style.reverse ? A_REVERSE : A_NORMAL;
-    const ThemeColor *color = theme_ink((Ink)style.ink);
+    const ThemeColor *color = theme_ink(terminal.theme, (Ink)style.ink);
     if (style.bold)
         attributes |= A_BOLD;
     if (terminal.depth == DEPTH_MONO) {
@@ -355,73 +406,39 @@ void terminal_redraw(void) {
 
 // ---- reading ------------------------------------------------------------------------------------
 
-static int key_of(int code) {
-    static const struct {
-        int code, key;
-    } table[] = {
-        {KEY_UP, KEY_CODE_UP},         {KEY_DOWN, KEY_CODE_DOWN},
-        {KEY_LEFT, KEY_CODE_LEFT},     {KEY_RIGHT, KEY_CODE_RIGHT},
-        {KEY_PPAGE, KEY_CODE_PAGE_UP}, {KEY_NPAGE, KEY_CODE_PAGE_DOWN},
-        {KEY_HOME, KEY_CODE_HOME},     {KEY_END, KEY_CODE_END},
-        {KEY_DC, KEY_CODE_DELETE},     {KEY_ENTER, KEY_CODE_ENTER},
-        {KEY_BTAB, KEY_CODE_BACKTAB},  {KEY_F(1), KEY_CODE_F1},
-        {KEY_F(2), KEY_CODE_F2},       {KEY_F(3), KEY_CODE_F3},
-        {KEY_F(4), KEY_CODE_F4},       {KEY_BACKSPACE, KEY_CODE_BACKSPACE},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].code == code)
-            return table[i].key;
-    return KEY_CODE_NONE;
-}
-
-static Input read_mouse(void) {
-    MEVENT event;
-    if (getmouse(&event) != OK)
-        return (Input){.kind = INPUT_NONE};
-    Input input = {.kind = INPUT_MOUSE, .column = event.x, .row = event.y};
-    if (event.bstate & BUTTON4_PRESSED)
-        input.action = MOUSE_WHEEL_UP;
-    else if (event.bstate & BUTTON5_PRESSED)
-        input.action = MOUSE_WHEEL_DOWN;
-    else
-        input.action = event.bstate & BUTTON1_DOUBLE_CLICKED ? MOUSE_DOUBLE : MOUSE_PRESS;
-    return input;
-}
-
-static bool is_lost(void) {
-    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
-    return poll(&in, 1, 0) == 1 && (in.revents & (POLLHUP | POLLERR | POLLNVAL));
-}
-
 // Gives the terminal back, stands still until somebody brings it back, and takes it again.
 static void stand_aside(void) {
     terminal.stop_asked = 0;
+    report_mouse(false);
     endwin();
     signal(SIGTSTP, SIG_DFL);
     raise(SIGTSTP);
     catch_stop();
     terminal_redraw();
     refresh();
+    report_mouse(terminal.mouse);
+}
+
+static Input take_size(void) {
+    struct winsize size;
+    terminal.resized = 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
+        resizeterm(size.ws_row, size.ws_col);
+    forget_told(); // ncurses cut what it had
+    return (Input){.kind = INPUT_RESIZE};
 }
 
 Input terminal_read(double seconds) {
+    Input input;
     if (terminal.stop_asked)
         stand_aside();
-    timeout(seconds > 0 ? (int)ceil(seconds * 1000) : 0);
-    wint_t code;
-    int got = get_wch(&code);
-    if (got == ERR)
-        return (Input){.kind = is_lost() ? INPUT_LOST : INPUT_NONE};
-    if (got == OK) // some terminals send ^H for the key that rubs out
-        return (Input){.kind = INPUT_KEY, .key = code == '\b' ? KEY_CODE_BACKSPACE : (int)code};
-    if (code == KEY_RESIZE) {
-        forget_told(); // ncurses cut what it had
-        return (Input){.kind = INPUT_RESIZE};
-    }
-    if (code == KEY_MOUSE)
-        return read_mouse();
-    int key = key_of((int)code);
-    return (Input){.kind = key ? INPUT_KEY : INPUT_NONE, .key = key};
+    if (terminal.resized)
+        return take_size();
+    if (!reading_next(seconds, &input))
+        return (Input){.kind = INPUT_LOST};
+    if (input.kind == INPUT_COLORS)
+        terminal_set_theme(terminal.theme_asked);
+    return input;
 }
 
 int terminal_ended_by(void) {

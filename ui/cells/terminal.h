@@ -7,6 +7,7 @@
 #pragma once
 
 #include "ui/cells/frame.h"
+#include "ui/cells/input.h"
 #include "ui/cells/theme.h"
 
 typedef enum TerminalCharacters {
@@ -18,30 +19,9 @@ typedef enum TerminalCharacters {
 typedef struct TerminalOptions {
     TerminalCharacters characters;
     int depth; // a ColorDepth; -1: what the terminal has (and NO_COLOR)
+    int theme; // a Theme; -1: what suits its background, as far as it is known
     bool mouse;
 } TerminalOptions;
-
-typedef enum InputKind {
-    INPUT_NONE, // the time was over
-    INPUT_KEY,
-    INPUT_MOUSE,
-    INPUT_RESIZE,
-    INPUT_LOST, // the terminal is gone: end
-} InputKind;
-
-typedef enum MouseAction {
-    MOUSE_PRESS,
-    MOUSE_DOUBLE,
-    MOUSE_WHEEL_UP,
-    MOUSE_WHEEL_DOWN
-} MouseAction;
-
-typedef struct Input {
-    InputKind kind;
-    int key; // keys.h
-    MouseAction action;
-    int column, row; // of the mouse
-} Input;
 
 // Fails, with what to do, where there is no terminal, TERM is unset, unknown or dumb.
 bool terminal_open(const TerminalOptions *options, Error *error) MUST_CHECK;
@@ -51,6 +31,7 @@ void terminal_size(int *columns, int *rows);
 bool terminal_is_ascii(void);
 ColorDepth terminal_depth(void);
 void terminal_set_depth(int depth); // as TerminalOptions; not beyond what it has
+void terminal_set_theme(int theme);
 void terminal_set_characters(TerminalCharacters characters); // UTF-8 only where it began so
 void terminal_set_mouse(bool on);
 bool terminal_has_mouse(void);
@@ -59,7 +40,7 @@ bool terminal_has_mouse(void);
 // row), or is hidden when column is negative.
 void terminal_draw(const Frame *frame, int column, int row);
 void terminal_redraw(void); // all of it, next time
-// The next key, click or resize within `seconds`.
+// The next key, click or resize within `seconds`. What the terminal answers is never a key.
 Input terminal_read(double seconds);
 // Puts text on the clipboard, by OSC 52, where the terminal takes that. Cut at 64 KiB.
 void terminal_copy(const char *text);

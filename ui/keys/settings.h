@@ -15,6 +15,7 @@
 typedef struct Settings {
     int characters;      // a TerminalCharacters: auto, utf8, ascii
     int colors;          // auto, true, 256, 16, mono
+    int theme;           // auto, dark, light
     int mouse, log_axis; // 0 or 1
     int frames;          // a second, at most
     double smoothing;    // of curves, 0 .. 0.99

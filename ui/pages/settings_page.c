@@ -7,11 +7,23 @@
 
 enum { COLUMN_VALUE = 17, COLUMN_ABOUT = 41, WIDTH_MOST = 100, FOOT_ROWS = 2 };
 
-void settings_apply(Ui *ui) {
+TerminalOptions settings_for_terminal(const Ui *ui) {
     static const int depths[] = {-1, DEPTH_TRUE, DEPTH_256, DEPTH_16, DEPTH_MONO};
-    terminal_set_characters((TerminalCharacters)ui->settings.characters);
-    terminal_set_depth(ui->options->depth >= 0 ? ui->options->depth : depths[ui->settings.colors]);
-    terminal_set_mouse(ui->settings.mouse != 0);
+    static const int themes[] = {-1, THEME_DARK, THEME_LIGHT};
+    const Settings *settings = &ui->settings;
+    return (TerminalOptions){.characters = (TerminalCharacters)settings->characters,
+                             .depth = ui->options->depth >= 0 ? ui->options->depth
+                                                              : depths[settings->colors],
+                             .theme = themes[settings->theme],
+                             .mouse = settings->mouse != 0};
+}
+
+void settings_apply(Ui *ui) {
+    TerminalOptions options = settings_for_terminal(ui);
+    terminal_set_characters(options.characters);
+    terminal_set_depth(options.depth);
+    terminal_set_theme(options.theme);
+    terminal_set_mouse(options.mouse);
     ui->dirty = ui->look_now = true;
 }
 

@@ -208,7 +208,8 @@ void bind_known_fields(lua_State *L, const char *function, int index, const char
     while (lua_next(L, index)) {
         lua_pop(L, 1);
         if (lua_type(L, -1) != LUA_TSTRING)
-            continue; // the list part
+            bind_error(L, "%s: options are named, as in { %s = .. }: there is one without a name",
+                       function, known[0]);
         const char *name = lua_tostring(L, -1);
         size_t count = 0;
         bool found = false;

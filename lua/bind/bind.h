@@ -197,6 +197,12 @@ int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);
 // The tensors of the list at `index` in a userdata on top of the stack; the list keeps them alive.
 Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, int *count);
+// Of an optimizer's arguments, the table of options at 2, and the list of parameters or of groups
+// at 1: what the groups point to stays on the stack. At most BIND_MOST_GROUPS; returns how many.
+enum { BIND_MOST_GROUPS = 64 };
+void bind_optimizer_options(lua_State *L, OptimizerOptions *options);
+int bind_optimizer_groups(lua_State *L, OptimizerOptions *options, OptimizerGroup *groups);
+Schedule bind_schedule(lua_State *L, const char *function, int at, double rate);
 // The optimizer among a function's arguments; anything else raises an error.
 Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 

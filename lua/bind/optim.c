@@ -1,7 +1,4 @@
 // Optimizers as Lua objects, and the clipping of gradients.
-#include <math.h>
-#include <string.h>
-
 #include "lua/bind/bind.h"
 
 static const char optimizer_type[] = "mp.optimizer";
@@ -46,134 +43,15 @@ Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function) {
     return *slot;
 }
 
-static const char *const option_names[] = {
-    "lr",       "momentum", "nesterov",        "weight_decay",
-    "betas",    "eps",      "bias_correction", "max_grad_norm",
-    "schedule", "grads",    "stochastic",      NULL};
-
-// What lua/mp/optim.lua makes of a schedule, at `at`. One without a kind would be constant unasked.
-static Schedule schedule_at(lua_State *L, const char *function, int at, double rate) {
-    static const char *const fields[] = {"kind",  "warmup", "total", "floor",
-                                         "every", "factor", NULL};
-    Error error = {0};
-    Schedule schedule = {.kind = SCHEDULE_CONSTANT, .rate = rate};
-    if (!lua_istable(L, at))
-        bind_error(L,
-                   "%s: schedule: a table expected, got %s; mp.optim.schedule.cosine and others "
-                   "make one",
-                   function, luaL_typename(L, at));
-    bind_known_fields(L, "schedule", at, fields);
-    const char *kind = bind_field_text(L, function, at, "kind");
-    if (!kind)
-        bind_error(L, "%s: schedule.kind is missing; mp.optim.schedule.cosine and others set it",
-                   function);
-    BIND_DONE(L, schedule_kind_parse(kind, &schedule.kind, &error), &error);
-    schedule.warmup = bind_field_number(L, function, at, "warmup", 0);
-    schedule.total = bind_field_number(L, function, at, "total", 0);
-    schedule.floor = bind_field_number(L, function, at, "floor", 0);
-    schedule.every = bind_field_number(L, function, at, "every", 1);
-    schedule.factor = bind_field_number(L, function, at, "factor", 1);
-    return schedule;
-}
-
-static void read_options(lua_State *L, const char *name, OptimizerOptions *options) {
-    bind_known_fields(L, name, 2, option_names);
-    bool has_rate = lua_istable(L, 2) && lua_getfield(L, 2, "lr") != LUA_TNIL;
-    lua_settop(L, 2);
-    if (!has_rate)
-        bind_error(L, "%s: lr: a learning rate is needed, as in {lr = 1e-3}", name);
-    double rate = bind_field_number(L, name, 2, "lr", 0);
-    options->schedule.rate = rate;
-    if (lua_getfield(L, 2, "schedule") != LUA_TNIL)
-        options->schedule = schedule_at(L, name, 3, rate);
-    lua_settop(L, 2);
-    options->momentum = bind_field_number(L, name, 2, "momentum", options->momentum);
-    options->nesterov = bind_field_boolean(L, name, 2, "nesterov", options->nesterov);
-    options->weight_decay = bind_field_number(L, name, 2, "weight_decay", options->weight_decay);
-    options->epsilon = bind_field_number(L, name, 2, "eps", options->epsilon);
-    options->bias_correction =
-        bind_field_boolean(L, name, 2, "bias_correction", options->bias_correction);
-    options->max_grad_norm = bind_field_number(L, name, 2, "max_grad_norm", options->max_grad_norm);
-    options->stochastic = bind_field_boolean(L, name, 2, "stochastic", false);
-    const char *grads = bind_field_text(L, name, 2, "grads");
-    if (grads && strcmp(grads, "fp32") != 0 && strcmp(grads, "layer") != 0)
-        bind_error(L, "%s: grads: \"layer\" (rounded to the layer's format) or \"fp32\"", name);
-    options->full_gradients = grads && strcmp(grads, "fp32") == 0;
-    if (lua_getfield(L, 2, "betas") == LUA_TTABLE) {
-        double *const betas[2] = {&options->beta1, &options->beta2};
-        for (int i = 0; i < 2; i++) {
-            int is_number;
-            lua_rawgeti(L, -1, i + 1);
-            *betas[i] = lua_tonumberx(L, -1, &is_number);
-            if (!is_number)
-                bind_error(L, "%s: betas: two numbers expected, as in {0.9, 0.999}", name);
-            lua_pop(L, 1);
-        }
-    } else if (!lua_isnil(L, -1)) {
-        bind_error(L, "%s: betas: two numbers expected, as in {0.9, 0.999}", name);
-    }
-    lua_settop(L, 2);
-}
-
-enum { MOST_GROUPS = 64 };
-
-// A group's rate is kept as a multiple of the base rate, which a schedule moves. Where that is 0
-// the largest of the groups' own takes its place.
-static void settle_rates(OptimizerOptions *options, OptimizerGroup *groups, const double *rates,
-                         int count) {
-    double *base = &options->schedule.rate;
-    for (int i = 0, own = *base == 0; own && i < count; i++)
-        *base = fabs(rates[i]) > fabs(*base) ? rates[i] : *base;
-    for (int i = 0; i < count; i++)
-        groups[i].lr_factor = *base != 0 ? rates[i] / *base : 1;
-}
-
-// Groups come as {params = list, lr =, weight_decay =}; a plain list of tensors is one group. What
-// the groups point to stays on the stack.
-static int read_groups(lua_State *L, const char *name, OptimizerOptions *options,
-                       OptimizerGroup *groups) {
-    static const char *const known[] = {"params", "lr", "weight_decay", NULL};
-    double rates[MOST_GROUPS];
-    if (!lua_istable(L, 1))
-        bind_argument_error(L, name, 1, "parameters", "a list of tensors or of groups");
-    lua_rawgeti(L, 1, 1);
-    bool grouped = lua_istable(L, -1);
-    lua_pop(L, 1);
-    if (!grouped) {
-        groups[0].parameters = bind_push_tensor_list(L, name, 1, &groups[0].count);
-        groups[0].lr_factor = 1;
-        groups[0].weight_decay = options->weight_decay;
-        return 1;
-    }
-    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
-    if (count > MOST_GROUPS)
-        bind_error(L, "%s: %lld groups: at most %d are possible", name, (long long)count,
-                   MOST_GROUPS);
-    luaL_checkstack(L, (int)count * 3 + 8, name);
-    for (lua_Integer i = 0; i < count; i++) {
-        lua_rawgeti(L, 1, i + 1);
-        int group = lua_gettop(L);
-        bind_known_fields(L, name, group, known);
-        rates[i] = bind_field_number(L, name, group, "lr", options->schedule.rate);
-        groups[i].weight_decay =
-            bind_field_number(L, name, group, "weight_decay", options->weight_decay);
-        lua_getfield(L, group, "params");
-        groups[i].parameters = bind_push_tensor_list(L, name, -1, &groups[i].count);
-    }
-    settle_rates(options, groups, rates, (int)count);
-    return (int)count;
-}
-
 static int optimizer_create(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     OptimizerKind kind = (OptimizerKind)lua_tointeger(L, lua_upvalueindex(2));
-    const char *name = optimizer_kind_name(kind);
     lua_settop(L, 2);
     OptimizerOptions options = optimizer_defaults(kind);
-    read_options(L, name, &options);
-    OptimizerGroup groups[MOST_GROUPS];
-    int count = read_groups(L, name, &options, groups);
+    bind_optimizer_options(L, &options);
+    OptimizerGroup groups[BIND_MOST_GROUPS];
+    int count = bind_optimizer_groups(L, &options, groups);
     Optimizer **slot = lua_newuserdatauv(L, sizeof(Optimizer *), 1);
     BIND_ENTERED(L, *slot = optimizer_new(session->engine, &options, groups, count, &error));
     if (!*slot)
@@ -201,18 +79,79 @@ static int optimizer_zero_grad_method(lua_State *L) {
     return 0;
 }
 
+// Which group an argument asks for, from 0; `missing` where it is left out.
+static int group_at(lua_State *L, const char *function, int argument, const Optimizer *optimizer,
+                    int missing) {
+    int count = optimizer_group_count(optimizer);
+    if (lua_isnoneornil(L, argument))
+        return missing;
+    int64_t group = bind_integer(L, function, argument, "group");
+    if (group < 1 || group > count)
+        bind_error(L, "%s: group %lld: the optimizer has %d, counted from 1", function,
+                   (long long)group, count);
+    return (int)group - 1;
+}
+
+// What the next update takes. A schedule goes by how many were applied, which the device knows.
+static double current_rate(lua_State *L, const Optimizer *optimizer, int group) {
+    Session *session = session_of(L);
+    uint64_t applied = 0;
+    bool follows = optimizer_has_schedule(optimizer);
+    if (!session->resume) {
+        if (follows) {
+            lua_vm_enter_engine(L);
+            applied = optimizer_applied((Optimizer *)optimizer);
+            lua_vm_leave_engine(L);
+            bind_remember(L, JOURNAL_STEPS, &applied, sizeof applied);
+        }
+        double rate = optimizer_rate_after(optimizer, group, applied);
+        bind_remember(L, JOURNAL_RATE, &rate, sizeof rate);
+        return rate;
+    }
+    // An order may have changed the rate meanwhile; a fork's --set is the fork's own.
+    double before = 0;
+    if (journal_has(&session->inventory.journal, JOURNAL_STEPS))
+        bind_recall(L, JOURNAL_STEPS, &applied, sizeof applied);
+    bind_recall(L, JOURNAL_RATE, &before, sizeof before);
+    return checkpoint_has_own_settings(session->resume)
+               ? optimizer_rate_after(optimizer, group, applied)
+               : before;
+}
+
+// lr([rate [, group]]): the rate of the next update, of groups without one of their own or of one
+// group; sets the base rate of all groups, or of one.
 static int optimizer_lr(lua_State *L) {
     Error error = {0};
     Optimizer *optimizer = *optimizer_slot(L, "lr");
-    if (!lua_isnoneornil(L, 2) &&
-        !optimizer_set_rate(optimizer, bind_number(L, "lr", 2, "rate"), &error))
+    int group = group_at(L, "lr", 3, optimizer, -1);
+    bool is_set = true;
+    if (!lua_isnoneornil(L, 2)) {
+        double rate = bind_number(L, "lr", 2, "rate");
+        is_set = group < 0 ? optimizer_set_rate(optimizer, rate, &error)
+                           : optimizer_set_group_rate(optimizer, group, rate, &error);
+    }
+    if (!is_set)
         return bind_raise(L, &error);
-    double rate = optimizer_rate(optimizer), before;
-    if (!bind_recall(L, JOURNAL_RATE, &before, sizeof before))
-        bind_remember(L, JOURNAL_RATE, &rate, sizeof rate);
-    else if (!checkpoint_has_own_settings(session_of(L)->resume))
-        rate = before; // an order may have changed it
-    lua_pushnumber(L, rate);
+    lua_pushnumber(L, current_rate(L, optimizer, group));
+    return 1;
+}
+
+// groups(): {{lr =, weight_decay =, count =}, ..}, as they are now
+static int optimizer_groups(lua_State *L) {
+    Optimizer *optimizer = *optimizer_slot(L, "groups");
+    int count = optimizer_group_count(optimizer);
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        OptimizerGroup group = optimizer_group(optimizer, i);
+        lua_createtable(L, 0, 3);
+        lua_pushnumber(L, current_rate(L, optimizer, i));
+        lua_setfield(L, -2, "lr");
+        lua_pushnumber(L, group.weight_decay);
+        lua_setfield(L, -2, "weight_decay");
+        lua_pushinteger(L, group.count);
+        lua_setfield(L, -2, "count");
+        lua_rawseti(L, -2, i + 1);
+    }
     return 1;
 }
 
@@ -220,7 +159,7 @@ static int optimizer_lr(lua_State *L) {
 static int optimizer_schedule(lua_State *L) {
     Error error = {0};
     Optimizer *optimizer = *optimizer_slot(L, "schedule");
-    Schedule schedule = schedule_at(L, "schedule", 2, optimizer_rate(optimizer));
+    Schedule schedule = bind_schedule(L, "schedule", 2, optimizer_rate(optimizer));
     if (!optimizer_set_schedule(optimizer, &schedule, &error))
         return bind_raise(L, &error);
     return 0;
@@ -283,7 +222,8 @@ static int clip_value(lua_State *L) {
 
 static const BindFunction optimizer_methods[] = {{"step", optimizer_step_method, ""},
                                                  {"zero_grad", optimizer_zero_grad_method, ""},
-                                                 {"lr", optimizer_lr, "[rate]"},
+                                                 {"lr", optimizer_lr, "[rate [, group]]"},
+                                                 {"groups", optimizer_groups, ""},
                                                  {"steps", optimizer_steps, ""},
                                                  {"schedule", optimizer_schedule, "table"},
                                                  {0}};

@@ -1,4 +1,5 @@
 // Scalers of the loss as Lua objects.
+#include <float.h>
 #include <math.h>
 
 #include "lua/bind/bind.h"
@@ -222,16 +223,24 @@ static int scaler_state_method(lua_State *L) {
 }
 
 static int scaler_load_method(lua_State *L) {
+    const int64_t most = (int64_t)1 << 53;
     Scaler *scaler = scaler_handle(L, "load")->scaler;
     ScaleState state;
     BIND_ENTERED(L, state = scaler_state(scaler));
     double scale = bind_field_number(L, "load", 2, "scale", (double)state.scale);
-    if (!(scale > 0) || isinf(scale))
-        return bind_error(L, "load: scale is %g: positive and finite is wanted", scale);
+    if (!(scale >= (double)FLT_TRUE_MIN && scale <= (double)FLT_MAX))
+        return bind_error(L, "load: scale is %g: a positive number that fp32 holds is wanted",
+                          scale);
     state.scale = (float)scale;
     state.good = bind_field_integer(L, "load", 2, "good", state.good);
     state.hysteresis_left =
         bind_field_integer(L, "load", 2, "hysteresis_left", state.hysteresis_left);
+    if (state.good < 0 || state.good > most)
+        return bind_error(L, "load: good is %lld: a count of steps is wanted",
+                          (long long)state.good);
+    if (state.hysteresis_left < -most || state.hysteresis_left > most)
+        return bind_error(L, "load: hysteresis_left is %lld: a count of overflows is wanted",
+                          (long long)state.hysteresis_left);
     BIND_ENTERED(L, scaler_load(scaler, &state));
     return 0;
 }

@@ -7,22 +7,26 @@ local optim = core.optim
 -- A schedule is a table that says how the rate moves with applied steps; the optimizer takes it as
 -- {lr = .., schedule = ..}, an experiment as schedule = ...
 local schedule = {}
+local first_share = 1 / 3 -- of the rate, that a warm-up begins at: as PyTorch's LinearLR does
 
 local function declare(name, takes, f)
     schedule[name] = strict.declare("mp.optim.schedule.", name, takes, f)
 end
 
-declare("linear_warmup", "{ warmup, total }", function(options)
+declare("linear_warmup", "{ warmup, total, start = 1/3 }", function(options)
     options = options or {}
-    strict.check(options, "linear_warmup", { warmup = "number", total = "number" })
-    return { kind = "linear_warmup", warmup = options.warmup or 0, total = options.total or 0 }
+    strict.check(options, "linear_warmup",
+        { start = "number", warmup = "number", total = "number" })
+    return { kind = "linear_warmup", start = options.start or first_share,
+             warmup = options.warmup or 0, total = options.total or 0 }
 end)
 
-declare("cosine", "{ warmup, total, floor }", function(options)
+declare("cosine", "{ warmup, total, start, floor }", function(options)
     options = options or {}
-    strict.check(options, "cosine", { warmup = "number", total = "number", floor = "number" })
-    return { kind = "cosine", warmup = options.warmup or 0, total = options.total or 0,
-             floor = options.floor or 0 }
+    strict.check(options, "cosine",
+        { start = "number", warmup = "number", total = "number", floor = "number" })
+    return { kind = "cosine", start = options.start or first_share, warmup = options.warmup or 0,
+             total = options.total or 0, floor = options.floor or 0 }
 end)
 
 declare("step", "{ every, factor = 0.1 }", function(options)

@@ -152,9 +152,9 @@ static bool cpu_scan(Device *device, const ScanItem *items, int count, const Sca
 
 static bool cpu_clip_norm(Device *device, double limit, StepFlags *flags, Error *error) {
     (void)device, (void)error;
-    double norm = sqrt(flags->norm_squared);
+    double norm = flags->found_inf ? (double)INFINITY : sqrt(flags->norm_squared);
     flags->norm = (float)norm;
-    flags->clip = norm > limit ? (float)(limit / norm) : 1;
+    flags->clip = norm > limit && isfinite(norm) ? (float)(limit / norm) : 1;
     return true;
 }
 

@@ -8,6 +8,12 @@
 
 typedef enum Pass { PASS_WHOLE, PASS_LAMB_MOMENTS, PASS_LAMB_STEP } Pass;
 
+typedef struct ItemConstants { // what each tensor has of its own
+    float rate;                // of the schedule, for its group
+    float step1, step2;        // bias correction
+    bool first;                // no update of it was done before
+} ItemConstants;
+
 typedef struct Update {
     const Device *device;
     const CpuMulti *table;
@@ -15,7 +21,7 @@ typedef struct Update {
     const UpdateItem *items;
     Pieces pieces;
     CpuUpdate constants; // what is the same for all tensors
-    double rate;         // of the schedule
+    ItemConstants *own;  // one a tensor
     Pass pass;
     double *squares; // LAMB: of parameter and direction, a pair a piece
     double *moved;   // of change and parameter, a pair a piece, where they are asked for
@@ -99,7 +105,11 @@ static void update_stretch(const Update *work, int item, int64_t piece, int64_t 
     const UpdateItem *tensor = &work->items[item];
     const CpuMulti *table = work->table;
     CpuUpdate constants = work->constants;
-    constants.rate = (float)(work->rate * (double)tensor->lr_factor);
+    const ItemConstants *own = &work->own[item];
+    constants.rate = own->rate;
+    constants.step1 = own->step1;
+    constants.step2 = own->step2;
+    constants.first = own->first;
     constants.decay = tensor->weight_decay;
     Stretch parameter, gradient, moment[2];
     float *p = stretch_load(work->device, &tensor->parameter, at, size, &parameter);
@@ -166,7 +176,7 @@ static double gradient_norm(const Device *device, const UpdateItem *items, int c
 }
 
 static CpuUpdate constants_of(const Device *device, const UpdateRule *rule, const UpdateItem *items,
-                              int count, const StepFlags *flags, uint64_t applied) {
+                              int count, const StepFlags *flags) {
     CpuUpdate constants = {
         .momentum = rule->momentum,
         .beta1 = rule->beta1,
@@ -174,21 +184,34 @@ static CpuUpdate constants_of(const Device *device, const UpdateRule *rule, cons
         .rest1 = (float)(1 - (double)rule->beta1),
         .rest2 = (float)(1 - (double)rule->beta2),
         .epsilon = rule->epsilon,
-        .step1 = 1,
-        .step2 = 1,
         .nesterov = rule->nesterov,
-        .first = applied == 0,
     };
+    const StepFlags *measured = rule->measured ? rule->measured : flags;
     double clip = flags ? (double)flags->clip : 1;
-    if (rule->bias_correction) {
-        double t = (double)(applied + 1);
-        constants.step1 = (float)(1 / (1 - pow((double)rule->beta1, t)));
-        constants.step2 = (float)(1 / (1 - pow((double)rule->beta2, t)));
-    }
-    if (rule->kind == OPTIMIZER_LAMB && rule->max_grad_norm > 0)
-        clip /= fmax(1, gradient_norm(device, items, count, flags) / (double)rule->max_grad_norm);
+    if (rule->max_grad_norm > 0)
+        clip /=
+            fmax(1, gradient_norm(device, items, count, measured) / (double)rule->max_grad_norm);
     constants.clip = (float)clip;
     return constants;
+}
+
+// Neighbours mostly have the same count and group: what is the same is computed once.
+static void own_constants(const UpdateRule *rule, const UpdateItem *items, int count,
+                          uint64_t applied, ItemConstants *own) {
+    uint64_t steps = 0;
+    for (int i = 0; i < count; i++) {
+        uint64_t before = steps;
+        steps = items[i].steps ? *items[i].steps : applied;
+        own[i] = i > 0 ? own[i - 1] : (ItemConstants){.step1 = 1, .step2 = 1};
+        own[i].first = steps == 0;
+        if (i == 0 || items[i].lr_factor != items[i - 1].lr_factor)
+            own[i].rate = (float)schedule_rate(&rule->schedule, items[i].lr_factor, applied);
+        if (rule->bias_correction && (i == 0 || steps != before)) {
+            double t = (double)(steps + 1);
+            own[i].step1 = (float)(1 / (1 - pow((double)rule->beta1, t)));
+            own[i].step2 = (float)(1 / (1 - pow((double)rule->beta2, t)));
+        }
+    }
 }
 
 static void lamb_ratios(const Update *work) {
@@ -226,7 +249,8 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
         most_pieces += (view_count(&items[i].parameter) + PIECE_ELEMENTS - 1) / PIECE_ELEMENTS;
     size_t numbers = cpu_line(pieces_bytes_of(count));
     size_t squares = cpu_line(2 * (size_t)most_pieces * sizeof(double));
-    char *memory = device_workspace(device, 3 * numbers + 2 * squares, error);
+    size_t own = cpu_line((size_t)count * sizeof(ItemConstants));
+    char *memory = device_workspace(device, 3 * numbers + 2 * squares + own, error);
     if (!memory)
         return false;
     Update work = {.device = device,
@@ -238,8 +262,9 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
                    .block = (uint64_t *)(void *)(memory + 2 * numbers),
                    .squares = (double *)(void *)(memory + 3 * numbers),
                    .moved = (double *)(void *)(memory + 3 * numbers + squares),
-                   .rate = schedule_rate(&rule->schedule, progress->applied)};
-    work.constants = constants_of(device, rule, items, count, flags, progress->applied);
+                   .own = (ItemConstants *)(void *)(memory + 3 * numbers + 2 * squares)};
+    work.constants = constants_of(device, rule, items, count, flags);
+    own_constants(rule, items, count, progress->applied, work.own);
     uint64_t block = rule->random.offset; // each tensor begins a new block
     for (int i = 0; i < count; i++) {
         pieces_add(&work.pieces, i, view_count(&items[i].parameter));
@@ -260,6 +285,9 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
     cpu_parallel(device, work.pieces.count, 1, cost, update_task, &work);
     if (is_measured)
         sum_moved(&work);
+    for (int i = 0; i < count; i++)
+        if (items[i].steps)
+            ++*items[i].steps;
     progress->applied++;
     return true;
 }

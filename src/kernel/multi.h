@@ -69,7 +69,9 @@ typedef struct UpdateItem {
     View moment[2];  // SGD: momentum; the others: both. data NULL where the rule has none
     View low;        // the low copy, rewritten in the same pass; data NULL: none
     double *moved;   // device memory, |change|² and |parameter before|²; NULL in all: unasked
-    float lr_factor; // of its group, times the schedule's rate
+    uint64_t *steps; // device memory: its own updates so far, which the bias correction follows and
+                     // the update counts; NULL: the optimizer's
+    double lr_factor; // of its group, times the schedule's base rate
     float weight_decay;
 } UpdateItem;
 
@@ -80,13 +82,14 @@ typedef struct UpdateRule {
     bool nesterov;
     float beta1, beta2, epsilon;
     bool bias_correction;
-    float max_grad_norm; // LAMB: 0 for none
-    bool stochastic;     // round low parameters stochastically (no masters, bf16)
+    float max_grad_norm;       // 0 for none; else the norm of all gradients is held to it
+    const StepFlags *measured; // device memory: whose norm that is; NULL: the update's flags
+    bool stochastic;           // round low parameters stochastically (no masters, bf16)
     RandomAttr random;
 } UpdateRule;
 
 typedef struct Progress { // device memory, one an optimizer
-    uint64_t applied;     // updates done; the schedule and the bias correction follow it
+    uint64_t applied;     // updates done; the schedule follows it
     uint64_t skipped;
 } Progress;
 
@@ -95,7 +98,8 @@ struct MultiKernels {
     // pass; overwrites *flags. scale NULL: 1.
     bool (*scan)(Device *device, const ScanItem *items, int count, const ScaleState *scale,
                  StepFlags *flags, Error *error);
-    // flags->norm = the norm, flags->clip = min(1, limit / norm); the update applies it.
+    // flags->norm = the norm, flags->clip = min(1, limit / norm); the update applies it. Where a
+    // gradient is not finite the norm is infinite, and nothing is clipped.
     bool (*clip_norm)(Device *device, double limit, StepFlags *flags, Error *error);
     bool (*clip_value)(Device *device, const View *gradients, int count, float limit, Error *error);
     // p, moments and low copies, unless flags->found_inf; counts in *progress. The gradient is

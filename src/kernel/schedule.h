@@ -7,8 +7,8 @@
 
 typedef enum ScheduleKind {
     SCHEDULE_CONSTANT,
-    SCHEDULE_LINEAR_WARMUP, // up over `warmup` steps, then linearly to 0 at `total`
-    SCHEDULE_COSINE,        // up over `warmup` steps, then a half cosine to `floor` at `total`
+    SCHEDULE_LINEAR_WARMUP, // up from `start` over `warmup` steps, then linearly to 0 at `total`
+    SCHEDULE_COSINE,        // up likewise, then a half cosine to `floor` at `total`
     SCHEDULE_STEP           // times `factor` every `every` steps
 } ScheduleKind;
 
@@ -16,14 +16,17 @@ enum { SCHEDULE_KINDS = SCHEDULE_STEP + 1 };
 
 typedef struct Schedule {
     ScheduleKind kind;
-    double rate; // the base: what constant gives
-    double warmup, total, floor;
+    double rate;  // the base: what constant gives
+    double start; // of the warm-up: the share of the rate that the first update takes
+    double warmup, total;
+    double floor; // a rate, whatever the base
     double every, factor;
 } Schedule;
 
-// The rate of the update that follows `applied` updates.
-static inline double schedule_rate(const Schedule *schedule, uint64_t applied) {
-    double t = (double)applied, rate = schedule->rate;
+// The rate of the update that follows `applied` updates, where the base is `factor` times the
+// schedule's: a group's own.
+static inline double schedule_rate(const Schedule *schedule, double factor, uint64_t applied) {
+    double t = (double)applied, rate = schedule->rate * factor;
     switch (schedule->kind) {
     case SCHEDULE_CONSTANT: return rate;
     case SCHEDULE_STEP: return rate * pow(schedule->factor, floor(t / schedule->every));
@@ -31,7 +34,7 @@ static inline double schedule_rate(const Schedule *schedule, uint64_t applied) {
     case SCHEDULE_COSINE: break;
     }
     if (t < schedule->warmup)
-        return rate * (t + 1) / schedule->warmup;
+        return rate * (schedule->start + (1 - schedule->start) * t / schedule->warmup);
     double span = schedule->total - schedule->warmup;
     double done = span > 0 ? (t - schedule->warmup) / span : 1;
     done = done > 1 ? 1 : done;

@@ -31,6 +31,7 @@ static ScanItem *gradient_items(Engine *engine, Tensor *const *parameters, int c
             free(items);
             return NULL;
         }
+        tensor_written(gradient); // an optimizer that has measured it does so again
         items[found++] = (ScanItem){.gradient = gradient->view, .round_to = FORMAT_FP32};
     }
     if (found == 0) {

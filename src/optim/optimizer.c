@@ -93,6 +93,8 @@ static bool check_rise_and_fall(const char *of, const Schedule *schedule, Error 
     if (!is_amount(schedule->floor))
         return refuse(error, of, "schedule.floor", schedule->floor,
                       "a finite number of at least 0");
+    if (!(schedule->start >= 0 && schedule->start <= 1))
+        return refuse(error, of, "schedule.start", schedule->start, "a number from 0 to 1");
     return true;
 }
 
@@ -125,6 +127,9 @@ static bool check_options(const OptimizerOptions *options, Error *error) {
     if (options->nesterov && options->momentum == 0)
         return error_fail(error, ERROR_USAGE,
                           "%s: nesterov looks ahead along the momentum: set momentum too", of);
+    if (!is_amount(options->max_grad_norm))
+        return refuse(error, of, "max_grad_norm", options->max_grad_norm,
+                      "a finite number, 0 for none,");
     if (!kind_table[options->kind].has_epsilon)
         return true;
     for (size_t i = 0; i < sizeof betas / sizeof *betas; i++)
@@ -132,9 +137,6 @@ static bool check_options(const OptimizerOptions *options, Error *error) {
             return refuse(error, of, betas[i].name, betas[i].value, "a number from 0 to below 1");
     if (!is_amount(options->epsilon))
         return refuse(error, of, "eps", options->epsilon, "a positive number");
-    if (!is_amount(options->max_grad_norm))
-        return refuse(error, of, "max_grad_norm", options->max_grad_norm,
-                      "a finite number, 0 for none,");
     return true;
 }
 
@@ -190,11 +192,12 @@ static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
     return true;
 }
 
-static bool check_group(const char *of, const OptimizerGroup *group, int number, Error *error) {
+static bool check_group(const char *of, const OptimizerGroup *group, int number, double base,
+                        Error *error) {
     char name[40];
     if (!is_amount(group->lr_factor)) {
         snprintf(name, sizeof name, "the lr of group %d", number);
-        return refuse(error, of, name, group->lr_factor, "a finite number of at least 0");
+        return refuse(error, of, name, group->lr_factor * base, "a finite number of at least 0");
     }
     if (!is_amount(group->weight_decay)) {
         snprintf(name, sizeof name, "the weight_decay of group %d", number);
@@ -236,15 +239,16 @@ static UpdateRule rule_of(const OptimizerOptions *options) {
     };
 }
 
-static bool take_host_memory(Optimizer *optimizer, int count, Error *error) {
+static bool take_host_memory(Optimizer *optimizer, int count, int group_count, Error *error) {
     size_t size = (size_t)(count ? count : 1);
+    optimizer->groups = calloc((size_t)group_count, sizeof *optimizer->groups);
     optimizer->parameters = calloc(size, sizeof *optimizer->parameters);
     optimizer->slots = calloc(size, sizeof *optimizer->slots);
     optimizer->scans = calloc(size, sizeof *optimizer->scans);
     optimizer->updates = calloc(size, sizeof *optimizer->updates);
     optimizer->item_slot = malloc(size * sizeof *optimizer->item_slot);
-    if (!optimizer->parameters || !optimizer->slots || !optimizer->scans || !optimizer->updates ||
-        !optimizer->item_slot)
+    if (!optimizer->groups || !optimizer->parameters || !optimizer->slots || !optimizer->scans ||
+        !optimizer->updates || !optimizer->item_slot)
         return error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters",
                           count);
     for (int i = 0; i < count; i++)
@@ -257,18 +261,20 @@ static bool take_device_memory(Optimizer *optimizer, Error *error) {
     _Static_assert(sizeof(StepFlags) <= LINE && sizeof(Progress) <= LINE, "a line each");
     Device *device = optimizer->engine->device;
     size_t stats = (size_t)optimizer->count * sizeof(GradStats);
-    size_t bytes = 2 * LINE + stats + 2 * (size_t)optimizer->count * sizeof(double);
+    size_t moved = 2 * (size_t)optimizer->count * sizeof(double);
+    size_t bytes = 3 * LINE + stats + moved + (size_t)optimizer->count * sizeof(uint64_t);
     char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
     if (!memory)
         return false;
     optimizer->flags = (StepFlags *)(void *)memory;
     optimizer->progress = (Progress *)(void *)(memory + LINE);
-    optimizer->stats = (GradStats *)(void *)(memory + 2 * LINE);
-    optimizer->moved = (double *)(void *)(memory + 2 * LINE + stats);
+    optimizer->measured = (StepFlags *)(void *)(memory + 2 * LINE);
+    optimizer->stats = (GradStats *)(void *)(memory + 3 * LINE);
+    optimizer->moved = (double *)(void *)(memory + 3 * LINE + stats);
+    optimizer->steps = (uint64_t *)(void *)(memory + 3 * LINE + stats + moved);
     StepFlags flags = {.clip = 1};
-    Progress progress = {0};
     device_write(device, optimizer->flags, &flags, sizeof flags);
-    device_write(device, optimizer->progress, &progress, sizeof progress);
+    optimizer_set_progress(optimizer, 0, 0);
     return true;
 }
 
@@ -277,6 +283,9 @@ static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *
     int moments = kind_table[options->kind].moments;
     if (options->kind == OPTIMIZER_SGD && options->momentum > 0)
         moments = 1;
+    int number = optimizer->group_count++;
+    optimizer->groups[number] = (GroupSettings){
+        .lr_factor = group->lr_factor, .weight_decay = group->weight_decay, .count = group->count};
     for (int k = 0; k < group->count; k++) {
         int i = optimizer->count++;
         OptimizerSlot *slot = &optimizer->slots[i];
@@ -284,8 +293,7 @@ static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *
         tensor->optimizers++;
         if (!check_parameter(optimizer, i, error))
             return false;
-        slot->lr_factor = (float)group->lr_factor;
-        slot->weight_decay = (float)group->weight_decay;
+        slot->group = number;
         for (int m = 0; m < moments; m++) {
             slot->moment[m] = zeros_like(tensor, error);
             if (!slot->moment[m])
@@ -304,7 +312,7 @@ Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
     if (!check_options(options, error))
         return NULL;
     for (int i = 0; i < group_count; i++) {
-        if (!check_group(of, &groups[i], i + 1, error))
+        if (!check_group(of, &groups[i], i + 1, options->schedule.rate, error))
             return NULL;
         count += groups[i].count;
     }
@@ -322,7 +330,7 @@ Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
     optimizer->engine = engine;
     optimizer->options = *options;
     optimizer->rule = rule_of(options);
-    bool done = take_host_memory(optimizer, count, error);
+    bool done = take_host_memory(optimizer, count, group_count, error);
     for (int i = 0; done && i < group_count; i++)
         done = add_group(optimizer, &groups[i], error);
     if (done && take_device_memory(optimizer, error))
@@ -347,6 +355,7 @@ void optimizer_free(Optimizer *optimizer) {
     }
     if (optimizer->flags)
         allocator_give(optimizer->engine->device->allocator, optimizer->flags);
+    free(optimizer->groups);
     free(optimizer->parameters);
     free(optimizer->slots);
     free(optimizer->scans);
@@ -378,6 +387,46 @@ bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) {
     return true;
 }
 
+int optimizer_group_count(const Optimizer *optimizer) {
+    return optimizer->group_count;
+}
+
+OptimizerGroup optimizer_group(const Optimizer *optimizer, int group) {
+    const GroupSettings *settings = &optimizer->groups[group];
+    return (OptimizerGroup){.count = settings->count,
+                            .lr_factor = settings->lr_factor,
+                            .weight_decay = settings->weight_decay};
+}
+
+// Rates are shares of the base. Where that is 0, which all rates are then, this one becomes it.
+bool optimizer_set_group_rate(Optimizer *optimizer, int group, double rate, Error *error) {
+    double base = optimizer_rate(optimizer);
+    if (!is_amount(rate))
+        return refuse(error, optimizer_kind_name(optimizer->options.kind), "lr", rate,
+                      "a finite number of at least 0");
+    if (base == 0 && rate > 0) {
+        for (int i = 0; i < optimizer->group_count; i++)
+            optimizer->groups[i].lr_factor = 0;
+        optimizer->options.schedule.rate = optimizer->rule.schedule.rate = base = rate;
+    }
+    optimizer->groups[group].lr_factor = rate > 0 ? rate / base : 0;
+    return true;
+}
+
+void optimizer_set_factor(Optimizer *optimizer, int group, double factor) {
+    if (is_amount(factor))
+        optimizer->groups[group].lr_factor = factor;
+}
+
+bool optimizer_has_schedule(const Optimizer *optimizer) {
+    return optimizer->options.schedule.kind != SCHEDULE_CONSTANT;
+}
+
+double optimizer_rate_after(const Optimizer *optimizer, int group, uint64_t applied) {
+    double factor = group < 0 ? 1 : optimizer->groups[group].lr_factor;
+    return schedule_rate(&optimizer->options.schedule, factor, applied);
+}
+
 int optimizer_parameter_count(const Optimizer *optimizer) {
     return optimizer->count;
 }
@@ -401,6 +450,8 @@ Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which) {
 void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t skipped) {
     Progress progress = {.applied = applied, .skipped = skipped};
     device_write(optimizer->engine->device, optimizer->progress, &progress, sizeof progress);
+    for (int i = 0; i < optimizer->count; i++)
+        device_write(optimizer->engine->device, &optimizer->steps[i], &applied, sizeof applied);
 }
 
 const StepFlags *optimizer_flags(const Optimizer *optimizer) {

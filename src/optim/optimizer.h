@@ -17,7 +17,7 @@ typedef struct OptimizerOptions {
     double beta1, beta2, epsilon;
     double weight_decay;
     bool bias_correction;
-    double max_grad_norm; // LAMB
+    double max_grad_norm; // of all gradients, true ones, at the time of the step; 0 for none
     bool full_gradients;  // grads = fp32: no rounding to the layer's format before unscaling
     bool stochastic;      // round low parameters stochastically
 } OptimizerOptions;
@@ -51,16 +51,26 @@ bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error)
 // came since the gradients did. Takes running statistics of skipped steps back.
 bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
 
-// Of the gradients of these tensors, which need not belong to an optimizer: the norm before (of
-// what is finite), a tensor of no dimension; clipped to `limit`. Refused while a gradient still
-// carries a loss scale. The max_grad_norm of LAMB goes by the norm that the last scan found.
+// Of the gradients of these tensors, which need not belong to an optimizer: the norm before, a
+// tensor of no dimension; clipped to `limit`. Refused while a gradient still
+// carries a loss scale. Infinite, and nothing clipped, where one is not finite.
 Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
                             Error *error) MUST_CHECK;
 bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, double limit,
                           Error *error) MUST_CHECK;
 
 double optimizer_rate(const Optimizer *optimizer); // the base rate
+// The groups' own rates move along, each its share of the base.
 bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) MUST_CHECK;
+int optimizer_group_count(const Optimizer *optimizer);
+// A group as it is now; its parameters are left out.
+OptimizerGroup optimizer_group(const Optimizer *optimizer, int group);
+// The base rate of one group alone.
+bool optimizer_set_group_rate(Optimizer *optimizer, int group, double rate,
+                              Error *error) MUST_CHECK;
+bool optimizer_has_schedule(const Optimizer *optimizer); // its rates move by themselves
+// What the schedule gives the update that follows `applied` others, for a group; -1: of the base.
+double optimizer_rate_after(const Optimizer *optimizer, int group, uint64_t applied);
 // Another way for the rate to move; its base rate stays what it was.
 bool optimizer_set_schedule(Optimizer *optimizer, const Schedule *schedule,
                             Error *error) MUST_CHECK;
@@ -71,7 +81,8 @@ bool optimizer_has_had_gradient(const Optimizer *optimizer, int i);
 bool optimizer_is_stochastic(const Optimizer *optimizer); // it rounds low parameters so
 // The moments of parameter i, 0 and 1, borrowed; NULL where the rule has none.
 Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which);
-// Takes up the count of an earlier run: the schedule and the bias correction go on from there.
+// Takes up the count of an earlier run: the schedule and the bias correction of all parameters go
+// on from there.
 void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t skipped);
 
 // In device memory, for the scaler.

@@ -7,9 +7,15 @@
 
 typedef struct OptimizerSlot { // one parameter
     Tensor *moment[2];         // NULL where the rule has none
-    float lr_factor, weight_decay;
+    int group;
     bool has_had_gradient; // in any step
 } OptimizerSlot;
+
+typedef struct GroupSettings {
+    double lr_factor; // times the base rate
+    double weight_decay;
+    int count; // of parameters
+} GroupSettings;
 
 // The items handed to the device are built when a parameter first has a gradient and kept: from
 // then on a step only looks whether the addresses in them still hold.
@@ -21,6 +27,8 @@ struct Optimizer {
     Tensor **parameters; // [count], references held
     OptimizerSlot *slots;
     int count;
+    GroupSettings *groups; // [group_count]
+    int group_count;
     ScanItem *scans;     // [count], of which item_count are of this step
     UpdateItem *updates; // the same
     int *item_slot;      // whose item i is; -1: not built yet
@@ -31,10 +39,13 @@ struct Optimizer {
     Progress *progress;
     GradStats *stats;                    // [count]
     double *moved;                       // [2 * count]
+    uint64_t *steps;                     // [count], each parameter's own
+    StepFlags *measured;                 // of gradients that changed since the scan
     bool measuring;                      // the next update fills `moved`
     bool scanned;                        // since the last step or zero_grad,
     int scanned_count;                   // so many gradients,
     uint64_t scanned_arrivals, arrivals; // into which so much had come; that much has now
+    uint64_t scanned_writes, writes;     // and which were written so often
 };
 
 // "Adam over 12 parameters", for messages.
@@ -46,6 +57,8 @@ OptimizerText optimizer_text(const Optimizer *optimizer);
 void parameter_text(const Tensor *tensor, int i, char *text, size_t size);
 
 bool optimizer_has_gradient(const Optimizer *optimizer);
+// The share of the base rate that a group takes, as it was kept; what is none is left out.
+void optimizer_set_factor(Optimizer *optimizer, int group, double factor);
 void optimizer_hold(Optimizer *optimizer); // given back by optimizer_free
 
 // A gradient that the device can work on in place: fp32 and dense (it is made so where strides are

@@ -1,5 +1,6 @@
 // One step: gradients gathered, scanned and applied; and what can be read of it afterwards.
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "optim/optimizer_private.h"
@@ -53,8 +54,8 @@ static void item_build(Optimizer *optimizer, int item, int i) {
     UpdateItem *update = &optimizer->updates[item];
     *update = (UpdateItem){.parameter = optimizer->parameters[i]->view,
                            .gradient = optimizer->parameters[i]->grad->view,
-                           .lr_factor = slot->lr_factor,
-                           .weight_decay = slot->weight_decay};
+                           .steps = &optimizer->steps[i],
+                           .weight_decay = (float)optimizer->groups[slot->group].weight_decay};
     for (int m = 0; m < 2; m++)
         if (slot->moment[m])
             update->moment[m] = slot->moment[m]->view;
@@ -70,6 +71,7 @@ static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gr
     const Parameter *record = parameter_of(tensor);
     const Tensor *low = record ? record->low : NULL;
     update->parameter.data = tensor->view.data;
+    update->lr_factor = optimizer->groups[optimizer->slots[i].group].lr_factor;
     update->gradient.data = optimizer->scans[item].gradient.data = gradient->view.data;
     if (!low)
         update->low.data = NULL;
@@ -82,7 +84,7 @@ static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gr
 
 static bool gather(Optimizer *optimizer, Error *error) {
     int items = 0;
-    optimizer->arrivals = 0;
+    optimizer->arrivals = optimizer->writes = 0;
     for (int i = 0; i < optimizer->count; i++) {
         Tensor *tensor = optimizer->parameters[i], *gradient = tensor->grad;
         if (!gradient)
@@ -100,6 +102,7 @@ static bool gather(Optimizer *optimizer, Error *error) {
             item_build(optimizer, items, i);
         item_refresh(optimizer, items, i, gradient);
         optimizer->arrivals += tensor->arrivals;
+        optimizer->writes += tensor_version(gradient);
         items++;
     }
     optimizer->item_count = items;
@@ -120,11 +123,31 @@ static bool scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
     optimizer->scanned = true;
     optimizer->scanned_count = optimizer->item_count;
     optimizer->scanned_arrivals = optimizer->arrivals;
+    optimizer->scanned_writes = optimizer->writes;
     return true;
 }
 
 bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
     return gather(optimizer, error) && scan(optimizer, scale, error);
+}
+
+// max_grad_norm goes by the gradients as they are now: clipped meanwhile, perhaps. Whether they
+// were finite stays what the scan found.
+static bool measure_norm(Optimizer *optimizer, Error *error) {
+    const Device *device = optimizer->engine->device;
+    optimizer->rule.measured = NULL;
+    if (!(optimizer->rule.max_grad_norm > 0) || optimizer->writes == optimizer->scanned_writes)
+        return true;
+    ScanItem *items = calloc((size_t)optimizer->item_count, sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "no memory to measure the gradients");
+    for (int i = 0; i < optimizer->item_count; i++)
+        items[i] = (ScanItem){.gradient = optimizer->scans[i].gradient, .round_to = FORMAT_FP32};
+    bool done = device->backend->multi->scan(
+        optimizer->engine->device, items, optimizer->item_count, NULL, optimizer->measured, error);
+    free(items);
+    optimizer->rule.measured = optimizer->measured;
+    return done;
 }
 
 bool optimizer_step(Optimizer *optimizer, Error *error) {
@@ -145,6 +168,8 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                           "%s: gradients were added after unscale, and those are still scaled; "
                           "call :backward() for every micro-batch first, unscale once, then step",
                           optimizer_text(optimizer).text);
+    if (!measure_norm(optimizer, error))
+        return false;
     if (optimizer->random_blocks > 0)
         optimizer->rule.random =
             engine_random(engine, (int64_t)(optimizer->random_blocks * 4)); // four numbers a block

@@ -30,6 +30,32 @@ void optimizer_set_numbers(Optimizer *optimizer, const double numbers[OPTIMIZER_
     device_write(device, optimizer->flags, &flags, sizeof flags);
 }
 
+void optimizer_get_steps(const Optimizer *optimizer, double *steps) {
+    for (int i = 0; i < optimizer->count; i++) {
+        uint64_t own;
+        device_read(optimizer->engine->device, &own, &optimizer->steps[i], sizeof own);
+        steps[i] = (double)own;
+    }
+}
+
+void optimizer_set_steps(Optimizer *optimizer, const double *steps) {
+    const double most = 0x1p53;
+    for (int i = 0; i < optimizer->count; i++) {
+        uint64_t own = steps[i] >= 0 && steps[i] <= most ? (uint64_t)steps[i] : 0;
+        device_write(optimizer->engine->device, &optimizer->steps[i], &own, sizeof own);
+    }
+}
+
+void optimizer_get_factors(const Optimizer *optimizer, double *factors) {
+    for (int i = 0; i < optimizer->group_count; i++)
+        factors[i] = optimizer->groups[i].lr_factor;
+}
+
+void optimizer_set_factors(Optimizer *optimizer, const double *factors) {
+    for (int i = 0; i < optimizer->group_count; i++)
+        optimizer_set_factor(optimizer, i, factors[i]);
+}
+
 void scaler_get_numbers(Scaler *scaler, double numbers[SCALER_NUMBERS]) {
     ScaleState state = scaler_state(scaler);
     numbers[0] = (double)state.scale;

@@ -15,6 +15,14 @@ void optimizer_get_numbers(const Optimizer *optimizer, double numbers[OPTIMIZER_
 // All but the rate.
 void optimizer_set_numbers(Optimizer *optimizer, const double numbers[OPTIMIZER_NUMBERS]);
 
+// Each parameter's own count of updates. Those of checkpoints that lack them are all the
+// optimizer's, as it was when they were written: setting the numbers above sets them so.
+void optimizer_get_steps(const Optimizer *optimizer, double *steps);
+void optimizer_set_steps(Optimizer *optimizer, const double *steps);
+// Each group's share of the base rate.
+void optimizer_get_factors(const Optimizer *optimizer, double *factors);
+void optimizer_set_factors(Optimizer *optimizer, const double *factors);
+
 // scale, good, hysteresis_left, skips_at_floor, mean, variance, mean_weight, variance_weight.
 void scaler_get_numbers(Scaler *scaler, double numbers[SCALER_NUMBERS]);
 void scaler_set_numbers(Scaler *scaler, const double numbers[SCALER_NUMBERS]);

@@ -70,9 +70,9 @@ bool ref_scan(Device *device, const ScanItem *items, int count, const ScaleState
 bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error) {
     (void)device;
     (void)error;
-    double norm = sqrt(flags->norm_squared);
+    double norm = flags->found_inf ? (double)INFINITY : sqrt(flags->norm_squared);
     flags->norm = (float)norm;
-    flags->clip = norm > limit ? (float)(limit / norm) : 1;
+    flags->clip = norm > limit && isfinite(norm) ? (float)(limit / norm) : 1;
     return true;
 }
 

@@ -8,10 +8,10 @@
 // What is the same for every element of one update.
 typedef struct UpdateStep {
     const UpdateRule *rule;
-    double rate;            // of the schedule; a group's factor comes on top
-    double gradient_factor; // clipping, and LAMB's normalisation
+    double rate;            // of the schedule, for the item's group
+    double gradient_factor; // clipping, by the caller and by max_grad_norm
     double correction[2];   // what the moments are divided by
-    bool is_first;          // no update was done before
+    bool is_first;          // no update of this tensor was done before
 } UpdateStep;
 
 // ---- rounding to what the parameters are kept in ------------------------------------------------
@@ -101,7 +101,7 @@ static bool update_one(Device *device, const UpdateStep *step, const UpdateItem 
         direction_squared += direction[i] * direction[i];
         parameter_squared += parameter * parameter;
     }
-    double rate = step->rate * (double)item->lr_factor;
+    double rate = step->rate;
     bool has_norms = parameter_squared > 0 && direction_squared > 0;
     if (step->rule->kind == OPTIMIZER_LAMB && has_norms)
         rate *= sqrt(parameter_squared) / sqrt(direction_squared);
@@ -132,22 +132,30 @@ static double gradient_norm(const UpdateItem *items, int count, const StepFlags 
     return sqrt(sum);
 }
 
-static UpdateStep step_of(const UpdateRule *rule, const UpdateItem *items, int count,
-                          const StepFlags *flags, uint64_t applied) {
+// What all gradients are multiplied by.
+static double clip_of(const UpdateRule *rule, const UpdateItem *items, int count,
+                      const StepFlags *flags) {
+    const StepFlags *measured = rule->measured ? rule->measured : flags;
+    double clip = flags ? (double)flags->clip : 1;
+    if (rule->max_grad_norm > 0)
+        clip /= fmax(1, gradient_norm(items, count, measured) / (double)rule->max_grad_norm);
+    return clip;
+}
+
+static UpdateStep step_of(const UpdateRule *rule, const UpdateItem *item, double clip,
+                          uint64_t applied) {
+    uint64_t own = item->steps ? *item->steps : applied;
     UpdateStep step = {
         .rule = rule,
-        .rate = schedule_rate(&rule->schedule, applied),
-        .gradient_factor = flags ? (double)flags->clip : 1,
+        .rate = schedule_rate(&rule->schedule, item->lr_factor, applied),
+        .gradient_factor = clip,
         .correction = {1, 1},
-        .is_first = applied == 0,
+        .is_first = own == 0,
     };
     if (rule->bias_correction) {
-        step.correction[0] = 1 - pow((double)rule->beta1, (double)(applied + 1));
-        step.correction[1] = 1 - pow((double)rule->beta2, (double)(applied + 1));
+        step.correction[0] = 1 - pow((double)rule->beta1, (double)(own + 1));
+        step.correction[1] = 1 - pow((double)rule->beta2, (double)(own + 1));
     }
-    if (rule->kind == OPTIMIZER_LAMB && rule->max_grad_norm > 0)
-        step.gradient_factor /=
-            fmax(1, gradient_norm(items, count, flags) / (double)rule->max_grad_norm);
     return step;
 }
 
@@ -157,11 +165,14 @@ bool ref_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
         progress->skipped++;
         return true;
     }
-    UpdateStep step = step_of(rule, items, count, flags, progress->applied);
+    double clip = clip_of(rule, items, count, flags);
     uint64_t block = rule->random.offset; // each tensor begins a new block
     for (int k = 0; k < count; k++) {
+        UpdateStep step = step_of(rule, &items[k], clip, progress->applied);
         if (!update_one(device, &step, &items[k], block, error))
             return false;
+        if (items[k].steps)
+            ++*items[k].steps;
         block += random_blocks(view_count(&items[k].parameter));
     }
     progress->applied++;

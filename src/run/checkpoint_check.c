@@ -135,7 +135,8 @@ bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *err
     for (int i = 0; i < list->count; i++) {
         const Piece *piece = &list->pieces[i];
         const SafeEntry *entry = safe_header_find(safe_header(checkpoint->file), piece->name);
-        if (piece->role == PIECE_STATE && (!entry || !piece_fits(piece, entry)))
+        if (piece->role == PIECE_STATE && !(piece->is_optional && !entry) &&
+            (!entry || !piece_fits(piece, entry)))
             return error_fail(
                 error, ERROR_FAILED,
                 "the checkpoint lacks %.80s%s: exact resuming is not possible; " WAY_OUT,

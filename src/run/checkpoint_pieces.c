@@ -153,6 +153,34 @@ static void put_optimizer(void *owner, const double *numbers) {
     optimizer_set_numbers(owner, numbers);
 }
 
+static void put_steps(void *owner, const double *numbers) {
+    optimizer_set_steps(owner, numbers);
+}
+
+static void put_factors(void *owner, const double *numbers) {
+    optimizer_set_factors(owner, numbers);
+}
+
+// What older checkpoints lack; it comes after the optimizer's state, which sets what they had.
+static bool add_younger(PieceList *list, int n, Optimizer *optimizer) {
+    double *steps = add_numbers(list, name_of("optimizer%d/steps", n),
+                                optimizer_parameter_count(optimizer), optimizer, put_steps);
+    if (!steps)
+        return false;
+    list->pieces[list->count - 1].is_optional = true;
+    double *factors = add_numbers(list, name_of("optimizer%d/factors", n),
+                                  optimizer_group_count(optimizer), optimizer, put_factors);
+    if (!factors)
+        return false;
+    list->pieces[list->count - 1].is_optional = true;
+    list->pieces[list->count - 1].is_setting = true;
+    if (list->saves) {
+        optimizer_get_steps(optimizer, steps);
+        optimizer_get_factors(optimizer, factors);
+    }
+    return true;
+}
+
 static bool add_optimizer(PieceList *list, const Inventory *inventory, int n,
                           Optimizer *optimizer) {
     static const char *const moments[2] = {"m", "v"};
@@ -162,6 +190,8 @@ static bool add_optimizer(PieceList *list, const Inventory *inventory, int n,
         return false;
     if (list->saves)
         optimizer_get_numbers(optimizer, numbers);
+    if (!add_younger(list, n, optimizer))
+        return false;
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         Tensor *parameter = optimizer_parameter(optimizer, i);
         char number[NUMBER_SIZE];

@@ -21,6 +21,8 @@ typedef struct Piece { // has one of tensor, storage, numbers
     double *numbers; // the piece's own
     void *owner;     // whose the numbers are
     void (*put)(void *owner, const double *numbers);
+    bool is_optional; // older checkpoints lack it
+    bool is_setting;  // a fork with settings of its own keeps its own
 } Piece;
 
 typedef struct PieceList {

@@ -79,10 +79,13 @@ static int numbers_of(const char *text, double *numbers, int count) {
     return found;
 }
 
-// Whether a fork's own options decide what this piece holds: a scale by another rule starts afresh.
+// Whether a fork's own options decide what this piece holds: a scale by another rule starts afresh,
+// and rates are those of its own settings.
 static bool is_overruled(const Checkpoint *checkpoint, const Inventory *inventory,
                          const Piece *piece) {
     const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
+    if (piece->is_setting && checkpoint->own.settings)
+        return true;
     if (!checkpoint->own.scale)
         return false;
     for (int i = 0; i < scalers->count; i++) {

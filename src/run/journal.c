@@ -58,6 +58,14 @@ bool journal_take(Journal *journal, JournalKind kind, void *values, size_t size,
     return true;
 }
 
+bool journal_has(const Journal *journal, JournalKind kind) {
+    uint64_t head = 0;
+    if (journal->size - journal->at < sizeof head)
+        return false;
+    memcpy(&head, journal->bytes + journal->at, sizeof head);
+    return head >> 56 == (uint64_t)kind;
+}
+
 bool journal_set(Journal *journal, const void *bytes, size_t size, Error *error) {
     if (!grow(journal, size))
         return error_fail(error, ERROR_MEMORY, "resume: no memory for the journal of %zu bytes",

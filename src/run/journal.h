@@ -38,5 +38,7 @@ void journal_add(Journal *journal, JournalKind kind, const void *values, size_t 
 // Gives back what was read at this place; fails where it was another kind or amount.
 bool journal_take(Journal *journal, JournalKind kind, void *values, size_t size,
                   Error *error) MUST_CHECK;
+// Whether that is what comes next.
+bool journal_has(const Journal *journal, JournalKind kind);
 // Fills an empty journal with that of a checkpoint.
 bool journal_set(Journal *journal, const void *bytes, size_t size, Error *error) MUST_CHECK;

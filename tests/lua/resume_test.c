@@ -190,6 +190,32 @@ static const char early_script[] =
     "  run:result { best = best, steps = step }\n"
     "end }\n";
 
+// Parameters that are not in every step, groups with rates of their own, a rate that is asked for.
+static const char groups_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'groups', run = function(run)\n"
+    "  local net = run:model(nn.Linear(4, 4))\n"
+    "  local spare = run:model(nn.Linear(4, 4), 'spare')\n"
+    "  local opt = mp.optim.Adam({ { params = net:parameters() },\n"
+    "    { params = spare:parameters(), lr = 3e-3 } }, { lr = 1e-2, max_grad_norm = 0.5,\n"
+    "    schedule = mp.optim.schedule.cosine { warmup = 4, total = 24, floor = 1e-3 } })\n"
+    "  local scaler = run:scaler()\n"
+    "  for i = 1, 24 do\n"
+    "    opt:zero_grad()\n"
+    "    local loss = F.mse(net(mp.randn(3, 4)), mp.ones(3, 4))\n"
+    "    if i % 3 == 0 then loss = loss + F.mse(spare(mp.randn(3, 4)), mp.ones(3, 4)) end\n"
+    "    if i == 7 then opt:lr(5e-3, 2) end\n"
+    "    if i == 11 then opt:lr(opt:lr() * 2) end\n"
+    "    scaler:scale(loss * (i == 9 and math.huge or 1)):backward()\n"
+    "    scaler:step(opt) scaler:update()\n"
+    "    run:log { loss = loss, rate = opt:lr(), other = opt:groups()[2].lr }\n"
+    "  end\n"
+    "end }\n";
+
+static void rates_of_groups_and_counts_of_parameters_do(void) {
+    check_script("groups", write_script("groups", groups_script), "", "fp16", 0, 5);
+}
+
 static void the_introductory_loop_goes_on_bit_for_bit(void) {
     check_script("simple fp32", "experiments/simple.lua", "steps=40", "fp32", 0, 2);
     check_script("simple fp16", "experiments/simple.lua", "steps=40", "fp16", 0, 2);
@@ -364,6 +390,7 @@ int main(void) {
     if (!trials_begin())
         return 1;
     RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
+    RUN_TEST(rates_of_groups_and_counts_of_parameters_do);
     RUN_TEST(a_convolutional_network_on_images_does);
     RUN_TEST(a_transformer_with_shuffled_text_does);
     RUN_TEST(dropout_shuffling_statistics_and_accumulation_do);

@@ -196,11 +196,14 @@ static void schedules_follow_the_applied_steps(void) {
         double rate;
     } cases[] = {
         {{.kind = SCHEDULE_CONSTANT}, 1000, 0.5},
-        {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 0, 0.125},
-        {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 3, 0.5},
+        {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 0, 0},
+        {{.kind = SCHEDULE_LINEAR_WARMUP, .start = 0.5, .warmup = 4, .total = 12}, 0, 0.25},
+        {{.kind = SCHEDULE_LINEAR_WARMUP, .start = 0.5, .warmup = 4, .total = 12}, 1, 0.3125},
+        {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 3, 0.375},
+        {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 4, 0.5},
         {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 8, 0.25},
         {{.kind = SCHEDULE_LINEAR_WARMUP, .warmup = 4, .total = 12}, 12, 0},
-        {{.kind = SCHEDULE_COSINE, .warmup = 2, .total = 10, .floor = 0.1}, 0, 0.25},
+        {{.kind = SCHEDULE_COSINE, .start = 0.5, .warmup = 2, .total = 10, .floor = 0.1}, 0, 0.25},
         {{.kind = SCHEDULE_COSINE, .warmup = 2, .total = 10, .floor = 0.1}, 6, 0.3},
         {{.kind = SCHEDULE_COSINE, .warmup = 2, .total = 10, .floor = 0.1}, 99, 0.1},
         {{.kind = SCHEDULE_STEP, .every = 3, .factor = 0.5}, 2, 0.5},

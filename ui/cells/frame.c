@@ -9,6 +9,7 @@
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "ui/cells/glyphs.h"
+#include "ui/cells/words.h"
 
 static const Cell blank = {.rune = ' '};
 
@@ -135,6 +136,14 @@ int area_text_cut(Area area, int column, int row, int width, Style style, const 
     }
     area_put(area, at, row, style, GLYPH_ELLIPSIS);
     return at + 1;
+}
+
+int area_text_middle(Area area, int column, int row, int width, Style style, const char *text) {
+    char shorter[256];
+    if (width > area.width - column)
+        width = area.width - column;
+    word_shorten(shorter, sizeof shorter, text, width);
+    return area_text_cut(area, column, row, width, style, shorter);
 }
 
 int area_outside(Area area, int column, int row, int width, Style style, const char *text) {

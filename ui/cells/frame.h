@@ -75,7 +75,10 @@ void area_set_ground(Area area, Ground ground);
 int area_text(Area area, int column, int row, Style style, const char *text);
 // At most `width` columns; what is longer ends in an ellipsis.
 int area_text_cut(Area area, int column, int row, int width, Style style, const char *text);
-// The same for text from outside (names, messages, paths), which is made fit to be shown first.
+// The same, but what is longer loses its middle: names differ at their ends.
+int area_text_middle(Area area, int column, int row, int width, Style style, const char *text);
+// As area_text_cut, for text from outside (names, messages, paths), which is made fit to be shown
+// first.
 int area_outside(Area area, int column, int row, int width, Style style, const char *text);
 // Ends before `column`.
 void area_text_right(Area area, int column, int row, Style style, const char *text);

@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/rune.h"
 
 static const Word dash = {"–"};
 
@@ -161,4 +164,66 @@ Word word_age(int64_t milliseconds) {
     snprintf(word.text, sizeof word.text, "%" PRId64 " %s", seconds / units[unit].seconds,
              units[unit].unit);
     return word;
+}
+
+void word_shorten(char *out, size_t size, const char *text, int width) {
+    if (text_width(text) <= width || width < 1) {
+        snprintf(out, size, "%s", width < 1 ? "" : text);
+        return;
+    }
+    int right = width / 2, left = width - 1 - right;
+    const char *end = text;
+    while (text_width(end) > right)
+        rune_next(&end);
+    snprintf(out, size, "%.*s…%s", (int)text_fit(text, left, NULL), text, end);
+}
+
+static bool begins_number(const char *text, const char *at) {
+    return *at >= '0' && *at <= '9' && (at == text || strchr(" =(", at[-1]));
+}
+
+static bool follows_step(const char *text, const char *at) {
+    return (at - text >= 5 && strncmp(at - 5, "step ", 5) == 0) ||
+           (at - text >= 6 && strncmp(at - 6, "steps ", 6) == 0);
+}
+
+// The scale that is written here, and the bytes it takes; 0: it is none. Numbers are scales where
+// the word stands before them in the same part of the sentence.
+static size_t scale_at(const char *text, const char *at, const char *part, Word *word) {
+    char *end;
+    if (!begins_number(text, at) || follows_step(text, at))
+        return 0;
+    const char *named = strstr(part, "scale");
+    double value = strtod(at, &end);
+    int exponent;
+    bool is_whole =
+        *end == 0 || strchr(" ,;:)", *end) || (*end == '.' && (!end[1] || end[1] == ' '));
+    if (!named || named > at || !is_whole || !isfinite(value) ||
+        frexp((double)(float)value, &exponent) != 0.5) // as a float has it
+        return 0;
+    *word = word_scale((double)(float)value);
+    return (size_t)(end - at);
+}
+
+void word_rewrite(char *out, size_t size, const char *text) {
+    static const char arrow[] = "->";
+    const char *at = text, *part = text;
+    size_t used = 0;
+    while (*at && used + 1 < size) {
+        Word word;
+        size_t taken = scale_at(text, at, part, &word);
+        if (taken > 0) {
+            used += (size_t)snprintf(out + used, size - used, "%s", word.text);
+            at += taken;
+        } else if (strncmp(at, arrow, 2) == 0) {
+            used += (size_t)snprintf(out + used, size - used, "→");
+            at += 2;
+        } else {
+            if (strchr(",;:", *at))
+                part = at + 1;
+            out[used++] = *at++;
+        }
+        used = used < size ? used : size - 1;
+    }
+    out[used] = 0;
 }

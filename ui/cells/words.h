@@ -2,6 +2,7 @@
 // dash. Pure.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct Word { // lives as long as the expression that made it
@@ -19,3 +20,8 @@ Word word_bytes(int64_t bytes);              // "61 MiB", as the commands have i
 Word word_scale(double scale);               // "2^15", "1126.4", "0.0305"
 Word word_time(double seconds);              // "0:03", "1:02:09"
 Word word_age(int64_t milliseconds);         // "5 s", "3 min", "2 h", "4 d"
+
+// The text in so many columns: of what is longer the middle is left out.
+void word_shorten(char *out, size_t size, const char *text, int width);
+// A sentence of the history as screens write it: "scale 65536 -> 32768" as "scale 2^16 → 2^15".
+void word_rewrite(char *out, size_t size, const char *text);

@@ -184,7 +184,7 @@ static void clicks_select_layers_and_the_wheel_scrolls(void) {
     screen_live.click(ui, PANEL_LAYERS, 5, 9, MOUSE_PRESS); // below the last
     CHECK_INT(live_of(ui)->view.layer, 3);
     screen_live.click(ui, PANEL_EVENTS, 5, 2, MOUSE_WHEEL_DOWN);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "1 newer above");
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), " 1 above");
     screen_live.click(ui, PANEL_HISTOGRAM, 5, 2, MOUSE_WHEEL_UP);
     CHECK_INT(live_of(ui)->view.hypothesis, 1);
     screen_live.request(ui, REQUEST_COPY);
@@ -263,9 +263,34 @@ static void the_newest_event_is_shown_whole(void) {
     CHECK_TEXT(ui->pager.text, cause);
     pager_request(ui, REQUEST_ENTER);
     screen_live.request(ui, REQUEST_DOWN);
+    screen_live.request(ui, REQUEST_ENTER); // to its step first
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "enter: all of it");
+    CHECK_INT(live_of(ui)->data.step, 399);
     screen_live.request(ui, REQUEST_ENTER);
     CHECK_TEXT(ui->pager.title, "step 399: skip");
     CHECK_TEXT(ui->pager.text, "gradient of conv2.weight not finite");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void enter_goes_to_the_step_of_an_event(void) {
+    Store *store = make_history(RUN_FINISHED);
+    add_some_event(store, 2, 101, EVENT_MESSAGE, NAN, "", "of the same step, and later");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    ui->focus[SCREEN_LIVE] = PANEL_EVENTS;
+    screen_live.request(ui, REQUEST_DOWN);
+    screen_live.request(ui, REQUEST_DOWN);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "enter: to its step");
+    CHECK_CONTAINS(frame_text(&ui->frame), "2 above");
+    screen_live.request(ui, REQUEST_ENTER);
+    draw_screen(ui, 120, 36, false);
+    CHECK_INT(live_of(ui)->data.step, 101);
+    const LiveRow *row = live_row(live_of(ui), live_of(ui)->view.event_top);
+    CHECK(row && live_of(ui)->data.events[row->last].kind == EVENT_MESSAGE); // it stays on top
+    CHECK(!ui->pager.open);
+    screen_live.request(ui, REQUEST_ENTER);
+    CHECK_TEXT(ui->pager.text, "of the same step, and later");
     close_screen(ui);
     store_close(store);
 }
@@ -284,5 +309,6 @@ int main(void) {
     RUN_TEST(a_frozen_picture_stays_and_loses_nothing);
     RUN_TEST(a_run_that_goes_on_is_followed);
     RUN_TEST(the_newest_event_is_shown_whole);
+    RUN_TEST(enter_goes_to_the_step_of_an_event);
     return test_end();
 }

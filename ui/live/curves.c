@@ -8,19 +8,33 @@
 #include "ui/cells/glyphs.h"
 #include "ui/live/live.h"
 
-// Steps along the foot, where a panel is high enough to give a row away.
-Area live_label_steps(const Live *live, Area inside, int left) {
-    enum { LEAST_ROWS = 12, LEAST_COLUMNS = 24 };
+// Steps along the foot; in a low panel `words` stand between them, where there is room.
+static Area label_foot(const Live *live, Area inside, int left, const char *words) {
+    enum { LEAST_ROWS = 4, LEAST_COLUMNS = 16, WIDE = 40 };
     if (inside.height < LEAST_ROWS || inside.width - left < LEAST_COLUMNS)
         return inside;
     Area foot = area_part(inside, left, inside.height - 1, inside.width - left, 1);
+    Style style = style_of(INK_DIM);
     int64_t first = live->data.left, last = live->data.right;
-    area_print(foot, 0, 0, style_of(INK_DIM), "step %s", word_count(first).text);
-    Word middle = word_count(first + (last - first) / 2);
-    area_text_right(foot, foot.width / 2 + text_width(middle.text) / 2 + 1, 0, style_of(INK_DIM),
-                    middle.text);
-    area_text_right(foot, foot.width, 0, style_of(INK_DIM), word_count(last).text);
+    Word from = word_count(first), middle = word_count(first + (last - first) / 2);
+    Word to = word_count(last);
+    int to_at = foot.width - text_width(to.text), words_width = text_width(words);
+    int at = area_print(foot, 0, 0, style, "%s%s", foot.width < WIDE ? "" : "step ", from.text);
+    const char *between = words_width > 0 ? words : middle.text;
+    int between_at = foot.width / 2 - text_width(between) / 2;
+    if (words_width > 0 && (between_at <= at || between_at + words_width >= to_at)) {
+        area_fill(foot, style); // the first step gives way
+        at = 0;
+        between_at = to_at - words_width - 1;
+    }
+    if (between_at > at && between_at + text_width(between) < to_at)
+        area_text(foot, between_at, 0, style, between);
+    area_text_right(foot, foot.width, 0, style, to.text);
     return area_part(inside, 0, 0, inside.width, inside.height - 1);
+}
+
+Area live_label_steps(const Live *live, Area inside, int left) {
+    return label_foot(live, inside, left, "");
 }
 
 static Area curve_area(Area inside) {
@@ -52,7 +66,8 @@ static Word value_at(const LiveLine *line, int64_t step) {
     if (line->has_value)
         return word_number(line->value);
     const PlotPoint *point = point_at(line->raw, line->count, step);
-    return word_reading(point ? point->mean : NAN);
+    return point && point->bad && isnan(point->mean) ? word_number(NAN)
+                                                     : word_reading(point ? point->mean : NAN);
 }
 
 static void draw_upright(Area area, int column, Ink ink) {
@@ -201,6 +216,15 @@ int64_t live_next_growth(const Live *live) {
     return left > 0 ? left : -1;
 }
 
+// The scale of a skip in the window, which the curve of what came of it does not reach; NaN: it is
+// none, or does not say.
+static double overflowed_at(const LiveData *data, const Event *event) {
+    bool is_shown =
+        event->kind == EVENT_SKIP && event->step >= data->left && event->step <= data->right;
+    double scale = is_shown ? live_skipped_at(event) : NAN;
+    return scale > 0 ? scale : NAN;
+}
+
 // Axes at whole powers of two with half of one around.
 static PlotAxes scale_axes(const LiveData *data) {
     PlotLine line = {
@@ -213,6 +237,11 @@ static PlotAxes scale_axes(const LiveData *data) {
             continue;
         least = fmin(least, point->low);
         most = fmax(most, point->high);
+    }
+    for (int i = 0; i < data->event_count && least <= most; i++) {
+        double scale = overflowed_at(data, &data->events[i]);
+        least = fmin(least, scale);
+        most = fmax(most, scale);
     }
     if (least > most)
         return axes;
@@ -236,20 +265,6 @@ static void label_scale(Area area, const PlotAxes *axes) {
         snprintf(text, sizeof text, "2^%d", power);
         area_text_right(area, area.width, row, style_of(INK_DIM), text);
     }
-}
-
-// Of "conv2.weight": the layer that holds it, where the run has one.
-static void name_culprit(const RunRecord *record, const char *name, char *out, size_t size) {
-    size_t length = strlen(name), longest = 0;
-    for (int i = 0; i < record->layer_count; i++) {
-        size_t own = strlen(record->layers[i].name);
-        if (own > longest && own <= length && strncmp(record->layers[i].name, name, own) == 0 &&
-            (name[own] == 0 || name[own] == '.'))
-            longest = own;
-    }
-    char plain[EVENT_LAYER_SIZE];
-    snprintf(plain, sizeof plain, "%.*s", (int)(longest > 0 ? longest : length), name);
-    live_clean(out, size, plain);
 }
 
 // Where the next skip after event i lies, in the same column perhaps; the row's end without one.
@@ -278,12 +293,35 @@ static int draw_skips(const Live *live, Area row, const PlotAxes *axes) {
         area_put(row, column, 0, style_bold(INK_BAD), GLYPH_CROSS);
         drawn++;
         char name[EVENT_LAYER_SIZE * 2];
-        name_culprit(&data->record, event->layer, name, sizeof name);
+        live_culprit(&data->record, event, name, sizeof name);
         int room = next_skip(data, i, column, row.width, axes) - column - 1;
         if (text_width(name) <= room)
             area_text(row, column + 1, 0, style_of(INK_DIM), name);
     }
     return drawn;
+}
+
+// And one where it overflowed.
+static void mark_overflows(const LiveData *data, Area plot, const PlotAxes *axes) {
+    for (int i = 0; i < data->event_count; i++) {
+        double scale = overflowed_at(data, &data->events[i]);
+        int row = isnan(scale) ? -1 : plot_row_of(axes, plot.height, scale);
+        int column = plot_column_of(axes, plot.width, (double)data->events[i].step);
+        if (row < 0 || column < 0)
+            continue;
+        // Where the curve comes as high it is what is marked.
+        uint32_t rune = frame_cell(plot.frame, plot.column + column, plot.row + row)->rune;
+        area_put(plot, column, row, style_bold(INK_BAD), rune == ' ' ? GLYPH_CROSS : rune);
+    }
+}
+
+// Whose gradients were not finite in the last step that was skipped; "" where none was.
+static void last_blamed(const Live *live, char *out, size_t size) {
+    const Event *event;
+    out[0] = 0;
+    for (int i = 0; !out[0] && (event = live_event(live, i)); i++)
+        if (event->kind == EVENT_SKIP)
+            live_culprit(&live->data.record, event, out, size);
 }
 
 static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
@@ -297,22 +335,29 @@ static void describe_scale(const Live *live, bool brief, char *right, size_t siz
                  word_count(live->view.cross).text);
     } else if (live->view.cursor != LIVE_FOLLOWS) {
         snprintf(right, size, "%s at step %s", scale.text, word_count(data->step).text);
+    } else if (data->is_known && strcmp(record->scale_rule, "none") == 0) {
+        snprintf(right, size, "none · %s skipped", word_count(record->skipped).text);
     } else if (data->is_known && brief) {
         snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
     } else if (data->is_known) {
-        snprintf(right, size, "%s · %s skipped of %s", scale.text, word_count(record->skipped).text,
-                 word_count(record->step).text);
+        char blamed[EVENT_LAYER_SIZE * 2];
+        last_blamed(live, blamed, sizeof blamed);
+        snprintf(right, size, "%s · %s skipped of %s%s%s", scale.text,
+                 word_count(record->skipped).text, word_count(record->step).text,
+                 blamed[0] ? ", last by " : "", blamed);
     } else {
         right[0] = 0;
     }
 }
 
-static void say_growth(Area row, int64_t steps) {
-    char text[80];
-    snprintf(text, sizeof text, "next growth in %s clean steps", word_count(steps).text);
-    if (text_width(text) > row.width)
-        snprintf(text, sizeof text, "grows in %s steps", word_count(steps).text);
-    area_text_cut(row, 0, 0, row.width, style_of(INK_DIM), text);
+// As long as there is room for it; "" where it is not known.
+static void say_growth(const Live *live, int room, char *text, size_t size) {
+    int64_t steps = live_next_growth(live);
+    text[0] = 0;
+    if (steps > 0)
+        snprintf(text, size, "next growth in %s clean steps", word_count(steps).text);
+    if (text_width(text) > room)
+        snprintf(text, size, "grows in %s steps", word_count(steps).text);
 }
 
 void live_draw_scale(const Live *live, Area area, bool focused) {
@@ -330,13 +375,17 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
         say_nothing(live, inside);
         return;
     }
-    inside = live_label_steps(live, inside, LIVE_LABEL_COLUMNS);
+    char growth[80];
+    bool is_low = inside.height <= LEAST_CURVE_ROWS + 2;
+    say_growth(live, inside.width - LIVE_LABEL_COLUMNS - (is_low ? 8 : 0), growth, sizeof growth);
+    inside = label_foot(live, inside, LIVE_LABEL_COLUMNS, is_low ? growth : "");
     Area plot = curve_area(inside);
     PlotAxes axes = scale_axes(data);
-    int64_t growth = live_next_growth(live);
     int rows = plot.height;
-    if (growth > 0 && rows > LEAST_CURVE_ROWS)
-        say_growth(area_part(plot, 0, --rows, plot.width, 1), growth);
+    if (growth[0] && !is_low) {
+        rows--;
+        area_text_cut(plot, 0, rows, plot.width, style_of(INK_DIM), growth);
+    }
     if (rows > LEAST_CURVE_ROWS - 1 &&
         draw_skips(live, area_part(plot, 0, rows - 1, plot.width, 1), &axes) > 0)
         rows--;
@@ -348,4 +397,5 @@ void live_draw_scale(const Live *live, Area area, bool focused) {
                      .ink = INK_WARN,
                      .steps = true};
     plot_draw(plot, &axes, &line, 1);
+    mark_overflows(data, plot, &axes);
 }

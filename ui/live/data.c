@@ -21,6 +21,7 @@ void live_data_clear(LiveData *data) {
     free(data->layers);
     free(data->heat);
     free(data->events);
+    free(data->rows);
     *data = (LiveData){.scale = NAN};
 }
 

@@ -34,7 +34,22 @@ static bool find_event(Ui *ui, int64_t run, int64_t step, int64_t low, int64_t *
     }
 }
 
-// Those before and at the cursor, as many as are kept.
+static void show_wanted(Live *live) {
+    const LiveData *data = &live->data;
+    for (int at = 0; at < data->row_count && live->view.event_wanted > 0; at++) {
+        const LiveRow *row = &data->rows[at];
+        for (int i = row->first; i <= row->last; i++)
+            if (data->events[i].id == live->view.event_wanted && live_row_has(live, row, i)) {
+                live->view.event_top = at;
+                live->view.event_wanted = 0;
+                return;
+            }
+    }
+    live->view.event_wanted = 0;
+    if (live->view.event_top >= data->row_count)
+        live->view.event_top = data->row_count > 0 ? data->row_count - 1 : 0;
+}
+
 bool live_read_events(Ui *ui, Live *live, Error *error) {
     LiveData *data = &live->data;
     bool follows = live->view.cursor == LIVE_FOLLOWS;
@@ -57,6 +72,9 @@ bool live_read_events(Ui *ui, Live *live, Error *error) {
     data->event_count = count;
     data->event_last = last;
     data->events_are_all = after == 0;
+    if (!live_fold_events(data))
+        return error_fail(error, ERROR_MEMORY, "no memory for %d events", count);
+    show_wanted(live);
     return true;
 }
 

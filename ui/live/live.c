@@ -175,28 +175,31 @@ static const char *explain(PanelId panel) {
         [PANEL_SCALE] =
             "What the loss is multiplied with so that small gradients survive in a narrow format; "
             "it is halved when a gradient overflows, and grows again after many clean steps. A red "
-            "cross is a step that was skipped, with the layer whose gradient overflowed: a few are "
-            "how the rule finds its limit, many in a row mean trouble.",
+            "cross is a step that was skipped, above at the scale that overflowed, below with the "
+            "layer to blame: a few are how the rule finds its limit, many in a row mean trouble.",
         [PANEL_LAYERS] =
             "One line a layer: the format it computes in, where the exponents of its gradients "
-            "lie, the share that its format rounds to zero at this loss scale, how far a step "
-            "moves its weights, and its share of the time. Space gives the layer the next format "
-            "while the run goes on, a gives it back to the policy, u takes that back; red is "
-            "a share over 5 %.",
+            "lie, which share of them was zero already, which its format rounds to zero at this "
+            "loss scale (flushed) or keeps with fewer digits (subnormal), which is not finite, how "
+            "far a step moves its weights, and its share of the time. Space gives the layer the "
+            "next format while the run goes on, a gives it back to the policy, u takes that back; "
+            "red is what is wrong: over 5 % flushed, nothing left but zeros, not finite.",
         [PANEL_HISTOGRAM] =
             "How many gradients of the selected layer lie at each power of two, in true values "
             "(unscaled); the line below is the range of its format at this loss scale: dots are "
             "flushed to zero, thin is subnormal, thick is normal, crosses overflow. < and > move "
-            "a supposed scale and say what it would lose; v shows the exponents over time.",
+            "a supposed scale and say what it would lose, beside those that suit the layer; v "
+            "shows the exponents over time.",
         [PANEL_HEAT] =
             "The exponents of the selected layer's gradients from left to right over the steps of "
             "the window; the denser a cell, the more gradients lie there. Red cells are lost at "
             "the present scale; a cloud that sinks towards them will need more scale, or bf16.",
         [PANEL_EVENTS] =
-            "What happened, the newest first: skipped steps and why, changes of the scale, what "
-            "you changed, checkpoints, and what the run noticed about itself. Up and down scroll, "
-            "enter shows all of the one at the top; with the step cursor in the past the list ends "
-            "there.",
+            "What happened, the newest first, causes above what they led to: skipped steps and "
+            "why, changes of the scale, what you changed, checkpoints, and what the run noticed "
+            "about itself. What repeats is one line with a count. Up and down scroll, enter goes "
+            "to the step of the line at the top, and there shows all of it; with the step cursor "
+            "in the past the list ends there.",
         [PANEL_MACHINE] =
             "How fast it trains, against the fp32 run of the same experiment and parameters (a "
             "dash: no fp32 run of the same went through or goes on on this device), what holds "

@@ -40,7 +40,8 @@ typedef struct LiveView { // what is looked at; keys change it
     bool layer_is_chosen; // by the user; before that, the first that has gradients
     int hypothesis;       // n of scale x 2^n
     bool heat;            // the histogram's panel shows the exponents over time
-    int event_top;        // events scrolled away
+    int event_top;        // rows of events scrolled away
+    int64_t event_wanted; // the id of one whose row is to be on top; 0: none
     bool frozen;
 } LiveView;
 
@@ -58,6 +59,18 @@ typedef struct LiveOther { // a run beside this one
     double samples_per_s, steps_per_s;
     int64_t memory_peak, activations;
 } LiveOther;
+
+typedef enum LiveRowClass { ROW_SCALE, ROW_SAVED, ROW_OTHER, ROW_CLASSES } LiveRowClass;
+
+typedef struct LiveRow { // of the list of events: one, or several that are alike
+    LiveRowClass class;
+    int first, last;  // of the events
+    int count, skips; // of them
+    int chain;        // rows of one were not parted by an order
+    bool is_spread;   // over more than a burst
+    int64_t place;    // by which rows are ordered, and
+    int rank;         // among those of one place
+} LiveRow;
 
 typedef struct LiveData { // what was read
     bool is_known;
@@ -79,6 +92,8 @@ typedef struct LiveData { // what was read
     int heat_count;
     Event *events; // in order, up to the cursor
     int event_count;
+    LiveRow *rows; // as they are listed, from the top
+    int row_count;
     int64_t event_last;  // id of the last one in the history that was seen
     bool events_are_all; // none was left out at the start
 } LiveData;
@@ -138,7 +153,7 @@ bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) MUST_
 // ones.
 bool live_read_events(Ui *ui, Live *live, Error *error) MUST_CHECK;
 bool live_look_at_events(Ui *ui, Live *live, bool *changed, Error *error) MUST_CHECK;
-// The newest event that a panel at the cursor shows, counted from 0; NULL: none.
+// The newest event up to the cursor, counted from 0; NULL: none.
 const Event *live_event(const Live *live, int from_newest);
 
 double live_skipped_at(const Event *event); // the scale of a skip; NaN: its text does not say
@@ -150,6 +165,16 @@ typedef struct LiveLimit { // of the loss scale, as it was seen
 
 // The least scale at which a step overflowed and that was not held for a while since.
 LiveLimit live_seen_limit(const Live *live);
+
+// ---- fold.c -------------------------------------------------------------------------------------
+
+// Makes the rows of the events; false: no memory.
+bool live_fold_events(LiveData *data);
+// From the top; NULL: there are not so many.
+const LiveRow *live_row(const Live *live, int at);
+bool live_row_has(const Live *live, const LiveRow *row, int at); // the event is one of its
+// Fit to be shown; `brief` where there is little room.
+void live_say_row(const Live *live, const LiveRow *row, bool brief, char *out, size_t size);
 
 // ---- shares.c -----------------------------------------------------------------------------------
 
@@ -185,6 +210,9 @@ const char *live_status(const RunRecord *record);
 bool live_is_over(const RunRecord *record);
 // " among steps 96 to 103" of a sample of more than one step; "" of one.
 void live_say_steps(char *out, size_t size, const LayerSample *sample);
+void live_culprit(const RunRecord *record, const Event *event, char *out, size_t size);
+// Fit to be shown, without its step; a skip where there is little room `brief`.
+void live_say_event(const Live *live, const Event *event, bool brief, char *out, size_t size);
 // What the worker noted of itself, as a number; NaN: it has not.
 double live_fact(const RunRecord *record, const char *name);
 
@@ -197,7 +225,7 @@ void live_draw_layers(const Live *live, Area area, bool focused);
 void live_draw_histogram(const Live *live, Area area, bool focused);
 void live_draw_heat(const Live *live, Area area, bool focused);
 void live_draw_events(const Live *live, Area area, bool focused);
-void live_show_event(Ui *ui, const Live *live); // the one at the top, on a page
+void live_show_row(Ui *ui, const Live *live, const LiveRow *row); // on a page
 // The exponents that the histogram has to show at the cursor; false: it has none to show.
 bool live_wanted_exponents(const Live *live, LiveExponents *wanted);
 // axis.c: those that it shows, `seconds` after the last look: more at once where more are

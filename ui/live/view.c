@@ -123,7 +123,7 @@ static void select_layer(Ui *ui, Live *live, int layer) {
 }
 
 static void scroll_events(Ui *ui, Live *live, int by) {
-    int most = live->data.event_count - 1, top = live->view.event_top + by;
+    int most = live->data.row_count - 1, top = live->view.event_top + by;
     top = top > most ? most : top;
     live->view.event_top = top < 0 ? 0 : top;
     ui->dirty = true;
@@ -226,15 +226,31 @@ static void freeze(Ui *ui, Live *live) {
     ui->dirty = true;
 }
 
+// To the step of the row on top; who is there already reads all of it.
+static void go_to_event(Ui *ui, Live *live) {
+    const LiveRow *row = live_row(live, live->view.event_top);
+    if (!row)
+        return;
+    const Event *event = &live->data.events[row->last];
+    int64_t id = event->id, step = clamp_step(event->step, live->data.first, live->data.last);
+    if (step == live->data.step) {
+        live_show_row(ui, live, row);
+        return;
+    }
+    put_cursor(ui, live, step);
+    live->view.event_wanted = id;
+}
+
 // The event on top, or the selected layer, as a line.
 static void copy_line(Ui *ui, const Live *live) {
     char name[RECORD_NAME_SIZE * 2], line[EVENT_TEXT_SIZE * 2 + 32] = "";
-    const Event *event = live_event(live, live->view.event_top);
+    const LiveRow *row = live_row(live, live->view.event_top);
     int layer = live->view.layer;
-    if (ui->focus[SCREEN_LIVE] == PANEL_EVENTS && event) {
+    if (ui->focus[SCREEN_LIVE] == PANEL_EVENTS && row) {
         char text[EVENT_TEXT_SIZE * 2];
-        live_clean(text, sizeof text, event->text);
-        snprintf(line, sizeof line, "step %lld: %s", (long long)event->step, text);
+        live_say_row(live, row, false, text, sizeof text);
+        snprintf(line, sizeof line, "step %lld: %s", (long long)live->data.events[row->last].step,
+                 text);
     } else if (layer < live->data.layer_count) {
         live_clean(name, sizeof name, live->data.record.layers[layer].name);
         Format format = live_layer_format(live, layer);
@@ -277,7 +293,7 @@ bool live_move(Ui *ui, Live *live, Request request) {
     case REQUEST_ENTER:
         if (ui->focus[SCREEN_LIVE] != PANEL_EVENTS)
             return false;
-        live_show_event(ui, live);
+        go_to_event(ui, live);
         break;
     case REQUEST_FREEZE: freeze(ui, live); break;
     case REQUEST_BACK: return step_back(ui, live);

@@ -1,0 +1,159 @@
+// What the machine does for the run: speed, memory, power.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/cells/bars.h"
+#include "ui/live/live.h"
+
+typedef struct Reading {
+    const char *label;
+    double share; // of the gauge; NaN: empty
+    Ink ink;
+    int rank; // the highest give way where there is no room for all
+    char text[64];
+} Reading;
+
+enum { MOST_READINGS = 20 };
+
+typedef struct Readings {
+    Reading list[MOST_READINGS];
+    int count;
+} Readings;
+
+static Reading *add(Readings *readings, const char *label, double share, Ink ink,
+                    const char *text) {
+    Reading *reading = &readings->list[readings->count++];
+    *reading = (Reading){.label = label, .share = share, .ink = ink};
+    snprintf(reading->text, sizeof reading->text, "%s", text);
+    return reading;
+}
+
+static double ratio(double a, double b) {
+    return a > 0 && b > 0 ? a / b : NAN;
+}
+
+static double known(int64_t bytes) {
+    return bytes == RECORD_UNKNOWN ? NAN : (double)bytes;
+}
+
+static void add_ratio(Reading *reading, double of_full) {
+    size_t used = strlen(reading->text);
+    if (isfinite(of_full))
+        snprintf(reading->text + used, sizeof reading->text - used, "  %.2f×", of_full);
+}
+
+static void add_speed(Readings *readings, const LiveData *data) {
+    const RunRecord *run = &data->record;
+    double best = fmax(run->samples_per_s, data->full.is_there ? data->full.samples_per_s : NAN);
+    bool has_samples = run->samples_per_s > 0;
+    double speedup = !data->full.is_there ? NAN
+                     : has_samples        ? ratio(run->samples_per_s, data->full.samples_per_s)
+                                          : ratio(run->steps_per_s, data->full.steps_per_s);
+    char text[64];
+    add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
+        word_rate(run->samples_per_s).text);
+    add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
+    if (isfinite(speedup))
+        snprintf(text, sizeof text, "%.2f× of #%lld", speedup, (long long)data->full.id);
+    else
+        snprintf(text, sizeof text, "–%s",
+                 data->is_full         ? " it is in fp32"
+                 : data->full.is_there ? ""
+                                       : " no fp32 run yet");
+    const double most = 4; // times as fast: a full gauge
+    add(readings, "vs fp32", speedup / most, live_ink(run->precision), text);
+}
+
+static void add_memory(Readings *readings, const LiveData *data) {
+    const RecordMemory *memory = &data->record.memory;
+    const struct {
+        const char *label;
+        int64_t bytes;
+        double of_full;
+        int rank;
+    } rows[] = {
+        {"peak memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
+        {"activations", memory->activations,
+         ratio(known(memory->activations), known(data->full.activations)), 0},
+        {"weights", memory->weights, NAN, 2},
+        {"masters", memory->masters, NAN, 4},
+        {"gradients", memory->gradients, NAN, 3},
+        {"optimizer", memory->optimizer, NAN, 2},
+        {"workspace", memory->workspace, NAN, 5},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (i > 0 && (rows[i].bytes == 0 || rows[i].bytes == RECORD_UNKNOWN))
+            continue; // there is none of it, or nobody counted
+        double share = ratio(known(rows[i].bytes), known(memory->peak));
+        Reading *reading =
+            add(readings, rows[i].label, share, INK_FP32, word_bytes(rows[i].bytes).text);
+        reading->rank = rows[i].rank;
+        if (data->full.is_there)
+            add_ratio(reading, rows[i].of_full);
+    }
+}
+
+static Reading *add_share_of_step(Readings *readings, const char *label, double share) {
+    char text[64] = "–";
+    if (isfinite(share))
+        snprintf(text, sizeof text, "%s of a step", word_share(share).text);
+    return add(readings, label, share, INK_WARN, text);
+}
+
+static void gather_readings(Readings *readings, const LiveData *data) {
+    const RunRecord *run = &data->record;
+    add_speed(readings, data);
+    add_memory(readings, data);
+    char text[64] = "–";
+    double watts = ratio(run->energy_j, run->wall_s);
+    if (isfinite(watts))
+        snprintf(text, sizeof text, "%.1f W  %s J", watts, word_number(run->energy_j).text);
+    add(readings, "power", NAN, INK_GOOD, text);
+    add_share_of_step(readings, "casting", run->cast_share);
+    double watching = live_fact(run, "telemetry.share");
+    add_share_of_step(readings, "watching", watching)->rank = isnan(watching) ? 6 : 0;
+}
+
+static void make_fit(Readings *readings, int rows) {
+    while (readings->count > rows && readings->count > 0) {
+        int least = 0;
+        for (int i = 0; i < readings->count; i++)
+            if (readings->list[i].rank >= readings->list[least].rank)
+                least = i;
+        readings->count--;
+        memmove(readings->list + least, readings->list + least + 1,
+                (size_t)(readings->count - least) * sizeof *readings->list);
+    }
+}
+
+void live_draw_machine(const Live *live, Area area, bool focused) {
+    enum { LABEL = 12, GAUGE_LEAST = 6, GAUGE_MOST = 30, TEXT = 18 };
+    char device[160], right[160];
+    const RunRecord *run = &live->data.record;
+    live_clean(device, sizeof device, run->device_name[0] ? run->device_name : run->device);
+    bool follows = live->view.cursor == LIVE_FOLLOWS;
+    snprintf(right, sizeof right, "%s",
+             follows             ? device
+             : live_is_over(run) ? "of the whole run"
+                                 : "of all until now");
+    Area inside = area_box(area, panel_name(PANEL_MACHINE), right, focused);
+    if (!live->data.is_known) {
+        area_text_cut(inside, 1, 1, inside.width - 2, style_of(INK_DIM), "no run is open");
+        return;
+    }
+    Readings readings = {.count = 0};
+    gather_readings(&readings, &live->data);
+    make_fit(&readings, inside.height);
+    int gauge = inside.width - LABEL - TEXT - 3;
+    gauge = gauge > GAUGE_MOST ? GAUGE_MOST : gauge < GAUGE_LEAST ? 0 : gauge;
+    for (int row = 0; row < inside.height && row < readings.count; row++) {
+        const Reading *reading = &readings.list[row];
+        area_text_cut(inside, 1, row, LABEL - 1, style_of(INK_DIM), reading->label);
+        if (gauge > 0)
+            gauge_draw(inside, LABEL + 1, row, gauge, reading->share, reading->ink);
+        int column = LABEL + 1 + (gauge > 0 ? gauge + 2 : 0);
+        area_text_cut(inside, column, row, inside.width - column, style_of(INK_BRIGHT),
+                      reading->text);
+    }
+}

@@ -160,10 +160,10 @@ int main(int count, char **arguments) {
     printf("screen, %d x %d, a run of %lld steps and %d layers\n", COLUMNS, ROWS, (long long)steps,
            LAYERS);
     measure_start(home, "experiments", "first picture, home");
-    measure_start(watch, "gradient exponents", "first picture, the run");
-    measure_keys(watch, "gradient exponents", "from a key to what it shows");
+    measure_start(watch, "true values", "first picture, the run");
+    measure_keys(watch, "true values", "from a key to what it shows");
     measure_idle(home, "experiments", "nothing happens, home");
-    measure_idle(watch, "gradient exponents", "nothing happens, the run");
+    measure_idle(watch, "true values", "nothing happens, the run");
     measure_replay();
     measure_live();
     snprintf(command, sizeof command, "rm -rf '%s'", folder);

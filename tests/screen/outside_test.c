@@ -18,9 +18,9 @@ static const struct {
     {"? ? esc e esc space down space t esc n esc d n / evil esc Y", "enter trains"},
     {"c ? esc x b b tab z z tab z z Y", "outcomes"},
     {"1 enter ? esc v v v x left x tab z z tab z down z tab z z tab z z tab z z tab z z",
-     "gradient exponents"},
+     "true values"},
     {"space s p S n e esc [ [ { Y : set space layer. tab tab esc : open space evil enter",
-     "gradient exponents"},
+     "true values"},
     {"O esc 1 esc tab down down e esc enter", "enter trains"},
 };
 

@@ -11,6 +11,6 @@ take() { # NAME KEYS: sent, and what is waited for, in turns; see picture.c
     mv "$folder/$1.svg.part" "$folder/$1.svg"
 }
 take home "_|fashion-cnn-8|1|experiments|  |2 chosen"
-take live "_|fashion-cnn-8|G|finished|$down$down$down$down|hidden · gradient"
+take live "_|fashion-cnn-8|G|finished|$down$down$down$down|hidden · exponents"
 take compare "_|fashion-cnn-8|1|experiments|  c|outcomes"
 take formats "_|fashion-cnn-8|4|flushed"

@@ -52,6 +52,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"launch", "1\t\t" KEY_RIGHT KEY_DOWN KEY_RIGHT, "loss scale", true},
     {"live", "G", "finished", false},
     {"live-back", "G{{{" KEY_DOWN KEY_DOWN "x", "scrubbed", false},
+    {"events", "G\x1b[Z\x1b[Zz", "skipped since", false},
     {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},
     {"formats", "4", "flushed", false},

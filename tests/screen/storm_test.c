@@ -82,7 +82,7 @@ static void storms_of_sizes_leave_no_stray_cell(void) {
     shown_type(&shown, "1");
     CHECK(shown_wait(&shown, "experiments", true, 10) >= 0);
     shown_type(&shown, "2");
-    CHECK(shown_wait(&shown, "gradient exponents", true, 10) >= 0);
+    CHECK(shown_wait(&shown, "true values", true, 10) >= 0);
     shown_settle(&shown);
     for (int tabs = 0; tabs < 8 && strcmp(shown_inks(&shown), inks) != 0; tabs++) {
         shown_type(&shown, "\t"); // the focus stays where it was

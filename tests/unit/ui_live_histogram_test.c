@@ -34,7 +34,7 @@ static void shares_at_a_scale_are_those_computed_by_hand(void) {
         CHECK(shares.is_known);
         CHECK_NEAR(shares.flushed, cases[i].flushed, 1e-12);
         CHECK_NEAR(shares.subnormal, cases[i].subnormal, 1e-12);
-        CHECK_NEAR(shares.overflowed, 0, 0);
+        CHECK_NEAR(shares.broken, 0, 0);
     }
 }
 
@@ -43,8 +43,8 @@ static void what_overflows_is_told_by_the_largest(void) {
     // 1.5 x 2^-30 x 2^45 = 49152 is finite in fp16; x 2^46 is not, and neither is all of its bin.
     CHECK(live_fits(&sample, FORMAT_FP16, 0x1p45));
     CHECK(!live_fits(&sample, FORMAT_FP16, 0x1p46));
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).overflowed, 0, 0);
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).overflowed, 0.6, 1e-12);
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).broken, 0, 0);
+    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).broken, 0.6, 1e-12);
     double kept, normal, over;
     live_limits(FORMAT_FP16, &kept, &normal, &over);
     CHECK_NEAR(kept, 0x1p-25, 0);
@@ -70,12 +70,23 @@ static void shares_follow_scaled_counts_and_say_when_nothing_is_known(void) {
     CHECK_NEAR(live_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
 }
 
-static void the_scale_advised_is_the_least_that_helps_and_fits(void) {
+static void scales_that_suit_lose_next_to_nothing_and_fit(void) {
     LayerSample sample = by_hand();
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 15);
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.5), 5);
+    LiveScales scales = live_scales(&sample, FORMAT_FP16);
+    CHECK(scales.is_known);
+    CHECK_INT(scales.least, 15); // 2^-40 comes to 2^-25, which is just kept
+    CHECK_INT(scales.most, 45);
+    CHECK(live_shares(&sample, FORMAT_FP16, 0x1p15).flushed <= live_bearable);
+    CHECK(live_shares(&sample, FORMAT_FP16, 0x1p14).flushed > live_bearable);
     sample.largest = 0x1p10; // fits up to 2^5
-    CHECK_INT(live_better_scale(&sample, FORMAT_FP16, 1, 0.005), 0);
+    scales = live_scales(&sample, FORMAT_FP16);
+    CHECK(scales.least > scales.most);
+    CHECK_INT(scales.most, 5);
+    sample.bins[-40 - LAYER_LOWEST_EXPONENT] = 3; // few enough to lose
+    CHECK_INT(live_scales(&sample, FORMAT_FP16).least, 5);
+    LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
+    CHECK(!live_scales(&none, FORMAT_FP16).is_known && !live_scales(&zeros, FORMAT_FP16).is_known);
+    CHECK(!live_scales(&sample, FORMAT_COUNT).is_known);
 }
 
 // ---- what is shown ------------------------------------------------------------------------------
@@ -86,21 +97,25 @@ static void the_histogram_says_what_another_scale_would_do(void) {
     for (int i = 0; i < 3; i++)
         screen_live.request(ui, REQUEST_DOWN);
     // 107 of 1,107 lie at 2^-44: they vanish at 2^16 and are subnormal from 2^19 on.
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · gradient exponents");
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · exponents");
     for (int i = 0; i < 3; i++)
         screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false),
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^19 › fits, 0.0 % flushed");
+    CHECK_CONTAINS(frame_text(&ui->frame), "2^19 to 2^29 suit; <");
+    CHECK_CONTAINS(draw_screen(ui, 160, 36, false),
                    "‹ at 2^19 › fits, 0.0 % flushed, 9.7 % subnormal");
-    CHECK_CONTAINS(draw_screen(ui, 80, 24, false), "‹ at 2^19 › fits, 0.0 % flushed ");
+    CHECK_CONTAINS(draw_screen(ui, 80, 24, false), "‹ at 2^19 › fits · 2^19 to 2^29 suit");
     for (int i = 0; i < 4; i++)
         screen_live.request(ui, REQUEST_HYPOTHESIS_DOWN);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › fits, 9.7 % flushed");
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "‹ at 2^15 › loses 9.7 %");
+    CHECK_CONTAINS(draw_screen(ui, 80, 24, false),
+                   "‹ at 2^15 › loses 9.7 % · 2^19–2^29"); // always in sight
     for (int i = 0; i < 60; i++)
         screen_live.request(ui, REQUEST_HYPOTHESIS_UP);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "overflow");
     ui->focus[SCREEN_LIVE] = PANEL_HISTOGRAM;
     screen_live.request(ui, REQUEST_SERIES);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · exponents over time");
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "hidden · over time");
     close_screen(ui);
     store_close(store);
 }
@@ -110,7 +125,7 @@ static const char *axis_shown(Ui *ui) {
     static char text[512];
     draw_screen(ui, 120, 36, false);
     const Panel *panel = layout_find(&ui->layout, PANEL_HISTOGRAM);
-    int row = panel->row + panel->height - 3;
+    int row = panel->row + panel->height - 4;
     size_t used = 0;
     for (int column = 1; column < panel->width - 1; column++)
         used += (size_t)rune_encode(frame_cell(&ui->frame, panel->column + column, row)->rune,
@@ -151,7 +166,7 @@ int main(void) {
     RUN_TEST(shares_at_a_scale_are_those_computed_by_hand);
     RUN_TEST(what_overflows_is_told_by_the_largest);
     RUN_TEST(shares_follow_scaled_counts_and_say_when_nothing_is_known);
-    RUN_TEST(the_scale_advised_is_the_least_that_helps_and_fits);
+    RUN_TEST(scales_that_suit_lose_next_to_nothing_and_fit);
     RUN_TEST(the_histogram_says_what_another_scale_would_do);
     RUN_TEST(the_axis_of_the_histogram_holds_still);
     return test_end();

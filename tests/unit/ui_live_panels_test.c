@@ -24,6 +24,42 @@ static void readings_are_words_and_unknown_ones_a_dash(void) {
     CHECK_TEXT(word_time(NAN).text, "–");
 }
 
+static void check_rewritten(const char *text, const char *expected) {
+    char out[256];
+    word_rewrite(out, sizeof out, text);
+    CHECK_TEXT(out, expected);
+}
+
+static void scales_are_written_one_way(void) {
+    check_rewritten("gradient of a.b not finite, scale 131072 -> 65536; the loss is finite",
+                    "gradient of a.b not finite, scale 2^17 → 2^16; the loss is finite");
+    check_rewritten("the loss scale went from 1.0995116e+12 to 0.5",
+                    "the loss scale went from 2^40 to 2^-1");
+    check_rewritten("skipped with the loss scale at 1, from where", // as panels have it
+                    "skipped with the loss scale at 2^0, from where");
+    check_rewritten("the scale fell at step 1024, 16 steps",
+                    "the scale fell at step 1024, 16 steps");
+    check_rewritten("scale 1000 -> 500 by 64 of 1290", "scale 1000 → 500 by 2^6 of 1290");
+    check_rewritten("epoch 4 of 8: 128 files", "epoch 4 of 8: 128 files");
+    char small[8];
+    word_rewrite(small, sizeof small, "a -> scale 65536");
+    CHECK(strlen(small) < sizeof small);
+}
+
+static void long_names_lose_their_middle(void) {
+    char out[64];
+    word_shorten(out, sizeof out, "blocks.1.attention.qkv", 11);
+    CHECK_TEXT(out, "block…n.qkv");
+    word_shorten(out, sizeof out, "blocks", 6);
+    CHECK_TEXT(out, "blocks");
+    word_shorten(out, sizeof out, "日本語日本語", 7);
+    CHECK_TEXT(out, "日…語"); // a wide character is whole or not there
+    word_shorten(out, sizeof out, "blocks", 1);
+    CHECK_TEXT(out, "…");
+    word_shorten(out, sizeof out, "blocks", 0);
+    CHECK_TEXT(out, "");
+}
+
 // ---- what is shown ------------------------------------------------------------------------------
 
 static void panels_show_the_run_at_every_size(void) {
@@ -99,7 +135,7 @@ static void a_value_that_is_not_finite_is_a_mark_on_no_axis(void) {
     const Panel *panel = layout_find(&ui->layout, PANEL_LOSS);
     int marks = 0;
     for (int column = panel->column; column < panel->column + panel->width; column++) {
-        const Cell *cell = frame_cell(&ui->frame, column, panel->row + panel->height - 2);
+        const Cell *cell = frame_cell(&ui->frame, column, panel->row + panel->height - 3);
         marks += cell->rune == GLYPH_CROSS && cell->style.ink == INK_BAD;
     }
     CHECK_INT(marks, 1);
@@ -142,6 +178,108 @@ static void no_scale_is_advised_at_which_a_step_overflowed_since(void) {
     add_some_event(store, 2, 390, EVENT_SCALE, 65536, "", "the loss scale went down");
     Ui *ui = open_screen(store, 2);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "At 2^19 all would stay, and fit; bf16");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void set_samples(Ui *ui, const LayerSample *sample) {
+    LiveData *data = &live_of(ui)->data;
+    for (int i = 0; i < data->layer_count; i++)
+        if (i != 2) // a norm
+            data->layers[i] = *sample;
+}
+
+// Loads the screen anew, so that what a test puts in its place is drawn.
+static const char *draw_again(Ui *ui, int columns, int rows) {
+    if (!frame_init(&ui->frame, columns, rows, &error))
+        abort();
+    ui->layout = layout_of(SCREEN_LIVE, columns, rows, PANEL_NONE);
+    for (int i = 0; i < ui->layout.count; i++) {
+        const Panel *panel = &ui->layout.panels[i];
+        screen_live.draw_panel(ui, panel->id,
+                               area_part(frame_area(&ui->frame), panel->column, panel->row,
+                                         panel->width, panel->height),
+                               false);
+    }
+    return frame_text(&ui->frame);
+}
+
+static void what_vanished_is_never_called_fine(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    static const char *const fine[] = {"No layer flushes", "fits", "2^16 to", NULL};
+    LayerSample gone = {
+        .step = STEPS, .width = 1, .count = 1000, .zeros = 1000, .precision = "fp16"};
+    snprintf(live_of(ui)->data.record.scale_rule, sizeof live_of(ui)->data.record.scale_rule,
+             "none");
+    live_of(ui)->data.used_scale = 1;
+    set_samples(ui, &gone);
+    for (int i = 0; i < SIZES; i++) {
+        const char *text = draw_again(ui, sizes[i][0], sizes[i][1]);
+        CHECK_CONTAINS(text, "100%");
+        CHECK_CONTAINS(text, "100 % zero");
+        CHECK_CONTAINS(text, "All gradients of head and 3 more are zero");
+        for (int j = 0; fine[j]; j++)
+            CHECK_MESSAGE(!strstr(text, fine[j]), "\"%s\" in %s", fine[j], text);
+    }
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "dynamic finds its own scale");
+    CHECK_CONTAINS(frame_text(&ui->frame), "none · 1 skipped");
+    // Flushed, and so with a histogram that says how much scale is missing.
+    LayerSample small = gone;
+    small.zeros = 0;
+    small.flushed = 1000;
+    small.largest = 0x1.8p-36;
+    small.bins[-36 - LAYER_LOWEST_EXPONENT] = 1000;
+    set_samples(ui, &small);
+    for (int i = 0; i < SIZES; i++) {
+        const char *text = draw_again(ui, sizes[i][0], sizes[i][1]);
+        CHECK_CONTAINS(text, "loses 100 %");
+        CHECK_CONTAINS(text, i == 0 ? "≥2^11" : "2^11 and more suit");
+        CHECK(!strstr(text, "fits"));
+    }
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "At 2^11 all would stay, and fit");
+    close_screen(ui);
+    store_close(store);
+}
+
+// The run says whom it blames; the panels say the same.
+static void what_is_not_finite_is_said_of_the_layer_that_is_blamed(void) {
+    Store *store = make_history(RUN_RUNNING);
+    add_some_event(store, 2, 400, EVENT_SKIP, 65536, "hidden",
+                   "step 400 skipped: gradient of hidden.weight not finite, scale 131072 -> 65536; "
+                   "the loss is finite: the scale was too large");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    LiveData *data = &live_of(ui)->data;
+    CHECK_NEAR(data->used_scale, 131072, 0); // and not what it came down to
+    for (int i = 0; i < data->layer_count; i++)
+        data->layers[i].width = 1;
+    data->layers[3].infs = 158;
+    data->layers[0].infs = 200;
+    const char *text = draw_again(ui, 120, 36);
+    CHECK_CONTAINS(text, "hidden: 158 of ");
+    CHECK_CONTAINS(text, " gradients at 2^17 are not finite; also conv1");
+    CHECK_CONTAINS(text, "last by hidden");
+    data->events[data->event_count - 1].layer[0] = 0; // an older run: the one with most
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "conv1: 200 of ");
+    close_screen(ui);
+    store_close(store);
+}
+
+// The curve of what came of a step does not reach the scale that overflowed.
+static void the_scale_that_overflowed_is_in_its_curve(void) {
+    Store *store = make_history(RUN_RUNNING);
+    add_some_event(store, 2, 200, EVENT_SKIP, 32768, "head",
+                   "gradient of head.weight not finite, scale 1048576 -> 32768");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    const Panel *panel = layout_find(&ui->layout, PANEL_SCALE);
+    int marks = 0, row = panel->row + 1;
+    for (int column = panel->column; column < panel->column + panel->width; column++)
+        for (int i = 0; i < 2; i++)
+            marks += frame_cell(&ui->frame, column, row + i)->rune == GLYPH_CROSS;
+    CHECK_INT(marks, 1);
+    CHECK_CONTAINS(frame_text(&ui->frame), "2^20 ");
     close_screen(ui);
     store_close(store);
 }
@@ -234,13 +372,13 @@ static void overflows_of_many_steps_are_said_to_be_among_them(void) {
     sample->step = 33050;
     sample->width = 8;
     sample->infs = 4;
-    CHECK_CONTAINS(draw_alone(ui, 90, true), "4 gradients among steps 33,050 to 33,057 are not");
-    CHECK(!strstr(frame_text(&ui->frame), " inf"));
+    CHECK_CONTAINS(draw_alone(ui, 90, true),
+                   " gradients among steps 33,050 to 33,057 are not finite");
     CHECK_CONTAINS(draw_alone(ui, 90, false), "inf 4 among steps 33,050 to 33,057");
     CHECK_CONTAINS(draw_alone(ui, 40, false), "inf 4 in 8 steps");
     sample->width = 1;
-    CHECK_CONTAINS(draw_alone(ui, 90, true), "4 gradients are not finite");
-    CHECK_CONTAINS(frame_text(&ui->frame), " inf");
+    CHECK_CONTAINS(draw_alone(ui, 90, true), " gradients at 2^16 are not finite.");
+    CHECK_CONTAINS(frame_text(&ui->frame), "<0.1%");
     CHECK(!strstr(draw_alone(ui, 90, false), "steps"));
     CHECK_CONTAINS(frame_text(&ui->frame), "inf 4");
     close_screen(ui);
@@ -269,6 +407,7 @@ static void long_steps_of_events_are_shown_whole(void) {
     Ui *ui = open_screen(store, 2);
     draw_screen(ui, 120, 36, false);
     live_of(ui)->data.events[live_of(ui)->data.event_count - 1].step = 1999740;
+    CHECK(live_fold_events(&live_of(ui)->data));
     if (!frame_init(&ui->frame, 60, 10, &error))
         abort();
     live_draw_events(live_of(ui), frame_area(&ui->frame), false);
@@ -281,24 +420,27 @@ static void long_steps_of_events_are_shown_whole(void) {
 // The newest is whole where it fits.
 static void skips_without_room_are_told_briefly(void) {
     Store *store = make_history(RUN_FINISHED);
-    static const char text[] = "step 302 skipped: gradient of head.weight not finite, scale 131072 "
+    static const char text[] = "step 350 skipped: gradient of head.weight not finite, scale 131072 "
                                "-> 65536; the loss is finite: the scale was too large";
-    add_some_event(store, 2, 302, EVENT_SKIP, 65536, "head", text);
-    add_some_event(store, 2, 303, EVENT_SKIP, 65536, "head",
-                   "gradient of head.weight not finite at "
-                   "scale 65536; the loss is finite: the scale was too large");
+    add_some_event(store, 2, 350, EVENT_SKIP, 65536, "head", text);
     add_some_event(store, 2, 400, EVENT_LIFE, NAN, "", "finished");
     Ui *ui = open_screen(store, 2);
     draw_screen(ui, 120, 36, false);
     if (!frame_init(&ui->frame, 40, 10, &error))
         abort();
     live_draw_events(live_of(ui), frame_area(&ui->frame), false);
-    CHECK_CONTAINS(frame_text(&ui->frame), "303 skip  at 2^16 by head");
-    CHECK_CONTAINS(frame_text(&ui->frame), "302 skip  2^17 -> 2^16 by head");
-    live_of(ui)->view.event_top = 2;
-    frame_erase(&ui->frame);
+    CHECK_CONTAINS(frame_text(&ui->frame), "350 skip  2^17 → 2^16 by head");
+    close_screen(ui);
+    add_some_event(store, 2, 400, EVENT_SKIP, 65536, "head",
+                   "gradient of head.weight not finite at "
+                   "scale 65536; the loss is finite: the scale was too large");
+    ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    CHECK(live_row(live_of(ui), 0)->skips == 1);
+    if (!frame_init(&ui->frame, 40, 5, &error))
+        abort();
     live_draw_events(live_of(ui), frame_area(&ui->frame), false);
-    CHECK_CONTAINS(frame_text(&ui->frame), "302 skip  gradient of head.weight");
+    CHECK_CONTAINS(frame_text(&ui->frame), "400 skip  at 2^16 by head");
     close_screen(ui);
     store_close(store);
 }
@@ -442,11 +584,16 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(readings_are_words_and_unknown_ones_a_dash);
+    RUN_TEST(scales_are_written_one_way);
+    RUN_TEST(long_names_lose_their_middle);
     RUN_TEST(panels_show_the_run_at_every_size);
     RUN_TEST(in_ascii_no_other_character_is_drawn);
     RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
     RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);
     RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
+    RUN_TEST(what_vanished_is_never_called_fine);
+    RUN_TEST(what_is_not_finite_is_said_of_the_layer_that_is_blamed);
+    RUN_TEST(the_scale_that_overflowed_is_in_its_curve);
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);

@@ -94,7 +94,9 @@ static bool value_read(Ui *ui, LiveLine *line, const LineWanted *wanted, Error *
     line->has_value = count > 0;
     if (count > 0) {
         const SeriesPoint *point = &points[count - 1];
-        line->value = point->width == 1 ? series_point_value(point) : point->mean;
+        line->value = point->width == 1 ? series_point_value(point)
+                      : wanted->held    ? point->last
+                                        : point->mean;
     }
     free(points);
     return true;
@@ -218,6 +220,14 @@ static int points_of(const Ui *ui, PanelId panel, int beside) {
     return A_COLUMN * (width > LEAST ? width : LEAST);
 }
 
+// What was logged at the step before holds in the step.
+static double scale_before(const LiveLine *line, int64_t step, double otherwise) {
+    for (int i = line->count - 1; i >= 0; i--)
+        if (line->raw[i].x < (double)step)
+            return isfinite(line->raw[i].mean) ? line->raw[i].mean : otherwise;
+    return otherwise;
+}
+
 static bool lines_read(Ui *ui, Live *live, Error *error) {
     LiveData *data = &live->data;
     const LiveView *view = &live->view;
@@ -248,7 +258,21 @@ static bool lines_read(Ui *ui, Live *live, Error *error) {
     data->scale = data->scale_line.has_value     ? data->scale_line.value
                   : view->cursor == LIVE_FOLLOWS ? data->record.scale_last
                                                  : NAN;
+    data->used_scale = scale_before(&data->scale_line, data->step, data->scale);
     return true;
+}
+
+// A skip says at which scale it overflowed; that is exact where the curve is of sums.
+static void settle_used_scale(LiveData *data) {
+    for (int i = data->event_count - 1; i >= 0 && data->events[i].step >= data->step; i--) {
+        const Event *event = &data->events[i];
+        double scale =
+            event->kind == EVENT_SKIP && event->step == data->step ? live_skipped_at(event) : NAN;
+        if (scale > 0)
+            data->used_scale = scale;
+    }
+    if (strcmp(data->record.scale_rule, "none") == 0)
+        data->used_scale = 1;
 }
 
 // ---- what is at the cursor ----------------------------------------------------------------------
@@ -359,9 +383,12 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     settle_window(&live->view, data);
     if (live->view.layer >= data->record.layer_count)
         live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
-    return lines_read(ui, live, error) && layers_read(ui, live, error) &&
-           heat_read(ui, live, error) &&
-           ((live->view.frozen && !live->moved) || live_read_events(ui, live, error));
+    if (!lines_read(ui, live, error) || !layers_read(ui, live, error) ||
+        !heat_read(ui, live, error) ||
+        !((live->view.frozen && !live->moved) || live_read_events(ui, live, error)))
+        return false;
+    settle_used_scale(data);
+    return true;
 }
 
 bool live_data_look(Ui *ui, Live *live, double seconds) {

@@ -30,7 +30,7 @@ static bool choose(const Live *live, Shown *shown) {
     if (layer < 0 || layer >= data->record.layer_count)
         return false;
     live_clean(shown->name, sizeof shown->name, data->record.layers[layer].name);
-    shown->scale = ldexp(data->scale, live->view.hypothesis);
+    shown->scale = ldexp(data->used_scale, live->view.hypothesis);
     shown->ink = shown->format == FORMAT_COUNT  ? INK_BRIGHT
                  : shown->format == FORMAT_E5M2 ? INK_FP8
                                                 : live_ink(format_name(shown->format));
@@ -77,14 +77,12 @@ static Area draw_box(Area area, const Shown *shown, PanelId panel, bool focused)
         what = panel == PANEL_HEAT ? "over time" : "exponents";
     int left = room - 3 - text_width(what);
     left = left < LEAST_NAME ? LEAST_NAME : left;
-    char title[RECORD_NAME_SIZE * 2 + 64];
+    char title[RECORD_NAME_SIZE * 2 + 64], name[RECORD_NAME_SIZE * 2];
+    word_shorten(name, sizeof name, shown->name, left);
     if (!shown->name[0])
         snprintf(title, sizeof title, "%s", what);
-    else if (name_width <= left)
-        snprintf(title, sizeof title, "%s · %s", shown->name, what);
     else
-        snprintf(title, sizeof title, "%.*s… · %s", (int)text_fit(shown->name, left - 1, NULL),
-                 shown->name, what);
+        snprintf(title, sizeof title, "%s · %s", name, what);
     return area_box(area, title, right, focused);
 }
 
@@ -129,7 +127,7 @@ static Range range_of(LiveExponents exponents, int width) {
     int bins = range.last - range.first + 1;
     width = width > 1 ? width : 1;
     range.bins_a_column = (bins + width - 1) / width;
-    range.columns_a_bin = range.bins_a_column > 1 ? 1 : clamp(width / bins, 1, 4);
+    range.columns_a_bin = range.bins_a_column > 1 ? 1 : clamp(width / bins, 1, 12);
     range.columns = (bins + range.bins_a_column - 1) / range.bins_a_column * range.columns_a_bin;
     range.columns = clamp(range.columns, 1, MOST_COLUMNS);
     return range;
@@ -192,61 +190,107 @@ static void draw_labels(const Shown *shown, Area area, const Range *range) {
         }
 }
 
-// A sample of many steps says that its values are of all of them; what is subnormal gives way.
-static void draw_counted(const Shown *shown, Area area) {
-    enum { WIDE = 44 };
+typedef struct Piece { // of the row above the histogram
+    char text[96];
+    Ink ink;
+} Piece;
+
+enum { PIECES = 5 };
+
+// What was counted, shorter at every level; returns how many columns it takes.
+static int gather_counted(const Shown *shown, int level, Piece pieces[PIECES]) {
+    enum { WITHOUT_LARGEST = 1, BRIEF_WORDS, BRIEF_STEPS, WITHOUT_SUBNORMAL, WITHOUT_ZERO };
     const LayerSample *sample = shown->sample;
     LiveShares shares = live_counted(sample);
-    bool is_broken = sample->infs + sample->nans > 0;
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
-    char text[160], subnormal[64], count[160], among[80] = "";
-    if (broken > 0)
+    char among[80] = "";
+    int width = 0, exponent;
+    for (int i = 0; i < PIECES; i++)
+        pieces[i] = (Piece){.ink = INK_TEXT};
+    if (level < WITHOUT_ZERO || live_is_gone(sample))
+        snprintf(pieces[0].text, sizeof pieces[0].text, "%s zero  ", word_share(shares.zero).text);
+    pieces[0].ink = live_is_gone(sample) ? INK_BAD : shares.zero > 0 ? INK_TEXT : INK_DIM;
+    snprintf(pieces[1].text, sizeof pieces[1].text, "%s flushed  ",
+             word_share(shares.flushed).text);
+    if (level < WITHOUT_SUBNORMAL)
+        snprintf(pieces[2].text, sizeof pieces[2].text, "%s %s  ",
+                 word_share(shares.subnormal).text, level < BRIEF_WORDS ? "subnormal" : "subn.");
+    if (broken > 0 && sample->width > 1 && level < BRIEF_STEPS)
         live_say_steps(among, sizeof among, sample);
-    snprintf(text, sizeof text, "%s flushed  ", word_share(shares.flushed).text);
-    snprintf(subnormal, sizeof subnormal, "%s %s  ", word_share(shares.subnormal).text,
-             area.width < WIDE ? "subn." : "subnormal");
-    const char *word = sample->nans > 0 ? "nan " : "inf ";
-    snprintf(count, sizeof count, "%s%s", word_count(broken).text, among);
-    int room = area.width - text_width(text) - text_width(word);
-    if (among[0] && text_width(subnormal) + text_width(count) > room) {
-        snprintf(count, sizeof count, "%s in %" PRId64 " steps", word_count(broken).text,
-                 sample->width);
-        if (text_width(subnormal) + text_width(count) > room)
-            subnormal[0] = 0;
-    }
-    int column = area_text_cut(area, 0, 0, area.width, style_of(INK_TEXT), text);
-    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), subnormal);
-    column = area_text_cut(area, column, 0, area.width - column, style_of(INK_TEXT), word);
-    column = area_text_cut(area, column, 0, area.width - column,
-                           is_broken ? style_bold(INK_BAD) : style_of(INK_TEXT), count);
-    if (sample->largest > 0) {
-        int exponent;
+    else if (broken > 0 && sample->width > 1)
+        snprintf(among, sizeof among, " in %" PRId64 " steps", sample->width);
+    snprintf(pieces[3].text, sizeof pieces[3].text, "%s %s%s", sample->nans > 0 ? "nan" : "inf",
+             word_count(broken).text, among);
+    pieces[3].ink = broken > 0 ? INK_BAD : INK_TEXT;
+    if (sample->largest > 0 && level < WITHOUT_LARGEST) {
         frexp(sample->largest, &exponent);
-        snprintf(text, sizeof text, "max 2^%d", exponent - 1);
-        if (column + 2 + text_width(text) <= area.width)
-            area_text(area, column + 2, 0, style_of(INK_TEXT), text);
+        snprintf(pieces[4].text, sizeof pieces[4].text, "  max 2^%d", exponent - 1);
+    }
+    for (int i = 0; i < PIECES; i++)
+        width += text_width(pieces[i].text);
+    return width;
+}
+
+static void draw_counted(const Shown *shown, Area area) {
+    enum { LEVELS = 6 };
+    Piece pieces[PIECES];
+    int level = 0, column = 0;
+    while (gather_counted(shown, level, pieces) > area.width && level < LEVELS - 1)
+        level++;
+    for (int i = 0; i < PIECES; i++) {
+        Ink ink = pieces[i].ink;
+        column = area_text_cut(area, column, 0, area.width - column,
+                               ink == INK_BAD ? style_bold(ink) : style_of(ink), pieces[i].text);
     }
 }
 
-// What is subnormal gives way: it is kept, if less exactly.
-static void say_losses(const LiveShares *shares, const char *overflow, int room, char *text,
-                       size_t size) {
-    static const char *const words[] = {"subnormal", "subn."};
-    Word flushed = word_share(shares->flushed);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        snprintf(text, size, "%s, %s flushed, %s %s", overflow, flushed.text,
-                 word_share(shares->subnormal).text, words[i]);
+// In one word what the scale would do; what is lost is never said to fit.
+static Ink judge(const Live *live, const Shown *shown, const LiveShares *shares, char *text,
+                 size_t size) {
+    const double most = 0.5, much = 0.05;
+    const LayerSample *sample = shown->sample;
+    double left = 1 - shares->zero, lost = left > 0 ? shares->flushed / left : 0;
+    bool is_broken = sample->nans + sample->infs > 0 && live->view.hypothesis >= 0;
+    bool fits = live_fits(sample, shown->format, shown->scale);
+    if (is_broken)
+        snprintf(text, size, "%s not finite", word_share(shares->broken).text);
+    else if (!fits && shares->broken > 0)
+        snprintf(text, size, "%s overflow", word_share(shares->broken).text);
+    else if (!fits)
+        snprintf(text, size, "overflows");
+    else if (lost > much)
+        snprintf(text, size, "loses %s", word_share(lost).text);
+    else
+        snprintf(text, size, "fits");
+    return is_broken || !fits || lost > most ? INK_BAD : lost > much ? INK_WARN : INK_DIM;
+}
+
+// As much as there is room for; what is subnormal is kept, if less exactly.
+static void say_details(const LiveShares *shares, const char *verdict, const char *which,
+                        const char *brief, int room, char *text, size_t size) {
+    char flushed[48], subnormal[48];
+    snprintf(flushed, sizeof flushed, ", %s flushed", word_share(shares->flushed).text);
+    snprintf(subnormal, sizeof subnormal, ", %s subnormal", word_share(shares->subnormal).text);
+    const char *const tries[][3] = {
+        {flushed, subnormal, which}, {flushed, "", which}, {"", "", which}, {"", "", brief}};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        const char *scales = tries[i][2];
+        snprintf(text, size, "%s%s%s%s%s", verdict, tries[i][0], tries[i][1],
+                 scales[0] ? " · " : "", scales);
         if (text_width(text) <= room)
             return;
     }
-    snprintf(text, size, "%s, %s flushed", overflow, flushed.text);
+    snprintf(text, size, "%s", verdict);
 }
 
-// What another scale would do, computed; at the scale itself it says how to try one.
+// What the scale, or a supposed one, does, computed; and which ones would do, in a row of their own
+// where there is one.
 static void draw_supposed(const Live *live, const Shown *shown, Area area) {
     LiveShares shares = live_shares(shown->sample, shown->format, shown->scale);
-    char text[200];
+    LiveScales scales = live_scales(shown->sample, shown->format);
+    char text[240], verdict[64], which[96] = "", brief[64] = "";
     int column = 0;
+    bool has_row = area.height > 1;
     area_put(area, column, 0, style_bold(INK_ACCENT), GLYPH_LEFT);
     snprintf(text, sizeof text, " at %s ", word_scale(shown->scale).text);
     column = area_text(area, 2 - 1, 0, style_bold(INK_ACCENT), text);
@@ -257,17 +301,19 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
                       "what the format does is not known");
         return;
     }
-    bool fits = live_fits(shown->sample, shown->format, shown->scale);
-    char overflow[64] = "fits";
-    if (!fits && shares.overflowed > 0)
-        snprintf(overflow, sizeof overflow, "%s overflow", word_share(shares.overflowed).text);
-    else if (!fits)
-        snprintf(overflow, sizeof overflow, "overflows");
-    if (live->view.hypothesis == 0 && fits)
-        snprintf(text, sizeof text, "fits; < > try others");
-    else
-        say_losses(&shares, overflow, area.width - column, text, sizeof text);
-    area_text_cut(area, column, 0, area.width - column, style_of(fits ? INK_DIM : INK_BAD), text);
+    if (scales.is_known) {
+        live_say_scales(&scales, false, which, sizeof which);
+        live_say_scales(&scales, true, brief, sizeof brief);
+    }
+    Ink ink = judge(live, shown, &shares, verdict, sizeof verdict);
+    say_details(&shares, verdict, has_row ? "" : which, has_row ? "" : brief, area.width - column,
+                text, sizeof text);
+    area_text_cut(area, column, 0, area.width - column, style_of(ink), text);
+    snprintf(text, sizeof text, "%s%s< > try others", which, which[0] ? " this layer; " : "");
+    if (text_width(text) > area.width)
+        snprintf(text, sizeof text, "%s; < > try others", which);
+    if (has_row)
+        area_text_cut(area, 0, 1, area.width, style_of(INK_DIM), text);
 }
 
 static void say_why_empty(const Live *live, const Shown *shown, Area inside) {
@@ -298,7 +344,7 @@ bool live_wanted_exponents(const Live *live, LiveExponents *wanted) {
 }
 
 void live_draw_histogram(const Live *live, Area area, bool focused) {
-    enum { FOOT = 3 }; // the range, its labels, the supposed scale
+    enum { FOOT = 3, HIGH = 9 }; // the range, its labels, the supposed scale
     if (live->view.heat) {
         live_draw_heat(live, area, focused);
         return;
@@ -319,20 +365,22 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
                   style_of(INK_DIM),
                   shown.sample->zeros < shown.sample->count
                       ? "none of the gradients of this layer is finite here"
-                      : "all gradients of this layer are zero here");
+                      : "all gradients of this layer are zero here: how large they were, and so "
+                        "which scale would keep them, is known once one of them stays");
         return;
     }
     Range range = range_of(live_held_exponents(live, wanted_by(&shown)), inside.width);
     int left = (inside.width - range.columns) / 2;
     draw_counted(&shown, inside);
-    int bars = inside.height - 1 - FOOT;
+    int more = inside.height >= HIGH ? 1 : 0;
+    int bars = inside.height - 1 - FOOT - more;
     Area middle = area_part(inside, left, 1, range.columns, bars);
     if (bars > 0)
         draw_bars(&shown, middle, &range);
     int foot = bars > 0 ? 1 + bars : 1;
     draw_range(&shown, area_part(inside, left, foot, range.columns, 1), &range);
     draw_labels(&shown, area_part(inside, left, foot + 1, range.columns, 1), &range);
-    draw_supposed(live, &shown, area_part(inside, 0, foot + 2, inside.width, 1));
+    draw_supposed(live, &shown, area_part(inside, 0, foot + 2, inside.width, 1 + more));
 }
 
 // ---- over time ----------------------------------------------------------------------------------
@@ -409,6 +457,11 @@ void live_draw_heat(const Live *live, Area area, bool focused) {
     Area inside = draw_box(area, &shown, PANEL_HEAT, focused);
     int low, high;
     exponents_of(data, &low, &high);
+    if (data->heat_count > 0 && high < low && shown.sample) {
+        area_wrap(area_part(inside, 1, 1, inside.width - 2, inside.height - 1), 0,
+                  style_of(INK_DIM), "no gradient of this layer was finite and above zero here");
+        return;
+    }
     if (data->heat_count == 0 || high < low) {
         say_why_empty(live, &shown, inside);
         return;

@@ -1,5 +1,5 @@
-// The table of layers: what each computes in, where its gradients lie, what its format loses of
-// them, and what would help.
+// The table of layers: what each computes in, where its gradients lie, and what its format loses of
+// them. What would help is advice.c's.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,48 +10,84 @@
 #include "ui/live/live.h"
 
 static const double too_much = 0.05; // of a layer's gradients flushed: said in red
-static const double noticed = 0.001; // said at all
 static const double thin = 0.0005;   // of a histogram: left out of the sparks
 
 // ---- where things are ---------------------------------------------------------------------------
 
-enum { FORMAT_COLUMNS = 10, SHARE_COLUMNS = 8, RATIO_COLUMNS = 8, LEAST_ROWS = 3 };
+enum {
+    FORMAT_COLUMNS = 10,
+    ZERO_COLUMNS = 6,
+    FLUSHED_COLUMNS = 8,
+    SUBNORMAL_COLUMNS = 6,
+    BROKEN_COLUMNS = 8,
+    RATIO_COLUMNS = 8,
+    TIME_COLUMNS = 5,
+    LEAST_ROWS = 3
+};
 
 typedef struct Columns { // of the table, from the left; -1: there is no room for it
-    int name, name_width, format, spark, spark_width, flushed, ratio, time, time_width;
+    int name, name_width, format, spark, spark_width, time_width;
+    int zero, flushed, subnormal, broken, ratio, time; // the columns behind them
     int first_bin, last_bin; // of the sparks: one range for all layers, to hold them side by side
     double seconds;          // of all layers together
 } Columns;
 
-static Columns columns_of(int width) {
-    enum { NAME_LEAST = 8, NAME_MOST = 28, SPARK_LEAST = 8, SPARK_MOST = 40, TIME = 10, GAP = 1 };
-    Columns columns = {.name = 1, .time = -1, .ratio = -1, .spark = -1};
-    int left = width - 1 - NAME_LEAST - GAP - FORMAT_COLUMNS - SHARE_COLUMNS;
+// Takes from what is left, so that *have comes to `wanted` at most.
+static void grow(int *left, int *have, int wanted) {
+    int more = wanted - *have < *left ? wanted - *have : *left;
+    if (more > 0) {
+        *have += more;
+        *left -= more;
+    }
+}
+
+// What there is room for, then room for what is there: a panel that has the screen for itself
+// shows names whole and as many exponents as there are.
+static Columns columns_of(int width, int longest_name) {
+    enum {
+        NAME_LEAST = 8,
+        NAME_USUAL = 16,
+        SPARK_LEAST = 8,
+        SPARK_USUAL = 16,
+        TIME_USUAL = 10,
+        TIME_MOST = 30,
+        GAP = 1
+    };
+    const int shares = ZERO_COLUMNS + FLUSHED_COLUMNS + SUBNORMAL_COLUMNS + BROKEN_COLUMNS;
+    Columns columns = {.name = 1, .time = -1, .ratio = -1, .spark = -1, .name_width = NAME_LEAST};
+    int left = width - 1 - NAME_LEAST - GAP - FORMAT_COLUMNS - shares;
     bool has_spark = left >= SPARK_LEAST + GAP;
     left -= has_spark ? SPARK_LEAST + GAP : 0;
     bool has_ratio = left >= RATIO_COLUMNS;
     left -= has_ratio ? RATIO_COLUMNS : 0;
-    bool has_time = left >= TIME;
-    left -= has_time ? TIME : 0;
-    left = left > 0 ? left : 0;
-    int more_name = left / 2 < NAME_MOST - NAME_LEAST ? left / 2 : NAME_MOST - NAME_LEAST;
-    int more_spark = left - more_name;
-    more_spark = more_spark < SPARK_MOST - SPARK_LEAST ? more_spark : SPARK_MOST - SPARK_LEAST;
-    columns.name_width = NAME_LEAST + more_name;
+    bool has_time = left >= TIME_COLUMNS;
+    left -= has_time ? TIME_COLUMNS : 0;
+    columns.spark_width = has_spark ? SPARK_LEAST : 0;
+    columns.time_width = has_time ? TIME_COLUMNS : 0;
+    grow(&left, &columns.name_width, longest_name < NAME_USUAL ? longest_name : NAME_USUAL);
+    if (has_spark)
+        grow(&left, &columns.spark_width, SPARK_USUAL);
+    if (has_time)
+        grow(&left, &columns.time_width, TIME_USUAL);
+    grow(&left, &columns.name_width, longest_name);
+    if (has_spark)
+        grow(&left, &columns.spark_width, LAYER_BINS);
+    if (has_time)
+        grow(&left, &columns.time_width, TIME_MOST);
     columns.format = columns.name + columns.name_width + GAP;
     int at = columns.format + FORMAT_COLUMNS;
     if (has_spark) {
         columns.spark = at;
-        columns.spark_width = SPARK_LEAST + more_spark;
         at += columns.spark_width + GAP;
     }
-    columns.flushed = at += SHARE_COLUMNS;
+    columns.zero = at += ZERO_COLUMNS;
+    columns.flushed = at += FLUSHED_COLUMNS;
+    columns.subnormal = at += SUBNORMAL_COLUMNS;
+    columns.broken = at += BROKEN_COLUMNS;
     if (has_ratio)
         columns.ratio = at += RATIO_COLUMNS;
-    if (has_time) {
-        columns.time = at + GAP;
-        columns.time_width = TIME - GAP;
-    }
+    if (has_time)
+        columns.time = at + columns.time_width;
     return columns;
 }
 
@@ -60,14 +96,18 @@ typedef struct Rows { // of the panel's inside: a head, layers, then sentences
     int below;        // rows left for sentences
 } Rows;
 
-static Rows rows_of(const Live *live, int height) {
-    enum { HEAD = 1, SENTENCES = 2 };
+static Rows rows_of(const Live *live, int width, int height) {
+    enum { HEAD = 1, MARGINS = 2, SENTENCES = 2, MOST_SENTENCES = 5 };
     int count = live->data.record.layer_count, room = height - HEAD;
     count = count < LIVE_MOST_LAYERS ? count : LIVE_MOST_LAYERS;
-    int wanted = SENTENCES + (live->order_count > 0 ? 1 : 0);
+    int said = live_say_layers(live, area_to_measure(width - MARGINS), 0);
+    // What is wrong is said whole before a third layer is shown.
+    int least = live_is_troubled(live) ? LEAST_ROWS - 1 : LEAST_ROWS;
+    int wanted = said < SENTENCES ? SENTENCES : said > MOST_SENTENCES ? MOST_SENTENCES : said;
+    wanted += live->order_count > 0;
     int below = room - count; // all that the layers leave
     if (below < wanted)
-        below = room - LEAST_ROWS < wanted ? room - LEAST_ROWS : wanted;
+        below = room - least < wanted ? room - least : wanted;
     below = below > 0 ? below : 0;
     int shown = room - below < count ? room - below : count;
     shown = shown > 0 ? shown : 0;
@@ -78,7 +118,7 @@ static Rows rows_of(const Live *live, int height) {
 
 int live_layer_under(const Live *live, int width, int height, int row) {
     enum { BORDER = 1, HEAD = 1 };
-    Rows rows = rows_of(live, height - 2 * BORDER);
+    Rows rows = rows_of(live, width - 2 * BORDER, height - 2 * BORDER);
     int at = row - BORDER - HEAD;
     return width > 2 && at >= 0 && at < rows.shown ? rows.top + at : -1;
 }
@@ -115,13 +155,22 @@ static const LayerSample *sample_of(const LiveData *data, int layer) {
     return layer < data->layer_count && data->layers[layer].width > 0 ? &data->layers[layer] : NULL;
 }
 
-static void draw_format(const Live *live, Area area, int column, int row, int layer) {
+// What it computed in at the cursor: a norm set to fp16 computes in fp32 all the same. While a run
+// pauses, what was set since holds from the next step on.
+static const char *format_of(const Live *live, int layer) {
     const RecordLayer *recorded = &live->data.record.layers[layer];
     const LayerSample *sample = sample_of(&live->data, layer);
     bool is_past = live->view.cursor != LIVE_FOLLOWS;
-    const char *then = sample && sample->precision[0] ? sample->precision : "–";
+    if (sample && sample->precision[0] && (is_past || live->data.record.status != RUN_PAUSED))
+        return sample->precision;
+    return is_past ? "–" : recorded->precision;
+}
+
+static void draw_format(const Live *live, Area area, int column, int row, int layer) {
+    const RecordLayer *recorded = &live->data.record.layers[layer];
+    bool is_past = live->view.cursor != LIVE_FOLLOWS;
     char format[48], set[48];
-    live_clean(format, sizeof format, is_past ? then : recorded->precision);
+    live_clean(format, sizeof format, format_of(live, layer));
     live_clean(set, sizeof set, recorded->set);
     int at = area_text_cut(area, column, row, 5, style_of(live_ink(format)), format);
     const char *pending = live_pending(live, layer);
@@ -148,18 +197,55 @@ static void draw_spark(Area area, const Columns *columns, int row, const LayerSa
 }
 
 static void draw_time(Area area, const Columns *columns, int row, double share) {
-    enum { EIGHTHS = 8, WORD = 4 };
-    int width = columns->time_width - WORD - 1;
+    enum { EIGHTHS = 8, WORD = 5, GAP = 1 };
+    int width = columns->time_width - WORD - GAP, left = columns->time - columns->time_width + GAP;
     int eighths = (int)lround(share * width * EIGHTHS);
     eighths = eighths < 1 ? 1 : eighths;
     for (int i = 0; i < width && eighths > 0; i++, eighths -= EIGHTHS) {
         int part = eighths < EIGHTHS ? eighths : EIGHTHS;
-        area_put(area, columns->time + i, row, style_of(INK_DIM),
-                 (uint32_t)(GLYPH_PART - (part - 1)));
+        area_put(area, left + i, row, style_of(INK_DIM), (uint32_t)(GLYPH_PART - (part - 1)));
     }
     char text[16];
     snprintf(text, sizeof text, "%.0f%%", share * 100);
-    area_text_right(area, columns->time + columns->time_width, row, style_of(INK_DIM), text);
+    area_text_right(area, columns->time, row, style_of(INK_DIM), text);
+}
+
+// None at all is told from next to none.
+static void draw_share(Area area, int end, int row, double share, Ink ink) {
+    char text[16];
+    double percent = share * 100;
+    if (share == 0)
+        snprintf(text, sizeof text, "0");
+    else if (share < 1 && percent >= 99.5)
+        snprintf(text, sizeof text, ">99%%");
+    else if (percent < 0.05)
+        snprintf(text, sizeof text, "<0.1%%");
+    else
+        snprintf(text, sizeof text, percent < 9.95 ? "%.1f%%" : "%.0f%%", percent);
+    bool is_told = ink == INK_BAD || ink == INK_WARN;
+    area_text_right(area, end, row, is_told ? style_bold(ink) : style_of(ink), text);
+}
+
+// Zeros among others are usual: a unit that is off has them.
+static void draw_shares(Area area, const Columns *columns, int row, const LayerSample *sample) {
+    const int ends[] = {columns->zero, columns->flushed, columns->subnormal, columns->broken};
+    LiveShares shares = sample ? live_counted(sample) : (LiveShares){.is_known = false};
+    if (!shares.is_known) {
+        for (int i = 0; i < 4; i++)
+            area_text_right(area, ends[i], row, style_of(INK_DIM), "–");
+        return;
+    }
+    bool is_gone = live_is_gone(sample);
+    // Of many steps it is not of this one: a sentence below says among which it was.
+    Ink broken = shares.broken == 0 ? INK_DIM : sample->width == 1 ? INK_BAD : INK_WARN;
+    draw_share(area, columns->zero, row, shares.zero, is_gone ? INK_BAD : INK_DIM);
+    draw_share(area, columns->flushed, row, shares.flushed,
+               shares.flushed > too_much ? INK_BAD
+               : shares.flushed > 0      ? INK_TEXT
+                                         : INK_DIM);
+    draw_share(area, columns->subnormal, row, shares.subnormal,
+               shares.subnormal > 0 ? INK_TEXT : INK_DIM);
+    draw_share(area, columns->broken, row, shares.broken, broken);
 }
 
 static void draw_layer(const Live *live, Area area, const Columns *columns, int row, int layer) {
@@ -167,29 +253,18 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     const RecordLayer *recorded = &data->record.layers[layer];
     const LayerSample *sample = sample_of(data, layer);
     bool is_selected = layer == live->view.layer;
+    char name[RECORD_NAME_SIZE * 2], text[32] = "–";
     if (is_selected)
         area_put(area, 0, row, style_bold(INK_ACCENT), GLYPH_CURSOR);
-    area_outside(area, columns->name, row, columns->name_width,
-                 is_selected ? style_bold(INK_BRIGHT) : style_of(INK_TEXT), recorded->name);
+    live_clean(name, sizeof name, recorded->name);
+    area_text_middle(area, columns->name, row, columns->name_width,
+                     is_selected ? style_bold(INK_BRIGHT) : style_of(INK_TEXT), name);
     draw_format(live, area, columns->format, row, layer);
-    LiveShares shares = sample ? live_counted(sample) : (LiveShares){0};
-    char text[32] = "–";
     if (sample && sample->count > 0 && columns->spark >= 0)
         draw_spark(area, columns, row, sample,
                    live_ink(sample->precision[0] ? sample->precision : recorded->precision));
-    if (shares.is_known)
-        snprintf(text, sizeof text, "%.1f%%", shares.flushed * 100);
-    bool is_bad = shares.is_known && shares.flushed > too_much;
-    // Of many steps it is not of this one: the sentence below says among which it was.
-    if (shares.is_known && sample->width == 1 &&
-        sample->nans + sample->infs + sample->overflowed > 0) {
-        snprintf(text, sizeof text, sample->nans > 0 ? "nan" : "inf");
-        is_bad = true;
-    }
-    area_text_right(area, columns->flushed, row, is_bad ? style_bold(INK_BAD) : style_of(INK_TEXT),
-                    text);
+    draw_shares(area, columns, row, sample);
     if (columns->ratio >= 0) {
-        snprintf(text, sizeof text, "–");
         if (sample && isfinite(sample->update_ratio))
             snprintf(text, sizeof text, "%s", word_power(sample->update_ratio, 1).text);
         area_text_right(area, columns->ratio, row, style_of(INK_TEXT), text);
@@ -197,7 +272,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (columns->time >= 0 && sample && sample->seconds > 0)
         draw_time(area, columns, row, sample->seconds / columns->seconds);
     else if (columns->time >= 0)
-        area_text_right(area, columns->time + columns->time_width, row, style_of(INK_DIM), "–");
+        area_text_right(area, columns->time, row, style_of(INK_DIM), "–");
     if (is_selected)
         area_set_ground(area_part(area, 0, row, area.width, 1), GROUND_SELECTED);
 }
@@ -211,84 +286,32 @@ static void draw_head(Area area, const Columns *columns) {
                       columns->spark_width >= 18  ? "gradient exponents"
                       : columns->spark_width >= 9 ? "exponents"
                                                   : "2^n");
+    area_text_right(area, columns->zero, 0, style, "zero");
     area_text_right(area, columns->flushed, 0, style, "flushed");
+    area_text_right(area, columns->subnormal, 0, style, "subn.");
+    area_text_right(area, columns->broken, 0, style, "inf/nan");
     if (columns->ratio >= 0)
         area_text_right(area, columns->ratio, 0, style, area.frame->ascii ? "dw/w" : "Δ/w");
     if (columns->time >= 0)
-        area_text_right(area, columns->time + columns->time_width, 0, style, "time");
+        area_text_right(area, columns->time, 0, style, "time");
 }
 
-// ---- sentences ----------------------------------------------------------------------------------
-
-// What could be done about a layer that loses gradients, from its histogram.
-static int advise(const Live *live, Area area, int row, int layer) {
-    const double good_enough = 0.005;
-    const LayerSample *sample = &live->data.layers[layer];
-    Format format = live_layer_format(live, layer);
-    double scale = live->data.scale;
-    char text[320], other[120] = "";
-    if (format == FORMAT_COUNT || !(scale > 0))
-        return row;
-    LiveShares bf16 = live_shares(sample, FORMAT_BF16, scale);
-    if (format != FORMAT_BF16 && bf16.is_known && live_fits(sample, FORMAT_BF16, scale))
-        snprintf(other, sizeof other,
-                 bf16.flushed > 0 ? "bf16 would flush %s." : "bf16 keeps all%s.",
-                 bf16.flushed > 0 ? word_share(bf16.flushed).text : "");
-    LiveLimit seen = live_seen_limit(live);
-    int n = live_better_scale(sample, format, scale, good_enough);
-    double better = ldexp(scale, n);
-    if (n > 0) {
-        double flushed = live_shares(sample, format, better).flushed;
-        char end[96] = "and fit";
-        if (better >= seen.scale) // gradients that were not finite are in no histogram
-            snprintf(end, sizeof end, "but step %s overflowed at %s", word_count(seen.step).text,
-                     word_scale(seen.scale).text);
-        snprintf(text, sizeof text,
-                 flushed > 0 ? "At %s all but %s would stay, %s%s%s"
-                             : "At %s all%s would stay, %s%s%s",
-                 word_scale(better).text, flushed > 0 ? word_share(flushed).text : "", end,
-                 other[0] ? "; " : ".", other);
-    } else {
-        snprintf(text, sizeof text, "No scale keeps them and lets the largest fit%s%s",
-                 other[0] ? "; " : ".", other);
+static int longest_name(const RunRecord *record) {
+    int longest = 0;
+    for (int i = 0; i < record->layer_count; i++) {
+        char name[RECORD_NAME_SIZE * 2];
+        live_clean(name, sizeof name, record->layers[i].name);
+        int width = text_width(name);
+        longest = width > longest ? width : longest;
     }
-    return area_wrap(area, row, style_of(INK_DIM), text);
-}
-
-static int say_worst(const Live *live, Area area, int row) {
-    const LiveData *data = &live->data;
-    double flushed;
-    int worst = live_worst_layer(live, &flushed);
-    char name[RECORD_NAME_SIZE * 2], among[80], text[400];
-    for (int i = 0; i < data->layer_count; i++) {
-        int64_t broken = data->layers[i].nans + data->layers[i].infs + data->layers[i].overflowed;
-        if (data->layers[i].width == 0 || broken == 0)
-            continue;
-        live_clean(name, sizeof name, data->record.layers[i].name);
-        live_say_steps(among, sizeof among, &data->layers[i]);
-        snprintf(text, sizeof text, "%s: %s gradients%s are not finite.", name,
-                 word_count(broken).text, among);
-        return area_wrap(area, row, style_of(INK_BAD), text);
-    }
-    if (worst < 0)
-        return row;
-    live_clean(name, sizeof name, data->record.layers[worst].name);
-    if (flushed <= noticed) {
-        snprintf(text, sizeof text, "No layer flushes more than %s of its gradients at %s.",
-                 word_share(noticed).text, word_scale(data->scale).text);
-        return area_wrap(area, row, style_of(INK_DIM), text);
-    }
-    snprintf(text, sizeof text, "%s flushes %s of its gradients at %s.", name,
-             word_share(flushed).text, word_scale(data->scale).text);
-    row = area_wrap(area, row, style_of(INK_WARN), text);
-    return advise(live, area, row, worst);
+    return longest;
 }
 
 static void draw_sentences(const Live *live, Area area) {
-    int row = area.height > 3 ? 1 : 0;
+    int said = live_say_layers(live, area_to_measure(area.width), 0);
     int pending = live->order_count > 0 && area.height > 0 ? 1 : 0;
     Area above = area_part(area, 0, 0, area.width, area.height - pending);
-    say_worst(live, above, row);
+    live_say_layers(live, above, above.height > said ? 1 : 0);
     if (pending == 0)
         return;
     const LiveOrder *order = &live->orders[live->order_count - 1];
@@ -306,7 +329,7 @@ static void draw_sentences(const Live *live, Area area) {
 void live_draw_layers(const Live *live, Area area, bool focused) {
     const RunRecord *record = &live->data.record;
     char right[64] = "";
-    Rows rows = rows_of(live, area.height - 2);
+    Rows rows = rows_of(live, area.width - 2, area.height - 2);
     if (record->layer_count > 0)
         snprintf(right, sizeof right, "%d of %d", live->view.layer + 1, record->layer_count);
     Area inside = area_box(area, panel_name(PANEL_LAYERS), right, focused);
@@ -317,7 +340,7 @@ void live_draw_layers(const Live *live, Area area, bool focused) {
                                          : "the layers are known after the first step");
         return;
     }
-    Columns columns = columns_of(inside.width);
+    Columns columns = columns_of(inside.width, longest_name(record));
     settle_columns(&columns, &live->data);
     draw_head(inside, &columns);
     for (int i = 0; i < rows.shown; i++)

@@ -82,7 +82,8 @@ typedef struct LiveData { // what was read
     int64_t left, right;          // of the window
     int64_t step;                 // of the cursor
     LiveLine line, ghost_line, scale_line;
-    double scale;        // at the cursor; NaN: unknown
+    double scale;        // after the step of the cursor; NaN: unknown
+    double used_scale;   // that its gradients were computed at; 1 where none are scaled
     LiveOther ghost;     // drawn behind: what this was forked from, or the best to compare it with
     LiveOther full;      // the fp32 run to compare it with; none where this one is in fp32 itself
     bool is_full;        // it is
@@ -180,14 +181,28 @@ void live_say_row(const Live *live, const LiveRow *row, bool brief, char *out, s
 
 typedef struct LiveShares { // of a layer's elements, in a format at a scale
     bool is_known;
-    double flushed, subnormal, overflowed;
+    double zero; // before they were rounded: nothing came, whatever the reason
+    double flushed, subnormal;
+    double broken; // not finite, rounded or before
 } LiveShares;
+
+typedef struct LiveScales { // powers of two
+    bool is_known;          // of a layer that has finite gradients, in a format with limits
+    int least, most;        // that keep all but a few, and the largest; least > most: there is none
+} LiveScales;
 
 // From the histogram of true values: exact where scale is a power of two, but for values that lie
 // on a limit; else values are taken as spread evenly within a power of two.
 LiveShares live_shares(const LayerSample *sample, Format format, double scale);
 // What the layer's own rounding did, as it was counted.
 LiveShares live_counted(const LayerSample *sample);
+// Nothing is left of its gradients: they were zero, or became so.
+bool live_is_gone(const LayerSample *sample);
+// The scales at which no more than live_bearable of the elements are flushed and none overflows.
+LiveScales live_scales(const LayerSample *sample, Format format);
+// Those that suit all layers that have such, and how many have.
+LiveScales live_scales_of_all(const Live *live, int *count);
+extern const double live_bearable;
 // The largest value stays finite in the format at this scale.
 bool live_fits(const LayerSample *sample, Format format, double scale);
 // The least magnitudes (at scale 1) that do not vanish, are normal, and overflow.
@@ -196,10 +211,17 @@ void live_limits(Format format, double *kept, double *normal, double *over);
 Format live_format(const char *precision);
 // The format that the layer's gradients are rounded to, at the cursor.
 Format live_layer_format(const Live *live, int layer);
-// The layer that loses the largest share to its format; -1: none has samples.
+// The layer that loses the largest share to its format; -1: none has samples with anything left.
 int live_worst_layer(const Live *live, double *flushed);
-// The least scale x 2^n, n > 0, that leaves at most `share` flushed and fits; 0: there is none.
-int live_better_scale(const LayerSample *sample, Format format, double scale, double share);
+
+// ---- advice.c -----------------------------------------------------------------------------------
+
+// What is wrong with the gradients at the cursor, and what would help; returns the row after.
+int live_say_layers(const Live *live, Area area, int row);
+// Some are not finite, or nothing is left of them in a layer.
+bool live_is_troubled(const Live *live);
+// "2^4 to 2^21 suit", or briefly "2^4–2^21".
+void live_say_scales(const LiveScales *scales, bool brief, char *out, size_t size);
 
 // ---- words.c ------------------------------------------------------------------------------------
 

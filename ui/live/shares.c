@@ -31,34 +31,44 @@ static double count_below(const LayerSample *sample, double limit) {
     return below;
 }
 
+static const LiveShares unknown = {false, NAN, NAN, NAN, NAN};
+
 LiveShares live_shares(const LayerSample *sample, Format format, double scale) {
     double total = 0;
     for (int i = 0; i < LAYER_BINS; i++)
         total += sample->bins[i];
     if (format == FORMAT_COUNT || sample->width == 0 || sample->count <= 0 || !(scale > 0) ||
         isinf(scale))
-        return (LiveShares){false, NAN, NAN, NAN};
+        return unknown;
+    double count = (double)sample->count, zero = (double)sample->zeros / count;
+    double broken = (double)(sample->nans + sample->infs) / count;
     if (total == 0) // nothing but zeros and what is not finite
-        return (LiveShares){true, 0, 0, 0};
+        return (LiveShares){true, zero, 0, 0, broken};
     double kept, normal, over;
     live_limits(format, &kept, &normal, &over);
     int64_t counted = sample->count - sample->zeros - sample->nans - sample->infs;
-    double weight = (double)counted / (double)sample->count / total;
+    double weight = (double)counted / count / total;
     double vanished = count_below(sample, kept / scale);
     double small = count_below(sample, normal / scale);
     double above = total - count_below(sample, over / scale);
     if (live_fits(sample, format, scale))
         above = 0;
-    return (LiveShares){true, vanished * weight, fmax(small - vanished, 0) * weight,
-                        above * weight};
+    return (LiveShares){true, zero, vanished * weight, fmax(small - vanished, 0) * weight,
+                        broken + above * weight};
 }
 
 LiveShares live_counted(const LayerSample *sample) {
     if (sample->width == 0 || sample->count <= 0)
-        return (LiveShares){false, NAN, NAN, NAN};
+        return unknown;
     double count = (double)sample->count;
-    return (LiveShares){true, (double)sample->flushed / count, (double)sample->subnormal / count,
-                        (double)sample->overflowed / count};
+    int64_t broken = sample->nans + sample->infs + sample->overflowed;
+    return (LiveShares){true, (double)sample->zeros / count, (double)sample->flushed / count,
+                        (double)sample->subnormal / count, (double)broken / count};
+}
+
+bool live_is_gone(const LayerSample *sample) {
+    return sample->width > 0 && sample->count > 0 &&
+           sample->zeros + sample->flushed == sample->count;
 }
 
 bool live_fits(const LayerSample *sample, Format format, double scale) {
@@ -82,7 +92,7 @@ int live_worst_layer(const Live *live, double *flushed) {
     *flushed = -1;
     for (int i = 0; i < live->data.layer_count; i++) {
         LiveShares shares = live_counted(&live->data.layers[i]);
-        if (shares.is_known && shares.flushed > *flushed) {
+        if (shares.is_known && shares.flushed > *flushed && !live_is_gone(&live->data.layers[i])) {
             *flushed = shares.flushed;
             worst = i;
         }
@@ -90,14 +100,62 @@ int live_worst_layer(const Live *live, double *flushed) {
     return worst;
 }
 
-int live_better_scale(const LayerSample *sample, Format format, double scale, double share) {
-    for (int n = 1; n <= LIVE_MOST_HYPOTHESIS; n++) {
-        double moved = ldexp(scale, n);
-        if (!live_fits(sample, format, moved))
-            return 0;
-        LiveShares shares = live_shares(sample, format, moved);
-        if (shares.is_known && shares.flushed <= share)
-            return n;
+// ---- scales that suit ---------------------------------------------------------------------------
+
+const double live_bearable = 0.005;
+
+// The magnitude below which a share of the elements lies.
+static double magnitude_at(const LayerSample *sample, double share) {
+    double total = 0, below = 0;
+    for (int i = 0; i < LAYER_BINS; i++)
+        total += sample->bins[i];
+    int64_t counted = sample->count - sample->zeros - sample->nans - sample->infs;
+    double wanted = share * (double)sample->count * total / (double)counted;
+    int bin = 0;
+    while (bin < LAYER_BINS - 1 && below + sample->bins[bin] <= wanted)
+        below += sample->bins[bin++];
+    double part = sample->bins[bin] > 0 ? (wanted - below) / sample->bins[bin] : 0;
+    return ldexp(1 + fmin(fmax(part, 0), 1), bin + LAYER_LOWEST_EXPONENT);
+}
+
+static bool has_finite(const LayerSample *sample) {
+    for (int i = 0; i < LAYER_BINS; i++)
+        if (sample->bins[i] > 0)
+            return sample->count > sample->zeros + sample->nans + sample->infs;
+    return false;
+}
+
+LiveScales live_scales(const LayerSample *sample, Format format) {
+    double kept, normal, over;
+    if (format == FORMAT_COUNT || sample->width == 0 || !(sample->largest > 0) ||
+        !has_finite(sample))
+        return (LiveScales){.is_known = false};
+    live_limits(format, &kept, &normal, &over);
+    // Where values lie within a power of two is not known: the last step is tried.
+    int least = (int)ceil(log2(kept / magnitude_at(sample, live_bearable))) - 1;
+    int most = (int)floor(log2(over / sample->largest)) + 1;
+    while (live_shares(sample, format, ldexp(1, least)).flushed > live_bearable)
+        least++;
+    while (!live_fits(sample, format, ldexp(1, most)))
+        most--;
+    return (LiveScales){true, least, most};
+}
+
+LiveScales live_scales_of_all(const Live *live, int *count) {
+    LiveScales all = {.is_known = false};
+    *count = 0;
+    for (int i = 0; i < live->data.layer_count; i++) {
+        LiveScales one = live_scales(&live->data.layers[i], live_layer_format(live, i));
+        if (!one.is_known)
+            continue;
+        all.least = *count == 0 || one.least > all.least ? one.least : all.least;
+        all.most = *count == 0 || one.most < all.most ? one.most : all.most;
+        all.is_known = true;
+        (*count)++;
     }
-    return 0;
+    // Gradients that were not finite are in no histogram.
+    LiveLimit seen = live_seen_limit(live);
+    if (all.is_known && isfinite(seen.scale) && seen.scale <= ldexp(1, all.most))
+        all.most = (int)ceil(log2(seen.scale)) - 1;
+    return all;
 }

@@ -258,7 +258,7 @@ static void copy_line(Ui *ui, const Live *live) {
         snprintf(line, sizeof line, "%s in %s: %s flushed, %s subnormal at scale %s, step %lld",
                  name, format == FORMAT_COUNT ? "?" : format_name(format),
                  word_share(shares.flushed).text, word_share(shares.subnormal).text,
-                 word_scale(live->data.scale).text, (long long)live->data.step);
+                 word_scale(live->data.used_scale).text, (long long)live->data.step);
     }
     if (!line[0])
         return;

@@ -30,9 +30,7 @@ static int open_core(lua_State *L) {
 
 // `mp` is what lua/mp/init.lua returns.
 static int open_mp(lua_State *L) {
-    lua_getglobal(L, "require");
-    lua_pushliteral(L, "mp.init");
-    lua_call(L, 1, 1);
+    lua_vm_require_inner(L, "mp.init");
     return 1;
 }
 
@@ -66,6 +64,7 @@ static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *
     LuaVm *vm = lua_vm_new(options, error);
     if (!vm)
         return NULL;
+    lua_vm_set_places(vm, &(LuaVmPlaces){bind_place, bind_move, session});
     session->vm = vm;
     lua_State *L = lua_vm_state(vm);
     lua_gc(L, LUA_GCGEN, 0, 0); // a step makes handles that die young
@@ -81,19 +80,30 @@ static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *
 
 // ---- training -----------------------------------------------------------------------------------
 
-// Runs the script and leaves what it returned, which must be an experiment.
+// (value) -> the function that trains it, or nil where mp.experiment did not make it
+static int find_training(lua_State *L) {
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, bind_experiments);
+    lua_pushvalue(L, 1);
+    lua_rawget(L, -2);
+    return 1;
+}
+
+// Runs the script and leaves what it returned, which must be an experiment, and what trains it.
 static bool load_experiment(LuaVm *vm, const char *path, Error *error) {
+    lua_State *L = lua_vm_state(vm);
     if (!lua_vm_run_file(vm, path, 1, error))
         return false;
-    lua_State *L = lua_vm_state(vm);
-    bool is_experiment = lua_istable(L, -1) && luaL_getmetafield(L, -1, "experiment");
-    if (!is_experiment)
-        return error_fail(
-            error, ERROR_FAILED,
-            "%s: an experiment must `return mp.experiment { .. }`; this script returned "
-            "%s",
-            path, luaL_typename(L, -1));
-    return true; // the table, and the function that trains it
+    lua_pushcfunction(L, find_training); // lua_vm_run_file left room
+    lua_pushvalue(L, -2);
+    if (!lua_vm_call(vm, 1, 1, error))
+        return false;
+    if (lua_isfunction(L, -1))
+        return true;
+    bool is_table = lua_istable(L, -2);
+    return error_fail(
+        error, ERROR_FAILED,
+        "%s: an experiment must `return mp.experiment { .. }`; this script returned %s", path,
+        is_table ? "a table that mp.experiment did not make" : luaL_typename(L, -2));
 }
 
 static bool train(LuaVm *vm, const char *path, Error *error) {
@@ -164,31 +174,45 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
 
 // ---- what an experiment says of itself ----------------------------------------------------------
 
+// All of it is read raw, and taken for what it is: the script may have changed the table since
+// mp.experiment made it.
+static int raw_field(lua_State *L, int index, const char *field) {
+    lua_pushstring(L, field);
+    return lua_rawget(L, index);
+}
+
 static void copy_field(lua_State *L, int index, const char *field, char *text, size_t size) {
-    lua_getfield(L, index, field);
+    raw_field(L, index, field);
     snprintf(text, size, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "");
     lua_pop(L, 1);
 }
 
+static bool can_be_parameter(lua_State *L, int index) {
+    int type = lua_type(L, index);
+    return type == LUA_TNUMBER || type == LUA_TSTRING || type == LUA_TBOOLEAN;
+}
+
 static int read_info(lua_State *L) {
     LuaExperimentInfo *info = lua_touserdata(L, 1);
-    lua_getfield(L, LUA_REGISTRYINDEX, "mp.described");
-    int experiment = lua_gettop(L);
+    int experiment = 2;
     copy_field(L, experiment, "name", info->name, sizeof info->name);
     copy_field(L, experiment, "about", info->about, sizeof info->about);
-    if (lua_getfield(L, experiment, "parameter_names") != LUA_TTABLE)
+    if (raw_field(L, experiment, "parameter_names") != LUA_TTABLE ||
+        raw_field(L, experiment, "params") != LUA_TTABLE)
         return 0;
-    int names = lua_gettop(L);
-    lua_getfield(L, experiment, "params");
+    int names = lua_gettop(L) - 1;
     lua_Integer count = (lua_Integer)lua_rawlen(L, names);
     for (lua_Integer i = 1; i <= count && info->parameter_count < LUA_INFO_PARAMETERS; i++) {
-        lua_rawgeti(L, names, i);
-        lua_getfield(L, names + 1, lua_tostring(L, -1));
+        lua_settop(L, names + 1);
+        bool is_name = lua_rawgeti(L, names, i) == LUA_TSTRING;
+        lua_pushvalue(L, -1);
+        lua_rawget(L, names + 1);
+        if (!is_name || !can_be_parameter(L, -1))
+            continue;
         int at = info->parameter_count++;
         bind_parameter(L, lua_gettop(L) - 1, lua_gettop(L), &info->parameters[at].usual);
         snprintf(info->parameters[at].value, sizeof info->parameters[at].value, "%s",
                  luaL_tolstring(L, -1, NULL));
-        lua_pop(L, 3);
     }
     return 0;
 }
@@ -205,9 +229,11 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     bool done = vm && load_experiment(vm, path, error);
     if (done) {
         lua_State *L = lua_vm_state(vm);
-        lua_pop(L, 1);
-        lua_setfield(L, LUA_REGISTRYINDEX, "mp.described");
-        done = lua_vm_protect(vm, read_info, info, error);
+        lua_settop(L, 1);
+        lua_pushcfunction(L, read_info);
+        lua_pushlightuserdata(L, info);
+        lua_rotate(L, 1, -1); // the experiment on top
+        done = lua_vm_call(vm, 2, 0, error);
     }
     session.finished = true;
     lua_vm_free(vm);

@@ -78,12 +78,14 @@ bool lua_vm_call(LuaVm *vm, int arguments, int results, Error *error) {
         vm->traceback[0] = 0;
     // Lua that is called from inside the engine is Lua all the same.
     int engine = atomic_exchange(&vm->pulse.engine, 0);
+    lua_State *running = atomic_exchange(&vm->running, L);
     if (atomic_fetch_add(&vm->pulse.calls, 1) == 0)
         vm_guard_hook(L);
     atomic_fetch_add(&vm->pulse.beats, 1);
     int status = lua_pcall(L, arguments, results, function);
     atomic_fetch_sub(&vm->pulse.calls, 1);
     atomic_store(&vm->pulse.engine, engine);
+    atomic_store(&vm->running, running);
     bool done = status == LUA_OK;
     if (!done) {
         vm_error_take(vm, status, error);
@@ -183,22 +185,6 @@ bool lua_vm_load_text(LuaVm *vm, const char *name, const char *text, size_t leng
 
 bool lua_vm_run_file(LuaVm *vm, const char *path, int results, Error *error) {
     return lua_vm_load_file(vm, path, error) && lua_vm_call(vm, 0, results, error);
-}
-
-static int set_preload(lua_State *L) {
-    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
-    lua_pushvalue(L, 2);
-    lua_setfield(L, -2, lua_touserdata(L, 1));
-    return 0;
-}
-
-bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, Error *error) {
-    if (!lua_checkstack(vm->L, 4))
-        return error_fail(error, ERROR_MEMORY, "no memory for the module %s", name);
-    lua_pushcfunction(vm->L, set_preload);
-    lua_pushlightuserdata(vm->L, (void *)name);
-    lua_pushcfunction(vm->L, open);
-    return lua_vm_call(vm, 2, 0, error);
 }
 
 // ---- birth and death ---------------------------------------------------------------------------

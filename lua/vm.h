@@ -88,6 +88,17 @@ void lua_vm_interrupt(LuaVm *vm, const char *reason);
 void lua_vm_clear_interrupt(LuaVm *vm);
 const char *lua_vm_interrupted(const LuaVm *vm); // the reason, or NULL
 
+// ---- coroutines --------------------------------------------------------------------------------
+
+// What each coroutine has for itself though somebody else keeps it: where in a model the script is.
+// It is put back when a coroutine gives way, and again when that one goes on.
+typedef struct LuaVmPlaces {
+    uint64_t (*place)(void *context);
+    void (*move)(void *context, uint64_t place);
+    void *context;
+} LuaVmPlaces;
+void lua_vm_set_places(LuaVm *vm, const LuaVmPlaces *places);
+
 // ---- for C functions that a script calls -------------------------------------------------------
 
 // Raises the interrupt if one is pending; called by long loops, after engine calls, and after
@@ -98,6 +109,10 @@ void lua_vm_check(lua_State *L);
 void lua_vm_enter_engine(lua_State *L);
 void lua_vm_leave_engine(lua_State *L);
 // `require "name"` will call `open` (as a lua_CFunction: name and ":preload:" in, module out).
+// Modules named "mp.NAME", preloaded or part of the program, are its own: scripts cannot require
+// them, and no global that a script sets reaches them.
 MUST_CHECK bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, Error *error);
+// Pushes one of the program's own modules, or raises an error.
+void lua_vm_require_inner(lua_State *L, const char *name);
 // Writes "file:line: " of the innermost Lua function, or "" when there is none. Allocates nothing.
 void lua_vm_where(lua_State *L, char *out, size_t size);

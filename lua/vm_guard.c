@@ -123,20 +123,6 @@ static int call_guarded(lua_State *L) {
     return end_guarded(L, LUA_OK, 0);
 }
 
-static int guarded_coroutine(lua_State *L) {
-    if (!lua_isthread(L, 1))
-        luaL_typeerror(L, 1, "coroutine");
-    return call_guarded(L);
-}
-
-// Lua's own puts the caller's line before the message of an error that passes, once for each level;
-// with a C function as its caller it does not.
-static int guarded_wrap(lua_State *L) {
-    call_guarded(L);
-    lua_pushcclosure(L, call_guarded, 1);
-    return 1;
-}
-
 // The compiler catches what a reader function raises; and only a trusted script loads bytecode.
 static int guarded_load(lua_State *L) {
     luaL_checkany(L, 1);
@@ -169,9 +155,6 @@ void vm_guard_library(lua_State *L) {
     guard_field(L, globals, "pcall", guarded_pcall);
     guard_field(L, globals, "xpcall", guarded_xpcall);
     guard_field(L, globals, "load", guarded_load);
-    lua_getfield(L, globals, "coroutine");
-    guard_field(L, globals + 1, "resume", guarded_coroutine);
-    guard_field(L, globals + 1, "close", guarded_coroutine);
-    guard_field(L, globals + 1, "wrap", guarded_wrap);
+    vm_coroutine_open(L);
     lua_settop(L, globals - 1);
 }

@@ -3,6 +3,7 @@
 //   vm.c          the state, its memory, loading and calling
 //   vm_error.c    what an error says
 //   vm_guard.c    the interrupt, and the library functions that must not swallow it
+//   vm_coroutine.c  coroutines, which must not either
 //   vm_sandbox.c  the library that a script sees
 //   vm_require.c  `require`
 //   vm_random.c   math.random
@@ -19,6 +20,8 @@ struct LuaVm {
     LuaVmOptions options;
     Pulse pulse;
     Watchdog *watchdog;
+    _Atomic(lua_State *) running; // the coroutine whose instructions are being done
+    LuaVmPlaces places;
 
     size_t memory_used;
     uint64_t allocations;                // made so far
@@ -54,9 +57,14 @@ bool vm_error_take(LuaVm *vm, int status, Error *error);
 void vm_guard_hook(lua_State *L); // the count hook, on a state and on coroutines made from it
 void vm_guard_library(lua_State *L);
 
+// ---- vm_coroutine.c
+
+void vm_coroutine_open(lua_State *L); // replaces the functions that run coroutines
+
 // ---- vm_sandbox.c, vm_require.c, vm_random.c: all run inside a protected call
 
 void vm_sandbox_open(lua_State *L);
 int vm_require(lua_State *L);      // upvalue 1: the library's own, or nil
+void vm_inner_open(lua_State *L);  // what the program's own modules see; the sandbox is open
 void vm_pairs_open(lua_State *L);  // replaces the global function
 void vm_random_open(lua_State *L); // replaces two functions in the table on top of the stack

@@ -1,5 +1,7 @@
-// `require`: the module `mp`, the Lua half of it that is part of the program (`mp.NAME`), and files
-// beside the experiment or below its folder. Nothing else, unless the machine is trusted.
+// `require`: for scripts the module `mp` and files beside the experiment or below its folder,
+// nothing else, unless the machine is trusted. For the program's own half of `mp`, which scripts
+// neither name nor reach, the other parts of it (`mp.NAME`): it has a `require`, a list of what is
+// loaded and globals of its own, so that no script can put a function of its own in their place.
 #define _XOPEN_SOURCE 700 // realpath
 #include <ctype.h>
 #include <errno.h>
@@ -14,6 +16,14 @@
 #include "lua/vm_private.h"
 
 enum { PATH_SIZE = 1024, LONGEST_NAME = 200 };
+
+// Fields of the registry.
+static const char inner_loaded[] = "vm.inner.loaded", inner_preload[] = "vm.inner.preload",
+                  inner_globals[] = "vm.inner.globals";
+
+static bool is_inner(const char *name) {
+    return strncmp(name, "mp.", 3) == 0;
+}
 
 // "models.gan" or "models/gan": letters, digits, '_' and '-' in parts that are not empty, so that
 // neither ".." nor "/etc" can be written.
@@ -157,14 +167,29 @@ static bool find(lua_State *L, const char *name, size_t length) {
         lua_pushliteral(L, ":preload:");
         return true;
     }
-    if (strncmp(name, "mp.", 3) == 0)
-        return find_embedded(L, name);
     return find_beside(L, name, length);
+}
+
+// Calls the loader below its data, both on top, with the module's name and the data; leaves the
+// module, which is also kept in the table at index 2.
+static void load_module(lua_State *L, const char *name) {
+    lua_pushstring(L, name);
+    lua_insert(L, -2);
+    lua_call(L, 2, 1);
+    if (lua_isnil(L, -1) && lua_getfield(L, 2, name) == LUA_TNIL)
+        lua_pushboolean(L, true);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 2, name);
 }
 
 int vm_require(lua_State *L) {
     size_t length;
     const char *name = luaL_checklstring(L, 1, &length);
+    if (is_inner(name))
+        return luaL_error(L,
+                          "module '%s' is not open to scripts: write local mp = require \"mp\", "
+                          "which has all of it",
+                          name);
     lua_settop(L, 1);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     if (lua_getfield(L, 2, name) != LUA_TNIL)
@@ -178,16 +203,85 @@ int vm_require(lua_State *L) {
         lua_call(L, 1, LUA_MULTRET);
         return lua_gettop(L) - 2;
     }
-    // loader, data on top: the loader is called with the name and the data, and returns the module.
     lua_pushvalue(L, -1);
-    lua_insert(L, 3); // data, kept as the second result
-    lua_pushvalue(L, 1);
-    lua_insert(L, -2);
-    lua_call(L, 2, 1);
-    if (lua_isnil(L, -1) && lua_getfield(L, 2, name) == LUA_TNIL)
-        lua_pushboolean(L, true);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, 2, name);
+    lua_insert(L, 3); // the data, kept as the second result
+    load_module(L, name);
     lua_pushvalue(L, 3);
     return 2;
+}
+
+// ---- the program's own half ---------------------------------------------------------------------
+
+static int require_inner(lua_State *L) {
+    const char *name = luaL_checkstring(L, 1);
+    lua_settop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, inner_loaded);
+    if (lua_getfield(L, 2, name) != LUA_TNIL)
+        return 1;
+    lua_settop(L, 2);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, inner_preload);
+    if (lua_getfield(L, 3, name) != LUA_TNIL) {
+        lua_pushliteral(L, ":preload:");
+    } else {
+        if (!is_inner(name))
+            return luaL_error(L, "module '%s' is no part of mp", name);
+        find_embedded(L, name);
+        lua_getfield(L, LUA_REGISTRYINDEX, inner_globals);
+        lua_setupvalue(L, -3, 1); // what it knows as _ENV
+    }
+    load_module(L, name);
+    return 1;
+}
+
+void lua_vm_require_inner(lua_State *L, const char *name) {
+    lua_pushcfunction(L, require_inner);
+    lua_pushstring(L, name);
+    lua_call(L, 1, 1);
+}
+
+static int set_preload(lua_State *L) {
+    const char *name = lua_touserdata(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, is_inner(name) ? inner_preload : LUA_PRELOAD_TABLE);
+    lua_pushvalue(L, 2);
+    lua_setfield(L, -2, name);
+    return 0;
+}
+
+bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, Error *error) {
+    if (!lua_checkstack(vm->L, 4))
+        return error_fail(error, ERROR_MEMORY, "no memory for the module %s", name);
+    lua_pushcfunction(vm->L, set_preload);
+    lua_pushlightuserdata(vm->L, (void *)name);
+    lua_pushcfunction(vm->L, open);
+    return lua_vm_call(vm, 2, 0, error);
+}
+
+// Copies the fields of the table at `from` into the one on top of the stack.
+static void copy_fields(lua_State *L, int from) {
+    lua_pushnil(L);
+    while (lua_next(L, from)) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, -4);
+    }
+}
+
+void vm_inner_open(lua_State *L) {
+    static const char *const libraries[] = {"string", "table", "math", "coroutine"};
+    int top = lua_gettop(L);
+    lua_newtable(L);
+    lua_pushglobaltable(L);
+    lua_insert(L, top + 1); // the scripts' globals, then our own
+    copy_fields(L, top + 1);
+    for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
+        lua_getfield(L, top + 1, libraries[i]);
+        lua_newtable(L);
+        copy_fields(L, top + 3);
+        lua_setfield(L, top + 2, libraries[i]);
+        lua_settop(L, top + 2);
+    }
+    lua_pushcfunction(L, require_inner);
+    lua_setfield(L, top + 2, "require");
+    lua_setfield(L, LUA_REGISTRYINDEX, inner_globals);
+    lua_settop(L, top);
 }

@@ -229,5 +229,6 @@ void vm_sandbox_open(lua_State *L) {
     lua_pushcclosure(L, vm_require, 1);
     lua_setglobal(L, "require");
     vm_guard_library(L);
+    vm_inner_open(L);
     watch_globals(L);
 }

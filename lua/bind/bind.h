@@ -21,6 +21,7 @@ typedef struct Session {
     Run *run;
     Engine *engine;
     const void *tensor_metatable; // compared by address: faster than by name
+    int depth;                    // of the modules whose forward is being run
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     bool evaluates;               // the module whose forward runs is not in training
@@ -120,6 +121,11 @@ bool bind_reached_limit(Session *session);
 int bind_give_tensor(lua_State *L, Tensor *tensor, const Error *error);
 int bind_ended(lua_State *L, bool done, const Error *error);
 
+// Where in the model the script is, and going there: the machine asks where one coroutine gives way
+// to another. The context is the session.
+uint64_t bind_place(void *context);
+void bind_move(void *context, uint64_t place);
+
 // ---- checkpoints and replay ---------------------------------------------------------------------
 
 // Whether the script is replayed: nothing that it says is told.
@@ -185,6 +191,9 @@ bool bind_optional_boolean(lua_State *L, const char *function, int argument, con
                            bool missing);
 
 // ---- the run ------------------------------------------------------------------------------------
+
+// The field of the registry with all that mp.experiment made: the function that trains, by table.
+#define bind_experiments "mp.experiments"
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);

@@ -66,40 +66,54 @@ static int mp_add_layer(lua_State *L) {
 }
 
 // enter(layer, training) -> a guard for a to-be-closed variable, which puts the layer and the mode
-// before back, whatever ends the block. One guard serves all: what was before is kept on a stack of
-// our own.
+// before back, whatever ends the block. Each guard remembers them by itself: a coroutine that is
+// left in the middle of a forward never closes its own.
 enum { LAYER_DEPTH = 256 };
 
 typedef struct LayerGuard {
-    int depth;
-    struct {
-        int layer;
-        bool evaluates;
-    } before[LAYER_DEPTH];
+    int layer, depth; // before
+    bool evaluates;
 } LayerGuard;
+
+static const char guard_type[] = "mp.guard";
 
 static int mp_enter(lua_State *L) {
     Session *session = session_of(L);
     Engine *engine = session->engine;
-    LayerGuard *guard = lua_touserdata(L, lua_upvalueindex(2));
-    if (guard->depth == LAYER_DEPTH)
-        return bind_error(L, "modules are nested more than %d deep", LAYER_DEPTH);
-    guard->before[guard->depth].layer = engine->layer;
-    guard->before[guard->depth++].evaluates = session->evaluates;
-    session->evaluates = !lua_toboolean(L, 2);
     lua_Integer layer = lua_tointeger(L, 1);
+    if (session->depth >= LAYER_DEPTH)
+        return bind_error(L, "modules are nested more than %d deep", LAYER_DEPTH);
+    LayerGuard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
+    *guard = (LayerGuard){engine->layer, session->depth, session->evaluates};
+    luaL_setmetatable(L, guard_type);
+    session->depth++;
+    session->evaluates = !lua_toboolean(L, 2);
     if (layer > 0 && layer < policy_layer_count(engine->policy))
         engine->layer = (int)layer;
-    lua_pushvalue(L, lua_upvalueindex(2));
     return 1;
 }
 
 static int guard_close(lua_State *L) {
-    LayerGuard *guard = lua_touserdata(L, 1);
     Session *session = session_of(L);
-    session->engine->layer = guard->before[--guard->depth].layer;
-    session->evaluates = guard->before[guard->depth].evaluates;
+    const LayerGuard *guard = luaL_checkudata(L, 1, guard_type);
+    session->engine->layer = guard->layer;
+    session->depth = guard->depth;
+    session->evaluates = guard->evaluates;
     return 0;
+}
+
+// Where in the model the script is belongs to each coroutine by itself.
+uint64_t bind_place(void *context) {
+    const Session *session = context;
+    return (uint64_t)session->evaluates << 63 | (uint64_t)session->depth << 32 |
+           (uint32_t)session->engine->layer;
+}
+
+void bind_move(void *context, uint64_t place) {
+    Session *session = context;
+    session->evaluates = place >> 63;
+    session->depth = (int)(place >> 32 & INT32_MAX);
+    session->engine->layer = (int)(place & UINT32_MAX);
 }
 
 static int mp_layers(lua_State *L) {
@@ -271,6 +285,7 @@ static int mp_grad(lua_State *L) {
 }
 
 static const BindFunction inner[] = {
+    {"enter", mp_enter, NULL},
     {"parameter", mp_parameter, NULL},
     {"parameter_name", mp_parameter_name, NULL},
     {"store_low", mp_store_low, NULL},
@@ -289,24 +304,18 @@ static const BindFunction outer[] = {
     {0},
 };
 
+static const BindFunction guard_events[] = {{"__close", guard_close, NULL}, {0}};
+
 void bind_open_module(lua_State *L, Session *session) {
     bind_functions(L, session, "mp.", outer);
     lua_getfield(L, -1, "engine"); // what only the Lua half of the module calls
     bind_functions(L, session, "", inner);
     bind_functions(L, session, "", bind_step_functions);
     bind_functions(L, session, "", bind_signature_functions);
-    LayerGuard *guard;
-    lua_pushlightuserdata(L, session);
-    guard = lua_newuserdatauv(L, sizeof *guard, 0);
-    guard->depth = 0;
-    lua_newtable(L);
-    lua_pushlightuserdata(L, session);
-    lua_pushcclosure(L, guard_close, 1);
-    lua_setfield(L, -2, "__close");
+    lua_pop(L, 1);
+    luaL_newmetatable(L, guard_type);
+    bind_functions(L, session, "", guard_events);
     lua_pushliteral(L, "guard");
     lua_setfield(L, -2, "__metatable");
-    lua_setmetatable(L, -2);
-    lua_pushcclosure(L, mp_enter, 2);
-    lua_setfield(L, -2, "enter");
     lua_pop(L, 1);
 }

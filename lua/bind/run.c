@@ -11,6 +11,18 @@
 // The rules of the experiment's `precision`, until they were held against the model's layers.
 static const char script_rules[] = "mp.rules";
 
+// declare(experiment, train): what mp.experiment made, and the function that trains it. Tables of a
+// script's own making are not in this list.
+static int run_declare_call(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_settop(L, 2);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, bind_experiments);
+    lua_insert(L, 1);
+    lua_rawset(L, 1);
+    return 0;
+}
+
 // configure(name, default precision, {{pattern, precision}, ..})
 static int run_configure_call(lua_State *L) {
     enum { MOST = 256 };
@@ -23,16 +35,18 @@ static int run_configure_call(lua_State *L) {
     lua_Integer count = (lua_Integer)lua_rawlen(L, 3);
     if (count > MOST)
         return bind_error(L, "precision: more than %d rules", MOST);
-    for (lua_Integer i = 0; i < count; i++) {
+    luaL_checkstack(L, 2 * MOST + 4, "precision");
+    for (lua_Integer i = 0; i < count; i++) { // the names stay on the stack, which keeps them
         lua_rawgeti(L, 3, i + 1);
-        lua_rawgeti(L, -1, 1);
-        lua_rawgeti(L, -2, 2);
-        rules[i].pattern = lua_tostring(L, -2); // the table keeps it
-        if (!layer_precision_parse(lua_tostring(L, -1), &rules[i].precision, &error)) {
+        luaL_checktype(L, -1, LUA_TTABLE);
+        lua_rawgeti(L, -1, 2);
+        lua_rawgeti(L, -2, 1);
+        lua_remove(L, -3);
+        rules[i].pattern = luaL_checkstring(L, -1);
+        if (!layer_precision_parse(luaL_checkstring(L, -2), &rules[i].precision, &error)) {
             error_prefix(&error, "precision.%s", rules[i].pattern);
             return bind_raise(L, &error);
         }
-        lua_pop(L, 3);
     }
     lua_pushvalue(L, 3);
     lua_setfield(L, LUA_REGISTRYINDEX, script_rules);
@@ -376,6 +390,7 @@ static int run_nearest_call(lua_State *L) {
 }
 
 static const BindFunction functions[] = {
+    {"declare", run_declare_call, NULL},
     {"fail", run_fail_call, NULL},
     {"usage", run_usage_call, NULL},
     {"nearest", run_nearest_call, NULL},

@@ -38,10 +38,12 @@ public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", func
                 type(spec.params[name])))
         end
     end
-    local copy = { parameter_names = names }
+    local copy, params = { parameter_names = names }, {}
     for key, value in pairs(spec) do copy[key] = value end
-    copy.params = spec.params or {}
-    return setmetatable(copy, { experiment = function() return train(copy) end })
+    for _, name in ipairs(names) do params[name] = spec.params[name] end
+    copy.params = params
+    engine.declare(copy, train)
+    return setmetatable(copy, { __metatable = "experiment" })
 end)
 
 -- ---- parameters -----------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ module.class = strict.declare("nn.", "class", "name", function(name)
             self:init(...)
             return self
         end,
+        __metatable = "class",
     })
 end)
 

@@ -45,7 +45,7 @@ optim.schedule = strict.seal(schedule, "mp.optim.schedule")
 local average_of = optim.average
 optim.average = nil
 
-local Average = {}
+local Average = { __metatable = "average" }
 Average.__index = Average
 
 local function is_average(value) return getmetatable(value) == Average end

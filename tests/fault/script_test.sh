@@ -148,6 +148,39 @@ mp.zerros(1)
 LUA
 refused module_tampering 'module_tampering.lua:2:' 'mp.zerros' 'zeros'
 
+echo 'return require "mp.core"' >"$folder/inner_module.lua"
+refused inner_module 'inner_module.lua:1:' 'mp.core' 'not open to scripts'
+
+# What a script makes of its globals before it opens `mp` sees nothing of the inside.
+{
+    echo 'local own, seen = { pairs = pairs, setmetatable = setmetatable }, 0'
+    echo 'for name, f in own.pairs(own) do _G[name] = function(...) seen = seen + 1 return f(...) end end'
+    echo 'local mp = require "mp"'
+    echo 'mp.nn.Linear(2, 2)'
+    echo 'return mp.experiment { name = "fault", run = function() assert(seen == 0, seen) end }'
+} >"$folder/globals_before_mp.lua"
+passes globals_before_mp
+
+# Tables of a script's own making are no experiments, and nothing in one is taken for what it is not.
+echo 'return setmetatable({ name = "x", parameter_names = { true }, params = {} }, { experiment = print })' \
+    >"$folder/made_up.lua"
+refused made_up 'made_up.lua: an experiment must'
+{
+    echo 'local mp = require "mp"'
+    echo 'local e = mp.experiment { name = "x", params = { a = 1, b = 2 }, run = print }'
+    echo 'e.name, e.parameter_names = 4, { true, 5, "a", "zz", "b" }'
+    echo 'e.params = setmetatable({ a = 1, b = setmetatable({}, { __tostring = error }) }, { __index = error })'
+    echo 'return e'
+} >"$folder/changed_since.lua"
+begin a_description_is_read_raw
+for file in made_up changed_since; do
+    timeout $((10 * patience)) "$mpbench" help "$folder/$file.lua" >"$folder/out" 2>"$folder/err"
+    status=$?
+    [ "$file" = changed_since ] && expect_status 0 && expect_out '^  a  *1'
+    [ "$file" = made_up ] && expect_error 1 'made_up.lua: an experiment must'
+done
+end
+
 # ---- 6, 7: memory and depth ---------------------------------------------------------------------
 
 experiment string_of_8_gib <<'LUA'

@@ -78,4 +78,25 @@ return mp.experiment { name = "calls", precision = "bf16", run = function(run)
         fails("no_grad: a function or a module expected, got table", mp.no_grad, {})
         fails("no_grad: a function or a module expected, got no value", mp.no_grad)
     end)
+
+    test("forwards_that_are_left_in_the_middle_break_nothing", function()
+        local Net = nn.class "Net"
+        function Net:init() self.inner = nn.Linear(2, 2) end
+        function Net:forward(x)
+            x = self.inner(x)
+            if coroutine.isyieldable() then coroutine.yield(x) end
+            return self.inner(x)
+        end
+        local net = run:model(Net())
+        local function call(x) return net(x) end
+        for _ = 1, 600 do coroutine.wrap(call)(mp.ones(1, 2)) end
+        local a, b = coroutine.wrap(call), coroutine.wrap(call)
+        equal(a(mp.ones(1, 2)):shape(), { 1, 2 })
+        equal(b(mp.ones(1, 2)):shape(), { 1, 2 })
+        equal(a():shape(), { 1, 2 })
+        net(mp.ones(1, 2))
+        equal(b():shape(), { 1, 2 })
+        local _, message = pcall(function() return mp.ones(2):matmul(mp.ones(3)) end)
+        assert(not message:find("inner", 1, true), message)
+    end)
 end }

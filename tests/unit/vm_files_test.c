@@ -89,8 +89,9 @@ static void require_reads_files_beside_the_experiment_only(void) {
         {"link", "leads out of the experiment's folder"},
         {"absent", "not found"},
         {"bad", "bad.lua:2: syntax error"},
-        {"mp.no_such_thing", "does not exist"},
-        {"mp.../outside", "does not exist"},
+        {"mp.core", "not open to scripts"},
+        {"mp.strict", "not open to scripts"},
+        {"mp.../outside", "not open to scripts"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         char text[128];
@@ -100,12 +101,40 @@ static void require_reads_files_beside_the_experiment_only(void) {
     }
 }
 
+static int open_probe(lua_State *L) {
+    lua_vm_require_inner(L, "mp.vm_probe");
+    return 1;
+}
+
+// Runs a script whose `mp` is the program's own module vm_probe.
+static const char *run_probe(const char *mp_folder, const char *name) {
+    LuaVm *vm = machine((LuaVmOptions){.mp_folder = mp_folder});
+    bool done =
+        lua_vm_preload(vm, "mp", open_probe, &error) && lua_vm_run_file(vm, place(name), 0, &error);
+    lua_vm_free(vm);
+    return done ? "" : error.text;
+}
+
 static void the_folder_of_mp_overrides_what_is_embedded(void) {
     mkdir(place("mp"), 0700);
     put("mp/vm_probe.lua", "return 'overridden'");
-    put("override.lua", "assert(require 'mp.vm_probe' == 'overridden')");
-    CHECK_TEXT(run_file((LuaVmOptions){.mp_folder = place("mp")}, "override.lua"), "");
-    CHECK_CONTAINS(run_file((LuaVmOptions){.mp_folder = ""}, "override.lua"), "does not exist");
+    put("override.lua", "assert(require 'mp' == 'overridden')");
+    CHECK_TEXT(run_probe(place("mp"), "override.lua"), "");
+    CHECK_CONTAINS(run_probe("", "override.lua"), "does not exist");
+}
+
+static void globals_of_a_script_do_not_reach_the_programs_own_modules(void) {
+    put("mp/vm_probe.lua", "local part = require 'mp.vm_part' return function() "
+                           "for _ in pairs { a = 1, b = 2 } do end table.sort { 2, 1 } "
+                           "return type(setmetatable({}, {})), ('x'):rep(2), part.secret end");
+    put("mp/vm_part.lua", "return { secret = 7 }");
+    put("takes.lua", "local seen, ok, open = 0, assert, require\n"
+                     "for name, f in pairs(_G) do if type(f) == 'function' then "
+                     "_G[name] = function(...) seen = seen + 1 return f(...) end end end\n"
+                     "seen, table.sort = 0, false\n"
+                     "local kind, text, secret = open 'mp'()\n"
+                     "ok(seen == 0 and secret == 7 and kind == 'table' and text == 'xx')");
+    CHECK_TEXT(run_probe(place("mp"), "takes.lua"), "");
 }
 
 static void scripts_are_kept_with_their_hashes(void) {
@@ -132,6 +161,7 @@ int main(void) {
     RUN_TEST(files_that_are_no_scripts_are_refused);
     RUN_TEST(require_reads_files_beside_the_experiment_only);
     RUN_TEST(the_folder_of_mp_overrides_what_is_embedded);
+    RUN_TEST(globals_of_a_script_do_not_reach_the_programs_own_modules);
     RUN_TEST(scripts_are_kept_with_their_hashes);
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", folder);

@@ -347,6 +347,12 @@ static void no_script_swallows_an_interrupt(void) {
         "while true do local co = coroutine.create(function() local x <close> = setmetatable({}, "
         "{__close = function() " LOOP " end}) coroutine.yield() end) coroutine.resume(co) "
         "coroutine.close(co) end",
+        "coroutine.wrap(function() local x <close> = setmetatable({}, {__close = function() " LOOP
+        " end}) " LOOP " end)()",
+        "local co = coroutine.create(function() local x <close> = setmetatable({}, {__close = "
+        "function() " LOOP " end}) " LOOP " end) coroutine.resume(co) coroutine.close(co)",
+        "coroutine.wrap(function() local x <close> = setmetatable({}, {__close = function() " LOOP
+        " end}) error 'dead' end)()",
         "while true do pcall(pcall, pcall, function() " LOOP " end) end",
         "for _ in coroutine.wrap(function() while true do pcall("
         "function() " LOOP " end) coroutine.yield(1) end end) do end",

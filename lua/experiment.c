@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/sanitize.h"
 #include "lua/bind/bind.h"
 
@@ -35,7 +36,7 @@ static int open_mp(lua_State *L) {
 }
 
 typedef struct Training { // what the machine's calls back are given
-    const Session *session;
+    Session *session;
     const LuaRunOptions *options;
 } Training;
 
@@ -53,6 +54,25 @@ static void end_stuck(void *context, const char *why) {
     error_fail(&error, ERROR_FAILED, "%s", why);
     run_finish(training->session->run, &error);
     training->options->stuck(training->options->context, &error);
+}
+
+// The same, while the run's thread is in the engine and does not come back.
+static void end_left(void *context) {
+    Training *training = context;
+    Error error = {0};
+    error_fail(&error, ERROR_STOPPED, "stopped in the middle of an operation");
+    run_finish(training->session->run, &error);
+    training->options->left(training->options->context);
+}
+
+static double step_seconds(void *context) {
+    const Training *training = context;
+    return bind_step_seconds(training->session);
+}
+
+static void attend(void *context) {
+    const Training *training = context;
+    bind_attend(training->session);
 }
 
 static bool stop_wanted(void *context) {
@@ -135,7 +155,8 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                        .engine = run->engine,
                        .keeping = options->keeping,
                        .resume = options->resume,
-                       .weights = options->weights};
+                       .weights = options->weights,
+                       .step_at = clock_seconds()};
     Training training = {&session, options};
     run->checkpointer = (RunCheckpointer){&session, bind_want_checkpoint};
     LuaVmOptions vm_options = {.memory_limit = options->memory_limit,
@@ -144,6 +165,9 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                                .print = print_line,
                                .on_stuck = options->stuck ? end_stuck : NULL,
                                .stop_wanted = stop_wanted,
+                               .step_seconds = step_seconds,
+                               .on_left = options->left ? end_left : NULL,
+                               .attend = attend,
                                .context = &training};
     bool ready = !options->resume ||
                  checkpoint_read_journal(options->resume, &session.inventory.journal, error);

@@ -25,7 +25,10 @@ typedef struct LuaRunOptions {
     // A library call in the script does not return. The run is finished, as failed; this is called
     // on another thread and must end the process. NULL: a line on standard error, and the end.
     void (*stuck)(void *context, const Error *error);
-    void *context; // of both
+    // The run was asked to stop, and an operation goes on. It is finished, as stopped; this is
+    // called on another thread and must end the process. NULL: such operations are waited for.
+    void (*left)(void *context);
+    void *context; // of all
     LuaKeeping keeping;
     Checkpoint *resume; // borrowed: goes on from there, by the same script; NULL: from the start
     SafeFile *weights;  // borrowed: what the models that the run gets to know begin with; or NULL

@@ -72,6 +72,10 @@ bool lua_vm_call(LuaVm *vm, int arguments, int results, Error *error) {
     }
     lua_pushcfunction(L, vm_error_handler);
     lua_insert(L, function);
+    if (vm->keeps_garbage) {
+        lua_gc(L, LUA_GCRESTART);
+        vm->keeps_garbage = false;
+    }
     vm->refused = 0;
     vm->interrupt_where[0] = 0;
     if (vm->traceback)
@@ -79,12 +83,17 @@ bool lua_vm_call(LuaVm *vm, int arguments, int results, Error *error) {
     // Lua that is called from inside the engine is Lua all the same.
     int engine = atomic_exchange(&vm->pulse.engine, 0);
     lua_State *running = atomic_exchange(&vm->running, L);
-    if (atomic_fetch_add(&vm->pulse.calls, 1) == 0)
+    LuaVm *answering = vm_answer(vm);
+    if (atomic_load(&vm->pulse.calls) == 0) {
+        vm->pulse.thread = pthread_self();
         vm_guard_hook(L);
+    }
+    atomic_fetch_add(&vm->pulse.calls, 1);
     atomic_fetch_add(&vm->pulse.beats, 1);
     int status = lua_pcall(L, arguments, results, function);
     atomic_fetch_sub(&vm->pulse.calls, 1);
     atomic_store(&vm->pulse.engine, engine);
+    vm_answer(answering);
     atomic_store(&vm->running, running);
     bool done = status == LUA_OK;
     if (!done) {
@@ -219,8 +228,12 @@ LuaVm *lua_vm_new(const LuaVmOptions *options, Error *error) {
         limits.answer_seconds = 5;
     if (limits.stuck_seconds == 0)
         limits.stuck_seconds = 60;
-    const WatchdogCalls calls = {vm->options.on_stuck, vm->options.stop_wanted,
-                                 vm->options.context};
+    const WatchdogCalls calls = {.on_stuck = vm->options.on_stuck,
+                                 .stop_wanted = vm->options.stop_wanted,
+                                 .step_seconds = vm->options.step_seconds,
+                                 .on_left = vm->options.on_left,
+                                 .context = vm->options.context};
+    vm_guard_signal();
     vm->watchdog = watchdog_new(&vm->pulse, limits, &calls, error);
     if (!vm->watchdog || !lua_vm_protect(vm, open_everything, vm, error))
         goto failed;
@@ -235,6 +248,7 @@ void lua_vm_free(LuaVm *vm) {
         return;
     if (vm->L) {
         // Closing runs what a trusted script asked for in __gc: the watchdog must see it.
+        vm->pulse.thread = pthread_self();
         atomic_fetch_add(&vm->pulse.calls, 1);
         lua_close(vm->L);
         atomic_fetch_sub(&vm->pulse.calls, 1);

@@ -37,10 +37,17 @@ typedef struct LuaVmOptions {
     // thread, while the script's thread still runs: mark the run, then end the process. NULL: a
     // line on standard error and _exit(1).
     void (*on_stuck)(void *context, const char *why);
-    // Whether the run is to end. Asked on the watchdog's thread: a script that does no engine work
-    // for half a second after that is interrupted. NULL: never.
+    // Whether the run is to end, and how long a step takes (0: unknown). Asked on the watchdog's
+    // thread, see lua/watchdog.h. NULL: never; unknown.
     bool (*stop_wanted)(void *context);
-    void *context; // of all three
+    double (*step_seconds)(void *context);
+    // The run is to end and an engine call in progress goes on; it will not come back. Called once,
+    // on the watchdog's thread: end the run, then the process. NULL: such calls are waited for.
+    void (*on_left)(void *context);
+    // Every few thousand instructions, on the script's thread: must not touch the machine. May
+    // wait, with lua_vm_begin_patience. NULL: nothing is to be done.
+    void (*attend)(void *context);
+    void *context; // of all six
 } LuaVmOptions;
 
 // options may be NULL. The machine is the caller's, to lua_vm_free; the options are copied.
@@ -108,6 +115,9 @@ void lua_vm_check(lua_State *L);
 // Lua error may be raised in between.
 void lua_vm_enter_engine(lua_State *L);
 void lua_vm_leave_engine(lua_State *L);
+// Between these two it does, too, and no stop interrupts: the run pauses, or a checkpoint is kept.
+void lua_vm_begin_patience(LuaVm *vm);
+void lua_vm_end_patience(LuaVm *vm);
 // `require "name"` will call `open` (as a lua_CFunction: name and ":preload:" in, module out).
 // Modules named "mp.NAME", preloaded or part of the program, are its own: scripts cannot require
 // them, and no global that a script sets reaches them.

@@ -2,8 +2,10 @@
 // instructions, and the library functions that catch errors, made to pass this one on. A counting
 // hook costs a script about a third of its speed in pure Lua; the engine's work does not feel it.
 #include <lauxlib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "lua/vm_private.h"
 
@@ -29,6 +31,7 @@ static void raise_interrupt(lua_State *L, LuaVm *vm) {
     if (!vm->interrupt_where[0])
         lua_vm_where(L, vm->interrupt_where, sizeof vm->interrupt_where);
     lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
+    vm->keeps_garbage = lua_gc(L, LUA_GCSTOP) == 0; // a last checkpoint has what the script held
     lua_pushlightuserdata(L, vm);
     lua_error(L);
 }
@@ -44,7 +47,35 @@ void lua_vm_check(lua_State *L) {
 
 static void on_count(lua_State *L, lua_Debug *at) {
     (void)at;
+    LuaVm *vm = lua_vm_of(L);
+    if (lua_gethookcount(L) != HOOK_INSTRUCTIONS) // it was poked
+        vm_guard_hook(L);
+    if (vm->options.attend && !lua_vm_interrupted(vm))
+        vm->options.attend(vm->options.context);
     lua_vm_check(L);
+}
+
+// The machine whose script this thread runs.
+static _Thread_local LuaVm *_Atomic answering;
+
+LuaVm *vm_answer(LuaVm *vm) {
+    return atomic_exchange(&answering, vm);
+}
+
+// On the script's thread, wherever it is: has its next instruction looked at. lua_sethook may be
+// called from a signal handler.
+static void on_poke(int number) {
+    (void)number;
+    LuaVm *vm = atomic_load(&answering);
+    lua_State *running = vm ? atomic_load(&vm->running) : NULL;
+    if (running)
+        lua_sethook(running, on_count, LUA_MASKCOUNT, 1);
+}
+
+void vm_guard_signal(void) {
+    struct sigaction action = {.sa_handler = on_poke, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(WATCHDOG_SIGNAL, &action, NULL);
 }
 
 void vm_guard_hook(lua_State *L) {
@@ -56,10 +87,21 @@ void lua_vm_enter_engine(lua_State *L) {
 }
 
 void lua_vm_leave_engine(lua_State *L) {
-    LuaVm *vm = lua_vm_of(L);
-    atomic_fetch_add(&vm->pulse.engine_calls, 1);
+    Pulse *pulse = &lua_vm_of(L)->pulse;
+    atomic_fetch_add(&pulse->engine_calls, 1);
+    while (atomic_load(&pulse->left)) // somebody else ends the run, and then the process
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    atomic_fetch_add(&pulse->beats, 1);
+    atomic_fetch_sub(&pulse->engine, 1);
+}
+
+void lua_vm_begin_patience(LuaVm *vm) {
+    atomic_fetch_add(&vm->pulse.patience, 1);
+}
+
+void lua_vm_end_patience(LuaVm *vm) {
     atomic_fetch_add(&vm->pulse.beats, 1);
-    atomic_fetch_sub(&vm->pulse.engine, 1);
+    atomic_fetch_sub(&vm->pulse.patience, 1);
 }
 
 // ---- the functions that catch errors -----------------------------------------------------------

@@ -30,6 +30,7 @@ struct LuaVm {
     char refused_where[VM_WHERE_SIZE];   // the line that asked for it
     char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended
 
+    bool keeps_garbage; // since an interrupt ended the script
     char *traceback;
     char *folder; // of the experiment: "" or ends in '/'
     Script *scripts;
@@ -55,6 +56,8 @@ bool vm_error_take(LuaVm *vm, int status, Error *error);
 // ---- vm_guard.c
 
 void vm_guard_hook(lua_State *L); // the count hook, on a state and on coroutines made from it
+void vm_guard_signal(void);       // what pokes are answered with, for the whole process
+LuaVm *vm_answer(LuaVm *vm);      // this thread's pokes are for it; the one before
 void vm_guard_library(lua_State *L);
 
 // ---- vm_coroutine.c

@@ -10,7 +10,8 @@
 
 #include "base/clock.h"
 
-static const double tick_seconds = 0.1, unheeded_limit = 0.5;
+static const double tick_seconds = 0.1, unheeded_limit = 0.5, least_grace = 1, most_grace = 60,
+                    poke_after = 0.3;
 
 struct Watchdog {
     Pulse *pulse;
@@ -36,23 +37,33 @@ static void end_process(void *context, const char *why) {
 typedef struct Silence {
     double unanswered, without_beat;
     unsigned beats;
-    double unheeded; // a stop that is wanted, with no engine work since
+    double wanted;   // a stop is
+    double unheeded; // the same, with no engine work since
+    double in_call;  // one engine call, with an interrupt pending
     unsigned engine_calls;
 } Silence;
 
-static void observe(Silence *silence, const Pulse *pulse, double seconds) {
+static void observe(Silence *silence, Pulse *pulse, double seconds) {
     unsigned beats = atomic_load(&pulse->beats);
     bool running = atomic_load(&pulse->calls) > 0;
-    bool in_engine = atomic_load(&pulse->engine) > 0;
-    if (!running || beats != silence->beats || in_engine)
+    bool at_work = atomic_load(&pulse->engine) > 0 || atomic_load(&pulse->patience) > 0;
+    if (!running || beats != silence->beats || at_work)
         silence->without_beat = 0;
     else
         silence->without_beat += seconds;
     silence->beats = beats;
     if (!running || !atomic_load(&pulse->interrupt))
         silence->unanswered = 0;
-    else if (!in_engine)
+    else if (!at_work)
         silence->unanswered += seconds;
+    if (silence->without_beat >= poke_after || silence->unanswered > 0)
+        pthread_kill(pulse->thread, WATCHDOG_SIGNAL);
+}
+
+// How long a script that trains may take to come to the end of a step.
+static double grace(const WatchdogCalls *calls) {
+    double two_steps = calls->step_seconds ? 2 * calls->step_seconds(calls->context) : 0;
+    return two_steps < least_grace ? least_grace : two_steps > most_grace ? most_grace : two_steps;
 }
 
 // Interrupts a script that does not come to the end of a step by itself.
@@ -61,14 +72,28 @@ static void heed_stop(Silence *silence, Watchdog *watchdog, double seconds) {
     const WatchdogCalls *calls = &watchdog->calls;
     unsigned engine_calls = atomic_load(&pulse->engine_calls);
     bool idle = engine_calls == silence->engine_calls && atomic_load(&pulse->engine) == 0;
+    bool wanted = atomic_load(&pulse->calls) > 0 && atomic_load(&pulse->patience) == 0 &&
+                  calls->stop_wanted && calls->stop_wanted(calls->context);
+    silence->wanted = wanted ? silence->wanted + seconds : 0;
+    silence->unheeded = wanted && idle ? silence->unheeded + seconds : 0;
+    bool same_call = atomic_load(&pulse->interrupt) && atomic_load(&pulse->engine) > 0 &&
+                     engine_calls == silence->engine_calls;
+    silence->in_call = same_call ? silence->in_call + seconds : 0;
     silence->engine_calls = engine_calls;
-    if (idle && calls->stop_wanted && calls->stop_wanted(calls->context))
-        silence->unheeded += seconds;
-    else
-        silence->unheeded = 0;
     const char *none = NULL;
-    if (silence->unheeded >= unheeded_limit)
+    if (silence->unheeded >= unheeded_limit || (wanted && silence->wanted >= grace(calls)))
         atomic_compare_exchange_strong(&pulse->interrupt, &none, "the run was asked to stop");
+}
+
+// From here on the engine call in progress does not come back. False: it just has.
+static bool leave_call(const Silence *silence, Pulse *pulse) {
+    atomic_store(&pulse->left, true);
+    // Whoever ends a call counts it, then looks: one of the two sees the other.
+    if (atomic_load(&pulse->engine) > 0 &&
+        atomic_load(&pulse->engine_calls) == silence->engine_calls)
+        return true;
+    atomic_store(&pulse->left, false);
+    return false;
 }
 
 // Fills `why` and is true when a limit has passed.
@@ -111,6 +136,11 @@ static void *watch(void *argument) {
         passed = passed > 2 * tick_seconds ? 2 * tick_seconds : passed;
         observe(&silence, watchdog->pulse, passed);
         heed_stop(&silence, watchdog, passed);
+        if (!told && silence.in_call >= unheeded_limit && watchdog->calls.on_left &&
+            leave_call(&silence, watchdog->pulse)) {
+            told = true;
+            watchdog->calls.on_left(watchdog->calls.context);
+        }
         char why[256];
         if (!told && !watchdog->ending && is_stuck(&silence, watchdog, why, sizeof why)) {
             told = true;

@@ -38,6 +38,9 @@ typedef struct Session {
     int loaded_count;             // of the named tensors, those that were looked up in it
     bool at_boundary;             // before the next engine work there is something to do:
     const char *checkpoint_why;   // a checkpoint to be taken; NULL: none
+    bool has_worked;              // the engine has, since the last step ended
+    double step_clock, step_at;   // run_clock and clock_seconds then
+    _Atomic(double) step_seconds; // that the last step took; read by the watchdog
     bool stops;                   // the run to be ended, or its last step was made
     int64_t kept_step;            // of the last checkpoint
     double kept_at;               // clock_seconds of it; of the first step before there is one
@@ -105,9 +108,16 @@ bool bind_is_callable(lua_State *L, int index);
 // What comes before engine work, at a boundary between two steps: a checkpoint, the end of a
 // replay, the end of the run. May raise an error.
 void bind_boundary(lua_State *L);
+// Heeds an order to pause where no step has ended for a while.
+void bind_attend(void *session);
+double bind_step_seconds(void *session); // that the last one took; any thread
 static inline void bind_enter(lua_State *L) {
-    if (session_of(L)->at_boundary)
+    Session *session = session_of(L);
+    if (session->at_boundary)
         bind_boundary(L);
+    bind_attend(session);
+    lua_vm_check(L); // a script that only calls the engine is interrupted here
+    session->has_worked = true;
     lua_vm_enter_engine(L);
 }
 
@@ -137,6 +147,7 @@ void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t si
 // Takes a checkpoint at the next boundary: a RunCheckpointer's function, of a Session.
 bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer, size_t size,
                           Error *error);
+void bind_keep_before_evaluation(Session *session);
 // The tensors that Lua holds, the oldest first; the caller frees the array.
 bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error *error) MUST_CHECK;
 // The script has ended, well or not: what is due at the last boundary.

@@ -79,7 +79,9 @@ static void take(Session *session, const char *why, bool at_end) {
     if (session->kept_step == session->run->step) // it is there already
         return;
     bool clock_ran = run_pause_clock(session->run); // writing is no training
+    lua_vm_begin_patience(session->vm);
     bool kept = save(session, why, at_end, &error);
+    lua_vm_end_patience(session->vm);
     if (clock_ran)
         run_resume_clock(session->run);
     if (kept) {
@@ -103,6 +105,15 @@ bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer
     snprintf(answer, size, "the checkpoint of step %lld is kept before the next one begins",
              (long long)run->step);
     return true;
+}
+
+void bind_keep_before_evaluation(Session *session) {
+    const double old = 30;
+    if (!keeps(session) || session->resume || session->keeping.every != 0 ||
+        session->checkpoint_why || clock_seconds() - session->kept_at < old)
+        return;
+    session->checkpoint_why = "periodic";
+    session->at_boundary = true;
 }
 
 // ---- the end of a replay ------------------------------------------------------------------------
@@ -136,13 +147,35 @@ void bind_boundary(lua_State *L) {
     // What nobody can reach any more is not written, and not asked for when it is read.
     if (session->resume || session->checkpoint_why)
         lua_gc(L, LUA_GCCOLLECT);
-    if (session->resume && !restore(session, false, &error))
-        bind_raise(L, &error);
+    if (session->resume) {
+        lua_vm_begin_patience(session->vm);
+        bool restored = restore(session, false, &error);
+        lua_vm_end_patience(session->vm);
+        if (!restored)
+            bind_raise(L, &error);
+    }
     if (session->checkpoint_why)
         take(session, session->checkpoint_why, false);
     if (session->stops && run_is_to_stop(session->run))
         lua_vm_interrupt(session->vm, "the run is to end here");
     lua_vm_check(L);
+}
+
+void bind_attend(void *context) {
+    Session *session = context;
+    const double patience = 0.5;
+    double seconds = atomic_load_explicit(&session->step_seconds, memory_order_relaxed);
+    if (session->resume || !run_wants_attention(session->run) ||
+        clock_seconds() - session->step_at < patience + 2 * seconds)
+        return; // else at the end of the step, where all orders are heeded
+    lua_vm_begin_patience(session->vm);
+    run_attend_within(session->run);
+    lua_vm_end_patience(session->vm);
+}
+
+double bind_step_seconds(void *context) {
+    const Session *session = context;
+    return atomic_load(&session->step_seconds);
 }
 
 void bind_train(lua_State *L) {
@@ -219,7 +252,14 @@ int bind_end_step(lua_State *L) {
     lua_vm_check(L);
     if (session->kept_at == 0)
         session->kept_at = clock_seconds();
+    lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);
+    lua_vm_end_patience(session->vm);
+    double clock = run_clock(session->run);
+    atomic_store(&session->step_seconds, clock - session->step_clock);
+    session->step_clock = clock;
+    session->step_at = clock_seconds();
+    session->has_worked = false;
     session->engine->device->late = true;
     if (!done) {
         if (error.code == ERROR_USAGE) // what was typed is wrong, not the script
@@ -263,9 +303,11 @@ bool bind_end_script(Session *session, bool done, Error *error) {
                            "its data or its options have changed; put them back, or resume "
                            "with --weights-only"));
     }
+    bool was_interrupted = lua_vm_interrupted(session->vm) && session->kept_step != run->step;
     if (session->checkpoint_why)
         take(session, session->checkpoint_why, false);
     else if (done && keeps(session) && run->step > session->kept_step)
-        take(session, "end", true);
+        take(session, was_interrupted ? session->has_worked ? "weights" : "stop" : "end",
+             !was_interrupted || session->has_worked);
     return done;
 }

@@ -218,12 +218,17 @@ static int run_samples_call(lua_State *L) {
     return 0;
 }
 
+// An evaluation may be long, and a run that is stopped in the middle of one goes on from its last
+// checkpoint: where that is old, one is kept before.
 static int run_evaluating_call(lua_State *L) {
-    Run *run = session_of(L)->run;
-    if (lua_toboolean(L, 1))
+    Session *session = session_of(L);
+    Run *run = session->run;
+    if (lua_toboolean(L, 1)) {
+        bind_keep_before_evaluation(session);
         run_pause_clock(run);
-    else
+    } else {
         run_resume_clock(run);
+    }
     return 0;
 }
 

@@ -16,7 +16,7 @@ enum { CHECKPOINT_FORMAT = 1 };
 
 typedef struct CheckpointFile { // one that is safe on the disk
     int64_t step;
-    const char *why; // "asked", "periodic", "stop", "end"
+    const char *why; // as CheckpointRow (store/checkpoints.h) has it
     char path[1024];
     char hash[HASH_HEX_SIZE];
     uint64_t bytes;

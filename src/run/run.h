@@ -159,9 +159,14 @@ bool run_add_parameter(Run *run, const RecordParameter *parameter, Error *error)
 // before the first step starts the clock afresh.
 bool run_pause_clock(Run *run); // whether it ran
 void run_resume_clock(Run *run);
+double run_clock(const Run *run); // seconds spent in steps up to now
 // A step has ended. *stop is set when it was the last one, or when somebody asked for the end.
 // Fails where going on is pointless: 20 skips in a row with the scale at its floor.
 bool run_step_ended(Run *run, bool *stop, Error *error) MUST_CHECK;
+// Orders to pause and to go on, heeded where a step takes long: only if run_wants_attention. May
+// wait long. The others are for the end of the step.
+bool run_wants_attention(const Run *run);
+void run_attend_within(Run *run);
 // A point of a series. The tensor is held and read once it cannot make anybody wait.
 bool run_log(Run *run, const char *name, Tensor *value, Error *error) MUST_CHECK;
 bool run_log_number(Run *run, const char *name, double value, Error *error) MUST_CHECK;

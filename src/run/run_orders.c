@@ -205,13 +205,19 @@ void run_obey(Run *run, RunCommand *command) {
 
 // ---- what the recorder wants --------------------------------------------------------------------
 
-static bool next_order(Recorder *recorder, RunCommand *order) {
+// `only_pauses`: the first that pauses the run or lets it go on.
+static bool next_order(Recorder *recorder, bool only_pauses, RunCommand *order) {
     pthread_mutex_lock(&recorder->lock);
     OrderQueue *queue = &recorder->claimed;
-    bool found = queue->count > 0 && recorder->answered.count < MOST_ORDERS;
+    int at = 0;
+    while (only_pauses && at < queue->count && !command_is(&queue->orders[at], VERB_PAUSE) &&
+           !command_is(&queue->orders[at], VERB_RESUME))
+        at++;
+    bool found = at < queue->count && recorder->answered.count < MOST_ORDERS;
     if (found) {
-        *order = queue->orders[0];
-        memmove(queue->orders, queue->orders + 1, (size_t)--queue->count * sizeof *queue->orders);
+        *order = queue->orders[at];
+        memmove(queue->orders + at, queue->orders + at + 1,
+                (size_t)(--queue->count - at) * sizeof *queue->orders);
     }
     pthread_mutex_unlock(&recorder->lock);
     return found;
@@ -225,7 +231,7 @@ static void give_answer(Recorder *recorder, const RunCommand *order) {
 
 void run_refuse_orders(Run *run) {
     RunCommand order;
-    while (next_order(run->recorder, &order)) {
+    while (next_order(run->recorder, false, &order)) {
         bool was_stop = command_is(&order, VERB_STOP);
         order.state = was_stop ? COMMAND_DONE : COMMAND_REFUSED;
         order.step = was_stop ? run->step : -1;
@@ -274,14 +280,14 @@ static void tell_over(Run *run) {
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
-static void look_once(Run *run) {
+static void look_once(Run *run, bool is_within) {
     Recorder *recorder = run->recorder;
     int wanted = atomic_exchange(&recorder->attention, 0);
     RunCommand order;
     if (wanted & ATTEND_OVER)
         tell_over(run);
     // Some may have waited since the answers' queue was full, whatever it is that calls now.
-    while (next_order(recorder, &order)) {
+    while (next_order(recorder, is_within, &order)) {
         run_obey(run, &order);
         give_answer(recorder, &order);
         wanted |= ATTEND_SNAPSHOT;
@@ -302,10 +308,10 @@ static bool must_wait(const Run *run) {
     return (run->status == RUN_PAUSED || is_full) && !run_is_to_stop(run);
 }
 
-// At a boundary, when the recorder wants something.
-static void attend(Run *run) {
+// When the recorder wants something, at a boundary or within a step.
+static void attend(Run *run, bool is_within) {
     Recorder *recorder = run->recorder;
-    look_once(run);
+    look_once(run, is_within);
     if (!must_wait(run))
         return;
     bool has_told_full = false;
@@ -322,7 +328,7 @@ static void attend(Run *run) {
         if (run->observer.step)
             run->observer.step(run->observer.context, run);
         wait_for_attention(recorder);
-        look_once(run);
+        look_once(run, is_within);
     }
     if (has_told_full && !atomic_load(&recorder->is_full))
         run_tell(run, EVENT_LIFE, "", (double)NAN, "the history has room again: training goes on");
@@ -331,7 +337,22 @@ static void attend(Run *run) {
         run_resume_clock(run);
 }
 
+bool run_wants_attention(const Run *run) {
+    return run->recorder && !run->is_silent &&
+           atomic_load_explicit(&run->recorder->attention, memory_order_relaxed);
+}
+
 void run_attend(Run *run) {
-    if (run->recorder && atomic_load_explicit(&run->recorder->attention, memory_order_relaxed))
-        attend(run);
+    if (run_wants_attention(run))
+        attend(run, false);
+}
+
+void run_attend_within(Run *run) {
+    attend(run, true);
+    // What waits for the boundary is looked for there.
+    pthread_mutex_lock(&run->recorder->lock);
+    bool is_left = run->recorder->claimed.count > 0;
+    pthread_mutex_unlock(&run->recorder->lock);
+    if (is_left)
+        atomic_fetch_or(&run->recorder->attention, ATTEND_ORDERS);
 }

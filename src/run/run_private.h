@@ -116,8 +116,6 @@ void run_free_sampler(RunState *state);
 typedef enum OwnSeries { OWN_SCALE, OWN_GRADIENT_NORM, OWN_STEP_SECONDS, OWN_SERIES } OwnSeries;
 extern const char *const run_own_series[OWN_SERIES];
 
-// The clock of the steps, up to now.
-double run_clock(const Run *run);
 // Reads pending points logged before `step`.
 void run_read_pending(RunState *state, int64_t step);
 void run_drop_pending(RunState *state);

@@ -8,7 +8,7 @@ typedef struct CheckpointRow {
     int64_t id, run, step;
     int segment;
     int64_t created_ms, bytes;
-    char why[16];               // "asked", "periodic", "stop", "end"
+    char why[16];               // "asked", "periodic", "stop", "end"; "weights": only these
     char hash[65];              // SHA-256 of the file
     char file[STORE_PATH_SIZE]; // relative to store_checkpoint_root
 } CheckpointRow;

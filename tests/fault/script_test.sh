@@ -110,6 +110,74 @@ end
 LUA
 answers endless_loop_of_steps
 
+endless endless_engine_calls <<'LUA'
+while true do mp.zeros(1) end
+LUA
+answers endless_engine_calls
+
+endless endless_long_calls <<'LUA'
+local s = string.rep("a", 1000000)
+while true do s:gsub("a", "b") end
+LUA
+answers endless_long_calls
+
+endless endless_operation <<'LUA'
+mp.ones(1):expand(1 << 44):max(1)
+LUA
+answers endless_operation
+
+# What a step trained is kept when a script goes on after it: exactly where nothing was computed
+# since, else its weights, which a resume passes over.
+for after in '' 'mp.zeros(1)'; do
+    case_file=kept_before_${after:+work_and_}the_end
+    endless "$case_file" <<LUA
+local net = run:model(nn.Linear(4, 4))
+local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+F.mse(net(mp.randn(2, 4)), mp.zeros(2, 4)):backward()
+opt:step()
+while true do $after end
+LUA
+    interrupt "$case_file" 4
+    expect_status 130
+    if [ -z "$after" ]; then
+        run show @last
+        expect_out 'step  *1 .* stop '
+    else
+        run resume @last --quiet
+        expect_error 1 'has no checkpoint'
+        run show @last
+        expect_out 'step  *1 .* weights '
+        run export @last --format safetensors -o "$folder/left.safetensors"
+        expect_status 0
+    fi
+    end
+done
+
+# Without a step, orders to pause and to go on are heeded all the same.
+endless paused_without_a_step <<'LUA'
+while true do mp.zeros(1) end
+LUA
+endless paused_without_the_engine <<'LUA'
+while true do end
+LUA
+for name in paused_without_a_step paused_without_the_engine; do
+    begin "$name"
+    "$mpbench" run "$folder/$name.lua" -d cpu --threads 1 --quiet >"$folder/run" 2>&1 </dev/null &
+    worker=$!
+    workers=$worker
+    wait_until 10 grep -q 'it is there' "$folder/run" || fail "it did not begin"
+    for order in pause resume stop; do
+        run ctl @last "$order"
+        expect_status 0
+    done
+    expect_out 'stopped'
+    wait_until 4 has_ended || fail "it still runs after the order to stop"
+    kill -KILL "$worker" 2>/dev/null
+    wait "$worker"
+    workers=
+    end
+done
+
 endless endless_pattern <<'LUA'
 string.find(string.rep("a", 200), string.rep("a*", 100) .. "b")
 LUA

@@ -353,6 +353,9 @@ static void no_script_swallows_an_interrupt(void) {
         "function() " LOOP " end}) " LOOP " end) coroutine.resume(co) coroutine.close(co)",
         "coroutine.wrap(function() local x <close> = setmetatable({}, {__close = function() " LOOP
         " end}) error 'dead' end)()",
+        "local s = ('a'):rep(3e5) while true do s:gsub('a', 'b') end",
+        "local s = ('a'):rep(3e5) coroutine.wrap(function() while true do s:gsub('a', 'b') end "
+        "end)()",
         "while true do pcall(pcall, pcall, function() " LOOP " end) end",
         "for _ in coroutine.wrap(function() while true do pcall("
         "function() " LOOP " end) coroutine.yield(1) end end) do end",
@@ -460,6 +463,13 @@ static int work_long(lua_State *L) {
     return 0;
 }
 
+static int wait_long(lua_State *L) {
+    lua_vm_begin_patience(lua_vm_of(L));
+    nanosleep(&(struct timespec){0, 900000000}, NULL);
+    lua_vm_end_patience(lua_vm_of(L));
+    return 0;
+}
+
 static void mark_stuck(void *context, const char *why) {
     (void)why;
     *(volatile int *)context = 1;
@@ -470,10 +480,69 @@ static void work_of_the_engine_and_of_lua_is_not_stuck(void) {
     LuaVm *vm = machine((LuaVmOptions){
         .stuck_seconds = 0.3, .answer_seconds = 0.3, .on_stuck = mark_stuck, .context = &stuck});
     CHECK(lua_vm_preload(vm, "work", work_long, &error));
+    CHECK(lua_vm_preload(vm, "wait", wait_long, &error));
     CHECK(run_in(vm, "require 'work' local t = os.clock() while os.clock() - t < 0.7 do end"));
+    CHECK(run_in(vm, "require 'wait'"));
     nanosleep(&(struct timespec){0, 500000000}, NULL); // idle: nothing runs
     lua_vm_free(vm);
     CHECK_INT(stuck, 0);
+}
+
+// Fewer instructions than the hook counts, in more time than the watchdog gives.
+static void few_and_long_instructions_are_not_stuck(void) {
+    int stuck = 0;
+    LuaVm *vm = machine((LuaVmOptions){
+        .stuck_seconds = test_patience(), .on_stuck = mark_stuck, .context = &stuck});
+    CHECK(run_in(vm, "local s, t = ('a'):rep(1e6), os.clock() "
+                     "while os.clock() - t < 2.5 do s:gsub('a', 'b') end"));
+    CHECK(run_in(vm, "local s, t = ('a'):rep(1e6), os.clock() coroutine.wrap(function() "
+                     "while os.clock() - t < 2.5 do s:gsub('a', 'b') end end)()"));
+    lua_vm_free(vm);
+    CHECK_INT(stuck, 0);
+}
+
+// An engine call that goes on when the script is to end never comes back to it.
+static void end_left(void *context) {
+    (void)context;
+    nanosleep(&(struct timespec){0, 300000000}, NULL); // the call ends meanwhile
+    _exit(44);
+}
+
+static bool want_stop(void *context) {
+    (void)context;
+    return true;
+}
+
+static int work_on(lua_State *L) {
+    lua_vm_enter_engine(L);
+    nanosleep(&(struct timespec){1, 900000000}, NULL);
+    lua_vm_leave_engine(L);
+    _exit(45);
+}
+
+static void an_operation_that_goes_on_is_left(void) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        LuaVm *vm = machine((LuaVmOptions){.stop_wanted = want_stop, .on_left = end_left});
+        bool there = lua_vm_preload(vm, "work", work_on, &error);
+        _exit(there && run_in(vm, "require 'work'") ? 0 : 77);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK_INT(WEXITSTATUS(status), 44);
+}
+
+static double long_steps(void *context) {
+    (void)context;
+    return 30;
+}
+
+static void the_end_of_a_long_step_is_waited_for(void) {
+    LuaVm *vm = machine((LuaVmOptions){.stop_wanted = want_stop, .step_seconds = long_steps});
+    CHECK(lua_vm_preload(vm, "work", work_long, &error));
+    CHECK(run_in(vm, "require 'work' local t = os.clock() while os.clock() - t < 0.2 do end"));
+    lua_vm_free(vm);
 }
 
 int main(void) {
@@ -497,5 +566,8 @@ int main(void) {
     RUN_TEST(c_functions_raise_an_interrupt_by_checking);
     RUN_TEST(a_pattern_that_never_returns_is_ended);
     RUN_TEST(work_of_the_engine_and_of_lua_is_not_stuck);
+    RUN_TEST(few_and_long_instructions_are_not_stuck);
+    RUN_TEST(an_operation_that_goes_on_is_left);
+    RUN_TEST(the_end_of_a_long_step_is_waited_for);
     return test_end();
 }

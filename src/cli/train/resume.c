@@ -64,11 +64,13 @@ static void warn_of_changes(const Past *past) {
     fputs(" has changed since the run began: where it goes another way, resuming fails\n", stderr);
 }
 
-// The last checkpoint at or before the step (0: of all).
-static void choose_row(Past *past, const Store *store, int64_t at) {
+// The last checkpoint at or before the step (0: of all). One that a run left in the middle of a
+// step or an evaluation has its weights only.
+static void choose_row(Past *past, const Store *store, int64_t at, bool weights_only) {
     past->row = NULL;
     for (int i = 0; i < past->row_count; i++)
-        if (at == 0 || past->rows[i].step <= at)
+        if ((at == 0 || past->rows[i].step <= at) &&
+            (weights_only || strcmp(past->rows[i].why, "weights") != 0))
             past->row = &past->rows[i];
     if (past->row)
         checkpoint_file_path(store, past->row, past->file);
@@ -82,7 +84,7 @@ static bool read_past(const Cli *cli, Past *past, bool in_place, Error *error) {
         store_list_checkpoints(store, past->record.id, &past->rows, &past->row_count, error) &&
         find_script(past, error);
     if (done) {
-        choose_row(past, store, cli->at);
+        choose_row(past, store, cli->at, cli->weights_only);
         store_checkpoint_root(store, past->root);
     }
     store_close(store);

@@ -101,6 +101,17 @@ static void end_stuck(void *context, const Error *error) {
     _exit(done ? 0 : error_exit_status(error->code));
 }
 
+// The same, while the run's own is in the middle of an operation that goes on and on.
+static void end_left(void *context) {
+    Error error = {0};
+    bool done = report(context, true, &error);
+    if (!done)
+        cli_print_error(&error);
+    fflush(stdout);
+    int number = run_stop_requested();
+    _exit(!done ? error_exit_status(error.code) : number ? STATUS_OF_SIGNALS + number : 0);
+}
+
 // Training again up to a step only serves to get there: it ends with the checkpoint.
 static void end_there(void *context, const Run *run) {
     Training *training = context;
@@ -114,6 +125,7 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
     LuaRunOptions options = {.trust = cli->trust,
                              .print = print,
                              .stuck = end_stuck,
+                             .left = end_left,
                              .context = training,
                              .keeping = {.folder = plan->folder, .every = cli->checkpoint_every},
                              .resume = plan->resume,
@@ -121,6 +133,7 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
     if (plan->until > 0) {
         options.print = NULL;
         options.stuck = NULL;
+        options.left = NULL;
         options.keeping.every = 0;
         run->observer = (RunObserver){.context = training, .step = end_there};
         return lua_run_experiment(run, plan->path, &options, error);

@@ -45,10 +45,10 @@ optim.schedule = strict.seal(schedule, "mp.optim.schedule")
 local average_of = optim.average
 optim.average = nil
 
-local Average = { __metatable = "average" }
+local Average = { __metatable = "mp.optim.average" }
 Average.__index = Average
 
-local function is_average(value) return getmetatable(value) == Average end
+local function is_average(value) return getmetatable(value) == Average.__metatable end
 
 optim.EMA = strict.declare("mp.optim.", "EMA", "model, decay", function(model, decay)
     if not module.is_module(model) then

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lua/bind/ops.h"
+#include "ops/shape.h"
 #include "ops/views.h"
 
 int bind_op_run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *attr, int results) {
@@ -65,11 +66,10 @@ static int bind_unary(lua_State *L) {
     return bind_op_run(L, &x, 1, &attr, 1);
 }
 
-// A number of the script that fp16 cannot hold: where it is compared with, infinity does as well.
+// A number of the script that fp16 cannot hold, where the result has its size.
 static void look_at_constant(lua_State *L, OpId op, Format format, double value) {
     if (format != FORMAT_FP16 || isinf(value) ||
-        (op != OP_add && op != OP_sub && op != OP_mul && op != OP_div && op != OP_where &&
-         op != OP_pad) ||
+        (op != OP_add && op != OP_sub && op != OP_where && op != OP_pad) ||
         !isinf(format_round(format, value, OVERFLOW_TO_SPECIAL)))
         return;
     Run *run = session_of(L)->run;
@@ -82,8 +82,17 @@ static void look_at_constant(lua_State *L, OpId op, Format format, double value)
                  value < 0 ? -3e4 : 3e4);
 }
 
-// A tensor, or a number made into one of the other operand's format, which takes the number's place
-// among the arguments: a handle owns it, should the rest raise.
+// Tensors are compared with what their format makes of a number, so that an element that was set to
+// it equals it; in all else a number takes part as it is.
+static double number_beside(OpId op, Format format, double value) {
+    double rounded = format_round(format, value, OVERFLOW_TO_SPECIAL);
+    bool compares = shape_rules[op] == shape_compare;
+    return compares && isfinite(rounded) ? rounded : value;
+}
+
+// A tensor, or a number made into one, in the widest format that is computed in beside the other
+// operand: it takes the number's place among the arguments, and a handle owns it, should the rest
+// raise.
 static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
     Error error = {0};
     Tensor *tensor = bind_test_tensor(L, argument);
@@ -98,9 +107,13 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
         bind_argument_error(L, bind_op_name(L), argument, "x", "a tensor beside a number");
     Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
     look_at_constant(L, bind_op(L), format, value);
-    BIND_TENSOR(L, op_fill(session_of(L)->engine, format, 0, NULL, value, &error), &error);
+    value = number_beside(bind_op(L), format, value);
+    format = format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+    tensor = op_fill(session_of(L)->engine, format, 0, NULL, value, &error);
+    BIND_TENSOR(L, tensor, &error);
+    tensor->is_number = true;
     lua_replace(L, argument);
-    return bind_test_tensor(L, argument);
+    return tensor;
 }
 
 static int bind_two(lua_State *L) {

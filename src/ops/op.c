@@ -15,11 +15,12 @@ static Format wider(Format a, Format b) {
     return FORMAT_FP32; // fp16 and bf16 hold nothing of each other: what holds both is fp32
 }
 
-// The floating formats among the inputs; FP32 when there is none.
+// The floating formats among the inputs; FP32 when there is none. A number beside a tensor decides
+// nothing.
 static void input_formats(Tensor *const *inputs, int count, Format *first, Format *widest) {
     *first = *widest = FORMAT_COUNT;
     for (int i = 0; i < count; i++) {
-        if (!inputs[i] || !format_is_floating(inputs[i]->view.format))
+        if (!inputs[i] || !format_is_floating(inputs[i]->view.format) || inputs[i]->is_number)
             continue;
         Format format = inputs[i]->view.format;
         if (*first == FORMAT_COUNT)

@@ -45,6 +45,7 @@ struct Tensor {
     View view; // view.data points into the storage
     Storage *storage;
     uint64_t adopted; // see tensor_version
+    bool is_number;   // a script's number, wide: a result has the format of what it meets
     // grad
     bool requires_grad;         // a leaf that asks for its gradient
     uint8_t output;             // which output of `origin` this is

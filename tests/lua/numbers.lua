@@ -127,6 +127,31 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         near(attend(1e8), attend(0), 1e-6)
     end)
 
+    test("a_number_is_not_rounded_to_the_format_that_it_meets", function()
+        for _, format in ipairs { "fp16", "bf16" } do
+            local x = mp.tensor({ 20480, -30, 0 }, format)
+            local function is(y, wanted, what)
+                equal(y:dtype(), format)
+                same(y:table(), mp.tensor(wanted):to(format):table(), what .. " in " .. format)
+            end
+            is(x / 1e5, { 0.2048, -3e-4, 0 }, "x / 1e5")
+            is(x * 1e-9, { 2.048e-5, -3e-8, 0 }, "x * 1e-9")
+            is(1e5 / mp.tensor({ 20480, -30, 1 }, format):slice(1, 1, 2),
+                { 1e5 / 20480, -1e5 / 30 }, "1e5 / x")
+            is(x - 70001, { 20480 - 70001, -70031, -70001 }, "x - 70001")
+            is(F.where(F.greater(x, 0), x, 0.1), { 20480, 0.1, 0.1 }, "where")
+            is(F.maximum(x, 0.1), { 20480, 0.1, 0.1 }, "maximum")
+            x:requires_grad(true)
+            ;(x / 1e5):sum():backward()
+            equal(x:grad():dtype(), format)
+            same(x:grad():table(), mp.tensor { 1e-5, 1e-5, 1e-5 }:to(format):table(), "slope")
+            -- What was set to a number equals it.
+            equal(F.equal(mp.full(0.1, 2):to(format), 0.1):table(), { 1, 1 })
+            equal(F.equal(mp.tensor({ inf, 1 }, format), 1e5):table(), { 0, 0 })
+        end
+        near((mp.tensor { 1 }:to "fp16" / 3):item(), 1 / 3, 1e-3)
+    end)
+
     test("a_power_of_0_has_no_slope", function()
         local function power(a) return function(x) return x ^ a end end
         same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")

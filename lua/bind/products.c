@@ -77,23 +77,11 @@ static int64_t size_before_windows(const ConvAttr *attr, int side, int64_t windo
     return (windows - 1) * stride - 2 * attr->padding[side] + dilation * (kernel - 1) + 1 + extra;
 }
 
-static Tensor *conv_transpose2d(Engine *engine, Tensor *x, Tensor *weight, Tensor *bias,
-                                const OpAttr *attr, Error *error) {
-    Tensor *y = op_two(engine, OP_conv_transpose2d, x, weight, attr, error);
-    if (!y || !bias)
-        return y;
-    Tensor *same = op_cast(engine, bias, y->view.format, error);
-    Tensor *sum = same ? op_two(engine, OP_add, y, same, NULL, error) : NULL;
-    tensor_release(same);
-    tensor_release(y);
-    return sum;
-}
-
 int bind_conv_transpose2d(lua_State *L) {
     static const char *const sides[] = {"height", "width"};
-    Error error = {0};
-    Tensor *x = bind_op_input(L, 1, "input"), *weight = bind_op_input(L, 2, "weight");
-    Tensor *bias = bind_op_optional(L, 3, "bias");
+    Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_input(L, 2, "weight"),
+                              bind_op_optional(L, 3, "bias")};
+    const View *x = &inputs[0]->view, *weight = &inputs[1]->view;
     OpAttr attr = {.has_out_format = false};
     int64_t extra[2];
     field_pair(L, 4, "stride", 1, attr.conv.stride);
@@ -101,17 +89,16 @@ int bind_conv_transpose2d(lua_State *L) {
     field_pair(L, 4, "dilation", 1, attr.conv.dilation);
     field_pair(L, 4, "output_padding", 0, extra);
     attr.conv.groups = bind_field_integer(L, bind_op_name(L), 4, "groups", 1);
-    for (int i = 0; i < 2 && x->view.ndim == 4 && weight->view.ndim == 4; i++) {
+    for (int i = 0; i < 2 && x->ndim == 4 && weight->ndim == 4; i++) {
         if (extra[i] < 0 || (extra[i] > 0 && extra[i] >= attr.conv.stride[i]))
             return bind_error(L,
                               "%s: output_padding %s is %lld: from 0 to below the stride is "
                               "possible",
                               bind_op_name(L), sides[i], (long long)extra[i]);
-        attr.conv.input[i] = size_before_windows(&attr.conv, i, x->view.shape[1 + i],
-                                                 weight->view.shape[1 + i], extra[i]);
+        attr.conv.input[i] =
+            size_before_windows(&attr.conv, i, x->shape[1 + i], weight->shape[1 + i], extra[i]);
     }
-    Engine *engine = session_of(L)->engine;
-    return BIND_TENSOR(L, conv_transpose2d(engine, x, weight, bias, &attr, &error), &error);
+    return bind_op_run(L, inputs, 3, &attr, 1);
 }
 
 int bind_attention(lua_State *L) {

@@ -27,7 +27,7 @@ static ConvProblem problem_of(const Device *device, ConvPass pass, const ConvAtt
         .groups = attr->groups,
         .pass = (int32_t)pass,
         .activation = pass == CONV_FORWARD ? (int32_t)attr->activation : ACTIVATION_NONE,
-        .has_bias = arrays->bias.data != NULL,
+        .has_bias = pass == CONV_FORWARD && arrays->bias.data != NULL,
     };
     for (int i = 0; i < 2; i++) {
         problem.stride[i] = attr->stride[i];
@@ -309,8 +309,8 @@ static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *a
     void *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, error);
     if (!memory)
         return false;
-    ConvArrays turned = {
-        arrays->y, view_dense(memory, weight->format, 4, shape), {.data = NULL}, arrays->x};
+    ConvArrays turned = {arrays->y, view_dense(memory, weight->format, 4, shape), arrays->bias,
+                         arrays->x};
     TurnTask task = {weight, &turned.weight};
     cpu_parallel(device, shape[0], TURN_BLOCK, (double)view_count(weight), turn_range, &task);
     ConvAttr forward = *attr;
@@ -329,17 +329,69 @@ bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
     return run(device, CONV_FORWARD, &call->attr->conv, &arrays, error);
 }
 
-bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *error) {
-    ConvArrays arrays = {call->output[0], call->input[1], {.data = NULL}, call->input[0]};
+typedef struct BiasTask {
+    const Device *device;
+    const float *sums;
+    View out;
+    const float *zeros, *ones, *bias; // one a channel
+} BiasTask;
+
+static void bias_range(void *context, int64_t begin, int64_t end, int thread) {
+    const BiasTask *task = context;
+    const View *out = &task->out;
+    int64_t channels = out->shape[3];
+    (void)thread;
+    cpu_simd(task->device)
+        ->columns->apply(FORMAT_FP32, task->sums + begin * channels, out->format,
+                         cpu_at_mutable(out, begin * channels), end - begin, channels, task->zeros,
+                         task->ones, task->bias);
+}
+
+// The sums in fp32 first, so that they are rounded once, with their bias.
+static bool run_biased(Device *device, ConvWay way, ConvProblem *problem, const ConvArrays *arrays,
+                       Error *error) {
+    const View *out = &arrays->x;
+    const int64_t count = view_count(out), channels = out->shape[3];
+    float *memory = allocator_take(
+        device->allocator, (size_t)(count + 3 * channels) * sizeof(float), MEMORY_WORKSPACE, error);
+    if (!memory)
+        return false;
+    float *zeros = memory + count, *ones = zeros + channels, *bias = ones + channels;
+    ConvArrays sums = *arrays;
+    sums.x = view_dense(memory, FORMAT_FP32, out->ndim, out->shape);
+    sums.bias = (View){.data = NULL};
+    bool done = run_way(device, way, problem, &sums, error);
+    for (int64_t c = 0; done && c < channels; c++) {
+        zeros[c] = 0;
+        ones[c] = 1;
+    }
+    if (done) {
+        cpu_load(device, arrays->bias.format, arrays->bias.data, bias, channels);
+        BiasTask task = {device, memory, *out, zeros, ones, bias};
+        cpu_parallel(device, channels ? count / channels : 0, 1, (double)count * CPU_STREAM,
+                     bias_range, &task);
+    }
+    allocator_give(device->allocator, memory);
+    return done;
+}
+
+static bool input_gradient(Device *device, const KernelCall *call, const View *bias, Error *error) {
+    ConvArrays arrays = {call->output[0], call->input[1], *bias, call->input[0]};
     const ConvAttr *attr = &call->attr->conv;
     ConvProblem problem = problem_of(device, CONV_BACKWARD_INPUT, attr, &arrays);
     ConvWay way = choose_way(&problem, &arrays, CONV_BACKWARD_INPUT);
-    return can_turn(&problem, way) ? run_turned(device, attr, &arrays, error)
-                                   : run_way(device, way, &problem, &arrays, error);
+    if (can_turn(&problem, way))
+        return run_turned(device, attr, &arrays, error);
+    return bias->data ? run_biased(device, way, &problem, &arrays, error)
+                      : run_way(device, way, &problem, &arrays, error);
+}
+
+bool cpu_conv2d_backward_input(Device *device, const KernelCall *call, Error *error) {
+    return input_gradient(device, call, &(View){.data = NULL}, error);
 }
 
 bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) {
-    return cpu_conv2d_backward_input(device, call, error);
+    return input_gradient(device, call, &call->input[2], error);
 }
 
 // The sum of dy over all pixels. The library's own adds up in memory, by vectors of four.

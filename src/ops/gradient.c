@@ -181,6 +181,13 @@ GRADIENT_RULE(conv_transpose2d) {
         if (!input_grad[1])
             return false;
     }
+    if (gradient_wanted(node, 2)) {
+        OpAttr sum = attr_with_format(gradient_format(node, 2));
+        sum.reduce.dims = 1u << 0 | 1u << 1 | 1u << 2;
+        input_grad[2] = op_one(context, OP_sum, dy, &sum, error);
+        if (!input_grad[2])
+            return false;
+    }
     return true;
 }
 GRADIENT_SAVES(conv_transpose2d, SAVE_INPUT(0) | SAVE_INPUT(1))

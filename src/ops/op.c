@@ -34,7 +34,7 @@ static void input_formats(Tensor *const *inputs, int count, Format *first, Forma
 
 // A vector (a bias) need not match its factors: kernels read it in its own format.
 static bool is_factor(OpId op, int input) {
-    return !((op == OP_linear || op == OP_conv2d) && input == 2);
+    return !((op == OP_linear || op == OP_conv2d || op == OP_conv_transpose2d) && input == 2);
 }
 
 // input as the kernel is to get it: low where the class says so. A new reference.

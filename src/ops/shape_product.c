@@ -85,6 +85,13 @@ static bool groups_divide(int64_t channels, int64_t groups, const char *name, Er
                       channels, name, groups);
 }
 
+// The third input, which may be absent.
+static bool bias_fits(const KernelCall *call, int64_t outputs, Error *error) {
+    return !shape_has(call, 2) ||
+           (shape_floating(call, 2, "bias", error) &&
+            shape_wants_vector(&call->input[2], "bias", outputs, "output channel", error));
+}
+
 bool shape_conv2d(const KernelCall *call, View *output, Error *error) {
     static const char *const names[] = {"input", "weight"};
     const ConvAttr *attr = &call->attr->conv;
@@ -99,9 +106,7 @@ bool shape_conv2d(const KernelCall *call, View *output, Error *error) {
     if (x->shape[3] / attr->groups != weight->shape[3])
         return shape_fail(error, "input has %" PRId64 " channels, weight wants %" PRId64,
                           x->shape[3], weight->shape[3] * attr->groups);
-    if (shape_has(call, 2) &&
-        (!shape_floating(call, 2, "bias", error) ||
-         !shape_wants_vector(&call->input[2], "bias", weight->shape[0], "output channel", error)))
+    if (!bias_fits(call, weight->shape[0], error))
         return false;
     int64_t shape[4] = {x->shape[0], 0, 0, weight->shape[0]};
     return conv_windows(attr, &x->shape[1], &weight->shape[1], &shape[1], error) &&
@@ -160,8 +165,9 @@ bool shape_conv_transpose2d(const KernelCall *call, View *output, Error *error) 
     if (x->shape[3] != weight->shape[0])
         return shape_fail(error, "input has %" PRId64 " channels, weight wants %" PRId64,
                           x->shape[3], weight->shape[0]);
-    return output_before_windows(call, output, error);
+    return output_before_windows(call, output, error) && bias_fits(call, output->shape[3], error);
 }
+
 bool shape_conv2d_backward_weight(const KernelCall *call, View *output, Error *error) {
     static const char *const names[] = {"input", "gradient"};
     const ConvAttr *attr = &call->attr->conv;

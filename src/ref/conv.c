@@ -62,7 +62,8 @@ static void spread(const ConvAttr *attr, const View *weight, const View *dx, dou
     }
 }
 
-REF_KERNEL(conv2d_backward_input) {
+// Plus a bias, where there is one.
+static bool input_gradient(Device *device, const KernelCall *call, const View *bias, Error *error) {
     const View *dy = &call->input[0], *weight = &call->input[1], *dx = &call->output[0];
     double *sums = ref_scratch(device, view_count(dx), 0, error);
     if (!sums)
@@ -74,12 +75,17 @@ REF_KERNEL(conv2d_backward_input) {
                     spread(&call->attr->conv, weight, dx,
                            ref_load(dy, ref_offset4(dy, n, h, w, filter)), n, h, w, filter, sums);
     for (int64_t i = 0; i < view_count(dx); i++)
-        ref_put(dx, i, sums[i]);
+        ref_put(dx, i, sums[i] + (bias ? ref_get(bias, i % dx->shape[3]) : 0));
     return true;
 }
 
+REF_KERNEL(conv2d_backward_input) {
+    return input_gradient(device, call, NULL, error);
+}
+
 REF_KERNEL(conv_transpose2d) {
-    return ref_conv2d_backward_input(device, call, error);
+    const View *bias = &call->input[2];
+    return input_gradient(device, call, ref_is_present(bias) ? bias : NULL, error);
 }
 
 // The gradient of one weight: every place of the filter, times what this tap saw there.

@@ -117,13 +117,17 @@ void cases_conv2d(Cases *cases) {
                      i & 1 ? FORMAT_FP32 : cases->format);
 }
 
-static void input_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format,
-                       Format out) {
+static Case *input_gradient(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {
     int64_t depth = conv->kernel[0] * conv->kernel[1] * conv->outputs / conv->groups;
     Case *test = two_factors(cases, conv, output_shape(conv), dy_format, weight_shape(conv),
                              cases->format, values, depth);
     test->bound[0].absolute = 2 * (double)depth + 2;
-    case_run(cases, test, out);
+    return test;
+}
+
+static void input_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format,
+                       Format out) {
+    case_run(cases, input_gradient(cases, conv, values, dy_format), out);
 }
 
 void cases_conv2d_backward_input(Cases *cases) {
@@ -139,16 +143,27 @@ void cases_conv2d_backward_input(Cases *cases) {
                    i & 1 ? FORMAT_FP32 : cases->format);
 }
 
+static void transpose_case(Cases *cases, const ConvCase *conv, Values values, bool bias,
+                           Format out) {
+    Case *test = input_gradient(cases, conv, values, cases->format);
+    if (bias)
+        case_add(cases, test, out, SHAPE(conv->channels), LIES_DENSE,
+                 values.kind == VALUES_INTEGERS ? INTEGERS : NORMAL);
+    else
+        case_add_absent(test);
+    case_run(cases, test, out);
+}
+
 void cases_conv_transpose2d(Cases *cases) {
     for (int i = 0; i < EVERY_KIND; i++)
-        input_case(cases, &conv_cases[0], every_kind[i], cases->format, cases->format);
-    for (int i = 0; i < CONV_CASES; i++) {
-        input_case(cases, &conv_cases[i], INTEGERS, cases->format, FORMAT_FP32);
-        input_case(cases, &conv_cases[i], NORMAL, cases->format, cases->format);
-    }
-    for (int i = 0; i < SPECIAL_CASES; i++)
-        input_case(cases, &conv_cases[i / 2], SPECIAL, cases->format,
-                   i & 1 ? FORMAT_FP32 : cases->format);
+        transpose_case(cases, &conv_cases[0], every_kind[i], every_kind[i].kind == VALUES_LARGE,
+                       cases->format);
+    for (int i = 0; i < CONV_CASES; i++)
+        for (int bias = 0; bias < 2; bias++) {
+            transpose_case(cases, &conv_cases[i], INTEGERS, bias, FORMAT_FP32);
+            transpose_case(cases, &conv_cases[i], NORMAL, bias, cases->format);
+            transpose_case(cases, &conv_cases[i], SPECIAL, bias, cases->format);
+        }
 }
 
 static void weight_case(Cases *cases, const ConvCase *conv, Values values, Format dy_format) {

@@ -152,6 +152,18 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         near((mp.tensor { 1 }:to "fp16" / 3):item(), 1 / 3, 1e-3)
     end)
 
+    test("a_transposed_convolution_is_rounded_once_with_its_bias", function()
+        local x = mp.tensor({ 2048, 1 }, "fp16"):reshape(1, 1, 1, 2)
+        local w = mp.ones(2, 1, 1, 1):to "fp16":requires_grad(true)
+        local bias = mp.ones(1):to "fp16":requires_grad(true)
+        local y = F.conv_transpose2d(x, w, bias)
+        equal(y:dtype(), "fp16")
+        equal(y:item(), 2050)
+        y:backward(mp.full(3, 1, 1, 1, 1))
+        equal(bias:grad():item(), 3)
+        equal(w:grad():reshape(2):table(), { 6144, 3 })
+    end)
+
     test("a_power_of_0_has_no_slope", function()
         local function power(a) return function(x) return x ^ a end end
         same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")

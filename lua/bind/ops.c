@@ -165,7 +165,7 @@ static int bind_layer_norm(lua_State *L) {
     return bind_op_run(L, inputs, 3, &attr, 1);
 }
 
-// group_norm(input, groups, weight, bias [, epsilon])
+// group_norm(input, groups [, weight, bias, epsilon])
 static int bind_group_norm(lua_State *L) {
     Tensor *const inputs[] = {bind_op_input(L, 1, "input"), bind_op_optional(L, 3, "weight"),
                               bind_op_optional(L, 4, "bias")};
@@ -216,7 +216,7 @@ static Tensor *batch_norm(Engine *engine, Tensor *const inputs[5], OpAttr *attr,
     return NULL;
 }
 
-// batch_norm(input, weight, bias, running_mean, running_variance [, {training, momentum, eps}])
+// batch_norm(input [, weight, bias, running_mean, running_variance, {training, momentum, eps}])
 static int bind_batch_norm(lua_State *L) {
     Error error = {0};
     Engine *engine = session_of(L)->engine;
@@ -421,9 +421,9 @@ static const lua_CFunction binders[OP_COUNT] = {
 #define takes_conv_transpose2d \
     "x, weight [, bias [, { stride, padding, dilation, groups, output_padding }]]"
 #define takes_attention              "q, k, v [, { causal, scale }]"
-#define takes_batch_norm             "x, weight, bias [, mean, variance [, { training, momentum, eps }]]"
+#define takes_batch_norm             "x [, weight, bias, mean, variance, { training, momentum, eps }]"
 #define takes_layer_norm             "x [, weight, bias, eps]"
-#define takes_group_norm             "x, groups, weight, bias [, eps]"
+#define takes_group_norm             "x, groups [, weight, bias, eps]"
 #define takes_rowwise                "x [, dim]"
 #define takes_cross_entropy          "logits, classes"
 #define takes_accuracy               "logits, classes"

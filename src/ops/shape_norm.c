@@ -8,24 +8,31 @@ static int64_t channels_of(const View *view) {
     return view->shape[view->ndim - 1];
 }
 
-// Inputs from `first` on are vectors with one number a channel; absent ones pass when `optional`.
+// Inputs from `first` on are vectors with one number a channel.
 static bool channel_vectors(const KernelCall *call, int first, int count, const char *const *names,
-                            int64_t channels, bool optional, Error *error) {
-    for (int i = 0; i < count; i++) {
-        if (optional && !shape_has(call, first + i))
-            continue;
+                            int64_t channels, Error *error) {
+    for (int i = 0; i < count; i++)
         if (!shape_floating(call, first + i, names[i], error) ||
             !shape_wants_vector(&call->input[first + i], names[i], channels, "channel", error))
             return false;
-    }
     return true;
 }
 
-static bool input_and_vectors(const KernelCall *call, int count, const char *const *names,
-                              bool optional, Error *error) {
+// Weight and bias of all norms may be absent, from `first` on.
+static bool weight_and_bias_fit(const KernelCall *call, int first, int count, int64_t channels,
+                                Error *error) {
+    static const char *const names[] = {"weight", "bias"};
+    for (int i = 0; i < count; i++)
+        if (shape_has(call, first + i) &&
+            !channel_vectors(call, first + i, 1, &names[i], channels, error))
+            return false;
+    return true;
+}
+
+static bool input_fits(const KernelCall *call, Error *error) {
     const View *x = &call->input[0];
     return shape_floating(call, 0, "input", error) && shape_wants_rows(x, "input", error) &&
-           channel_vectors(call, 1, count, names, channels_of(x), optional, error);
+           weight_and_bias_fit(call, 1, 2, channels_of(x), error);
 }
 
 static bool epsilon_fits(const KernelCall *call, Error *error) {
@@ -35,10 +42,8 @@ static bool epsilon_fits(const KernelCall *call, Error *error) {
     return shape_fail(error, "epsilon is %g, 0 or more is wanted", call->attr->norm.epsilon);
 }
 
-static const char *const weight_and_bias[] = {"weight", "bias"};
-
 bool shape_batch_norm(const KernelCall *call, View *output, Error *error) {
-    if (!input_and_vectors(call, 2, weight_and_bias, false, error) || !epsilon_fits(call, error))
+    if (!input_fits(call, error) || !epsilon_fits(call, error))
         return false;
     const View *x = &call->input[0];
     if (x->ndim < 2 || view_count(x) == 0)
@@ -52,8 +57,10 @@ bool shape_batch_norm(const KernelCall *call, View *output, Error *error) {
 }
 
 bool shape_batch_norm_infer(const KernelCall *call, View *output, Error *error) {
-    static const char *const names[] = {"weight", "bias", "running mean", "running variance"};
-    return input_and_vectors(call, 4, names, false, error) && epsilon_fits(call, error) &&
+    static const char *const names[] = {"running mean", "running variance"};
+    return input_fits(call, error) &&
+           channel_vectors(call, 3, 2, names, channels_of(&call->input[0]), error) &&
+           epsilon_fits(call, error) &&
            shape_output_like(&output[0], FORMAT_COUNT, &call->input[0], error);
 }
 
@@ -64,7 +71,7 @@ bool shape_batch_norm_track(const KernelCall *call, View *output, Error *error) 
         return false;
     int64_t channels = call->input[0].shape[0];
     double momentum = call->attr->norm.momentum;
-    if (!channel_vectors(call, 1, 3, names + 1, channels, false, error))
+    if (!channel_vectors(call, 1, 3, names + 1, channels, error))
         return false;
     if (!(momentum >= 0 && momentum <= 1))
         return shape_fail(error, "momentum is %g, 0 to 1 is wanted", momentum);
@@ -76,7 +83,7 @@ bool shape_batch_norm_track(const KernelCall *call, View *output, Error *error) 
 }
 
 bool shape_layer_norm(const KernelCall *call, View *output, Error *error) {
-    if (!input_and_vectors(call, 2, weight_and_bias, true, error) || !epsilon_fits(call, error))
+    if (!input_fits(call, error) || !epsilon_fits(call, error))
         return false;
     const View *x = &call->input[0];
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
@@ -99,8 +106,7 @@ static bool groups_fit(const View *x, int64_t groups, Error *error) {
 bool shape_group_norm(const KernelCall *call, View *output, Error *error) {
     const View *x = &call->input[0];
     int64_t groups = call->attr->norm.groups;
-    if (!input_and_vectors(call, 2, weight_and_bias, false, error) || !epsilon_fits(call, error) ||
-        !groups_fit(x, groups, error))
+    if (!input_fits(call, error) || !epsilon_fits(call, error) || !groups_fit(x, groups, error))
         return false;
     int64_t statistics[2] = {x->shape[0], groups};
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
@@ -124,11 +130,10 @@ static bool statistics_of(const KernelCall *call, View *statistics, Error *error
 
 bool shape_norm_backward(const KernelCall *call, View *output, Error *error) {
     const View *dy = &call->input[0], *x = &call->input[1];
-    bool optional = call->op == OP_layer_norm_backward;
     if (!shape_floating(call, 0, "gradient", error) || !shape_floating(call, 1, "input", error) ||
         !shape_wants_rows(x, "input", error) ||
         !shape_wants_same(dy, "gradient", x, "input", error) ||
-        !channel_vectors(call, 2, 1, weight_and_bias, channels_of(x), optional, error) ||
+        !weight_and_bias_fit(call, 2, 1, channels_of(x), error) ||
         !shape_floating(call, 3, "mean", error) || !shape_floating(call, 4, "inverse", error))
         return false;
     View statistics = {0};

@@ -86,7 +86,7 @@ static int64_t groups_for(Shape x) {
     return groups;
 }
 
-static void forward_cases(Cases *cases, bool optional) {
+static void forward_cases(Cases *cases) {
     // A mean far from 0: a variance that is the difference of two large sums is found out.
     const Values kinds[] = {
         NORMAL, UNIFORM(99, 101), {VALUES_NORMAL, 0, 100}, {VALUES_NORMAL, 0, 0x1p-7},
@@ -99,8 +99,8 @@ static void forward_cases(Cases *cases, bool optional) {
         NormCase norm = {norm_shapes[i], groups_for(norm_shapes[i]), NORMAL, true, true};
         forward_case(cases, &norm, cases->format);
         forward_case(cases, &norm, FORMAT_FP32);
-        if (!optional)
-            continue;
+        if (share_of(cases->op, &norm) <= 2)
+            continue; // a difference of two has hardly a slope: the cases above will do
         norm.bias = false;
         forward_case(cases, &norm, cases->format);
         norm.weight = false;
@@ -109,21 +109,22 @@ static void forward_cases(Cases *cases, bool optional) {
 }
 
 void cases_batch_norm(Cases *cases) {
-    forward_cases(cases, false);
+    forward_cases(cases);
 }
 
 void cases_layer_norm(Cases *cases) {
-    forward_cases(cases, true);
+    forward_cases(cases);
 }
 
 void cases_group_norm(Cases *cases) {
-    forward_cases(cases, false);
+    forward_cases(cases);
 }
 
 void cases_batch_norm_infer(Cases *cases) {
     for (int i = 0; i < NORM_SHAPES; i++)
         for (int full = 0; full < 2; full++) {
-            NormCase norm = {norm_shapes[i], 1, i & 1 ? UNIFORM(-3, 9) : NORMAL, true, true};
+            NormCase norm = {norm_shapes[i], 1, i & 1 ? UNIFORM(-3, 9) : NORMAL, i % 3 > 0,
+                             i % 4 > 0};
             Case *test = forward(cases, cases->op, &norm);
             Shape channels = SHAPE(norm.x.size[norm.x.ndim - 1]);
             case_add(cases, test, FORMAT_FP32, channels, LIES_DENSE, NORMAL);
@@ -218,8 +219,6 @@ void cases_norm_backward(Cases *cases) {
         backward_case(cases, &norm, FORMAT_FP32, i & 1 ? cases->format : FORMAT_FP32);
         norm.values = UNIFORM(1, 3);
         backward_case(cases, &norm, cases->format, FORMAT_FP32);
-        if (cases->op != OP_layer_norm_backward)
-            continue;
         norm.weight = false;
         backward_case(cases, &norm, cases->format, cases->format);
     }

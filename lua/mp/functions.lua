@@ -12,17 +12,20 @@ end
 
 -- Joins tensors of one shape along a new dimension.
 fn.stack = strict.declare("F.", "stack", "list [, dim]", function(list, dim)
-    dim = dim or 1
-    local widened = {}
+    local widened, at = {}, dim or 1
     for i, t in ipairs(list) do
         local shape = t:shape()
-        if dim < 1 or dim > #shape + 1 then
-            engine.fail(("stack: dimension %d: from 1 to %d is possible"):format(dim, #shape + 1))
+        local most = #shape + 1
+        local place = math.tointeger(at)
+        if place and place < 0 then place = most + 1 + place end
+        if not place or place < 1 or place > most then
+            engine.fail(("stack: dimension %s: from 1 to %d is possible, or from -1 to -%d"):format(
+                tostring(at), most, most))
         end
-        table.insert(shape, dim, 1)
+        table.insert(shape, place, 1)
         widened[i] = t:reshape(shape)
     end
-    return fn.cat(widened, dim)
+    return fn.cat(widened, at)
 end)
 
 -- Everything but the first dimension in one.
@@ -94,7 +97,7 @@ define_loss("nll", "log_probabilities, classes", function(x, classes)
     local width = table.move(shape, 1, #shape, 1, {})
     width[#width + 1] = 1
     local chosen = fn.gather(x, -1, index:clamp(0):to "int32":reshape(width)):reshape(shape)
-    return -fn.where(counts, chosen, 0):sum() / fn.maximum(counts:to "fp32":sum(), 1)
+    return -fn.where(counts, chosen, 0):sum() / counts:to "fp32":sum()
 end)
 
 return fn

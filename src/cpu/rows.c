@@ -175,7 +175,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
         cpu_load(device, logits->format, cpu_at(logits, row * rows.width + class), &chosen, 1);
         loss += (double)rows.log_sum[row] + ((double)rows.largest[row] - (double)chosen);
     }
-    cpu_set_number(device, &call->output[0], counted ? (float)(loss / (double)counted) : 0);
+    cpu_set_number(device, &call->output[0], counted ? (float)(loss / (double)counted) : NAN);
     return true;
 }
 
@@ -259,7 +259,7 @@ KERNEL_SIGNATURE(cpu, accuracy) {
         right += class >= 0 && rows.table->argmax(x, rows.width) == class;
     }
     cpu_set_number(device, &call->output[0],
-                   counted ? (float)((double)right / (double)counted) : 0);
+                   counted ? (float)((double)right / (double)counted) : NAN);
     return true;
 }
 

@@ -207,21 +207,45 @@ GRADIENT_RULE(where) {
 }
 GRADIENT_SAVES(where, SAVE_INPUT(0))
 
-// Of equals the first wins, whole.
-GRADIENT_RULE(maximum) {
-    Tensor *less = op_two(context, OP_less, node->saved[0], node->saved[1], NULL, error);
-    bool done = less && choice_back(context, node, less, 1, 0, output_grad, input_grad, error);
-    tensor_release(less);
+// The gradient of input `i`, which is not chosen where `lost` holds of it and the other input:
+// equals get half each. A NaN is neither, so that both get all of it.
+static bool extreme_back(void *context, const GradNode *node, int i, OpId lost, Tensor *tied,
+                         Tensor *half, Tensor *const *output_grad, Tensor **input_grad,
+                         Error *error) {
+    OpAttr attr = attr_with_format(output_grad[0]->view.format);
+    Tensor *mask = op_two(context, lost, node->saved[i], node->saved[1 - i], NULL, error);
+    Tensor *share =
+        mask ? op_three(context, OP_where, tied, half, output_grad[0], &attr, error) : NULL;
+    bool done = share && deliver(context, node, i, masked(context, mask, false, share, error),
+                                 input_grad, error);
+    tensor_release(mask);
+    tensor_release(share);
     return done;
+}
+
+static bool choose_extreme(void *context, const GradNode *node, OpId lost,
+                           Tensor *const *output_grad, Tensor **input_grad, Error *error) {
+    OpAttr halve = attr_with_format(output_grad[0]->view.format);
+    halve.scalar.a = 0.5;
+    Tensor *tied = op_two(context, OP_equal, node->saved[0], node->saved[1], NULL, error);
+    Tensor *half = tied ? op_one(context, OP_affine, output_grad[0], &halve, error) : NULL;
+    bool done = half != NULL;
+    for (int i = 0; i < 2; i++)
+        done = done &&
+               (!gradient_wanted(node, i) ||
+                extreme_back(context, node, i, lost, tied, half, output_grad, input_grad, error));
+    tensor_release(tied);
+    tensor_release(half);
+    return done;
+}
+
+GRADIENT_RULE(maximum) {
+    return choose_extreme(context, node, OP_less, output_grad, input_grad, error);
 }
 GRADIENT_SAVES(maximum, SAVE_INPUT(0) | SAVE_INPUT(1))
 
 GRADIENT_RULE(minimum) {
-    Tensor *greater = op_two(context, OP_greater, node->saved[0], node->saved[1], NULL, error);
-    bool done =
-        greater && choice_back(context, node, greater, 1, 0, output_grad, input_grad, error);
-    tensor_release(greater);
-    return done;
+    return choose_extreme(context, node, OP_greater, output_grad, input_grad, error);
 }
 GRADIENT_SAVES(minimum, SAVE_INPUT(0) | SAVE_INPUT(1))
 

@@ -113,7 +113,7 @@ REF_KERNEL(cross_entropy) {
         if (class != CLASS_LEFT_OUT)
             loss_sum -= log_share(ref_get(logits, row * length + class), sum);
     }
-    ref_put(loss, 0, kept ? loss_sum / (double)kept : 0);
+    ref_put(loss, 0, kept ? loss_sum / (double)kept : (double)NAN);
     return true;
 }
 
@@ -158,7 +158,7 @@ REF_KERNEL(accuracy) {
         int64_t class = (int64_t)ref_get(classes, row);
         right += class != CLASS_LEFT_OUT && is_largest(logits, row, length, class);
     }
-    ref_put(&call->output[0], 0, kept ? (double)right / (double)kept : 0);
+    ref_put(&call->output[0], 0, kept ? (double)right / (double)kept : (double)NAN);
     return true;
 }
 

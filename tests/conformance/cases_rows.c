@@ -126,7 +126,24 @@ static void entropy_case(Cases *cases, Shape shape, Values values, bool left_out
     case_run(cases, test, out);
 }
 
+// Of nothing there is no mean.
+static void all_left_out(Cases *cases, Shape shape) {
+    Case *test = case_new(cases, "all left out");
+    case_add(cases, test, cases->format, shape, LIES_DENSE, NORMAL);
+    double classes[64];
+    for (int i = 0; i < 64; i++)
+        classes[i] = -1;
+    case_add_given(test, FORMAT_INT32, rows_of(shape), classes);
+    if (cases->op == OP_cross_entropy) {
+        double units = softmax_units(test, 0, row_length(shape));
+        test->bound[1] = (Bound){.constant = units, .result = 2};
+    }
+    case_run(cases, test, FORMAT_FP32);
+}
+
 void cases_cross_entropy(Cases *cases) {
+    all_left_out(cases, SHAPE(5, 7));
+    all_left_out(cases, SHAPE(64, 40));
     const Values kinds[] = {NORMAL, INTEGERS, ZEROS, {VALUES_NORMAL, 0, 20}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         entropy_case(cases, row_shapes[0], kinds[k], k & 1, cases->format);
@@ -171,6 +188,7 @@ void cases_cross_entropy_backward(Cases *cases) {
 // ---- the largest --------------------------------------------------------------------------------
 
 void cases_accuracy(Cases *cases) {
+    all_left_out(cases, SHAPE(5, 7));
     for (int i = 0; i < ROW_SHAPES; i++)
         for (int kind = 0; kind < 2; kind++) {
             Case *test = case_new(cases, kind ? "integers" : "normal");

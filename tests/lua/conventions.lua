@@ -1,0 +1,95 @@
+-- Where frameworks could differ: what is written of PyTorch holds here too, or docs/lua.md says why not.
+local mp = require "mp"
+local testing = require "testing"
+local F, test, equal, near, fails = mp.fn, testing.test, testing.equal, testing.near, testing.fails
+local nan, inf = 0 / 0, math.huge
+
+local function gradients(f, ...)
+    local leaves, found = {}, {}
+    for i, values in ipairs { ... } do leaves[i] = mp.tensor(values):requires_grad(true) end
+    f(table.unpack(leaves)):sum():backward()
+    for i, leaf in ipairs(leaves) do found[i] = leaf:grad():table() end
+    return table.unpack(found)
+end
+
+local function is_nan(x, what)
+    if x == x then error((what or "value") .. " is " .. tostring(x) .. ", expected nan", 2) end
+end
+
+return mp.experiment { name = "conventions", run = function()
+    test("equals_share_the_gradient_of_an_extreme", function()
+        for _, name in ipairs { "maximum", "minimum" } do
+            local x, y = gradients(F[name], { 2, 1, 0, -inf }, { 2, 3, 0, -inf })
+            local lower = name == "minimum" and 1 or 0
+            equal(x, { 0.5, lower, 0.5, 0.5 }, name .. " first")
+            equal(y, { 0.5, 1 - lower, 0.5, 0.5 }, name .. " second")
+        end
+        local x = mp.tensor { 1, 4 }:requires_grad(true)
+        F.maximum(x, x):sum():backward() -- x itself
+        equal(x:grad():table(), { 1, 1 })
+        equal(gradients(function(t) return t:max() end, { 3, 1, 3 }), { 0.5, 0, 0.5 })
+    end)
+
+    test("nan_comes_through_what_chooses", function()
+        local x = mp.tensor { nan, 1, -1 }
+        for name, y in pairs { relu = x:relu(), leaky_relu = x:leaky_relu(), clamp = x:clamp(-1, 1),
+            maximum = F.maximum(x, 0), other = F.maximum(mp.zeros(3), x), minimum = F.minimum(x, 0),
+            max = x:max():reshape(1), min = x:min():reshape(1), abs = x:abs() } do
+            is_nan(y:table()[1], name)
+        end
+        equal(gradients(F.relu, { nan, 1, -1, 0 }), { 1, 1, 0, 0 })
+        equal(gradients(function(t) return t:clamp(-1, 1) end, { nan, 1, -1, 2, -2 }), { 0, 1, 1, 0, 0 })
+        equal(gradients(function(t) return t:leaky_relu(0.25) end, { 0, 1, -1 }), { 0.25, 1, 0.25 })
+    end)
+
+    test("clamp_ends_at_the_upper_bound", function()
+        equal(mp.tensor { -5, 0, 5 }:clamp(2, 1):table(), { 1, 1, 1 })
+        equal(gradients(function(t) return t:clamp(2, 1) end, { -5, 1.5, 5 }), { 0, 0, 0 })
+        equal(mp.tensor { -5, 0, 5 }:clamp(-1):table(), { -1, 0, 5 })
+    end)
+
+    test("a_mean_over_nothing_is_no_number", function()
+        local classes = mp.tensor({ -1, -1 }, "int32")
+        for name, f in pairs { cross_entropy = F.cross_entropy,
+            nll = function(x, y) return F.nll(x:log_softmax(), y) end } do
+            local x = mp.randn(2, 3):requires_grad(true)
+            local loss = f(x, classes)
+            is_nan(loss:item(), name)
+            loss:backward()
+            equal(x:grad():table(), { { 0, 0, 0 }, { 0, 0, 0 } }, name)
+        end
+        is_nan(F.accuracy(mp.randn(2, 3), classes):item(), "accuracy")
+    end)
+
+    test("norms_do_without_weight_and_bias", function()
+        local x = mp.tensor { { 1, 2, 3, 4 }, { 4, 1, 0, 7 } }
+        local ones, zeros = mp.ones(4), mp.zeros(4)
+        local mean, variance = mp.tensor { 1, 2, 3, 4 }, mp.full(4, 4)
+        local evaluates = { training = false }
+        for name, pair in pairs {
+            group = { F.group_norm(x, 2), F.group_norm(x, 2, ones, zeros) },
+            groups = { F.group_norm(x, 2, ones), F.group_norm(x, 2, nil, zeros) },
+            layer = { F.layer_norm(x), F.layer_norm(x, ones, zeros) },
+            batch = { F.batch_norm(x), F.batch_norm(x, ones, zeros) },
+            infer = { F.batch_norm(x, nil, nil, mean, variance, evaluates),
+                F.batch_norm(x, ones, zeros, mean, variance, evaluates) } } do
+            equal(pair[1]:table(), pair[2]:table(), name)
+        end
+        local function slopes(...)
+            local leaf, arguments = x:clone():requires_grad(true), table.pack(...)
+            F.group_norm(leaf, 2, table.unpack(arguments, 1, arguments.n)):square():sum():backward()
+            return leaf:grad():table()
+        end
+        near(slopes(), slopes(ones, zeros), 1e-6, "gradient")
+    end)
+
+    test("stack_counts_dimensions_backwards_too", function()
+        local a, b = mp.tensor { 1, 2 }, mp.tensor { 3, 4 }
+        equal(F.stack({ a, b }, -1):table(), { { 1, 3 }, { 2, 4 } })
+        equal(F.stack({ a, b }, -2):table(), { { 1, 2 }, { 3, 4 } })
+        equal(F.stack({ mp.tensor(1), mp.tensor(2) }, -1):table(), { 1, 2 })
+        for _, dim in ipairs { 0, 3, -3, 1.5, "x" } do
+            fails("from 1 to 2 is possible, or from -1 to -2", F.stack, { a, b }, dim)
+        end
+    end)
+end }

@@ -162,22 +162,25 @@ static int tensor_requires_grad(lua_State *L) {
     return 1;
 }
 
+// t:grad() reads; t:grad(gradient) and t:grad(nil) set.
 static int tensor_grad(lua_State *L) {
+    Error error = {0};
     Tensor *tensor = bind_tensor(L, "grad", 1, "tensor");
-    if (!tensor->grad) {
-        lua_pushnil(L);
-        return 1;
+    if (!lua_isnone(L, 2)) {
+        const Tensor *gradient = bind_optional_tensor(L, "grad", 2, "gradient");
+        Tape *tape = session_of(L)->engine->tape;
+        return BIND_DONE(L, tape_set_gradient(tape, tensor, gradient, &error), &error);
     }
     Tensor *gradient = tensor_hold(tensor->grad);
-    bind_push_tensors(L, &gradient, 1);
+    bind_push_tensors(L, &gradient, 1); // nil where there is none
     return 1;
 }
 
 static int tensor_zero_grad(lua_State *L) {
+    Error error = {0};
     Tensor *tensor = bind_tensor(L, "zero_grad", 1, "tensor");
-    tensor_release(tensor->grad);
-    tensor->grad = NULL;
-    return 0;
+    return BIND_DONE(L, tape_set_gradient(session_of(L)->engine->tape, tensor, NULL, &error),
+                     &error);
 }
 
 static int tensor_backward(lua_State *L) {
@@ -239,7 +242,7 @@ static int tensor_copy(lua_State *L) {
 
 static const BindFunction methods[] = {
     {"requires_grad", tensor_requires_grad, "[on]"},
-    {"grad", tensor_grad, ""},
+    {"grad", tensor_grad, "[gradient]"},
     {"zero_grad", tensor_zero_grad, ""},
     {"backward", tensor_backward, "[gradient [, { keep_graph }]]"},
     {"detach", tensor_detach, ""},

@@ -182,3 +182,47 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
         node_release(&node->origin);
     return true;
 }
+
+// ---- gradients that are set ---------------------------------------------------------------------
+
+static bool gradient_fits(const Tensor *leaf, const Tensor *gradient, Error *error) {
+    char target[96], from[96];
+    tensor_describe(leaf, target, sizeof target);
+    tensor_describe(gradient, from, sizeof from);
+    if (leaf->origin)
+        return error_fail(error, ERROR_USAGE,
+                          "grad: %s was computed from other tensors and keeps no gradient; set "
+                          "that of a leaf",
+                          target);
+    if (!format_is_floating(gradient->view.format) || !format_is_floating(leaf->view.format))
+        return error_fail(error, ERROR_USAGE,
+                          "grad: %s cannot be a gradient of %s: both hold "
+                          "numbers in a floating format",
+                          from, target);
+    bool same = leaf->view.ndim == gradient->view.ndim;
+    for (int i = 0; same && i < leaf->view.ndim; i++)
+        same = leaf->view.shape[i] == gradient->view.shape[i];
+    if (!same)
+        return error_fail(error, ERROR_USAGE,
+                          "grad: %s cannot be the gradient of %s: the shapes differ", from, target);
+    if (tensor_device(leaf) != tensor_device(gradient))
+        return error_fail(error, ERROR_USAGE,
+                          "grad: the gradient lies on device %s, the tensor on %s",
+                          tensor_device(gradient)->name, tensor_device(leaf)->name);
+    return !tensor_is_hollow(gradient) || tensor_refuse_hollow(gradient, error);
+}
+
+bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *error) {
+    Tensor *copy = NULL; // what is set is scaled back and clipped in place
+    if (gradient) {
+        if (!gradient_fits(leaf, gradient, error))
+            return false;
+        copy = tensor_copy_as(gradient, gradient->view.format, MEMORY_GRADIENTS, error);
+        if (!copy)
+            return false;
+        leaf->arrived = ++tape->arrivals;
+    }
+    tensor_release(leaf->grad);
+    leaf->grad = copy;
+    return true;
+}

@@ -111,6 +111,10 @@ typedef struct BackwardOptions {
 bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
                    Error *error) MUST_CHECK;
 
+// Makes the gradient of a leaf a copy of this one, in its format; NULL: none. It is taken for what
+// the leaf's gradient is then: still scaled before a scaler has unscaled it, true afterwards.
+bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *error) MUST_CHECK;
+
 // True when the gradient of input i goes straight to a parameter, which keeps it in fp32.
 static inline bool grad_leaf_wants_full(const GradNode *node, int i) {
     return node->edges[i].leaf && node->edges[i].leaf->parameter;

@@ -203,11 +203,14 @@ local function run_declared(spec, run)
     engine.layers_known()
     local epochs = whole(rawget(p, "epochs"), "params.epochs", 1)
     local window = whole(spec.accumulate, "accumulate", 1)
-    local total = data.train:len() // window * epochs
+    -- Steps go on over the ends of epochs; at the end of the last, batches too few for one are left.
+    local total = data.train:len() * epochs // window
     if total == 0 then
         engine.fail(("data: %d batches are fewer than the %d that one step accumulates"):format(
-            data.train:len(), window))
+            data.train:len() * epochs, window))
     end
+    local most = engine.options().steps
+    if most > 0 then total = math.min(total, most) end
     local schedule = spec.schedule
     if type(schedule) == "function" then schedule = schedule(p) end
     if schedule and schedule.total == 0 then schedule.total = total end
@@ -218,7 +221,7 @@ local function run_declared(spec, run)
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
     local clip_norm = core.optim.clip_norm
-    local waiting = 0
+    local waiting, steps = 0, 0
     for epoch = 1, epochs do
         engine.epoch(epoch)
         for b in data.train do
@@ -239,7 +242,8 @@ local function run_declared(spec, run)
                 scaler:step(opt)
                 scaler:update()
                 engine.log { loss = loss }
-                if engine.reached_limit() then break end
+                steps = steps + 1
+                if steps == total or engine.reached_limit() then break end
             end
         end
         if data.test and spec.eval then
@@ -247,7 +251,7 @@ local function run_declared(spec, run)
             engine.log(metrics)
             engine.result(metrics)
         end
-        if engine.reached_limit() then return end
+        if steps == total or engine.reached_limit() then return end
     end
 end
 

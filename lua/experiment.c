@@ -169,6 +169,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                                .on_left = options->left ? end_left : NULL,
                                .attend = attend,
                                .context = &training};
+    session.step_end.leader_ends = options->resume && checkpoint_leader_ends(options->resume);
     bool ready = !options->resume ||
                  checkpoint_read_journal(options->resume, &session.inventory.journal, error);
     LuaVm *vm = ready ? machine_new(&session, &vm_options, error) : NULL;

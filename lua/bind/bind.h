@@ -16,6 +16,16 @@
 
 enum { BIND_MOST_TENSORS = 64 }; // that are pushed in one go
 
+typedef struct StepEnd {      // which update ends a step of the run (step_end.c)
+    bool leader_ends;         // always that of the leader: a run that began so goes on so
+    bool has_led;             // the leader was updated once
+    bool is_settled;          // it is the leader's for good
+    bool is_open;             // the leader was updated, and `closing` is waited for
+    const void *closing;      // NULL: the leader; borrowed, as the others
+    const void *since_leader; // the last other one since the leader's update,
+    const void *last_before;  // and between the two before
+} StepEnd;
+
 typedef struct Session {
     LuaVm *vm;
     Run *run;
@@ -43,9 +53,11 @@ typedef struct Session {
     _Atomic(double) step_seconds; // that the last step took; read by the watchdog
     bool stops;                   // the run to be ended, or its last step was made
     int64_t kept_step;            // of the last checkpoint
-    double kept_at;               // clock_seconds of it; of the first step before there is one
-    Error refusal;                // the last of what was typed on the command line; may be caught
-    bool finished;                // the run has ended: what it owned is no more
+    char kept_path[1100];         // "": none was kept
+    StepEnd step_end;
+    double kept_at; // clock_seconds of it; of the first step before there is one
+    Error refusal;  // the last of what was typed on the command line; may be caught
+    bool finished;  // the run has ended: what it owned is no more
 } Session;
 
 static inline Session *session_of(lua_State *L) {
@@ -208,6 +220,10 @@ bool bind_optional_boolean(lua_State *L, const char *function, int argument, con
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);
+// A scaler was updated, or an optimizer stepped: whether that ends a step of the run. One that goes
+// is forgotten.
+bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader);
+void bind_step_forget(StepEnd *end, const void *gone);
 // Before the first update: raises where --layer, or the experiment's `precision`, names no layer.
 void bind_check_layers(lua_State *L);
 // What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (calls.c).

@@ -43,9 +43,15 @@ void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t si
 static CheckpointExtra extra_of(const Session *session, bool at_end) {
     size_t count;
     const Script *scripts = lua_vm_scripts(session->vm, &count);
-    CheckpointExtra extra = {.script_hash = count > 0 ? scripts[0].hash : "", .at_end = at_end};
+    CheckpointExtra extra = {.script_hash = count > 0 ? scripts[0].hash : "",
+                             .at_end = at_end,
+                             .leader_ends = session->step_end.leader_ends};
     lua_vm_random_state(session->vm, extra.lua_random);
     return extra;
+}
+
+static bool is_final(const char *why) {
+    return strcmp(why, "final") == 0;
 }
 
 static bool save(Session *session, const char *why, bool at_end, Error *error) {
@@ -55,7 +61,7 @@ static bool save(Session *session, const char *why, bool at_end, Error *error) {
     Inventory *inventory = &session->inventory;
     snprintf(folder, sizeof folder, "%s", session->keeping.folder ? session->keeping.folder : "");
     if ((!session->keeping.folder && !checkpoint_folder(run, folder, sizeof folder, error)) ||
-        !checkpoint_path(folder, run->step, path, sizeof path, error) ||
+        !checkpoint_path(folder, run->step, is_final(why), path, sizeof path, error) ||
         (!at_end && // a script that is over needs nothing that it held
          !bind_list_live(session, &inventory->live, &inventory->live_count, error)))
         return false;
@@ -66,6 +72,8 @@ static bool save(Session *session, const char *why, bool at_end, Error *error) {
     inventory->live_count = 0;
     if (done && !session->keeping.folder)
         done = checkpoint_record(run, &file, error);
+    if (done)
+        snprintf(session->kept_path, sizeof session->kept_path, "%s", path);
     if (done && session->keeping.kept)
         session->keeping.kept(session->keeping.context, run, &file);
     return done;
@@ -76,7 +84,7 @@ static void take(Session *session, const char *why, bool at_end) {
     Error error = {0};
     session->checkpoint_why = NULL;
     session->kept_at = clock_seconds();
-    if (session->kept_step == session->run->step) // it is there already
+    if (session->kept_step == session->run->step && !is_final(why)) // it is there already
         return;
     bool clock_ran = run_pause_clock(session->run); // writing is no training
     lua_vm_begin_patience(session->vm);
@@ -277,6 +285,16 @@ int bind_end_step(lua_State *L) {
     return 0;
 }
 
+// What the last step's checkpoint lacks, which was taken before the first work that followed: the
+// last move of an average, or of an optimizer that ends no step.
+static bool is_left_otherwise(Session *session) {
+    Error error = {0};
+    bool differs = false;
+    bool done = session->kept_path[0] && checkpoint_differs(session->run, &session->inventory,
+                                                            session->kept_path, &differs, &error);
+    return done && differs;
+}
+
 // The script is over.
 bool bind_end_script(Session *session, bool done, Error *error) {
     Run *run = session->run;
@@ -309,5 +327,8 @@ bool bind_end_script(Session *session, bool done, Error *error) {
     else if (done && keeps(session) && run->step > session->kept_step)
         take(session, was_interrupted ? session->has_worked ? "weights" : "stop" : "end",
              !was_interrupted || session->has_worked);
+    else if (done && keeps(session) && session->has_worked && !lua_vm_interrupted(session->vm) &&
+             is_left_otherwise(session))
+        take(session, "final", true);
     return done;
 }

@@ -84,6 +84,7 @@ static int scaler_gc(lua_State *L) {
     if (!session->finished && handle->scaler && session->run->scaler == handle->scaler)
         session->run->scaler = NULL;
     inventory_remove(&session->inventory, MEMBER_SCALER, handle->scaler);
+    bind_step_forget(&session->step_end, handle->scaler);
     scaler_free(handle->scaler);
     handle->scaler = NULL;
     return 0;
@@ -175,7 +176,9 @@ static int scaler_update_method(lua_State *L) {
     Run *run = session_of(L)->run;
     if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
         run->scaler = handle->scaler;
-    return run->scaler == handle->scaler ? bind_end_step(L) : 0;
+    StepEnd *end = &session_of(L)->step_end;
+    return bind_step_ends(end, handle->scaler, run->scaler == handle->scaler) ? bind_end_step(L)
+                                                                              : 0;
 }
 
 static int scaler_get_method(lua_State *L) {

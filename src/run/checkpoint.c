@@ -45,7 +45,8 @@ static bool make_folder(char *folder, Error *error) {
     return errno == EEXIST || fail_with(folder, errno, error);
 }
 
-bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, Error *error) {
+bool checkpoint_path(const char *folder, int64_t step, bool is_final, char *path, size_t size,
+                     Error *error) {
     char part[1024];
     int length = snprintf(part, sizeof part, "%s", folder);
     if (length <= 0 || length >= (int)sizeof part - 64)
@@ -60,7 +61,7 @@ bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size, 
             return false;
         part[i] = kept;
     }
-    snprintf(path, size, "%s/step-%" PRId64 ".safetensors", folder, step);
+    snprintf(path, size, "%s/step-%" PRId64 "%s.safetensors", folder, step, is_final ? "-end" : "");
     return true;
 }
 
@@ -89,6 +90,7 @@ static void note_identity(Notes *notes, const Run *run, const Inventory *invento
     note(notes, "format", "pt"); // what readers of weights expect
     note(notes, "step", "%" PRId64, run->step);
     note(notes, "at_end", "%d", extra->at_end);
+    note(notes, "boundary", "%s", extra->leader_ends ? "first" : "last");
     note(notes, "experiment", "%s", run->experiment);
     note(notes, "script", "%s", extra->script_hash);
     note(notes, "seed", "%" PRIu64, run->options->seed);
@@ -234,4 +236,42 @@ done:
     safe_writer_free(notes.writer);
     pieces_clear(&list);
     return done || error_prefix(error, "checkpoint");
+}
+
+// ---- comparing ----------------------------------------------------------------------------------
+
+static bool is_exported(const Piece *piece) {
+    return piece->role == PIECE_WEIGHT || strncmp(piece->name, "average", 7) == 0;
+}
+
+static bool piece_differs(const Piece *piece, SafeFile *file, bool *differs, Error *error) {
+    const SafeEntry *entry = safe_header_find(safe_header(file), piece->name);
+    size_t bytes = piece_bytes(piece);
+    if (!entry || (size_t)(entry->end - entry->begin) != bytes) {
+        *differs = true;
+        return true;
+    }
+    char *now = malloc(2 * bytes + 1);
+    bool done = now ? piece_get(piece, now, error) && safe_read(file, entry, now + bytes, error)
+                    : error_fail(error, ERROR_MEMORY, "no memory to compare a checkpoint");
+    *differs = done && memcmp(now, now + bytes, bytes) != 0;
+    free(now);
+    return done;
+}
+
+bool checkpoint_differs(Run *run, const Inventory *inventory, const char *path, bool *differs,
+                        Error *error) {
+    PieceList list;
+    *differs = false;
+    SafeFile *file = safe_open(path, error);
+    if (!file)
+        return false;
+    bool is_collected = pieces_collect(&list, run, inventory, true, error), done = is_collected;
+    for (int i = 0; done && !*differs && i < list.count; i++)
+        done =
+            !is_exported(&list.pieces[i]) || piece_differs(&list.pieces[i], file, differs, error);
+    if (is_collected)
+        pieces_clear(&list);
+    safe_close(file);
+    return done;
 }

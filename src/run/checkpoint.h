@@ -12,7 +12,9 @@
 #include "run/inventory.h"
 #include "run/run.h"
 
-enum { CHECKPOINT_FORMAT = 1 };
+// 2: each parameter counts its own updates; steps end where a note says. What 1 lacks is taken as
+// it was then.
+enum { CHECKPOINT_FORMAT = 2 };
 
 typedef struct CheckpointFile { // one that is safe on the disk
     int64_t step;
@@ -22,20 +24,26 @@ typedef struct CheckpointFile { // one that is safe on the disk
     uint64_t bytes;
 } CheckpointFile;
 
-// Where the checkpoint of a step lies in a folder; makes the folder.
-bool checkpoint_path(const char *folder, int64_t step, char *path, size_t size,
+// Where the checkpoint of a step lies in a folder; makes the folder. `is_final`: that of the end of
+// a script, beside that of its last step.
+bool checkpoint_path(const char *folder, int64_t step, bool is_final, char *path, size_t size,
                      Error *error) MUST_CHECK;
 
 // What only the binding knows.
 typedef struct CheckpointExtra {
     const char *script_hash;
     uint64_t lua_random[4];
-    bool at_end; // taken when the script was over, not before a step
+    bool at_end;      // taken when the script was over, not before a step
+    bool leader_ends; // steps end with the first scaler's update though others follow: format 1
 } CheckpointExtra;
 
 // Reads what the run has logged so far, then writes.
 bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, const char *path,
                      CheckpointFile *file, Error *error) MUST_CHECK;
+
+// Whether weights, buffers or averages are others now than in this file.
+bool checkpoint_differs(Run *run, const Inventory *inventory, const char *path, bool *differs,
+                        Error *error) MUST_CHECK;
 
 // ---- and back -----------------------------------------------------------------------------------
 
@@ -52,6 +60,8 @@ Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn
 void checkpoint_close(Checkpoint *checkpoint); // NULL is fine
 int64_t checkpoint_step(const Checkpoint *checkpoint);
 bool checkpoint_is_at_end(const Checkpoint *checkpoint);
+// As the field of CheckpointExtra.
+bool checkpoint_leader_ends(const Checkpoint *checkpoint);
 const char *checkpoint_note(const Checkpoint *checkpoint, const char *key); // NULL: none
 bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *error) MUST_CHECK;
 // The replay has come to where the checkpoint was taken and the device computes again.

@@ -26,6 +26,11 @@ bool checkpoint_is_at_end(const Checkpoint *checkpoint) {
     return checkpoint->at_end;
 }
 
+bool checkpoint_leader_ends(const Checkpoint *checkpoint) {
+    const char *boundary = checkpoint_note(checkpoint, "boundary");
+    return !boundary || strcmp(boundary, "first") == 0;
+}
+
 Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn *own,
                             Error *error) {
     Checkpoint *checkpoint = calloc(1, sizeof *checkpoint);

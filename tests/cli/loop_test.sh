@@ -70,4 +70,116 @@ run run "$folder/last.lua" -p fp32 --json --steps 2
 expect_out '"weight":-10.5[,}]'
 end
 
+# ---- what the script does after its last step ----------------------------------------------------
+
+cat >"$folder/average.lua" <<'LUA'
+local mp = require "mp" local nn = mp.nn
+return mp.experiment { name = "average", params = { steps = 3 }, run = function(run)
+    local net = run:model(nn.Linear(1, 1, { bias = false }))
+    net.weight:copy(mp.zeros(1, 1))
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 1 }), run:scaler()
+    local average = mp.optim.EMA(net, 0.5)
+    for step = 1, run.params.steps do
+        opt:zero_grad()
+        scaler:scale(net.weight:sum()):backward()
+        scaler:step(opt)
+        scaler:update()
+        average:update(opt)
+    end
+end }
+LUA
+
+begin "an export holds the last move of an average"
+run run "$folder/average.lua" -p fp32 --loss-scale none --name average
+"$mpbench" export average --format safetensors -o "$folder/average.safetensors" 2>"$folder/err"
+cat >"$folder/read.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "read", run = function()
+    for name, t in pairs(mp.load "average.safetensors") do
+        if name:find "weight" then print(name, t:sum():item()) end
+    end
+end }
+LUA
+run run "$folder/read.lua" --no-history
+expect_err 'average0/weight.*-2.125'
+expect_err 'weight/weight.*-3'
+end
+
+begin "a run can be gone on with from its last step all the same"
+run fork average --at 3 --set steps=5 --name longer
+expect_status 0
+[ "$(says longer steps)" = 5 ] || fail "it ended at step $(says longer steps)"
+"$mpbench" export longer --format safetensors -o "$folder/average.safetensors"
+run run "$folder/read.lua" --no-history
+expect_err 'average0/weight.*-4.03125'
+end
+
+begin "a script that does nothing more leaves one checkpoint"
+sed -e '/local average/d' -e '/average:update/d' "$folder/average.lua" >"$folder/plain.lua"
+run run "$folder/plain.lua" -p fp32 --name plain
+expect_status 0
+"$mpbench" show plain >"$folder/shown"
+[ "$(grep -c 'checkpoint of step' "$folder/shown")" -eq 1 ] || fail "not one: $(grep 'checkpoint of' "$folder/shown")"
+end
+
+# ---- two losses in turn --------------------------------------------------------------------------
+
+# gan SCALERS: the graph of the fakes is walked for both losses.
+gan() {
+    cat >"$folder/gan.lua" <<LUA
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "gan", params = { steps = 12 }, run = function(run)
+    local G = run:model(nn.Sequential { nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6) }, "G")
+    local D = run:model(nn.Sequential { nn.Linear(6, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1) }, "D")
+    local oG, oD = mp.optim.Adam(G:parameters(), { lr = 2e-3 }), mp.optim.SGD(D:parameters(), { lr = 1e-2 })
+    local sD, sG = $1
+    for _ = 1, run.params.steps do
+        local fake = mp.autocast(function() return G(mp.randn(8, 4)) end)
+        oD:zero_grad()
+        local loss = mp.autocast(function()
+            return F.bce_with_logits(D(mp.randn(8, 6) + 1), mp.ones(8, 1))
+                + F.bce_with_logits(D(fake:detach()), mp.zeros(8, 1)) end)
+        if sD then sD:scale(loss):backward() sD:step(oD) sD:update()
+        else loss:backward() oD:step() end
+        run:log { loss = loss }
+        oG:zero_grad()
+        loss = mp.autocast(function() return F.bce_with_logits(D(fake), mp.ones(8, 1)) end)
+        if sG then sG:scale(loss):backward() sG:step(oG) sG:update()
+        else loss:backward() oG:step() end
+        run:log { g = loss }
+    end
+end }
+LUA
+}
+
+begin "a step of two losses in turn ends with the second, and can be forked to any format"
+gan 'run:scaler(), run:scaler()'
+run run "$folder/gan.lua" -p fp16 --checkpoint-every 3 --name pair
+expect_status 0
+[ "$(says pair steps)" = 12 ] || fail "it made $(says pair steps) steps of 12"
+for format in bf16 fp32; do
+    run fork pair --at 9 -p $format --name "pair.$format"
+    expect_status 0
+    [ "$(says "pair.$format" steps)" = 12 ] || fail "the fork made $(says "pair.$format" steps) steps of 12"
+done
+end
+
+begin "so does one without scalers"
+gan nil
+run run "$folder/gan.lua" -p fp32 --checkpoint-every 3 --name bare
+expect_status 0
+[ "$(says bare steps)" = 12 ] || fail "it made $(says bare steps) steps of 12"
+run fork bare --at 9 -p bf16
+expect_status 0
+end
+
+begin "a second loss that comes now and then ends no step"
+gan 'run:scaler(), run:scaler()'
+sed -e 's/for _ = 1/for step = 1/' -e 's/if sG then sG:scale/if step % 5 ~= 0 then run:log { none = 0 } elseif sG then sG:scale/' \
+    "$folder/gan.lua" >"$folder/seldom.lua"
+run run "$folder/seldom.lua" -p fp16 --name seldom
+expect_status 0
+[ "$(says seldom steps)" = 12 ] || fail "it made $(says seldom steps) steps of 12"
+end
+
 exit "$failures"

@@ -56,7 +56,7 @@ static bool keep(void) {
     CheckpointFile file = {.why = "periodic"};
     char where[STORE_PATH_SIZE], to[1024];
     return checkpoint_folder(model.run, where, sizeof where, &error) &&
-           checkpoint_path(where, model.run->step, to, sizeof to, &error) &&
+           checkpoint_path(where, model.run->step, false, to, sizeof to, &error) &&
            checkpoint_save(model.run, &inventory, &extra, to, &file, &error) &&
            checkpoint_record(model.run, &file, &error);
 }

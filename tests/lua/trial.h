@@ -24,7 +24,7 @@ typedef struct Trial { // one run, or a part of one
     Run *run;
     double losses[MOST_STEPS]; // the last loss that was known when the step ended
     int64_t step;              // where it ended
-    int kept;                  // checkpoints
+    int kept;                  // checkpoints to go on from
     bool done;
     char printed[768];
     char diagnosed[256]; // kinds
@@ -47,8 +47,8 @@ static inline void on_step(void *context, const Run *run) {
 }
 
 static inline void on_kept(void *context, const Run *run, const CheckpointFile *file) {
-    (void)run, (void)file;
-    ((Trial *)context)->kept++;
+    (void)run;
+    ((Trial *)context)->kept += strcmp(file->why, "final") != 0;
 }
 
 static inline void on_print(void *context, const char *text, size_t length) {

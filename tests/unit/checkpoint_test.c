@@ -30,16 +30,16 @@ static void new_folders_are_kept_by_those_above_them(void) {
     char folder[128], path[256], above[128];
     Error error = {0};
     snprintf(folder, sizeof folder, "%s/a/b", root);
-    CHECK_MESSAGE(checkpoint_path(folder, 7, path, sizeof path, &error), "%s", error.text);
+    CHECK_MESSAGE(checkpoint_path(folder, 7, false, path, sizeof path, &error), "%s", error.text);
     CHECK_CONTAINS(path, "/a/b/step-7.safetensors");
     snprintf(above, sizeof above, "%s/a", root);
     CHECK_INT(synced_count, 2);
     CHECK(synced[0] == inode_of(root) && synced[1] == inode_of(above));
     struct stat about;
     CHECK(stat(folder, &about) == 0 && (about.st_mode & 0777) == 0700);
-    CHECK(checkpoint_path(folder, 8, path, sizeof path, &error));
+    CHECK(checkpoint_path(folder, 8, false, path, sizeof path, &error));
     CHECK_INT(synced_count, 2); // nothing was made
-    CHECK(chdir(root) == 0 && checkpoint_path("c", 1, path, sizeof path, &error));
+    CHECK(chdir(root) == 0 && checkpoint_path("c", 1, false, path, sizeof path, &error));
     CHECK(synced_count == 3 && synced[2] == inode_of(root));
     CHECK_TEXT(path, "c/step-1.safetensors");
 }
@@ -47,7 +47,7 @@ static void new_folders_are_kept_by_those_above_them(void) {
 static void a_folder_that_cannot_be_made_is_named(void) {
     char path[256];
     Error error = {0};
-    CHECK(!checkpoint_path("/proc/none/of/these", 1, path, sizeof path, &error));
+    CHECK(!checkpoint_path("/proc/none/of/these", 1, false, path, sizeof path, &error));
     CHECK_CONTAINS(error.text, "/proc/none");
 }
 

@@ -64,13 +64,17 @@ static void warn_of_changes(const Past *past) {
     fputs(" has changed since the run began: where it goes another way, resuming fails\n", stderr);
 }
 
+static bool has_weights_only(const char *why) {
+    return strcmp(why, "weights") == 0 || strcmp(why, "final") == 0;
+}
+
 // The last checkpoint at or before the step (0: of all). One that a run left in the middle of a
 // step or an evaluation has its weights only.
 static void choose_row(Past *past, const Store *store, int64_t at, bool weights_only) {
     past->row = NULL;
     for (int i = 0; i < past->row_count; i++)
         if ((at == 0 || past->rows[i].step <= at) &&
-            (weights_only || strcmp(past->rows[i].why, "weights") != 0))
+            (weights_only || !has_weights_only(past->rows[i].why)))
             past->row = &past->rows[i];
     if (past->row)
         checkpoint_file_path(store, past->row, past->file);

@@ -1,0 +1,46 @@
+// When a step of the run ends: with the update of the first scaler, the leader; where others are
+// updated after it in every iteration, as in a GAN that has one a loss, with the last of these, so
+// that no iteration is cut in two. Which that is two iterations tell. Without scalers the same
+// holds of optimizers and their steps.
+#include "lua/bind/bind.h"
+
+static bool leader_ends(StepEnd *end) {
+    const void *last = end->since_leader;
+    bool is_twice = last && last == end->last_before;
+    end->since_leader = NULL;
+    end->last_before = last;
+    end->has_led = true;
+    if (end->leader_ends)
+        return true;
+    if (!end->closing && is_twice && !end->is_settled)
+        end->closing = last;
+    else if (end->is_open) { // not in every iteration after all
+        end->closing = NULL;
+        end->is_settled = true;
+    }
+    end->is_open = end->closing != NULL;
+    return !end->is_open;
+}
+
+bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader) {
+    if (is_leader)
+        return leader_ends(end);
+    if (!end->has_led) // it comes before the leader, which ends the iteration already
+        end->is_settled = true;
+    end->since_leader = updated;
+    bool ends = end->is_open && updated == end->closing;
+    if (ends)
+        end->is_open = false;
+    return ends;
+}
+
+void bind_step_forget(StepEnd *end, const void *gone) {
+    if (end->closing == gone) {
+        end->closing = NULL;
+        end->is_open = false;
+    }
+    if (end->since_leader == gone)
+        end->since_leader = NULL;
+    if (end->last_before == gone)
+        end->last_before = NULL;
+}

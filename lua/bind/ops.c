@@ -180,11 +180,8 @@ static bool track(Engine *engine, Tensor *const running[2], Tensor *mean, Tensor
                   const OpAttr *attr, Tensor *owner, Error *error) {
     Tensor *const inputs[] = {running[0], running[1], mean, inverse};
     Tensor *outputs[2];
-    OpAttr full = *attr;
-    full.has_out_format = true;
-    full.out_format = FORMAT_FP32;
     bool previous = tape_set_enabled(engine->tape, false);
-    bool done = op_apply(engine, OP_batch_norm_track, inputs, 4, &full, outputs, error);
+    bool done = op_apply(engine, OP_batch_norm_track, inputs, 4, attr, outputs, error);
     tape_set_enabled(engine->tape, previous);
     if (!done)
         return false;

@@ -237,7 +237,8 @@ GRADIENT_SAVES(group_norm, NORM_SAVES)
 GRADIENT_RULE(batch_norm_infer) {
     Engine *engine = context;
     Tensor *x = node->saved[0], *weight = node->saved[1], *dy = output_grad[0];
-    OpAttr full = attr_with_format(FORMAT_FP32), shift = attr_with_format(FORMAT_FP32);
+    const Format wide = x->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+    OpAttr full = attr_with_format(wide), shift = attr_with_format(wide);
     shift.scalar.a = 1;
     shift.scalar.b = node->attr.norm.epsilon;
     Tensor *shifted = op_one(engine, OP_affine, node->saved[3], &shift, error);
@@ -255,14 +256,13 @@ GRADIENT_RULE(batch_norm_infer) {
         centred = op_two(engine, OP_sub, x, node->saved[2], &full, error);
         scaled = centred ? op_two(engine, OP_mul, centred, inverse, &full, error) : NULL;
         product_ = scaled ? op_two(engine, OP_mul, dy, scaled, &full, error) : NULL;
-        input_grad[1] = product_ ? gradient_sum_to(engine, tensor_hold(product_), &node->inputs[1],
-                                                   FORMAT_FP32, error)
-                                 : NULL;
+        input_grad[1] =
+            product_ ? gradient_sum_to(engine, tensor_hold(product_), &node->inputs[1], wide, error)
+                     : NULL;
         done = input_grad[1] != NULL;
     }
     if (done && gradient_wanted(node, 2)) {
-        input_grad[2] =
-            gradient_sum_to(engine, tensor_hold(dy), &node->inputs[2], FORMAT_FP32, error);
+        input_grad[2] = gradient_sum_to(engine, tensor_hold(dy), &node->inputs[2], wide, error);
         done = input_grad[2] != NULL;
     }
     tensor_release(shifted);

@@ -52,8 +52,8 @@ bool shape_batch_norm(const KernelCall *call, View *output, Error *error) {
                           shape_text_of(x).text);
     int64_t channels = channels_of(x);
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
-           shape_output(&output[1], FORMAT_FP32, 1, &channels, error) &&
-           shape_output(&output[2], FORMAT_FP32, 1, &channels, error);
+           shape_output(&output[1], shape_kept(x), 1, &channels, error) &&
+           shape_output(&output[2], shape_kept(x), 1, &channels, error);
 }
 
 bool shape_batch_norm_infer(const KernelCall *call, View *output, Error *error) {
@@ -69,6 +69,10 @@ bool shape_batch_norm_track(const KernelCall *call, View *output, Error *error) 
     if (!shape_all_floating(call, 4, names, error) ||
         !shape_wants_dims(&call->input[0], 1, names[0], "[C]", error))
         return false;
+    for (int i = 0; i < 2; i++)
+        if (call->input[i].format != shape_kept(&call->input[i]))
+            return shape_fail(error, "%s is %s, fp32 is wanted: running statistics are never low",
+                              names[i], format_name(call->input[i].format));
     int64_t channels = call->input[0].shape[0];
     double momentum = call->attr->norm.momentum;
     if (!channel_vectors(call, 1, 3, names + 1, channels, error))
@@ -78,8 +82,8 @@ bool shape_batch_norm_track(const KernelCall *call, View *output, Error *error) 
     if (call->attr->norm.count < 1)
         return shape_fail(error, "count is %" PRId64 ", at least 1 is wanted",
                           call->attr->norm.count);
-    return shape_output(&output[0], FORMAT_FP32, 1, &channels, error) &&
-           shape_output(&output[1], FORMAT_FP32, 1, &channels, error);
+    return shape_output(&output[0], call->input[0].format, 1, &channels, error) &&
+           shape_output(&output[1], call->input[1].format, 1, &channels, error);
 }
 
 bool shape_layer_norm(const KernelCall *call, View *output, Error *error) {
@@ -87,8 +91,8 @@ bool shape_layer_norm(const KernelCall *call, View *output, Error *error) {
         return false;
     const View *x = &call->input[0];
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
-           shape_output_rows(&output[1], FORMAT_FP32, x, error) &&
-           shape_output_rows(&output[2], FORMAT_FP32, x, error);
+           shape_output_rows(&output[1], shape_kept(x), x, error) &&
+           shape_output_rows(&output[2], shape_kept(x), x, error);
 }
 
 static bool groups_fit(const View *x, int64_t groups, Error *error) {
@@ -110,8 +114,8 @@ bool shape_group_norm(const KernelCall *call, View *output, Error *error) {
         return false;
     int64_t statistics[2] = {x->shape[0], groups};
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
-           shape_output(&output[1], FORMAT_FP32, 2, statistics, error) &&
-           shape_output(&output[2], FORMAT_FP32, 2, statistics, error);
+           shape_output(&output[1], shape_kept(x), 2, statistics, error) &&
+           shape_output(&output[2], shape_kept(x), 2, statistics, error);
 }
 
 // What the statistics that a forward pass left look like.
@@ -143,6 +147,6 @@ bool shape_norm_backward(const KernelCall *call, View *output, Error *error) {
         return false;
     int64_t channels = channels_of(x);
     return shape_output_like(&output[0], FORMAT_COUNT, x, error) &&
-           shape_output(&output[1], FORMAT_FP32, 1, &channels, error) &&
-           shape_output(&output[2], FORMAT_FP32, 1, &channels, error);
+           shape_output(&output[1], shape_kept(x), 1, &channels, error) &&
+           shape_output(&output[2], shape_kept(x), 1, &channels, error);
 }

@@ -187,8 +187,8 @@ bool shape_conv2d_backward_weight(const KernelCall *call, View *output, Error *e
         !gradient_fits(dy, windows, error))
         return false;
     int64_t shape[4] = {dy->shape[3], attr->kernel[0], attr->kernel[1], x->shape[3] / attr->groups};
-    return shape_output(&output[0], FORMAT_FP32, 4, shape, error) &&
-           shape_output(&output[1], FORMAT_FP32, 1, shape, error);
+    return shape_output(&output[0], shape_kept(dy), 4, shape, error) &&
+           shape_output(&output[1], shape_kept(dy), 1, shape, error);
 }
 
 static bool attention_fits(const View *q, const View *k, const View *v, bool causal, Error *error) {

@@ -47,7 +47,7 @@ bool shape_embedding_backward(const KernelCall *call, View *output, Error *error
         return shape_fail(error, "gradient has shape %s, index %s wants one more dimension",
                           shape_text_of(dy).text, shape_text_of(index).text);
     int64_t shape[2] = {call->attr->index.count, dy->shape[dy->ndim - 1]};
-    return shape_output(&output[0], FORMAT_FP32, 2, shape, error);
+    return shape_output(&output[0], shape_kept(dy), 2, shape, error);
 }
 
 bool shape_gather(const KernelCall *call, View *output, Error *error) {

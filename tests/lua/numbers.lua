@@ -3,6 +3,7 @@
 local mp = require "mp"
 local testing = require "testing"
 local F, test, equal, near = mp.fn, testing.test, testing.equal, testing.near
+local fails = testing.fails
 local inf, nan = math.huge, 0 / 0
 
 -- The gradient at the list `values` of f where `arriving` arrives at its result.
@@ -162,6 +163,20 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         y:backward(mp.full(3, 1, 1, 1, 1))
         equal(bias:grad():item(), 3)
         equal(w:grad():reshape(2):table(), { 6144, 3 })
+    end)
+
+    test("running_statistics_are_never_low", function()
+        local weight, bias = mp.ones(3), mp.zeros(3)
+        for _, format in ipairs { "fp16", "bf16" } do
+            local mean, variance = mp.zeros(3):to(format), mp.ones(3):to(format)
+            fails("running mean is " .. format .. ", fp32 is wanted", F.batch_norm, mp.randn(5, 3),
+                weight, bias, mean, variance)
+            fails("running variance is " .. format, F.batch_norm, mp.randn(5, 3), weight, bias,
+                mp.zeros(3), variance)
+            equal(mean:table(), { 0, 0, 0 })
+            -- To read them is no harm.
+            equal(#F.batch_norm(mp.randn(5, 3), weight, bias, mean, variance, { training = false }), 5)
+        end
     end)
 
     test("a_power_of_0_has_no_slope", function()

@@ -160,28 +160,58 @@ static const char *next_word(char **text) {
     return word;
 }
 
+static bool is_precision(const Ui *ui, const char *word) {
+    for (const char *const *name = ui->host->precisions; *name; name++)
+        if (strcmp(*name, word) == 0)
+            return true;
+    return false;
+}
+
+typedef struct ForkAsked {
+    char words[PROMPT_SIZE], step[24];
+    const char *precision;
+} ForkAsked;
+
+static const char fork_form[] = "fork STEP, or fork STEP PRECISION";
+
+// "STEP PRECISION", each of which may lack: the step where the screen went back to one.
+static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
+    Error error;
+    int64_t scrubbed = live_scrubbed_step(ui), at;
+    char *rest = asked->words;
+    snprintf(asked->words, sizeof asked->words, "%s", argument);
+    const char *first = next_word(&rest);
+    bool is_format = is_precision(ui, first);
+    if (is_format && scrubbed <= 0) {
+        ui_say(ui, INK_WARN, "fork %s: after which step? [ goes back to one; or fork STEP %s",
+               first, first);
+        return false;
+    }
+    asked->precision = is_format ? first : next_word(&rest);
+    snprintf(asked->step, sizeof asked->step, "%.23s", first);
+    if (is_format || !first[0])
+        snprintf(asked->step, sizeof asked->step, "%lld", (long long)scrubbed);
+    if (*rest)
+        ui_say(ui, INK_WARN, "fork: \"%s\" is too much; %s", rest, fork_form);
+    else if (!whole_parse(asked->step, 1, WHOLE_MOST, &at, &error))
+        ui_say(ui, INK_WARN, "fork %s: %s; %s", first, error.text, fork_form);
+    else
+        return true;
+    return false;
+}
+
 static void fork_run(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
-    Error error;
-    char id[24], words[PROMPT_SIZE], *rest = words;
-    snprintf(words, sizeof words, "%s", argument);
-    const char *step = next_word(&rest), *precision = next_word(&rest);
-    int64_t at, process;
-    const char *arguments[] = {"fork", id, "--quiet", "--at", step, NULL, NULL, NULL};
-    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui))
+    ForkAsked asked;
+    char id[24];
+    int64_t process;
+    const char *arguments[] = {"fork", id, "--quiet", "--at", asked.step, NULL, NULL, NULL};
+    if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui) || !read_fork(ui, argument, &asked))
         goto done;
-    if (*rest) {
-        ui_say(ui, INK_WARN, "fork: \"%s\" is too much; fork STEP, or fork STEP PRECISION", rest);
-        goto done;
-    }
-    if (!whole_parse(step, 1, WHOLE_MOST, &at, &error)) {
-        ui_say(ui, INK_WARN, "fork %s: %s; fork STEP, or fork STEP PRECISION", step, error.text);
-        goto done;
-    }
     snprintf(id, sizeof id, "%lld", (long long)run.id);
-    if (precision[0]) {
+    if (asked.precision[0]) {
         arguments[5] = "--precision";
-        arguments[6] = precision;
+        arguments[6] = asked.precision;
     }
     home_await_none(ui);
     if (!launch(ui, arguments, &process))
@@ -189,7 +219,7 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     home_await(ui, process);
     ui_go(ui, SCREEN_HOME); // from where it opens
     ui_say(ui, INK_GOOD, "a fork of #%s at step %s is starting; it opens when its step is there",
-           id, step);
+           id, asked.step);
 done:
     record_clear(&run);
 }
@@ -246,18 +276,19 @@ static const struct Verb {
     const char *argument; // what it wants; NULL: nothing
     Completer complete;   // of its arguments; NULL: it has none
     bool is_short;        // for another: not listed
+    bool is_at_cursor;    // where the screen went back to a step it wants no more
 } verbs[] = {
-    {"pause", send, NULL, NULL, false},
-    {"resume", resume, NULL, NULL, false},
-    {"stop", stop, NULL, NULL, false},
-    {"checkpoint", send, NULL, NULL, false},
-    {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3", complete_setting, false},
-    {"fork", fork_run, "STEP, or STEP PRECISION", complete_precision, false},
-    {"open", open_named, "a run: its number or name", complete_run, false},
-    {"option", set_option, "NAME VALUE; O shows what there is", complete_option, false},
-    {"help", help, NULL, NULL, false},
-    {"quit", quit, NULL, NULL, false},
-    {"q", quit, NULL, NULL, true},
+    {"pause", send, NULL, NULL, false, false},
+    {"resume", resume, NULL, NULL, false, false},
+    {"stop", stop, NULL, NULL, false, false},
+    {"checkpoint", send, NULL, NULL, false, false},
+    {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3", complete_setting, false, false},
+    {"fork", fork_run, "STEP, or STEP PRECISION", complete_precision, false, true},
+    {"open", open_named, "a run: its number or name", complete_run, false, false},
+    {"option", set_option, "NAME VALUE; O shows what there is", complete_option, false, false},
+    {"help", help, NULL, NULL, false, false},
+    {"quit", quit, NULL, NULL, false, false},
+    {"q", quit, NULL, NULL, true, false},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -272,7 +303,8 @@ static void take(Ui *ui, const char *line) {
         names[i] = verbs[i].name;
         if (strcmp(verb, verbs[i].name) != 0)
             continue;
-        if (verbs[i].argument && !*argument)
+        bool is_told = *argument || (verbs[i].is_at_cursor && live_scrubbed_step(ui) > 0);
+        if (verbs[i].argument && !is_told)
             ui_say(ui, INK_WARN, "%s wants %s", verb, verbs[i].argument);
         else if (!verbs[i].argument && *argument)
             ui_say(ui, INK_WARN, "%s: \"%s\" is too much; it takes nothing", verb, argument);
@@ -369,5 +401,6 @@ static int complete(Ui *ui, const char *text, int *from, const char **words, int
 void command_ask(Ui *ui) {
     prompt_ask(ui, ":", "", take);
     ui->prompt.complete = complete;
+    ui->prompt.recalls = true;
     ui->prompt.hint = "tab completes: pause resume stop checkpoint set fork open option help quit";
 }

@@ -124,9 +124,42 @@ static void complete(Ui *ui, int by) {
         note_words(prompt, words, count, chosen);
 }
 
+// The newest first, each once.
+static void remember(Recalled *recalled, const char *line) {
+    int at = 0;
+    while (at < recalled->count && strcmp(recalled->lines[at], line) != 0)
+        at++;
+    if (!line[strspn(line, " ")])
+        return;
+    at = at < MOST_RECALLED ? at : MOST_RECALLED - 1;
+    recalled->count += at == recalled->count;
+    memmove(recalled->lines[1], recalled->lines[0], (size_t)at * sizeof *recalled->lines);
+    snprintf(recalled->lines[0], sizeof *recalled->lines, "%s", line);
+}
+
+// True: the key went through them.
+static bool recall(Ui *ui, int key) {
+    Prompt *prompt = &ui->prompt;
+    const Recalled *recalled = &ui->recalled;
+    int back = prompt->back + (key == KEY_CODE_UP ? 1 : -1);
+    if (!prompt->recalls || (key != KEY_CODE_UP && key != KEY_CODE_DOWN))
+        return false;
+    if (back < 0 || back > recalled->count)
+        return true;
+    if (prompt->back == 0)
+        memcpy(prompt->latest, prompt->text, sizeof prompt->latest);
+    memcpy(prompt->text, back > 0 ? recalled->lines[back - 1] : prompt->latest,
+           sizeof prompt->text);
+    prompt->cursor = (int)strlen(prompt->text);
+    prompt->back = back;
+    return true;
+}
+
 static void finish(Ui *ui, bool take) {
     Prompt prompt = ui->prompt; // what is done may ask again
     ui->prompt.open = false;
+    if (take && prompt.recalls)
+        remember(&ui->recalled, prompt.text);
     if (take)
         prompt.done(ui, prompt.text);
     else if (prompt.dropped)
@@ -210,7 +243,7 @@ void prompt_key(Ui *ui, int key) {
         return;
     }
     prompt->turn = 0;
-    if (!move_on(ui, key) && edit(ui, key) && prompt->changed)
+    if (!recall(ui, key) && !move_on(ui, key) && edit(ui, key) && prompt->changed)
         prompt->changed(ui, prompt->text);
 }
 

@@ -49,7 +49,13 @@ extern const Screen *const ui_screens[SCREENS]; // by their ids
 
 // ---- what stands in front of a screen -----------------------------------------------------------
 
-enum { PROMPT_SIZE = 512, MESSAGE_SIZE = 400, MOST_LINES = 4096, MOST_HINTS = 40 };
+enum {
+    PROMPT_SIZE = 512,
+    MESSAGE_SIZE = 400,
+    MOST_LINES = 4096,
+    MOST_HINTS = 40,
+    MOST_RECALLED = 32
+};
 
 typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
     bool open, is_question;
@@ -70,9 +76,17 @@ typedef struct Prompt { // the line at the foot that takes text, or asks yes or 
     int note_bright;   // bytes at its beginning that stand out
     // Puts what could follow into `words` (borrowed, at most `most`) and where it begins in *from.
     int (*complete)(Ui *ui, const char *text, int *from, const char **words, int most);
-    char typed[PROMPT_SIZE]; // while Tab goes through what can follow: what was there before
-    int turn;                // which of them, from 1; 0: Tab begins
+    char typed[PROMPT_SIZE];  // while Tab goes through what can follow: what was there before
+    int turn;                 // which of them, from 1; 0: Tab begins
+    bool recalls;             // Up and Down go through what was taken before,
+    int back;                 // so far back; 0: at what is typed,
+    char latest[PROMPT_SIZE]; // which is kept meanwhile
 } Prompt;
+
+typedef struct Recalled { // lines that were taken, the newest first
+    char lines[MOST_RECALLED][PROMPT_SIZE];
+    int count;
+} Recalled;
 
 typedef struct Hint { // a key at the foot: its columns
     int from, to, key;
@@ -109,6 +123,7 @@ struct Ui {
     void *state[SCREENS];
     PanelId focus[SCREENS], maximised[SCREENS];
     Prompt prompt;
+    Recalled recalled; // of the command line
     Pager pager;
     SettingsPage page;
     char message[MESSAGE_SIZE];

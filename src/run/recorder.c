@@ -1,4 +1,5 @@
 // The life of a recorder, and what the run's thread puts into it.
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,17 +218,21 @@ static void give_back(Recorder *recorder, Run *run, const Error *why) {
         store_rollback(recorder->store);
 }
 
+// A fork begins where it left its parent.
 static void tell_beginning(Recorder *recorder, Run *run) {
     const RunOptions *options = run->options;
-    char text[EVENT_TEXT_SIZE];
+    char text[EVENT_TEXT_SIZE], how[80] = "started";
     recorder->is_begun = true;
-    snprintf(text, sizeof text, "%s: %s in %s on %s, %d thread%s, process %lld",
-             options->resumes  ? "resumed"
-             : options->parent ? "forked"
-                               : "started",
+    if (options->resumes)
+        snprintf(how, sizeof how, "resumed");
+    else if (options->parent)
+        snprintf(how, sizeof how, "forked from run %" PRId64 " after step %" PRId64,
+                 options->parent, options->from);
+    snprintf(text, sizeof text, "%s: %s in %s on %s, %d thread%s, process %lld", how,
              run->experiment, run->precision, run->device->backend->name, run->device->threads,
              run->device->threads == 1 ? "" : "s", (long long)recorder->worker.pid);
-    run_record_event(run, EVENT_LIFE, "", (double)NAN, text);
+    int64_t step = options->parent && !options->resumes ? options->from : run->step;
+    run_record_event_at(run, step, EVENT_LIFE, "", (double)NAN, text);
 }
 
 bool recorder_begin(Recorder *recorder, Run *run, Error *error) {

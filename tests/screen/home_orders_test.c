@@ -40,6 +40,53 @@ static void the_command_line_completes_lists_and_cycles(void) {
     shown_free(&shown);
 }
 
+static void the_command_line_recalls_what_was_ordered(void) {
+    open_home(120, 36);
+    press(":" KEY_UP, "tab completes"); // nothing yet
+    press("\x1b:frobnicate\r", "not known");
+    press(":fork far\r", "a whole number is wanted");
+    press(":fork far\r", "a whole number is wanted"); // kept once
+    press(":sto" KEY_UP, ": fork far");
+    press(KEY_UP, ": frobnicate");
+    press(KEY_UP KEY_DOWN, ": fork far"); // there is no earlier one
+    press(KEY_DOWN, ": sto");             // what was typed is not lost
+    shown_type(&shown, "\x15quit" KEY_UP KEY_DOWN "\r");
+    CHECK(shown_wait_end(&shown, 10));
+    shown_free(&shown);
+}
+
+// Where the screen went back to a step, a fork begins there, and says where it comes from.
+static void a_fork_begins_at_the_step_that_is_looked_at(void) {
+    static const char *const watch[] = {"watch", "1", NULL};
+    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    char command[300];
+    Error error;
+    RunRecord run = {.id = 0};
+    unlink(history_path);
+    snprintf(command, sizeof command,
+             "MPBENCH_DB='%s' '%s' run simple --steps 20 --quiet -p fp16 >/dev/null", history_path,
+             getenv("MPBENCH"));
+    CHECK(system(command) == 0);
+    shown_start(&shown, 120, 36, environment, watch);
+    expect("finished after step 20");
+    press(":fork bf16\r", "fork bf16: after which step?");
+    press(":fork\r", "fork wants STEP");
+    press("{", "18/20");
+    press(":fork bf16 fp16\r", "\"fp16\" is too much");
+    press(":fork nonsense\r", "a whole number is wanted");
+    press(":fork bf16\r", "#2 simple-2 bf16");
+    expect("finished after step");
+    expect("forked from run 1 after step 18");
+    expect("from #1 at 18");
+    Store *store = store_open(history_path, STORE_READ, &error);
+    CHECK_MESSAGE(store && store_read_run(store, 2, &run, &error), "%s", error.text);
+    CHECK_INT(run.parent_step, 18);
+    CHECK(strcmp(run.precision, "bf16") == 0);
+    record_clear(&run);
+    store_close(store);
+    leave();
+}
+
 static void set_status(int64_t run, RunStatus status) {
     Error error;
     RunRecord record;
@@ -163,6 +210,8 @@ int main(void) {
     if (!make_place())
         return 1;
     RUN_TEST(the_command_line_completes_lists_and_cycles);
+    RUN_TEST(the_command_line_recalls_what_was_ordered);
+    RUN_TEST(a_fork_begins_at_the_step_that_is_looked_at);
     RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);

@@ -132,16 +132,24 @@ static void draw_legend(const Live *live, Area plot) {
                         value_at(&data->ghost_line, step));
 }
 
-static void describe_loss(const Live *live, const PlotAxes *axes, char *right, size_t size) {
+// Where there is little room a fork's beginning is told rather than how the curve is drawn.
+static void describe_loss(const Live *live, const PlotAxes *axes, bool brief, char *right,
+                          size_t size) {
     const LiveView *view = &live->view;
     size_t used = 0;
+    const RunRecord *run = &live->data.record;
     right[0] = 0;
+    if (run->parent > 0)
+        used += (size_t)snprintf(right, size, "from #%lld at %s · ", (long long)run->parent,
+                                 word_count(run->parent_step).text);
     if (view->has_cross)
-        used += (size_t)snprintf(right, size, "at step %s · ", word_count(view->cross).text);
+        used += (size_t)snprintf(right + used, size - used, "at step %s · ",
+                                 word_count(view->cross).text);
     else if (view->span > 0)
-        used += (size_t)snprintf(right, size, "%s to %s · ", word_count(live->data.left).text,
-                                 word_count(live->data.right).text);
-    if (view->smoothing > 0)
+        used +=
+            (size_t)snprintf(right + used, size - used, "%s to %s · ",
+                             word_count(live->data.left).text, word_count(live->data.right).text);
+    if (view->smoothing > 0 && !(brief && run->parent > 0))
         used += (size_t)snprintf(right + used, size - used, "smooth %g · ", view->smoothing);
     snprintf(right + used, size - used, axes->log_y ? "log" : "linear");
 }
@@ -165,10 +173,10 @@ void live_draw_loss(const Live *live, Area area, bool focused) {
          .spans = true},
         {.points = line->smooth, .count = past, .ink = ink},
     };
-    enum { LINES = sizeof lines / sizeof *lines };
+    enum { LINES = sizeof lines / sizeof *lines, WIDE = 48 };
     PlotAxes axes =
         plot_fit(lines, LINES, (double)data->left, (double)data->right, live->view.log_axis);
-    describe_loss(live, &axes, right, sizeof right);
+    describe_loss(live, &axes, area.width < WIDE, right, sizeof right);
     Area inside = area_box(area, title, right, focused);
     if (data->line.count == 0) {
         say_nothing(live, inside);

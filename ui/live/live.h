@@ -87,7 +87,10 @@ typedef struct LiveData { // what was read
     LiveOther ghost;     // drawn behind: what this was forked from, or the best to compare it with
     LiveOther full;      // the fp32 run to compare it with; none where this one is in fp32 itself
     bool is_full;        // it is
-    LayerSample *layers; // at the cursor, one a layer of the record; width 0: none
+    int64_t broken_full; // where there is none: one that did not go through; 0: nor that,
+    RunStatus broken_status;
+    bool has_unlike_full; // but perhaps one of other parameters, or on another device
+    LayerSample *layers;  // at the cursor, one a layer of the record; width 0: none
     int layer_count;
     LayerSample *heat; // of the selected layer, over the window
     int heat_count;
@@ -235,7 +238,8 @@ void live_say_steps(char *out, size_t size, const LayerSample *sample);
 void live_culprit(const RunRecord *record, const Event *event, char *out, size_t size);
 // Fit to be shown, without its step; a skip where there is little room `brief`.
 void live_say_event(const Live *live, const Event *event, bool brief, char *out, size_t size);
-// What the worker noted of itself, as a number; NaN: it has not.
+// What the worker noted of itself, as a number, and as a share ("0.42 of 16"); NaN: it has not.
+double live_fact_share(const RunRecord *record, const char *name);
 double live_fact(const RunRecord *record, const char *name);
 
 // ---- panels -------------------------------------------------------------------------------------
@@ -283,6 +287,9 @@ void live_scrub_tenth(Ui *ui, Live *live, int by);
 // LIVE_FOLLOWS and steps from the last one on: follows the run.
 void live_put_cursor(Ui *ui, Live *live, int64_t step);
 void live_click(Ui *ui, PanelId panel, int column, int row, MouseAction action);
+
+// The step that the live screen went back to; 0: it follows its run, or another is in front.
+int64_t live_scrubbed_step(const Ui *ui);
 
 // ---- replay.c -----------------------------------------------------------------------------------
 

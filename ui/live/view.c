@@ -241,6 +241,12 @@ static void go_to_event(Ui *ui, Live *live) {
     live->view.event_wanted = id;
 }
 
+int64_t live_scrubbed_step(const Ui *ui) {
+    const Live *live = ui->state[SCREEN_LIVE];
+    bool is_back = ui->screen == SCREEN_LIVE && live->view.cursor != LIVE_FOLLOWS;
+    return is_back ? live->data.step : 0;
+}
+
 // The event on top, or the selected layer, as a line.
 static void copy_line(Ui *ui, const Live *live) {
     char name[RECORD_NAME_SIZE * 2], line[EVENT_TEXT_SIZE * 2 + 32] = "";

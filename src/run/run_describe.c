@@ -68,9 +68,32 @@ static void look_at_recording(Run *run) {
     run_add_fact(run, "telemetry.share", text);
 }
 
+// Where a sensor can be read; in whole degrees, so that it is written when it changed.
+static void look_at_temperature(Run *run) {
+    const double every = 1;
+    RunState *state = run_state(run);
+    double now = clock_seconds();
+    if (state->temperature.count == 0 || now < state->next_temperature)
+        return;
+    char text[32];
+    double degrees = temperature_read(&state->temperature);
+    state->next_temperature = now + every;
+    if (isnan(degrees)) {
+        drop_fact(run, "temperature");
+        return;
+    }
+    snprintf(text, sizeof text, "%.0f", degrees);
+    run_add_fact(run, "temperature", text);
+    if (degrees <= state->most_degrees)
+        return;
+    state->most_degrees = degrees;
+    run_add_fact(run, "temperature.most", text);
+}
+
 void run_look_again(Run *run) {
     if (run->ended == 0) // else the script has ended, and its scaler may be gone
         look_at_scaler(run);
+    look_at_temperature(run);
     look_at_recording(run);
 }
 
@@ -78,6 +101,8 @@ void run_look_around(Run *run) {
     struct utsname system;
     char text[RECORD_TEXT_SIZE];
     run_state(run)->created_ms = run_wall_ms();
+    run_state(run)->most_degrees = -INFINITY;
+    temperature_begin(&run_state(run)->temperature, NULL);
     run_add_fact(run, "mpbench", MPBENCH_VERSION);
     if (uname(&system) == 0) {
         snprintf(text, sizeof text, "%s %s %s", system.sysname, system.release, system.machine);

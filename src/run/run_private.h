@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "run/energy.h"
 #include "run/run.h"
+#include "run/temperature.h"
 #include "store/commands.h"
 #include "store/skips.h"
 
@@ -70,7 +71,10 @@ typedef struct RunState { // a Run is the first member of one
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
     double next_watch;                // clock_seconds
     double next_energy;               // clock_seconds
-    int64_t created_ms, ended_ms;     // wall clock, since 1970
+    Temperature temperature;
+    double next_temperature; // clock_seconds
+    double most_degrees;
+    int64_t created_ms, ended_ms; // wall clock, since 1970
     char scale_rule_name[64];
     double scale_of_weights; // of the checkpoint that they come from; 0: none
 } RunState;

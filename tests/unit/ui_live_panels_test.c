@@ -392,11 +392,25 @@ static void what_fp32_is_missing_is_said(void) {
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "– no fp32 run yet");
     CHECK_CONTAINS(screen_live.explain(PANEL_MACHINE), "no fp32 run of the same");
     close_screen(ui);
+    add_history_run(store, "fp32", RUN_STOPPED);
+    ui = open_screen(store, 1);
+    for (int i = 1; i < SIZES; i++)
+        CHECK_CONTAINS(draw_screen(ui, sizes[i][0], sizes[i][1], false),
+                       "– #2 in fp32 was stopped");
+    close_screen(ui);
+    RunRecord wider = some_run("fashion-cnn", "fp16");
+    RecordParameter width = {.name = "width", .kind = RECORD_INTEGER, .integer = 64};
+    CHECK_DONE(record_set_parameters(&wider, &width, 1, &error) &&
+               store_add_run(store, &wider, NULL, 0, &error));
+    ui = open_screen(store, wider.id);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "– no fp32 run of the same");
+    close_screen(ui);
+    record_clear(&wider);
     add_history_run(store, "fp32", RUN_FINISHED);
     ui = open_screen(store, 1);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "2.00× of #2");
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "2.00× of #4");
     close_screen(ui);
-    ui = open_screen(store, 2);
+    ui = open_screen(store, 4);
     CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "– it is in fp32");
     close_screen(ui);
     store_close(store);
@@ -469,6 +483,40 @@ static void what_the_worker_noted_of_itself_is_shown(void) {
     store_close(store);
 }
 
+static void end_run(Store *store, int64_t run) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.status = RUN_FINISHED;
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+}
+
+static void what_the_machine_says_is_shown_and_else_a_dash(void) {
+    Store *store = make_history(RUN_RUNNING);
+    static const RecordFact facts[] = {{"load.own", "1.86 of 2"},
+                                       {"load.others", "0.42 of 2"},
+                                       {"temperature", "71.2"},
+                                       {"temperature.most", "84"},
+                                       {"telemetry.share", "0.000"}};
+    Ui *ui = open_screen(store, 2);
+    const char *text = draw_screen(ui, 200, 60, false);
+    CHECK(!strstr(text, ", others") && !strstr(text, "°C") && !strstr(text, " 0.0 % of a step"));
+    close_screen(ui);
+    note_facts(store, 2, facts, 2);
+    ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "93 %, others 21 %");
+    close_screen(ui);
+    note_facts(store, 2, facts, 5);
+    ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "71 °C");
+    CHECK_CONTAINS(frame_text(&ui->frame), "< 0.1 % of a step"); // it is never nothing
+    end_run(store, 2);
+    live_of(ui)->unread = 1;
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "84 °C at most");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void panels_stay_within_their_areas(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -534,14 +582,6 @@ static void add_samples(Store *store, SeriesWriter *writer, int64_t step, double
                store_commit(store, &error));
 }
 
-static void end_run(Store *store, int64_t run) {
-    RunRecord record;
-    CHECK_DONE(store_read_run(store, run, &record, &error));
-    record.status = RUN_FINISHED;
-    CHECK_DONE(store_update_run(store, &record, &error));
-    record_clear(&record);
-}
-
 // Layers are timed a few times a second only.
 static void times_of_layers_stay_until_newer_ones_are_known(void) {
     Store *store = make_history(RUN_RUNNING);
@@ -602,6 +642,7 @@ int main(void) {
     RUN_TEST(long_steps_of_events_are_shown_whole);
     RUN_TEST(skips_without_room_are_told_briefly);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
+    RUN_TEST(what_the_machine_says_is_shown_and_else_a_dash);
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);
     RUN_TEST(panels_with_room_have_steps_along_the_foot);

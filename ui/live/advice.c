@@ -63,6 +63,8 @@ static int say_scales(const Live *live, Area area, int row) {
         snprintf(text, sizeof text,
                  "No one scale suits all layers: they need 2^%d, and take 2^%d at most.",
                  scales.least, scales.most);
+    else if (strncmp(which, "any ", 4) == 0)
+        snprintf(text, sizeof text, "No layer needs a loss scale.");
     else
         snprintf(text, sizeof text, "Loss scale: %s %s.", which,
                  count == 1 ? "the layer that has gradients" : "all layers that have gradients");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rune.h"
 #include "ui/cells/bars.h"
 #include "ui/live/live.h"
 
@@ -43,26 +44,67 @@ static void add_ratio(Reading *reading, double of_full) {
         snprintf(reading->text + used, sizeof reading->text - used, "  %.2f×", of_full);
 }
 
+// Of what there is nothing to compare it with.
+static void say_why_none(const LiveData *data, char *text, size_t size) {
+    if (data->is_full)
+        snprintf(text, size, "– it is in fp32");
+    else if (data->full.is_there)
+        snprintf(text, size, "–");
+    else if (data->broken_full > 0)
+        snprintf(text, size, "– #%lld in fp32 %s", (long long)data->broken_full,
+                 data->broken_status == RUN_DEAD       ? "died"
+                 : data->broken_status == RUN_FAILED   ? "failed"
+                 : data->broken_status == RUN_STOPPED  ? "was stopped"
+                 : data->broken_status == RUN_FINISHED ? "finished"
+                                                       : "is silent");
+    else if (data->has_unlike_full)
+        snprintf(text, size, "– no fp32 run of the same");
+    else
+        snprintf(text, size, "– no fp32 run yet");
+}
+
 static void add_speed(Readings *readings, const LiveData *data) {
     const RunRecord *run = &data->record;
-    double best = fmax(run->samples_per_s, data->full.is_there ? data->full.samples_per_s : NAN);
+    double best = fmax(run->samples_per_s, data->full.samples_per_s);
     bool has_samples = run->samples_per_s > 0;
     double speedup = !data->full.is_there ? NAN
                      : has_samples        ? ratio(run->samples_per_s, data->full.samples_per_s)
                                           : ratio(run->steps_per_s, data->full.steps_per_s);
     char text[64];
-    add(readings, "samples/s", ratio(run->samples_per_s, best), INK_GOOD,
-        word_rate(run->samples_per_s).text);
+    add(readings, "samples/s", data->full.is_there ? ratio(run->samples_per_s, best) : NAN,
+        INK_GOOD, word_rate(run->samples_per_s).text);
     add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
+    say_why_none(data, text, sizeof text);
     if (isfinite(speedup))
         snprintf(text, sizeof text, "%.2f× of #%lld", speedup, (long long)data->full.id);
-    else
-        snprintf(text, sizeof text, "–%s",
-                 data->is_full         ? " it is in fp32"
-                 : data->full.is_there ? ""
-                                       : " no fp32 run yet");
     const double most = 4; // times as fast: a full gauge
     add(readings, "vs fp32", speedup / most, live_ink(run->precision), text);
+}
+
+static Word whole_share(double share) {
+    Word word = {"–"};
+    if (isfinite(share))
+        snprintf(word.text, sizeof word.text, "%.0f %%", 100 * share);
+    return word;
+}
+
+// What this run and other programs do to the processors, on average while it trained; how hot they
+// are, or became.
+static void add_processor(Readings *readings, const RunRecord *run) {
+    double own = live_fact_share(run, "load.own"), others = live_fact_share(run, "load.others");
+    double now = live_fact(run, "temperature"), most = live_fact(run, "temperature.most");
+    char text[96] = "–";
+    if (isfinite(own) || isfinite(others))
+        snprintf(text, sizeof text, "%s, others %s", whole_share(own).text,
+                 whole_share(others).text);
+    add(readings, "processors", own, INK_GOOD, text);
+    snprintf(text, sizeof text, "–");
+    if (isfinite(most) && live_is_over(run))
+        snprintf(text, sizeof text, "%.0f °C at most", most);
+    else if (isfinite(now))
+        snprintf(text, sizeof text, "%.0f °C", now);
+    const double hot = 100;
+    add(readings, "temperature", now / hot, INK_WARN, text)->rank = isnan(now);
 }
 
 static void add_memory(Readings *readings, const LiveData *data) {
@@ -96,8 +138,9 @@ static void add_memory(Readings *readings, const LiveData *data) {
 
 static Reading *add_share_of_step(Readings *readings, const char *label, double share) {
     char text[64] = "–";
+    const double told = 0.0005; // the least that the worker notes: it is never nothing
     if (isfinite(share))
-        snprintf(text, sizeof text, "%s of a step", word_share(share).text);
+        snprintf(text, sizeof text, "%s of a step", word_share(share > 0 ? share : told / 2).text);
     return add(readings, label, share, INK_WARN, text);
 }
 
@@ -105,6 +148,7 @@ static void gather_readings(Readings *readings, const LiveData *data) {
     const RunRecord *run = &data->record;
     add_speed(readings, data);
     add_memory(readings, data);
+    add_processor(readings, run);
     char text[64] = "–";
     double watts = ratio(run->energy_j, run->wall_s);
     if (isfinite(watts))
@@ -129,9 +173,11 @@ static void make_fit(Readings *readings, int rows) {
 
 void live_draw_machine(const Live *live, Area area, bool focused) {
     enum { LABEL = 12, GAUGE_LEAST = 6, GAUGE_MOST = 30, TEXT = 18 };
-    char device[160], right[160];
+    enum { TITLE = 18 }; // columns that it and the border take
+    char name[160], device[160], right[160];
     const RunRecord *run = &live->data.record;
-    live_clean(device, sizeof device, run->device_name[0] ? run->device_name : run->device);
+    live_clean(name, sizeof name, run->device_name[0] ? run->device_name : run->device);
+    word_shorten(device, sizeof device, name, area.width - TITLE);
     bool follows = live->view.cursor == LIVE_FOLLOWS;
     snprintf(right, sizeof right, "%s",
              follows             ? device
@@ -150,9 +196,11 @@ void live_draw_machine(const Live *live, Area area, bool focused) {
     for (int row = 0; row < inside.height && row < readings.count; row++) {
         const Reading *reading = &readings.list[row];
         area_text_cut(inside, 1, row, LABEL - 1, style_of(INK_DIM), reading->label);
-        if (gauge > 0)
+        // A sentence on why there is no number has the gauge's place.
+        bool is_sentence = isnan(reading->share) && text_width(reading->text) > TEXT;
+        if (gauge > 0 && isfinite(reading->share))
             gauge_draw(inside, LABEL + 1, row, gauge, reading->share, reading->ink);
-        int column = LABEL + 1 + (gauge > 0 ? gauge + 2 : 0);
+        int column = LABEL + 1 + (gauge > 0 && !is_sentence ? gauge + 2 : 0);
         area_text_cut(inside, column, row, inside.width - column, style_of(INK_BRIGHT),
                       reading->text);
     }

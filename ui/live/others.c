@@ -87,6 +87,29 @@ static void choose_others(Ui *ui, LiveData *data, const RunRecord *runs, int cou
         }
 }
 
+// Why there is no fp32 run to compare it with, as far as is worth the reading.
+static void look_for_broken(Ui *ui, LiveData *data, const RunRecord *runs, int count) {
+    enum { MOST_READ = 4 };
+    const RunRecord *run = &data->record;
+    int left = MOST_READ;
+    for (int i = 0; i < count && left > 0 && data->broken_full == 0; i++) {
+        RunRecord other = {0};
+        bool is_here = strcmp(runs[i].device, run->device) == 0 &&
+                       strcmp(runs[i].device_name, run->device_name) == 0;
+        if (runs[i].id == run->id || strcmp(runs[i].precision, "fp32") != 0 ||
+            strcmp(runs[i].experiment, run->experiment) != 0)
+            continue;
+        data->has_unlike_full = true;
+        left--;
+        if (is_here && store_read_run(ui->store, runs[i].id, &other, NULL) &&
+            has_parameters_of(run, &other) && is_full_precision(&other)) {
+            data->broken_full = other.id;
+            data->broken_status = other.status;
+        }
+        record_clear(&other);
+    }
+}
+
 // What a fork was forked from stands behind it, whatever became of that.
 static void take_parent(Ui *ui, LiveData *data) {
     RunRecord parent = {0};
@@ -106,13 +129,19 @@ bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) {
     RunRecord *runs = NULL;
     int count = 0;
     LiveOther ghost = data->ghost, full = data->full;
+    int64_t broken = data->broken_full;
     if (!store_list_runs(ui->store, &filter, &runs, &count, error))
         return false;
     data->ghost = data->full = (LiveOther){0};
     data->is_full = is_full_precision(run);
     take_parent(ui, data);
     choose_others(ui, data, runs, count);
+    data->broken_full = 0;
+    data->has_unlike_full = false;
+    if (!data->full.is_there && !data->is_full)
+        look_for_broken(ui, data, runs, count);
     store_free_runs(runs, count);
-    *changed = *changed || !is_as_it_was(&ghost, &data->ghost) || !is_as_it_was(&full, &data->full);
+    *changed = *changed || !is_as_it_was(&ghost, &data->ghost) ||
+               !is_as_it_was(&full, &data->full) || broken != data->broken_full;
     return true;
 }

@@ -30,12 +30,22 @@ bool live_is_over(const RunRecord *record) {
     return !run_status_goes_on(record->status);
 }
 
-double live_fact(const RunRecord *record, const char *name) {
-    double value;
+static const char *fact(const RunRecord *record, const char *name) {
     for (int i = 0; i < record->fact_count; i++)
         if (strcmp(record->facts[i].name, name) == 0)
-            return sscanf(record->facts[i].value, "%lf", &value) == 1 ? value : NAN;
-    return NAN;
+            return record->facts[i].value;
+    return "";
+}
+
+double live_fact(const RunRecord *record, const char *name) {
+    double value;
+    return sscanf(fact(record, name), "%lf", &value) == 1 ? value : NAN;
+}
+
+double live_fact_share(const RunRecord *record, const char *name) {
+    double part, whole;
+    bool is_there = sscanf(fact(record, name), "%lf of %lf", &part, &whole) == 2 && whole > 0;
+    return is_there ? part / whole : NAN;
 }
 
 // Of "conv2.weight": the layer that holds it, where the run has one.

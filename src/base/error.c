@@ -61,12 +61,13 @@ int error_exit_status(ErrorCode code) {
     case ERROR_NONE: return 0;
     case ERROR_USAGE: return 2;
     case ERROR_UNAVAILABLE: return 3;
-    case ERROR_HISTORY: return 4;
+    case ERROR_HISTORY:
+    case ERROR_FULL:
+    case ERROR_BUSY: return 4;
     case ERROR_FAILED:
     case ERROR_MEMORY:
     case ERROR_STOPPED:
-    case ERROR_FULL:
-    case ERROR_BUSY: break;
+    case ERROR_TAKEN: break;
     }
     return 1;
 }

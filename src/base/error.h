@@ -13,11 +13,12 @@ typedef enum ErrorCode {
     ERROR_FAILED,      // the run or the command failed: exit 1
     ERROR_USAGE,       // it was asked for wrongly: exit 2
     ERROR_UNAVAILABLE, // a device or library that was asked for is not there: exit 3
-    ERROR_HISTORY,     // the history cannot be opened: exit 4
+    ERROR_HISTORY,     // the history cannot be opened or written: exit 4
     ERROR_MEMORY,      // no memory: exit 1
     ERROR_STOPPED,     // somebody asked for the stop: a signal, a command
-    ERROR_FULL,        // the disk is full: exit 1
-    ERROR_BUSY,        // somebody else holds what is needed: exit 1
+    ERROR_FULL,        // the disk of the history is full: exit 4
+    ERROR_BUSY,        // another program holds the history's lock: exit 4
+    ERROR_TAKEN,       // a worker has the run, and does not give it or answer: exit 1
 } ErrorCode;
 
 enum { ERROR_TEXT_SIZE = 512 };

@@ -85,6 +85,7 @@ bool cli_print_history(const Cli *cli, Error *error) {
     if (!history_open_to_read(cli, &store, error))
         return false;
     bool done = !store || history_print_list(cli, store, &filter, &count, error);
+    done = history_tell_losses(store, done, error);
     store_close(store);
     if (done && count == 0)
         print_quick_start();
@@ -105,7 +106,7 @@ static void print_overview(const Cli *cli) {
     print_experiments();
     puts("\nExit status: 0 done; 1 failed; 2 usage; 3 a device or library is not there; 4 the "
          "history\n"
-         "cannot be opened; 128+N ended by signal N.");
+         "cannot be opened or written, or is damaged; 128+N ended by signal N.");
 }
 
 static void print_command(const Command *command) {

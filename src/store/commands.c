@@ -119,7 +119,7 @@ static bool check_waiting(Store *store, int64_t run, Error *error) {
     if (!query_end(&query, "the orders of the run cannot be read", error))
         return false;
     return waiting < MOST_WAITING ||
-           error_fail(error, ERROR_BUSY,
+           error_fail(error, ERROR_TAKEN,
                       "%d orders wait for run %" PRId64 " already: try again when it took them",
                       MOST_WAITING, run);
 }

@@ -202,7 +202,7 @@ bool store_refuse_living(Store *store, int64_t run, Error *error) {
         return true;
     if (pid > 0)
         snprintf(process, sizeof process, ", in process %ld", (long)pid);
-    return error_fail(error, ERROR_BUSY,
+    return error_fail(error, ERROR_TAKEN,
                       "run %" PRId64 " is in progress%s; `mpbench ctl %" PRId64 " stop` ends it",
                       run, process, run);
 }
@@ -224,7 +224,7 @@ static bool check_owner(Store *store, int64_t run, const WorkerId *worker, bool 
     worker_here(&here);
     if (*is_mine || worker_judge(&row, &here, &pid) == WORKER_DEAD)
         return true;
-    return error_fail(error, ERROR_BUSY,
+    return error_fail(error, ERROR_TAKEN,
                       "run %" PRId64 " is trained by process %" PRId64
                       " on %s: stop that one first",
                       run, row.id.pid, row.id.host);

@@ -22,8 +22,8 @@ typedef struct WorkerId {
 
 bool worker_identify(WorkerId *worker, Error *error) MUST_CHECK; // of this process
 
-// Takes the run: refused (ERROR_BUSY) while another worker lives, taken over from one that is dead,
-// whose unanswered orders are refused.
+// Takes the run: refused (ERROR_TAKEN) while another worker lives, taken over from one that is
+// dead, whose unanswered orders are refused.
 bool store_own_run(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
 // Fails with ERROR_STOPPED when somebody else owns the run now.
 bool store_beat(Store *store, int64_t run, const WorkerId *worker, Error *error) MUST_CHECK;
@@ -37,5 +37,5 @@ bool store_worker_life(Store *store, int64_t run, WorkerLife *life, pid_t *pid,
 // Whether a worker is there that may go on: live or stale. What needs the run for itself asks this,
 // in the transaction in which it then acts.
 bool store_is_trained(Store *store, int64_t run, bool *is_trained, Error *error) MUST_CHECK;
-// ERROR_BUSY, with the way out, where one is there.
+// ERROR_TAKEN, with the way out, where one is there.
 bool store_refuse_living(Store *store, int64_t run, Error *error) MUST_CHECK;

@@ -53,6 +53,18 @@ wait_for_more() {
     wait_until 10 has_more "$1" "$2" || fail "$1 does not go on after step $2"
 }
 
+begin "a disk that is full at the start is status 4"
+: >"$FULL_DISK"
+for command in "run $folder/tiny.lua --quiet" "tag 1 x"; do
+    # shellcheck disable=SC2086 # words
+    LD_PRELOAD="$folder/full_disk.so" run $command
+    expect_error 4
+    "$mpbench" run simple --steps 2 --quiet >/dev/null 2>&1 # a history for the second
+done
+grep -q 'is full: free some space' "$folder/err" || fail "$(cat "$folder/err")"
+rm "$FULL_DISK"
+end
+
 begin "a full disk pauses training until there is room"
 start patient
 wait_for_more patient 0

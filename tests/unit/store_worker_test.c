@@ -88,8 +88,8 @@ static void a_worker_that_is_gone_is_dead_at_once(void) {
     CHECK_DONE(store_own_run(store, id, &other, &error)); // taken over from the dead
     CHECK_REFUSED(store_beat(store, id, &me, &error), ERROR_STOPPED, "another worker");
     CHECK_REFUSED(store_release_run(store, id, &me, &error), ERROR_STOPPED, "this one stops");
-    CHECK_REFUSED(store_own_run(store, id, &me, &error), ERROR_BUSY, "is trained by process");
-    CHECK_REFUSED(store_remove_run(store, id, &error), ERROR_BUSY, "in progress");
+    CHECK_REFUSED(store_own_run(store, id, &me, &error), ERROR_TAKEN, "is trained by process");
+    CHECK_REFUSED(store_remove_run(store, id, &error), ERROR_TAKEN, "in progress");
     CHECK_REFUSED(store_own_run(store, 77, &me, &error), ERROR_USAGE, "no run 77");
     store_close(store);
 }
@@ -159,7 +159,7 @@ static void another_pid_namespace_is_believed_as_long_as_it_beats(void) {
     run_sql(path_of("space.db"), "UPDATE workers SET pid = 4194304 - 1, pid_space = pid_space + 1");
     CHECK_INT(life_of(store, id, &pid), WORKER_LIVE);
     CHECK_INT(pid, 0);
-    CHECK_REFUSED(store_refuse_living(store, id, &error), ERROR_BUSY, "run 1 is in progress;");
+    CHECK_REFUSED(store_refuse_living(store, id, &error), ERROR_TAKEN, "run 1 is in progress;");
     run_sql(path_of("space.db"), "UPDATE workers SET beat_ms = beat_ms - 6000");
     CHECK_INT(life_of(store, id, &pid), WORKER_DEAD);
     CHECK_DONE(store_refuse_living(store, id, &error));
@@ -250,7 +250,7 @@ static void wrong_orders_are_refused_at_once(void) {
     for (int i = 0; i < 1000; i++)
         send(store, run, "pause", "");
     CHECK_DONE(store_commit(store, &error));
-    CHECK_REFUSED(store_send_command(store, run, "stop", "", &id, &error), ERROR_BUSY, "1000");
+    CHECK_REFUSED(store_send_command(store, run, "stop", "", &id, &error), ERROR_TAKEN, "1000");
     RunRecord record;
     CHECK_DONE(store_read_run(store, run, &record, &error));
     record.status = RUN_STOPPED;

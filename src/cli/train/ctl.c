@@ -88,12 +88,12 @@ static bool look_after(const Answering *answering, RunCommand *order, WorkerLife
 
 static bool give_up(const Answering *answering, WorkerLife life, pid_t pid, Error *error) {
     if (life == WORKER_STALE)
-        return error_fail(error, ERROR_BUSY,
+        return error_fail(error, ERROR_TAKEN,
                           "%.60s: no answer within %g s: its process %lld is there but silent, "
                           "stopped or starved; the order is kept and done when it goes on",
                           answering->name, patience, (long long)pid);
     return error_fail(
-        error, ERROR_BUSY,
+        error, ERROR_TAKEN,
         "%.60s: no answer within %g s: its step or checkpoint takes long; the order is "
         "kept and done after it",
         answering->name, patience);

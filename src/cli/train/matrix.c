@@ -195,7 +195,7 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
     store_close(store);
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
     if (done && busy > 0)
-        return error_fail(error, ERROR_BUSY,
+        return error_fail(error, ERROR_TAKEN,
                           "matrix: %d of %d runs %s in progress in another process; the same "
                           "command compares them once they have ended",
                           busy, matrix->cell_count, busy == 1 ? "is" : "are");

@@ -96,6 +96,22 @@ static bool read_events(Store *store, int64_t run, int64_t after, unsigned kinds
     return query_end(&query, "the events of the run cannot be read", error);
 }
 
+// What damage hides of the end is no reason to show nothing: from the oldest on, then the last.
+static bool rescue_last(Store *store, int64_t run, int most, const Lineage *lineage,
+                        EventList *list, int64_t *total, Error *error) {
+    if (!read_events(store, run, 0, 0, 0, lineage, list, error))
+        return false;
+    *total = list->count;
+    for (int i = 0, j = list->count - 1; i < j; i++, j--) { // the newest first, as read_last does
+        Event event = list->events[i];
+        list->events[i] = list->events[j];
+        list->events[j] = event;
+    }
+    if (list->count > most)
+        list->count = most;
+    return true;
+}
+
 // From the newest on; those beyond `most` are only counted.
 static bool read_last(Store *store, int64_t run, int most, const Lineage *lineage, EventList *list,
                       int64_t *total, Error *error) {
@@ -147,8 +163,9 @@ bool store_read_last_events(Store *store, int64_t run, int most, Event **events,
     *total = 0;
     if (!store_begin_reading(store, error))
         return false;
-    bool done = lineage_read(&lineage, store, run, error) &&
-                read_last(store, run, most, &lineage, &list, total, error);
+    bool done =
+        lineage_read(&lineage, store, run, error) &&
+        (store->rescues ? rescue_last : read_last)(store, run, most, &lineage, &list, total, error);
     store_end_reading(store);
     lineage_clear(&lineage);
     if (!done) {

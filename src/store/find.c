@@ -136,6 +136,29 @@ static bool find_last(Store *store, const char *text, int64_t *id, Error *error)
     return last.id != 0 || fail_last(store, last.wanted, error);
 }
 
+// In a damaged file the list of names may be what is lost.
+typedef struct NamedRun {
+    const char *name;
+    int64_t id;
+} NamedRun;
+
+static bool is_named_so(void *context, RunRecord *record, bool *enough, Error *error) {
+    (void)error;
+    NamedRun *named = context;
+    *enough = strcmp(record->name, named->name) == 0;
+    if (*enough || (named->id == 0 && strncmp(record->name, named->name, strlen(named->name)) == 0))
+        named->id = record->id;
+    return true;
+}
+
+static bool rescue_name(Store *store, const char *text, int64_t *id, Error *error) {
+    NamedRun named = {text, 0};
+    if (!store_visit_runs(store, &(RunVisitor){&named, is_named_so}, error))
+        return false;
+    *id = named.id;
+    return true;
+}
+
 bool store_find_run(Store *store, const char *text, int64_t *id, Error *error) {
     *id = 0;
     if (!text[0])
@@ -145,6 +168,8 @@ bool store_find_run(Store *store, const char *text, int64_t *id, Error *error) {
     if (text[strspn(text, "0123456789")] == 0 && !find_number(store, text, id, error))
         return false;
     if (*id == 0 && !find_name(store, text, id, error))
+        return false;
+    if (*id == 0 && store_losses(store) > 0 && !rescue_name(store, text, id, error))
         return false;
     return *id != 0 || fail_name(store, text, error);
 }

@@ -27,6 +27,9 @@ bool layers_add(SeriesWriter *writer, int layer, const LayerSample *sample,
 // The samples of a layer over a window, as store_read_series.
 bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_t to, int most,
                       LayerSample **samples, int *count, Error *error) MUST_CHECK;
+// As store_next_step.
+bool store_next_layer_step(Store *store, int64_t run, int layer, int64_t from, int64_t *step,
+                           Error *error) MUST_CHECK;
 // All layers of a run at one step: the sample that covers it, one a layer, in their order; width 0
 // where there is none. `samples` has room for `count`.
 bool store_read_layers_at(Store *store, int64_t run, int64_t step, LayerSample *samples, int count,

@@ -23,6 +23,20 @@ bool store_read_layer(Store *store, int64_t run, int layer, int64_t from, int64_
     return done;
 }
 
+bool store_next_layer_step(Store *store, int64_t run, int layer, int64_t from, int64_t *step,
+                           Error *error) {
+    LadderSource source = {.store = store, .owner = run, .layer = layer, .name = "of a layer"};
+    Lineage lineage = {0};
+    *step = -1;
+    if (!store_begin_reading(store, error))
+        return false;
+    bool done = lineage_read(&lineage, store, run, error) &&
+                ladder_next_step(&layer_kind, &source, &lineage, from, step, error);
+    store_end_reading(store);
+    lineage_clear(&lineage);
+    return done;
+}
+
 // The finest sample that covers the step.
 static bool read_at(const LadderSource *source, const Lineage *lineage, int64_t step,
                     LayerSample *sample, Error *error) {

@@ -121,7 +121,9 @@ static bool read_selected(const LadderSource *source, const char *sql, int level
             return false;
         }
         const char *wrong = take_row(&query, sample);
-        if (wrong) {
+        if (wrong && rescue_lose(source->store)) {
+            rows->count--;
+        } else if (wrong) {
             error_fail(error, ERROR_HISTORY,
                        "the history is damaged: the row of layer_samples of run %lld, layer %d, "
                        "level %d, step %lld, segment %d: %s",

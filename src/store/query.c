@@ -201,6 +201,8 @@ bool query_end(Query *query, const char *what, Error *error) {
     sqlite3_reset(query->statement);
     if (query->code == SQLITE_OK)
         return true;
+    if ((query->code & 0xff) == SQLITE_CORRUPT && rescue_lose(query->store))
+        return true; // what was read is what there is
     return store_fail(query->store, query->code, what, error);
 }
 
@@ -262,10 +264,12 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
         store->is_damaged = true;
-        return error_fail(error, ERROR_HISTORY,
-                          "%s: %s is damaged: save what can be read with export, then name another "
-                          "file with --db",
-                          what, path);
+        return error_fail(
+            error, ERROR_HISTORY,
+            store->rescues ? "%s: %s is damaged where the way to all else lies: take a backup of it"
+                           : "%s: %s is damaged: ls, show and export give what can be read; save "
+                             "that, then name another file with --db",
+            what, path);
     case SQLITE_PERM:
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
@@ -277,8 +281,10 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
         if (is_final(code))
             store->is_broken = true;
         return error_fail(error, ERROR_HISTORY, "%s: the disk of %s failed (%s): look after it",
-                          what, path, strerror(sqlite3_system_errno(store->db)));
+                          what, path, error_cause(sqlite3_system_errno(store->db)));
     default:
+        if (store->losses > 0) // "no such table", where the schema is what was lost
+            return store_fail(store, SQLITE_CORRUPT, what, error);
         return error_fail(error, ERROR_HISTORY, "%s: %s: %s: name another file with --db", what,
                           path, sqlite3_errmsg(store->db));
     }

@@ -222,10 +222,28 @@ static bool visit(Store *store, const RunVisitor *visitor, Error *error) {
     return query_end(&query, what, done ? error : NULL) && done;
 }
 
+typedef struct Counted { // a visitor that remembers how far it came
+    const RunVisitor *visitor;
+    int64_t last; // id; 0: none yet
+    bool enough;
+} Counted;
+
+static bool visit_counted(void *context, RunRecord *record, bool *enough, Error *error) {
+    Counted *counted = context;
+    counted->last = record->id;
+    bool done = counted->visitor->use(counted->visitor->context, record, enough, error);
+    counted->enough = *enough;
+    return done;
+}
+
 bool store_visit_runs(Store *store, const RunVisitor *visitor, Error *error) {
+    Counted counted = {visitor, 0, false};
+    int64_t before = store->losses;
     if (!store_begin_reading(store, error))
         return false;
-    bool done = visit(store, visitor, error);
+    bool done = visit(store, &(RunVisitor){&counted, visit_counted}, error);
+    if (done && store->losses > before && !counted.enough)
+        done = rescue_visit_runs(store, counted.last, visitor, error);
     store_end_reading(store);
     return done;
 }

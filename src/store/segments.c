@@ -40,7 +40,7 @@ bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) {
         int64_t segment = query_integer(&query, 0), after = query_integer(&query, 1);
         bool makes_sense =
             segment >= 0 && segment <= INT32_MAX && after >= 0 && after <= LADDER_LAST_STEP;
-        if (makes_sense && add_span(lineage, &capacity, segment, after, error))
+        if (makes_sense ? add_span(lineage, &capacity, segment, after, error) : rescue_lose(store))
             continue;
         query_drop(&query);
         lineage_clear(lineage);
@@ -50,7 +50,11 @@ bool lineage_read(Lineage *lineage, Store *store, int64_t run, Error *error) {
                                         "no sense",
                                         (long long)segment, (long long)run);
     }
-    if (query_end(&query, "the segments of a run cannot be read", error))
+    // Where damage hides them all there was a first one at least.
+    int64_t before = store->losses;
+    if (query_end(&query, "the segments of a run cannot be read", error) &&
+        (lineage->count > 0 || store->losses == before ||
+         add_span(lineage, &capacity, 0, 0, error)))
         return true;
     lineage_clear(lineage);
     return false;

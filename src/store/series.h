@@ -68,5 +68,11 @@ typedef struct SeriesPoint { // a point (width 1) or a bucket
 bool store_read_series(Store *store, int64_t run, const char *name, int64_t from, int64_t to,
                        int most, SeriesPoint **points, int *count, Error *error) MUST_CHECK;
 
+// The first step from `from` on at which a point or a sum of some begins; -1: there is none. Who
+// reads a whole run window by window asks for each where to begin: what a row claims to be the last
+// step bounds nothing.
+bool store_next_step(Store *store, int64_t run, const char *name, int64_t from, int64_t *step,
+                     Error *error) MUST_CHECK;
+
 // The value of a point (width 1) as it was logged: NaN and infinities included.
 double series_point_value(const SeriesPoint *point);

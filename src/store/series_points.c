@@ -138,8 +138,13 @@ static bool write_rows(const LadderSource *source, int level, int segment, const
     return true;
 }
 
-static bool damaged(Query *query, const LadderSource *source, int level, int64_t step,
-                    Error *error) {
+// True: the row is left out, and reading goes on.
+static bool lose_row(Query *query, const LadderSource *source, int level, int64_t step, Rows *rows,
+                     Error *error) {
+    if (rescue_lose(source->store)) {
+        rows->count--;
+        return true;
+    }
     query_drop(query);
     return error_fail(error, ERROR_HISTORY,
                       "the history is damaged: the row of series %s at step %lld, width %lld, "
@@ -195,9 +200,10 @@ static bool read_rows(const LadderSource *source, int level, int segment, int64_
         }
         int64_t step = query_integer(&query, 0);
         if (level == 0) {
-            if (query_is_null(&query, 1) == (strcmp(query_word(&query, 2), "finite") == 0))
-                return damaged(&query, source, level, step, error);
             *point = series_point_of(step, query_value(&query, 1));
+            if (query_is_null(&query, 1) == (strcmp(query_word(&query, 2), "finite") == 0) &&
+                !lose_row(&query, source, level, step, rows, error))
+                return false;
             continue;
         }
         *point = (SeriesPoint){
@@ -213,8 +219,8 @@ static bool read_rows(const LadderSource *source, int level, int segment, int64_
             .mean = query_number(&query, 8),
             .max = query_number(&query, 9),
         };
-        if (!makes_sense(point, level))
-            return damaged(&query, source, level, step, error);
+        if (!makes_sense(point, level) && !lose_row(&query, source, level, step, rows, error))
+            return false;
     }
     return query_end(&query, "points cannot be read", error);
 }

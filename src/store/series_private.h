@@ -94,6 +94,13 @@ bool ladder_read_level(const LadderKind *kind, const LadderSource *source, const
 // The window at the finest level that fits `most` (0: the finest there is).
 bool ladder_read(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
                  int64_t from, int64_t to, int most, Rows *rows, Error *error) MUST_CHECK;
+// The first step from `from` on at which a row begins, at any level; -1: there is none.
+bool ladder_next_step(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
+                      int64_t from, int64_t *step, Error *error) MUST_CHECK;
+// series_rescue.c: the window of a damaged file: the finest rows that can be reached, each step
+// from one level, however few of their neighbours are there.
+bool ladder_rescue(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
+                   int64_t from, int64_t to, Rows *rows, Error *error) MUST_CHECK;
 // The first or the last row there is, as fine as is known; no row in `rows`: none. `weight`: of
 // all.
 bool ladder_read_edge(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,

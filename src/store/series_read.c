@@ -47,6 +47,22 @@ bool store_read_series(Store *store, int64_t run, const char *name, int64_t from
     return done;
 }
 
+bool store_next_step(Store *store, int64_t run, const char *name, int64_t from, int64_t *step,
+                     Error *error) {
+    Lineage lineage = {0};
+    LadderSource source = {.store = store, .name = name};
+    *step = -1;
+    if (!store_begin_reading(store, error))
+        return false;
+    bool done = find_series(store, run, name, &source.owner, error) &&
+                (source.owner == 0 ||
+                 (lineage_read(&lineage, store, run, error) &&
+                  ladder_next_step(&series_kind, &source, &lineage, from, step, error)));
+    store_end_reading(store);
+    lineage_clear(&lineage);
+    return done;
+}
+
 // ---- which there are ----------------------------------------------------------------------------
 
 typedef struct SeriesList {
@@ -106,8 +122,8 @@ static bool list_all(Store *store, int64_t run, SeriesList *list, Error *error) 
     for (int i = 0; done && i < list->count; i++) {
         SeriesInfo *info = &list->infos[i];
         done = describe(store, list->ids[i], &lineage, info, error);
-        // A series whose points are all superseded is not shown.
-        if (done && info->count > 0)
+        // A series whose points are all superseded is not shown; damage hides how many there are.
+        if (done && (info->count > 0 || store->losses > 0))
             list->infos[kept++] = *info;
     }
     list->count = kept;

@@ -162,6 +162,12 @@ bool ladder_read(const LadderKind *kind, const LadderSource *source, const Linea
         to = LADDER_LAST_STEP;
     if (from > to)
         return true;
+    if (source->store->rescues) {
+        done = ladder_rescue(kind, source, lineage, from, to, rows, error);
+        if (most > 0)
+            widen(kind, rows, most);
+        return done;
+    }
     if (!ladder_read_level(kind, source, lineage, LADDER_TOP, from, to, 0, &now, error))
         goto done;
     // Rows that are read and then not wanted are bounded too.

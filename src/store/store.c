@@ -118,6 +118,10 @@ const char *store_library(void) {
     return sqlite3_libversion();
 }
 
+int64_t store_losses(const Store *store) {
+    return store->losses;
+}
+
 const char *store_journal_mode(const Store *store) {
     return store->journal;
 }
@@ -186,6 +190,18 @@ static bool read_pragma(Store *store, const char *sql, int64_t *value, Error *er
     while (query_next(&query))
         *value = query_integer(&query, 0);
     return query_end(&query, "the history cannot be read", error);
+}
+
+// Makes SQLite take a file that is shorter than it says, as it does to recover one. Nothing writes:
+// the guard against schemas that are changed is not needed, and would forbid it.
+static bool take_cut(Store *store, Error *error) {
+    if (!store->rescues ||
+        (sqlite3_exec(store->db, "PRAGMA page_count", NULL, NULL, NULL) & 0xff) != SQLITE_CORRUPT)
+        return true;
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_WRITABLE_SCHEMA, 1, NULL);
+    store->losses++;
+    return store_execute(store, "PRAGMA query_only=1", "the history cannot be opened", error);
 }
 
 // What a file's first bytes say it is, read past SQLite's own look at it, which might already undo
@@ -274,8 +290,7 @@ static bool open_file(Store *store, const StoreOptions *options, Error *error) {
         return false;
     if (!follow_links(store, error))
         return false;
-    // The pages are counted after SQLite undid what a killed writer left: perhaps all of it.
-    if (!open_connection(store, error) || !check_header(store, error) ||
+    if (!open_connection(store, error) || !check_header(store, error) || !take_cut(store, error) ||
         !tune_connection(store, error) || !store_prepare_ends(store, error) ||
         !read_pragma(store, "PRAGMA page_count", &pages, error))
         return false;
@@ -311,7 +326,8 @@ Store *store_open_with(const char *path, StoreMode mode, const StoreOptions *opt
         filled.migrations = migrate_table;
         filled.migration_count = migrate_count;
     }
-    store->mode = mode;
+    store->mode = mode == STORE_WRITE ? STORE_WRITE : STORE_READ;
+    store->rescues = mode == STORE_RESCUE;
     store->wait_seconds = 5;
     store->jitter = (uint32_t)getpid() * 2654435761u + (uint32_t)store_wall_ms();
     snprintf(store->vfs, sizeof store->vfs, "%s", options->vfs ? options->vfs : "");
@@ -360,8 +376,8 @@ bool store_check(Store *store, Error *error) {
             *at = ' ';
     store->is_damaged = true;
     return error_fail(error, ERROR_HISTORY,
-                      "%s is damaged (%s): save what can be read with export, then name another "
-                      "file with --db",
+                      "%s is damaged (%s): ls, show and export give what can be read; save that, "
+                      "then name another file with --db",
                       store->path, complaint);
 }
 

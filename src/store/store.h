@@ -21,7 +21,10 @@
 typedef struct Store Store;
 
 typedef enum StoreMode {
-    STORE_READ,  // fails when there is no file; a newer schema is read as far as it is known
+    STORE_READ, // fails when there is no file; a newer schema is read as far as it is known
+    // Like STORE_READ, and of a damaged file all that can still be reached: lists lack what cannot,
+    // and store_losses says so.
+    STORE_RESCUE,
     STORE_WRITE, // makes the file and its folders (0700, 0600), migrates an older schema
 } StoreMode;
 
@@ -59,6 +62,9 @@ void store_set_waiting(Store *store, double seconds, bool (*work)(void *context)
 bool store_begin(Store *store, Error *error) MUST_CHECK;
 bool store_commit(Store *store, Error *error) MUST_CHECK;
 void store_rollback(Store *store);
+
+// How often something could not be read that was asked for (STORE_RESCUE). 0: all was there.
+int64_t store_losses(const Store *store);
 
 // `PRAGMA quick_check`; the first complaint in `error`.
 bool store_check(Store *store, Error *error) MUST_CHECK;

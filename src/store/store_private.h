@@ -46,6 +46,8 @@ struct Store {
     int depth;       // of store_begin
     bool is_broken;  // a write or fsync failed: nothing is written any more
     bool is_damaged; // the file contradicts itself: nothing is written any more
+    bool rescues;    // reads on past damage; the mode is STORE_READ
+    int64_t losses;  // statements that damage ended, and rows that made no sense
     double wait_seconds;
     bool (*wait_work)(void *context);
     void *wait_context;
@@ -161,6 +163,19 @@ bool place_make(const char *path, Error *error) MUST_CHECK;       // the folders
 // `base` gets.
 bool own_is_beside(const char *path, char base[STORE_PATH_SIZE]);
 
+// ---- past damage: rescue.c ----------------------------------------------------------------------
+
+// Something of the file makes no sense. True: the store rescues, and what reads goes on without it.
+bool rescue_lose(Store *store);
+
+typedef struct RescueProbe {
+    void *context;
+    bool (*reads)(void *context, int64_t at); // false: `at` and some behind it are damaged
+} RescueProbe;
+
+// The first place from `from` on that can be read; `last` where none before it can.
+int64_t rescue_skip(int64_t from, int64_t last, const RescueProbe *probe);
+
 // ---- rows of runs -------------------------------------------------------------------------------
 
 // run_rows.c: "SELECT ... FROM runs LEFT JOIN workers", to which a WHERE or ORDER BY is added. The
@@ -183,6 +198,9 @@ typedef struct RunVisitor {
     bool (*use)(void *context, RunRecord *record, bool *enough, Error *error);
 } RunVisitor;
 bool store_visit_runs(Store *store, const RunVisitor *visitor, Error *error) MUST_CHECK;
+// The same behind damage: of the runs before `below` (0: of all).
+bool rescue_visit_runs(Store *store, int64_t below, const RunVisitor *visitor,
+                       Error *error) MUST_CHECK;
 
 // filter.c
 typedef struct FilterWord FilterWord;

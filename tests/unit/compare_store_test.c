@@ -74,11 +74,16 @@ static void the_first_difference_of_long_runs_is_exact(void) {
     store_close(store);
 }
 
-static void one_run_and_the_same_run_twice_are_refused(void) {
+static void one_run_is_told_and_the_same_run_twice_is_refused(void) {
     Store *store = fresh_store();
     Error error;
     int64_t run = plant(store, &fp32), runs[] = {run, run}, missing[] = {run, run + 5};
-    CHECK(!compare_new(store, runs, 1, &by_step, &error) && error.code == ERROR_USAGE);
+    CHECK(!compare_new(store, runs, 0, &by_step, &error) && error.code == ERROR_USAGE);
+    Comparison *alone = compare_new(store, runs, 1, &by_step, &error);
+    CHECK_MESSAGE(alone && alone->group_count == 1, "%s", error.text);
+    if (alone)
+        CHECK_CONTAINS(alone->verdicts[0], "One run is held against nothing");
+    compare_free(alone);
     CHECK(!compare_new(store, runs, 2, &by_step, &error) && error.code == ERROR_USAGE);
     CHECK_CONTAINS(error.text, "given twice");
     CHECK(!compare_new(store, missing, 2, &by_step, &error));
@@ -180,7 +185,7 @@ int main(void) {
         return 1;
     RUN_TEST(runs_are_read_with_their_losses);
     RUN_TEST(the_first_difference_of_long_runs_is_exact);
-    RUN_TEST(one_run_and_the_same_run_twice_are_refused);
+    RUN_TEST(one_run_is_told_and_the_same_run_twice_is_refused);
     RUN_TEST(seconds_follow_the_steps);
     RUN_TEST(results_of_a_run_that_goes_on_are_held_against_the_same_epoch);
     char command[160];

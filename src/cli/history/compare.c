@@ -315,11 +315,12 @@ bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int cou
 
 bool command_compare(Cli *cli, Error *error) {
     int64_t runs[CLI_MAX_OPERANDS];
-    Store *store = history_open(cli, STORE_READ, error);
+    Store *store = history_open(cli, STORE_RESCUE, error);
     bool done = store != NULL;
     for (int i = 0; i < cli->operand_count && done; i++)
         done = store_find_run(store, cli->operands[i], &runs[i], error);
     done = done && cli_compare_runs(cli, store, runs, cli->operand_count, error);
+    done = history_tell_losses(store, done, error);
     store_close(store);
     return done;
 }

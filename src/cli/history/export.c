@@ -23,19 +23,8 @@ typedef struct Export {
     FILE *out;
     SeriesInfo *series;
     int series_count;
-    int64_t last_step;
     bool is_seen; // it goes to a terminal
 } Export;
-
-static bool list_series(Export *export, Error *error) {
-    if (!store_list_series(export->store, export->run.id, &export->series, &export->series_count,
-                           error))
-        return false;
-    for (int i = 0; i < export->series_count; i++)
-        if (export->series[i].last_step > export->last_step)
-            export->last_step = export->series[i].last_step;
-    return true;
-}
 
 // A bucket touches several windows: it belongs to the one in which it begins.
 static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
@@ -102,6 +91,20 @@ static void write_rows(const Export *export, Column *columns) {
     }
 }
 
+// The next step of any series; -1: there is none.
+static bool next_of_all(const Export *export, int64_t from, int64_t *next, Error *error) {
+    *next = -1;
+    for (int i = 0; i < export->series_count; i++) {
+        int64_t step;
+        if (!store_next_step(export->store, export->run.id, export->series[i].name, from, &step,
+                             error))
+            return false;
+        if (step >= 0 && (*next < 0 || step < *next))
+            *next = step;
+    }
+    return true;
+}
+
 static bool write_csv(Export *export, Error *error) {
     Column *columns = calloc((size_t) export->series_count + 1, sizeof *columns);
     if (!columns)
@@ -113,7 +116,8 @@ static bool write_csv(Export *export, Error *error) {
     }
     fputc('\n', export->out);
     bool done = true;
-    for (int64_t from = 0; from <= export->last_step && done; from += CHUNK_STEPS) {
+    int64_t from = 0; // where there are steps: a row may claim to be of any
+    while (done && (done = next_of_all(export, from, &from, error)) && from >= 0) {
         for (int i = 0; i < export->series_count && done; i++) {
             columns[i] = (Column){.at = 0};
             done = store_read_series(export->store, export->run.id, export->series[i].name, from,
@@ -127,6 +131,7 @@ static bool write_csv(Export *export, Error *error) {
             free(columns[i].points);
             columns[i].points = NULL;
         }
+        from += CHUNK_STEPS;
     }
     free(columns);
     return done;
@@ -167,9 +172,13 @@ static void write_point(JsonWriter *json, const char *name, const SeriesPoint *p
 }
 
 static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *series, Error *error) {
-    for (int64_t from = 0; from <= series->last_step; from += CHUNK_STEPS) {
+    for (int64_t from = 0;; from += CHUNK_STEPS) {
         SeriesPoint *points;
         int count;
+        if (!store_next_step(export->store, export->run.id, series->name, from, &from, error))
+            return false;
+        if (from < 0)
+            return true;
         if (!store_read_series(export->store, export->run.id, series->name, from,
                                from + CHUNK_STEPS - 1, 0, &points, &count, error))
             return false;
@@ -177,7 +186,6 @@ static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *ser
             write_point(json, series->name, &points[i]);
         free(points);
     }
-    return true;
 }
 
 static void write_sample(JsonWriter *json, const char *name, const LayerSample *sample) {
@@ -219,9 +227,13 @@ static void write_sample(JsonWriter *json, const char *name, const LayerSample *
 
 static bool write_layer(Export *export, JsonWriter *json, int layer, Error *error) {
     enum { LAYER_CHUNK = 1024 };
-    for (int64_t from = 0; from <= export->run.step; from += LAYER_CHUNK) {
+    for (int64_t from = 0;; from += LAYER_CHUNK) {
         LayerSample *samples;
         int count;
+        if (!store_next_layer_step(export->store, export->run.id, layer, from, &from, error))
+            return false;
+        if (from < 0)
+            return true;
         if (!store_read_layer(export->store, export->run.id, layer, from, from + LAYER_CHUNK - 1, 0,
                               &samples, &count, error))
             return false;
@@ -230,7 +242,6 @@ static bool write_layer(Export *export, JsonWriter *json, int layer, Error *erro
                 write_sample(json, export->run.layers[layer].name, &samples[i]);
         free(samples);
     }
-    return true;
 }
 
 static bool write_events(Export *export, JsonWriter *json, Error *error) {
@@ -368,14 +379,16 @@ bool command_export(Cli *cli, Error *error) {
         return error_fail(error, ERROR_USAGE, "export: %s is not for a terminal; add -o FILE",
                           wanted);
     export.is_seen = !cli->output && isatty(STDOUT_FILENO);
-    export.store = history_open(cli, STORE_READ, error);
-    bool done = export.store && check_output(cli, export.store, error) &&
-                history_read_run(export.store, cli->operands[0], &export.run, error) &&
-                list_series(&export, error);
+    export.store = history_open(cli, STORE_RESCUE, error);
+    bool done =
+        export.store && check_output(cli, export.store, error) &&
+        history_read_run(export.store, cli->operands[0], &export.run, error) &&
+        store_list_series(export.store, export.run.id, &export.series, &export.series_count, error);
     if (done && cli->output)
         done = write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_binary, error);
     else if (done)
         done = formats[chosen].write(&export, error);
+    done = history_tell_losses(export.store, done, error);
     free(export.series);
     record_clear(&export.run);
     store_close(export.store);

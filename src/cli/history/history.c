@@ -20,7 +20,7 @@ static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *
 }
 
 bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
-    return open_existing(cli, STORE_READ, store, error);
+    return open_existing(cli, STORE_RESCUE, store, error);
 }
 
 static bool refuse_empty(Error *error) {
@@ -46,6 +46,21 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
     int64_t id;
     *record = (RunRecord){.id = 0};
     return store_find_run(store, text, &id, error) && store_read_run(store, id, record, error);
+}
+
+bool history_tell_losses(const Store *store, bool done, Error *error) {
+    if (!store || store_losses(store) == 0)
+        return done;
+    if (done)
+        return error_fail(
+            error, ERROR_HISTORY,
+            "%.300s is damaged: this is what can be read, and some is missing; export "
+            "what you need, then name another file with --db",
+            store_file(store));
+    if (error->code != ERROR_HISTORY) // it may be for that alone that it failed
+        error_prefix(error, "%.200s is damaged", store_file(store));
+    error->code = ERROR_HISTORY;
+    return false;
 }
 
 const char *history_status(const RunRecord *record) {

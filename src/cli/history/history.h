@@ -8,6 +8,7 @@
 #include "store/runs.h"
 
 // --db, else MPBENCH_DB, else the usual place. True with *store NULL when nothing was recorded yet.
+// Of a damaged file all that can be reached.
 bool history_open_to_read(const Cli *cli, Store **store, Error *error) MUST_CHECK;
 // For commands that need a run: a history that is not there is an error that says so.
 Store *history_open(const Cli *cli, StoreMode mode, Error *error);
@@ -15,6 +16,10 @@ Store *history_open(const Cli *cli, StoreMode mode, Error *error);
 bool history_check_there(const Cli *cli, Error *error) MUST_CHECK;
 // Finds and reads the run that was asked for; the caller clears the record.
 bool history_read_run(Store *store, const char *text, RunRecord *record, Error *error) MUST_CHECK;
+
+// After reading with STORE_RESCUE (or NULL): where damage was met it is the error of the command,
+// whose result is then what could be read. Else `done`.
+bool history_tell_losses(const Store *store, bool done, Error *error) MUST_CHECK;
 
 // The runs that the filter lets through, as a table or (--json) an array; `count` gets how many.
 bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, int *count,

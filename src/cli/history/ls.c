@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text_stream.h"
 #include "cli/cli.h"
 #include "cli/history/history.h"
 #include "cli/print/table.h"
@@ -100,10 +101,9 @@ static bool print_runs(const Cli *cli, const RunRecord *runs, int count, Error *
 }
 
 // A list has no parameters and diagnoses; what other programs read has them. A run that goes
-// meanwhile is left out; where one cannot be read the array stays open, so that nobody takes what
-// there is of it for all.
-static bool write_runs(Store *store, const RunRecord *runs, int count, Error *error) {
-    JsonWriter json = {.stream = stdout};
+// meanwhile is left out.
+static bool write_array(Store *store, const RunRecord *runs, int count, FILE *out, Error *error) {
+    JsonWriter json = {.stream = out};
     json_begin_array(&json);
     for (int i = 0; i < count; i++) {
         RunRecord whole = {0};
@@ -118,8 +118,24 @@ static bool write_runs(Store *store, const RunRecord *runs, int count, Error *er
         }
     }
     json_end_array(&json);
-    putchar('\n');
+    fputc('\n', out);
     return true;
+}
+
+// Whole or not at all: it is made before any of it is printed.
+static bool write_runs(Store *store, const RunRecord *runs, int count, Error *error) {
+    TextStream text;
+    if (!text_stream_open(&text))
+        return error_fail(error, ERROR_MEMORY, "no memory for the list");
+    bool done = write_array(store, runs, count, text.stream, error), is_whole;
+    is_whole = text_stream_close(&text);
+    if (done && !is_whole)
+        done = error_fail(error, ERROR_MEMORY, "no memory for the list");
+    if (done)
+        fwrite(text.text, 1, text.size, stdout);
+    if (is_whole)
+        free(text.text);
+    return done;
 }
 
 bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, int *count,
@@ -153,6 +169,7 @@ bool command_ls(Cli *cli, Error *error) {
         done = history_print_list(cli, store, &filter, &count, error);
     else if (cli->json)
         done = write_runs(NULL, NULL, 0, error);
+    done = history_tell_losses(store, done, error);
     if (done && count == 0 && !cli->json) {
         Terminal terminal = terminal_of(stdout, cli->color);
         const char *word = words[0] && store

@@ -371,7 +371,7 @@ static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error
 
 bool command_show(Cli *cli, Error *error) {
     RunRecord run = {.id = 0};
-    Store *store = history_open(cli, STORE_READ, error);
+    Store *store = history_open(cli, STORE_RESCUE, error);
     bool done = store && history_read_run(store, cli->operands[0], &run, error);
     if (done && cli->json) {
         JsonWriter json = {.stream = stdout};
@@ -380,6 +380,7 @@ bool command_show(Cli *cli, Error *error) {
     } else if (done) {
         done = print_page(cli, store, &run, error);
     }
+    done = history_tell_losses(store, done, error);
     record_clear(&run);
     store_close(store);
     return done;

@@ -1,0 +1,132 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
+# Histories that are cut, damaged, locked or hostile: what can be read is given, with exit status 4.
+# $MPBENCH is the program.
+. "$(dirname "$0")/../shell.sh"
+
+for seed in 1 2 3; do
+    "$mpbench" run simple --quiet --steps 400 --threads 1 --seed $seed --name run$seed >/dev/null 2>"$folder/err" ||
+        cat "$folder/err"
+done
+"$mpbench" export 1 >"$folder/whole.csv"
+"$mpbench" export 1 --format jsonl >"$folder/whole.jsonl"
+size=$(stat -c %s "$MPBENCH_DB")
+cut=$folder/cut.db
+
+is_array() { # of $1 objects with an id, in one line
+    [ "$(wc -l <"$folder/out")" -eq 1 ] && grep -q '^\[{"id":.*}\]$' "$folder/out" &&
+        [ "$(grep -o '{"id":' "$folder/out" | wc -l)" -eq "$1" ]
+}
+
+begin "of a history that was cut all is read that can be reached, with status 4"
+rows=0
+for part in 2 3 5 10 15 20 25 30 35 40 45 50 55 60 70 80 90 98; do # hundredths that are left
+    rm -f "$cut"*
+    head -c $((size * part / 100)) "$MPBENCH_DB" >"$cut"
+    run ls --db "$cut"
+    if [ "$part" -lt 20 ]; then # perhaps all that leads to the rest is gone
+        expect_error 4 "is damaged"
+        continue
+    fi
+    expect_error 4 "cut.db is damaged: this is what can be read"
+    [ "$(grep -c ' run[123] ' "$folder/out")" -eq 3 ] || fail "$part %: ls has not three runs"
+    run ls --json --db "$cut"
+    expect_error 4 "is damaged"
+    is_array 3 || fail "$part %: ls --json is $(head -c 100 "$folder/out")"
+    run show run1 --db "$cut"
+    expect_error 4 "is damaged"
+    expect_out '400 applied'
+    run show run1 --json --db "$cut"
+    expect_error 4 "is damaged"
+    expect_out '^{"id":1,.*"error":null}$'
+    for format in csv jsonl; do
+        run export run1 --format $format --db "$cut"
+        expect_error 4 "is damaged"
+        [ $format = csv ] || ! grep -qv '^{.*}$' "$folder/out" || fail "$part %: a line is no object"
+    done
+    now=$(wc -l <"$folder/out")
+    [ "$now" -ge "$rows" ] || fail "$part %: $now lines are fewer than of a shorter file"
+    rows=$now
+    run export run1 -o "$folder/saved.csv" --db "$cut"
+    expect_status 4
+    [ -s "$folder/saved.csv" ] || fail "$part %: nothing was saved"
+done
+
+run export run1 --format jsonl --db "$cut"
+cmp -s "$folder/out" "$folder/whole.jsonl" || fail "what lies before the cut is not all there"
+run export run1 --db "$cut"
+cmp -s "$folder/out" "$folder/whole.csv" || fail "what lies before the cut is not all there as CSV"
+end
+
+begin "a cut history is not written, and not gone on with"
+for command in "tag 1 x" "rm 1" gc "run simple --steps 2 --quiet" "resume 1"; do
+    # shellcheck disable=SC2086 # words
+    run $command --db "$cut"
+    expect_error 4 "is damaged"
+done
+end
+
+if command -v sqlite3 >/dev/null 2>&1; then
+    begin "behind a damaged page reading goes on"
+    cp "$MPBENCH_DB" "$cut"
+    page=$(sqlite3 "$cut" 'PRAGMA page_size')
+    count=$((size / page))
+    # One after another; the first ones, of the schema, are those without which nothing is found.
+    lost=0
+    for number in $(seq $((count / 4)) 3 "$count"); do
+        cp "$MPBENCH_DB" "$cut"
+        dd if=/dev/zero of="$cut" bs="$page" seek=$((number - 1)) count=1 conv=notrunc 2>/dev/null
+        run export run1 --db "$cut"
+        case $status in
+        0) continue ;; # a page of others
+        4) lost=$((lost + 1)) ;;
+        *) fail "page $number: exit status $status: $(cat "$folder/err")" ;;
+        esac
+        run export run1 --format jsonl --db "$cut"
+        [ "$(wc -l <"$folder/out")" -ge 300 ] || fail "page $number: $(wc -l <"$folder/out") lines are left"
+    done
+    [ "$lost" -ge 5 ] || fail "no page was missed"
+    end
+
+    begin "a row that claims a step without end costs no time"
+    cp "$MPBENCH_DB" "$cut"
+    sqlite3 "$cut" "UPDATE runs SET step = 1 << 60; INSERT INTO points (series, step, segment, value)
+        VALUES ((SELECT id FROM series WHERE run = 1 AND name = 'loss'), (1 << 60) + 5, 0, 1);
+        INSERT INTO buckets VALUES ((SELECT id FROM series WHERE run = 1 AND name = 'loss'), 262144, 1 << 60, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1)"
+    for format in csv jsonl; do
+        timeout $((5 * patience)) "$mpbench" export 1 --format $format --db "$cut" >"$folder/out" 2>"$folder/err"
+        status=$?
+        expect_status 0
+        [ "$(wc -l <"$folder/out")" -eq $(($(wc -l <"$folder/whole.$format") + 1)) ] || fail "$format: $(wc -l <"$folder/out") lines"
+        grep -q 115292150460684698 "$folder/out" || fail "$format: the point is not there: $(tail -n 1 "$folder/out")"
+    done
+    end
+
+    begin "a history that is locked is status 4 at once for who begins"
+    mkfifo "$folder/hold"
+    sqlite3 "$MPBENCH_DB" <"$folder/hold" >"$folder/held" &
+    worker=$!
+    workers="$workers $worker"
+    exec 3>"$folder/hold"
+    echo "BEGIN EXCLUSIVE; SELECT 1;" >&3
+    wait_until 5 test -s "$folder/held"
+    "$mpbench" ls >"$folder/ls.out" 2>"$folder/ls.err" &
+    listing=$!
+    "$mpbench" tag 1 x >"$folder/tag.out" 2>"$folder/tag.err" &
+    tagging=$!
+    run run simple --steps 2 --quiet
+    expect_error 4 "another program has held"
+    wait "$listing"
+    [ $? -eq 4 ] || fail "ls: $(cat "$folder/ls.err")"
+    wait "$tagging"
+    [ $? -eq 4 ] || fail "tag: $(cat "$folder/tag.err")"
+    exec 3>&-
+    wait "$worker"
+    run ls
+    expect_status 0
+    end
+else
+    echo "skip damaged pages, hostile rows and locks: no sqlite3 to make them with"
+fi
+
+exit "$failures"

@@ -51,10 +51,23 @@ static const Scalars *scalars_of(OpId op) {
     return NULL;
 }
 
+// A whole number stays one.
+static Tensor *whole_negative(Engine *engine, Tensor *x, Error *error) {
+    Tensor *zero = op_fill(engine, x->view.format, 0, NULL, 0, error);
+    Tensor *negative = zero ? op_two(engine, OP_sub, zero, x, NULL, error) : NULL;
+    tensor_release(zero);
+    return negative;
+}
+
 static int bind_unary(lua_State *L) {
     const Scalars *scalars = scalars_of(bind_op(L));
     Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
+    if (bind_op(L) == OP_neg && !format_is_floating(x->view.format)) {
+        Error error = {0};
+        Engine *engine = session_of(L)->engine;
+        return BIND_TENSOR(L, whole_negative(engine, x, &error), &error);
+    }
     if (scalars) {
         double value[2] = {scalars->missing[0], scalars->missing[1]};
         for (int k = 0; k < scalars->count; k++)
@@ -90,6 +103,15 @@ static double number_beside(OpId op, Format format, double value) {
     return compares && isfinite(rounded) ? rounded : value;
 }
 
+// The format of a whole number beside a tensor of `other`: the narrowest that holds both.
+static Format whole_beside(Format other, double value) {
+    const Format formats[] = {other, FORMAT_INT32};
+    for (int i = 0; i < 2; i++)
+        if (format_round(formats[i], value, OVERFLOW_SATURATES) == value)
+            return formats[i];
+    return FORMAT_FP32;
+}
+
 // A tensor, or a number made into one, in the widest format that is computed in beside the other
 // operand: it takes the number's place among the arguments, and a handle owns it, should the rest
 // raise.
@@ -109,6 +131,9 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
     look_at_constant(L, bind_op(L), format, value);
     value = number_beside(bind_op(L), format, value);
     format = format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+    if (!format_is_floating(other->view.format) &&
+        (lua_isinteger(L, argument) || shape_rules[bind_op(L)] == shape_compare))
+        format = whole_beside(other->view.format, value);
     tensor = op_fill(session_of(L)->engine, format, 0, NULL, value, &error);
     BIND_TENSOR(L, tensor, &error);
     tensor->is_number = true;

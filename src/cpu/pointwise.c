@@ -1,6 +1,7 @@
 // Point-wise kernels: everything that goes element by element, whatever the strides.
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "cpu/pointwise_whole.h"
 
 // Nanoseconds an element where the function itself decides: exponentials and the like.
 static const double function_cost = 1.0;
@@ -9,14 +10,6 @@ typedef void (*Unary)(const float *x, float *y, int64_t count, float a, float b)
 typedef void (*UnaryBackward)(const float *dy, const float *saved, float *dx, int64_t count,
                               float a, float b);
 typedef void (*Binary)(const float *x, const float *y, float *out, int64_t count);
-
-typedef struct Pointwise {
-    const CpuPointwise *table;
-    OpId op;
-    Operand input[3];
-    Result output;
-    float a, b;
-} Pointwise;
 
 static Pointwise pointwise_of(const Device *device, const KernelCall *call) {
     Pointwise work = {.table = cpu_simd(device)->pointwise, .op = call->op};
@@ -121,17 +114,19 @@ static void where_task(void *context, int64_t begin, int64_t end, int thread) {
     }
 }
 
-#define TWO(name, task)                              \
-    KERNEL_SIGNATURE(cpu, name) {                    \
-        (void)error;                                 \
-        Pointwise work = pointwise_of(device, call); \
-        run(device, call, CPU_STREAM, task, &work);  \
-        return true;                                 \
+// `first`: the first of the two inputs that meet.
+#define TWO(name, first, task, whole_task)                                                  \
+    KERNEL_SIGNATURE(cpu, name) {                                                           \
+        (void)error;                                                                        \
+        Pointwise work = pointwise_of(device, call);                                        \
+        run(device, call, CPU_STREAM, pointwise_is_whole(&work, first) ? whole_task : task, \
+            &work);                                                                         \
+        return true;                                                                        \
     }
-#define BINARY(name, ...)  TWO(name, binary_task)
-#define COMPARE(name, ...) TWO(name, compare_task)
+#define BINARY(name, ...)  TWO(name, 0, binary_task, pointwise_whole_binary)
+#define COMPARE(name, ...) TWO(name, 0, compare_task, pointwise_whole_compare)
 
-TWO(where, where_task)
+TWO(where, 1, where_task, pointwise_whole_where)
 
 // ---- another format, or dense -------------------------------------------------------------------
 
@@ -151,7 +146,12 @@ static void cast_task(void *context, int64_t begin, int64_t end, int thread) {
     }
 }
 
-TWO(cast, cast_task)
+KERNEL_SIGNATURE(cpu, cast) {
+    (void)error;
+    Pointwise work = pointwise_of(device, call);
+    run(device, call, CPU_STREAM, cast_task, &work);
+    return true;
+}
 
 bool cpu_cast_view(Device *device, const View *from, const View *to, Error *error) {
     KernelCall call = {

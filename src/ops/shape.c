@@ -52,6 +52,21 @@ bool shape_floating(const KernelCall *call, int index, const char *name, Error *
                       format_name(format));
 }
 
+bool shape_numbers(const KernelCall *call, int index, const char *name, Error *error) {
+    return present(call, index, name, error);
+}
+
+Format shape_promoted(const KernelCall *call, int first, int count) {
+    Format promoted = FORMAT_UINT8;
+    for (int i = first; i < first + count; i++) {
+        if (format_is_floating(call->input[i].format))
+            return FORMAT_COUNT;
+        if (call->input[i].format != FORMAT_UINT8)
+            promoted = FORMAT_INT32;
+    }
+    return promoted;
+}
+
 static bool wants_format(const KernelCall *call, int index, const char *name, Format format,
                          Error *error) {
     if (!present(call, index, name, error))

@@ -25,6 +25,11 @@ bool shape_has(const KernelCall *call, int index);
 bool shape_floating(const KernelCall *call, int index, const char *name, Error *error);
 bool shape_integers(const KernelCall *call, int index, const char *name, Error *error);
 bool shape_mask(const KernelCall *call, int index, const char *name, Error *error);
+// The input is there; it may hold any numbers.
+bool shape_numbers(const KernelCall *call, int index, const char *name, Error *error);
+// What inputs first to first + count - 1 make together: where all are whole numbers, int32, or
+// uint8 of nothing but uint8; else FORMAT_COUNT, which precision decides.
+Format shape_promoted(const KernelCall *call, int first, int count);
 // The same for every input from 0 to count - 1, with their names.
 bool shape_all_floating(const KernelCall *call, int count, const char *const *names, Error *error);
 

@@ -53,10 +53,10 @@ bool shape_embedding_backward(const KernelCall *call, View *output, Error *error
 bool shape_gather(const KernelCall *call, View *output, Error *error) {
     const View *x = &call->input[0], *index = &call->input[1];
     int dim = call->attr->index.dim;
-    return shape_floating(call, 0, "input", error) && shape_integers(call, 1, "index", error) &&
+    return shape_numbers(call, 0, "input", error) && shape_integers(call, 1, "index", error) &&
            dimension_fits(dim, x, "input", error) &&
            same_but_for(dim, index, "index", x, "input", error) &&
-           shape_output_like(&output[0], FORMAT_COUNT, index, error);
+           shape_output_like(&output[0], shape_promoted(call, 0, 1), index, error);
 }
 
 bool shape_gather_backward(const KernelCall *call, View *output, Error *error) {
@@ -79,28 +79,34 @@ bool shape_cat(const KernelCall *call, View *output, Error *error) {
         return shape_fail(error, "cat takes 1 to %d tensors at a time, not %d", OP_MAX_INPUTS,
                           call->input_count);
     const View *first = &call->input[0];
-    if (!shape_floating(call, 0, "the first tensor", error) ||
+    if (!shape_numbers(call, 0, "the first tensor", error) ||
         !dimension_fits(dim, first, "the first tensor", error))
         return false;
     int64_t shape[VIEW_MAX_DIMS];
     memcpy(shape, first->shape, sizeof shape);
     for (int i = 1; i < call->input_count; i++) {
         const View *view = &call->input[i];
-        if (!shape_floating(call, i, "a tensor", error) ||
+        if (!shape_numbers(call, i, "a tensor", error) ||
             !same_but_for(dim, view, "a tensor", first, "the first", error))
             return false;
         if (shape[dim] > INT64_MAX - view->shape[dim])
             return shape_fail(error, "the tensors are too long together");
         shape[dim] += view->shape[dim];
     }
-    return shape_output(&output[0], FORMAT_COUNT, first->ndim, shape, error);
+    return shape_output(&output[0], shape_promoted(call, 0, call->input_count), first->ndim, shape,
+                        error);
 }
 
 bool shape_pad(const KernelCall *call, View *output, Error *error) {
     const View *x = &call->input[0];
     const PadAttr *attr = &call->attr->pad;
-    if (!shape_floating(call, 0, "input", error))
+    if (!shape_numbers(call, 0, "input", error))
         return false;
+    Format format = shape_promoted(call, 0, 1);
+    if (format != FORMAT_COUNT &&
+        format_round(format, attr->value, OVERFLOW_SATURATES) != attr->value)
+        return shape_fail(error, "%g is no number of %s, which input is", attr->value,
+                          format_name(format));
     int64_t shape[VIEW_MAX_DIMS];
     for (int i = 0; i < x->ndim; i++) {
         if (!shape_wants_at_least(attr->before[i], 0, "padding before", error) ||
@@ -110,7 +116,7 @@ bool shape_pad(const KernelCall *call, View *output, Error *error) {
             return shape_fail(error, "dimension %d becomes too large", i);
         shape[i] = attr->before[i] + x->shape[i] + attr->after[i];
     }
-    return shape_output(&output[0], FORMAT_COUNT, x->ndim, shape, error);
+    return shape_output(&output[0], format, x->ndim, shape, error);
 }
 
 bool shape_cast(const KernelCall *call, View *output, Error *error) {

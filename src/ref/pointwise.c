@@ -43,7 +43,33 @@ static double get_broadcast(const View *view, const View *shape, int64_t index) 
     return ref_load(view, ref_offset_in(view, shape, index));
 }
 
+// Between whole numbers: modulo 2^32, and of uint8 modulo 2^8.
+static double whole_result(OpId op, Format format, int64_t x, int64_t y) {
+    int64_t result = 0;
+    switch (op) {
+    case OP_add: result = x + y; break;
+    case OP_sub: result = x - y; break;
+    case OP_mul: result = x * y; break;
+    case OP_maximum: result = x > y ? x : y; break;
+    case OP_minimum: result = x < y ? x : y; break;
+    default: break; // a quotient is no whole number
+    }
+    return format == FORMAT_UINT8 ? (uint8_t)result : (int32_t)(uint32_t)result;
+}
+
 static bool binary(const KernelCall *call, PairFunction function) {
+    const View *x = &call->input[0], *y = &call->input[1], *z = &call->output[0];
+    bool whole = !format_is_floating(z->format);
+    for (int64_t i = 0; i < view_count(z); i++) {
+        double left = get_broadcast(x, z, i), right = get_broadcast(y, z, i);
+        ref_put(z, i,
+                whole ? whole_result(call->op, z->format, (int64_t)left, (int64_t)right)
+                      : function(left, right));
+    }
+    return true;
+}
+
+static bool compare(const KernelCall *call, PairFunction function) {
     const View *z = &call->output[0];
     for (int64_t i = 0; i < view_count(z); i++)
         ref_put(
@@ -95,7 +121,13 @@ static bool loss_backward(const KernelCall *call, LossGradient gradient) {
     REF_KERNEL(name) {                             \
         return binary(call, name##_forward);       \
     }
-#define COMPARE(name, forward, text) BINARY(name, WIDEST, forward, text)
+#define COMPARE(name, forward, text)               \
+    static double name##_forward(real x, real y) { \
+        return forward;                            \
+    }                                              \
+    REF_KERNEL(name) {                             \
+        return compare(call, name##_forward);      \
+    }
 #define LOSS(name, class, forward, gradient, ...)            \
     static double name##_forward(real x, real t) {           \
         return forward;                                      \

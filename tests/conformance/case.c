@@ -200,6 +200,12 @@ static void put_values(Case *test, Format format, Shape shape, Layout layout,
         input->values[offset_of(input, i)] = format_round(format, values[i], OVERFLOW_SATURATES);
 }
 
+Values whole_values(Format format, bool few) {
+    if (format == FORMAT_UINT8)
+        return few ? CLASSES(0, 3) : CLASSES(0, 256);
+    return few ? CLASSES(-4, 5) : CLASSES(-2147483648.0, 2147483648.0);
+}
+
 void case_add(Cases *cases, Case *test, Format format, Shape shape, Layout layout, Values values) {
     int64_t count = shape_count(shape);
     double *drawn = malloc((size_t)(count + 1) * sizeof *drawn);

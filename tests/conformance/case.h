@@ -59,6 +59,9 @@ typedef struct Values {
 #define CLASSES(low, high) ((Values){VALUES_CLASSES, low, high})
 #define DISTINCT           ((Values){VALUES_DISTINCT, 0, 0})
 
+// Whole numbers of a format: all that it holds, or few of them, which meet their equals.
+Values whole_values(Format format, bool few);
+
 // The kinds that a function of any numbers is tried with, from normal to special.
 enum { EVERY_KIND = 6 };
 extern const Values every_kind[EVERY_KIND];

@@ -90,6 +90,10 @@ void cases_unary(Cases *cases) {
         unary_case(cases, row, constants[c], SHAPE(31, 9), LIES_DENSE, drawn, FORMAT_FP32, format);
     }
     unary_case(cases, row, constants[0], SHAPE(70007), LIES_DENSE, drawn, format, format);
+    unary_case(cases, row, constants[0], SHAPE(31, 9), LIES_TRANSPOSED, CLASSES(1, 4), FORMAT_INT32,
+               FORMAT_FP32);
+    unary_case(cases, row, constants[0], SHAPE(40), LIES_DENSE, CLASSES(1, 4), FORMAT_UINT8,
+               FORMAT_FP32);
 }
 
 // Whether the derivative is a difference, whose parts may cancel.
@@ -180,7 +184,38 @@ static void binary_case(Cases *cases, const Broadcast *broadcast, Values values,
     case_run(cases, test, out);
 }
 
+typedef struct WholePair {
+    Format x, y, out;
+} WholePair;
+
+// Whole numbers between themselves, and beside floating ones: what comes out is promoted.
+static void whole_cases(Cases *cases) {
+    const WholePair pairs[] = {
+        {FORMAT_INT32, FORMAT_INT32, FORMAT_INT32},   {FORMAT_UINT8, FORMAT_UINT8, FORMAT_UINT8},
+        {FORMAT_INT32, FORMAT_UINT8, FORMAT_INT32},   {FORMAT_UINT8, FORMAT_INT32, FORMAT_INT32},
+        {cases->format, FORMAT_INT32, cases->format}, {FORMAT_UINT8, cases->format, cases->format},
+    };
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++)
+        for (int i = 0; i < BROADCASTS; i++) {
+            bool few = i & 1 || pairs[p].out == cases->format;
+            Case *test =
+                case_new(cases, "%s beside %s", format_name(pairs[p].x), format_name(pairs[p].y));
+            if (cases->op == OP_where)
+                case_add(cases, test, FORMAT_UINT8, broadcasts[i].x, broadcasts[i].x_lies,
+                         CLASSES(0, 2));
+            case_add(cases, test, pairs[p].x, broadcasts[i].x, broadcasts[i].x_lies,
+                     format_is_floating(pairs[p].x) ? INTEGERS : whole_values(pairs[p].x, few));
+            case_add(cases, test, pairs[p].y, broadcasts[i].y, broadcasts[i].y_lies,
+                     format_is_floating(pairs[p].y) ? INTEGERS : whole_values(pairs[p].y, few));
+            // Both are rounded to fp32 before they are divided.
+            test->bound[0].ulps = cases->op == OP_div ? 4 : 0;
+            test->zeros_expected = true;
+            case_run(cases, test, cases->op == OP_div ? FORMAT_FP32 : pairs[p].out);
+        }
+}
+
 void cases_binary(Cases *cases) {
+    whole_cases(cases);
     for (int k = 0; k < EVERY_KIND; k++)
         binary_case(cases, &broadcasts[0], every_kind[k], cases->format, cases->format);
     for (int i = 0; i < BROADCASTS; i++) {
@@ -193,6 +228,7 @@ void cases_binary(Cases *cases) {
 }
 
 void cases_compare(Cases *cases) {
+    whole_cases(cases);
     for (int i = 0; i < BROADCASTS + EVERY_KIND; i++) {
         const Broadcast *broadcast = &broadcasts[i < BROADCASTS ? i : 0];
         // Whole numbers meet their equals often.
@@ -205,6 +241,7 @@ void cases_compare(Cases *cases) {
 }
 
 void cases_where(Cases *cases) {
+    whole_cases(cases);
     for (int i = 0; i < BROADCASTS; i++)
         for (int k = 0; k < EVERY_KIND; k++) {
             Case *test = case_new(cases, "%s", values_name(every_kind[k]));

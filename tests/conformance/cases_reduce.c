@@ -69,6 +69,16 @@ void cases_reduce(Cases *cases) {
         reduce_case(cases, &reductions[i], INTEGERS, FORMAT_FP32);
         reduce_case(cases, &reductions[i], NORMAL, FORMAT_FP32);
     }
+    for (int i = 0; i < REDUCTIONS; i++) { // of whole numbers in fp32
+        Format whole = i & 1 ? FORMAT_INT32 : FORMAT_UINT8;
+        Case *test = case_new(cases, "%s", format_name(whole));
+        case_add(cases, test, whole, reductions[i].x, reductions[i].layout,
+                 whole_values(whole, true));
+        test->attr.reduce = (ReduceAttr){reductions[i].dims, reductions[i].keep};
+        test->bound[0].ulps = cases->op == OP_mean ? 1 : 0;
+        test->zeros_expected = true;
+        case_run(cases, test, FORMAT_FP32);
+    }
     if (cases->op == OP_sum) {
         const Reduction empty = {{2, {0, 3}}, 1, false, LIES_DENSE};
         reduce_case(cases, &empty, ZEROS, cases->format);

@@ -47,6 +47,9 @@ void cases_embedding_backward(Cases *cases) {
         }
 }
 
+// Whole numbers keep all their digits wherever they are moved to.
+static const Format whole_formats[] = {FORMAT_INT32, FORMAT_UINT8};
+
 static const struct {
     Shape x;
     int dim;
@@ -67,6 +70,14 @@ void cases_gather(Cases *cases) {
         test->attr.index.dim = gathers[i].dim;
         test->zeros_expected = values.kind == VALUES_ZEROS;
         case_run(cases, test, cases->format);
+    }
+    for (int i = 0; i < 2; i++) {
+        Case *whole = case_new(cases, "whole numbers");
+        case_add(cases, whole, whole_formats[i], SHAPE(7, 9), LIES_DENSE,
+                 whole_values(whole_formats[i], false));
+        case_add(cases, whole, FORMAT_INT32, SHAPE(7, 3), LIES_DENSE, CLASSES(0, 9));
+        whole->attr.index.dim = 1;
+        case_run(cases, whole, whole_formats[i]);
     }
     const double index[] = {0, 12345, 1};
     Case *test = case_new(cases, "index 12345 of 4");
@@ -93,7 +104,23 @@ void cases_gather_backward(Cases *cases) {
         }
 }
 
+static void whole_cat(Cases *cases) {
+    static const Format formats[][3] = {{FORMAT_INT32, FORMAT_INT32, FORMAT_INT32},
+                                        {FORMAT_UINT8, FORMAT_UINT8, FORMAT_UINT8},
+                                        {FORMAT_UINT8, FORMAT_INT32, FORMAT_INT32}};
+    for (int i = 0; i < 4; i++) {
+        Case *test = case_new(cases, "whole numbers");
+        Format first = i < 3 ? formats[i][0] : cases->format, out = i < 3 ? formats[i][2] : first;
+        Format second = i < 3 ? formats[i][1] : FORMAT_INT32;
+        case_add(cases, test, first, SHAPE(3, 5), LIES_DENSE,
+                 i < 3 ? whole_values(first, false) : INTEGERS);
+        case_add(cases, test, second, SHAPE(4, 5), LIES_DENSE, whole_values(second, i == 3));
+        case_run(cases, test, out);
+    }
+}
+
 void cases_cat(Cases *cases) {
+    whole_cat(cases);
     static const struct {
         int dim, count;
         Shape parts[4];
@@ -145,6 +172,13 @@ void cases_pad(Cases *cases) {
             test->zeros_expected = every_kind[k].kind == VALUES_ZEROS;
             case_run(cases, test, cases->format);
         }
+    for (int i = 0; i < 2; i++) {
+        Case *test = case_new(cases, "whole numbers");
+        case_add(cases, test, whole_formats[i], SHAPE(4, 5), LIES_DENSE,
+                 whole_values(whole_formats[i], false));
+        test->attr.pad = (PadAttr){{1, 2}, {0, 3}, i ? 255 : -2147483647.0};
+        case_run(cases, test, whole_formats[i]);
+    }
 }
 
 void cases_cast(Cases *cases) {

@@ -45,16 +45,19 @@ static KernelCall with_wrong_strides(const KernelCall *call) {
 }
 
 static void set_element(const View *view, int64_t index, uint32_t bits) {
-    if (format_table[view->format].bytes == 4)
-        ((uint32_t *)view->data)[index] = bits;
-    else
-        ((uint16_t *)view->data)[index] = (uint16_t)bits;
+    switch (format_table[view->format].bytes) {
+    case 4: ((uint32_t *)view->data)[index] = bits; break;
+    case 2: ((uint16_t *)view->data)[index] = (uint16_t)bits; break;
+    default: ((uint8_t *)view->data)[index] = (uint8_t)bits; break;
+    }
 }
 
 static uint32_t get_element(const View *view, int64_t index) {
-    if (format_table[view->format].bytes == 4)
-        return ((const uint32_t *)view->data)[index];
-    return ((const uint16_t *)view->data)[index];
+    switch (format_table[view->format].bytes) {
+    case 4: return ((const uint32_t *)view->data)[index];
+    case 2: return ((const uint16_t *)view->data)[index];
+    default: return ((const uint8_t *)view->data)[index];
+    }
 }
 
 static void change_every_element(const View *view, double (*change)(double value)) {

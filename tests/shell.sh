@@ -57,6 +57,10 @@ expect_error() { # STATUS [TEXT]: in one line
     [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "not one line of error: $(head -n 3 "$folder/err" | tr '\n' ' ')"
 }
 
+# Compiles what a test loads into the program.
+# shellcheck disable=SC2086 # a compiler may be words, as in "ccache gcc"
+compile() { ${CC:-gcc} -shared -fPIC -O1 -o "$@" 2>"$folder/err"; }
+
 # wait_until SECONDS COMMAND ...: until it succeeds; false where that takes longer.
 wait_until() {
     tries=$(($1 * 20 * patience))

@@ -145,7 +145,7 @@ ssize_t write(int file, const void *data, size_t size) {
 FILE *unused;
 C
 if ! ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan &&
-    "${CC:-gcc}" -shared -fPIC -O1 -o "$folder/fails_once.so" "$folder/fails_once.c" 2>"$folder/err"; then
+    compile "$folder/fails_once.so" "$folder/fails_once.c"; then
     LD_PRELOAD="$folder/fails_once.so" run export left -o "$folder/full.csv"
     if [ "$status" -eq 0 ] && [ "$(wc -l <"$folder/full.csv")" -ge 300 ]; then
         : # this C library's streams write without it

@@ -27,7 +27,7 @@ return mp.experiment {
 LUA
 
 if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan ||
-    ! "${CC:-gcc}" -shared -fPIC -O1 -o "$folder/full_disk.so" "$here/full_disk.c" 2>"$folder/err"; then
+    ! compile "$folder/full_disk.so" "$here/full_disk.c"; then
     echo "skip a full disk pauses training: nothing can be loaded into this build"
     exit 0
 fi

@@ -68,7 +68,7 @@ grep -q 'out of memory: [0-9]* MiB asked.*a smaller batch' "$folder/err" || fail
 is_whole
 end
 
-if ! "${CC:-gcc}" -shared -fPIC -O1 -o "$folder/process.so" "$here/process.c" 2>"$folder/err"; then
+if ! compile "$folder/process.so" "$here/process.c"; then
     echo "skip the clock, threads and forks: $(head -n 1 "$folder/err")"
     exit "$failures"
 fi

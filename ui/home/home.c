@@ -170,7 +170,7 @@ static const char *home_explain(PanelId panel) {
         return "What the next run will be: left and right turn a choice, a digit begins a new "
                "value. "
                "What is dim is as the experiment says. Enter trains, m trains three seeds in each "
-               "of fp32, bf16 and fp16 and compares them.";
+               "format and compares them.";
     case PANEL_RUNS:
         return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
                "opens "

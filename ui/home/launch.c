@@ -9,6 +9,7 @@
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "base/whole.h"
+#include "number/format.h"
 #include "store/parameter.h"
 #include "ui/cells/glyphs.h"
 #include "ui/cells/theme.h"
@@ -391,20 +392,23 @@ void home_quick_start(Ui *ui) {
 
 void home_matrix(Ui *ui) {
     const UiExperiment *experiment = experiment_of(home_of(ui));
+    enum { SEEDS = 3 };
     Arguments arguments = {.count = 0};
+    Format formats[FORMAT_COUNT];
+    char list[FORMAT_LIST_SIZE], seeds[8];
     int64_t process;
     if (!experiment || !launch_is_allowed(ui))
         return;
+    snprintf(seeds, sizeof seeds, "%d", SEEDS);
     add(&arguments, "matrix", experiment->name);
-    add(&arguments, "--precision", "fp32,bf16,fp16");
-    add(&arguments, "--seeds", "3");
+    add(&arguments, "--precision", format_list(list, format_trains, ",", ","));
+    add(&arguments, "--seeds", seeds);
     add(&arguments, "--quiet", NULL);
     add_form(ui, &arguments, false);
     if (start(ui, &arguments, &process))
-        ui_say(ui, INK_GOOD,
-               "%s: nine runs, three seeds in each of fp32, bf16 and fp16, one after "
-               "another",
-               experiment->name);
+        ui_say(ui, INK_GOOD, "%s: %d runs, %d seeds in each of %s, one after another",
+               experiment->name, SEEDS * format_pick(formats, format_trains), SEEDS,
+               format_list(list, format_trains, ", ", " and "));
 }
 
 // ---- input --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/sanitize.h"
 #include "store/runs.h"
+#include "ui/cells/words.h"
 #include "ui/screen.h"
 
 const Screen *const ui_screens[SCREENS] = {
@@ -63,12 +64,13 @@ void ui_compare(Ui *ui, const int64_t *runs, int count) {
 
 void ui_say(Ui *ui, Ink ink, const char *format, ...) {
     const double seconds = 6;
-    char text[MESSAGE_SIZE];
+    char text[MESSAGE_SIZE], clean[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    sanitize_line(ui->message, sizeof ui->message, text, strlen(text));
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    word_rewrite(ui->message, sizeof ui->message, clean);
     ui->message_ink = ink;
     ui->message_until = clock_seconds() + seconds;
     ui->dirty = true;

@@ -170,7 +170,7 @@ static void the_scale_is_set(void) {
     press("512", "512");
     int64_t typed_ms = wall_ms();
     shown_type(&shown, "\r");
-    expect("the loss scale is 512");
+    expect("the loss scale is 2^9 from step");
     check_effect(typed_ms, "loss_scale=512");
 }
 

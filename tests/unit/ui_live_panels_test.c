@@ -15,6 +15,9 @@ static void readings_are_words_and_unknown_ones_a_dash(void) {
     CHECK_TEXT(word_scale(32768).text, "2^15");
     CHECK_TEXT(word_scale(1126.4).text, "1126.4");
     CHECK_TEXT(word_scale(NAN).text, "–");
+    CHECK_TEXT(word_rule("32768").text, "2^15");
+    CHECK_TEXT(word_rule("dynamic").text, "dynamic");
+    CHECK_TEXT(word_rule("").text, "–");
     CHECK_TEXT(word_share(0.041).text, "4.1 %");
     CHECK_TEXT(word_share(NAN).text, "–");
     CHECK_TEXT(word_number(NAN).text, "nan");
@@ -260,8 +263,37 @@ static void what_is_not_finite_is_said_of_the_layer_that_is_blamed(void) {
     CHECK_CONTAINS(text, "hidden: 158 of ");
     CHECK_CONTAINS(text, " gradients at 2^17 are not finite; also conv1");
     CHECK_CONTAINS(text, "last by hidden");
-    data->events[data->event_count - 1].layer[0] = 0; // an older run: the one with most
+    Event *skip = &data->events[data->event_count - 1];
+    skip->layer[0] = 0; // an older run: the one with most
     CHECK_CONTAINS(draw_again(ui, 120, 36), "conv1: 200 of ");
+    snprintf(skip->text, sizeof skip->text,
+             "gradient of conv1.weight not finite, scale 131072 -> 65536; the loss is not finite "
+             "either: the forward pass overflowed");
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "no loss scale mends that");
+    CHECK_CONTAINS(frame_text(&ui->frame), "1 skipped of 400, loss not finite");
+    CHECK(!strstr(frame_text(&ui->frame), "2^16 suit")); // of all layers
+    close_screen(ui);
+    store_close(store);
+}
+
+// What is ordered between two steps holds in the second, whose value was logged after it.
+static void the_scale_of_a_step_is_the_one_it_computed_with(void) {
+    Store *store = make_history(RUN_RUNNING);
+    static const struct {
+        int64_t step;
+        double scale;
+    } steps[] = {{100, 65536},   {101, 65536}, {102, 32768},
+                 {251, 1048576}, {301, 32768}, {302, 65536}};
+    add_some_event(store, 2, 250, EVENT_COMMAND, NAN, "",
+                   "the loss scale is 1048576 from step 251 on");
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 200, 60, false);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        live_put_cursor(ui, live_of(ui), steps[i].step);
+        draw_screen(ui, 200, 60, false);
+        CHECK_INT(live_of(ui)->data.step, steps[i].step);
+        CHECK_NEAR(live_of(ui)->data.used_scale, steps[i].scale, 0);
+    }
     close_screen(ui);
     store_close(store);
 }
@@ -601,6 +633,13 @@ static void times_of_layers_stay_until_newer_ones_are_known(void) {
         CHECK_INT(live->data.step, STEPS + 1 + i);
         CHECK_NEAR(live->data.layers[1].seconds, steps[i].shown, 0);
     }
+    // One that had no sample before has no time to keep: that is unknown, and not 0.
+    live->data.layers[1] = (LayerSample){.width = 0};
+    add_samples(store, writer, STEPS + 5, NAN);
+    live->moved = true;
+    live->measured_age = 0;
+    draw_screen(ui, 120, 36, false);
+    CHECK(isnan(live->data.layers[1].seconds));
     // Both came between two looks: what was measured is known a second later, or at the end.
     for (int i = 0; i < 2; i++) {
         double measured = 0.008 * (i + 1);
@@ -633,6 +672,7 @@ int main(void) {
     RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
     RUN_TEST(what_vanished_is_never_called_fine);
     RUN_TEST(what_is_not_finite_is_said_of_the_layer_that_is_blamed);
+    RUN_TEST(the_scale_of_a_step_is_the_one_it_computed_with);
     RUN_TEST(the_scale_that_overflowed_is_in_its_curve);
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);

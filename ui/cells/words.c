@@ -118,6 +118,16 @@ Word word_scale(double scale) {
     return word;
 }
 
+Word word_rule(const char *rule) {
+    Word word;
+    char *end;
+    double scale = strtod(rule, &end);
+    if (end != rule && *end == 0 && scale > 0 && isfinite(scale))
+        return word_scale(scale);
+    snprintf(word.text, sizeof word.text, "%.31s", rule[0] ? rule : dash.text);
+    return word;
+}
+
 Word word_time(double seconds) {
     Word word;
     const double most = 99 * 3600.0;

@@ -20,7 +20,7 @@ static int64_t broken_of(const LayerSample *sample) {
 }
 
 static bool scales_no_loss(const Live *live) {
-    return strcmp(live->data.record.scale_rule, "none") == 0;
+    return strcmp(live->data.record.scale_rule, "none") == 0 && live->data.used_scale == 1;
 }
 
 // " at 2^16", or that there is no scale; "" where it is not known.
@@ -107,9 +107,19 @@ static int advise(const Live *live, Area area, int row, int layer) {
     return area_wrap(area, row, style_of(INK_DIM), text);
 }
 
+// Of the step at the cursor; NULL: it was not skipped.
+static const Event *skip_here(const Live *live) {
+    const LiveData *data = &live->data;
+    for (int i = data->event_count - 1; i >= 0 && data->events[i].step >= data->step; i--)
+        if (data->events[i].kind == EVENT_SKIP && data->events[i].step == data->step)
+            return &data->events[i];
+    return NULL;
+}
+
 // The one that the run blames for a skip, else the one with most that is nearest the loss.
 static int blamed_layer(const Live *live) {
     const LiveData *data = &live->data;
+    const Event *skip = skip_here(live);
     int blamed = -1;
     int64_t most = 0;
     for (int i = 0; i < data->layer_count; i++)
@@ -117,11 +127,10 @@ static int blamed_layer(const Live *live) {
             blamed = i;
             most = broken_of(&data->layers[i]);
         }
-    for (int i = data->event_count - 1; i >= 0 && data->events[i].step >= data->step; i--)
-        for (int j = 0; j < data->layer_count && data->events[i].kind == EVENT_SKIP; j++)
-            if (strcmp(data->events[i].layer, data->record.layers[j].name) == 0 &&
-                broken_of(&data->layers[j]) > 0)
-                return j;
+    for (int i = 0; i < data->layer_count && skip; i++)
+        if (strcmp(skip->layer, data->record.layers[i].name) == 0 &&
+            broken_of(&data->layers[i]) > 0)
+            return i;
     return blamed;
 }
 
@@ -161,6 +170,10 @@ static int say_broken(const Live *live, Area area, int row, int layer) {
              sample->width == 1 ? at : "", broken == 1 ? "is" : "are",
              sample->nans > 0 ? " (nan)" : "", others);
     row = area_wrap(area, row, style_of(INK_BAD), text);
+    const Event *skip = skip_here(live);
+    if (skip && live_overflowed_forward(skip))
+        return area_wrap(area, row, style_of(INK_WARN),
+                         "The loss was not finite either: no loss scale mends that.");
     return say_scales(live, area, row);
 }
 

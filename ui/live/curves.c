@@ -323,13 +323,21 @@ static void mark_overflows(const LiveData *data, Area plot, const PlotAxes *axes
     }
 }
 
-// Whose gradients were not finite in the last step that was skipped; "" where none was.
-static void last_blamed(const Live *live, char *out, size_t size) {
+// Why the last step that was skipped was; "" where none was.
+static void say_last_skip(const Live *live, char *out, size_t size) {
     const Event *event;
+    char layer[EVENT_LAYER_SIZE * 2];
     out[0] = 0;
-    for (int i = 0; !out[0] && (event = live_event(live, i)); i++)
-        if (event->kind == EVENT_SKIP)
-            live_culprit(&live->data.record, event, out, size);
+    for (int i = 0; (event = live_event(live, i)); i++) {
+        if (event->kind != EVENT_SKIP)
+            continue;
+        live_culprit(&live->data.record, event, layer, sizeof layer);
+        if (live_overflowed_forward(event))
+            snprintf(out, size, ", loss not finite");
+        else if (layer[0])
+            snprintf(out, size, ", last by %s", layer);
+        return;
+    }
 }
 
 static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
@@ -348,11 +356,10 @@ static void describe_scale(const Live *live, bool brief, char *right, size_t siz
     } else if (data->is_known && brief) {
         snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
     } else if (data->is_known) {
-        char blamed[EVENT_LAYER_SIZE * 2];
-        last_blamed(live, blamed, sizeof blamed);
-        snprintf(right, size, "%s · %s skipped of %s%s%s", scale.text,
-                 word_count(record->skipped).text, word_count(record->step).text,
-                 blamed[0] ? ", last by " : "", blamed);
+        char why[EVENT_LAYER_SIZE * 2 + 16];
+        say_last_skip(live, why, sizeof why);
+        snprintf(right, size, "%s · %s skipped of %s%s", scale.text,
+                 word_count(record->skipped).text, word_count(record->step).text, why);
     } else {
         right[0] = 0;
     }

@@ -1,5 +1,6 @@
 // The snapshot that the live screen draws: what the view needs, read from the history.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,16 +263,28 @@ static bool lines_read(Ui *ui, Live *live, Error *error) {
     return true;
 }
 
+// What an order set holds from the step on that it says.
+static double ordered_at(const Event *event, int64_t step) {
+    const char *text = strstr(event->text, "loss scale is ");
+    double scale;
+    long long from;
+    bool is_told = event->kind == EVENT_COMMAND && text &&
+                   sscanf(text, "loss scale is %lf from step %lld", &scale, &from) == 2;
+    return is_told && from == step ? scale : NAN;
+}
+
 // A skip says at which scale it overflowed; that is exact where the curve is of sums.
 static void settle_used_scale(LiveData *data) {
-    for (int i = data->event_count - 1; i >= 0 && data->events[i].step >= data->step; i--) {
+    for (int i = data->event_count - 1; i >= 0 && data->events[i].step + 1 >= data->step; i--) {
         const Event *event = &data->events[i];
-        double scale =
-            event->kind == EVENT_SKIP && event->step == data->step ? live_skipped_at(event) : NAN;
+        bool is_skip = event->kind == EVENT_SKIP && event->step == data->step;
+        double scale = is_skip ? live_skipped_at(event) : ordered_at(event, data->step);
         if (scale > 0)
             data->used_scale = scale;
+        if (is_skip)
+            break;
     }
-    if (strcmp(data->record.scale_rule, "none") == 0)
+    if (isnan(data->used_scale) && strcmp(data->record.scale_rule, "none") == 0)
         data->used_scale = 1;
 }
 
@@ -308,7 +321,8 @@ static bool fill_measured(Ui *ui, Live *live, const LayerSample *before, Error *
             continue;
         if (keeps) {
             LayerSample own = *at;
-            take_measured(at, &before[i]);
+            if (before[i].width > 0)
+                take_measured(at, &before[i]);
             take_measured(at, &own);
             continue;
         }

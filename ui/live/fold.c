@@ -221,7 +221,7 @@ static int gather_blamed(const Live *live, const LiveRow *row, Blamed list[MOST_
 
 // "head", or "head 96, conv1 8, ..".
 static void say_blamed(const Live *live, const LiveRow *row, char *out, size_t size) {
-    enum { TOLD = 3 };
+    enum { TOLD = 4 };
     Blamed list[MOST_BLAMED];
     int count = gather_blamed(live, row, list);
     size_t used = 0;
@@ -292,8 +292,7 @@ static void say_scales(const Scales *scales, bool brief, char *out, size_t size)
 static const char *cause_of(const LiveData *data, const LiveRow *row) {
     for (int i = row->last; i >= row->first; i--)
         if (data->events[i].kind == EVENT_SKIP)
-            return strstr(data->events[i].text, "not finite either")
-                       ? "; the forward pass overflowed"
+            return live_overflowed_forward(&data->events[i]) ? "; the forward pass overflowed"
                    : strstr(data->events[i].text, "scale was too large")
                        ? "; the scale was too large"
                        : "";

@@ -105,7 +105,7 @@ void live_draw_header(const Live *live, Area area) {
     }
     live_clean(name, sizeof name, run->name);
     live_clean(precision, sizeof precision, run->precision);
-    snprintf(rest, sizeof rest, "%s · %s", run->scale_rule[0] ? run->scale_rule : "–", run->device);
+    snprintf(rest, sizeof rest, "%s · %s", word_rule(run->scale_rule).text, run->device);
     char clean[400];
     live_clean(clean, sizeof clean, rest);
     enum { WIDE = 60, NARROW = 24 };

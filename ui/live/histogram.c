@@ -364,7 +364,7 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
         area_wrap(area_part(inside, 1, 2, inside.width - 2, inside.height - 2), 0,
                   style_of(INK_DIM),
                   shown.sample->zeros < shown.sample->count
-                      ? "none of the gradients of this layer is finite here"
+                      ? "no gradient of this layer is finite and above zero here"
                       : "all gradients of this layer are zero here: how large they were, and so "
                         "which scale would keep them, is known once one of them stays");
         return;

@@ -266,7 +266,8 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     draw_shares(area, columns, row, sample);
     if (columns->ratio >= 0) {
         if (sample && isfinite(sample->update_ratio))
-            snprintf(text, sizeof text, "%s", word_power(sample->update_ratio, 1).text);
+            snprintf(text, sizeof text, "%s",
+                     sample->update_ratio == 0 ? "0" : word_power(sample->update_ratio, 1).text);
         area_text_right(area, columns->ratio, row, style_of(INK_TEXT), text);
     }
     if (columns->time >= 0 && sample && sample->seconds > 0)

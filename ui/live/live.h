@@ -235,6 +235,8 @@ const char *live_status(const RunRecord *record);
 bool live_is_over(const RunRecord *record);
 // " among steps 96 to 103" of a sample of more than one step; "" of one.
 void live_say_steps(char *out, size_t size, const LayerSample *sample);
+// The layer that a skip is blamed on, and whether the loss itself was not finite.
+bool live_overflowed_forward(const Event *skip);
 void live_culprit(const RunRecord *record, const Event *event, char *out, size_t size);
 // Fit to be shown, without its step; a skip where there is little room `brief`.
 void live_say_event(const Live *live, const Event *event, bool brief, char *out, size_t size);

@@ -206,7 +206,8 @@ static void take_scale(Ui *ui, const char *text) {
     if (!*text)
         return; // thought better of it
     snprintf(argument, sizeof argument, "loss_scale=%s", text);
-    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text, text);
+    snprintf(what, sizeof what, "loss scale %s → %s", word_scale(live->data.scale).text,
+             word_rule(text).text);
     send_plain(ui, live, "set", argument, what);
 }
 

@@ -63,6 +63,10 @@ void live_culprit(const RunRecord *record, const Event *event, char *out, size_t
     live_clean(out, size, plain);
 }
 
+bool live_overflowed_forward(const Event *skip) {
+    return strstr(skip->text, "the loss is not finite either") != NULL;
+}
+
 // The step stands beside it already. Older runs counted the one that was skipped otherwise.
 static const char *without_step(const Event *event) {
     static const char start[] = "step ", end[] = " skipped: ";

@@ -78,6 +78,7 @@ struct Cli {
     RecordOption typed[CLI_MAX_TEXTS]; // the run's options, kept with it
     const char *database;
     const char *axis, *format, *output; // --by, --format, --output
+    const char *series;                 // --series
     double grams_per_kwh;               // 0: not given
     int64_t limit, seeds, workers;      // 0: not given
     bool demo;

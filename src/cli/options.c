@@ -254,6 +254,8 @@ const Option option_table[] = {
     {"matrix", 0, FOR_RUN, "ID", NULL, set_count, FIELD(run.matrix)},
     {"by", 0, FOR_COMPARE | FOR_MATRIX, "AXIS",
      "what curves stand over, and losses are compared at: step epoch seconds samples", set_axis, 0},
+    {"series", 0, FOR_COMPARE | FOR_MATRIX, "NAME",
+     "what is compared as the loss, where it has another name: d_loss", set_text, FIELD(series)},
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW, "G",
      "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},

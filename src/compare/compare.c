@@ -9,7 +9,6 @@
 #include "store/runs.h"
 
 enum {
-    CURVE_POINTS = 4096, // read of a run's loss
     CHUNK_STEPS = 16384, // read at once while the first difference is looked for
 };
 
@@ -40,6 +39,9 @@ void compare_free(Comparison *comparison) {
         free(comparison->differences[i].values);
     clear_curves(comparison->losses, comparison->run_count);
     clear_runs(comparison->runs, comparison->run_count);
+    free(comparison->paces);
+    free(comparison->orders);
+    free(comparison->all_series);
     free(comparison->sides);
     free(comparison->groups);
     free(comparison->differences);
@@ -85,55 +87,75 @@ static bool fill_sides(Comparison *comparison, Error *error) {
     return true;
 }
 
-static void put_fp32_first(RunRecord *runs, CompareCurve *losses, int count) {
+static void put_first(void *list, size_t size, int at) {
+    enum { MOST = sizeof(RunRecord) };
+    char one[MOST], *bytes = list;
+    memcpy(one, bytes + (size_t)at * size, size);
+    memmove(bytes + size, bytes, (size_t)at * size);
+    memcpy(bytes, one, size);
+}
+
+static void put_fp32_first(Comparison *comparison) {
     int at = 0;
-    while (at < count && strcmp(runs[at].precision, "fp32") != 0)
+    while (at < comparison->run_count && strcmp(comparison->runs[at].precision, "fp32") != 0)
         at++;
-    if (at == count)
+    if (at == comparison->run_count)
         return;
-    RunRecord run = runs[at];
-    memmove(runs + 1, runs, (size_t)at * sizeof *runs);
-    runs[0] = run;
-    if (!losses)
-        return;
-    CompareCurve loss = losses[at];
-    memmove(losses + 1, losses, (size_t)at * sizeof *losses);
-    losses[0] = loss;
+    put_first(comparison->runs, sizeof *comparison->runs, at);
+    put_first(comparison->losses, sizeof *comparison->losses, at);
+    put_first(comparison->paces, sizeof *comparison->paces, at);
+    put_first(comparison->orders, sizeof *comparison->orders, at);
+}
+
+static bool fail_memory(Error *error) {
+    return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+}
+
+// Without runs, which the caller puts in; NULL: no memory.
+static Comparison *make(int count, const CompareOptions *options) {
+    Comparison *comparison = calloc(1, sizeof *comparison);
+    size_t runs = (size_t)count;
+    if (!comparison)
+        return NULL;
+    *comparison = (Comparison){.options = *options, .run_count = count};
+    comparison->losses = calloc(runs, sizeof *comparison->losses);
+    comparison->paces = calloc(runs, sizeof *comparison->paces);
+    comparison->orders = calloc(runs, sizeof *comparison->orders);
+    comparison->sides = calloc(runs, sizeof *comparison->sides);
+    comparison->members = calloc(2 * runs, sizeof *comparison->members);
+    for (int i = 0; comparison->paces && i < count; i++)
+        comparison->paces[i] = pace_of(NULL, 0);
+    if (comparison->losses && comparison->paces && comparison->orders && comparison->sides &&
+        comparison->members)
+        return comparison;
+    compare_free(comparison);
+    return NULL;
 }
 
 // All but the verdicts, for which the divergence must be settled.
-static Comparison *compute(RunRecord *runs, CompareCurve *losses, int count,
-                           const CompareOptions *options, Error *error) {
-    Comparison *comparison = calloc(1, sizeof *comparison);
-    if (!comparison) {
-        clear_runs(runs, count);
-        clear_curves(losses, count);
-        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
-        return NULL;
-    }
-    if (options->prefers_fp32)
-        put_fp32_first(runs, losses, count);
-    *comparison =
-        (Comparison){.options = *options, .runs = runs, .losses = losses, .run_count = count};
-    if (!losses)
-        comparison->losses = calloc((size_t)count, sizeof *comparison->losses);
-    comparison->sides = calloc((size_t)count, sizeof *comparison->sides);
-    comparison->members = calloc(2 * (size_t)count, sizeof *comparison->members);
-    bool done = comparison->losses && comparison->sides && comparison->members;
-    if (!done)
-        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
-    if (!done || !place_points(comparison, error) || !compare_group_runs(comparison, error) ||
-        !fill_sides(comparison, error)) {
-        compare_free(comparison);
-        return NULL;
-    }
-    return comparison;
+static bool compute(Comparison *comparison, Error *error) {
+    if (comparison->options.prefers_fp32)
+        put_fp32_first(comparison);
+    return place_points(comparison, error) && compare_group_runs(comparison, error) &&
+           fill_sides(comparison, error);
 }
 
 Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,
                             const CompareOptions *options, Error *error) {
-    Comparison *comparison = compute(runs, losses, count, options, error);
-    if (comparison && !compare_judge(comparison, error)) {
+    Comparison *comparison = make(count, options);
+    if (!comparison) {
+        clear_runs(runs, count);
+        clear_curves(losses, count);
+        fail_memory(error);
+        return NULL;
+    }
+    comparison->runs = runs;
+    snprintf(comparison->series, sizeof comparison->series, "%s",
+             options->series ? options->series : "loss");
+    if (losses)
+        memcpy(comparison->losses, losses, (size_t)count * sizeof *losses);
+    free(losses);
+    if (!compute(comparison, error) || !compare_judge(comparison, error)) {
         compare_free(comparison);
         return NULL;
     }
@@ -141,43 +163,6 @@ Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,
 }
 
 // ---- from the history ---------------------------------------------------------------------------
-
-// The time that steps took, as the run logged it: x is the time at the end of a point's last step.
-// Without it, and for the other axes, steps are even.
-static bool read_seconds(Store *store, const RunRecord *run, CompareAxis axis, CompareCurve *curve,
-                         Error *error) {
-    SeriesPoint *points;
-    int count;
-    if (axis != COMPARE_BY_SECONDS || curve->count == 0)
-        return true;
-    if (!store_read_series(store, run->id, "step_seconds", 0, INT64_MAX, CURVE_POINTS, &points,
-                           &count, error))
-        return false;
-    if (count > 0 && !(curve->x = calloc((size_t)curve->count, sizeof *curve->x))) {
-        free(points);
-        return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
-    }
-    double before = 0; // at the begin of points[at]
-    for (int i = 0, at = 0; i < curve->count && count > 0; i++) {
-        int64_t end = curve->points[i].step + curve->points[i].width;
-        for (; at + 1 < count && points[at + 1].step < end; at++)
-            before += fmax(points[at].mean, 0) * (double)points[at].width;
-        double steps = (double)(end - points[at].step);
-        if (at + 1 == count) // what was logged ends here
-            steps = fmin(steps, (double)points[at].width);
-        curve->x[i] = before + fmax(points[at].mean, 0) * fmax(steps, 0);
-    }
-    free(points);
-    return true;
-}
-
-static bool read_run(Store *store, int64_t id, CompareAxis axis, RunRecord *run,
-                     CompareCurve *curve, Error *error) {
-    return store_read_run(store, id, run, error) &&
-           store_read_series(store, id, "loss", 0, INT64_MAX, CURVE_POINTS, &curve->points,
-                             &curve->count, error) &&
-           read_seconds(store, run, axis, curve, error);
-}
 
 // The curves hold no more than so many points: near the first difference all of them are read.
 static bool refine_difference(Store *store, const Comparison *comparison, CompareSide *side,
@@ -209,8 +194,8 @@ static bool refine_difference(Store *store, const Comparison *comparison, Compar
                                  comparison->runs[side->partner].id};
         bool done = true;
         for (int i = 0; i < 2 && done; i++)
-            done = store_read_series(store, runs[i], "loss", from, from + CHUNK_STEPS - 1, 0,
-                                     &points[i], &counts[i], error);
+            done = store_read_series(store, runs[i], comparison->series, from,
+                                     from + CHUNK_STEPS - 1, 0, &points[i], &counts[i], error);
         if (done)
             compare_first_difference(points[0], counts[0], points[1], counts[1], found);
         free(points[0]);
@@ -250,24 +235,16 @@ Comparison *compare_new(Store *store, const int64_t *ids, int count, const Compa
                         Error *error) {
     if (!check_runs(ids, count, error))
         return NULL;
-    RunRecord *runs = calloc((size_t)count, sizeof *runs);
-    CompareCurve *curves = calloc((size_t)count, sizeof *curves);
-    bool done = runs && curves;
-    if (!done)
-        error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
-    for (int i = 0; i < count && done; i++)
-        done = read_run(store, ids[i], options->axis, &runs[i], &curves[i], error);
-    char place[COMPARE_PLACE_SIZE];
-    if (!done || !compare_meet(store, runs, count, place, error)) {
-        clear_runs(runs, count);
-        clear_curves(curves, count);
+    Comparison *comparison = make(count, options);
+    if (!comparison || !(comparison->runs = calloc((size_t)count, sizeof *comparison->runs))) {
+        compare_free(comparison);
+        fail_memory(error);
         return NULL;
     }
-    Comparison *comparison = compute(runs, curves, count, options, error);
-    if (comparison)
-        memcpy(comparison->results_at, place, sizeof place);
-    if (comparison &&
-        (!refine_all(store, comparison, error) || !compare_judge(comparison, error))) {
+    if (!compare_read_runs(store, comparison, ids, error) ||
+        !compare_meet(store, comparison->runs, count, comparison->results_at, error) ||
+        !compute(comparison, error) || !refine_all(store, comparison, error) ||
+        !compare_judge(comparison, error)) {
         compare_free(comparison);
         return NULL;
     }

@@ -10,6 +10,7 @@
 // own: it is there to see whether the bits are equal.
 #pragma once
 
+#include "compare/pace.h"
 #include "compare/statistics.h"
 #include "store/record.h"
 #include "store/series.h"
@@ -18,7 +19,8 @@ enum {
     COMPARE_LABEL_SIZE = 192,
     COMPARE_TEXT_SIZE = 512,
     COMPARE_PLACE_SIZE = 32,
-    COMPARE_MOST_RUNS = 256
+    COMPARE_MOST_RUNS = 256,
+    COMPARE_MOST_SERIES = 32
 };
 
 typedef enum CompareAxis {
@@ -36,6 +38,7 @@ typedef struct CompareOptions {
     CompareAxis axis;
     double grams_per_kwh; // of CO2; NaN: unknown
     bool prefers_fp32;    // the first run in fp32, if there is one, is put before the others
+    const char *series;   // what is compared as the loss; NULL: "loss", else what all of them log
 } CompareOptions;
 
 // Points of a series over the axis: x says where on it each stands.
@@ -44,6 +47,12 @@ typedef struct CompareCurve {
     double *x;
     int count;
 } CompareCurve;
+
+// What was set while the run went on, by whoever watched it, in order: "head is fp32 from step
+// 240".
+typedef struct CompareOrders {
+    char text[RECORD_TEXT_SIZE]; // "": nothing
+} CompareOrders;
 
 typedef struct CompareMetric {
     char name[RECORD_NAME_SIZE];
@@ -80,7 +89,10 @@ typedef struct CompareSide {
     // is faster, in samples a second where all of both count them, else in steps; wall_ratio > 1
     // took longer.
     double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio;
-    Contrast speed_contrast, loss_contrast;
+    // Of the speedup: what 95 of 100 cases lie between, by the seeds where both sides have several,
+    // else by the steps' own times (pace.h). Where it holds 1 the two are about as fast.
+    double speedup_low, speedup_high; // NaN: unknown
+    Contrast loss_contrast;
     CompareMetric *metrics; // that this side or the baseline has
     int metric_count;
     int partner; // the run that `different` is of: it has the seed of the baseline's first, if any
@@ -95,9 +107,14 @@ typedef struct CompareDifference {
 
 typedef struct Comparison {
     CompareOptions options;
-    RunRecord *runs; // in the order that was asked for; see prefers_fp32
-    CompareCurve *losses;
+    RunRecord *runs;      // in the order that was asked for; see prefers_fp32
+    CompareCurve *losses; // of the series that is compared
+    Pace *paces;
+    CompareOrders *orders;
     int run_count;
+    char series[RECORD_NAME_SIZE]; // that is compared; the others there are, "loss" first
+    char (*all_series)[RECORD_NAME_SIZE];
+    int all_series_count;
     // While a run goes on metrics are not the last ones, but those of the last place that all runs
     // evaluated: "epoch 2". "": as each run ended.
     char results_at[COMPARE_PLACE_SIZE];
@@ -120,6 +137,11 @@ Comparison *compare_new(Store *store, const int64_t *runs, int count, const Comp
 void compare_free(Comparison *comparison);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
+// Whether the interval of the speedup holds 1.
+bool compare_is_about_as_fast(const CompareSide *side);
+// Processors that other programs kept busy while the run trained, on average, of how many there
+// are; NaN: unknown.
+double compare_load_of_others(const RunRecord *run, int *processors);
 // Whether none of its runs had a finite loss in the end.
 bool compare_loss_is_broken(const CompareSide *side);
 

@@ -46,8 +46,8 @@ static void format_parameter(const RecordParameter *parameter, char text[RECORD_
     }
 }
 
-static bool collect_facets(const RunRecord *run, Facets *facets) {
-    enum { FIXED = 7 };
+static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Facets *facets) {
+    enum { FIXED = 8 };
     size_t most =
         FIXED + (size_t)run->parameter_count + (size_t)run->option_count + (size_t)run->layer_count;
     char text[RECORD_TEXT_SIZE], name[RECORD_NAME_SIZE + 8];
@@ -69,6 +69,8 @@ static bool collect_facets(const RunRecord *run, Facets *facets) {
         if (is_set)
             add_facet(facets, name, layer->set);
     }
+    if (orders->text[0])
+        add_facet(facets, "set meanwhile", orders->text);
     for (int i = 0; i < run->option_count; i++)
         if (!is_told_elsewhere(run->options[i].name))
             add_facet(facets, run->options[i].name, run->options[i].value);
@@ -234,7 +236,7 @@ bool compare_group_runs(Comparison *comparison, Error *error) {
     int *group_of = calloc(count, sizeof *group_of), *first = calloc(count, sizeof *first);
     bool done = facets && group_of && first;
     for (size_t i = 0; i < count && done; i++)
-        done = collect_facets(&comparison->runs[i], &facets[i]);
+        done = collect_facets(&comparison->runs[i], &comparison->orders[i], &facets[i]);
     if (done) {
         comparison->group_count = assign_groups(comparison, facets, group_of, first);
         comparison->groups = calloc((size_t)comparison->group_count, sizeof *comparison->groups);

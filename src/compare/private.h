@@ -3,6 +3,9 @@
 
 #include "compare/compare.h"
 
+// read.c: fills the runs, and what belongs to them, from the history.
+bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids,
+                       Error *error) MUST_CHECK;
 // group.c: which runs belong together, what tells the groups apart, and their labels.
 bool compare_group_runs(Comparison *comparison, Error *error) MUST_CHECK;
 // side.c: fills everything of a side but its label, members and divergence.
@@ -23,6 +26,13 @@ double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step)
 // that have any were evaluated, and says which; "" where there is none, or none is needed.
 bool compare_meet(Store *store, RunRecord *runs, int count, char place[COMPARE_PLACE_SIZE],
                   Error *error) MUST_CHECK;
+// caveats.c: why numbers may mislead.
+bool compare_warn(Comparison *comparison);
+// One more sentence, empty; NULL: no memory.
+char *compare_add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count);
+// Whether the run shared its device with another run of the comparison.
+bool compare_had_company(const Comparison *comparison, int run);
+extern const double compare_least_seconds; // shorter runs are start and noise
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 

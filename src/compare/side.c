@@ -1,6 +1,7 @@
 // One run, or one group of seeds, in numbers, and what they are against the baseline's.
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,7 @@ static double tail_loss(const Comparison *comparison, int run) {
     }
     if (finite + broken > 0)
         return broken > finite ? INFINITY : sum / finite;
-    if (!record->has_loss)
+    if (!record->has_loss || strcmp(comparison->series, "loss") != 0)
         return NAN;
     return isfinite(record->loss_last) ? record->loss_last : INFINITY;
 }
@@ -68,15 +69,52 @@ static double ratio(const Statistic *value, const Statistic *base) {
     return base->mean > 0 ? value->mean / base->mean : NAN;
 }
 
+static Pace pace_of_side(const Comparison *comparison, const CompareSide *side) {
+    Pace paces[COMPARE_MOST_RUNS];
+    for (int i = 0; i < side->member_count; i++)
+        paces[i] = comparison->paces[side->members[i]];
+    return pace_of_all(paces, side->member_count);
+}
+
+// By Welch's test where seeds tell how far speeds scatter, else by the steps' own times.
+static void bound_speedup(const Comparison *comparison, CompareSide *side,
+                          const CompareSide *baseline, const Statistic *speed,
+                          const Statistic *base) {
+    Contrast contrast = statistic_contrast(base, speed);
+    side->speedup_low = side->speedup_high = NAN;
+    if (contrast.likeness != LIKENESS_UNKNOWN) {
+        side->speedup_low = fmax(side->speedup - contrast.interval / base->mean, 0);
+        side->speedup_high = side->speedup + contrast.interval / base->mean;
+        return;
+    }
+    Pace theirs = pace_of_side(comparison, baseline), ours = pace_of_side(comparison, side);
+    PaceRatio ratio = pace_ratio(&theirs, &ours);
+    double middle = theirs.seconds / ours.seconds; // in steps; the speedup may be one in samples
+    side->speedup_low = side->speedup * ratio.low / middle;
+    side->speedup_high = side->speedup * ratio.high / middle;
+}
+
 // Steps of other batches are not alike: what counts is samples, where all members of both count
 // them.
-static void compare_speed(CompareSide *side, const CompareSide *baseline) {
+static void compare_speed(const Comparison *comparison, CompareSide *side,
+                          const CompareSide *baseline) {
     bool has_samples = side->samples_per_s.count == side->member_count &&
                        baseline->samples_per_s.count == baseline->member_count;
     const Statistic *speed = has_samples ? &side->samples_per_s : &side->steps_per_s;
     const Statistic *base = has_samples ? &baseline->samples_per_s : &baseline->steps_per_s;
     side->speedup = ratio(speed, base);
-    side->speed_contrast = statistic_contrast(base, speed);
+    bound_speedup(comparison, side, baseline, speed, base);
+}
+
+bool compare_is_about_as_fast(const CompareSide *side) {
+    return side->speedup_low <= 1 && side->speedup_high >= 1;
+}
+
+double compare_load_of_others(const RunRecord *run, int *processors) {
+    const char *fact = record_fact(run, RECORD_FACT_OTHERS);
+    double load;
+    *processors = 0;
+    return fact && sscanf(fact, "%lf of %d", &load, processors) == 2 ? load : (double)NAN;
 }
 
 // ---- metrics ------------------------------------------------------------------------------------
@@ -148,7 +186,7 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i].statistic = over_members(side, rows[i].offset, readings, scratch);
-    compare_speed(side, baseline);
+    compare_speed(comparison, side, baseline);
     side->wall_ratio = ratio(&side->wall_s, &baseline->wall_s);
     side->memory_ratio = ratio(&side->memory, &baseline->memory);
     side->energy_ratio = ratio(&side->energy_j, &baseline->energy_j);

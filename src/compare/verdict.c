@@ -1,5 +1,4 @@
 // What a comparison comes down to, in one sentence a group, and what may mislead about it.
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,15 +20,6 @@ __attribute__((format(printf, 2, 3))) static void say(Text *text, const char *fo
     va_end(arguments);
     if (length > 0)
         text->used += (size_t)length < room ? (size_t)length : room - 1;
-}
-
-static char *add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count) {
-    char(*grown)[COMPARE_TEXT_SIZE] = realloc(*lines, (size_t)(*count + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    *lines = grown;
-    grown[*count][0] = 0;
-    return grown[(*count)++];
 }
 
 // ---- the parts of a sentence --------------------------------------------------------------------
@@ -66,32 +56,27 @@ static Text next_part(Parts *parts) {
     return (Text){bytes, 0};
 }
 
-// One that goes on has no end yet, and of one that died nobody wrote it down.
-static int64_t end_of(const RunRecord *run) {
-    if (run_status_goes_on(run->status))
-        return INT64_MAX;
-    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
-                                   : run->ended_ms;
-}
-
-static bool overlap(const RunRecord *a, const RunRecord *b) {
-    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
-           strcmp(a->device_name, b->device_name) == 0;
-}
-
-// Of a group: one of its runs shared the device with another run of the comparison.
 static bool had_company(const Comparison *comparison, const CompareSide *side) {
+    bool found = false;
     for (int m = 0; m < side->member_count; m++)
-        for (int i = 0; i < comparison->run_count; i++)
-            if (i != side->members[m] &&
-                overlap(&comparison->runs[side->members[m]], &comparison->runs[i]))
-                return true;
-    return false;
+        found |= compare_had_company(comparison, side->members[m]);
+    return found;
 }
 
 static const double notable = 0.03; // ratios nearer to 1 are told as equal
-// Shorter runs are start and noise.
-static const double least_seconds = 3;
+
+// "(1.77 to 1.84)": with as many digits as tell the two apart.
+static void say_interval(Text *text, const CompareSide *side) {
+    const double least = 1e-4; // no interval: two runs that took the same time at every step
+    double low = side->speedup_low, high = side->speedup_high;
+    if (isnan(low) || !(high - low > least * high))
+        return;
+    int decimals = high < 9.95 ? 2 : 1;
+    if (isinf(high))
+        say(text, " (%.*f or more)", decimals, low);
+    else
+        say(text, " (%.*f to %.*f)", decimals, low, decimals, high);
+}
 
 // `shared`: they slowed each other, so that the ratio is no more than a hint.
 static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against,
@@ -101,20 +86,19 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
     if (isnan(ratio))
         return;
     Text text = next_part(parts);
-    if (fmin(side->wall_s.mean, against->wall_s.mean) < least_seconds) {
+    if (fmin(side->wall_s.mean, against->wall_s.mean) < compare_least_seconds) {
         say(&text, "ran too shortly to tell its speed from %s's", baseline);
         return;
     }
-    bool is_noise = side->speed_contrast.likeness == LIKENESS_SAME;
-    if (is_noise || fabs(ratio - 1) < notable)
-        say(&text, "%s as fast as %s%s", shared ? "seemed" : "is", baseline,
-            is_noise ? " within the noise" : "");
+    if (compare_is_about_as_fast(side) || fabs(ratio - 1) < notable)
+        say(&text, "%s about as fast as %s", shared ? "seemed" : "is", baseline);
     else if (ratio > 1)
         say(&text, "%s %.*f times as fast as %s", shared ? "seemed" : "is", ratio < 1.095 ? 2 : 1,
             ratio, baseline);
     else
         say(&text, "%s at %.2g of the speed of %s", shared ? "seemed to run" : "runs", ratio,
             baseline);
+    say_interval(&text, side);
     if (shared)
         say(&text, " (trained at the same time)");
 }
@@ -134,9 +118,9 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
 
 // `at`: where metrics were taken, if not at the end.
 static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline,
-                         const char *at) {
+                         const char *at, const char *series) {
     const CompareMetric *metric = compare_leading_metric(side);
-    const char *name = metric ? metric->name : "loss";
+    const char *name = metric ? metric->name : series;
     const Statistic *value = metric ? &metric->value : &side->loss;
     const Statistic *base = metric ? &metric->baseline : &baseline->loss;
     Contrast contrast = metric ? metric->contrast : side->loss_contrast;
@@ -186,10 +170,22 @@ static bool is_same_to_the_bit(const Comparison *comparison, const CompareSide *
            side->divergence.different < 0 && a->step == b->step;
 }
 
+// What somebody set meanwhile makes it another training than its label says.
+static void say_orders(Text *text, const Comparison *comparison, const CompareSide *side,
+                       const CompareSide *baseline) {
+    const char *ours = comparison->orders[side->members[0]].text;
+    const char *theirs = comparison->orders[baseline->members[0]].text;
+    if (ours[0])
+        say(text, "(in which %.120s%s) ", ours, strlen(ours) > 120 ? " .." : "");
+    if (theirs[0])
+        say(text, "(and %s, in which %.120s%s) ", baseline->label, theirs,
+            strlen(theirs) > 120 ? " .." : "");
+}
+
 static bool judge_group(Comparison *comparison, const CompareSide *side,
                         const CompareSide *baseline) {
     Parts *parts = calloc(1, sizeof *parts);
-    char *line = add_line(&comparison->verdicts, &comparison->verdict_count);
+    char *line = compare_add_line(&comparison->verdicts, &comparison->verdict_count);
     if (!parts || !line) {
         free(parts);
         return false;
@@ -209,14 +205,17 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     tell_share(parts, side->energy_ratio, shared ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
         Text broken = next_part(parts);
-        say(&broken, "its loss is not finite in the end, nor is that of %s", baseline->label);
+        say(&broken, "its %.63s is not finite in the end, nor is that of %s", comparison->series,
+            baseline->label);
     } else if (is_same_to_the_bit(comparison, side, baseline)) {
         Text same = next_part(parts);
-        say(&same, "its loss is the same to the bit at every step that was kept");
+        say(&same, "its %.63s is the same to the bit at every step that was kept",
+            comparison->series);
     } else {
-        tell_outcome(parts, side, baseline, comparison->results_at);
+        tell_outcome(parts, side, baseline, comparison->results_at, comparison->series);
     }
     say(&text, "%s ", side->label);
+    say_orders(&text, comparison, side, baseline);
     if (parts->count == 0)
         say(&text, "cannot be held against %s: nothing is known of both", baseline->label);
     for (int i = 0; i < parts->count; i++)
@@ -234,7 +233,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
 // All runs are of one group: what its seeds say.
 static bool judge_seeds(Comparison *comparison) {
     const CompareSide *group = &comparison->groups[0];
-    char *line = add_line(&comparison->verdicts, &comparison->verdict_count);
+    char *line = compare_add_line(&comparison->verdicts, &comparison->verdict_count);
     if (!line)
         return false;
     Text text = {line, 0};
@@ -243,148 +242,9 @@ static bool judge_seeds(Comparison *comparison) {
         say(&text, "One run is held against nothing");
     else
         say(&text, "The %d runs differ in their seed alone", group->member_count);
-    say(&text, ": %s reaches %.63s ", group->label, metric ? metric->name : "loss");
+    say(&text, ": %s reaches %.63s ", group->label, metric ? metric->name : comparison->series);
     say_seeds(&text, metric ? &metric->value : &group->loss);
     say(&text, ".");
-    return true;
-}
-
-// ---- caveats ------------------------------------------------------------------------------------
-
-static bool differs(const Comparison *comparison, const char *name) {
-    for (int i = 0; i < comparison->difference_count; i++)
-        if (strcmp(comparison->differences[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-static bool warn_of_differences(Comparison *comparison) {
-    static const struct {
-        const char *name, *text;
-    } rows[] = {
-        {"script", "The script's text was not the same in all runs."},
-        {"device", "The runs were not on one kind of device: speed, memory and energy tell of the "
-                   "devices too, and a device may lack formats that another has."},
-        {"machine", "The runs were not on one machine: speed and energy tell of the machines too."},
-        {"threads", "The runs did not have the same number of threads: speed tells of that too, "
-                    "and sums may round differently."},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (!differs(comparison, rows[i].name))
-            continue;
-        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
-            return false;
-        snprintf(line, COMPARE_TEXT_SIZE, "%s", rows[i].text);
-    }
-    return true;
-}
-
-// What became of a run that did not finish, or what it does.
-static const char *fate_of(const RunRecord *run) {
-    static const char *const fates[RUN_STATUSES] = {
-        [RUN_RUNNING] = "still runs",  [RUN_PAUSED] = "is paused", [RUN_FINISHED] = "finished",
-        [RUN_STOPPED] = "was stopped", [RUN_FAILED] = "failed",    [RUN_DEAD] = "died"};
-    bool goes_on = run_status_goes_on(run->status);
-    return goes_on && run->stale ? "fell silent" : fates[run->status];
-}
-
-static bool warn_of_unfinished(Comparison *comparison) {
-    for (int i = 0; i < comparison->run_count; i++) {
-        const RunRecord *run = &comparison->runs[i];
-        if (run->status == RUN_FINISHED)
-            continue;
-        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
-            return false;
-        snprintf(line, COMPARE_TEXT_SIZE, "%s %s: its numbers are of its first %" PRId64 " steps.",
-                 run->name, fate_of(run), run->step);
-    }
-    return true;
-}
-
-static bool warn_of_lengths(Comparison *comparison) {
-    int64_t least = INT64_MAX, most = 0;
-    for (int i = 0; i < comparison->run_count; i++) {
-        int64_t step = comparison->runs[i].step;
-        least = step < least ? step : least;
-        most = step > most ? step : most;
-    }
-    if (least == most)
-        return true;
-    char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE,
-             "The runs took between %" PRId64 " and %" PRId64
-             " steps: losses are compared as far as all of them came, results %s%s.",
-             least, most, comparison->results_at[0] ? "of " : "as they ended",
-             comparison->results_at);
-    return true;
-}
-
-// Where a run does not count what the axis is of, it has no place on it.
-static bool warn_of_axis(Comparison *comparison) {
-    CompareAxis axis = comparison->options.axis;
-    for (int i = 0; i < comparison->run_count; i++) {
-        const RunRecord *run = &comparison->runs[i];
-        if (comparison->losses[i].count == 0 || !isnan(compare_axis_of_step(run, axis, 1)))
-            continue;
-        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
-            return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "%s counts no %s: its curve is left out, and losses are those at the end.",
-                 run->name, axis == COMPARE_BY_EPOCH ? "epochs" : compare_axis_name(axis));
-    }
-    return true;
-}
-
-static bool warn_of_forks(Comparison *comparison) {
-    for (int i = 0; i < comparison->run_count; i++) {
-        const RunRecord *run = &comparison->runs[i];
-        if (run->parent == 0 || run->parent_step == 0)
-            continue;
-        char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-        if (!line)
-            return false;
-        snprintf(line, COMPARE_TEXT_SIZE,
-                 "%s is a fork of run %" PRId64 ": its time, energy and lowest loss are of its own "
-                 "steps, those after step %" PRId64 ".",
-                 run->name, run->parent, run->parent_step);
-    }
-    return true;
-}
-
-static bool warn_of_brevity(Comparison *comparison) {
-    double shortest = INFINITY;
-    for (int i = 0; i < comparison->run_count; i++)
-        shortest = fmin(shortest, comparison->runs[i].wall_s);
-    if (!(shortest < least_seconds))
-        return true;
-    char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-    if (!line)
-        return false;
-    snprintf(line, COMPARE_TEXT_SIZE,
-             "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
-             shortest, least_seconds);
-    return true;
-}
-
-static bool warn_of_company(Comparison *comparison) {
-    for (int i = 0; i < comparison->run_count; i++)
-        for (int j = 0; j < i; j++) {
-            if (!overlap(&comparison->runs[i], &comparison->runs[j]))
-                continue;
-            char *line = add_line(&comparison->caveats, &comparison->caveat_count);
-            if (!line)
-                return false;
-            snprintf(line, COMPARE_TEXT_SIZE,
-                     "%s and %s trained at the same time and slowed each other: train them one "
-                     "after the other to compare speed and energy.",
-                     comparison->runs[j].name, comparison->runs[i].name);
-            return true;
-        }
     return true;
 }
 
@@ -392,8 +252,6 @@ bool compare_judge(Comparison *comparison, Error *error) {
     bool done = comparison->group_count > 1 || judge_seeds(comparison);
     for (int g = 1; g < comparison->group_count && done; g++)
         done = judge_group(comparison, &comparison->groups[g], &comparison->groups[0]);
-    done = done && warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
-           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_forks(comparison) &&
-           warn_of_company(comparison) && warn_of_brevity(comparison);
+    done = done && compare_warn(comparison);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }

@@ -90,9 +90,39 @@ static void look_at_temperature(Run *run) {
     run_add_fact(run, "temperature.most", text);
 }
 
+static void add_load(Run *run, const char *name, double processors) {
+    char text[48];
+    snprintf(text, sizeof text, "%.2f of %d", processors, load_processors());
+    run_add_fact(run, name, text);
+}
+
+// What other programs did to the processors while the run trained: its speed tells of that, too.
+static void look_at_load(Run *run) {
+    const double every = 1, stands_still = 0.05;
+    RunState *state = run_state(run);
+    Load now;
+    if ((state->load.at > 0 && clock_seconds() - state->load.at < every) || !load_look(&now))
+        return;
+    double seconds = now.at - state->load.at;
+    bool is_first = state->load.at == 0;
+    bool has_trained = !is_first && now.own - state->load.own > stands_still * seconds;
+    if (has_trained) { // it was not paused
+        state->others += seconds * load_of_others(&state->load, &now);
+        state->own += now.own - state->load.own;
+        state->load_seconds += seconds;
+    }
+    state->load = now;
+    if (state->load_seconds > 0) {
+        add_load(run, "load.own", state->own / state->load_seconds);
+        add_load(run, RECORD_FACT_OTHERS, state->others / state->load_seconds);
+    }
+}
+
 void run_look_again(Run *run) {
-    if (run->ended == 0) // else the script has ended, and its scaler may be gone
+    if (run->ended == 0) { // else the script has ended, and its scaler may be gone
         look_at_scaler(run);
+        look_at_load(run);
+    }
     look_at_temperature(run);
     look_at_recording(run);
 }
@@ -103,6 +133,7 @@ void run_look_around(Run *run) {
     run_state(run)->created_ms = run_wall_ms();
     run_state(run)->most_degrees = -INFINITY;
     temperature_begin(&run_state(run)->temperature, NULL);
+    look_at_load(run);
     run_add_fact(run, "mpbench", MPBENCH_VERSION);
     if (uname(&system) == 0) {
         snprintf(text, sizeof text, "%s %s %s", system.sysname, system.release, system.machine);

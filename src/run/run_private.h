@@ -1,6 +1,7 @@
 // run/run_private.h: what the files of run/ share and nobody else sees.
 #pragma once
 
+#include "base/load.h"
 #include "base/utf8.h"
 #include "run/energy.h"
 #include "run/run.h"
@@ -74,7 +75,9 @@ typedef struct RunState { // a Run is the first member of one
     Temperature temperature;
     double next_temperature; // clock_seconds
     double most_degrees;
-    int64_t created_ms, ended_ms; // wall clock, since 1970
+    Load load;                        // at the last look; `at` 0: there was none
+    double load_seconds, own, others; // over which it was looked at; processor seconds then
+    int64_t created_ms, ended_ms;     // wall clock, since 1970
     char scale_rule_name[64];
     double scale_of_weights; // of the checkpoint that they come from; 0: none
 } RunState;

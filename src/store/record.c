@@ -67,6 +67,13 @@ SET_LIST(diagnoses, RecordDiagnosis, diagnosis_count)
 SET_LIST(options, RecordOption, option_count)
 SET_LIST(facts, RecordFact, fact_count)
 
+const char *record_fact(const RunRecord *record, const char *name) {
+    for (int i = 0; i < record->fact_count; i++)
+        if (strcmp(record->facts[i].name, name) == 0)
+            return record->facts[i].value;
+    return NULL;
+}
+
 const RecordMetric *record_metric(const RunRecord *record, const char *name) {
     for (int i = 0; i < record->metric_count; i++)
         if (strcmp(record->metrics[i].name, name) == 0)

@@ -73,6 +73,10 @@ typedef struct RecordFact {
     char value[RECORD_TEXT_SIZE];
 } RecordFact;
 
+// A fact that changes while the run goes on: how many processors other programs kept busy, of how
+// many: "0.42 of 16".
+#define RECORD_FACT_OTHERS "load.others"
+
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;
@@ -134,6 +138,7 @@ bool record_set_options(RunRecord *record, const RecordOption *list, int count,
 bool record_set_facts(RunRecord *record, const RecordFact *list, int count,
                       Error *error) MUST_CHECK;
 
+const char *record_fact(const RunRecord *record, const char *name);           // NULL: none
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
 // The first that leads, else the first; NULL: there is none.
 const RecordMetric *record_leading_metric(const RunRecord *record);

@@ -114,6 +114,26 @@ static inline Comparison *compare_planted(const Planted *planted, int count, Com
     return compare_records(runs, curves, count, &options, &error);
 }
 
+// Times of steps, of which neighbours are alike: `slow` of them are so much slower at a time.
+static inline double planted_seconds(const Planted *planted, int64_t step, double slow) {
+    return (1 + slow * sin((double)step / 40)) / planted->steps_per_s;
+}
+
+static inline bool plant_series(Store *store, int64_t run, const char *const *names, int count,
+                                const Planted *planted, double slow, Error *error) {
+    SeriesWriter *writer = series_writer_new(store, run, 0, "resume", error);
+    bool done = writer && store_begin(store, error);
+    for (int64_t step = 1; done && step <= planted_steps(planted); step++) {
+        done =
+            series_add(writer, "step_seconds", step, planted_seconds(planted, step, slow), error);
+        for (int i = 0; done && i < count; i++)
+            done = series_add(writer, names[i], step, planted_loss(planted, step) + i, error);
+    }
+    done = done && series_flush(writer, 1e6, error) && store_commit(store, error);
+    series_writer_free(writer);
+    return done;
+}
+
 // Into a history; gives the run's id.
 static inline int64_t plant(Store *store, const Planted *planted) {
     Error error = {.code = ERROR_NONE};

@@ -39,9 +39,8 @@ static int64_t process_of(Ui *ui, int64_t run) {
     int64_t process = 0;
     if (!store_read_run(ui->store, run, &record, &error))
         return 0;
-    for (int i = 0; i < record.fact_count; i++)
-        if (strcmp(record.facts[i].name, "process") == 0)
-            process = strtoll(record.facts[i].value, NULL, 10);
+    const char *fact = record_fact(&record, "process");
+    process = fact ? strtoll(fact, NULL, 10) : 0;
     record_clear(&record);
     return process;
 }

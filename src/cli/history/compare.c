@@ -98,8 +98,8 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
 }
 
 static bool print_sides(const Page *page, const CompareSide *sides, int count, Error *error) {
-    static const TableColumn before[] = {
-        {"", false, 0, 40}, {"of", false, 9, 0}, {"loss", true, 1, 0}};
+    const TableColumn before[] = {
+        {"", false, 0, 40}, {"of", false, 9, 0}, {page->comparison->series, true, 1, 0}};
     static const TableColumn after[] = {{"steps/s", true, 6, 0}, {"samples/s", true, 4, 0},
                                         {"speed", true, 2, 0},   {"memory", true, 7, 0},
                                         {"of it", true, 3, 0},   {"seconds", true, 8, 0},
@@ -166,20 +166,21 @@ static void print_divergence(const Page *page, const CompareSide *side) {
     char text[COMPARE_TEXT_SIZE], step[TEXT_SIZE], parted[TEXT_SIZE];
     int used = snprintf(text, sizeof text, "%s and %s: ", base->name, run->name);
     if (divergence->different < 0)
-        used += snprintf(text + used, sizeof text - (size_t)used,
-                         "the same losses to the bit, wherever both were kept.");
+        used +=
+            snprintf(text + used, sizeof text - (size_t)used,
+                     "the same %s to the bit, wherever both were kept.", page->comparison->series);
     else
         used += snprintf(text + used, sizeof text - (size_t)used, "other bits from step %s on%s",
                          text_count(step, divergence->different),
                          divergence->different_width > 1 ? " or soon after" : "");
     if (divergence->parted >= 0)
         snprintf(text + used, sizeof text - (size_t)used,
-                 ", and beyond the noise of the loss from step %s%s.",
+                 ", and beyond the noise of the %s from step %s%s.", page->comparison->series,
                  text_count(parted, divergence->parted),
                  divergence->is_parted_at_end ? " to the end" : " for a while");
     else if (divergence->different >= 0)
-        snprintf(text + used, sizeof text - (size_t)used,
-                 ", and never beyond the noise of the loss.");
+        snprintf(text + used, sizeof text - (size_t)used, ", and never beyond the noise of the %s.",
+                 page->comparison->series);
     print_wrapped(page, text);
 }
 
@@ -226,8 +227,8 @@ static bool print_curves(const Page *page, Error *error) {
         const CompareSide *group = &comparison->groups[g];
         frame.style =
             history_precision_style(&page->terminal, comparison->runs[group->members[0]].precision);
-        char title[COMPARE_LABEL_SIZE + 32];
-        snprintf(title, sizeof title, "loss of %s%s", group->label,
+        char title[COMPARE_LABEL_SIZE + RECORD_NAME_SIZE + 32];
+        snprintf(title, sizeof title, "%s of %s%s", comparison->series, group->label,
                  axis.is_log ? ", logarithmic" : "");
         putchar('\n');
         print_wrapped(page, title);
@@ -295,7 +296,9 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
 }
 
 bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int count, Error *error) {
-    CompareOptions options = {.axis = COMPARE_BY_STEP, .grams_per_kwh = history_grams_per_kwh(cli)};
+    CompareOptions options = {.axis = COMPARE_BY_STEP,
+                              .grams_per_kwh = history_grams_per_kwh(cli),
+                              .series = cli->series};
     if (cli->axis && !compare_axis_parse(cli->axis, &options.axis))
         return error_fail(error, ERROR_USAGE, "--by %.60s: not known", cli->axis);
     Comparison *comparison = compare_new(store, runs, count, &options, error);

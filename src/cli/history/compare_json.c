@@ -63,6 +63,8 @@ static void write_divergence(JsonWriter *json, const CompareDivergence *divergen
 // What a side is against the baseline.
 static void write_ratios(JsonWriter *json, const CompareSide *side, const CompareSide *baseline) {
     json_put_reading(json, "speedup", side->speedup);
+    json_put_reading(json, "speedup_low", side->speedup_low);
+    json_put_reading(json, "speedup_high", side->speedup_high);
     json_put_reading(json, "wall_ratio", side->wall_ratio);
     json_put_reading(json, "memory_ratio", side->memory_ratio);
     json_put_reading(json, "energy_ratio", side->energy_ratio);
@@ -92,6 +94,9 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
     json_put_integer(json, "seed", run->seed);
     json_put_integer(json, "steps", run->step);
     json_put_integer(json, "skipped", run->skipped);
+    int processors;
+    json_put_reading(json, "load_of_others", compare_load_of_others(run, &processors));
+    json_put_text(json, "set_meanwhile", comparison->orders[index].text);
     write_mean(json, "loss", &side->loss);
     json_key(json, "metrics");
     json_begin_object(json);
@@ -175,6 +180,7 @@ static void write_texts(JsonWriter *json, const char *key, char (*texts)[COMPARE
 void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
     json_begin_object(json);
     json_put_text(json, "by", compare_axis_name(comparison->options.axis));
+    json_put_text(json, "series", comparison->series);
     json_key(json, "runs");
     json_begin_array(json);
     for (int i = 0; i < comparison->run_count; i++)

@@ -1,0 +1,213 @@
+// What may mislead about a comparison, a sentence each.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+
+const double compare_least_seconds = 3;
+
+char *compare_add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count) {
+    char(*grown)[COMPARE_TEXT_SIZE] = realloc(*lines, (size_t)(*count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    *lines = grown;
+    grown[*count][0] = 0;
+    return grown[(*count)++];
+}
+
+// One that goes on has no end yet, and of one that died nobody wrote it down.
+static int64_t end_of(const RunRecord *run) {
+    if (run_status_goes_on(run->status))
+        return INT64_MAX;
+    return run->status == RUN_DEAD ? run->created_ms + (int64_t)(1000 * run->wall_s)
+                                   : run->ended_ms;
+}
+
+static bool overlap(const RunRecord *a, const RunRecord *b) {
+    return a->created_ms < end_of(b) && b->created_ms < end_of(a) &&
+           strcmp(a->device_name, b->device_name) == 0;
+}
+
+static bool differs(const Comparison *comparison, const char *name) {
+    for (int i = 0; i < comparison->difference_count; i++)
+        if (strcmp(comparison->differences[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool warn_of_differences(Comparison *comparison) {
+    static const struct {
+        const char *name, *text;
+    } rows[] = {
+        {"script", "The script's text was not the same in all runs."},
+        {"device", "The runs were not on one kind of device: speed, memory and energy tell of the "
+                   "devices too, and a device may lack formats that another has."},
+        {"machine", "The runs were not on one machine: speed and energy tell of the machines too."},
+        {"threads", "The runs did not have the same number of threads: speed tells of that too, "
+                    "and sums may round differently."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!differs(comparison, rows[i].name))
+            continue;
+        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE, "%s", rows[i].text);
+    }
+    return true;
+}
+
+// What became of a run that did not finish, or what it does.
+static const char *fate_of(const RunRecord *run) {
+    static const char *const fates[RUN_STATUSES] = {
+        [RUN_RUNNING] = "still runs",  [RUN_PAUSED] = "is paused", [RUN_FINISHED] = "finished",
+        [RUN_STOPPED] = "was stopped", [RUN_FAILED] = "failed",    [RUN_DEAD] = "died"};
+    bool goes_on = run_status_goes_on(run->status);
+    return goes_on && run->stale ? "fell silent" : fates[run->status];
+}
+
+static bool warn_of_unfinished(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (run->status == RUN_FINISHED)
+            continue;
+        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE, "%s %s: its numbers are of its first %" PRId64 " steps.",
+                 run->name, fate_of(run), run->step);
+    }
+    return true;
+}
+
+static bool warn_of_lengths(Comparison *comparison) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int i = 0; i < comparison->run_count; i++) {
+        int64_t step = comparison->runs[i].step;
+        least = step < least ? step : least;
+        most = step > most ? step : most;
+    }
+    if (least == most)
+        return true;
+    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE,
+             "The runs took between %" PRId64 " and %" PRId64
+             " steps: losses are compared as far as all of them came, results %s%s.",
+             least, most, comparison->results_at[0] ? "of " : "as they ended",
+             comparison->results_at);
+    return true;
+}
+
+// Where a run does not count what the axis is of, it has no place on it.
+static bool warn_of_axis(Comparison *comparison) {
+    CompareAxis axis = comparison->options.axis;
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (comparison->losses[i].count == 0 || !isnan(compare_axis_of_step(run, axis, 1)))
+            continue;
+        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "%s counts no %s: its curve is left out, and losses are those at the end.",
+                 run->name, axis == COMPARE_BY_EPOCH ? "epochs" : compare_axis_name(axis));
+    }
+    return true;
+}
+
+static bool warn_of_forks(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (run->parent == 0 || run->parent_step == 0)
+            continue;
+        char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+        if (!line)
+            return false;
+        snprintf(line, COMPARE_TEXT_SIZE,
+                 "%s is a fork of run %" PRId64 ": its time, energy and lowest loss are of its own "
+                 "steps, those after step %" PRId64 ".",
+                 run->name, run->parent, run->parent_step);
+    }
+    return true;
+}
+
+static bool warn_of_brevity(Comparison *comparison) {
+    double shortest = INFINITY;
+    for (int i = 0; i < comparison->run_count; i++)
+        shortest = fmin(shortest, comparison->runs[i].wall_s);
+    if (!(shortest < compare_least_seconds))
+        return true;
+    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE,
+             "The shortest run took %.2g s: too short to tell speeds by; train for %g s or more.",
+             shortest, compare_least_seconds);
+    return true;
+}
+
+bool compare_had_company(const Comparison *comparison, int run) {
+    for (int i = 0; i < comparison->run_count; i++)
+        if (i != run && overlap(&comparison->runs[run], &comparison->runs[i]))
+            return true;
+    return false;
+}
+
+// Of runs that slowed each other that is told instead.
+static bool warn_of_others(Comparison *comparison) {
+    const double notable_share = 0.05;
+    char list[COMPARE_TEXT_SIZE / 2] = "";
+    size_t used = 0;
+    int processors, most_processors = 0, count = 0;
+    double most = 0;
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        double load = compare_load_of_others(run, &processors);
+        if (!(load > notable_share * processors) || compare_had_company(comparison, i))
+            continue;
+        if (used + sizeof run->name + 16 < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %.1f",
+                                     count > 0 ? ", " : "", run->name, load);
+        most_processors = load > most ? processors : most_processors;
+        most = fmax(most, load);
+        count++;
+    }
+    if (count == 0)
+        return true;
+    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE,
+             "Other programs kept up to %.1f of %d processors busy meanwhile (%s): speed and "
+             "energy tell of them, too.",
+             most, most_processors, list);
+    return true;
+}
+
+static bool warn_of_company(Comparison *comparison) {
+    for (int i = 0; i < comparison->run_count; i++)
+        for (int j = 0; j < i; j++) {
+            if (!overlap(&comparison->runs[i], &comparison->runs[j]))
+                continue;
+            char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+            if (!line)
+                return false;
+            snprintf(line, COMPARE_TEXT_SIZE,
+                     "%s and %s trained at the same time and slowed each other: train them one "
+                     "after the other to compare speed and energy.",
+                     comparison->runs[j].name, comparison->runs[i].name);
+            return true;
+        }
+    return true;
+}
+
+bool compare_warn(Comparison *comparison) {
+    return warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
+           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_forks(comparison) &&
+           warn_of_company(comparison) && warn_of_others(comparison) && warn_of_brevity(comparison);
+}

@@ -1,0 +1,186 @@
+// What the history knows of the runs that are compared: their curves, the times of their steps, and
+// what was ordered of them.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/private.h"
+#include "store/events.h"
+#include "store/runs.h"
+
+enum { CURVE_POINTS = 4096 }; // read of a series
+
+static bool fail_memory(Error *error) {
+    return error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
+}
+
+// ---- which series -------------------------------------------------------------------------------
+
+static int find_series(const Comparison *comparison, const char *name) {
+    int at = 0;
+    while (at < comparison->all_series_count && strcmp(comparison->all_series[at], name) != 0)
+        at++;
+    return at;
+}
+
+// What the engine records by itself stands behind what the scripts log.
+static bool is_own(const char *name) {
+    static const char *const names[] = {"scale", "grad_norm", "step_seconds"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+// "loss", else what the name of a loss is in, as with a network and its opponent; else anything.
+static int rank_of(const char *name) {
+    return strcmp(name, "loss") == 0 ? 0 : is_own(name) ? 3 : strstr(name, "loss") ? 1 : 2;
+}
+
+static int by_rank(const void *a, const void *b) {
+    int order = rank_of(a) - rank_of(b);
+    return order ? order : strcmp(a, b);
+}
+
+// The series that all runs log are all that can be held against each other.
+static bool list_series(Store *store, Comparison *comparison, Error *error) {
+    int counts[COMPARE_MOST_SERIES] = {0}, kept = 0;
+    comparison->all_series = calloc(COMPARE_MOST_SERIES, sizeof *comparison->all_series);
+    if (!comparison->all_series)
+        return fail_memory(error);
+    for (int i = 0; i < comparison->run_count; i++) {
+        SeriesInfo *series = NULL;
+        int count = 0;
+        if (!store_list_series(store, comparison->runs[i].id, &series, &count, error))
+            return false;
+        for (int k = 0; k < count; k++) {
+            int at = find_series(comparison, series[k].name);
+            if (at == COMPARE_MOST_SERIES)
+                continue;
+            if (at == comparison->all_series_count)
+                snprintf(comparison->all_series[comparison->all_series_count++], RECORD_NAME_SIZE,
+                         "%s", series[k].name);
+            counts[at]++;
+        }
+        free(series);
+    }
+    for (int i = 0; i < comparison->all_series_count; i++)
+        if (counts[i] == comparison->run_count)
+            memmove(comparison->all_series[kept++], comparison->all_series[i], RECORD_NAME_SIZE);
+    comparison->all_series_count = kept;
+    if (kept > 1)
+        qsort(comparison->all_series, (size_t)kept, sizeof *comparison->all_series, by_rank);
+    return true;
+}
+
+static bool choose_series(Comparison *comparison, Error *error) {
+    const char *wanted = comparison->options.series;
+    if (wanted && find_series(comparison, wanted) == comparison->all_series_count) {
+        char list[256] = "";
+        for (int i = 0; i < comparison->all_series_count; i++)
+            snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
+                     comparison->all_series[i]);
+        return error_fail(error, ERROR_USAGE,
+                          "--series %.60s: not in all of these runs, which "
+                          "have%s",
+                          wanted, list[0] ? list : " none in common");
+    }
+    bool has_any = comparison->all_series_count > 0 && !is_own(comparison->all_series[0]);
+    snprintf(comparison->series, sizeof comparison->series, "%s",
+             wanted    ? wanted
+             : has_any ? comparison->all_series[0]
+                       : "loss");
+    return true;
+}
+
+// ---- times --------------------------------------------------------------------------------------
+
+// The time that steps took, as the run logged it: x is the time at the end of a point's last step.
+// Without it, and for the other axes, steps are even.
+static bool place_by_seconds(CompareCurve *curve, const SeriesPoint *points, int count,
+                             Error *error) {
+    if (count > 0 && curve->count > 0 &&
+        !(curve->x = calloc((size_t)curve->count, sizeof *curve->x)))
+        return fail_memory(error);
+    double before = 0; // at the begin of points[at]
+    for (int i = 0, at = 0; i < curve->count && count > 0; i++) {
+        int64_t end = curve->points[i].step + curve->points[i].width;
+        for (; at + 1 < count && points[at + 1].step < end; at++)
+            before += fmax(points[at].mean, 0) * (double)points[at].width;
+        double steps = (double)(end - points[at].step);
+        if (at + 1 == count) // what was logged ends here
+            steps = fmin(steps, (double)points[at].width);
+        curve->x[i] = before + fmax(points[at].mean, 0) * fmax(steps, 0);
+    }
+    return true;
+}
+
+static bool read_times(Store *store, Comparison *comparison, int run, Error *error) {
+    SeriesPoint *points = NULL;
+    int count = 0;
+    bool done = store_read_series(store, comparison->runs[run].id, "step_seconds", 0, INT64_MAX,
+                                  CURVE_POINTS, &points, &count, error);
+    if (done)
+        comparison->paces[run] = pace_of(points, count);
+    if (done && comparison->options.axis == COMPARE_BY_SECONDS)
+        done = place_by_seconds(&comparison->losses[run], points, count, error);
+    free(points);
+    return done;
+}
+
+// ---- orders -------------------------------------------------------------------------------------
+
+// An order that changed something says from which step on: "head is fp32 from step 240 on".
+static size_t length_of_change(const char *text) {
+    static const char end[] = " on";
+    size_t length = strlen(text), tail = sizeof end - 1;
+    bool is_change = length > tail && strcmp(text + length - tail, end) == 0 &&
+                     strstr(text, " from step ") && !strstr(text, ": refused: ");
+    return is_change ? length - tail : 0;
+}
+
+static bool read_orders(Store *store, Comparison *comparison, int run, Error *error) {
+    enum { MOST = 64, ROOM_FOR_REST = 24 };
+    CompareOrders *orders = &comparison->orders[run];
+    Event *events;
+    int count, left_out = 0;
+    if (!store_read_events(store, comparison->runs[run].id, 0, 1 << EVENT_COMMAND, MOST, &events,
+                           &count, error))
+        return false;
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        size_t length = length_of_change(events[i].text);
+        if (length == 0)
+            continue;
+        if (used + length + 2 + ROOM_FOR_REST > sizeof orders->text) {
+            left_out++;
+            continue;
+        }
+        used += (size_t)snprintf(orders->text + used, sizeof orders->text - used, "%s%.*s",
+                                 used > 0 ? "; " : "", (int)length, events[i].text);
+    }
+    if (left_out > 0)
+        snprintf(orders->text + used, sizeof orders->text - used, "; %d more", left_out);
+    free(events);
+    return true;
+}
+
+// ---- all of them --------------------------------------------------------------------------------
+
+static bool read_curve(Store *store, Comparison *comparison, int run, Error *error) {
+    CompareCurve *curve = &comparison->losses[run];
+    return store_read_series(store, comparison->runs[run].id, comparison->series, 0, INT64_MAX,
+                             CURVE_POINTS, &curve->points, &curve->count, error);
+}
+
+bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids, Error *error) {
+    bool done = true;
+    for (int i = 0; i < comparison->run_count && done; i++)
+        done = store_read_run(store, ids[i], &comparison->runs[i], error);
+    done = done && list_series(store, comparison, error) && choose_series(comparison, error);
+    for (int i = 0; i < comparison->run_count && done; i++)
+        done = read_curve(store, comparison, i, error) && read_times(store, comparison, i, error) &&
+               read_orders(store, comparison, i, error);
+    return done;
+}

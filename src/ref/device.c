@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spare.h"
 #include "ref/kernels.h"
 
 enum { ALIGNMENT = 64 };
@@ -23,7 +24,8 @@ static void device_end(Device *device) {
 
 static void *memory_new(Device *device, size_t bytes) {
     (void)device;
-    if (bytes > SIZE_MAX - ALIGNMENT)
+    const size_t worth_asking = (size_t)256 << 20;
+    if (bytes > SIZE_MAX - ALIGNMENT || (bytes >= worth_asking && !spare_memory_holds(bytes)))
         return NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);

@@ -192,7 +192,6 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};
     lua_vm_free(vm);
-    bind_release_unclaimed(&session);
     inventory_clear(&session.inventory);
     return done;
 }
@@ -262,7 +261,6 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     }
     session.finished = true;
     lua_vm_free(vm);
-    bind_release_unclaimed(&session);
     inventory_clear(&session.inventory);
     run_free(run);
     return done;

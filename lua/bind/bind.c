@@ -225,15 +225,6 @@ void bind_known_fields(lua_State *L, const char *function, int index, const char
 
 // ---- sizes and formats --------------------------------------------------------------------------
 
-int bind_dimension(lua_State *L, const char *function, int argument, int ndim) {
-    int64_t dim = bind_integer(L, function, argument, "dimension");
-    if (dim == 0 || dim > ndim || dim < -ndim)
-        bind_error(L,
-                   "%s: dimension %lld: the tensor has %d (counted from 1, or from -1 backwards)",
-                   function, (long long)dim, ndim);
-    return (int)(dim > 0 ? dim - 1 : ndim + dim);
-}
-
 lua_Integer bind_list(lua_State *L, const char *function, int index) {
     index = lua_absindex(L, index);
     if (!lua_istable(L, index))
@@ -250,32 +241,63 @@ lua_Integer bind_list(lua_State *L, const char *function, int index) {
     return length;
 }
 
-static int64_t size_at(lua_State *L, const char *function, int index, int position) {
+static int64_t integer_at(lua_State *L, const char *function, const char *what, int index,
+                          int position) {
     int is_integer;
-    lua_Integer size = lua_tointegerx(L, index, &is_integer);
-    if (!is_integer || size < -1)
-        bind_error(L, "%s: size %d: a whole number expected, got %s", function, position,
-                   luaL_tolstring(L, index, NULL));
-    return size;
+    lua_Integer value = lua_tointegerx(L, index, &is_integer);
+    if (!is_integer)
+        bind_error(L, "%s: %s %d: a whole number expected, got %s", function, what, position,
+                   bind_what_is(L, index));
+    return value;
 }
 
-int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape) {
+// Whole numbers from the arguments from `first` on, or from one table; how many.
+static int read_integers(lua_State *L, const char *function, const char *what, int first,
+                         int64_t *values) {
     bool table = lua_istable(L, first);
     int64_t count = table ? bind_list(L, function, first) : lua_gettop(L) - first + 1;
     if (table && lua_gettop(L) > first && !lua_isnil(L, first + 1))
-        bind_error(L, "%s: sizes are one list or several numbers; behind the list came %s",
-                   function, bind_what_is(L, first + 1));
+        bind_error(L, "%s: %ss are one list or several numbers; behind the list came %s", function,
+                   what, bind_what_is(L, first + 1));
     if (count > VIEW_MAX_DIMS)
         bind_error(L, "%s: %lld dimensions: at most %d are possible", function, (long long)count,
                    VIEW_MAX_DIMS);
     for (int i = 0; i < (int)count; i++) {
         if (table)
             lua_rawgeti(L, first, i + 1);
-        shape[i] = size_at(L, function, table ? -1 : first + i, i + 1);
+        values[i] = integer_at(L, function, what, table ? -1 : first + i, i + 1);
         if (table)
             lua_pop(L, 1);
     }
     return (int)count;
+}
+
+int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape) {
+    int count = read_integers(L, function, "size", first, shape);
+    for (int i = 0; i < count; i++)
+        if (shape[i] < -1)
+            bind_error(L, "%s: size %d is %lld", function, i + 1, (long long)shape[i]);
+    return count;
+}
+
+static int checked_dimension(lua_State *L, const char *function, int64_t dim, int ndim) {
+    if (dim == 0 || dim > ndim || dim < -ndim)
+        bind_error(L,
+                   "%s: dimension %lld: the tensor has %d (counted from 1, or from -1 backwards)",
+                   function, (long long)dim, ndim);
+    return (int)(dim > 0 ? dim - 1 : ndim + dim);
+}
+
+int bind_dimension(lua_State *L, const char *function, int argument, int ndim) {
+    return checked_dimension(L, function, bind_integer(L, function, argument, "dimension"), ndim);
+}
+
+int bind_dimensions(lua_State *L, const char *function, int first, int ndim, int *dimensions) {
+    int64_t values[VIEW_MAX_DIMS];
+    int count = read_integers(L, function, "dimension", first, values);
+    for (int i = 0; i < count; i++)
+        dimensions[i] = checked_dimension(L, function, values[i], ndim);
+    return count;
 }
 
 // fp64 is taken, but only the reference device computes in it.

@@ -35,9 +35,6 @@ typedef struct Session {
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     bool evaluates;               // the module whose forward runs is not in training
-    // On their way into handles, or left behind where Lua had no memory for one.
-    Tensor *unclaimed[2 * BIND_MOST_TENSORS];
-    int unclaimed_count;
     // What a checkpoint is made of, and when one is taken (checkpoint.c).
     Inventory inventory;
     LuaKeeping keeping;
@@ -171,9 +168,7 @@ bool bind_end_script(Session *session, bool done, Error *error) MUST_CHECK;
 // NULL. At most BIND_MOST_TENSORS.
 void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
 // Frees what of the tensors of a step nothing refers to any more.
-void bind_collect(lua_State *L);
-// After the machine's end, when nothing can claim them any more.
-void bind_release_unclaimed(Session *session);
+void bind_collect(lua_State *L, Session *session);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
@@ -186,6 +181,8 @@ extern const BindFunction bind_creations[], bind_view_methods[];
 int bind_tensor_index(lua_State *L);
 // A dimension, counted from 1 or from the end with -1, as an index from 0.
 int bind_dimension(lua_State *L, const char *function, int argument, int ndim);
+// Several of them, from the arguments from `first` on or from one table; at most VIEW_MAX_DIMS.
+int bind_dimensions(lua_State *L, const char *function, int first, int ndim, int *dimensions);
 // The length of the list at `index`; raises for what is no table, and for anything in it but
 // elements 1 to the length.
 lua_Integer bind_list(lua_State *L, const char *function, int index);

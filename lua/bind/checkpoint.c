@@ -246,7 +246,7 @@ static void collect(lua_State *L, Session *session) {
     const size_t worth_it = (size_t)1 << 20;
     if (session->handle_bytes < worth_it)
         return;
-    bind_collect(L);
+    bind_collect(L, session);
 }
 
 int bind_end_step(lua_State *L) {

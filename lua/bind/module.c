@@ -150,6 +150,22 @@ static int mp_policy(lua_State *L) {
     return 1;
 }
 
+static LayerPrecision precision_at(lua_State *L, int index) {
+    Error error = {0};
+    LayerPrecision precision;
+    if (lua_type(L, index) != LUA_TSTRING)
+        bind_error(L, "precision: a format's name expected, got %s", bind_what_is(L, index));
+    if (!layer_precision_parse(lua_tostring(L, index), &precision, &error))
+        bind_raise(L, &error);
+    return precision;
+}
+
+// check_precision(precision): one that a layer can be set to
+static int mp_check_precision(lua_State *L) {
+    precision_at(L, 1);
+    return 0;
+}
+
 // set_precision(pattern, precision [, now]): queued for the next step boundary; at once before the
 // first step. Returns how many layers match.
 static int mp_set_precision(lua_State *L) {
@@ -157,9 +173,7 @@ static int mp_set_precision(lua_State *L) {
     Session *session = session_of(L);
     Policy *policy = session->engine->policy;
     const char *pattern = luaL_checkstring(L, 1);
-    LayerPrecision precision;
-    if (!layer_precision_parse(luaL_checkstring(L, 2), &precision, &error))
-        return bind_raise(L, &error);
+    LayerPrecision precision = precision_at(L, 2);
     int matched = 0;
     bool done = session->run->step == 0 ? policy_set(policy, pattern, precision, &matched, &error)
                                         : policy_queue(policy, pattern, precision, &error);
@@ -292,6 +306,7 @@ static const BindFunction inner[] = {
     {"add_layer", mp_add_layer, NULL},
     {"layers", mp_layers, NULL},
     {"set_precision", mp_set_precision, NULL},
+    {"check_precision", mp_check_precision, NULL},
     {0},
 };
 

@@ -77,8 +77,22 @@ static const double *push_nested(lua_State *L, Format format, int ndim, const in
     return values;
 }
 
+// Rows without elements are tables too: more than the script may hold are refused before they are
+// made.
+static void check_rows(lua_State *L, const View *view) {
+    const double least = 56; // bytes of a table
+    double rows = 1;
+    size_t used, limit;
+    lua_vm_memory(session_of(L)->vm, &used, &limit);
+    for (int i = 0; i + 1 < view->ndim; i++)
+        rows *= view->shape[i] ? (double)view->shape[i] : 1;
+    if (rows * least > (double)limit)
+        bind_error(L, "table: %g rows are more than the memory limit of scripts", rows);
+}
+
 static int tensor_table(lua_State *L) {
     Tensor *tensor = bind_tensor(L, "table", 1, "tensor");
+    check_rows(L, &tensor->view);
     const double *values = push_values(L, tensor);
     push_nested(L, tensor->view.format, tensor->view.ndim, tensor->view.shape, values);
     return 1;
@@ -134,6 +148,14 @@ static void print_dim(const Printer *printer, int dim, int64_t offset, int inden
     luaL_addchar(buffer, ']');
 }
 
+// Rows without elements are printed too, and there may be many.
+static bool is_long(const View *view) {
+    int64_t shown = 1;
+    for (int i = 0; i < view->ndim && shown <= PRINT_ALL; i++)
+        shown *= view->shape[i] > PRINT_ALL ? PRINT_ALL + 1 : view->shape[i] ? view->shape[i] : 1;
+    return shown > PRINT_ALL;
+}
+
 static int tensor_tostring(lua_State *L) {
     Tensor *tensor = bind_tensor(L, "tostring", 1, "tensor");
     const double *values = push_values(L, tensor);
@@ -144,7 +166,7 @@ static int tensor_tostring(lua_State *L) {
                        .format = tensor->view.format,
                        .ndim = tensor->view.ndim,
                        .shape = tensor->view.shape,
-                       .shorten = tensor_count(tensor) > PRINT_ALL};
+                       .shorten = is_long(&tensor->view)};
     print_dim(&printer, 0, 0, 0);
     char text[96];
     tensor_describe(tensor, text, sizeof text);

@@ -229,4 +229,11 @@ static int mp_signature(lua_State *L) {
     return 1;
 }
 
-const BindFunction bind_signature_functions[] = {{"signature", mp_signature, NULL}, {0}};
+// length(function, list): of what must be a list, with nothing beside its elements
+static int mp_length(lua_State *L) {
+    lua_pushinteger(L, bind_list(L, luaL_checkstring(L, 1), 2));
+    return 1;
+}
+
+const BindFunction bind_signature_functions[] = {
+    {"signature", mp_signature, NULL}, {"length", mp_length, NULL}, {0}};

@@ -36,9 +36,8 @@ Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, c
 // A young collection costs microseconds and frees most of what a step left. What lived through two
 // of them within its step, as a batch does, only a full one frees: that is due where much more is
 // in use than after the last.
-void bind_collect(lua_State *L) {
+void bind_collect(lua_State *L, Session *session) {
     const size_t least = (size_t)8 << 20;
-    Session *session = session_of(L);
     const Allocator *allocator = session->engine->device->allocator;
     session->handle_bytes = 0;
     lua_gc(L, LUA_GCSTEP, 0);
@@ -60,7 +59,7 @@ static void report_pressure(lua_State *L, Session *session, const Tensor *tensor
     size_t in_use = allocator_use(session->engine->device->allocator).total_now;
     if (session->handle_bytes < in_use / 8)
         return;
-    bind_collect(L);
+    bind_collect(L, session);
 }
 
 static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
@@ -74,28 +73,44 @@ static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
     report_pressure(L, session, handle->tensor);
 }
 
-// Making a handle may raise. What waits for one meanwhile lies on a stack, since the collection
-// that it may set off can come here again.
-void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count) {
-    Session *session = session_of(L);
-    int base = session->unclaimed_count, end = base + count;
-    assert(count <= BIND_MOST_TENSORS && end <= 2 * BIND_MOST_TENSORS);
-    memcpy(&session->unclaimed[base], tensors, (size_t)count * sizeof *tensors);
-    session->unclaimed_count = end;
-    luaL_checkstack(L, count, "tensors");
-    for (int i = base; i < end; i++) {
-        if (session->unclaimed[i])
-            push_handle(L, session, &session->unclaimed[i]);
+typedef struct Waiting { // for handles
+    Session *session;
+    int count;
+    Tensor *tensors[BIND_MOST_TENSORS]; // NULL: none, or it has its handle
+} Waiting;
+
+static int make_handles(lua_State *L) {
+    Waiting *waiting = lua_touserdata(L, 1);
+    luaL_checkstack(L, waiting->count + 4, "tensors");
+    for (int i = 0; i < waiting->count; i++) {
+        if (waiting->tensors[i])
+            push_handle(L, waiting->session, &waiting->tensors[i]);
         else
             lua_pushnil(L);
     }
-    if (session->unclaimed_count == end)
-        session->unclaimed_count = base;
+    return waiting->count;
 }
 
-void bind_release_unclaimed(Session *session) {
-    while (session->unclaimed_count > 0)
-        tensor_release(session->unclaimed[--session->unclaimed_count]);
+// Making a handle may raise, and a script may go on after that: what has no handle yet is let go of
+// first. Nothing before the protected call allocates.
+void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count) {
+    Waiting waiting = {.session = session_of(L), .count = count};
+    assert(count <= BIND_MOST_TENSORS);
+    memcpy(waiting.tensors, tensors, (size_t)count * sizeof *tensors);
+    bool fits = lua_checkstack(L, count + 4);
+    int status = LUA_ERRMEM;
+    if (fits) {
+        lua_pushcfunction(L, make_handles);
+        lua_pushlightuserdata(L, &waiting);
+        status = lua_pcall(L, 1, count, 0);
+    }
+    if (status == LUA_OK)
+        return;
+    for (int i = 0; i < count; i++)
+        tensor_release(waiting.tensors[i]);
+    if (!fits)
+        luaL_error(L, "stack overflow: no room for %d tensors", count);
+    lua_error(L);
 }
 
 static int tensor_gc(lua_State *L) {

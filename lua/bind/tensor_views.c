@@ -26,13 +26,11 @@ static int tensor_transpose(lua_State *L) {
 static int tensor_permute(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "permute", 1, "tensor");
-    int64_t wanted[VIEW_MAX_DIMS];
-    int order[VIEW_MAX_DIMS], count = bind_sizes(L, "permute", 2, wanted);
+    int order[VIEW_MAX_DIMS];
+    int count = bind_dimensions(L, "permute", 2, tensor->view.ndim, order);
     if (count != tensor->view.ndim)
         return bind_error(L, "permute: %d dimensions named, the tensor has %d", count,
                           tensor->view.ndim);
-    for (int i = 0; i < count; i++)
-        order[i] = (int)wanted[i] - 1;
     return BIND_TENSOR(L, op_permute(session_of(L)->engine, tensor, order, &error), &error);
 }
 

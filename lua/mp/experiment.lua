@@ -21,6 +21,7 @@ local param_types = { number = true, string = true, boolean = true }
 local train -- below
 
 public.experiment = strict.declare("mp.", "experiment", "{ name = v, .. }", function(spec)
+    if spec == nil then engine.fail("mp.experiment: a table expected, got nil") end
     strict.check(spec, "experiment", declared)
     if not spec.name then engine.fail("experiment.name: every experiment needs a name") end
     if not spec.run then

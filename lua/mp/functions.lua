@@ -13,14 +13,15 @@ end
 -- Joins tensors of one shape along a new dimension.
 fn.stack = strict.declare("F.", "stack", "list [, dim]", function(list, dim)
     local widened, at = {}, dim or 1
-    for i, t in ipairs(list) do
+    for i = 1, engine.length("stack", list) do
+        local t = layer.tensor("stack", ("list[%d]"):format(i), rawget(list, i))
         local shape = t:shape()
         local most = #shape + 1
         local place = math.tointeger(at)
         if place and place < 0 then place = most + 1 + place end
         if not place or place < 1 or place > most then
             engine.fail(("stack: dimension %s: from 1 to %d is possible, or from -1 to -%d"):format(
-                tostring(at), most, most))
+                strict.shown(at), most, most))
         end
         table.insert(shape, place, 1)
         widened[i] = t:reshape(shape)
@@ -29,11 +30,11 @@ fn.stack = strict.declare("F.", "stack", "list [, dim]", function(list, dim)
 end)
 
 -- Everything but the first dimension in one.
-define("flatten", "x", function(x) return x:reshape(#x, -1) end)
+define("flatten", "x", function(x) return layer.tensor("flatten", "x", x):reshape(#x, -1) end)
 
 -- Every pixel of [N,H,W,C] repeated.
 define("upsample", "x, factor", function(x, factor)
-    local shape = x:shape()
+    local shape = layer.tensor("upsample", "x", x):shape()
     if #shape ~= 4 then
         engine.fail(("upsample: input has shape [%s], [N,H,W,C] is wanted"):format(
             table.concat(shape, ",")))
@@ -48,7 +49,7 @@ end)
 -- ---- losses ---------------------------------------------------------------------------------------
 
 local function wide_tensor(title, argument, name, x)
-    if type(x) ~= "userdata" then
+    if getmetatable(x) ~= "tensor" then
         engine.fail(("%s: argument %d (%s): a tensor expected, got %s"):format(title, argument, name,
             type(x)))
     end

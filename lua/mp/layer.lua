@@ -21,6 +21,14 @@ function layer.options_of(title, options, known)
     return strict.check(options, title, known)
 end
 
+-- The value, where it is a tensor.
+function layer.tensor(title, name, value)
+    if getmetatable(value) ~= "tensor" then
+        engine.fail(("%s: %s: a tensor expected, got %s"):format(title, name, strict.shown(value)))
+    end
+    return value
+end
+
 function layer.number(title, name, value, missing)
     if value == nil then return missing end
     if type(value) ~= "number" or value ~= value then

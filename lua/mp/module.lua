@@ -13,6 +13,10 @@ local made = 0 -- instances so far
 local Module = {} -- the methods of all modules
 module.Module = Module
 
+local function is_tensor(value)
+    return type(value) == "userdata" and getmetatable(value) == "tensor"
+end
+
 function Module.init() end
 
 function Module:forward()
@@ -25,6 +29,9 @@ local function call(self, ...)
     if select("#", ...) > 1 and self.forward == self._class._single then
         engine.fail(("%s: one tensor expected, got %d arguments; what it is made with goes into nn.%s(..)")
             :format(self._class._name, select("#", ...), self._class._name))
+    end
+    if not is_tensor((...)) and self.forward == self._class._plain then
+        engine.fail(("%s: a tensor expected, got %s"):format(self._class._name, strict.shown((...))))
     end
     return self:forward(...)
 end
@@ -84,10 +91,6 @@ function module.is_module(value)
     return type(value) == "table" and rawget(value, "_order") ~= nil
 end
 local is_module = module.is_module
-
-local function is_tensor(value)
-    return type(value) == "userdata" and getmetatable(value) == "tensor"
-end
 
 -- ---- walking -------------------------------------------------------------------------------------
 
@@ -232,6 +235,7 @@ method("eval", "", function(self) return set_training(self, false) end)
 
 -- The precision of this layer and of what lies below it and has none of its own.
 method("precision", "p", function(self, precision)
+    engine.check_precision(precision)
     if self._path and self._path ~= "" then
         engine.set_precision(self._path, precision)
     else

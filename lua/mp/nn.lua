@@ -18,9 +18,7 @@ for name, class in pairs(require "mp.conv") do nn[name] = class end
 
 -- A tensor that a module of one's own trains.
 nn.Parameter = strict.declare("nn.", "Parameter", "tensor", function(tensor)
-    if getmetatable(tensor) ~= "tensor" then
-        engine.fail(("Parameter: a tensor expected, got %s"):format(strict.shown(tensor)))
-    end
+    layer.tensor("Parameter", "tensor", tensor)
     return engine.parameter(tensor:detach():clone(), "parameter", 0, false)
 end)
 
@@ -73,6 +71,10 @@ end
 
 function Attention:forward(x)
     local shape = x:shape()
+    if #shape ~= 3 then
+        engine.fail(("Attention: input has shape [%s], [B,T,%d] is wanted"):format(
+            table.concat(shape, ","), self.out.weight:shape()[1]))
+    end
     local batch, length, width = shape[1], shape[2], shape[3]
     local heads = self._heads
     local q, k, v = self.qkv(x):reshape(batch, length, 3 * heads, width // heads):chunk(3, 3)

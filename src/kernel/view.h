@@ -20,6 +20,17 @@ typedef struct View {
     int64_t stride[VIEW_MAX_DIMS];
 } View;
 
+// Whether elements of this shape can be counted and their bytes too, whatever the format. An empty
+// dimension counts as one element, since the strides of the others are made of the product. No view
+// has any other shape: what comes from outside is held against this first.
+static inline bool view_shape_fits(int ndim, const int64_t *shape) {
+    int64_t count = 1;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i] ? shape[i] : 1, &count))
+            return false;
+    return count <= INT64_MAX / 8;
+}
+
 // The number of elements; 1 for ndim 0.
 static inline int64_t view_count(const View *view) {
     int64_t count = 1;

@@ -287,14 +287,13 @@ Tensor *op_random(Engine *engine, OpId op, int ndim, const int64_t *shape, doubl
     OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = op != OP_randint};
     attr.create.a = a;
     attr.create.b = b;
-    int64_t count = 1;
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0 || __builtin_mul_overflow(count, shape[i], &count)) {
-            error_fail(error, ERROR_USAGE, "%s: a tensor of this shape is larger than any memory",
-                       op_table[op].name);
-            return NULL;
-        }
-    attr.random = engine_random(engine, count);
+    if (!view_shape_fits(ndim, shape)) {
+        error_fail(error, ERROR_USAGE, "%s: a tensor of this shape is larger than any memory",
+                   op_table[op].name);
+        return NULL;
+    }
+    View view = view_dense(NULL, FORMAT_FP32, ndim, shape);
+    attr.random = engine_random(engine, view_count(&view));
     return create(engine, op, &attr, ndim, shape, error);
 }
 

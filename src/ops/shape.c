@@ -13,8 +13,6 @@ const ShapeRule shape_rules[OP_COUNT] = {
 
 // Attributes past this are mistakes, and products of two of them cannot overflow.
 static const int64_t largest_attribute = INT32_MAX;
-// So that no format's byte count overflows either.
-static const int64_t largest_count = INT64_MAX / 8;
 
 ShapeText shape_text(int ndim, const int64_t *shape) {
     ShapeText result = {"["};
@@ -136,17 +134,12 @@ bool shape_wants_rows(const View *view, const char *name, Error *error) {
 bool shape_output(View *output, Format format, int ndim, const int64_t *shape, Error *error) {
     if (ndim < 0 || ndim > VIEW_MAX_DIMS)
         return shape_fail(error, "a tensor has 0 to %d dimensions, not %d", VIEW_MAX_DIMS, ndim);
-    // An empty dimension makes the product 0, but the strides of the others must fit as well.
-    int64_t count = 1;
-    for (int i = 0; i < ndim; i++) {
+    for (int i = 0; i < ndim; i++)
         if (shape[i] < 0)
             return shape_fail(error, "a dimension is negative: %s", shape_text(ndim, shape).text);
-        int64_t size = shape[i] ? shape[i] : 1;
-        if (count > largest_count / size)
-            return shape_fail(error, "a tensor of shape %s is too large for any memory",
-                              shape_text(ndim, shape).text);
-        count *= size;
-    }
+    if (!view_shape_fits(ndim, shape))
+        return shape_fail(error, "a tensor of shape %s is too large for any memory",
+                          shape_text(ndim, shape).text);
     *output = view_dense(output->data, format, ndim, shape);
     return true;
 }

@@ -62,17 +62,19 @@ static bool reshape_fill_in(const Tensor *x, int ndim, const int64_t *wanted, in
         if (known == 0 || count % known)
             return false;
         shape[open] = count / known;
-        return true;
+    } else if (known != count) {
+        return false;
     }
-    return known == count;
+    return view_shape_fits(ndim, shape);
 }
 
 Tensor *op_reshape(Engine *engine, Tensor *x, int ndim, const int64_t *wanted, Error *error) {
     int64_t shape[VIEW_MAX_DIMS];
     if (ndim < 0 || ndim > VIEW_MAX_DIMS || !reshape_fill_in(x, ndim, wanted, shape)) {
         char from[96], to[96];
-        View view =
-            view_dense(NULL, x->view.format, ndim > 0 && ndim <= VIEW_MAX_DIMS ? ndim : 0, wanted);
+        View view = {.ndim = ndim > 0 && ndim <= VIEW_MAX_DIMS ? ndim : 0};
+        if (view.ndim)
+            memcpy(view.shape, wanted, (size_t)view.ndim * sizeof *wanted);
         shape_describe(&x->view, from, sizeof from);
         shape_describe(&view, to, sizeof to);
         error_fail(error, ERROR_USAGE, "reshape: %s has %lld elements, %s wants another number",
@@ -235,6 +237,8 @@ Tensor *op_expand(Engine *engine, Tensor *x, int ndim, const int64_t *shape, Err
         view.shape[i] = shape[i];
         view.stride[i] = old == shape[i] && i >= extra ? x->view.stride[i - extra] : 0;
     }
+    if (!view_shape_fits(ndim, shape))
+        return usage(error, "expand", x, "more elements are wanted than can be counted");
     return linked(engine, x, tensor_view(x, &view, error), expand_back, NULL, error);
 }
 

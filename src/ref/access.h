@@ -47,13 +47,15 @@ static inline void ref_store(const View *view, int64_t offset, double value) {
 }
 
 // Where element `index` of an array of `shape`'s shape lies in `view`, whose dimensions are aligned
-// with the last ones of `shape` and which is broadcast where it has size 1.
+// with the last ones of `shape` and which is broadcast where it has size 1. Where rows have no
+// elements an index may be that of a row all the same.
 static inline int64_t ref_offset_in(const View *view, const View *shape, int64_t index) {
     int64_t offset = 0;
     int missing = shape->ndim - view->ndim;
     for (int i = shape->ndim - 1; i >= missing && i >= 0; i--) {
-        int64_t coordinate = index % shape->shape[i];
-        index /= shape->shape[i];
+        int64_t size = shape->shape[i] ? shape->shape[i] : 1;
+        int64_t coordinate = index % size;
+        index /= size;
         if (view->shape[i - missing] != 1)
             offset += coordinate * view->stride[i - missing];
     }

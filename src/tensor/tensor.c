@@ -32,24 +32,15 @@ static void storage_release(Storage *storage) {
     free(storage);
 }
 
-// The bytes of a dense tensor; false where the product does not fit.
-static bool dense_bytes(Format format, int ndim, const int64_t *shape, size_t *bytes) {
-    size_t total = format_table[format].bytes;
-    for (int i = 0; i < ndim; i++)
-        if (shape[i] < 0 || __builtin_mul_overflow(total, (size_t)shape[i], &total))
-            return false;
-    *bytes = total;
-    return true;
-}
-
 Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape,
                    MemoryPurpose purpose, Error *error) {
     assert(ndim >= 0 && ndim <= VIEW_MAX_DIMS);
-    size_t bytes;
-    if (!dense_bytes(format, ndim, shape, &bytes)) {
+    if (!view_shape_fits(ndim, shape)) {
         error_fail(error, ERROR_MEMORY, "a tensor of this shape is larger than any memory");
         return NULL;
     }
+    View view = view_dense(NULL, format, ndim, shape);
+    size_t bytes = (size_t)view_count(&view) * format_table[format].bytes;
     Tensor *tensor = malloc(sizeof *tensor); // calloc would not ask the thread's own cache
     if (!tensor) {
         error_fail(error, ERROR_MEMORY, "no memory for a tensor");
@@ -60,9 +51,8 @@ Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape
         free(tensor);
         return NULL;
     }
-    *tensor = (Tensor){.references = 1,
-                       .view = view_dense(storage->data, format, ndim, shape),
-                       .storage = storage};
+    view.data = storage->data;
+    *tensor = (Tensor){.references = 1, .view = view, .storage = storage};
     return tensor;
 }
 
@@ -153,19 +143,6 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
     return true;
 }
 
-void tensor_drop_grad(Tensor *tensor) {
-    for (GradPart *part = tensor->apart, *next; part; part = next) {
-        next = part->next;
-        tensor_release(part->grad);
-        free(part);
-    }
-    tensor_release(tensor->grad);
-    tensor->grad = NULL;
-    tensor->apart = NULL;
-    tensor->carries = GRAD_TRUE;
-    tensor->is_rounded = false;
-}
-
 Tensor *tensor_hold(Tensor *tensor) {
     if (tensor)
         tensor->references++;
@@ -178,7 +155,7 @@ void tensor_release(Tensor *tensor) {
     TensorOrigin *origin = tensor->origin;
     if (tensor->parameter)
         tensor->parameter->release(tensor->parameter);
-    tensor_drop_grad(tensor); // one level deep: a gradient of a gradient is not kept here
+    tensor_release(tensor->grad); // one level deep: a gradient of a gradient is not kept here
     storage_release(tensor->storage);
     free(tensor);
     if (origin && --origin->references == 0)

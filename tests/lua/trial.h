@@ -18,9 +18,10 @@ typedef struct Trial { // one run, or a part of one
     int64_t steps, every, stop_at;
     Checkpoint *resume;
     SafeFile *weights;
-    int64_t parent; // of a fork
-    double joules;  // that it has taken when it begins
-    double seconds; // that its step 5 took, as far as it can tell
+    int64_t parent;      // of a fork
+    size_t memory_limit; // of the script; 0: the usual one
+    double joules;       // that it has taken when it begins
+    double seconds;      // that its step 5 took, as far as it can tell
     Run *run;
     double losses[MOST_STEPS]; // the last loss that was known when the step ended
     int64_t step;              // where it ended
@@ -76,7 +77,8 @@ static inline void train(Trial *trial) {
     trial->run = run;
     run->observer = (RunObserver){.context = trial, .step = on_step};
     run_state(run)->energy = (Energy){.joules = trial->joules}; // known, and it does not rise
-    LuaRunOptions lua = {.print = on_print,
+    LuaRunOptions lua = {.memory_limit = trial->memory_limit,
+                         .print = on_print,
                          .context = trial,
                          .keeping = {trial->folder, trial->every, on_kept, trial},
                          .resume = trial->resume,

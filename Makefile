@@ -42,7 +42,7 @@ LDLIBS   += -ldnnl -lsqlite3 -lncursesw -ltinfo $(LUA_LIBS) -lz -lm
 # ---- what is built ------------------------------------------------------------------------------
 
 ROOMS   := base number kernel tensor grad precision ops optim data store compare run cli cpu ref
-PLAIN_C := $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) \
+PLAIN_C := src/backends.c $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) \
            $(wildcard src/cli/*/*.c lua/*.c lua/bind/*.c ui/*.c ui/*/*.c)
 SIMD_C  := $(wildcard src/*/simd/*.c)
 AMX_C   := $(wildcard src/*/amx/*.c)

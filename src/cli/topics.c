@@ -39,12 +39,12 @@ static void print_operations(void) {
            "what it does; ? may be absent");
     for (int op = 0; op < OP_COUNT; op++) {
         const OpInfo *info = &op_table[op];
-        if (!classes[info->class].name)
+        if (!classes[info->precision].name)
             continue;
         char inputs[16] = "any";
         if (info->inputs != VARIADIC)
             snprintf(inputs, sizeof inputs, "%d", info->inputs);
-        printf("  %-17s %-8s%-8s", info->name, classes[info->class].name, inputs);
+        printf("  %-17s %-8s%-8s", info->name, classes[info->precision].name, inputs);
         cli_print_wrapped(info->text, TEXT_COLUMN);
     }
 }

@@ -14,10 +14,6 @@ const OpInfo op_table[OP_COUNT] = {
 #include "kernel/ops.def"
 };
 
-extern const Backend cpu_backend, ref_backend;
-
-const Backend *const backend_list[] = {&cpu_backend, &ref_backend, NULL};
-
 static const Backend *backend_named(const char *name, size_t length) {
     for (const Backend *const *backend = backend_list; *backend; backend++)
         if (strlen((*backend)->name) == length && memcmp((*backend)->name, name, length) == 0)

@@ -11,7 +11,8 @@
 // formats that the shape rule has checked; values it must check itself (a class past the end) it
 // reports through Error, naming the index.
 //
-// One thread drives a device; kernels use the device's threads inside.
+// One thread drives a device; kernels use the device's threads inside. A plugin may be written in
+// another dialect: these headers and number/inline.h are C++ too (make lint compiles them so).
 #pragma once
 
 #include <stdbool.h>
@@ -50,7 +51,7 @@ typedef enum OpLayout {
 typedef struct OpInfo {
     const char *name;
     int inputs, outputs; // inputs: VARIADIC for any number up to OP_MAX_INPUTS
-    PrecisionClass class;
+    PrecisionClass precision;
     OpLayout layout;
     const char *text;
 } OpInfo;
@@ -127,7 +128,7 @@ struct Backend {
 
 // ---- the list of devices ------------------------------------------------------------------------
 
-extern const Backend *const backend_list[]; // ended by NULL
+extern const Backend *const backend_list[]; // ended by NULL; src/backends.c has it
 
 // Opens "cpu", "ref", "gpu", "gpu:1". `threads` 0: as many as there are processors.
 bool device_open(const char *name, int threads, Device **device, Error *error) MUST_CHECK;

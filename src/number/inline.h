@@ -197,8 +197,8 @@ static inline float number_fp64_to_fp32(double value) {
 
 enum { NUMBER_BLOCK = 16 };
 
-static inline void number_fp16_block_to_fp32(const uint16_t *restrict source,
-                                             float *restrict target) {
+static inline void number_fp16_block_to_fp32(const uint16_t *__restrict source,
+                                             float *__restrict target) {
 #if defined(__AVX512F__)
     _mm512_storeu_ps(target, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)source)));
 #elif defined(__F16C__)
@@ -211,8 +211,8 @@ static inline void number_fp16_block_to_fp32(const uint16_t *restrict source,
 #endif
 }
 
-static inline void number_fp32_block_to_fp16(const float *restrict source,
-                                             uint16_t *restrict target) {
+static inline void number_fp32_block_to_fp16(const float *__restrict source,
+                                             uint16_t *__restrict target) {
 #if defined(__AVX512F__)
     _mm256_storeu_si256((__m256i *)target,
                         _mm512_cvtps_ph(_mm512_loadu_ps(source), _MM_FROUND_TO_NEAREST_INT));

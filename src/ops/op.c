@@ -145,7 +145,7 @@ static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *
         return true;
     const GradientInfo *gradient = gradient_table[op];
     if (!gradient->rule) {
-        if (op_table[op].class != CLASS_INNER)
+        if (op_table[op].precision != CLASS_INNER)
             return true; // its result is a constant to those before it
         return error_fail(error, ERROR_USAGE,
                           "%s has no derivative of its own: no second derivative "

@@ -317,7 +317,7 @@ static const bool keeps_class[OP_COUNT] = {
 
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) {
-    PrecisionClass class = op_table[op].class;
+    PrecisionClass class = op_table[op].precision;
     if (class == CLASS_INNER || !region.enabled || widest == FORMAT_FP64) {
         *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
                                .compute = widest,

@@ -40,4 +40,9 @@ for file in $(echo "$sources" | grep '\.c$'); do
     # shellcheck disable=SC2086
     clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' $warnings $extra "$file" || bad=1
 done
+
+# The contract of devices, in the dialect that a plugin may be written in.
+for header in src/kernel/*.h src/number/inline.h; do
+    echo "#include \"$header\""
+done | clang -x c++ -std=c++17 -fsyntax-only -Wall -Werror -Wno-unused-function -Isrc -I. - || bad=1
 exit "$bad"

@@ -108,7 +108,7 @@ static bool gains(const Device *device, Format format) {
 
 // Operations of users; what only gradients call follows them.
 static bool is_shown(OpId op) {
-    return op_table[op].class != CLASS_INNER;
+    return op_table[op].precision != CLASS_INNER;
 }
 
 static bool runs(const Device *device, OpId op, Format format) {

@@ -73,6 +73,8 @@ static int bind_unary(lua_State *L) {
         for (int k = 0; k < scalars->count; k++)
             if (!lua_isnoneornil(L, 2 + k) || isnan(value[k]))
                 value[k] = bind_number(L, bind_op_name(L), 2 + k, scalars->names[k]);
+        if (isnan(value[0]) || isnan(value[1]))
+            return bind_error(L, "%s: a constant is not a number (nan)", bind_op_name(L));
         attr.scalar.a = value[0];
         attr.scalar.b = value[1];
     }

@@ -46,6 +46,7 @@ return mp.experiment { name = "conventions", run = function()
         equal(mp.tensor { -5, 0, 5 }:clamp(2, 1):table(), { 1, 1, 1 })
         equal(gradients(function(t) return t:clamp(2, 1) end, { -5, 1.5, 5 }), { 0, 0, 0 })
         equal(mp.tensor { -5, 0, 5 }:clamp(-1):table(), { -1, 0, 5 })
+        fails("clamp: a constant is not a number", F.clamp, mp.zeros(1), nan)
     end)
 
     test("a_mean_over_nothing_is_no_number", function()

@@ -210,6 +210,7 @@ double format_round(Format format, double value, Overflow overflow) {
 
 double format_load(Format format, const void *element) {
     double wide;
+    uint16_t half;
     uint32_t bits = 0;
     if (format == FORMAT_FP64) {
         memcpy(&wide, element, sizeof wide);
@@ -217,7 +218,10 @@ double format_load(Format format, const void *element) {
     }
     switch (format_table[format].bytes) {
     case 4: memcpy(&bits, element, 4); break;
-    case 2: bits = *(const uint16_t *)element; break;
+    case 2:
+        memcpy(&half, element, 2);
+        bits = half;
+        break;
     default: bits = *(const uint8_t *)element; break;
     }
     if (format == FORMAT_TF32)
@@ -239,7 +243,7 @@ void format_store(Format format, void *element, double value, Overflow overflow)
                                           : format_encode(format, value, overflow);
     switch (format_table[format].bytes) {
     case 4: memcpy(element, &bits, 4); break;
-    case 2: *(uint16_t *)element = (uint16_t)bits; break;
+    case 2: memcpy(element, &(uint16_t){(uint16_t)bits}, 2); break;
     default: *(uint8_t *)element = (uint8_t)bits; break;
     }
 }

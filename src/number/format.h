@@ -77,8 +77,9 @@ uint32_t format_encode(Format format, double value, Overflow overflow);
 double format_decode(Format format, uint32_t bits);
 // decode(encode(value)); FP64 gives the value back.
 double format_round(Format format, double value, Overflow overflow);
-// One element as tensors keep it, with all its digits; and back, rounded once. Whole numbers of any
-// size and fp64 too: what people read and write goes here, arrays go faster by number/convert.h.
+// One element as tensors keep it, at any address, with all its digits; and back, rounded once.
+// Whole numbers of any size and fp64 too: what people read and write goes here, arrays go faster by
+// number/convert.h.
 double format_load(Format format, const void *element);
 void format_store(Format format, void *element, double value, Overflow overflow);
 // The largest finite number of a floating format that is less than `limit`, which is no NaN;

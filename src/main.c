@@ -56,7 +56,7 @@ static const Command commands[] = {
      1, 1, command_matrix},
     {"ctl", FOR_CTL, "RUN VERB [ARGUMENT]", "an order to a run in progress, and its answer",
      "VERB: pause, resume, stop, checkpoint, or set with one of\n"
-     "  layer.PATTERN=P   the precision of the layers so named: auto fp32 bf16 fp16\n"
+     "  layer.PATTERN=P   the precision of the layers so named, as --layer takes it\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
      "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
      "Prints the run's answer, for which it waits up to 10 s: that to stop comes when the run is\n"

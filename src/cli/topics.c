@@ -58,7 +58,7 @@ static void print_precisions(void) {
                modes[preset->mode], preset->masters ? "fp32" : "-", preset->loss_scale,
                preset->text);
     puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
-         "where\n        those are, else fp32\n"
+         "where\n        those are, else fp32; of two, the one that is faster\n"
          "  amp:  bf16 where only products in bf16 are faster, else fp16\n\n"
          "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"

@@ -1,7 +1,6 @@
 #include "precision/policy.h"
 
 #include <fnmatch.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,23 +52,29 @@ static double gain_of(const Device *device, Format format) {
 // `auto`: fp16 where the device gains from it, else bf16, else fp32; of two that it gains from, the
 // one that it gains more from. Says why.
 static const char *preset_chosen(const Device *device, char *why, size_t why_size) {
-    const double fp16 = gain_of(device, FORMAT_FP16), bf16 = gain_of(device, FORMAT_BF16);
-    if (fp16 <= 1 && bf16 <= 1) {
-        snprintf(why, why_size,
-                 "no lower format is faster on this device; ask for bf16 or fp16 by name to see "
-                 "what they do to accuracy and memory");
-        return "fp32";
+    Format more = FORMAT_FP16, less = FORMAT_BF16;
+    if (gain_of(device, less) > gain_of(device, more)) {
+        more = FORMAT_BF16;
+        less = FORMAT_FP16;
     }
-    const char *more = fp16 >= bf16 ? "fp16" : "bf16", *less = fp16 >= bf16 ? "bf16" : "fp16";
-    const double most = fmax(fp16, bf16), least = fmin(fp16, bf16);
+    const double most = gain_of(device, more), least = gain_of(device, less);
+    if (most <= 1) {
+        snprintf(why, why_size,
+                 "no lower format is faster on this device; ask for %s or %s by name to see what "
+                 "they do to accuracy and memory",
+                 format_name(less), format_name(more));
+        return format_name(FORMAT_FP32);
+    }
     int used = snprintf(why, why_size,
                         "products in %s are about %g times as fast as in fp32 on this device, ",
-                        more, most);
+                        format_name(more), most);
     if (used >= 0 && (size_t)used < why_size && least > 1)
-        snprintf(why + used, why_size - (size_t)used, "those in %s %g times", less, least);
+        snprintf(why + used, why_size - (size_t)used, "those in %s %g times", format_name(less),
+                 least);
     else if (used >= 0 && (size_t)used < why_size)
-        snprintf(why + used, why_size - (size_t)used, "those in %s are no faster", less);
-    return more;
+        snprintf(why + used, why_size - (size_t)used, "those in %s are no faster",
+                 format_name(less));
+    return format_name(more);
 }
 
 bool precision_is_untrained(const char *name) {
@@ -90,8 +95,9 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
     if (strcmp(name, "auto") == 0)
         chosen = preset_chosen(device, why, why_size);
     else if (strcmp(name, "amp") == 0)
-        chosen =
-            gain_of(device, FORMAT_BF16) > 1 && gain_of(device, FORMAT_FP16) <= 1 ? "bf16" : "fp16";
+        chosen = format_name(gain_of(device, FORMAT_BF16) > 1 && gain_of(device, FORMAT_FP16) <= 1
+                                 ? FORMAT_BF16
+                                 : FORMAT_FP16);
     if (precision_is_untrained(chosen))
         return untrained_format(chosen, error);
     const Preset *found = preset_named(chosen);

@@ -36,6 +36,7 @@ planted lua_outside_lua src/run/run.h '#include <lua.h>\n' "include: <lua.h> bel
 planted sqlite_outside_store src/base/error.c '#include <sqlite3.h>\n' "include: <sqlite3.h> belongs to store/ alone"
 planted a_screen_that_knows_the_engine ui/cells/plot.c '#include "ops/engine.h"\n' "include: ui/ may not know ops/"
 planted an_open_end src/base/error.c "// TO""DO: later\n" "open: something was left to do"
+planted a_list_of_formats src/run/run.c 'static const char *const f[] = {"fp32", "bf16"};\n' "formats: names of formats come from number/formats.def"
 planted an_exit_in_the_engine src/ops/op.c 'void f(void) { exit(1); }\n' "engine: the engine never prints, exits or jumps"
 i=0
 long=

@@ -33,6 +33,14 @@ engine && /(^|[^_a-zA-Z0-9])(printf|puts|exit|_exit|longjmp|setjmp)[ ]*\(/ && !/
     breach(FNR, "engine", "the engine never prints, exits or jumps")
 }
 
+# A list of names outside the table would miss the next format.
+file ~ /\.[ch]$/ {
+    code = $0
+    sub(/\/\/.*/, "", code)
+    if (code ~ /"(bf16|fp16|tf32|e4m3|e5m2)"/ || code ~ /(bf16|fp32)[ ,|\/]+(fp16|bf16)/)
+        breach(FNR, "formats", "names of formats come from number/formats.def")
+}
+
 END {
     finish_file()
     exit bad

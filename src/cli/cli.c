@@ -127,6 +127,11 @@ static bool split(Parse *parse) {
     return true;
 }
 
+// Whether a run keeps it: what it was asked for, not where its history lies or what is printed.
+static bool is_of_a_run(const Option *option) {
+    return option->commands != FOR_ALL && (option->commands & FOR_RUN);
+}
+
 // For the run's record: a resume asks for the same, to the last byte.
 static bool keep_typed(Cli *cli, const Given *given, Error *error) {
     RecordOption *typed = &cli->typed[cli->run.typed_count];
@@ -144,12 +149,12 @@ bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error)
     if (cli->run.typed_count == CLI_MAX_TEXTS)
         return error_fail(error, ERROR_USAGE, "more than %d options", CLI_MAX_TEXTS);
     for (const Option *option = option_table; option->name; option++)
-        if (strcmp(option->name, name) == 0) {
+        if (is_of_a_run(option) && strcmp(option->name, name) == 0) {
             const Given given = {option, value};
             return keep_typed(cli, &given, error) &&
                    option->set(cli, option, cli->typed[cli->run.typed_count - 1].value, error);
         }
-    return true; // of another version: it knows none
+    return true; // of another version, or what somebody put there
 }
 
 static bool apply(const Parse *parse) {
@@ -163,8 +168,7 @@ static bool apply(const Parse *parse) {
         if (!option->set(cli, option, parse->given[i].value, parse->error))
             return false;
         // The runs of a matrix keep what each of them is given.
-        bool is_kept = option->commands != FOR_ALL && (option->commands & FOR_RUN) &&
-                       !(cli->command->options & FOR_MATRIX);
+        bool is_kept = is_of_a_run(option) && !(cli->command->options & FOR_MATRIX);
         if (is_kept && !keep_typed(cli, &parse->given[i], parse->error))
             return false;
     }

@@ -98,7 +98,8 @@ int cli_main(const Command *commands, int argc, char **argv);
 
 // Parses into cli, which is zeroed but for `commands`.
 bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
-// Sets an option as if it had been typed, and keeps it with the run's. Both texts are copied.
+// Sets an option of a run as if it had been typed, and keeps it with the run's. Both texts are
+// copied. Others are passed over: a history's rows may say anything.
 bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) MUST_CHECK;
 // "mpbench: text" on standard error, sanitised.
 void cli_print_error(const Error *error);

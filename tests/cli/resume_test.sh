@@ -76,6 +76,21 @@ run fork 1 --at 300 --steps 200
 expect_error 2 "--steps 200: the fork begins after step 300"
 end
 
+if command -v sqlite3 >/dev/null 2>&1; then
+    begin "only what a run may be asked for is asked for again"
+    cp "$MPBENCH_DB" "$folder/kept.db"
+    sqlite3 "$MPBENCH_DB" "INSERT INTO options SELECT 1, 100 + value, key, '$folder/made' FROM
+        json_each('{\"db\": 0, \"output\": 1, \"version\": 2, \"help\": 3, \"seeds\": 4, \"limit\": 5}')"
+    run fork 1 --at 300 --steps 310
+    expect_status 0
+    [ ! -e "$folder/made" ] || fail "a row of the history made a file"
+    [ "$(says @last steps)" = 310 ] || fail "the fork is not in this history"
+    mv "$folder/kept.db" "$MPBENCH_DB"
+    end
+else
+    echo "skip only what a run may be asked for is asked for again: no sqlite3"
+fi
+
 begin "a run that was killed is resumed and ends as if it had not been"
 "$mpbench" run "$folder/long.lua" --threads 1 -p fp16 --checkpoint-every 100 --set rest=30000 \
     --quiet >"$folder/out" 2>&1 &

@@ -3,6 +3,7 @@
 # Where `export -o` writes, and where it must not. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
 
+mpbench=$(cd "$(dirname "$mpbench")" && pwd)/$(basename "$mpbench")
 mkdir "$folder/own" # the history and all that is its own
 export MPBENCH_DB="$folder/own/history.db"
 "$mpbench" run simple --quiet --steps 20 --threads 1 --name one >/dev/null 2>"$folder/err" || cat "$folder/err"
@@ -79,6 +80,26 @@ if mknod "$folder/null" c 1 3 2>/dev/null && : >"$folder/null"; then
 else
     echo "skip a device node stays one: none may be made here"
 fi
+
+begin "no cell of a table is a formula"
+cat >"$folder/cells.lua" <<'LUA'
+return require("mp").experiment { name = "cells", run = function(run)
+    run:log { ["=1+2"] = -1, ["+x"] = 2, ["-x,y"] = 3, ["@sum"] = -math.huge, plain = 5 }
+end }
+LUA
+run run "$folder/cells.lua" --quiet --name cells
+expect_status 0
+run export cells
+expect_status 0
+head -n 1 "$folder/out" | tr ',' '\n' | grep -q '^"\{0,1\}[=+@-]' && fail "the head is $(head -n 1 "$folder/out")"
+for cell in "'=1+2" "'+x" "\"'-x,y\"" "'@sum" plain; do
+    head -n 1 "$folder/out" | grep -q -F "$cell" || fail "no cell $cell in $(head -n 1 "$folder/out")"
+done
+[ "$(sed -n 2p "$folder/out" | tr ',' '\n' | tail -n +2 | sort | tr '\n' ' ')" = "-1 -inf 2 3 5 " ] ||
+    fail "numbers are $(sed -n 2p "$folder/out")"
+run export cells --format jsonl
+expect_out '"=1+2"'
+end
 
 begin "a file that may not be written is left alone"
 echo mine >"$folder/kept.csv"

@@ -36,7 +36,8 @@ static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
 
 // ---- CSV ----------------------------------------------------------------------------------------
 
-// A script's name for a series: as it is in a file, harmless on a terminal.
+// A script's name for a series: as it is in a file, harmless on a terminal. A table program would
+// compute what begins as a formula does: such a name has the sign for text before it.
 static void write_cell(const Export *export, const char *text) {
     FILE *out = export->out;
     char clean[RECORD_NAME_SIZE * 8];
@@ -44,11 +45,12 @@ static void write_cell(const Export *export, const char *text) {
         sanitize_line(clean, sizeof clean, text, strlen(text));
         text = clean;
     }
+    const char *sign = text[0] && strchr("=+-@\t\r", text[0]) ? "'" : "";
     if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
+        fprintf(out, "%s%s", sign, text);
         return;
     }
-    fputc('"', out);
+    fprintf(out, "\"%s", sign);
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', out);

@@ -18,13 +18,6 @@
 
 enum { SILENT_MS = 5000 };
 
-// Counts through suspend and never jumps; the same for all processes of a boot.
-static int64_t boot_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 // Files of /proc come in one read; true when there was something.
 static bool read_small(const char *path, char *text, size_t size, int *cause) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,6 +29,34 @@ static bool read_small(const char *path, char *text, size_t size, int *cause) {
         close(file);
     text[length > 0 ? length : 0] = 0;
     return length > 0;
+}
+
+// ---- moments ------------------------------------------------------------------------------------
+
+// What a time namespace (of a container) adds to the time since boot: to the clock, and to the
+// starts of processes as /proc tells them to who looks from inside. What is kept is without it, so
+// that all processes of a boot mean the same. 0 where the kernel has no such namespaces.
+static int64_t namespace_ms(void) {
+    char text[256];
+    int cause;
+    long long seconds = 0, nanoseconds = 0;
+    const char *line = read_small("/proc/self/timens_offsets", text, sizeof text, &cause)
+                           ? strstr(text, "boottime")
+                           : NULL;
+    if (!line || sscanf(line, "boottime %lld %lld", &seconds, &nanoseconds) != 2)
+        return 0;
+    return (int64_t)seconds * 1000 + nanoseconds / 1000000;
+}
+
+// Counts through suspend and never jumps; the same for all processes of a boot.
+static int64_t boot_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - namespace_ms();
+}
+
+static int64_t namespace_ticks(void) {
+    return namespace_ms() * sysconf(_SC_CLK_TCK) / 1000;
 }
 
 // Field 22 of /proc/PID/stat, and the state, which is field 3. The name before them may hold
@@ -53,7 +74,7 @@ static bool parse_stat(const char *text, char *state, int64_t *started) {
         at++;
     }
     char *end;
-    *started = strtoll(at, &end, 10);
+    *started = strtoll(at, &end, 10) - namespace_ticks();
     return end != at;
 }
 
@@ -74,7 +95,10 @@ static Presence find_process(int64_t pid, int64_t started) {
     }
     if (!parse_stat(text, &state, &moment))
         return HIDDEN;
-    return moment == started && state != 'Z' && state != 'X' ? PRESENT : GONE;
+    // What a namespace that is not set off by whole ticks tells may be a tick beside the truth; a
+    // pid does not come round in two.
+    bool is_the_one = moment >= started - 1 && moment <= started + 1;
+    return is_the_one && state != 'Z' && state != 'X' ? PRESENT : GONE;
 }
 
 void worker_here(WorkerId *here) {

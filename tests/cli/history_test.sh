@@ -136,6 +136,30 @@ wait "$worker"
 [ "$(field halted status)" = stopped ] || fail "status is $(field halted status)"
 end
 
+if unshare -T --boottime 100000 true 2>/dev/null; then
+    begin "a run is seen to live from another time namespace, and from inside of one"
+    start outside
+    wait_for_steps outside
+    outside=$worker
+    named=inside
+    unshare -T --boottime 100000 "$mpbench" run "$tiny" --name inside --threads 1 --quiet >/dev/null 2>"$folder/inside.err" &
+    worker=$!
+    workers="$workers $worker"
+    wait_for_steps inside
+    for name_of in outside inside; do
+        is_so "$name_of" status running || fail "$name_of is $(field "$name_of" status)"
+        unshare -T --boottime 100000 "$mpbench" show "$name_of" --json | grep -q '"status":"running"' ||
+            fail "from inside $name_of is not running"
+        unshare -T --boottime 100000 "$mpbench" rm "$name_of" >/dev/null 2>"$folder/err" && fail "$name_of was removed"
+        grep -q 'is in progress' "$folder/err" || fail "rm: $(cat "$folder/err")"
+    done
+    kill "$outside" "$worker"
+    wait "$outside" "$worker"
+    end
+else
+    echo "skip a run is seen to live from another time namespace: none may be made here"
+fi
+
 for signal in INT TERM HUP; do
     begin "SIG$signal ends a run with its last state in the history"
     start "signal$signal"

@@ -68,7 +68,7 @@ static void a_worker_that_is_gone_is_dead_at_once(void) {
     CHECK(strcmp(me.token, other.token) != 0);
     static const char *const gone[] = {
         "UPDATE workers SET pid = 4194304 - 1",     // no such process
-        "UPDATE workers SET started = started + 1", // the pid was given to another
+        "UPDATE workers SET started = started + 2", // the pid was given to another
         "UPDATE workers SET boot = '11111111-2222-3333-4444-555555555555'", // before a restart
         "UPDATE workers SET pid = -1",
         "UPDATE workers SET pid = 9223372036854775807",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/sanitize.h"
 #include "cli/cli.h"
 #include "cli/experiments.h"
 #include "cli/history/history.h"
@@ -39,6 +40,13 @@ static void print_options(int mask, bool common) {
     }
 }
 
+// A name of a script or a file, in its column.
+static void print_name(const char *name) {
+    char clean[8 * RECORD_NAME_SIZE];
+    sanitize_line(clean, sizeof clean, name, strlen(name));
+    printf("  %-20s ", clean);
+}
+
 static void print_experiments(void) {
     int count;
     ExperimentFile *files = experiment_list(&count);
@@ -47,7 +55,7 @@ static void print_experiments(void) {
     for (int i = 0; i < count; i++) {
         LuaExperimentInfo *info = calloc(1, sizeof *info);
         Error error;
-        printf("  %-20s ", files[i].name);
+        print_name(files[i].name);
         if (info && lua_describe_experiment(files[i].path, info, &error))
             cli_print_outside(stdout, info->about);
         else if (info)
@@ -141,7 +149,7 @@ static bool print_experiment(const char *path, Error *error) {
         if (info->parameter_count > 0)
             puts("\nParameters (--set KEY=VALUE):");
         for (int i = 0; i < info->parameter_count; i++) {
-            printf("  %-20s ", info->parameters[i].usual.name);
+            print_name(info->parameters[i].usual.name);
             print_field("", info->parameters[i].value);
         }
     }

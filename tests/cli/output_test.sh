@@ -107,6 +107,20 @@ run export escape
 grep -q "$(printf '\033')" "$folder/out" || fail "in a file the name is not as it is"
 end
 
+begin "no name of a parameter reaches a terminal as it is"
+cat >"$folder/named.lua" <<'LUA'
+return require("mp").experiment { name = "n\27[31m", about = "a\27[31m", params = { ["p\27[31mred"] = "v\27[31m" }, run = function() end }
+LUA
+for command in "help $folder/named.lua" "run $folder/named.lua --quiet" "show @last" ls "matrix $folder/named.lua --seeds 2" \
+    "run $folder/named.lua --set x=1"; do
+    # shellcheck disable=SC2086 # words
+    run $command --color never
+    ! grep -q "$(printf '\033')" "$folder/out" "$folder/err" || fail "$command: an escape came through"
+done
+run help "$folder/named.lua"
+expect_out 'p\\x1b\[31mred'
+end
+
 begin "weights come out private, and no part is written over"
 run run "$folder/nan.lua" --quiet --name empty
 run export long --format safetensors -o "$folder/weights"

@@ -169,6 +169,17 @@ static bool wants_training(lua_State *L, const char *function) {
     return !split || strcmp(split, "train") == 0;
 }
 
+// Of labels; `missing` where the script does not say.
+static int32_t class_count(lua_State *L, const char *function, int32_t missing) {
+    int64_t count = bind_field_integer(L, function, 1, "classes", -1);
+    bool is_given = lua_getfield(L, 1, "classes") != LUA_TNIL;
+    lua_pop(L, 1);
+    if (is_given && (count < 1 || count > INT32_MAX))
+        bind_error(L, "%s: classes: from 1 to %d are possible, not %lld", function, INT32_MAX,
+                   (long long)count);
+    return is_given ? (int32_t)count : missing;
+}
+
 static int data_fashion_mnist(lua_State *L) {
     Error error = {0};
     bool training = wants_training(L, "fashion_mnist");
@@ -182,7 +193,7 @@ static int data_idx(lua_State *L) {
     const char *labels = bind_field_text(L, "idx", 1, "labels");
     if (!images || !labels)
         return bind_error(L, "idx: images and labels: the paths of two IDX files are needed");
-    int32_t classes = (int32_t)bind_field_integer(L, "idx", 1, "classes", 0);
+    int32_t classes = class_count(L, "idx", 0);
     LoaderHandle *handle = push_handle(L, "idx");
     return GIVE_LOADER(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
 }
@@ -260,7 +271,7 @@ static int data_tensors(lua_State *L) {
     bool has_target = lua_getfield(L, 1, "y") != LUA_TNIL;
     if (has_target)
         y = tensor_field(L, "y");
-    int32_t classes = (int32_t)bind_field_integer(L, "tensors", 1, "classes", 0);
+    int32_t classes = class_count(L, "tensors", 0);
     LoaderHandle *handle = push_handle(L, "tensors");
     return GIVE_LOADER(L, "tensors", handle,
                        dataset_from_tensors(&x, has_target ? &y : NULL, classes, &error), &error);
@@ -277,7 +288,7 @@ static int data_synthetic(lua_State *L) {
     lua_pop(L, 1);
     int64_t first = bind_field_integer(L, "synthetic", 1, "first", 0);
     int64_t count = bind_field_integer(L, "synthetic", 1, "count", 1024);
-    int32_t classes = (int32_t)bind_field_integer(L, "synthetic", 1, "classes", 10);
+    int32_t classes = class_count(L, "synthetic", 10);
     double separation = bind_field_number(L, "synthetic", 1, "separation", 1);
     LoaderHandle *handle = push_handle(L, "synthetic");
     uint64_t seed = session_of(L)->run->options->seed;

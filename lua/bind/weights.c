@@ -96,6 +96,8 @@ static int mp_load(lua_State *L) {
     Session *session = session_of(L);
     if (lua_type(L, 1) != LUA_TSTRING)
         return bind_argument_error(L, "load", 1, "path", "the path of a safetensors file");
+    if (strlen(lua_tostring(L, 1)) != lua_rawlen(L, 1))
+        return bind_error(L, "load: a path without zero bytes expected");
     const char *path = push_path(L, session, lua_tostring(L, 1));
     SafeFile **slot = lua_newuserdatauv(L, sizeof *slot, 0);
     *slot = NULL;

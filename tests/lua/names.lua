@@ -213,6 +213,14 @@ return mp.experiment { name = "names", about = "names", params = { lr = 0.1 },
         for b in loader do assert(#b.x == #b.y) end
         local few = mp.data.synthetic { shape = { 2 }, count = 4, batch = 2, shuffle = true, limit = 2 }
         equal(few:len(), 1)
+        for _, many in ipairs { -1, 0, 1 << 31, (1 << 32) + 10, math.mininteger } do
+            local why = "classes: from 1 to 2147483647 are possible"
+            local x, y = mp.zeros(2, 2), mp.tensor({ 0, 1 }, "int32")
+            fails(why, mp.data.synthetic, { shape = { 2 }, classes = many })
+            fails(why, mp.data.tensors, { x = x, y = y, classes = many })
+            fails(why, mp.data.idx, { images = "x", labels = "x", classes = many })
+        end
+        fails("a path without zero bytes", mp.load, "mine.safetensors\0/etc/passwd")
         fails("no-such-file", mp.data.idx, { images = "no-such-file", labels = "no-such-file" })
         fails("no-such-folder", mp.data.cifar10, { dir = "no-such-folder" })
         fails("no-such-file", mp.data.text, { path = "no-such-file", context = 8, batch = 2 })

@@ -59,7 +59,7 @@ static bool read_all(Script *script, int file, size_t size, const char *shown, E
             continue;
         if (got < 0)
             return error_fail(error, ERROR_FAILED, "%s: cannot be read: %s", shown,
-                              strerror(errno));
+                              error_cause(errno));
         script->length += (size_t)got;
         script->text[script->length] = 0;
         if (got == 0)
@@ -77,11 +77,11 @@ bool script_read(Script *script, const char *path, const char *name, Error *erro
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file < 0)
         return error_fail(error, ERROR_USAGE, "%s: cannot open the script: %s%s", shown,
-                          strerror(errno), error_remedy(errno));
+                          error_cause(errno), error_remedy(errno));
     bool done = false;
     struct stat about;
     if (fstat(file, &about) != 0) {
-        error_fail(error, ERROR_FAILED, "%s: cannot be examined: %s", shown, strerror(errno));
+        error_fail(error, ERROR_FAILED, "%s: cannot be examined: %s", shown, error_cause(errno));
     } else if (S_ISDIR(about.st_mode)) {
         error_fail(error, ERROR_USAGE, "%s: is a folder; name the script in it", shown);
     } else if (!S_ISREG(about.st_mode)) {

@@ -63,12 +63,12 @@ static Found read_below(LuaVm *vm, const char *folder, const char *file, const S
     if (!real_file)
         return errno == ENOENT || errno == ENOTDIR
                    ? ABSENT
-                   : (error_fail(error, ERROR_FAILED, "%s: %s", path, strerror(errno)), REFUSED);
+                   : (error_fail(error, ERROR_FAILED, "%s: %s", path, error_cause(errno)), REFUSED);
     char *real_folder = realpath(folder[0] ? folder : ".", NULL);
     Script script;
     Found found = REFUSED;
     if (!real_folder) {
-        error_fail(error, ERROR_FAILED, "%s: %s", folder, strerror(errno));
+        error_fail(error, ERROR_FAILED, "%s: %s", folder, error_cause(errno));
     } else if (!lies_below(real_folder, real_file)) {
         error_fail(error, ERROR_USAGE, "%s leads out of the experiment's folder", path);
     } else if (script_read(&script, real_file, path, error)) {

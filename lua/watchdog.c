@@ -180,7 +180,7 @@ Watchdog *watchdog_new(Pulse *pulse, WatchdogLimits limits, const WatchdogCalls 
     int failed = start_thread(watchdog);
     if (failed) {
         error_fail(error, ERROR_FAILED, "cannot start the script's watchdog thread: %s%s",
-                   strerror(failed), error_remedy(failed));
+                   error_cause(failed), error_remedy(failed));
         pthread_cond_destroy(&watchdog->wake);
         pthread_mutex_destroy(&watchdog->lock);
         free(watchdog);

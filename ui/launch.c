@@ -55,7 +55,7 @@ bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error
                           "one to end, or stop one with S",
                           MOST_WORKERS);
     if (pipe(ends) != 0)
-        return error_fail(error, ERROR_FAILED, "cannot start a run: %s", strerror(errno));
+        return error_fail(error, ERROR_FAILED, "cannot start a run: %s", error_cause(errno));
     fcntl(ends[0], F_SETFD, FD_CLOEXEC);
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
@@ -66,7 +66,7 @@ bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error
     if (pid < 0) {
         close(ends[0]);
         return error_fail(error, ERROR_FAILED, "cannot start a run: %s; close other programs",
-                          strerror(errno));
+                          error_cause(errno));
     }
     *worker = (struct Worker){.pid = pid, .errors = ends[0]};
     *process = pid;

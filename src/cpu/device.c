@@ -107,7 +107,7 @@ static bool can_start(int count, Error *error) {
         return error_fail(error, ERROR_FAILED,
                           "device cpu: thread %d of %d cannot be started: %s%s, or ask for fewer "
                           "with --threads",
-                          started + 2, count + 1, strerror(failed), error_remedy(failed));
+                          started + 2, count + 1, error_cause(failed), error_remedy(failed));
     return true;
 }
 

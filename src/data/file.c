@@ -24,14 +24,11 @@ static const char *describe_kind(mode_t mode) {
 }
 
 static bool fail_with_errno(const char *path, const char *action, int code, Error *error) {
-    char why[128];
-    if (strerror_r(code, why, sizeof why) != 0)
-        why[0] = 0;
     const char *remedy = code == ENOENT   ? "; check the path"
                          : code == EACCES ? "; check its permissions and those of its folders"
                                           : "";
     return error_fail(error, ERROR_FAILED, FILE_PATH ": cannot %s: %s (errno %d)%s", path, action,
-                      why, code, remedy);
+                      error_cause(code), code, remedy);
 }
 
 bool file_open(const char *path, int *file, uint64_t *size, Error *error) {

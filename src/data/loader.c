@@ -162,13 +162,9 @@ static bool start_thread(Loader *loader, Error *error) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int code = pthread_create(&loader->thread, NULL, run_filler, loader);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0) {
-        char why[128];
-        if (strerror_r(code, why, sizeof why) != 0)
-            why[0] = 0;
-        return error_fail(error, ERROR_FAILED, "cannot start the thread that loads data: %s%s", why,
-                          error_remedy(code));
-    }
+    if (code != 0)
+        return error_fail(error, ERROR_FAILED, "cannot start the thread that loads data: %s%s",
+                          error_cause(code), error_remedy(code));
     loader->started = true;
     return true;
 }

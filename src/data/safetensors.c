@@ -15,12 +15,9 @@
 #include "data/file.h"
 
 static bool fail_with(const char *path, const char *action, int code, Error *error) {
-    char why[128];
-    if (strerror_r(code, why, sizeof why) != 0)
-        why[0] = 0;
     bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
     return error_fail(error, full ? ERROR_FULL : ERROR_FAILED, FILE_PATH ": cannot %s: %s%s", path,
-                      action, why, full ? "; make room, or keep it elsewhere" : "");
+                      action, error_cause(code), full ? "; make room, or keep it elsewhere" : "");
 }
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ static bool copy(gzFile in, const char *from, int out, const char *to, int64_t m
                               from, (long long)most);
         else if (write(out, block, (size_t)length) != length)
             done = error_fail(error, ERROR_FAILED, "%.300s: %s; make room there", to,
-                              strerror(errno ? errno : ENOSPC));
+                              error_cause(errno ? errno : ENOSPC));
     }
     free(block);
     int code;
@@ -35,9 +35,9 @@ static bool copy(gzFile in, const char *from, int out, const char *to, int64_t m
 bool unpack_file(const char *from, const char *to, int64_t most, Error *error) {
     gzFile in = gzopen(from, "rb");
     if (!in)
-        return error_fail(error, ERROR_FAILED, "%.300s: %s", from, strerror(errno));
+        return error_fail(error, ERROR_FAILED, "%.300s: %s", from, error_cause(errno));
     int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool done = out >= 0 || error_fail(error, ERROR_FAILED, "%.300s: %s", to, strerror(errno));
+    bool done = out >= 0 || error_fail(error, ERROR_FAILED, "%.300s: %s", to, error_cause(errno));
     done = done && copy(in, from, out, to, most, error);
     gzclose(in);
     if (out >= 0)

@@ -19,7 +19,7 @@
 
 static bool fail_with(const char *folder, int code, Error *error) {
     return error_fail(error, code == ENOSPC ? ERROR_FULL : ERROR_FAILED,
-                      "checkpoint: cannot make the folder %.250s: %s", folder, strerror(code));
+                      "checkpoint: cannot make the folder %.250s: %s", folder, error_cause(code));
 }
 
 // That a folder is there lies in the folder above it.

@@ -354,7 +354,7 @@ bool recorder_start_writer(Recorder *recorder, Error *error) {
     store_set_waiting(recorder->store, 5, NULL, NULL);
     writer_free(writer);
     return error_fail(error, ERROR_FAILED, "cannot start the thread of the history: %s%s",
-                      strerror(failed), error_remedy(failed));
+                      error_cause(failed), error_remedy(failed));
 }
 
 void recorder_stop_writer(Recorder *recorder) {

@@ -89,7 +89,7 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) {
     *exists = stat(path, &status) == 0;
     if (!*exists && errno != ENOENT)
         return error_fail(error, ERROR_HISTORY, "%s: %s: name another file with --db", path,
-                          strerror(errno));
+                          error_cause(errno));
     if (!*exists && mode == STORE_READ)
         return error_fail(error, ERROR_HISTORY,
                           "%s: no history yet: `mpbench run` makes it, --db names another", path);
@@ -120,7 +120,7 @@ bool place_check(const char *path, StoreMode mode, bool *exists, Error *error) {
         return error_fail(error, ERROR_HISTORY,
                           "%s: its folder may not be written (%s): a journal beside the file needs "
                           "that; name another file with --db",
-                          path, strerror(errno));
+                          path, error_cause(errno));
     return true;
 }
 
@@ -143,7 +143,7 @@ bool place_make(const char *path, Error *error) {
         if (mkdir(part, 0700) != 0 && errno != EEXIST)
             return error_fail(error, errno == ENOSPC ? ERROR_FULL : ERROR_HISTORY,
                               "%s: the folder cannot be made (%s): name another file with --db",
-                              part, strerror(errno));
+                              part, error_cause(errno));
         *slash = '/';
     }
     // Never opened again but by SQLite: closing any descriptor of it would end SQLite's locks.
@@ -153,7 +153,7 @@ bool place_make(const char *path, Error *error) {
     if (file < 0)
         return error_fail(error, errno == ENOSPC ? ERROR_FULL : ERROR_HISTORY,
                           "%s cannot be made (%s): name another file with --db", path,
-                          strerror(errno));
+                          error_cause(errno));
     close(file);
     return true;
 }

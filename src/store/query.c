@@ -254,7 +254,7 @@ bool store_fail(Store *store, int code, const char *what, Error *error) {
     int system = sqlite3_system_errno(store->db);
     if (primary == SQLITE_CANTOPEN && (system == EMFILE || system == ENFILE)) // it may pass
         return error_fail(error, ERROR_BUSY, "%s: %s cannot be reached: %s%s", what, path,
-                          strerror(system), error_remedy(system));
+                          error_cause(system), error_remedy(system));
     switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

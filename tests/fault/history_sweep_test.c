@@ -154,6 +154,7 @@ enum { STEPS = sizeof steps / sizeof *steps };
 static void check_clean(const char *where) {
     CHECK_MESSAGE(error.code != ERROR_NONE && error.text[0] && !strchr(error.text, '\n'),
                   "%s: code %d, \"%s\"", where, error.code, error.text);
+    CHECK_MESSAGE(!strstr(error.text, "Success"), "%s: \"%s\"", where, error.text);
     ErrorCode expected = fault.kind == FAULT_MEMORY ? ERROR_MEMORY
                          : fault.kind == FAULT_FULL ? ERROR_FULL
                                                     : ERROR_HISTORY;

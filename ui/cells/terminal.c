@@ -281,7 +281,7 @@ bool terminal_open(const TerminalOptions *options, Error *error) {
     terminal_set_characters(options->characters);
     if (tcgetattr(STDIN_FILENO, &terminal.before) != 0)
         return error_fail(error, ERROR_UNAVAILABLE, "the terminal does not answer: %s",
-                          strerror(errno));
+                          error_cause(errno));
     prepare_restore();
     reading_begin();
     catch_stop();

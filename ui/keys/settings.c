@@ -250,7 +250,8 @@ static bool take_line(Settings *settings, Keymap *keymap, char *line, Error *err
 bool settings_read(Settings *settings, Keymap *keymap, const char *path, Error *error) {
     FILE *file = fopen(path, "re");
     if (!file)
-        return errno == ENOENT || error_fail(error, ERROR_USAGE, "%s: %s", path, strerror(errno));
+        return errno == ENOENT ||
+               error_fail(error, ERROR_USAGE, "%s: %s", path, error_cause(errno));
     char line[LINE_SIZE];
     int number = 0;
     bool done = true;

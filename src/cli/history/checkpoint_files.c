@@ -44,7 +44,7 @@ static bool remove_files(int opened, const char *folder, int64_t run, const Chec
             continue;
         if (!only_count && unlinkat(opened, entry->d_name, 0) != 0 && errno != ENOENT)
             done = error_fail(error, ERROR_FAILED, "%.300s/%.100s: %s", folder, entry->d_name,
-                              strerror(errno));
+                              error_cause(errno));
         removed->count += done;
         removed->bytes += done ? (int64_t)about.st_size : 0;
     }
@@ -67,7 +67,7 @@ bool checkpoint_files_remove(const Store *store, int64_t run, const CheckpointRo
     int opened = open_folder(folder);
     if (opened < 0)
         return errno == ENOENT ||
-               error_fail(error, ERROR_FAILED, "%.300s: %s", folder, strerror(errno));
+               error_fail(error, ERROR_FAILED, "%.300s: %s", folder, error_cause(errno));
     return remove_files(opened, folder, run, kept, count, only_count, removed, error);
 }
 
@@ -75,7 +75,7 @@ bool checkpoint_files_remove(const Store *store, int64_t run, const CheckpointRo
 static bool open_root(const char *root, DIR **entries, Error *error) {
     *entries = opendir(root);
     return *entries || errno == ENOENT ||
-           error_fail(error, ERROR_FAILED, "%.300s: %s", root, strerror(errno));
+           error_fail(error, ERROR_FAILED, "%.300s: %s", root, error_cause(errno));
 }
 
 bool checkpoint_folders(const Store *store, int64_t **runs, int *count, Error *error) {
@@ -120,7 +120,7 @@ bool scratch_folder_make(ScratchFolder *folder, const char *root, Error *error) 
     struct stat about;
     if (mkdir(root, 0700) != 0 && errno != EEXIST)
         return error_fail(error, ERROR_FAILED, "cannot make the folder %.300s: %s", root,
-                          strerror(errno));
+                          error_cause(errno));
     // A number that another process had may be taken, by what it left.
     for (int number = 1;; number++) {
         snprintf(folder->path, sizeof folder->path, "%s/%s%d", root, scratch_prefix, number);
@@ -133,7 +133,7 @@ bool scratch_folder_make(ScratchFolder *folder, const char *root, Error *error) 
         if (folder->lock < 0 || flock(folder->lock, LOCK_EX) != 0 ||
             fstat(folder->lock, &about) != 0) {
             error_fail(error, ERROR_FAILED, "cannot make the folder %.300s: %s", folder->path,
-                       strerror(errno));
+                       error_cause(errno));
             if (folder->lock >= 0)
                 scratch_folder_remove(folder);
             return false;

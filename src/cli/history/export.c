@@ -322,7 +322,7 @@ static bool write_weights(Export *export, Error *error) {
     FILE *from = fopen(path, "rb");
     bool done = from != NULL;
     if (!from)
-        error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, strerror(errno));
+        error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, error_cause(errno));
     done = done && copy_checked(from, export, newest, false, error) && // before a byte goes out
            copy_checked(from, export, newest, true, error);
     if (from)

@@ -67,7 +67,7 @@ static char *read_experiment(void *context, const char *name, Error *error) {
     if (text)
         text[fread(text, 1, SCRIPT_MOST, file)] = 0;
     if (!text || ferror(file)) {
-        error_fail(error, ERROR_FAILED, "%s: %s", path, strerror(errno));
+        error_fail(error, ERROR_FAILED, "%s: %s", path, error_cause(errno));
         free(text);
         text = NULL;
     }

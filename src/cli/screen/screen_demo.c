@@ -79,7 +79,7 @@ static bool make_folder(ScreenDemo *demo, Error *error) {
             break;
     }
     error_fail(error, ERROR_FAILED, "%.300s: %s; set TMPDIR to a folder that can be written",
-               demo->folder, strerror(errno));
+               demo->folder, error_cause(errno));
     demo->folder[0] = 0;
     return false;
 }

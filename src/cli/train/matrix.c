@@ -67,7 +67,7 @@ static bool start(MatrixCell *cell, char **arguments, Error *error) {
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (child < 0)
         return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s%s",
-                          strerror(code), error_remedy(code));
+                          error_cause(code), error_remedy(code));
     if (child == 0) {
         setpgid(0, 0);
         // However we end, it is told to stop, with a checkpoint; also where we ended before it

@@ -55,6 +55,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"events", "G\x1b[Z\x1b[Zz", "skipped since", false},
     {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},
+    {"compare-eight", "1        c", "8 runs", false},
     {"formats", "4", "flushed", false},
     {"help", "??", "Here", true},
     {"settings", "O", "smoothing", true},

@@ -4,6 +4,7 @@
 #include "compare_fixture.h"
 #include "store/worker.h"
 #include "store_fixture.h"
+#include "ui/compare/compare.h"
 #include "ui/screen.h"
 #include "ui_fixture.h"
 
@@ -70,6 +71,13 @@ static Store *make_history(void) {
     return store;
 }
 
+static Store *make_runs(const Planted *runs, int count) {
+    Store *store = fresh_store("history.db");
+    for (int i = 0; i < count; i++)
+        plant(store, &runs[i]);
+    return store;
+}
+
 // ---- what is said -------------------------------------------------------------------------------
 
 static void the_run_in_fp32_is_the_baseline_whenever_it_began(void) {
@@ -106,17 +114,77 @@ static void lines_are_told_apart_by_a_letter(void) {
     const char *text = draw_screen(120, 36);
     CHECK_CONTAINS(text, "a ━ #2 fp32");
     CHECK_CONTAINS(text, "b · #1 bf16");
-    CHECK_CONTAINS(text, "last, smoothed");
+    CHECK_CONTAINS(text, "last values");
     CHECK_CONTAINS(text, "mean loss");
-    int a = 0, b = 0; // on the lines: the legend ends where values begin
-    for (int row = 10; row < 16; row++)
-        for (int column = 90; column < 119; column++) {
+    int a = 0, b = 0; // on the lines, which end where the legend begins
+    for (int row = 4; row < 16; row++)
+        for (int column = 60; column < 88; column++) {
             uint32_t rune = frame_cell(&ui->frame, column, row)->rune;
             a += rune == 'a';
             b += rune == 'b';
         }
     CHECK_INT(a, 1);
     CHECK_INT(b, 1);
+    close_screen();
+}
+
+// Eight runs at any size: each has its letter and its value, and no curve runs through them.
+static void the_legend_stands_off_the_curves(void) {
+    static const char *const precisions[] = {"fp32", "bf16", "fp16"};
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    static char names[8][8];
+    Planted runs[8];
+    for (int i = 0; i < 8; i++) {
+        runs[i] = planted[0];
+        snprintf(names[i], sizeof names[i], "r%d", i);
+        runs[i].name = names[i];
+        runs[i].precision = precisions[i % 3];
+        runs[i].seed = i + 1;
+        runs[i].end = 1.9; // flat and high, where a legend over the plot would be
+    }
+    open_screen(make_runs(runs, 8), 8);
+    for (int size = 0; size < 3; size++) {
+        const char *text = draw_screen(sizes[size][0], sizes[size][1]);
+        for (int i = 0; i < 8; i++) {
+            const RunRecord *run = &((CompareView *)ui->state[SCREEN_COMPARE])->comparison->runs[i];
+            char entry[64];
+            snprintf(entry, sizeof entry, "%c %s #%lld %s", 'a' + i, i % 2 ? "·" : "━",
+                     (long long)run->id, run->precision);
+            CHECK_MESSAGE(strstr(text, entry), "%d columns: \"%s\" in\n%s", sizes[size][0], entry,
+                          text);
+        }
+    }
+    close_screen();
+}
+
+// One colour a format, everywhere.
+static void runs_of_a_format_have_its_colour(void) {
+    Planted runs[] = {planted[0], planted[0], planted[1], planted[1]};
+    static const char *const names[] = {"p", "q", "r", "s"};
+    for (int i = 0; i < 4; i++)
+        runs[i].name = names[i];
+    open_screen(make_runs(runs, 4), 4);
+    const Comparison *comparison = ((CompareView *)ui->state[SCREEN_COMPARE])->comparison;
+    for (int i = 0; i < 4; i++)
+        CHECK_INT(compare_ink(comparison, i),
+                  strcmp(comparison->runs[i].precision, "fp32") == 0 ? INK_FP32 : INK_BF16);
+    close_screen();
+}
+
+// A network and its opponent: what both runs log is offered, one after the other.
+static void losses_of_other_names_are_offered(void) {
+    static const char *const gan[] = {"d_loss", "g_loss"};
+    Store *store = make_runs(planted, 2);
+    for (int i = 0; i < 2; i++)
+        CHECK_DONE(plant_series(store, i + 1, gan, 2, &planted[i], 0.01, &error));
+    open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss ─");
+    CHECK_CONTAINS(draw_screen(120, 36), "mean d_loss");
+    screen_compare.request(ui, REQUEST_SERIES);
+    screen_compare.refresh(ui, 0);
+    CHECK_CONTAINS(draw_screen(120, 36), "─ g_loss ─");
+    screen_compare.enter(ui); // perhaps with other runs
+    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss ─");
     close_screen();
 }
 
@@ -171,13 +239,6 @@ static void runs_without_points_are_said_to_have_none(void) {
     close_screen();
 }
 
-static Store *make_runs(const Planted *runs, int count) {
-    Store *store = fresh_store("history.db");
-    for (int i = 0; i < count; i++)
-        plant(store, &runs[i]);
-    return store;
-}
-
 // Past its end a run has no value, and of a short one the axis says where it is.
 static void a_run_that_ended_has_no_value_later(void) {
     Planted runs[] = {planted[1], planted[1]};
@@ -185,7 +246,7 @@ static void a_run_that_ended_has_no_value_later(void) {
     runs[0].name = "short";
     open_screen(make_runs(runs, 2), 2);
     screen_compare.request(ui, REQUEST_CROSS_HAIR); // at step 200
-    CHECK_CONTAINS(draw_screen(120, 36), "seed 1                       – │");
+    CHECK_CONTAINS(draw_screen(120, 36), "seed 1         –│");
     close_screen();
 }
 
@@ -218,8 +279,8 @@ static void twins_are_called_so_and_keep_their_numbers(void) {
     CHECK_CONTAINS(text, "nothing: the same in everything");
     CHECK(!strstr(text, "nothing but the seed"));
     text = draw_screen(80, 24);
-    CHECK_CONTAINS(text, "fashion_…g_name-1 ");
-    CHECK_CONTAINS(text, "fashion_…g_name-2 ");
+    CHECK_CONTAINS(text, "a fashion…_name-1 ");
+    CHECK_CONTAINS(text, "b fashion…_name-2 ");
     close_screen();
 }
 
@@ -229,6 +290,9 @@ int main(void) {
     RUN_TEST(the_run_in_fp32_is_the_baseline_whenever_it_began);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
+    RUN_TEST(the_legend_stands_off_the_curves);
+    RUN_TEST(runs_of_a_format_have_its_colour);
+    RUN_TEST(losses_of_other_names_are_offered);
     RUN_TEST(the_result_is_the_one_that_leads);
     RUN_TEST(the_cross_hair_says_where_it_is_in_sensible_digits);
     RUN_TEST(runs_without_points_are_said_to_have_none);

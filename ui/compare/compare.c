@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static CompareView *view_of(const Ui *ui) {
     return ui->state[SCREEN_COMPARE];
@@ -16,7 +17,8 @@ static void read_comparison(Ui *ui) {
     CompareOptions options = {.axis = view->axis,
                               .grams_per_kwh =
                                   ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
-                              .prefers_fp32 = true};
+                              .prefers_fp32 = true,
+                              .series = view->series[0] ? view->series : NULL};
     Error error;
     compare_free(view->comparison);
     view->comparison = NULL;
@@ -70,6 +72,7 @@ static void compare_enter(Ui *ui) {
     view->from = 0;
     view->span = 1;
     view->scroll = view->first_difference = 0;
+    view->series[0] = 0; // other runs may not have it
     read_comparison(ui);
 }
 
@@ -115,6 +118,17 @@ static void move(CompareView *view, double by) {
         view->from = fmin(fmax(view->from + by * view->span / 2, 0), 1 - view->span);
 }
 
+// The next of those that all runs log.
+static void turn_series(CompareView *view) {
+    const Comparison *comparison = view->comparison;
+    int at = 0, count = comparison ? comparison->all_series_count : 0;
+    while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
+        at++;
+    if (count > 0)
+        memcpy(view->series, comparison->all_series[(at + 1) % count], sizeof view->series);
+    view->wants_reading = true;
+}
+
 // Drawing keeps it between the first line and the last.
 static void scroll(CompareView *view, PanelId panel, int by) {
     if (panel == PANEL_DIFFERENCES)
@@ -130,6 +144,7 @@ static bool compare_request(Ui *ui, Request request) {
         view->axis = (view->axis + 1) % COMPARE_AXES;
         view->wants_reading = true;
         return true;
+    case REQUEST_SERIES: turn_series(view); return true;
     case REQUEST_SMOOTH:
         view->smoothing = (view->smoothing + 1) % COMPARE_SMOOTHINGS;
         compare_make_curves(view);
@@ -183,13 +198,15 @@ static const char *compare_label(const Ui *ui, Request request, const char *usua
 static const char *compare_explain(PanelId panel) {
     switch (panel) {
     case PANEL_CURVES:
-        return "The loss of every run on shared axes; b takes steps, epochs, seconds or samples "
-               "along the foot. By steps the curves tell whether a format learns as well, by "
+        return "The loss of every run on shared axes, in the colour of its format; v takes another "
+               "series that all of them log, b steps, epochs, seconds or samples along the foot. "
+               "By steps the curves tell whether a format learns as well, by "
                "seconds which one gets there first.";
     case PANEL_OUTCOMES:
         return "What came of the runs, beside the first one, the baseline (the one in fp32, where "
                "there is one); runs that differ in their seed alone are one line, with ± for 95 in "
-               "100 cases. The loss is the mean over the last tenth of what all of them did. The "
+               "100 cases, and a speed's interval is in the sentence below. The loss is the mean "
+               "over the last tenth of what all of them did. The "
                "sentence below says what can be told from them, and what not.";
     default:
         return "What is not the same in all of them: parameters, options, the precision of layers. "

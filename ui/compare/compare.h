@@ -15,7 +15,7 @@ enum { COMPARE_MOST_CURVES = 8, COMPARE_SMOOTHINGS = 4 };
 typedef struct CompareCurves { // of all runs, ready to be drawn
     PlotPoint *points[COMPARE_MOST_CURVES];
     PlotLine lines[COMPARE_MOST_CURVES];
-    char labels[COMPARE_MOST_CURVES][96];
+    char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
     int count;
     double last_x;
 } CompareCurves;
@@ -25,6 +25,7 @@ typedef struct CompareView {
     char problem[ERROR_TEXT_SIZE];
     CompareCurves curves;
     CompareAxis axis;
+    char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     int smoothing;
     bool log_axis, has_cross, wants_reading;
     double cross;      // on the axis, from 0 to 1 of the window
@@ -43,8 +44,10 @@ void compare_clear_curves(CompareCurves *curves);
 void compare_draw_curves(const CompareView *view, Area area, bool focused);
 // At a column of the panel, which is so wide, border included.
 void compare_put_cross(CompareView *view, int width, int column);
-// Runs of one format are told apart by what no format has.
+// That of its format: runs of one format are told apart by their letters.
 Ink compare_ink(const Comparison *comparison, int run);
+// At the end of its curve, in the legend and beside what came of it.
+char compare_letter(int run);
 
 // outcomes.c: these keep what is scrolled within what there is.
 void compare_draw_outcomes(CompareView *view, Area area, bool focused);

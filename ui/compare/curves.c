@@ -1,8 +1,11 @@
-// The losses of the runs that are compared, as curves.
+// The losses, or another series, of the runs that are compared, as curves.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/rune.h"
+#include "base/sanitize.h"
 #include "ui/cells/glyphs.h"
 #include "ui/cells/theme.h"
 #include "ui/cells/words.h"
@@ -21,12 +24,7 @@ void compare_clear_curves(CompareCurves *curves) {
 }
 
 Ink compare_ink(const Comparison *comparison, int run) {
-    static const Ink others[] = {INK_BRIGHT, INK_GOOD, INK_WARN, INK_TEXT, INK_DIM};
-    Ink ink = theme_format_ink(comparison->runs[run].precision);
-    int same = 0;
-    for (int i = 0; i < run; i++)
-        same += theme_format_ink(comparison->runs[i].precision) == ink;
-    return same == 0 ? ink : others[(same - 1) % (int)(sizeof others / sizeof *others)];
+    return theme_format_ink(comparison->runs[run].precision);
 }
 
 static void make_curve(CompareView *view, int run) {
@@ -54,8 +52,9 @@ static void make_curve(CompareView *view, int run) {
                                    .spans = smoothings[view->smoothing] == 0,
                                    .dotted = run % 2 == 1};
     const RunRecord *record = &comparison->runs[run];
-    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s, seed %lld",
-             (long long)record->id, record->precision, (long long)record->seed);
+    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s", (long long)record->id,
+             record->precision);
+    snprintf(curves->seeds[at], sizeof curves->seeds[at], ", seed %lld", (long long)record->seed);
 }
 
 void compare_make_curves(CompareView *view) {
@@ -90,33 +89,81 @@ static bool has_come_to(const PlotLine *line, double x) {
     return line->count == 1 ? x <= last->x : x < last->x + (last->x - last[-1].x);
 }
 
-// The letter of a line, at its end and in the legend: colours are not the only thing that tells.
-static char letter_of(int line) {
-    return (char)('a' + line);
+char compare_letter(int run) {
+    return (char)('a' + run % 26);
 }
 
-// The table below has means: what the values here are is said above them.
-static void draw_legend(const CompareView *view, Area area, double x) {
-    enum { VALUE = 10 };
-    bool is_smooth = smoothings[view->smoothing] > 0;
-    area_text_right(area, area.width, 0, style_of(INK_DIM),
-                    view->has_cross ? (is_smooth ? "smoothed, at the cross" : "at the cross")
-                                    : (is_smooth ? "last, smoothed" : "last"));
-    area = area_part(area, 0, 1, area.width, area.height - 1);
-    for (int i = 0; i < view->curves.count && i < area.height; i++) {
-        const PlotLine *line = &view->curves.lines[i];
-        double value = view->has_cross   ? value_at(line, x)
-                       : line->count > 0 ? line->points[line->count - 1].mean
-                                         : (double)NAN;
-        area_put(area, 0, i, style_bold(line->ink), (unsigned char)letter_of(i));
-        area_put(area, 2, i, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
-        area_outside(area, 4, i, area.width - 4 - VALUE, style_of(line->ink),
-                     view->curves.labels[i]);
-        bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
-        area_text_right(area, area.width, i, style_of(INK_BRIGHT),
-                        is_known ? word_number(value).text : "–");
+// ---- the legend: beside the curves, or above them -----------------------------------------------
+
+enum { VALUE = 9, BEFORE_LABEL = 4 };
+
+typedef struct Legend {
+    Area area;
+    int columns, width; // entries beside each other; of one
+    bool has_seeds;
+} Legend;
+
+static int label_width(const CompareCurves *curves, bool has_seeds) {
+    int widest = 0;
+    for (int i = 0; i < curves->count; i++) {
+        int width = text_width(curves->labels[i]) + (has_seeds ? text_width(curves->seeds[i]) : 0);
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+// What it takes is not the curves', which would be drawn over.
+static Legend place_legend(const CompareView *view, Area *inside) {
+    enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 40 };
+    Legend legend = {.columns = 1, .has_seeds = inside->width >= WIDE};
+    int label = label_width(&view->curves, legend.has_seeds), count = view->curves.count;
+    label = label < WIDEST_LABEL ? label : WIDEST_LABEL;
+    legend.width = BEFORE_LABEL + label + 1 + VALUE;
+    if (legend.has_seeds) {
+        int left = inside->width - legend.width - GAP;
+        legend.area = area_part(*inside, left + GAP, 0, legend.width, inside->height);
+        *inside = area_part(*inside, 0, 0, left, inside->height);
+        return legend;
+    }
+    legend.columns = (inside->width + GAP) / (legend.width + GAP);
+    legend.columns = legend.columns > 0 ? legend.columns : 1;
+    int rows = (count + legend.columns - 1) / legend.columns, most = inside->height / 2;
+    rows = rows < most ? rows : most;
+    legend.area = area_part(*inside, 1, 0, inside->width - 1, rows);
+    *inside = area_part(*inside, 0, rows, inside->width, inside->height - rows);
+    legend.width += GAP;
+    return legend;
+}
+
+static void draw_entry(const CompareView *view, const Legend *legend, Area area, int i, double x) {
+    const PlotLine *line = &view->curves.lines[i];
+    char label[sizeof view->curves.labels[0] + sizeof view->curves.seeds[0]];
+    double value = view->has_cross   ? value_at(line, x)
+                   : line->count > 0 ? line->points[line->count - 1].mean
+                                     : (double)NAN;
+    bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
+    snprintf(label, sizeof label, "%s%s", view->curves.labels[i],
+             legend->has_seeds ? view->curves.seeds[i] : "");
+    area_put(area, 0, 0, style_bold(line->ink), (unsigned char)compare_letter(i));
+    area_put(area, 2, 0, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
+    area_outside(area, BEFORE_LABEL, 0, area.width - BEFORE_LABEL - VALUE - 1, style_of(line->ink),
+                 label);
+    area_text_right(area, area.width, 0, style_of(INK_BRIGHT),
+                    is_known ? word_number(value).text : "–");
+}
+
+static void draw_legend(const CompareView *view, const Legend *legend, double x) {
+    enum { GAP = 2 };
+    for (int i = 0; i < view->curves.count; i++) {
+        int column = i % legend->columns * legend->width, row = i / legend->columns;
+        int width = legend->width - (legend->has_seeds ? 0 : GAP);
+        Area area = area_part(legend->area, column, row, width, 1);
+        if (!area_is_empty(area))
+            draw_entry(view, legend, area, i, x);
     }
 }
+
+// ---- the panel ----------------------------------------------------------------------------------
 
 // Each in a column of its own, near the right end of its line.
 static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axes) {
@@ -129,7 +176,7 @@ static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axe
         int row =
             plot_row_of(axes, plot.height, value_at(line, plot_x_of(axes, plot.width, column)));
         if (line->count > 0 && column >= 0 && row >= 0)
-            area_put(plot, column, row, style_bold(line->ink), (unsigned char)letter_of(i));
+            area_put(plot, column, row, style_bold(line->ink), (unsigned char)compare_letter(i));
     }
 }
 
@@ -172,9 +219,14 @@ static void draw_x_labels(const CompareView *view, Area area, int row, const Plo
 
 void compare_draw_curves(const CompareView *view, Area area, bool focused) {
     char right[96];
-    snprintf(right, sizeof right, "by %s · smooth %g%s", compare_axis_name(view->axis),
+    snprintf(right, sizeof right, "%s · by %s · smooth %g%s",
+             view->has_cross ? "values at the cross" : "last values", compare_axis_name(view->axis),
              smoothings[view->smoothing], view->log_axis ? " · log" : "");
-    Area inside = area_box(area, "loss", right, focused);
+    char title[2 * RECORD_NAME_SIZE] = "loss";
+    if (view->comparison)
+        sanitize_line(title, sizeof title, view->comparison->series,
+                      strlen(view->comparison->series));
+    Area inside = area_box(area, title, right, focused);
     if (!view->comparison) {
         area_wrap(area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0,
                   style_of(INK_TEXT), view->problem);
@@ -184,11 +236,13 @@ void compare_draw_curves(const CompareView *view, Area area, bool focused) {
         area_wrap(
             area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0, style_of(INK_DIM),
             compare_is_live(view) ? "no points yet: the first steps are on their way"
-                                  : "none of these runs has a loss by this axis: b takes another");
+                                  : "these runs have nothing of this series by this axis: v takes "
+                                    "another series, b another axis");
         return;
     }
     PlotAxes axes = axes_of(view);
     double x = axes.left + (axes.right - axes.left) * view->cross;
+    Legend legend = place_legend(view, &inside);
     Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);
     plot_label_y(area_part(inside, 0, 0, LABELS - 1, inside.height - 1), &axes, false);
     plot_draw(plot, &axes, view->curves.lines, view->curves.count);
@@ -200,14 +254,15 @@ void compare_draw_curves(const CompareView *view, Area area, bool focused) {
         area_print(plot, 0, plot.height - 1, style_of(INK_ACCENT), " %s %s ",
                    compare_axis_name(view->axis), text);
     }
-    int width = plot.width * 2 / 5 > 30 ? plot.width * 2 / 5 : 30;
-    draw_legend(view, area_part(plot, plot.width - width, 0, width, plot.height), x);
+    draw_legend(view, &legend, x);
     draw_x_labels(view, area_part(inside, 0, 0, inside.width - 1, inside.height), inside.height - 1,
                   &axes);
 }
 
 void compare_put_cross(CompareView *view, int width, int column) {
-    int plot = width - LABELS - 4;
+    Area inside = {.width = width - 2, .height = 8}; // only columns are asked for
+    place_legend(view, &inside);
+    int plot = inside.width - LABELS - 2;
     view->has_cross = true;
     view->cross = fmin(fmax((double)(column - LABELS - 1) / (plot > 0 ? plot : 1), 0), 1);
 }

@@ -66,11 +66,13 @@ static bool is_cut_alike(const Comparison *comparison, int group, int bytes) {
 // Labels that begin alike are cut in the middle: runs are numbered at the end of their names.
 static void draw_label(Area area, int row, int room, Style style, const Comparison *comparison,
                        int group) {
+    enum { LEAST_HEAD = 4 }; // of less nothing is understood
     char label[2 * COMPARE_LABEL_SIZE];
     const char *raw = comparison->groups[group].label;
     sanitize_line(label, sizeof label, raw, strlen(raw));
     int head = (room - 1) / 2;
-    if (text_width(label) <= room || head < 1 || !is_cut_alike(comparison, group, room - 1)) {
+    if (text_width(label) <= room || head < LEAST_HEAD ||
+        !is_cut_alike(comparison, group, room - 1)) {
         area_text_cut(area, 1, row, room, style, label);
         return;
     }
@@ -91,13 +93,21 @@ static void draw_outcome(Area area, int row, const Comparison *comparison, int g
     for (int i = OUTCOMES - 1; i >= 0; i--) {
         if (area.width < outcomes[i].least)
             continue;
-        area_text_right(area, at, row, style_of(side ? INK_BRIGHT : INK_DIM),
-                        side ? cells[i] : outcomes[i].title);
+        if (!side) // the mean is of the series that is compared
+            snprintf(cells[i], sizeof cells[i], i == 4 ? "mean %.8s" : "%s",
+                     i == 4 ? comparison->series : outcomes[i].title);
+        area_text_right(area, at, row, style_of(side ? INK_BRIGHT : INK_DIM), cells[i]);
         at -= outcomes[i].width + 1;
     }
-    if (side)
-        draw_label(area, row, at - 1, style_bold(compare_ink(comparison, side->members[0])),
-                   comparison, group);
+    if (!side)
+        return;
+    Style style = style_bold(compare_ink(comparison, side->members[0]));
+    bool has_letter = comparison->group_count == comparison->run_count;
+    if (has_letter) // as its curve has
+        area_put(area, 1, row, style, (unsigned char)compare_letter(side->members[0]));
+    int column = has_letter ? 2 : 0;
+    draw_label(area_part(area, column, 0, area.width - column, area.height), row, at - 1 - column,
+               style, comparison, group);
 }
 
 static bool describe_parting(const CompareSide *side, char *text, size_t size) {
@@ -192,6 +202,71 @@ static void draw_nothing(const Comparison *comparison, Area inside) {
     area_wrap(area_part(inside, 1, 0, inside.width - 2, inside.height), 0, style_of(INK_DIM), text);
 }
 
+// Words take as many lines as they need, a word alone is cut. Returns how many lines.
+static int draw_value(Area area, const char *value) {
+    char clean[2 * RECORD_TEXT_SIZE];
+    Ink ink = theme_format_ink(value);
+    Style style = style_of(ink == INK_TEXT ? INK_BRIGHT : ink);
+    sanitize_line(clean, sizeof clean, value[0] ? value : "–", value[0] ? strlen(value) : 3);
+    if (text_width(clean) > area.width && strchr(clean, ' '))
+        return area_wrap(area, 0, style, clean);
+    if (area.frame)
+        area_text_cut(area, 0, 0, area.width, style, clean);
+    return 1;
+}
+
+static bool has_equal_before(const CompareDifference *difference, int group) {
+    for (int i = 0; i < group; i++)
+        if (strcmp(difference->values[i], difference->values[group]) == 0)
+            return true;
+    return false;
+}
+
+// Where groups are too many for a column each: every value once, a line each, and the letters of
+// the curves that have it.
+static int draw_by_value(const Comparison *comparison, Area area,
+                         const CompareDifference *difference) {
+    int row = 0;
+    for (int i = 0; i < comparison->group_count; i++) {
+        char letters[2 * COMPARE_MOST_CURVES + 1] = "";
+        size_t used = 0;
+        if (has_equal_before(difference, i))
+            continue;
+        for (int j = i; j < comparison->group_count; j++)
+            for (int k = 0; k < comparison->groups[j].member_count; k++)
+                if (strcmp(difference->values[j], difference->values[i]) == 0 &&
+                    used + 2 < sizeof letters) {
+                    letters[used++] = compare_letter(comparison->groups[j].members[k]);
+                    letters[used++] = ' ';
+                }
+        letters[used] = 0;
+        int column = (int)used + 1;
+        if (area.frame)
+            area_text(area, 0, row, style_of(INK_TEXT), letters);
+        Area rest = area.frame
+                        ? area_part(area, column, row, area.width - column, area.height - row)
+                        : area_to_measure(area.width - column);
+        row += draw_value(rest, difference->values[i]);
+    }
+    return row;
+}
+
+// A column a group where there is room; returns how many lines.
+static int draw_difference(const Comparison *comparison, Area area,
+                           const CompareDifference *difference) {
+    enum { LEAST = 10 };
+    int groups = comparison->group_count, width = area.width / groups, most = 1;
+    if (width < LEAST)
+        return draw_by_value(comparison, area, difference);
+    for (int i = 0; i < groups; i++) {
+        Area part = area.frame ? area_part(area, width * i, 0, width - 1, area.height)
+                               : area_to_measure(width - 1);
+        int rows = draw_value(part, difference->values[i]);
+        most = rows > most ? rows : most;
+    }
+    return most;
+}
+
 void compare_draw_differences(CompareView *view, Area area, bool focused) {
     enum { NAME = 16 };
     const Comparison *comparison = view->comparison;
@@ -200,19 +275,21 @@ void compare_draw_differences(CompareView *view, Area area, bool focused) {
         return;
     if (comparison->difference_count == 0)
         draw_nothing(comparison, inside);
-    int groups = comparison->group_count;
-    int width = (inside.width - NAME - 1) / groups;
-    int most = comparison->difference_count - inside.height, *skip = &view->first_difference;
+    int width = inside.width - NAME, most = comparison->difference_count;
+    for (int rows = 0; most > 0; most--) { // the first from which on all that follow fit
+        rows +=
+            draw_difference(comparison, area_to_measure(width), &comparison->differences[most - 1]);
+        if (rows > inside.height)
+            break;
+    }
+    int *skip = &view->first_difference;
     *skip = *skip < most ? *skip : most;
     *skip = *skip > 0 ? *skip : 0;
-    for (int i = *skip; i < comparison->difference_count && i - *skip < inside.height; i++) {
+    for (int i = *skip, row = 0; i < comparison->difference_count && row < inside.height; i++) {
         const CompareDifference *difference = &comparison->differences[i];
-        area_outside(inside, 1, i - *skip, NAME - 2, style_of(INK_DIM), difference->name);
-        for (int j = 0; j < groups; j++) {
-            const char *value = difference->values[j];
-            Ink ink = theme_format_ink(value);
-            area_outside(inside, NAME + width * j, i - *skip, width - 1,
-                         style_of(ink == INK_TEXT ? INK_BRIGHT : ink), value[0] ? value : "–");
-        }
+        area_outside(inside, 1, row, NAME - 2, style_of(INK_DIM), difference->name);
+        row += draw_difference(comparison, area_part(inside, NAME, row, width, inside.height - row),
+                               difference);
     }
+    mark_hidden(area, *skip, most - *skip);
 }

@@ -50,7 +50,8 @@ static void read_one(Ui *ui, Home *home) {
 static void read_chosen(Ui *ui, Home *home) {
     CompareOptions options = {.axis = COMPARE_BY_STEP,
                               .grams_per_kwh =
-                                  ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN};
+                                  ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
+                              .prefers_fp32 = true}; // as the screen that compares has it
     Error error;
     home->comparison = compare_new(ui->store, home->chosen, home->chosen_count, &options, &error);
     if (!home->comparison)

@@ -91,7 +91,8 @@ static inline Tensor *parameter(const char *name, int count, const float *values
 
 // Puts a gradient in place, as a walk back would have.
 static inline void gradient_set(Tensor *tensor, const float *values) {
-    tensor_release(tensor->grad);
+    tensor_drop_grad(tensor);
+    tensor->carries = GRAD_OF_ANY;
     tensor->grad = tensor_from_host(device, FORMAT_FP32, tensor->view.ndim, tensor->view.shape,
                                     values, MEMORY_GRADIENTS, &error);
     CHECK(tensor->grad);

@@ -70,7 +70,8 @@ static void scan_task(void *context, int64_t begin, int64_t end, int thread) {
             worker->cut_item[cuts++] = item;
         if (!stats)
             stats = &worker->unwanted;
-        memset(stats, 0, sizeof *stats);
+        if (cut || !tensor->stats || !tensor->adds)
+            memset(stats, 0, sizeof *stats);
         worker->scan.stats = stats;
         worker->scan.round_to = tensor->round_to;
         worker->scan.inverse = work->inverse;
@@ -109,7 +110,7 @@ static void scan_gather(const Scan *work, int workers, StepFlags *flags) {
             int item = worker->cut_item[k];
             if (item < 0 || !work->items[item].stats)
                 continue;
-            if (item != previous)
+            if (item != previous && !work->items[item].adds)
                 memset(work->items[item].stats, 0, sizeof(GradStats));
             stats_add(work->items[item].stats, &worker->cut[k]);
             previous = item;
@@ -132,7 +133,7 @@ static bool cpu_scan(Device *device, const ScanItem *items, int count, const Sca
     for (int i = 0; i < count; i++) {
         int64_t elements = view_count(&items[i].gradient);
         pieces_add(&work.pieces, i, elements);
-        if (elements == 0 && items[i].stats)
+        if (elements == 0 && items[i].stats && !items[i].adds)
             memset(items[i].stats, 0, sizeof(GradStats));
     }
     double cost = (double)work.pieces.elements * CPU_STREAM * 1.5;

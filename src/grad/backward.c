@@ -100,10 +100,31 @@ static bool accumulate(Tape *tape, Tensor **slot, Tensor *gradient, bool recorde
     return done;
 }
 
+// ---- leaves -------------------------------------------------------------------------------------
+
+// The first gradient of a walk: what is there already is put aside, and joined at the walk's end.
+static bool leaf_reach(Tape *tape, Tensor *leaf, Error *error) {
+    if (tape->reached_count == tape->reached_size) {
+        int size = tape->reached_size ? tape->reached_size * 2 : 64;
+        Reached *reached = realloc(tape->reached, (size_t)size * sizeof *reached);
+        if (!reached)
+            return error_fail(error, ERROR_MEMORY, "no memory for the walk back");
+        tape->reached = reached;
+        tape->reached_size = size;
+    }
+    tape->reached[tape->reached_count++] = (Reached){tensor_hold(leaf), leaf->grad};
+    leaf->grad = NULL;
+    return true;
+}
+
 // The gradient of a leaf stays after the walk and is changed in place later (scaled back, added
 // to), so that it may not share memory with anything.
 static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool recorded,
                             Error *error) {
+    if (leaf->arrived <= tape->began && !leaf_reach(tape, leaf, error)) {
+        tensor_release(gradient);
+        return false;
+    }
     if (!leaf->grad && !recorded && !is_ours_alone(gradient)) {
         Tensor *copy = tape->hooks.cast(tape->context, gradient, gradient->view.format, error);
         tensor_release(gradient);
@@ -113,9 +134,62 @@ static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool rec
     }
     leaf->arrivals++;
     tape->arrivals++;
-    if (!leaf->grad)
+    if (leaf->arrived <= tape->began)
         leaf->arrived = tape->arrivals;
     return accumulate(tape, &leaf->grad, gradient, recorded, error);
+}
+
+// Adds what this walk brought to what earlier ones did, where both carry one scale; else it stays
+// apart. Takes over `before`.
+static bool leaf_join(Tape *tape, Tensor *leaf, Tensor *before, bool recorded, Error *error) {
+    Tensor *gradient = leaf->grad;
+    leaf->grad = before;
+    if (leaf->carries == GRAD_OF_ANY)
+        leaf->carries = tape->scale;
+    if (leaf->carries == tape->scale && recorded) // a graph of its own: nothing is rounded
+        return accumulate(tape, &leaf->grad, gradient, recorded, error);
+    Tensor **sum = &leaf->grad;
+    bool *is_rounded = &leaf->is_rounded;
+    GradPart *part = leaf->apart;
+    while (leaf->carries != tape->scale && part && part->carries != tape->scale)
+        part = part->next;
+    if (leaf->carries != tape->scale && !part) {
+        part = malloc(sizeof *part);
+        if (part)
+            *part = (GradPart){.next = leaf->apart, .grad = gradient, .carries = tape->scale};
+        else
+            tensor_release(gradient);
+        leaf->apart = part ? part : leaf->apart;
+        return part || error_fail(error, ERROR_MEMORY, "no memory for the walk back");
+    }
+    if (leaf->carries != tape->scale) {
+        sum = &part->grad;
+        is_rounded = &part->is_rounded;
+    }
+    bool done = tape->hooks.gather(tape->context, leaf, sum, *is_rounded, gradient, error);
+    *is_rounded = true;
+    tensor_release(gradient);
+    return done;
+}
+
+// The walk is over. One that failed leaves what was there before it.
+static bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error) {
+    for (int i = 0; i < tape->reached_count; i++) {
+        Reached *reached = &tape->reached[i];
+        Tensor *leaf = reached->leaf;
+        if (!done && reached->before) {
+            tensor_release(leaf->grad);
+            leaf->grad = reached->before;
+        } else if (reached->before) {
+            done = leaf_join(tape, leaf, reached->before, recorded, error);
+        } else {
+            leaf->carries = tape->scale;
+            leaf->is_rounded = false;
+        }
+        tensor_release(leaf);
+    }
+    tape->reached_count = 0;
+    return done;
 }
 
 static int wanted_index(const BackwardOptions *options, const Tensor *leaf) {
@@ -235,6 +309,18 @@ static bool saved_check(const GradNode *node, Error *error) {
     return true;
 }
 
+// The scale that this node stands for is that of all gradients of the walk.
+static bool scale_check(Tape *tape, const GradNode *node, Error *error) {
+    if (node->scale && tape->scale && node->scale != tape->scale)
+        return error_fail(
+            error, ERROR_USAGE,
+            "backward: losses that two scalers have scaled were added up, and nothing "
+            "divides their gradients again; call backward on each");
+    if (node->scale)
+        tape->scale = node->scale;
+    return true;
+}
+
 static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
     Tensor *input_grad[OP_MAX_INPUTS] = {0};
     bool done = false;
@@ -252,7 +338,7 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
                    "forward pass again, or ask to keep the graph");
         goto cleanup;
     }
-    if (!saved_check(node, error))
+    if (!saved_check(node, error) || !scale_check(tape, node, error))
         goto cleanup;
     tape->hooks.enter(tape->context, node->layer);
     done = options->create_graph
@@ -332,6 +418,8 @@ bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions
                           (long long)view_count(&root->view));
     }
     bool previous = tape_set_enabled(tape, options->create_graph);
+    tape->began = tape->arrivals;
+    tape->scale = GRAD_TRUE;
     GradEdge edge = grad_edge_to(root);
     bool done = deliver(tape, &edge, gradient, options, error);
     if (edge.node)
@@ -347,6 +435,7 @@ bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions
         }
         node_let_go(node);
     }
+    done = leaves_settle(tape, done, options->create_graph, error);
     tape_set_enabled(tape, previous);
     return done;
 }

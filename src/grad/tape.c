@@ -17,6 +17,7 @@ void tape_free(Tape *tape) {
     if (!tape)
         return;
     free(tape->heap);
+    free(tape->reached);
     free(tape);
 }
 
@@ -183,6 +184,11 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
     return true;
 }
 
+void tape_mark_scale(Tensor *scaled, uint64_t scale) {
+    if (scaled->origin)
+        ((GradNode *)scaled->origin)->scale = scale;
+}
+
 // ---- gradients that are set ---------------------------------------------------------------------
 
 static bool gradient_fits(const Tensor *leaf, const Tensor *gradient, Error *error) {
@@ -222,7 +228,10 @@ bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *
             return false;
         leaf->arrived = ++tape->arrivals;
     }
-    tensor_release(leaf->grad);
+    uint64_t carries = leaf->grad ? leaf->carries : GRAD_OF_ANY;
+    tensor_drop_grad(leaf);
     leaf->grad = copy;
+    if (copy)
+        leaf->carries = carries;
     return true;
 }

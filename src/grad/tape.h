@@ -56,6 +56,7 @@ struct GradNode {
     int8_t saved_input[GRAD_MAX_SAVED];  // which input it was used in place of, -1: itself
     uint64_t saved_version[GRAD_MAX_SAVED];
     Tensor *arrived[OP_MAX_OUTPUTS]; // during the walk back
+    uint64_t scale; // that it multiplies a loss by, as gradients carry it; 0: it scales none
     bool queued, spent;
     bool visited;   // by a walk that lists what graphs hold
     GradNode *next; // on lists of the tape
@@ -67,6 +68,10 @@ typedef struct TapeHooks {
     Tensor *(*add)(void *context, Tensor *x, Tensor *y, Error *error);
     Tensor *(*cast)(void *context, Tensor *x, Format format, Error *error);
     void (*enter)(void *context, int layer); // a node of this layer is about to be visited
+    // Adds what a walk brought to what earlier ones did, as separate gradients: each rounded to the
+    // leaf's format, unless *sum was. Takes over neither; *sum may be replaced.
+    bool (*gather)(void *context, Tensor *leaf, Tensor **sum, bool is_rounded, Tensor *gradient,
+                   Error *error);
 } TapeHooks;
 
 Tape *tape_new(void *context, const TapeHooks *hooks); // the context is handed to every rule too
@@ -105,6 +110,10 @@ typedef struct BackwardOptions {
     Tensor **results;
     int input_count;
 } BackwardOptions;
+
+// What is computed from `scaled` is a loss times this scale: gradients of a walk that comes by
+// carry it. Nothing where no gradient is wanted.
+void tape_mark_scale(Tensor *scaled, uint64_t scale);
 
 // From `root` with gradient `seed` (NULL: 1, and root must have one element) to the leaves, whose
 // `grad` grows by it.

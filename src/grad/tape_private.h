@@ -3,13 +3,22 @@
 
 #include "grad/tape.h"
 
+typedef struct Reached { // a leaf that a gradient came to
+    Tensor *leaf;        // held
+    Tensor *before;      // what it had from earlier walks
+} Reached;
+
 struct Tape {
     void *context;
     TapeHooks hooks;
     bool enabled;
     uint64_t next_number;
     uint64_t arrivals; // gradients that came to leaves
-    GradNode **heap;   // nodes whose gradients have begun to arrive, the youngest first
+    // Of the walk in progress.
+    uint64_t began, scale; // `arrivals` before it; the loss scale that it came by
+    Reached *reached;
+    int reached_count, reached_size;
+    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
     int heap_count, heap_size;
 };
 

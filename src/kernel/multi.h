@@ -27,6 +27,7 @@ typedef struct ScanItem {
     View gradient;    // fp32, dense; rounded and unscaled in place
     Format round_to;  // the layer's format: FP32 leaves the rounding out
     GradStats *stats; // device memory, overwritten; may be NULL
+    bool adds;        // to what `stats` holds
 } ScanItem;
 
 typedef struct StepFlags { // device memory

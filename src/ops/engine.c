@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/random.h"
+#include "ops/gather.h"
 
 static Tensor *hook_add(void *context, Tensor *x, Tensor *y, Error *error) {
     OpAttr attr = {.out_format = x->view.format, .has_out_format = true};
@@ -27,7 +28,8 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
     }
     engine->device = device;
     engine->seed = seed;
-    const TapeHooks hooks = {.add = hook_add, .cast = hook_cast, .enter = hook_enter};
+    const TapeHooks hooks = {
+        .add = hook_add, .cast = hook_cast, .enter = hook_enter, .gather = engine_gather};
     engine->tape = tape_new(engine, &hooks);
     engine->policy = policy_new(preset, error);
     if (!engine->tape || !engine->policy) {
@@ -52,6 +54,7 @@ void engine_free(Engine *engine) {
     for (int i = 0; i < engine->change_count; i++)
         change_clear(&engine->changes[i]);
     free(engine->changes);
+    tensor_release(engine->unread);
     tape_free(engine->tape);
     policy_free(engine->policy);
     free(engine);

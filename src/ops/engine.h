@@ -45,6 +45,8 @@ typedef struct Engine {
     BufferChange *changes;  // since the last settled step
     int change_count, change_size;
     struct Scaler *scalers; // alive on this engine; a list of optim/'s
+    uint64_t scales;        // how many loss scales there were: each has a number
+    Tensor *unread;         // device memory: flags of scans that nobody asks for; NULL: none yet
 } Engine;
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;

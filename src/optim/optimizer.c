@@ -262,16 +262,17 @@ static bool take_device_memory(Optimizer *optimizer, Error *error) {
     Device *device = optimizer->engine->device;
     size_t stats = (size_t)optimizer->count * sizeof(GradStats);
     size_t moved = 2 * (size_t)optimizer->count * sizeof(double);
-    size_t bytes = 3 * LINE + stats + moved + (size_t)optimizer->count * sizeof(uint64_t);
+    size_t bytes = 4 * LINE + stats + moved + (size_t)optimizer->count * sizeof(uint64_t);
     char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
     if (!memory)
         return false;
-    optimizer->flags = (StepFlags *)(void *)memory;
+    optimizer->flags = optimizer->single = (StepFlags *)(void *)memory;
     optimizer->progress = (Progress *)(void *)(memory + LINE);
     optimizer->measured = (StepFlags *)(void *)(memory + 2 * LINE);
-    optimizer->stats = (GradStats *)(void *)(memory + 3 * LINE);
-    optimizer->moved = (double *)(void *)(memory + 3 * LINE + stats);
-    optimizer->steps = (uint64_t *)(void *)(memory + 3 * LINE + stats + moved);
+    optimizer->joined = (StepFlags *)(void *)(memory + 3 * LINE);
+    optimizer->stats = (GradStats *)(void *)(memory + 4 * LINE);
+    optimizer->moved = (double *)(void *)(memory + 4 * LINE + stats);
+    optimizer->steps = (uint64_t *)(void *)(memory + 4 * LINE + stats + moved);
     StepFlags flags = {.clip = 1};
     device_write(device, optimizer->flags, &flags, sizeof flags);
     optimizer_set_progress(optimizer, 0, 0);
@@ -294,6 +295,9 @@ static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *
         if (!check_parameter(optimizer, i, error))
             return false;
         slot->group = number;
+        Parameter *record = parameter_of(tensor);
+        if (record)
+            record->full_gradients = options->full_gradients;
         for (int m = 0; m < moments; m++) {
             slot->moment[m] = zeros_like(tensor, error);
             if (!slot->moment[m])
@@ -353,8 +357,8 @@ void optimizer_free(Optimizer *optimizer) {
         tensor_release(optimizer->slots[i].moment[0]);
         tensor_release(optimizer->slots[i].moment[1]);
     }
-    if (optimizer->flags)
-        allocator_give(optimizer->engine->device->allocator, optimizer->flags);
+    if (optimizer->single)
+        allocator_give(optimizer->engine->device->allocator, optimizer->single);
     free(optimizer->groups);
     free(optimizer->parameters);
     free(optimizer->slots);

@@ -9,6 +9,7 @@ typedef struct OptimizerSlot { // one parameter
     Tensor *moment[2];         // NULL where the rule has none
     int group;
     bool has_had_gradient; // in any step
+    bool was_gathered;     // of several walks, when it was scanned last
 } OptimizerSlot;
 
 typedef struct GroupSettings {
@@ -35,7 +36,9 @@ struct Optimizer {
     int item_count;
     uint64_t random_blocks; // that one update takes; 0: nothing is rounded stochastically
     // Device memory, one block.
-    StepFlags *flags;
+    StepFlags *flags;  // of the last scan: one of these
+    StepFlags *single; // of all gradients in one pass, which a scaler may ask for later,
+    StepFlags *joined; // and of their sum, where several scales came together
     Progress *progress;
     GradStats *stats;                    // [count]
     double *moved;                       // [2 * count]
@@ -61,6 +64,19 @@ bool optimizer_has_gradient(const Optimizer *optimizer);
 void optimizer_set_factor(Optimizer *optimizer, int group, double factor);
 void optimizer_hold(Optimizer *optimizer); // given back by optimizer_free
 
+// ---- scales that gradients carry ----------------------------------------------------------------
+
+// A gradient of the optimizer that carries a scale, other than one put in place by hand; NULL:
+// none. `at`: whose it is.
+const GradPart *optimizer_scaled_part(const Optimizer *optimizer, GradPart *own, int *at);
+// Whether all gradients carry this scale, or were put in place by hand; or none and number is 0.
+bool optimizer_carries_only(const Optimizer *optimizer, uint64_t number);
+// Rounds, checks and divides those that carry this scale; counts into *flags, in device memory.
+bool optimizer_scan_scale(Optimizer *optimizer, uint64_t number, const ScaleState *scale,
+                          StepFlags *flags, Error *error) MUST_CHECK;
+// All are true: adds up what came apart, and scans the sum.
+bool optimizer_scan_joined(Optimizer *optimizer, Error *error) MUST_CHECK;
+
 // A gradient that the device can work on in place: fp32 and dense (it is made so where strides are
 // in the way). NULL on failure; `what` is whose gradient it is.
 Tensor *gradient_prepare(Engine *engine, Tensor *parameter, const char *what,
@@ -76,3 +92,7 @@ void scalers_forget(Engine *engine, const Optimizer *optimizer);
 // Refuses to clip gradients that still carry a loss scale. Waits only to word its refusal.
 bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
                         const char *called, Error *error) MUST_CHECK;
+// An optimizer has stepped: what was unscaled for it is applied.
+void scalers_note_step(const Optimizer *optimizer);
+// As scalers_allow_clip, of a step that no scaler makes.
+bool scalers_allow_step(const Optimizer *optimizer, Error *error) MUST_CHECK;

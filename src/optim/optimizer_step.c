@@ -39,10 +39,8 @@ bool optimizer_has_gradient(const Optimizer *optimizer) {
 }
 
 void optimizer_zero_grad(Optimizer *optimizer) {
-    for (int i = 0; i < optimizer->count; i++) {
-        tensor_release(optimizer->parameters[i]->grad);
-        optimizer->parameters[i]->grad = NULL;
-    }
+    for (int i = 0; i < optimizer->count; i++)
+        tensor_drop_grad(optimizer->parameters[i]);
     optimizer->scanned = false;
 }
 
@@ -78,8 +76,10 @@ static void item_refresh(Optimizer *optimizer, int item, int i, const Tensor *gr
     else if (update->low.data != low->view.data || update->low.format != low->view.format)
         update->low = low->view;
     update->moved = optimizer->measuring ? &optimizer->moved[2 * i] : NULL;
-    optimizer->scans[item].round_to =
-        optimizer->options.full_gradients ? FORMAT_FP32 : gradient_rounding(tensor);
+    bool is_done = optimizer->options.full_gradients || tensor->is_rounded;
+    optimizer->scans[item].round_to = is_done ? FORMAT_FP32 : gradient_rounding(tensor);
+    const Parameter *counted = tensor->is_rounded ? record : NULL;
+    optimizer->slots[i].was_gathered = counted && counted->gathered_count > 0;
 }
 
 static bool gather(Optimizer *optimizer, Error *error) {
@@ -115,11 +115,17 @@ static bool gather(Optimizer *optimizer, Error *error) {
 
 // ---- the step -----------------------------------------------------------------------------------
 
-static bool scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
+static bool scan(Optimizer *optimizer, const ScaleState *scale, StepFlags *flags, Error *error) {
     Device *device = optimizer->engine->device;
-    if (!device->backend->multi->scan(device, optimizer->scans, optimizer->item_count, scale,
-                                      optimizer->flags, error))
+    if (!device->backend->multi->scan(device, optimizer->scans, optimizer->item_count, scale, flags,
+                                      error))
         return false;
+    for (int k = 0; k < optimizer->item_count; k++) {
+        Tensor *tensor = optimizer->parameters[optimizer->item_slot[k]];
+        tensor->carries = GRAD_TRUE;
+        tensor->is_rounded = true;
+    }
+    optimizer->flags = flags;
     optimizer->scanned = true;
     optimizer->scanned_count = optimizer->item_count;
     optimizer->scanned_arrivals = optimizer->arrivals;
@@ -128,8 +134,122 @@ static bool scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
 }
 
 bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error) {
-    return gather(optimizer, error) && scan(optimizer, scale, error);
+    return gather(optimizer, error) && scan(optimizer, scale, optimizer->single, error);
 }
+
+// ---- scales that gradients carry ----------------------------------------------------------------
+
+static bool is_scale(uint64_t number) {
+    return number != GRAD_TRUE && number != GRAD_OF_ANY;
+}
+
+const GradPart *optimizer_scaled_part(const Optimizer *optimizer, GradPart *own, int *at) {
+    for (int i = 0; i < optimizer->count; i++) {
+        const Tensor *tensor = optimizer->parameters[i];
+        *at = i;
+        *own = (GradPart){.grad = tensor->grad, .carries = tensor->carries};
+        if (tensor->grad && is_scale(tensor->carries))
+            return own;
+        for (const GradPart *part = tensor->apart; part; part = part->next)
+            if (is_scale(part->carries))
+                return part;
+    }
+    return NULL;
+}
+
+bool optimizer_carries_only(const Optimizer *optimizer, uint64_t number) {
+    for (int i = 0; i < optimizer->count; i++) {
+        const Tensor *tensor = optimizer->parameters[i];
+        if (tensor->apart)
+            return false;
+        if (tensor->grad && tensor->carries != number && tensor->carries != GRAD_OF_ANY)
+            return false;
+    }
+    return true;
+}
+
+// The item of what carries a scale; made true by it.
+static ScanItem item_of(const Optimizer *optimizer, const Tensor *tensor, const Tensor *gradient,
+                        bool is_rounded) {
+    bool is_done = optimizer->options.full_gradients || is_rounded;
+    return (ScanItem){.gradient = gradient->view,
+                      .round_to = is_done ? FORMAT_FP32 : gradient_rounding(tensor)};
+}
+
+bool optimizer_scan_scale(Optimizer *optimizer, uint64_t number, const ScaleState *scale,
+                          StepFlags *flags, Error *error) {
+    Device *device = optimizer->engine->device;
+    ScanItem *items = calloc(2 * (size_t)optimizer->count, sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "no memory to divide gradients by their scale");
+    int count = 0;
+    bool done = true;
+    for (int i = 0; done && i < optimizer->count; i++) {
+        Tensor *tensor = optimizer->parameters[i];
+        char name[64];
+        parameter_text(tensor, i, name, sizeof name);
+        bool is_own = tensor->grad && (tensor->carries == number || tensor->carries == GRAD_OF_ANY);
+        if (is_own && (done = gradient_prepare(optimizer->engine, tensor, name, error) != NULL)) {
+            items[count++] = item_of(optimizer, tensor, tensor->grad, tensor->is_rounded);
+            tensor->carries = GRAD_TRUE;
+            tensor->is_rounded = true;
+        }
+        for (GradPart *part = tensor->apart; part; part = part->next)
+            if (part->carries == number) { // one a scale
+                items[count++] = item_of(optimizer, tensor, part->grad, part->is_rounded);
+                part->carries = GRAD_TRUE;
+                part->is_rounded = true;
+                break;
+            }
+    }
+    done = done && device->backend->multi->scan(device, items, count, scale, flags, error);
+    free(items);
+    return done;
+}
+
+static bool add_true(Device *device, Tensor *sum, const Tensor *part, Error *error) {
+    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
+    KernelCall call = {.op = OP_add, .input_count = 2, .output_count = 1, .attr = &attr};
+    call.input[0] = call.output[0] = sum->view;
+    call.input[1] = part->view;
+    tensor_date(sum);
+    return device_run(device, &call, error);
+}
+
+static bool join(Optimizer *optimizer, int i, Error *error) {
+    Tensor *tensor = optimizer->parameters[i];
+    char name[64];
+    parameter_text(tensor, i, name, sizeof name);
+    if (!tensor->apart)
+        return true;
+    if (!gradient_prepare(optimizer->engine, tensor, name, error))
+        return false;
+    // What no scale was on is rounded as the others were.
+    if (!tensor->is_rounded) {
+        ScanItem item = item_of(optimizer, tensor, tensor->grad, false);
+        Device *device = optimizer->engine->device;
+        if (!device->backend->multi->scan(device, &item, 1, NULL, optimizer->joined, error))
+            return false;
+        tensor->is_rounded = true;
+    }
+    for (GradPart *part = tensor->apart; part; part = tensor->apart) {
+        if (!add_true(optimizer->engine->device, tensor->grad, part->grad, error))
+            return false;
+        tensor->apart = part->next;
+        tensor_release(part->grad);
+        free(part);
+    }
+    return true;
+}
+
+bool optimizer_scan_joined(Optimizer *optimizer, Error *error) {
+    for (int i = 0; i < optimizer->count; i++)
+        if (!join(optimizer, i, error))
+            return false;
+    return gather(optimizer, error) && scan(optimizer, NULL, optimizer->joined, error);
+}
+
+// ---- the step -----------------------------------------------------------------------------------
 
 // max_grad_norm goes by the gradients as they are now: clipped meanwhile, perhaps. Whether they
 // were finite stays what the scan found.
@@ -155,7 +275,8 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
     Device *device = engine->device;
     if (!gather(optimizer, error))
         return false;
-    if (!optimizer->scanned && !scan(optimizer, NULL, error))
+    if (!optimizer->scanned &&
+        !(scalers_allow_step(optimizer, error) && optimizer_scan_joined(optimizer, error)))
         return false;
     if (optimizer->scanned_count != optimizer->item_count)
         return error_fail(error, ERROR_USAGE,
@@ -178,6 +299,7 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                                         optimizer->progress, error))
         return false;
     optimizer->scanned = optimizer->measuring = false;
+    scalers_note_step(optimizer);
     for (int k = 0; k < optimizer->item_count; k++) {
         Tensor *tensor = optimizer->parameters[optimizer->item_slot[k]];
         const Parameter *record = parameter_of(tensor);
@@ -220,6 +342,28 @@ uint64_t optimizer_applied(Optimizer *optimizer) {
     return progress.applied;
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+// A sum of parts that were rounded one by one: what the rounding did is the mean of what it did to
+// them; what overflowed in any is infinite in the sum.
+static void add_gathered(const Optimizer *optimizer, int i, GradStats *stats) {
+    const Parameter *record = parameter_of(optimizer->parameters[i]);
+    GradStats parts;
+    if (!record || !record->gathered || record->gathered_count == 0)
+        return;
+    uint64_t count = (uint64_t)record->gathered_count;
+    device_read(optimizer->engine->device, &parts, record->gathered->view.data, sizeof parts);
+    stats->flushed = smaller((parts.flushed + count / 2) / count, stats->count);
+    stats->subnormal = smaller((parts.subnormal + count / 2) / count, stats->count);
+    stats->zeros -= smaller(stats->zeros, stats->flushed); // those that are 0 for it
+    stats->overflowed = smaller(parts.overflowed, stats->infinities + stats->nans);
+    uint64_t infinities = smaller(stats->infinities, stats->overflowed);
+    stats->infinities -= infinities;
+    stats->nans -= stats->overflowed - infinities;
+}
+
 void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
     if (optimizer->item_count < optimizer->count)
         memset(stats, 0, (size_t)optimizer->count * sizeof *stats);
@@ -232,6 +376,9 @@ void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
         device_read(optimizer->engine->device, &stats[first], &optimizer->stats[first],
                     (size_t)count * sizeof *stats);
     }
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->slots[i].was_gathered && stats[i].count > 0)
+            add_gathered(optimizer, i, &stats[i]);
 }
 
 void optimizer_measure(Optimizer *optimizer) {

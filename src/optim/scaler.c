@@ -40,6 +40,7 @@ Scaler *scaler_new(Engine *engine, const ScaleRule *rule, Error *error) {
     }
     scaler->engine = engine;
     scaler->rule = *rule;
+    scaler->number = ++engine->scales;
     scaler->iteration = 1;
     scaler->next = engine->scalers;
     engine->scalers = scaler;
@@ -83,7 +84,10 @@ Tensor *scaler_scale(Scaler *scaler, Tensor *loss, Error *error) {
     // Whatever region it is called in: a scaled loss seldom fits into fp16.
     Format format = loss->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
     OpAttr attr = {.out_format = format, .has_out_format = true};
-    return op_two(scaler->engine, OP_mul, loss, scaler->scale, &attr, error);
+    Tensor *scaled = op_two(scaler->engine, OP_mul, loss, scaler->scale, &attr, error);
+    if (scaled)
+        tape_mark_scale(scaled, scaler->number);
+    return scaled;
 }
 
 static bool out_of_turn(const char *called, const Served *served, Error *error) {
@@ -121,6 +125,69 @@ static bool never_scaled(const Scaler *scaler, const char *called, const Optimiz
         called, who.text, now, (unsigned long long)scaler->scaled_at);
 }
 
+static bool has_parameter(const Optimizer *optimizer, const Tensor *parameter) {
+    for (int i = 0; i < optimizer->count; i++)
+        if (optimizer->parameters[i] == parameter)
+            return true;
+    return false;
+}
+
+// Another optimizer that has unscaled this parameter's gradient in this iteration; NULL: none.
+static const Optimizer *other_owner(const Optimizer *optimizer, const Tensor *parameter) {
+    for (const Scaler *scaler = optimizer->engine->scalers; scaler; scaler = scaler->next)
+        for (int i = 0; i < scaler->served_count; i++) {
+            const Served *served = &scaler->served[i];
+            if (served->optimizer != optimizer && served->stage != STAGE_READY &&
+                has_parameter(served->optimizer, parameter))
+                return served->optimizer;
+        }
+    return NULL;
+}
+
+static bool check_owner(const Optimizer *optimizer, const char *called, Error *error) {
+    for (int i = 0; i < optimizer->count; i++) {
+        const Tensor *parameter = optimizer->parameters[i];
+        const Optimizer *other =
+            parameter->optimizers > 1 && parameter->grad ? other_owner(optimizer, parameter) : NULL;
+        if (!other)
+            continue;
+        char name[64];
+        parameter_text(parameter, i, name, sizeof name);
+        return error_fail(error, ERROR_USAGE,
+                          "%s: %s is in two optimizers, %s and %s, and was unscaled for the first "
+                          "already; give it to one of them, or call update in between",
+                          called, name, optimizer_text(other).text, optimizer_text(optimizer).text);
+    }
+    return true;
+}
+
+static StepFlags *own_flags(Served *served, Error *error) {
+    const int64_t words[1] = {(int64_t)((sizeof(StepFlags) + 3) / 4)};
+    Device *device = served->optimizer->engine->device;
+    if (!served->own_flags)
+        served->own_flags = tensor_new(device, FORMAT_FP32, 1, words, MEMORY_OPTIMIZER, error);
+    return served->own_flags ? served->own_flags->view.data : NULL;
+}
+
+// In one pass where all gradients carry this scale. Else those that do are made true and checked
+// for this scaler alone, and when all are they are added up.
+static bool unscale_gradients(Scaler *scaler, Served *served, Error *error) {
+    Optimizer *optimizer = served->optimizer;
+    uint64_t number = scaler->rule.kind == SCALE_NONE ? GRAD_TRUE : scaler->number;
+    if (optimizer_carries_only(optimizer, number)) {
+        bool done = optimizer_scan(optimizer, divisor_of(scaler), error);
+        served->flags = optimizer->flags;
+        return done;
+    }
+    StepFlags *flags = own_flags(served, error);
+    GradPart own;
+    int at;
+    if (!flags || !optimizer_scan_scale(optimizer, number, divisor_of(scaler), flags, error))
+        return false;
+    served->flags = flags;
+    return optimizer_scaled_part(optimizer, &own, &at) || optimizer_scan_joined(optimizer, error);
+}
+
 // The one pass, in the name of `called`.
 static Served *unscale(Scaler *scaler, Optimizer *optimizer, const char *called, Error *error) {
     Served *served = scaler_served_get(scaler, optimizer, error);
@@ -136,7 +203,9 @@ static Served *unscale(Scaler *scaler, Optimizer *optimizer, const char *called,
     }
     if (!scaler_window_check(scaler, served, called, error))
         return NULL;
-    if (!optimizer_scan(optimizer, divisor_of(scaler), error)) {
+    if (!check_owner(optimizer, called, error))
+        return NULL;
+    if (!unscale_gradients(scaler, served, error)) {
         error_prefix(error, "%s", called);
         return NULL;
     }
@@ -151,6 +220,32 @@ bool scaler_unscale(Scaler *scaler, Optimizer *optimizer, Error *error) {
     return unscale(scaler, optimizer, "unscale", error) != NULL;
 }
 
+// Gradients of other scalers' losses, which this step applies too.
+static bool unscale_others(Scaler *scaler, Optimizer *optimizer, Error *error) {
+    GradPart own;
+    int at;
+    for (const GradPart *part; (part = optimizer_scaled_part(optimizer, &own, &at));) {
+        Scaler *other = scaler->engine->scalers;
+        while (other && other->number != part->carries)
+            other = other->next;
+        const Served *served = other ? scaler_served_find(other, optimizer) : NULL;
+        if (served && served->stage != STAGE_READY)
+            return true; // it came after unscale, which the step refuses
+        if (!other) {
+            char name[64];
+            parameter_text(optimizer->parameters[at], at, name, sizeof name);
+            return error_fail(
+                error, ERROR_USAGE,
+                "step: the gradient of %s carries the scale of a scaler that is gone; "
+                "keep it until the step",
+                name);
+        }
+        if (!unscale(other, optimizer, "step", error))
+            return false;
+    }
+    return true;
+}
+
 bool scaler_step(Scaler *scaler, Optimizer *optimizer, Error *error) {
     Served *served = scaler_served_find(scaler, optimizer);
     if (!served || served->stage != STAGE_UNSCALED) {
@@ -158,13 +253,12 @@ bool scaler_step(Scaler *scaler, Optimizer *optimizer, Error *error) {
         if (!served)
             return false;
     }
+    if (!unscale_others(scaler, optimizer, error))
+        return false;
     if (!optimizer_step(optimizer, error)) {
         error_prefix(error, "step");
         return false;
     }
-    served->stage = STAGE_STEPPED;
-    served->stepped = true;
-    served->called_at = scaler->iteration;
     return true;
 }
 
@@ -205,7 +299,7 @@ bool scaler_update(Scaler *scaler, double given, Error *error) {
     int checked = 0;
     for (int i = 0; i < scaler->served_count; i++)
         if (scaler->served[i].stage != STAGE_READY)
-            scaler->flags[checked++] = optimizer_flags(scaler->served[i].optimizer);
+            scaler->flags[checked++] = scaler->served[i].flags;
     if (given != 0 && !check_given(scaler, "update", given, error))
         return false;
     if (given == 0 && checked == 0)
@@ -256,8 +350,16 @@ void scaler_restore(Scaler *scaler, const ScaleState *state) {
 }
 
 bool scaler_kept_scale(const Scaler *scaler, int i, Tensor **kept) {
-    if (i > scaler->served_count)
-        return false;
+    int served = scaler->served_count;
+    if (i > served) { // what update goes by
+        i -= served + 1;
+        if (i < served)
+            *kept = scaler->served[i].stage != STAGE_READY && scaler->served[i].own_flags &&
+                            scaler->served[i].flags == scaler->served[i].own_flags->view.data
+                        ? scaler->served[i].own_flags
+                        : NULL;
+        return i < served;
+    }
     const Window *window = i == 0 ? &scaler->window : &scaler->served[i - 1].window;
     *kept = i == 0 ? scaler->window_scale : scaler->served[i - 1].window_scale;
     if (!window->saved)

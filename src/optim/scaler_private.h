@@ -22,12 +22,17 @@ typedef struct Served { // one optimizer
     uint64_t called_at; // the iteration of the last unscale or step
     Window window;
     Tensor *window_scale; // of no dimension; where the scale is kept
+    // What its own gradients were, for update: the optimizer's flags, or where there were those of
+    // other scalers beside them, in memory of its own.
+    const StepFlags *flags;
+    Tensor *own_flags; // NULL: never needed
 } Served;
 
 struct Scaler {
     Scaler *next; // of the same engine
     Engine *engine;
     ScaleRule rule;
+    uint64_t number;      // as gradients carry it
     Tensor *memory;       // holds the ScaleState
     Tensor *scale;        // of no dimension, over its scale
     uint64_t iteration;   // from 1

@@ -9,7 +9,8 @@
 
 void scaler_served_clear(Served *served) {
     tensor_release(served->window_scale);
-    served->window_scale = NULL;
+    tensor_release(served->own_flags);
+    served->window_scale = served->own_flags = NULL;
 }
 
 void scalers_forget(Engine *engine, const Optimizer *optimizer) {
@@ -20,6 +21,18 @@ void scalers_forget(Engine *engine, const Optimizer *optimizer) {
             scaler_served_clear(&scaler->served[i]);
             scaler->served[i--] = scaler->served[--scaler->served_count];
         }
+}
+
+// By whomever it was called, a step has applied what all of them unscaled.
+void scalers_note_step(const Optimizer *optimizer) {
+    for (Scaler *scaler = optimizer->engine->scalers; scaler; scaler = scaler->next) {
+        Served *served = scaler_served_find(scaler, optimizer);
+        if (!served || served->stage != STAGE_UNSCALED)
+            continue;
+        served->stage = STAGE_STEPPED;
+        served->stepped = true;
+        served->called_at = scaler->iteration;
+    }
 }
 
 Served *scaler_served_find(const Scaler *scaler, const Optimizer *optimizer) {
@@ -122,56 +135,31 @@ bool scaler_window_check(Scaler *scaler, const Served *served, const char *calle
                       optimizer_text(served->optimizer).text);
 }
 
-// ---- clipping -----------------------------------------------------------------------------------
+// ---- gradients that still carry a scale
+// -----------------------------------------------------------
 
-typedef struct Owner { // the last that was found: lists are mostly in one order
-    const Served *served;
-    int at; // of its optimizer's parameters
-} Owner;
-
-static bool owner_is(Owner *owner, const Served *served, const Tensor *parameter) {
-    const Optimizer *optimizer = served->optimizer;
-    int at = owner->served == served ? owner->at : optimizer->count - 1;
-    for (int k = 0; k < optimizer->count; k++) {
-        at = at + 1 < optimizer->count ? at + 1 : 0;
-        if (optimizer->parameters[at] == parameter) {
-            *owner = (Owner){served, at};
-            return true;
-        }
-    }
-    return false;
+// The scale, which it waits for; 1 also of one that nobody knows any more.
+static double scale_of(const Engine *engine, uint64_t number) {
+    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next)
+        if (scaler->number == number)
+            return scaler_get(scaler);
+    return 1;
 }
 
-static bool owner_find(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
-    for (int i = 0; i < scaler->served_count; i++)
-        if (owner_is(owner, &scaler->served[i], parameter))
-            return true;
-    return false;
-}
-
-// Whether a gradient carries the scale of this scaler: from scale() to unscale. One whose optimizer
-// no scaler has met yet is taken to carry that of every loss that was scaled in this iteration.
-static bool still_scaled(const Scaler *scaler, const Tensor *parameter, Owner *owner) {
-    if (owner_find(scaler, parameter, owner))
-        return owner->served->stage == STAGE_READY && owner->served->window.open;
-    if (!scaler->window.open)
-        return false;
-    for (const Scaler *other = scaler->engine->scalers; other; other = other->next)
-        if (other != scaler && owner_find(other, parameter, owner))
-            return false;
-    return true;
+// The first scale other than 1 that a parameter's gradient carries; 1: none.
+static double carried_scale(const Engine *engine, const Tensor *parameter) {
+    double scale = parameter->grad ? scale_of(engine, parameter->carries) : 1;
+    for (const GradPart *part = parameter->apart; part && scale == 1; part = part->next)
+        scale = scale_of(engine, part->carries);
+    return scale;
 }
 
 bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
                         const char *called, Error *error) {
     if (engine->device->replay) // it passed when it was called first, and no scale is known now
         return true;
-    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next) {
-        Owner owner = {0};
-        int i = 0;
-        while (i < count && !(parameters[i]->grad && still_scaled(scaler, parameters[i], &owner)))
-            i++;
-        double scale = i < count ? scaler_get(scaler) : 1;
+    for (int i = 0; i < count; i++) {
+        double scale = carried_scale(engine, parameters[i]);
         if (scale == 1)
             continue;
         char name[64];
@@ -180,6 +168,23 @@ bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, do
                           "%s: the gradient of %s is not unscaled yet: threshold %g applied at "
                           "scale %s is really %g; call scaler:unscale(optimizer) first",
                           called, name, limit, shortest_of_float(scale).text, limit / scale);
+    }
+    return true;
+}
+
+bool scalers_allow_step(const Optimizer *optimizer, Error *error) {
+    const Engine *engine = optimizer->engine;
+    for (int i = 0; i < optimizer->count && !engine->device->replay; i++) {
+        double scale = carried_scale(engine, optimizer->parameters[i]);
+        if (scale == 1)
+            continue;
+        char name[64];
+        parameter_text(optimizer->parameters[i], i, name, sizeof name);
+        return error_fail(error, ERROR_USAGE,
+                          "step: the gradient of %s is not unscaled yet: it is %s times the true "
+                          "one; call scaler:step(optimizer), which divides it, in place of "
+                          "optimizer:step()",
+                          name, shortest_of_float(scale).text);
     }
     return true;
 }

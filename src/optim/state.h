@@ -26,8 +26,8 @@ void optimizer_set_factors(Optimizer *optimizer, const double *factors);
 // scale, good, hysteresis_left, skips_at_floor, mean, variance, mean_weight, variance_weight.
 void scaler_get_numbers(Scaler *scaler, double numbers[SCALER_NUMBERS]);
 void scaler_set_numbers(Scaler *scaler, const double numbers[SCALER_NUMBERS]);
-// Scales that open windows of accumulation keep: the i-th, NULL for one that keeps none. False past
-// the last.
+// Scales that open windows of accumulation keep, and what an update that is still to come goes by:
+// the i-th, NULL for one that keeps none. False past the last.
 bool scaler_kept_scale(const Scaler *scaler, int i, Tensor **kept);
 
 // The i-th of an average: what it averages, the average, and the weights that stand aside while the

@@ -6,6 +6,7 @@
 static void parameter_release(TensorCompanion *companion) {
     Parameter *parameter = (Parameter *)companion;
     tensor_release(parameter->low);
+    tensor_release(parameter->gathered);
     free(parameter->name);
     free(parameter);
 }
@@ -19,7 +20,12 @@ bool parameter_attach(Tensor *tensor, const char *name, int layer, bool norm_or_
         free(copy);
         return error_fail(error, ERROR_MEMORY, "no memory for the parameter %s", name);
     }
-    if (tensor->parameter)
+    const Parameter *before = parameter_of(tensor);
+    if (before)
+        parameter->full_gradients = before->full_gradients;
+    else
+        tensor->requires_grad = true; // one that is named anew may have been frozen meanwhile
+    if (before)
         tensor->parameter->release(tensor->parameter);
     parameter->companion.release = parameter_release;
     parameter->name = copy;
@@ -27,7 +33,6 @@ bool parameter_attach(Tensor *tensor, const char *name, int layer, bool norm_or_
     parameter->norm_or_bias = norm_or_bias;
     parameter->round_to = tensor->view.format;
     tensor->parameter = &parameter->companion;
-    tensor->requires_grad = true;
     return true;
 }
 

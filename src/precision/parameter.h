@@ -12,14 +12,20 @@
 
 typedef struct Parameter {
     TensorCompanion companion;
-    char *name;        // "fc1.weight"
-    int layer;         // of the policy
-    bool norm_or_bias; // what does not decay, see decay_groups in docs/lua.md
-    Tensor *low;       // NULL until asked for
-    Format round_to;   // what the last recorded use computed in: its gradients are rounded to it
+    char *name;          // "fc1.weight"
+    int layer;           // of the policy
+    bool norm_or_bias;   // what does not decay, see decay_groups in docs/lua.md
+    Tensor *low;         // NULL until asked for
+    Format round_to;     // what the last recorded use computed in: its gradients are rounded to it
+    bool full_gradients; // they are not: its optimizer asks for that
+    // Of gradients that several walks brought: device memory, a GradStats of what the rounding of
+    // each did; NULL: none were.
+    Tensor *gathered;
+    int gathered_count; // how many
 } Parameter;
 
-// Makes a leaf tensor a parameter; it owns the record from then on.
+// Makes a leaf tensor a parameter, which is trained, or gives one another name and layer; it owns
+// the record from then on.
 bool parameter_attach(Tensor *tensor, const char *name, int layer, bool norm_or_bias,
                       Error *error) MUST_CHECK;
 // NULL for a tensor that is none.

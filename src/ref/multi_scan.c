@@ -35,6 +35,8 @@ static void count_one(GradStats *stats, Format format, double scaled, double rou
 static void scan_one(const ScanItem *item, float inverse, StepFlags *flags) {
     const View *gradient = &item->gradient;
     GradStats stats = {0};
+    if (item->stats && item->adds)
+        stats = *item->stats;
     for (int64_t i = 0; i < view_count(gradient); i++) {
         double scaled = ref_get(gradient, i);
         double rounded = format_round(item->round_to, scaled, OVERFLOW_TO_SPECIAL);

@@ -271,6 +271,11 @@ static bool add_live(PieceList *list, const Inventory *inventory) {
         if (!add_memory(list, live->tensor, name_of("live/%" PRIu64, live->number)) ||
             !add_memory(list, live->tensor->grad, name_of("live/%" PRIu64 "/grad", live->number)))
             return false;
+        int n = 0;
+        for (const GradPart *part = live->tensor->apart; part; part = part->next)
+            if (!add_memory(list, part->grad,
+                            name_of("live/%" PRIu64 "/apart/%d", live->number, n++)))
+                return false;
     }
     return true;
 }

@@ -143,6 +143,19 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
     return true;
 }
 
+void tensor_drop_grad(Tensor *tensor) {
+    for (GradPart *part = tensor->apart, *next; part; part = next) {
+        next = part->next;
+        tensor_release(part->grad);
+        free(part);
+    }
+    tensor_release(tensor->grad);
+    tensor->grad = NULL;
+    tensor->apart = NULL;
+    tensor->carries = GRAD_TRUE;
+    tensor->is_rounded = false;
+}
+
 Tensor *tensor_hold(Tensor *tensor) {
     if (tensor)
         tensor->references++;
@@ -155,7 +168,7 @@ void tensor_release(Tensor *tensor) {
     TensorOrigin *origin = tensor->origin;
     if (tensor->parameter)
         tensor->parameter->release(tensor->parameter);
-    tensor_release(tensor->grad); // one level deep: a gradient of a gradient is not kept here
+    tensor_drop_grad(tensor); // one level deep: a gradient of a gradient is not kept here
     storage_release(tensor->storage);
     free(tensor);
     if (origin && --origin->references == 0)

@@ -40,6 +40,19 @@ struct TensorCompanion {
     void (*release)(TensorCompanion *companion);
 };
 
+// A loss scale that a gradient carries is a number, as whoever scales gives it.
+enum { GRAD_TRUE = 0 };        // none
+#define GRAD_OF_ANY UINT64_MAX // put in place by hand: of the scale that it meets first
+
+// What a leaf's gradient has beside `grad`: what carries another scale, until it can join it.
+typedef struct GradPart GradPart;
+struct GradPart {
+    GradPart *next;
+    Tensor *grad;
+    uint64_t carries;
+    bool is_rounded;
+};
+
 struct Tensor {
     int references;
     View view; // view.data points into the storage
@@ -51,6 +64,9 @@ struct Tensor {
     uint8_t output;             // which output of `origin` this is
     TensorOrigin *origin;       // NULL for leaves and constants
     Tensor *grad;               // accumulated gradient of a leaf
+    uint64_t carries;           // the scale that it carries
+    bool is_rounded;            // it was rounded to its layer's format already, in parts
+    GradPart *apart;            // mostly NULL
     uint64_t arrivals;          // how often something was added to it
     uint64_t arrived;           // when its gradient began: the tape counts what comes to leaves
     int optimizers;             // how many train this leaf; optim/ counts them
@@ -77,6 +93,9 @@ Tensor *tensor_copy_as(const Tensor *tensor, Format format, MemoryPurpose purpos
 // Writes what `source` holds, in any format and layout, over a dense tensor of the same shape. No
 // business of the tape's.
 bool tensor_copy_into(Tensor *target, const Tensor *source, Error *error) MUST_CHECK;
+
+// Drops all of a leaf's gradient.
+void tensor_drop_grad(Tensor *tensor);
 
 Tensor *tensor_hold(Tensor *tensor); // one more reference; NULL stays NULL
 void tensor_release(Tensor *tensor); // one less; NULL is fine

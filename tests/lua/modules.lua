@@ -194,6 +194,24 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         fails("lr", mp.optim.SGD, { { params = { a }, lr = -1 } }, { lr = 0 })
     end)
 
+    test("what_is_frozen_before_the_run_knows_it_stays_frozen", function()
+        local partly = nn.Sequential { nn.Linear(2, 2):named "frozen", nn.Linear(2, 2):named "free" }
+        local weight, bias = partly:parameters()[1], partly:parameters()[2]
+        weight:requires_grad(false)
+        bias:requires_grad(false)
+        run:model(partly, "partly")
+        equal(weight:requires_grad(), false)
+        local before = weight:table()
+        local opt = mp.optim.SGD(partly:parameters(), { lr = 1 })
+        partly(mp.ones(1, 2)):sum():backward()
+        opt:step()
+        equal(weight:table(), before)
+        assert(not weight:grad() and partly:parameters()[3]:grad())
+        weight:requires_grad(true)
+        partly(mp.ones(1, 2)):sum():backward()
+        assert(weight:grad())
+    end)
+
     test("averages_of_weights_can_be_looked_through", function()
         local weight = nn.Linear(1, 1, { bias = false })
         weight.weight:copy(mp.tensor { { 1 } })

@@ -212,6 +212,31 @@ static const char groups_script[] =
     "  end\n"
     "end }\n";
 
+// Two losses, each with a scaler of its own, gathered over two batches; one overflows now and then.
+static const char losses_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'losses', run = function(run)\n"
+    "  local net = run:model(nn.Sequential { nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2) })\n"
+    "  local opt = mp.optim.Adam(net:parameters(), { lr = 1e-2, max_grad_norm = 1 })\n"
+    "  local a, b = run:scaler(), mp.scaler { init = 2^18, interval = 4 }\n"
+    "  for i = 1, 16 do\n"
+    "    opt:zero_grad()\n"
+    "    local la, lb\n"
+    "    for k = 1, 2 do\n"
+    "      local y = mp.autocast(net, mp.randn(3, 4))\n"
+    "      la, lb = F.mse(y, mp.ones(3, 2)) / 2, y:square():mean() * (i == 9 and 1e30 or 0.1)\n"
+    "      a:scale(la):backward(nil, { keep_graph = true }) b:scale(lb):backward()\n"
+    "    end\n"
+    "    a:unscale(opt) b:step(opt)\n"
+    "    a:update() b:update()\n"
+    "    run:log { loss = la, other = lb, sa = a:get(), sb = b:get() }\n"
+    "  end\n"
+    "end }\n";
+
+static void several_losses_with_a_scaler_each_do(void) {
+    check_script("losses", write_script("losses", losses_script), "", "fp16", 0, 5);
+}
+
 static void rates_of_groups_and_counts_of_parameters_do(void) {
     check_script("groups", write_script("groups", groups_script), "", "fp16", 0, 5);
 }
@@ -390,6 +415,7 @@ int main(void) {
     if (!trials_begin())
         return 1;
     RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
+    RUN_TEST(several_losses_with_a_scaler_each_do);
     RUN_TEST(rates_of_groups_and_counts_of_parameters_do);
     RUN_TEST(a_convolutional_network_on_images_does);
     RUN_TEST(a_transformer_with_shuffled_text_does);

@@ -31,7 +31,7 @@ static void check_scan(int64_t count, int powers, bool wild, Format round_to, fl
     GradStats stats, expected = {0};
     StepFlags flags;
     ScaleState state = {.scale = scale};
-    ScanItem item = {vector(gradient, FORMAT_FP32, count), round_to, &stats};
+    ScanItem item = {vector(gradient, FORMAT_FP32, count), round_to, &stats, false};
     CHECK(device->backend->multi->scan(device, &item, 1, &state, &flags, NULL));
     float inverse = (float)(1.0 / scale);
     bool found = false;
@@ -95,7 +95,7 @@ static void tensors_that_threads_share_are_counted_whole(void) {
         for (int64_t k = 0; k < sizes[i]; k++)
             gradient[k] = 0.5f;
         items[i] = (ScanItem){vector(gradient, FORMAT_FP32, sizes[i]), FORMAT_FP32,
-                              i == 3 ? NULL : &stats[i]};
+                              i == 3 ? NULL : &stats[i], false};
         all += sizes[i];
         squares += (double)sizes[i] * 0.25;
     }

@@ -1,0 +1,74 @@
+#include "ops/gather.h"
+
+// Memory of the device for one structure, in words; its contents are undefined.
+static Tensor *structure_new(Device *device, size_t bytes, Error *error) {
+    const int64_t words[1] = {(int64_t)((bytes + 3) / 4)};
+    return tensor_new(device, FORMAT_FP32, 1, words, MEMORY_OPTIMIZER, error);
+}
+
+static bool counts_begin(Device *device, Parameter *parameter, Error *error) {
+    const GradStats none = {0};
+    if (!parameter->gathered)
+        parameter->gathered = structure_new(device, sizeof none, error);
+    if (!parameter->gathered)
+        return false;
+    device_write(device, parameter->gathered->view.data, &none, sizeof none);
+    parameter->gathered_count = 0;
+    return true;
+}
+
+static bool round_both(Engine *engine, Parameter *parameter, const Tensor *sum, bool is_rounded,
+                       const Tensor *gradient, Error *error) {
+    Device *device = engine->device;
+    if (!engine->unread)
+        engine->unread = structure_new(device, sizeof(StepFlags), error);
+    if (!engine->unread || (!is_rounded && !counts_begin(device, parameter, error)))
+        return false;
+    ScanItem items[2];
+    int count = 0;
+    const Tensor *both[2] = {gradient, is_rounded ? NULL : sum};
+    for (int i = 0; i < 2 && both[i]; i++)
+        items[count++] = (ScanItem){
+            .gradient = both[i]->view,
+            .round_to = parameter->round_to,
+            .stats = parameter->gathered ? parameter->gathered->view.data : NULL,
+            .adds = true,
+        };
+    // One at a time: they count in the same place.
+    bool done = true;
+    for (int i = 0; done && i < count; i++)
+        done = device->backend->multi->scan(device, &items[i], 1, NULL, engine->unread->view.data,
+                                            error);
+    parameter->gathered_count += count;
+    return done;
+}
+
+static bool is_alone(const Tensor *tensor) {
+    return tensor->references == 1 && tensor->storage->references == 1;
+}
+
+bool engine_gather(void *context, Tensor *leaf, Tensor **sum, bool is_rounded, Tensor *gradient,
+                   Error *error) {
+    Engine *engine = context;
+    Parameter *parameter = parameter_of(leaf);
+    bool is_full = (*sum)->view.format == FORMAT_FP32 && gradient->view.format == FORMAT_FP32;
+    if (!is_alone(*sum) || !view_is_dense(&(*sum)->view)) { // a script has it
+        Tensor *own = op_cast(engine, *sum, (*sum)->view.format, error);
+        if (!own)
+            return false;
+        tensor_release(*sum);
+        *sum = own;
+    }
+    bool rounds =
+        parameter && is_full && parameter->round_to != FORMAT_FP32 && !parameter->full_gradients;
+    if (rounds && !round_both(engine, parameter, *sum, is_rounded, gradient, error))
+        return false;
+    if (parameter && !rounds)
+        parameter->gathered_count = 0;
+    OpAttr attr = {.out_format = (*sum)->view.format, .has_out_format = true};
+    KernelCall call = {.op = OP_add, .input_count = 2, .output_count = 1, .attr = &attr};
+    call.input[0] = call.output[0] = (*sum)->view;
+    call.input[1] = gradient->view;
+    tensor_date(*sum);
+    return device_run(engine->device, &call, error);
+}

@@ -18,6 +18,22 @@ typedef struct BufferChange { // a running statistic that may have to be taken b
     Tensor *before_any; // and at the last step of any; NULL: it has not changed since
 } BufferChange;
 
+// Where values on the way forward cease to be finite: the first operation that gives one.
+typedef enum FaultCause {
+    FAULT_NONE,
+    FAULT_OVERFLOW, // its inputs are finite, and so would its output be in a wider format than fp16
+    FAULT_MADE,     // its inputs are finite: a division by 0, a logarithm of 0, the end of fp32
+    FAULT_WEIGHT,   // a parameter is not finite already
+    FAULT_GIVEN     // something else that it was given is not
+} FaultCause;
+
+typedef struct Fault {
+    FaultCause cause;
+    OpId op;
+    int layer; // 0: outside of all
+    char weight[64];
+} Fault;
+
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
 // included.
@@ -29,6 +45,8 @@ typedef struct EngineProfile {
                          // looked at
     double look_seconds; // spent looking
     int64_t operations;  // that were counted, those within others left out
+    bool seeks;          // a fault
+    Fault fault;         // that was found
     int poisoned;        // the first layer whose running statistics became not finite; -1: none
     int depth;           // of operations within operations
 } EngineProfile;

@@ -86,6 +86,10 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
     OpLayout layout = op_table[op].layout;
     // Gradients are rounded to what the forward pass computed in that they come from.
     bool trains = tape_is_enabled(engine->tape) && !engine->walking_back;
+    PrecisionClass class = op_table[op].precision;
+    if (trains && engine->layer > 0)
+        policy_note_computed(engine->policy, engine->layer, class,
+                             class == CLASS_LOW ? formats->compute : formats->output);
     for (int i = 0; i < count; i++) {
         Tensor *input = inputs[i];
         prepared->edge[i] = prepared->used[i] = NULL;
@@ -108,8 +112,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         prepared->used[i] = used;
         if (!is_computed_in(engine->device, op, used->view.format, error))
             return false;
-        if (trains && formats->cast_inputs && input->parameter) // a bias too
-            parameter_of(input)->round_to = formats->compute;
+        if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW))
+            parameter_of(input)->round_to = formats->compute; // a bias too
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
             if (!dense)
@@ -236,7 +240,7 @@ bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, c
         return op_run(engine, op, inputs, input_count, attr, outputs, error);
     double began = profile_begin(engine);
     bool done = op_run(engine, op, inputs, input_count, attr, outputs, error);
-    profile_end(engine, op, began, done ? outputs[0] : NULL);
+    profile_end(engine, op, inputs, input_count, began, done ? outputs[0] : NULL);
     return done;
 }
 

@@ -1,6 +1,7 @@
 #include "ops/profile.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 
@@ -48,7 +49,55 @@ static void look(Engine *engine, EngineProfile *profile, Tensor *output) {
     profile->look_seconds += clock_seconds() - began;
 }
 
-void profile_end(Engine *engine, OpId op, double began, Tensor *output) {
+// ---- faults -------------------------------------------------------------------------------------
+
+static bool is_finite(Engine *engine, Tensor *tensor) {
+    return tensor_count(tensor) == 0 || !format_is_floating(tensor->view.format) ||
+           (isfinite(extreme_of(engine, OP_max, tensor)) &&
+            isfinite(extreme_of(engine, OP_min, tensor)));
+}
+
+// Of these fp16 is not to blame: they give no number in any format.
+static bool divides(OpId op) {
+    return op == OP_div || op == OP_log || op == OP_reciprocal || op == OP_rsqrt || op == OP_sqrt ||
+           op == OP_pow;
+}
+
+static Fault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                      Format format) {
+    Fault fault = {.op = op, .layer = engine->layer};
+    fault.cause = format == FORMAT_FP16 && !divides(op) ? FAULT_OVERFLOW : FAULT_MADE;
+    for (int i = 0; i < input_count; i++) {
+        if (!inputs[i] || is_finite(engine, inputs[i]))
+            continue;
+        const Parameter *parameter = parameter_of(inputs[i]);
+        fault.cause = parameter ? FAULT_WEIGHT : FAULT_GIVEN;
+        if (parameter)
+            snprintf(fault.weight, sizeof fault.weight, "%s", parameter->name);
+        break;
+    }
+    return fault;
+}
+
+static void seek(Engine *engine, EngineProfile *profile, OpId op, Tensor *const *inputs,
+                 int input_count, Tensor *output) {
+    double began = clock_seconds();
+    bool recording = tape_set_enabled(engine->tape, false);
+    engine->profile = NULL;
+    if (!is_finite(engine, output))
+        profile->fault = fault_of(engine, op, inputs, input_count, output->view.format);
+    engine->profile = profile;
+    tape_set_enabled(engine->tape, recording);
+    profile->look_seconds += clock_seconds() - began;
+}
+
+// -1e9 in a mask is meant to be infinite.
+static bool may_be_infinite(OpId op) {
+    return op == OP_fill || op == OP_where;
+}
+
+void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count, double began,
+                 Tensor *output) {
     EngineProfile *profile = engine->profile;
     double seconds = clock_seconds() - began;
     bool is_known = engine->layer < profile->layers;
@@ -63,4 +112,7 @@ void profile_end(Engine *engine, OpId op, double began, Tensor *output) {
     if (profile->depth == 0 && is_known && profile->largest && output && !engine->walking_back &&
         output->view.format == FORMAT_FP16 && tensor_count(output) > 0)
         look(engine, profile, output);
+    if (profile->depth == 0 && profile->seeks && profile->fault.cause == FAULT_NONE && output &&
+        !engine->walking_back && !may_be_infinite(op))
+        seek(engine, profile, op, inputs, input_count, output);
 }

@@ -6,4 +6,5 @@
 // When an operation begins, in clock_seconds.
 double profile_begin(Engine *engine);
 // It is over; `output` is its first, NULL where it failed.
-void profile_end(Engine *engine, OpId op, double began, Tensor *output);
+void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count, double began,
+                 Tensor *output);

@@ -216,6 +216,7 @@ static void policy_inherit(Policy *policy) {
         PolicyLayer *layer = &policy->layers[i];
         layer->in_force =
             layer->own != LAYER_AUTO ? layer->own : policy->layers[layer->parent].in_force;
+        layer->knows_computed = layer->has_products = false;
     }
 }
 
@@ -246,6 +247,16 @@ int policy_add_layer(Policy *policy, const char *name, int parent, Error *error)
             policy->layers[layer].own = policy->rules.rules[i].precision;
     policy_inherit(policy);
     return layer;
+}
+
+void policy_note_computed(Policy *policy, int layer, PrecisionClass class, Format format) {
+    PolicyLayer *noted = &policy->layers[layer];
+    bool is_product = class == CLASS_LOW;
+    if (!is_product && (class != CLASS_FULL || noted->has_products))
+        return;
+    noted->computed = format;
+    noted->knows_computed = true;
+    noted->has_products = is_product;
 }
 
 static int policy_set_now(Policy *policy, const Rule *rule) {

@@ -56,6 +56,10 @@ typedef struct PolicyLayer {
     char *name;                   // "G.up1.conv"; that of another may be the same
     int parent;                   // 0: none
     LayerPrecision own, in_force; // set on the layer; and as inherited from the layers above it
+    // What its operations were computed in when they were last recorded, products before others;
+    // unknown before that, and again when a layer was set.
+    Format computed;
+    bool knows_computed, has_products;
 } PolicyLayer;
 
 typedef struct Policy Policy;
@@ -104,5 +108,7 @@ typedef struct OpFormats {
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) MUST_CHECK;
 
+// An operation of this class was computed in this layer, in that format.
+void policy_note_computed(Policy *policy, int layer, PrecisionClass class, Format format);
 // The format that LOW operations of this layer run in inside autocast.
 Format policy_low_format(const Policy *policy, int layer, AutocastRegion region);

@@ -3,17 +3,39 @@
 #include <stddef.h>
 
 const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
-    [DIAGNOSIS_SCALE_FLOOR] =
-        {"scale_floor", "20 steps in a row skipped, and the loss scale can fall no further",
-         "the layer that is named in bf16 or fp32, a lower learning rate, other data"},
+    [DIAGNOSIS_SCALE_FLOOR] = {"scale_floor",
+                               "20 steps in a row skipped, and the loss scale can fall no further",
+                               "the layer that is named in bf16 or fp32, where it is in fp16; a "
+                               "lower learning rate, other "
+                               "data"},
+    [DIAGNOSIS_MANY_SKIPS] =
+        {"many_skips", "a quarter of the last 60 steps was skipped, again and again between others",
+         "a longer interval of the scale, a fixed scale, clipping"},
+    [DIAGNOSIS_SCALE_STUCK] =
+        {"scale_stuck",
+         "the loss scale has stood at 1 or less for 50 steps, though gradients would fit far above",
+         "--loss-scale dynamic"},
     [DIAGNOSIS_LOSS_NOT_FINITE] =
-        {"loss_not_finite", "the loss is inf or nan: the way forward overflowed, not the gradients",
-         "no scale mends it: bf16, fp32 for the last layers, a lower learning rate"},
+        {"loss_not_finite", "the loss is inf or nan: it went wrong on the way forward, not back",
+         "no scale mends it: what is said of where it began"},
     [DIAGNOSIS_FORWARD_OVERFLOW] =
         {"forward_overflow",
          "looked for once the loss is not finite: the first layer that gives "
          "values past 65504 in fp16",
          "--layer NAME=bf16"},
+    [DIAGNOSIS_DATA_NOT_FINITE] =
+        {"data_not_finite",
+         "numbers of mp.data.tensors are inf or nan; or looked for likewise: what the first "
+         "operation that gives such was given",
+         "clean the data"},
+    [DIAGNOSIS_WEIGHTS_NOT_FINITE] = {"weights_not_finite",
+                                      "looked for likewise: a weight is inf or nan",
+                                      "a checkpoint of before, a lower learning rate"},
+    [DIAGNOSIS_OPERATION_NOT_FINITE] =
+        {"operation_not_finite",
+         "looked for likewise: an operation gives inf or nan from finite values, and fp16 is not "
+         "to blame",
+         "its inputs away from 0, or from the end of fp32"},
     [DIAGNOSIS_NEAR_OVERFLOW] = {"near_overflow", "a layer gives values within 10 % of 65504",
                                  "--layer NAME=bf16"},
     [DIAGNOSIS_CONSTANT_OVERFLOW] =

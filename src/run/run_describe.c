@@ -196,7 +196,9 @@ static bool describe_layers(const Run *run, RunRecord *record, Error *error) {
         return error_fail(error, ERROR_MEMORY, "no memory for %d layers", count);
     for (int i = 0; i < count; i++) {
         const PolicyLayer *layer = policy_layer(policy, i + 1);
-        Format format = policy_low_format(policy, i + 1, (AutocastRegion){.enabled = true});
+        Format format = layer->knows_computed
+                            ? layer->computed
+                            : policy_low_format(policy, i + 1, (AutocastRegion){.enabled = true});
         utf8_copy(layers[i].name, sizeof layers[i].name, layer->name);
         utf8_copy(layers[i].precision, sizeof layers[i].precision, format_name(format));
         utf8_copy(layers[i].set, sizeof layers[i].set, layer_precision_name(layer->own));

@@ -165,12 +165,22 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
     run_sample_soon(state);
     bool is_fp16 = policy_preset(state->run.engine->policy)->low == FORMAT_FP16;
     const char *what = isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    run_diagnose(&state->run, DIAGNOSIS_LOSS_NOT_FINITE, "",
-                 "%.60s is %s after step %lld: the forward pass overflowed, which no loss scale "
-                 "mends%s; look for large activations, log(0) and divisions, or lower the learning "
-                 "rate",
-                 series, what, (long long)step,
-                 is_fp16 ? " (fp16 ends at 65504: try -p bf16, or fp32 for the last layers)" : "");
+    run_diagnose(
+        &state->run, DIAGNOSIS_LOSS_NOT_FINITE, "",
+        "%.60s is %s after step %lld: it went wrong on the way forward, which no loss scale "
+        "mends; look for large activations%s, log(0), divisions, and data that is not "
+        "finite; where the next step shows it too, where it began is told",
+        series, what, (long long)step, is_fp16 ? " (fp16 ends at 65504: -p bf16 would tell)" : "");
+}
+
+void run_check_data(Run *run, const char *what, int64_t bad, int64_t first) {
+    if (bad == 0)
+        return;
+    run_diagnose(
+        run, DIAGNOSIS_DATA_NOT_FINITE, "",
+        "%lld number%s of %s, data to train or test on, %s inf or nan, the first in sample "
+        "%lld: a batch with such has a loss that is not finite; clean the data",
+        (long long)bad, bad == 1 ? "" : "s", what, bad == 1 ? "is" : "are", (long long)first);
 }
 
 // ---- rates that a script moves ------------------------------------------------------------------
@@ -184,6 +194,7 @@ void run_check_rate(RunState *state, int i, bool has_skipped) {
     watched->knows_rate = true;
     watched->has_skipped = has_skipped;
     watched->rate = rate;
+    watched->largest_rate = fmax(watched->largest_rate, rate);
     if (!knows)
         return;
     if (rate == before) {

@@ -1,5 +1,6 @@
 // What the few steps a second that are measured show.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "run/run_private.h"
@@ -8,25 +9,59 @@ enum { SAMPLES = 20 }; // before anything is said of times
 
 // ---- values -------------------------------------------------------------------------------------
 
-static void tell_overflow(RunState *state, const char *name) {
-    Run *run = &state->run;
-    state->sampler.is_after_overflow = false; // the layers after it have it from here
-    run_diagnose(run, DIAGNOSIS_FORWARD_OVERFLOW, name,
-                 "%.60s gives values past %.0f, the end of fp16, which became infinite, and with "
-                 "them the loss: use --layer %.60s=bf16, or keep its inputs and weights smaller",
-                 name, format_table[FORMAT_FP16].largest, name);
-}
-
 void run_check_activations(RunState *state, int layer, double largest) {
     const double end_of_fp16 = format_table[FORMAT_FP16].largest, near = 0.9;
     const char *name = policy_layer(state->run.engine->policy, layer)->name;
-    if (isinf(largest) && state->sampler.is_after_overflow)
-        tell_overflow(state, name);
     if (!(largest >= near * end_of_fp16) || !isfinite(largest))
         return;
     run_diagnose(&state->run, DIAGNOSIS_NEAR_OVERFLOW, name,
                  "%.60s gives values up to %.0f, and fp16 ends at %.0f: use --layer %.60s=bf16",
                  name, largest, end_of_fp16, name);
+}
+
+static void tell_overflow(Run *run, const char *layer, const char *where) {
+    char remedy[96] = "";
+    if (layer[0])
+        snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16, or ", layer);
+    run_diagnose(run, DIAGNOSIS_FORWARD_OVERFLOW, layer,
+                 "%s gives values past %.0f, the end of fp16, which became infinite, and with them "
+                 "the loss: %skeep its inputs and weights smaller",
+                 where, format_table[FORMAT_FP16].largest, remedy);
+}
+
+void run_check_fault(RunState *state, const Fault *fault) {
+    Run *run = &state->run;
+    const char *layer = policy_layer(run->engine->policy, fault->layer)->name;
+    const char *op = op_table[fault->op].name;
+    char where[96];
+    if (layer[0])
+        snprintf(where, sizeof where, "%.60s", layer);
+    else
+        snprintf(where, sizeof where, "%s, outside of every layer,", op);
+    switch (fault->cause) {
+    case FAULT_NONE: return;
+    case FAULT_OVERFLOW: tell_overflow(run, layer, where); return;
+    case FAULT_MADE:
+        run_diagnose(run, DIAGNOSIS_OPERATION_NOT_FINITE, layer,
+                     "%s in %.60s gives values that are not finite from such as are, and with them "
+                     "the loss: a division by 0, a logarithm of 0, or more than its format holds; "
+                     "keep its inputs away from these",
+                     op, layer[0] ? layer : "the script, outside of every layer,");
+        return;
+    case FAULT_WEIGHT:
+        run_diagnose(
+            run, DIAGNOSIS_WEIGHTS_NOT_FINITE, layer,
+            "%.60s is not finite, and so will be every loss: no step mends it; begin again "
+            "from a checkpoint of before, with a lower learning rate",
+            fault->weight);
+        return;
+    case FAULT_GIVEN:
+        run_diagnose(
+            run, DIAGNOSIS_DATA_NOT_FINITE, layer,
+            "what %s is given is not finite already, which is no overflow: look for nan and "
+            "inf in the data, and in what the script makes of it",
+            where);
+    }
 }
 
 void run_check_statistics(RunState *state, int layer) {
@@ -98,8 +133,21 @@ static void tell_lost(Run *run, Optimizer *optimizer, int i, const ParameterMove
                  2 << format_table[tensor->view.format].mantissa_bits);
 }
 
+// Late in a schedule updates are meant to be small.
+static bool is_at_full_rate(const RunState *state, Optimizer *optimizer) {
+    const double part = 0.1;
+    double largest = optimizer_rate(optimizer);
+    uint64_t applied = optimizer_applied(optimizer);
+    for (int i = 0; i < state->run.optimizer_count; i++)
+        if (state->run.optimizers[i] == optimizer)
+            largest = fmax(largest, state->watched[i].largest_rate);
+    return applied > 0 && optimizer_rate_after(optimizer, -1, applied - 1) >= part * largest;
+}
+
 void run_check_moves(RunState *state, Optimizer *optimizer, const ParameterMove *moves) {
     if (optimizer_is_stochastic(optimizer)) // lost one by one, but not in the mean
+        return;
+    if (!is_at_full_rate(state, optimizer))
         return;
     for (int i = 0; i < optimizer_parameter_count(optimizer); i++)
         if (is_lost(optimizer_parameter(optimizer, i), &moves[i]))

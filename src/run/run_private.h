@@ -30,25 +30,33 @@ typedef struct RunSampler { // run_sample.c
     double total_seconds, cast_seconds; // of all sampled steps
     double op_seconds;                  // in operations
     int64_t count, operations;          // how many samples; operations in them
-    int looks_for_overflow;             // looks taken because the loss was not finite
-    bool is_after_overflow;             // this one is
+    int looks_for_fault;                // looks taken because the loss was not finite
+    bool seeks;                         // the next is one
 } RunSampler;
 
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
     uint64_t applied, skipped;
-    double rate; // its base rate, once it is known
+    double rate;         // its base rate, once it is known,
+    double largest_rate; // and the largest that it was
     bool knows_rate, has_skipped;
     int moves_in_a_row;          // boundaries at which the rate was another one
     int64_t moved_on_skip;       // a skipped step that did not keep it from moving; 0: none
     double moved_from, moved_to; // then
 } WatchedOptimizer;
 
+typedef struct SkipWatch { // of the last steps
+    uint64_t skipped;      // a bit each, the newest lowest
+    int count;             // of bits that are known
+    int low_steps;         // in a row, applied at a scale of 1 or less
+} SkipWatch;
+
 typedef struct SkippedStep { // told of a step later, when its loss is known too
     int64_t step;            // 0: none waits
     int in_a_row;
     double scale, scale_after;
     bool has_scale;
+    Format format;                      // that its gradients are rounded to
     char culprit[RUN_NAME_SIZE];        // the parameter to blame; "": unknown
     char layer[EVENT_LAYER_SIZE];       // that it is in
     char layers[SKIP_LAYERS_TEXT_SIZE]; // all that were touched, in words (store/skips.h)
@@ -61,6 +69,7 @@ typedef struct RunState { // a Run is the first member of one
     WatchedOptimizer watched[RUN_MAX_OPTIMIZERS];
     const Scaler *watched_scaler;
     SkippedStep waiting;
+    SkipWatch skips;
     int64_t loss_step, bad_loss_step; // last points of the loss: any, and one that was not finite
     double clock_from;                // when the clock last began to run
     bool clock_runs;
@@ -111,7 +120,7 @@ void run_include_scale(Run *run, double scale);
 // Ends a sample and begins one now and then; `applied`: by which optimizers, a bit each.
 void run_sample_step(RunState *state, unsigned applied);
 void run_drop_sample(RunState *state);
-// The loss is not finite: the next step is sampled, to see which layer overflows.
+// The loss is not finite: the next step is sampled, to see where that begins.
 void run_sample_soon(RunState *state);
 void run_sample_energy(Run *run);
 double run_cast_share(const Run *run); // NaN: unknown
@@ -133,6 +142,9 @@ void run_drop_pending(RunState *state);
 // pointless.
 bool run_count_skip(RunState *state, double scale_before, unsigned skipped,
                     Error *error) MUST_CHECK;
+// Looks back from the step that ends, skipped or applied: too many skipped among others, a scale
+// that does not come up again.
+void run_check_skips(RunState *state, bool was_skipped, bool was_applied);
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
 
@@ -153,6 +165,7 @@ void run_check_steps(RunState *state, bool is_whole);
 
 // Of a sampled step.
 void run_check_activations(RunState *state, int layer, double largest);
+void run_check_fault(RunState *state, const Fault *fault); // on the way forward
 void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);

@@ -54,10 +54,10 @@ static bool make_room(RunSampler *sampler, int layers) {
 void run_sample_soon(RunState *state) {
     enum { MOST = 5 };
     RunSampler *sampler = &state->sampler;
-    if (sampler->looks_for_overflow == MOST)
+    if (sampler->looks_for_fault == MOST)
         return;
-    sampler->looks_for_overflow++;
-    sampler->is_after_overflow = true;
+    sampler->looks_for_fault++;
+    sampler->seeks = true;
     sampler->next = sampler->next_look = 0;
 }
 
@@ -77,6 +77,7 @@ static void begin_sample(RunState *state, double now) {
     sampler->profile = (EngineProfile){.layers = layers,
                                        .seconds = sampler->seconds,
                                        .largest = looks ? sampler->largest : NULL,
+                                       .seeks = sampler->seeks,
                                        .poisoned = -1};
     for (int i = 0; i < run->optimizer_count; i++)
         optimizer_measure(run->optimizers[i]);
@@ -133,7 +134,9 @@ static void end_sample(RunState *state, double now, unsigned applied) {
         if (profile->largest)
             run_check_activations(state, layer, (double)profile->largest[layer]);
     }
-    sampler->is_after_overflow = sampler->is_after_overflow && !profile->largest;
+    sampler->seeks = false;
+    if (profile->fault.cause != FAULT_NONE)
+        run_check_fault(state, &profile->fault);
     if (profile->poisoned >= 0 && applied != 0) // else it was taken back
         run_check_statistics(state, profile->poisoned);
     run_check_casts(state);

@@ -19,6 +19,7 @@ typedef struct BrokenLayer { // a layer, or a parameter that is in none
     uint64_t arrived;              // when the first of what is not finite did, on the way back
     uint64_t most;                 // in one parameter,
     char parameter[RUN_NAME_SIZE]; // this one
+    Format format;                 // that its gradients are rounded to
 } BrokenLayer;
 
 typedef struct BrokenList {
@@ -67,6 +68,7 @@ static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor,
         return;
     layer->most = broken;
     const Parameter *parameter = parameter_of(tensor);
+    layer->format = parameter ? parameter->round_to : tensor->view.format;
     utf8_copy(layer->parameter, sizeof layer->parameter,
               parameter && parameter->name[0] ? parameter->name : layer->told.name);
 }
@@ -133,6 +135,7 @@ static void find_culprit(Run *run, unsigned skipped, SkippedStep *skip) {
     if (list.count > 0) {
         utf8_copy(skip->culprit, sizeof skip->culprit, list.layers[0].parameter);
         utf8_copy(skip->layer, sizeof skip->layer, list.layers[0].told.name);
+        skip->format = list.layers[0].format;
     }
     free(list.layers);
 }
@@ -160,7 +163,8 @@ void run_tell_skip(RunState *state) {
     bool has_loss = state->loss_step >= skip->step - 1;
     bool is_bad = state->bad_loss_step >= skip->step - 1;
     const char *cause = !has_loss ? ""
-                        : is_bad  ? "; the loss is not finite either: the forward pass overflowed"
+                        : is_bad
+                            ? "; the loss is not finite either: it went wrong on the way forward"
                         : skip->has_scale ? "; the loss is finite: the scale was too large"
                                           : "; the loss is finite: only the way back overflowed";
     snprintf(text, sizeof text, "step %lld skipped: gradient of %s not finite%s%s%s",
@@ -184,6 +188,7 @@ static bool fail_at_floor(RunState *state, Error *error) {
     int skips = pointless_skips(run);
     run_read_pending(state, INT64_MAX);
     bool is_bad = state->bad_loss_step >= run->step - 2;
+    bool is_fp16 = state->waiting.format == FORMAT_FP16;
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
     const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
@@ -209,9 +214,10 @@ static bool fail_at_floor(RunState *state, Error *error) {
     return error_fail(
         error, ERROR_FAILED,
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
-        "the gradient that is not finite is that of %s (%s); set that layer to "
-        "bf16 or fp32 with --layer, lower the learning rate, or check the data",
-        skips, scale, culprit, where);
+        "the gradient that is not finite is that of %s (%s); %s, lower the "
+        "learning rate, or check the data",
+        skips, scale, culprit, where,
+        is_fp16 ? "set that layer to bf16 or fp32 with --layer" : "no other format has more range");
 }
 
 static bool is_stuck(const Run *run) {
@@ -230,4 +236,73 @@ bool run_count_skip(RunState *state, double scale_before, unsigned skipped, Erro
     find_culprit(run, skipped, &state->waiting);
     utf8_copy(run->culprit, sizeof run->culprit, state->waiting.culprit);
     return !is_stuck(run) || fail_at_floor(state, error);
+}
+
+// ---- looking back -------------------------------------------------------------------------------
+
+enum { LOOKED_BACK = 60, TOO_MANY = LOOKED_BACK / 4, TURNS = 6 };
+
+static void tell_many_skips(Run *run, int skips) {
+    enum { LONG_INTERVAL = 100 };
+    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
+    if (rule && rule->kind == SCALE_DYNAMIC && rule->interval < LONG_INTERVAL)
+        run_diagnose(
+            run, DIAGNOSIS_MANY_SKIPS, "",
+            "%d of the last %d steps were skipped: the loss scale grows again after %lld "
+            "step%s without overflow, and overflows again: take a longer interval (2000 is "
+            "usual), or a fixed scale of %s",
+            skips, LOOKED_BACK, (long long)rule->interval, rule->interval == 1 ? "" : "s",
+            shortest_of_float(run->scale_last).text);
+    else
+        run_diagnose(
+            run, DIAGNOSIS_MANY_SKIPS, "",
+            "%d of the last %d steps were skipped, others in between were not: gradients of "
+            "%.60s overflow now and then, at a scale of %s: clip after unscaling, lower the "
+            "learning rate, or look at the data of those steps",
+            skips, LOOKED_BACK, run->culprit[0] ? run->culprit : "a parameter",
+            shortest_of_float(run->scale_last).text);
+}
+
+static void check_many_skips(RunState *state, bool was_skipped) {
+    SkipWatch *watch = &state->skips;
+    watch->skipped = watch->skipped << 1 | was_skipped;
+    watch->count += watch->count < LOOKED_BACK;
+    uint64_t last = watch->skipped & ((UINT64_C(1) << LOOKED_BACK) - 1);
+    if (!was_skipped || watch->count < LOOKED_BACK)
+        return;
+    int skips = __builtin_popcountll(last), turns = __builtin_popcountll(last & ~(last >> 1));
+    if (skips >= TOO_MANY && turns >= TURNS) // else the scale only finds its place
+        tell_many_skips(&state->run, skips);
+}
+
+// A rule that follows what it has seen may take an overflow far too seriously.
+static void check_stuck(RunState *state) {
+    enum { LONG = 50 };
+    const double room = 64, end_of_fp16 = format_table[FORMAT_FP16].largest;
+    Run *run = &state->run;
+    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
+    bool follows = kind == SCALE_LOGMAX || kind == SCALE_ADAPTIVE || kind == SCALE_GIVEN;
+    state->skips.low_steps = follows && run->scale_last <= 1 ? state->skips.low_steps + 1 : 0;
+    if (state->skips.low_steps != LONG || policy_preset(run->engine->policy)->low != FORMAT_FP16)
+        return;
+    double largest = 0;
+    for (int i = 0; i < run->optimizer_count; i++)
+        largest = fmax(largest, optimizer_report(run->optimizers[i]).largest);
+    if (!(largest > 0) || largest * run->scale_last * room > end_of_fp16)
+        return;
+    run_diagnose(
+        run, DIAGNOSIS_SCALE_STUCK, "",
+        "the loss scale has stood at %s for %d steps, though gradients of up to %.2g would "
+        "fit at %g: the rule \"%s\" forgets overflows slowly; --loss-scale dynamic comes "
+        "up again",
+        shortest_of_float(run->scale_last).text, LONG, largest,
+        exp2(floor(log2(end_of_fp16 / largest))), scale_kind_name(kind));
+}
+
+void run_check_skips(RunState *state, bool was_skipped, bool was_applied) {
+    if (state->run.is_silent)
+        return;
+    check_many_skips(state, was_skipped);
+    if (was_applied)
+        check_stuck(state);
 }

@@ -142,6 +142,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         tell_scale(run, scale_before);
     bool done =
         outcome != STEP_SKIPPED || run_count_skip(state, scale_before, scanned & ~applied, error);
+    run_check_skips(state, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
     run_apply_changes(run);
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);

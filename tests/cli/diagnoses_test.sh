@@ -54,7 +54,7 @@ end
 
 begin "a loss that is not finite is diagnosed"
 experiment loss 5 "$entropy / (step == 2 and 0 or 1)" </dev/null
-diagnosed loss_not_finite '' 'loss is inf after step 2: the forward pass overflowed' "$folder/loss.lua" -p fp16
+diagnosed loss_not_finite '' 'loss is inf after step 2: it went wrong on the way forward' "$folder/loss.lua" -p fp16
 end
 
 begin "the layer that overflows on the way forward is diagnosed, and only the first"
@@ -64,6 +64,135 @@ experiment overflow 6 "$entropy" <<'LUA'
 LUA
 diagnosed forward_overflow fc1 'fc1 gives values past 65504.*--layer fc1=bf16' "$folder/overflow.lua" -p fp16
 expect_no_out '"kind":"forward_overflow","layer":"head"'
+end
+
+begin "so is one whose values are not numbers for it, and what lies outside of every layer"
+experiment beyond 6 "F.cross_entropy(odd(x), y)" <<'LUA'
+    local Odd = nn.class "Odd"
+    function Odd:init() self.inner = nn.Linear(8, 4) end
+    function Odd:forward(t) local h = self.inner(t) return h * 1e4 - h * 1e4 end
+    local odd = run:model(Odd(), "odd")
+    x = mp.ones(4, 8) * 10
+    odd:parameters()[1]:copy(mp.ones(4, 8))
+    opt = mp.optim.SGD(odd:parameters(), { lr = 0.01 })
+LUA
+diagnosed forward_overflow odd 'odd gives values past 65504.*--layer odd=bf16' "$folder/beyond.lua" -p fp16
+experiment outside 6 "F.cross_entropy(net(x) * 6e4 * 6e4, y)" <<'LUA'
+    x = mp.ones(4, 8) * 100
+    net:parameters()[1]:copy(mp.ones(8, 8))
+LUA
+diagnosed forward_overflow '' 'mul, outside of every layer, gives values past 65504' "$folder/outside.lua" -p fp16
+end
+
+# blamed KIND EXPERIMENT OPTION ...: the run has this diagnosis, and none of an overflow.
+blamed() {
+    kind=$1
+    shift
+    run run "$@" --json
+    expect_out "\"kind\":\"$kind\""
+    expect_no_out '"kind":"forward_overflow"'
+    expect_no_err 'overflowed'
+}
+expect_no_err() {
+    ! grep -q -e "$1" "$folder/err" || fail "standard error has \"$1\": $(grep -e "$1" "$folder/err" | head -n 1)"
+}
+
+begin "data that is not finite is told to be that, and no overflow"
+experiment nan_given 6 "$entropy" <<'LUA'
+    local given, bad = x, x * (0 / 0)
+    each = function(step) x = step > 2 and bad or given end
+LUA
+for precision in fp16 bf16 fp32; do
+    blamed data_not_finite "$folder/nan_given.lua" -p $precision
+    expect_err 'what fc1 is given is not finite already, which is no overflow'
+done
+cat >"$folder/nan_loaded.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "loaded", data = function()
+        local x = mp.ones(40, 2)
+        x = F.where(F.equal(mp.arange(80):to "fp32":reshape(40, 2), 35), 0 / 0, x)
+        return { train = mp.data.tensors { x = x, y = mp.zeros(40, 1), batch = 4 } }
+    end,
+    model = function() return nn.Linear(2, 1) end,
+    loss = function(model, b) return F.mse(model(b.x), b.y) end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.01 }) end }
+LUA
+blamed data_not_finite "$folder/nan_loaded.lua" -p fp16
+expect_err '1 number of x, data to train or test on, is inf or nan, the first in sample 18'
+end
+
+begin "a weight that is not finite is told to be that"
+experiment nan_weight 6 "$entropy" <<'LUA'
+    each = function(step) if step == 3 then net:parameters()[3]:copy(mp.ones(4, 8) * (0 / 0)) end end
+LUA
+blamed weights_not_finite "$folder/nan_weight.lua" -p fp16
+expect_err 'head.weight is not finite, and so will be every loss'
+end
+
+begin "an operation that divides by 0 is told to do that"
+experiment divides 6 "$entropy + (step > 2 and F.log(x:abs() * 0):mean() or 0)" </dev/null
+for precision in fp16 fp32; do
+    blamed operation_not_finite "$folder/divides.lua" -p $precision
+    expect_err 'log in the script, outside of every layer, gives values that are not finite'
+done
+end
+
+begin "a step on gradients that are still scaled is refused, and no overflow is spoken of"
+experiment scaled_step 4 "$entropy" </dev/null
+sed -i 's/scaler:step(opt)/opt:step()/' "$folder/scaled_step.lua"
+run run "$folder/scaled_step.lua" -p fp16
+expect_status 1
+expect_err 'the gradient of fc1.weight is not unscaled yet: it is 65536 times the true one'
+expect_no_err 'overflow'
+end
+
+begin "skips again and again are diagnosed, the way down of a scale is not"
+experiment often 80 "$entropy" <<'LUA'
+    scaler = mp.scaler { init = 2^24, interval = 1 }
+LUA
+diagnosed many_skips '' 'of the last 60 steps were skipped: the loss scale grows again after 1 step without overflow' \
+    "$folder/often.lua" -p fp16
+experiment seldom 80 "$entropy" <<'LUA'
+    scaler = mp.scaler { init = 2^24, floor = 1, interval = 2000 }
+LUA
+run run "$folder/seldom.lua" -p fp16 --json
+expect_no_out many_skips
+experiment bursts 80 "$entropy * (step % 3 == 0 and math.huge or 1)" </dev/null
+diagnosed many_skips '' 'of the last 60 steps were skipped, others in between were not: gradients of head.weight' \
+    "$folder/bursts.lua" -p fp16 --loss-scale 16
+end
+
+begin "a scale that does not come up again is diagnosed"
+experiment stuck 120 "$entropy * (step <= 12 and math.huge or 1)" <<'LUA'
+    scaler = mp.scaler "logmax"
+LUA
+diagnosed scale_stuck '' 'the loss scale has stood at 1 for 50 steps, though gradients .* would fit at' "$folder/stuck.lua" -p fp16
+end
+
+begin "what is skipped in fp32 is not advised fp32"
+experiment wide 60 "$entropy * math.huge" </dev/null
+for precision in fp32 bf16; do
+    run run "$folder/wide.lua" -p $precision --loss-scale dynamic
+    expect_status 1
+    expect_err 'no other format has more range, lower the learning rate, or check the data'
+    expect_no_err '\(fp16\|bf16\|--layer\)'
+done
+end
+
+begin "a layer is shown in the format that it was computed in"
+experiment plainly 12 "mp.autocast(false, function() return F.cross_entropy(net(x), y) end)" </dev/null
+run run "$folder/plainly.lua" -p fp16 --json
+expect_out '"name":"fc1","precision":"fp32"'
+"$mpbench" show @last | grep -q '^ *fc1  *fp32' || fail "show: $("$mpbench" show @last | grep fc1)"
+experiment partly 12 "F.cross_entropy(deep(x), y)" <<'LUA'
+    local deep = run:model(nn.Sequential { nn.Linear(8, 8):named "low", nn.LayerNorm(8):named "norm", nn.Linear(8, 4):named "wide" }, "deep")
+    deep:find "wide":precision "fp32"
+    opt = mp.optim.SGD(deep:parameters(), { lr = 0.01 })
+LUA
+run run "$folder/partly.lua" -p fp16 --json
+expect_out '"name":"deep.low","precision":"fp16"'
+expect_out '"name":"deep.norm","precision":"fp32"'
+expect_out '"name":"deep.wide","precision":"fp32"'
 end
 
 begin "a layer near the end of fp16 is diagnosed"
@@ -112,6 +241,15 @@ experiment lost 3 "$entropy" <<'LUA'
     opt = mp.optim.SGD(net:parameters(), { lr = 1e-7 })
 LUA
 diagnosed lost_updates fc1 'the last update moved fc1.weight by .* of its size: fp16 keeps nothing under 1/2048' "$folder/lost.lua" -p O3
+end
+
+begin "updates that are small because a schedule ends are not"
+experiment ends 40 "$entropy" <<'LUA'
+    opt = mp.optim.SGD(net:parameters(), { lr = 1, schedule = mp.optim.schedule.cosine { total = 20 } })
+LUA
+run run "$folder/ends.lua" -p O3 --json
+expect_status 0
+expect_no_out lost_updates
 end
 
 begin "a parameter that no gradient reaches is diagnosed"

@@ -292,7 +292,7 @@ static void say_scales(const Scales *scales, bool brief, char *out, size_t size)
 static const char *cause_of(const LiveData *data, const LiveRow *row) {
     for (int i = row->last; i >= row->first; i--)
         if (data->events[i].kind == EVENT_SKIP)
-            return live_overflowed_forward(&data->events[i]) ? "; the forward pass overflowed"
+            return live_overflowed_forward(&data->events[i]) ? "; the loss is not finite either"
                    : strstr(data->events[i].text, "scale was too large")
                        ? "; the scale was too large"
                        : "";

@@ -212,6 +212,10 @@ local function run_declared(spec, run)
     end
     local most = engine.options().steps
     if most > 0 then total = math.min(total, most) end
+    local limit = spec.clip
+    if type(limit) == "number" and not (limit > 0 and limit < math.huge) then
+        engine.fail(("clip: a positive, finite norm expected, got %s"):format(limit))
+    end
     local schedule = spec.schedule
     if type(schedule) == "function" then schedule = schedule(p) end
     if schedule and schedule.total == 0 then schedule.total = total end

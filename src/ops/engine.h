@@ -30,7 +30,9 @@ typedef enum FaultCause {
 typedef struct Fault {
     FaultCause cause;
     OpId op;
-    int layer; // 0: outside of all
+    int layer;     // 0: outside of all
+    bool divides;  // op: by 0, perhaps; or it takes the logarithm of it
+    Format format; // of its output
     char weight[64];
 } Fault;
 

@@ -65,7 +65,7 @@ static bool divides(OpId op) {
 
 static Fault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                       Format format) {
-    Fault fault = {.op = op, .layer = engine->layer};
+    Fault fault = {.op = op, .layer = engine->layer, .divides = divides(op), .format = format};
     fault.cause = format == FORMAT_FP16 && !divides(op) ? FAULT_OVERFLOW : FAULT_MADE;
     for (int i = 0; i < input_count; i++) {
         if (!inputs[i] || is_finite(engine, inputs[i]))

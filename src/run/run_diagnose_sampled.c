@@ -33,7 +33,7 @@ void run_check_fault(RunState *state, const Fault *fault) {
     Run *run = &state->run;
     const char *layer = policy_layer(run->engine->policy, fault->layer)->name;
     const char *op = op_table[fault->op].name;
-    char where[96];
+    char where[96], cause[96];
     if (layer[0])
         snprintf(where, sizeof where, "%.60s", layer);
     else
@@ -42,11 +42,16 @@ void run_check_fault(RunState *state, const Fault *fault) {
     case FAULT_NONE: return;
     case FAULT_OVERFLOW: tell_overflow(run, layer, where); return;
     case FAULT_MADE:
+        if (fault->divides)
+            snprintf(cause, sizeof cause,
+                     "a division by 0 or a logarithm of 0, from which its inputs are to be kept");
+        else
+            snprintf(cause, sizeof cause, "more than %s holds: lower the learning rate",
+                     format_name(fault->format));
         run_diagnose(run, DIAGNOSIS_OPERATION_NOT_FINITE, layer,
                      "%s in %.60s gives values that are not finite from such as are, and with them "
-                     "the loss: a division by 0, a logarithm of 0, or more than its format holds; "
-                     "keep its inputs away from these",
-                     op, layer[0] ? layer : "the script, outside of every layer,");
+                     "the loss: %s",
+                     op, layer[0] ? layer : "the script, outside of every layer,", cause);
         return;
     case FAULT_WEIGHT:
         run_diagnose(

@@ -208,13 +208,13 @@ static bool fail_at_floor(RunState *state, Error *error) {
     if (is_fixed && !is_bad) // with another scale it may go well
         return error_fail(error, ERROR_FAILED,
                           "%d steps in a row were skipped with %s, which is too large: the "
-                          "gradient that is not finite is that of %s (%s); lower it, or take "
+                          "gradient to blame is that of %s (%s); lower it, or take "
                           "--loss-scale dynamic, which finds its own",
                           skips, scale, culprit, where);
     return error_fail(
         error, ERROR_FAILED,
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
-        "the gradient that is not finite is that of %s (%s); %s, lower the "
+        "the gradient to blame is that of %s (%s); %s, lower the "
         "learning rate, or check the data",
         skips, scale, culprit, where,
         is_fp16 ? "set that layer to bf16 or fp32 with --layer" : "no other format has more range");

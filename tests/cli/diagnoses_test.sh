@@ -133,8 +133,13 @@ begin "an operation that divides by 0 is told to do that"
 experiment divides 6 "$entropy + (step > 2 and F.log(x:abs() * 0):mean() or 0)" </dev/null
 for precision in fp16 fp32; do
     blamed operation_not_finite "$folder/divides.lua" -p $precision
-    expect_err 'log in the script, outside of every layer, gives values that are not finite'
+    expect_err 'log in the script, outside of every layer, gives .*a division by 0 or a logarithm of 0'
 done
+experiment steep 6 "$entropy" <<'LUA'
+    opt = mp.optim.SGD(net:parameters(), { lr = 1e38 })
+LUA
+blamed operation_not_finite "$folder/steep.lua" -p fp32
+expect_err 'linear in .* gives values that are not finite .* more than fp32 holds: lower the learning rate'
 end
 
 begin "a step on gradients that are still scaled is refused, and no overflow is spoken of"

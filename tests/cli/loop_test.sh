@@ -48,6 +48,15 @@ run run "$folder/few.lua" --epochs 1
 expect_err '2 batches are fewer than the 4 that one step accumulates'
 end
 
+begin "a clip without sense is refused before the first step"
+for clip in -1 0 0/0 math.huge; do
+    sed "s|accumulate = 4,|clip = $clip,|" "$folder/gather.lua" >"$folder/clip.lua"
+    run run "$folder/clip.lua" -p fp32
+    expect_status 1
+    expect_err 'clip: a positive, finite norm expected, got'
+done
+end
+
 # The rate of the update that was made last, which moved the weight.
 cat >"$folder/last.lua" <<'LUA'
 local mp = require "mp" local nn = mp.nn

@@ -220,6 +220,13 @@ bool scaler_unscale(Scaler *scaler, Optimizer *optimizer, Error *error) {
     return unscale(scaler, optimizer, "unscale", error) != NULL;
 }
 
+static bool came_late(const Optimizer *optimizer, Error *error) {
+    return error_fail(error, ERROR_USAGE,
+                      "step: gradients of %s were added after unscale, and those are still scaled; "
+                      "call :backward() for every micro-batch first, unscale once, then step",
+                      optimizer_text(optimizer).text);
+}
+
 // Gradients of other scalers' losses, which this step applies too.
 static bool unscale_others(Scaler *scaler, Optimizer *optimizer, Error *error) {
     GradPart own;
@@ -229,8 +236,10 @@ static bool unscale_others(Scaler *scaler, Optimizer *optimizer, Error *error) {
         while (other && other->number != part->carries)
             other = other->next;
         const Served *served = other ? scaler_served_find(other, optimizer) : NULL;
-        if (served && served->stage != STAGE_READY)
-            return true; // it came after unscale, which the step refuses
+        if (served && served->stage == STAGE_STEPPED)
+            return out_of_turn("step", served, error);
+        if (served && served->stage == STAGE_UNSCALED)
+            return optimizer->scanned || came_late(optimizer, error); // else the step refuses it
         if (!other) {
             char name[64];
             parameter_text(optimizer->parameters[at], at, name, sizeof name);

@@ -271,6 +271,31 @@ static void a_step_on_gradients_that_are_still_scaled_is_refused(void) {
     tensor_release(weight);
 }
 
+static void what_comes_out_of_turn_is_refused(void) {
+    Pair pair = pair_new();
+    backward_a(&pair, 2);
+    backward_b(&pair, 3);
+    DONE(scaler_unscale(pair.a, pair.optimizer, &error));
+    backward_a(&pair, 2);
+    REFUSED(scaler_step(pair.a, pair.optimizer, &error), "were added after unscale");
+    pair_clear(&pair);
+    pair = pair_new();
+    for (int turn = 0; turn < 2; turn++) { // b is never updated
+        optimizer_zero_grad(pair.optimizer);
+        backward_a(&pair, 2);
+        backward_b(&pair, 3);
+        if (turn == 0) {
+            DONE(scaler_step(pair.a, pair.optimizer, &error));
+            DONE(scaler_update(pair.a, 0, &error));
+        } else {
+            REFUSED(
+                scaler_step(pair.a, pair.optimizer, &error),
+                "step: called twice for SGD over 3 parameters, before in step 1, without update");
+        }
+    }
+    pair_clear(&pair);
+}
+
 static void a_parameter_of_two_optimizers_is_refused_by_name(void) {
     Tensor *weight = parameter("fc.weight", 1, (float[]){0});
     Optimizer *first = sgd(weight, 1), *second = sgd(weight, 1);
@@ -311,6 +336,7 @@ int main(void) {
         TEST(a_loss_that_no_scaler_scaled_joins_as_it_is),
         TEST(parts_of_several_scalers_are_rounded_at_their_own_scales),
         TEST(a_step_on_gradients_that_are_still_scaled_is_refused),
+        TEST(what_comes_out_of_turn_is_refused),
         TEST(a_parameter_of_two_optimizers_is_refused_by_name),
     };
     return training_run(tests, sizeof tests / sizeof *tests);

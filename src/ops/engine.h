@@ -19,22 +19,23 @@ typedef struct BufferChange { // a running statistic that may have to be taken b
 } BufferChange;
 
 // Where values on the way forward cease to be finite: the first operation that gives one.
-typedef enum FaultCause {
-    FAULT_NONE,
-    FAULT_OVERFLOW, // its inputs are finite, and so would its output be in a wider format than fp16
-    FAULT_MADE,     // its inputs are finite: a division by 0, a logarithm of 0, the end of fp32
-    FAULT_WEIGHT,   // a parameter is not finite already
-    FAULT_GIVEN     // something else that it was given is not
-} FaultCause;
+typedef enum ForwardCause {
+    FORWARD_SOUND,
+    FORWARD_OVERFLOWED, // its inputs are finite, and so would its output be in a wider format than
+                        // fp16
+    FORWARD_MADE,       // its inputs are finite: a division by 0, a logarithm of 0, the end of fp32
+    FORWARD_WEIGHT,     // a parameter is not finite already
+    FORWARD_GIVEN       // something else that it was given is not
+} ForwardCause;
 
-typedef struct Fault {
-    FaultCause cause;
+typedef struct ForwardFault {
+    ForwardCause cause;
     OpId op;
     int layer;     // 0: outside of all
     bool divides;  // op: by 0, perhaps; or it takes the logarithm of it
     Format format; // of its output
     char weight[64];
-} Fault;
+} ForwardFault;
 
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
@@ -48,7 +49,7 @@ typedef struct EngineProfile {
     double look_seconds; // spent looking
     int64_t operations;  // that were counted, those within others left out
     bool seeks;          // a fault
-    Fault fault;         // that was found
+    ForwardFault fault;  // that was found
     int poisoned;        // the first layer whose running statistics became not finite; -1: none
     int depth;           // of operations within operations
 } EngineProfile;

@@ -63,15 +63,16 @@ static bool divides(OpId op) {
            op == OP_pow;
 }
 
-static Fault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
-                      Format format) {
-    Fault fault = {.op = op, .layer = engine->layer, .divides = divides(op), .format = format};
-    fault.cause = format == FORMAT_FP16 && !divides(op) ? FAULT_OVERFLOW : FAULT_MADE;
+static ForwardFault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                             Format format) {
+    ForwardFault fault = {
+        .op = op, .layer = engine->layer, .divides = divides(op), .format = format};
+    fault.cause = format == FORMAT_FP16 && !divides(op) ? FORWARD_OVERFLOWED : FORWARD_MADE;
     for (int i = 0; i < input_count; i++) {
         if (!inputs[i] || is_finite(engine, inputs[i]))
             continue;
         const Parameter *parameter = parameter_of(inputs[i]);
-        fault.cause = parameter ? FAULT_WEIGHT : FAULT_GIVEN;
+        fault.cause = parameter ? FORWARD_WEIGHT : FORWARD_GIVEN;
         if (parameter)
             snprintf(fault.weight, sizeof fault.weight, "%s", parameter->name);
         break;
@@ -112,7 +113,7 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
     if (profile->depth == 0 && is_known && profile->largest && output && !engine->walking_back &&
         output->view.format == FORMAT_FP16 && tensor_count(output) > 0)
         look(engine, profile, output);
-    if (profile->depth == 0 && profile->seeks && profile->fault.cause == FAULT_NONE && output &&
+    if (profile->depth == 0 && profile->seeks && profile->fault.cause == FORWARD_SOUND && output &&
         !engine->walking_back && !may_be_infinite(op))
         seek(engine, profile, op, inputs, input_count, output);
 }

@@ -29,7 +29,7 @@ static void tell_overflow(Run *run, const char *layer, const char *where) {
                  where, format_table[FORMAT_FP16].largest, remedy);
 }
 
-void run_check_fault(RunState *state, const Fault *fault) {
+void run_check_fault(RunState *state, const ForwardFault *fault) {
     Run *run = &state->run;
     const char *layer = policy_layer(run->engine->policy, fault->layer)->name;
     const char *op = op_table[fault->op].name;
@@ -39,9 +39,9 @@ void run_check_fault(RunState *state, const Fault *fault) {
     else
         snprintf(where, sizeof where, "%s, outside of every layer,", op);
     switch (fault->cause) {
-    case FAULT_NONE: return;
-    case FAULT_OVERFLOW: tell_overflow(run, layer, where); return;
-    case FAULT_MADE:
+    case FORWARD_SOUND: return;
+    case FORWARD_OVERFLOWED: tell_overflow(run, layer, where); return;
+    case FORWARD_MADE:
         if (fault->divides)
             snprintf(cause, sizeof cause,
                      "a division by 0 or a logarithm of 0, from which its inputs are to be kept");
@@ -53,14 +53,14 @@ void run_check_fault(RunState *state, const Fault *fault) {
                      "the loss: %s",
                      op, layer[0] ? layer : "the script, outside of every layer,", cause);
         return;
-    case FAULT_WEIGHT:
+    case FORWARD_WEIGHT:
         run_diagnose(
             run, DIAGNOSIS_WEIGHTS_NOT_FINITE, layer,
             "%.60s is not finite, and so will be every loss: no step mends it; begin again "
             "from a checkpoint of before, with a lower learning rate",
             fault->weight);
         return;
-    case FAULT_GIVEN:
+    case FORWARD_GIVEN:
         run_diagnose(
             run, DIAGNOSIS_DATA_NOT_FINITE, layer,
             "what %s is given is not finite already, which is no overflow: look for nan and "

@@ -165,7 +165,7 @@ void run_check_steps(RunState *state, bool is_whole);
 
 // Of a sampled step.
 void run_check_activations(RunState *state, int layer, double largest);
-void run_check_fault(RunState *state, const Fault *fault); // on the way forward
+void run_check_fault(RunState *state, const ForwardFault *fault); // on the way forward
 void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);

@@ -135,7 +135,7 @@ static void end_sample(RunState *state, double now, unsigned applied) {
             run_check_activations(state, layer, (double)profile->largest[layer]);
     }
     sampler->seeks = false;
-    if (profile->fault.cause != FAULT_NONE)
+    if (profile->fault.cause != FORWARD_SOUND)
         run_check_fault(state, &profile->fault);
     if (profile->poisoned >= 0 && applied != 0) // else it was taken back
         run_check_statistics(state, profile->poisoned);

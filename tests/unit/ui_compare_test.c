@@ -88,6 +88,22 @@ static void the_run_in_fp32_is_the_baseline_whenever_it_began(void) {
     close_screen();
 }
 
+// As on all screens; what is typed and what commands print stays as it is.
+static void scales_are_written_as_powers(void) {
+    Store *store = make_history();
+    for (int64_t run = 1; run <= 2; run++) {
+        RunRecord record = {0};
+        CHECK_DONE(store_read_run(store, run, &record, &error));
+        snprintf(record.scale_rule, sizeof record.scale_rule, run == 1 ? "32768" : "none");
+        CHECK_DONE(store_update_run(store, &record, &error));
+        record_clear(&record);
+    }
+    open_screen(store, 2);
+    const char *text = draw_screen(200, 60);
+    CHECK(strstr(text, "2^15") && !strstr(text, "32768"));
+    close_screen();
+}
+
 static void sentences_that_do_not_fit_are_marked_and_reached(void) {
     static const int sizes[][2] = {{120, 36}, {80, 24}, {60, 16}};
     for (int i = 0; i < 3; i++) {
@@ -288,6 +304,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(the_run_in_fp32_is_the_baseline_whenever_it_began);
+    RUN_TEST(scales_are_written_as_powers);
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);

@@ -67,9 +67,10 @@ static bool is_cut_alike(const Comparison *comparison, int group, int bytes) {
 static void draw_label(Area area, int row, int room, Style style, const Comparison *comparison,
                        int group) {
     enum { LEAST_HEAD = 4 }; // of less nothing is understood
-    char label[2 * COMPARE_LABEL_SIZE];
+    char clean[2 * COMPARE_LABEL_SIZE], label[2 * COMPARE_LABEL_SIZE];
     const char *raw = comparison->groups[group].label;
-    sanitize_line(label, sizeof label, raw, strlen(raw));
+    sanitize_line(clean, sizeof clean, raw, strlen(raw));
+    word_rewrite(label, sizeof label, clean);
     int head = (room - 1) / 2;
     if (text_width(label) <= room || head < LEAST_HEAD ||
         !is_cut_alike(comparison, group, room - 1)) {
@@ -129,19 +130,25 @@ static bool describe_parting(const CompareSide *side, char *text, size_t size) {
     return true;
 }
 
+// With scales as all screens write them.
+static int draw_sentence(Area area, int row, Ink ink, const char *text) {
+    char clean[2 * COMPARE_TEXT_SIZE], sentence[2 * COMPARE_TEXT_SIZE];
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    word_rewrite(sentence, sizeof sentence, clean);
+    return area_wrap(area, row, style_of(ink), sentence);
+}
+
 // All sentences, one below the other from `row` on; returns the row after them. Without a frame
 // they are measured alone.
 static int draw_sentences(const Comparison *comparison, Area area, int row) {
-    char text[COMPARE_LABEL_SIZE + 160], clean[2 * sizeof text];
+    char text[COMPARE_LABEL_SIZE + 160];
     for (int i = 0; i < comparison->verdict_count; i++)
-        row = area_wrap(area, row, style_of(INK_BRIGHT), comparison->verdicts[i]);
+        row = draw_sentence(area, row, INK_BRIGHT, comparison->verdicts[i]);
     for (int i = 1; i < comparison->group_count; i++)
-        if (describe_parting(&comparison->groups[i], text, sizeof text)) {
-            sanitize_line(clean, sizeof clean, text, strlen(text));
-            row = area_wrap(area, row, style_of(INK_DIM), clean);
-        }
+        if (describe_parting(&comparison->groups[i], text, sizeof text))
+            row = draw_sentence(area, row, INK_DIM, text);
     for (int i = 0; i < comparison->caveat_count; i++)
-        row = area_wrap(area, row, style_of(INK_WARN), comparison->caveats[i]);
+        row = draw_sentence(area, row, INK_WARN, comparison->caveats[i]);
     return row;
 }
 
@@ -203,15 +210,19 @@ static void draw_nothing(const Comparison *comparison, Area inside) {
 }
 
 // Words take as many lines as they need, a word alone is cut. Returns how many lines.
-static int draw_value(Area area, const char *value) {
-    char clean[2 * RECORD_TEXT_SIZE];
+static int draw_value(Area area, const CompareDifference *difference, int group) {
+    char clean[2 * RECORD_TEXT_SIZE], text[2 * RECORD_TEXT_SIZE];
+    bool is_scale = strcmp(difference->name, "loss scale") == 0;
+    Word rule = word_rule(difference->values[group]);
+    const char *value = is_scale ? rule.text : difference->values[group];
     Ink ink = theme_format_ink(value);
     Style style = style_of(ink == INK_TEXT ? INK_BRIGHT : ink);
     sanitize_line(clean, sizeof clean, value[0] ? value : "–", value[0] ? strlen(value) : 3);
-    if (text_width(clean) > area.width && strchr(clean, ' '))
-        return area_wrap(area, 0, style, clean);
+    word_rewrite(text, sizeof text, clean);
+    if (text_width(text) > area.width && strchr(text, ' '))
+        return area_wrap(area, 0, style, text);
     if (area.frame)
-        area_text_cut(area, 0, 0, area.width, style, clean);
+        area_text_cut(area, 0, 0, area.width, style, text);
     return 1;
 }
 
@@ -246,7 +257,7 @@ static int draw_by_value(const Comparison *comparison, Area area,
         Area rest = area.frame
                         ? area_part(area, column, row, area.width - column, area.height - row)
                         : area_to_measure(area.width - column);
-        row += draw_value(rest, difference->values[i]);
+        row += draw_value(rest, difference, i);
     }
     return row;
 }
@@ -261,7 +272,7 @@ static int draw_difference(const Comparison *comparison, Area area,
     for (int i = 0; i < groups; i++) {
         Area part = area.frame ? area_part(area, width * i, 0, width - 1, area.height)
                                : area_to_measure(width - 1);
-        int rows = draw_value(part, difference->values[i]);
+        int rows = draw_value(part, difference, i);
         most = rows > most ? rows : most;
     }
     return most;

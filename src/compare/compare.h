@@ -137,6 +137,7 @@ Comparison *compare_new(Store *store, const int64_t *runs, int count, const Comp
 void compare_free(Comparison *comparison);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
+extern const double compare_least_seconds; // shorter runs are start and noise
 // Whether the interval of the speedup holds 1.
 bool compare_is_about_as_fast(const CompareSide *side);
 // Processors that other programs kept busy while the run trained, on average, of how many there

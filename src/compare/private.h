@@ -32,7 +32,6 @@ bool compare_warn(Comparison *comparison);
 char *compare_add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count);
 // Whether the run shared its device with another run of the comparison.
 bool compare_had_company(const Comparison *comparison, int run);
-extern const double compare_least_seconds; // shorter runs are start and noise
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 

@@ -52,7 +52,7 @@ static void repeats_are_one_row_with_a_count(void) {
     CHECK_TEXT(text_of(ui, 2, false),
                "10 skipped since step 100, by head 8, conv1 2; scale 2^17 (2^16 to 2^17), grown 10 "
                "times; the scale was too large");
-    CHECK_TEXT(text_of(ui, 2, true), "10× by head 8, conv1 2, 2^17");
+    CHECK_TEXT(text_of(ui, 2, true), "10× by head 8, conv1 2; 2^17");
     CHECK_TEXT(text_of(ui, 3, false), "started");
     CHECK_CONTAINS(text, "119 skip  10 skipped since step 100");
     ui->focus[SCREEN_LIVE] = PANEL_EVENTS; // all of them are on its page
@@ -82,7 +82,7 @@ static void what_comes_back_again_and_again_is_one_row(void) {
     draw_screen(ui, 120, 36, false);
     CHECK_INT(live_of(ui)->data.row_count, 3);
     CHECK_TEXT(text_of(ui, 0, false), "the loss scale went from 2^17 to 2^18");
-    CHECK_TEXT(text_of(ui, 1, true), "3× by conv2, 2^20 → 2^17");
+    CHECK_TEXT(text_of(ui, 1, true), "3× by conv2; 2^20 → 2^17");
     CHECK_CONTAINS(text_of(ui, 2, false), "4 skipped since step 30, by head; scale 2^16");
     close_screen(ui);
     store_close(store);

@@ -16,6 +16,7 @@ static int64_t add_other(Store *store, const Other *other) {
     record.seed = other->seed;
     record.step = 10;
     record.samples_per_s = 100;
+    record.wall_s = 10;
     CHECK_DONE(record_set_layers(&record, &layer, 1, &error) &&
                record_set_parameters(&record, &batch, 1, &error) &&
                store_add_run(store, &record, NULL, 0, &error));
@@ -89,9 +90,53 @@ static void only_comparable_runs_are_chosen(void) {
     }
 }
 
+// Steps of about so many seconds, now a little more and now a little less.
+static void add_times(Store *store, int64_t run, double seconds) {
+    SeriesWriter *writer = series_writer_new(store, run, 0, "start", &error);
+    CHECK_MESSAGE(writer, "%s", error.text);
+    for (int64_t step = 1; writer && step <= 200; step++)
+        CHECK_DONE(series_add(writer, "step_seconds", step,
+                              seconds * (1 + 0.1 * sin((double)(step * step))), &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 0.1, &error) &&
+               store_commit(store, &error));
+    series_writer_free(writer);
+}
+
+static void set_wall(Store *store, int64_t run, double seconds) {
+    RunRecord record;
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    record.wall_s = seconds;
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+}
+
+// As a comparison says it: what is within the noise of steps is no difference.
+static void speeds_are_told_as_sure_as_they_are(void) {
+    static const struct {
+        double seconds, wall_s;
+        const char *told;
+    } cases[] = {{0.0101, 10, "~ as fast as #1"},
+                 {0.0200, 10, "1.00× of #1"}, // as the records have it
+                 {0.0200, 2, "– too short to tell (#1)"}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        Store *store = fresh_store("speeds.db");
+        Other full = {"fp32", "fp32", RUN_FINISHED, 32, 1};
+        Other low = {"fp16", "fp16", RUN_FINISHED, 32, 1};
+        add_times(store, add_other(store, &full), 0.01);
+        int64_t run = add_other(store, &low);
+        add_times(store, run, cases[c].seconds);
+        set_wall(store, run, cases[c].wall_s);
+        Ui *ui = open_screen(store, run);
+        CHECK_CONTAINS(draw_screen(ui, 120, 36, false), cases[c].told);
+        close_screen(ui);
+        store_close(store);
+    }
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(only_comparable_runs_are_chosen);
+    RUN_TEST(speeds_are_told_as_sure_as_they_are);
     return test_end();
 }

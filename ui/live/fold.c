@@ -308,7 +308,7 @@ static void say_moves(const Live *live, const LiveRow *row, bool brief, char *ou
     Word from = word_count(data->events[row->first].step);
     if (brief) {
         snprintf(out, size, "%d×%s%s%s%s", row->skips > 0 ? row->skips : row->count,
-                 who[0] ? " by " : "", who, scale[0] ? ", " : "", scale);
+                 who[0] ? " by " : "", who, scale[0] ? "; " : "", scale);
         return;
     }
     if (scales.grown > 0)

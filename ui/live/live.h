@@ -5,6 +5,7 @@
 // snapshot without asking anybody. The cursor is one for all panels. Main thread.
 #pragma once
 
+#include "compare/pace.h"
 #include "number/format.h"
 #include "store/events.h"
 #include "store/layers.h"
@@ -56,7 +57,7 @@ typedef struct LiveOther { // a run beside this one
     bool is_there;
     int64_t id, step;
     char precision[32]; // fit to be shown
-    double samples_per_s, steps_per_s;
+    double samples_per_s, steps_per_s, wall_s;
     int64_t memory_peak, activations;
 } LiveOther;
 
@@ -86,6 +87,7 @@ typedef struct LiveData { // what was read
     double used_scale;   // that its gradients were computed at; 1 where none are scaled
     LiveOther ghost;     // drawn behind: what this was forked from, or the best to compare it with
     LiveOther full;      // the fp32 run to compare it with; none where this one is in fp32 itself
+    PaceRatio speed;     // against it, by the times of steps; NaN: they cannot tell
     bool is_full;        // it is
     int64_t broken_full; // where there is none: one that did not go through; 0: nor that,
     RunStatus broken_status;

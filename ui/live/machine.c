@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rune.h"
+#include "compare/compare.h"
 #include "ui/cells/bars.h"
 #include "ui/live/live.h"
 
@@ -75,8 +76,17 @@ static void add_speed(Readings *readings, const LiveData *data) {
         INK_GOOD, word_rate(run->samples_per_s).text);
     add(readings, "steps/s", NAN, INK_GOOD, word_rate(run->steps_per_s).text)->rank = has_samples;
     say_why_none(data, text, sizeof text);
-    if (isfinite(speedup))
+    bool is_even = data->speed.low <= 1 && data->speed.high >= 1;
+    bool is_short =
+        data->full.is_there && fmin(run->wall_s, data->full.wall_s) < compare_least_seconds;
+    if (isfinite(speedup) && is_short) {
+        snprintf(text, sizeof text, "– too short to tell (#%lld)", (long long)data->full.id);
+        speedup = NAN;
+    } else if (isfinite(speedup) && is_even) {
+        snprintf(text, sizeof text, "~ as fast as #%lld", (long long)data->full.id);
+    } else if (isfinite(speedup)) {
         snprintf(text, sizeof text, "%.2f× of #%lld", speedup, (long long)data->full.id);
+    }
     const double most = 4; // times as fast: a full gauge
     add(readings, "vs fp32", speedup / most, live_ink(run->precision), text);
 }
@@ -91,7 +101,8 @@ static Word whole_share(double share) {
 // What this run and other programs do to the processors, on average while it trained; how hot they
 // are, or became.
 static void add_processor(Readings *readings, const RunRecord *run) {
-    double own = live_fact_share(run, "load.own"), others = live_fact_share(run, "load.others");
+    double own = live_fact_share(run, "load.own"),
+           others = live_fact_share(run, RECORD_FACT_OTHERS);
     double now = live_fact(run, "temperature"), most = live_fact(run, "temperature.most");
     char text[96] = "–";
     if (isfinite(own) || isfinite(others))

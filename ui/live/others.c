@@ -1,7 +1,9 @@
 // The runs beside the one that is looked at: the one drawn behind its curves, and the fp32 run that
 // its speed and memory are held against. Only runs that can be compared: of the same experiment and
 // parameters, on the same device, and not broken off.
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/runs.h"
@@ -13,6 +15,7 @@ static void take_other(LiveOther *other, const RunRecord *record) {
                          .step = record->step,
                          .samples_per_s = record->samples_per_s,
                          .steps_per_s = record->steps_per_s,
+                         .wall_s = record->wall_s,
                          .memory_peak = record->memory.peak,
                          .activations = record->memory.activations};
     live_clean(other->precision, sizeof other->precision, record->precision);
@@ -118,6 +121,27 @@ static void take_parent(Ui *ui, LiveData *data) {
     record_clear(&parent);
 }
 
+// As a comparison tells it.
+static Pace pace_read(Ui *ui, int64_t run) {
+    enum { MOST = 256 };
+    SeriesPoint *points = NULL;
+    int count = 0;
+    Pace pace = pace_of(NULL, 0);
+    if (store_read_series(ui->store, run, "step_seconds", 1, INT64_MAX, MOST, &points, &count,
+                          NULL))
+        pace = pace_of(points, count);
+    free(points);
+    return pace;
+}
+
+static void compare_speeds(Ui *ui, LiveData *data) {
+    data->speed = (PaceRatio){NAN, NAN};
+    if (!data->full.is_there)
+        return;
+    Pace full = pace_read(ui, data->full.id), own = pace_read(ui, data->record.id);
+    data->speed = pace_ratio(&full, &own);
+}
+
 bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) {
     enum { MOST_LOOKED_AT = 200 };
     const RunRecord *run = &data->record;
@@ -141,6 +165,7 @@ bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) {
     if (!data->full.is_there && !data->is_full)
         look_for_broken(ui, data, runs, count);
     store_free_runs(runs, count);
+    compare_speeds(ui, data);
     *changed = *changed || !is_as_it_was(&ghost, &data->ghost) ||
                !is_as_it_was(&full, &data->full) || broken != data->broken_full;
     return true;

@@ -30,21 +30,16 @@ bool live_is_over(const RunRecord *record) {
     return !run_status_goes_on(record->status);
 }
 
-static const char *fact(const RunRecord *record, const char *name) {
-    for (int i = 0; i < record->fact_count; i++)
-        if (strcmp(record->facts[i].name, name) == 0)
-            return record->facts[i].value;
-    return "";
-}
-
 double live_fact(const RunRecord *record, const char *name) {
+    const char *fact = record_fact(record, name);
     double value;
-    return sscanf(fact(record, name), "%lf", &value) == 1 ? value : NAN;
+    return fact && sscanf(fact, "%lf", &value) == 1 ? value : NAN;
 }
 
 double live_fact_share(const RunRecord *record, const char *name) {
+    const char *fact = record_fact(record, name);
     double part, whole;
-    bool is_there = sscanf(fact(record, name), "%lf of %lf", &part, &whole) == 2 && whole > 0;
+    bool is_there = fact && sscanf(fact, "%lf of %lf", &part, &whole) == 2 && whole > 0;
     return is_there ? part / whole : NAN;
 }
 

@@ -12,11 +12,13 @@ typedef struct CaseTensor {
     int count, ndim;
     int64_t shape[8]; // a lone number has one dimension of 1
     float *values;
+    bool asked; // by case_tensor
 } CaseTensor;
 
 typedef struct CaseAttr {
     char name[CASE_NAME];
     double value;
+    bool asked; // by case_attr
 } CaseAttr;
 
 typedef struct GoldenCase {
@@ -75,16 +77,31 @@ static inline bool case_next(FILE *file, GoldenCase *golden) {
     return found;
 }
 
-static inline double case_attr(const GoldenCase *golden, const char *name, double without) {
+static inline double case_attr(GoldenCase *golden, const char *name, double without) {
     for (int i = 0; i < golden->attr_count; i++)
-        if (strcmp(golden->attrs[i].name, name) == 0)
+        if (strcmp(golden->attrs[i].name, name) == 0) {
+            golden->attrs[i].asked = true;
             return golden->attrs[i].value;
+        }
     return without;
 }
 
-static inline const CaseTensor *case_tensor(const GoldenCase *golden, const char *name) {
+static inline const CaseTensor *case_tensor(GoldenCase *golden, const char *name) {
     for (int i = 0; i < golden->tensor_count; i++)
-        if (strcmp(golden->tensors[i].name, name) == 0)
+        if (strcmp(golden->tensors[i].name, name) == 0) {
+            golden->tensors[i].asked = true;
             return &golden->tensors[i];
+        }
+    return NULL;
+}
+
+// A name in the case that nothing asked for, so that nothing was tested by it; NULL: there is none.
+static inline const char *case_unasked(const GoldenCase *golden) {
+    for (int i = 0; i < golden->attr_count; i++)
+        if (!golden->attrs[i].asked)
+            return golden->attrs[i].name;
+    for (int i = 0; i < golden->tensor_count; i++)
+        if (!golden->tensors[i].asked)
+            return golden->tensors[i].name;
     return NULL;
 }

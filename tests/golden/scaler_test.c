@@ -143,7 +143,7 @@ typedef struct TwoLayers {
     Optimizer *optimizer;
 } TwoLayers;
 
-static TwoLayers two_layers(const GoldenCase *golden) {
+static TwoLayers two_layers(GoldenCase *golden) {
     const char *const names[] = {"weight1_start", "bias1_start", "weight2_start", "bias2_start"};
     TwoLayers model;
     for (int i = 0; i < LAYER_TENSORS; i++) {
@@ -163,8 +163,8 @@ static void two_layers_clear(TwoLayers *model) {
 }
 
 // The gradients of one batch; `poisoned`: with one that is infinite.
-static void two_layers_backward(TwoLayers *model, Scaler *scaler, const GoldenCase *golden,
-                                int batch, bool poisoned) {
+static void two_layers_backward(TwoLayers *model, Scaler *scaler, GoldenCase *golden, int batch,
+                                bool poisoned) {
     const int at = batch * WIDTH * WIDTH;
     Tensor *x = constant(WIDTH, WIDTH, case_tensor(golden, "inputs")->values + at);
     Tensor *y = constant(WIDTH, WIDTH, case_tensor(golden, "targets")->values + at);
@@ -187,11 +187,17 @@ static void two_layers_backward(TwoLayers *model, Scaler *scaler, const GoldenCa
         tensor_release(used[i]);
 }
 
-static void follow_two_layers(const GoldenCase *golden) {
+static Scaler *scaler_of_case(GoldenCase *golden) {
+    return scaler_of(dynamic_rule(case_attr(golden, "init", 0), case_attr(golden, "growth", 0),
+                                  case_attr(golden, "backoff", 0),
+                                  (int64_t)case_attr(golden, "interval", 0), 1));
+}
+
+static void follow_two_layers(GoldenCase *golden) {
     const char *const names[] = {"weight1_end", "bias1_end", "weight2_end", "bias2_end"};
     const CaseTensor *found = case_tensor(golden, "found"), *scale = case_tensor(golden, "scale");
     TwoLayers model = two_layers(golden), control = two_layers(golden);
-    Scaler *scaler = scaler_of(dynamic_rule(128, 2, 0.5, 1, 1)), *none = scaler_named("none");
+    Scaler *scaler = scaler_of_case(golden), *none = scaler_named("none");
     for (int batch = 0; batch < BATCHES; batch++) {
         bool poisoned = found->values[batch] != 0;
         two_layers_backward(&model, scaler, golden, batch, poisoned);
@@ -222,7 +228,7 @@ static void follow_two_layers(const GoldenCase *golden) {
 
 // ---- the peer's traces --------------------------------------------------------------------------
 
-static void follow_scaler_case(const GoldenCase *golden) {
+static void follow_scaler_case(GoldenCase *golden) {
     const CaseTensor *start = case_tensor(golden, "start"), *found = case_tensor(golden, "found");
     const CaseTensor *clip = case_tensor(golden, "clip"), *scale = case_tensor(golden, "scale");
     const CaseTensor *good = case_tensor(golden, "good");
@@ -231,9 +237,7 @@ static void follow_scaler_case(const GoldenCase *golden) {
     double slope = case_attr(golden, "gradient", 1e-5);
     Tensor *weight = parameter("w", count, start ? start->values : (float[]){1});
     Optimizer *optimizer = sgd(weight, case_attr(golden, "lr", 0));
-    Scaler *scaler = scaler_of(dynamic_rule(
-        case_attr(golden, "init", 0), case_attr(golden, "growth", 0),
-        case_attr(golden, "backoff", 0), (int64_t)case_attr(golden, "interval", 0), 1));
+    Scaler *scaler = scaler_of_case(golden);
     for (int i = 0; i < found->count; i++) {
         one_step(scaler, optimizer, weight, found->values[i] != 0 ? NAN : (float)slope,
                  clip ? (double)clip->values[i] : 0);
@@ -250,7 +254,7 @@ static void follow_scaler_case(const GoldenCase *golden) {
     tensor_release(weight);
 }
 
-static OptimizerOptions options_of_case(const GoldenCase *golden) {
+static OptimizerOptions options_of_case(GoldenCase *golden) {
     static const char *const kinds[] = {"sgd", "adam", "adamw"};
     OptimizerKind kind = OPTIMIZER_SGD;
     for (int i = 0; i < 3; i++)
@@ -266,7 +270,7 @@ static OptimizerOptions options_of_case(const GoldenCase *golden) {
     return options;
 }
 
-static void follow_optimizer_case(const GoldenCase *golden) {
+static void follow_optimizer_case(GoldenCase *golden) {
     const CaseTensor *start = case_tensor(golden, "start");
     const CaseTensor *gradients = case_tensor(golden, "gradients");
     const CaseTensor *expected = case_tensor(golden, "parameters");
@@ -293,7 +297,7 @@ static void follows_pytorch_step_by_step(void) {
         return;
     GoldenCase golden;
     int scalers = 0, trainings = 0, optimizers = 0;
-    for (; case_next(file, &golden); case_clear(&golden))
+    for (; case_next(file, &golden); case_clear(&golden)) {
         if (strcmp(golden.kind, "scaler") == 0) {
             follow_scaler_case(&golden);
             scalers++;
@@ -304,6 +308,10 @@ static void follows_pytorch_step_by_step(void) {
             follow_optimizer_case(&golden);
             optimizers++;
         }
+        const char *left = case_unasked(&golden);
+        CHECK_MESSAGE(!left, "%s %s: this test asks for nothing of the name %s", golden.kind,
+                      golden.name, left);
+    }
     fclose(file);
     CHECK_INT(scalers, 7);
     CHECK_INT(trainings, 1);

@@ -378,7 +378,7 @@ static void say_growth(const Live *live, int room, char *text, size_t size) {
 void live_draw_scale(const Live *live, Area area, bool focused) {
     enum { LEAST_CURVE_ROWS = 4, WIDE = 48 };
     const LiveData *data = &live->data;
-    char right[160];
+    char right[256];
     describe_scale(live, area.width < WIDE, right, sizeof right);
     Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
     if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {

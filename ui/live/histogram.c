@@ -191,7 +191,7 @@ static void draw_labels(const Shown *shown, Area area, const Range *range) {
 }
 
 typedef struct Piece { // of the row above the histogram
-    char text[96];
+    char text[160];
     Ink ink;
 } Piece;
 

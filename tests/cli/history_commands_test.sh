@@ -223,7 +223,7 @@ begin "the same run again is the same to the bit"
 train -p fp32 --seed 1
 run compare 1 5
 expect_status 0
-expect_out "the same losses to the bit"
+expect_out "the same loss to the bit"
 end
 
 begin "what cannot be compared is refused"
@@ -520,6 +520,26 @@ expect_out "lr=0.02"
 matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
 expect_err "7/8 done before"
 expect_err "8/8 done: "
+end
+
+begin "the same matrix twice at once is refused"
+"$mpbench" matrix simple -p fp32,bf16 --set lr=0.03 --steps 2000000 --quiet >/dev/null 2>&1 &
+first=$!
+for _ in $(seq 200); do # until its first run trains
+    run ls status:running
+    grep -q running "$folder/out" && break
+    sleep 0.05
+done
+run matrix simple -p bf16,fp16 --set lr=0.03 --steps 2000000
+expect_error 1 "another process trains this matrix"
+run ls status:running
+[ "$(grep -c running "$folder/out")" = 1 ] || fail "it trained beside the first"
+run matrix simple -p fp32 --set lr=0.03 --steps 30 --quiet # another one is free to go
+expect_status 0
+kill "$first"
+wait "$first"
+run matrix simple -p fp32,bf16 --set lr=0.03 --steps 40 --quiet # and the lock went with it
+expect_status 0
 end
 
 begin "a run of a matrix that fails is named, and tried again"

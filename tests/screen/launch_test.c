@@ -111,6 +111,54 @@ static void enter_pressed_again_starts_no_second_run(void) {
     leave();
 }
 
+// Nine trainings at one key, or two, are asked about, with how long they take.
+static void one_key_starts_nothing_unasked(void) {
+    static const struct {
+        const char *key, *question;
+    } cases[] = {
+        {"m", "train simple 9 times, 3 seeds each in fp32, bf16 and fp16, one after another?"},
+        {"f", "train fashion_cnn 2 times, in fp32 and amp, side by side?"}};
+    open_form();
+    press("\x1b", "enter: the form");
+    for (int i = 0; i < 2; i++) {
+        press(cases[i].key, cases[i].question);
+        expect("No run so far tells how long that takes.");
+        shown_type(&shown, "n");
+        expect_gone(cases[i].question);
+        shown_pump(&shown, 0.5);
+        CHECK(!is_finished(1));
+    }
+    leave();
+}
+
+static void earlier_runs_tell_how_long_it_takes(void) {
+    char command[300];
+    snprintf(command, sizeof command, "MPBENCH_DB='%s' '%s' run simple --quiet >/dev/null 2>&1",
+             history_path, getenv("MPBENCH"));
+    open_form();
+    press("\x1b", "enter: the form");
+    train_elsewhere(); // of five steps, which tell nothing
+    press("m", "No run so far tells");
+    shown_type(&shown, "n");
+    expect_gone("No run so far tells");
+    CHECK(system(command) == 0);
+    press("m", " s, as earlier runs went.");
+    shown_type(&shown, "n");
+    leave();
+}
+
+static void a_matrix_is_not_started_twice(void) {
+    open_form();
+    press("\x1b", "enter: the form");
+    press("m", "train simple 9 times");
+    press("y", "simple: its runs show up here");
+    press("m", "its matrix is being trained");
+    for (int i = 0; i < 600 && !is_finished(9); i++)
+        shown_pump(&shown, 0.1);
+    CHECK(is_finished(9) && !is_finished(10));
+    leave();
+}
+
 int main(void) {
     if (!make_place())
         return 1;
@@ -119,5 +167,8 @@ int main(void) {
     RUN_TEST(nothing_opens_under_what_is_typed);
     RUN_TEST(nothing_opens_under_the_next_form);
     RUN_TEST(enter_pressed_again_starts_no_second_run);
+    RUN_TEST(one_key_starts_nothing_unasked);
+    RUN_TEST(earlier_runs_tell_how_long_it_takes);
+    RUN_TEST(a_matrix_is_not_started_twice);
     return end_tests();
 }

@@ -169,8 +169,8 @@ static const char *home_explain(PanelId panel) {
     case PANEL_LAUNCH:
         return "What the next run will be: left and right turn a choice, a digit begins a new "
                "value. "
-               "What is dim is as the experiment says. Enter trains, m trains three seeds in each "
-               "format and compares them.";
+               "What is dim is as the experiment says. Enter trains; m asks whether to train "
+               "three seeds in each format, and says how long that takes.";
     case PANEL_RUNS:
         return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
                "opens "

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compare/compare.h"
+#include "number/format.h"
 #include "store/runs.h"
 #include "ui/cells/plot.h"
 #include "ui/screen.h"
@@ -14,6 +15,7 @@ enum {
     FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
     HOME_MOST_CHOSEN = 8,
     HOME_MOST_AWAITED = 2,
+    HOME_MOST_PLANNED = FORMAT_COUNT,
 };
 
 typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
@@ -50,6 +52,10 @@ typedef struct Home {
     double launched_at;    // clock_seconds
     int64_t awaited_after; // their runs are newer than this one
 
+    int planned;    // the experiment that was asked about
+    int64_t matrix; // process of the last matrix that was started here; 0: none
+    int matrix_of;  // its experiment
+
     int64_t preview_of; // whose preview it is; 0: to be read
     PlotPoint *preview;
     int preview_count;
@@ -76,6 +82,17 @@ bool home_is_enter_again(Ui *ui);
 // fashion_cnn in fp32 and mixed precision, side by side.
 void home_quick_start(Ui *ui);
 void home_matrix(Ui *ui);
+
+// plan.c: asks whether to start that, and says how long it takes.
+typedef struct HomePlan {
+    const UiExperiment *experiment;
+    const LaunchForm *form; // whose parameters count; NULL: the usual ones
+    const char *precisions[HOME_MOST_PLANNED];
+    int count, seeds; // of each
+    bool at_once;
+} HomePlan;
+
+void home_ask_plan(Ui *ui, const HomePlan *plan, void (*start)(Ui *ui, const char *text));
 
 // await.c: what was started here opens, or is compared where it is several, once it is in the
 // history, by itself: the run of that very worker, and not before the user is done with what is

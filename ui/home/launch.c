@@ -369,19 +369,20 @@ void home_train(Ui *ui) {
                experiment->name);
 }
 
-void home_quick_start(Ui *ui) {
-    static const char *const precisions[] = {"fp32", "amp"};
+static const char *const quick_precisions[] = {"fp32", "amp"};
+static const char quick_name[] = "fashion_cnn";
+
+static void start_quick(Ui *ui, const char *text) {
+    (void)text;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     char threads[24];
     snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
-    if (!launch_is_allowed(ui))
-        return;
     home_await_none(ui);
     for (int i = 0; i < 2; i++) {
         Arguments arguments = {.count = 0};
-        add(&arguments, "run", "fashion_cnn");
+        add(&arguments, "run", quick_name);
         add(&arguments, "--quiet", NULL);
-        add(&arguments, "--precision", precisions[i]);
+        add(&arguments, "--precision", quick_precisions[i]);
         add(&arguments, "--seed", "1");
         add(&arguments, "--threads", threads);
         if (!start_awaited(ui, &arguments))
@@ -390,25 +391,65 @@ void home_quick_start(Ui *ui) {
     ui_say(ui, INK_GOOD, "fashion_cnn is starting in fp32 and in mixed precision, side by side");
 }
 
-void home_matrix(Ui *ui) {
-    const UiExperiment *experiment = experiment_of(home_of(ui));
-    enum { SEEDS = 3 };
-    Arguments arguments = {.count = 0};
-    Format formats[FORMAT_COUNT];
-    char list[FORMAT_LIST_SIZE], seeds[8];
-    int64_t process;
-    if (!experiment || !launch_is_allowed(ui))
+void home_quick_start(Ui *ui) {
+    const Home *home = home_of(ui);
+    HomePlan plan = {.precisions = {quick_precisions[0], quick_precisions[1]},
+                     .count = 2,
+                     .seeds = 1,
+                     .at_once = true};
+    for (int i = 0; i < home->experiment_count; i++)
+        if (strcmp(home->experiments[i].name, quick_name) == 0)
+            plan.experiment = &home->experiments[i];
+    if (!launch_is_allowed(ui))
         return;
-    snprintf(seeds, sizeof seeds, "%d", SEEDS);
-    add(&arguments, "matrix", experiment->name);
+    if (plan.experiment)
+        home_ask_plan(ui, &plan, start_quick);
+    else
+        ui_say(ui, INK_WARN, "%s is not among the experiments here", quick_name);
+}
+
+enum { MATRIX_SEEDS = 3 };
+
+static void start_matrix(Ui *ui, const char *text) {
+    (void)text;
+    Home *home = home_of(ui);
+    int chosen = home->experiment;
+    Arguments arguments = {.count = 0};
+    char list[FORMAT_LIST_SIZE], seeds[8];
+    home->experiment = home->planned; // what was asked about, wherever the cursor is by now
+    add(&arguments, "matrix", experiment_of(home)->name);
+    snprintf(seeds, sizeof seeds, "%d", MATRIX_SEEDS);
     add(&arguments, "--precision", format_list(list, format_trains, ",", ","));
     add(&arguments, "--seeds", seeds);
     add(&arguments, "--quiet", NULL);
     add_form(ui, &arguments, false);
-    if (start(ui, &arguments, &process))
-        ui_say(ui, INK_GOOD, "%s: %d runs, %d seeds in each of %s, one after another",
-               experiment->name, SEEDS * format_pick(formats, format_trains), SEEDS,
-               format_list(list, format_trains, ", ", " and "));
+    if (start(ui, &arguments, &home->matrix)) {
+        home->matrix_of = home->planned;
+        ui_say(ui, INK_GOOD, "%s: its runs show up here as they start, one after another",
+               experiment_of(home)->name);
+    }
+    home->experiment = chosen;
+}
+
+void home_matrix(Ui *ui) {
+    Home *home = home_of(ui);
+    const UiExperiment *experiment = experiment_of(home);
+    if (!experiment || !launch_is_allowed(ui))
+        return;
+    if (home->matrix > 0 && home->matrix_of == home->experiment && launch_goes_on(home->matrix)) {
+        ui_say(ui, INK_WARN, "%s: its matrix is being trained: wait for it to end",
+               experiment->name);
+        return;
+    }
+    home->planned = home->experiment;
+    Format formats[FORMAT_COUNT];
+    HomePlan plan = {.experiment = experiment,
+                     .form = form_of(home),
+                     .count = format_pick(formats, format_trains),
+                     .seeds = MATRIX_SEEDS};
+    for (int i = 0; i < plan.count; i++)
+        plan.precisions[i] = format_name(formats[i]);
+    home_ask_plan(ui, &plan, start_matrix);
 }
 
 // ---- input --------------------------------------------------------------------------------------

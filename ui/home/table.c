@@ -141,8 +141,8 @@ static void draw_nothing(const Home *home, Area area) {
     int column = area_text(area, 0, row + 1, style_bold(INK_ACCENT), "f") + 1;
     row = area_wrap(area_part(area, column, 0, area.width - column, area.height), row + 1,
                     style_of(INK_TEXT),
-                    "trains a small CNN in fp32 and in mixed precision, side by side, and opens "
-                    "the comparison as it goes.");
+                    "asks, trains a small CNN in fp32 and in mixed precision, side by side, and "
+                    "opens the comparison as it goes.");
     area_wrap(area, row + 1, style_of(INK_DIM),
               "Or choose an experiment: tab goes to the list, enter to its form, enter trains.");
 }

@@ -180,7 +180,6 @@ static void write_texts(JsonWriter *json, const char *key, char (*texts)[COMPARE
 void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
     json_begin_object(json);
     json_put_text(json, "by", compare_axis_name(comparison->options.axis));
-    json_put_text(json, "series", comparison->series);
     json_key(json, "runs");
     json_begin_array(json);
     for (int i = 0; i < comparison->run_count; i++)
@@ -194,5 +193,6 @@ void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
     write_differences(json, comparison);
     write_texts(json, "caveats", comparison->caveats, comparison->caveat_count);
     write_texts(json, "verdict", comparison->verdicts, comparison->verdict_count);
+    json_put_text(json, "series", comparison->series);
     json_end_object(json);
 }

@@ -1,7 +1,10 @@
+#define _GNU_SOURCE // locks of an open file, which no other descriptor's end lets go
+
 // `mpbench matrix`: every combination of precision, parameters and seed as a run of its own, in
 // processes of their own, and then the comparison. What finished before is not run again: runs are
 // found by the options that they were recorded with.
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -178,6 +181,27 @@ static bool compare_cells(const Cli *cli, Store *store, const Matrix *matrix, Er
     return true;
 }
 
+// Two that train the same would train every run twice: the second is refused while this file is
+// locked, a byte a matrix. The lock goes with the process, however that ends.
+static bool lock(const Cli *cli, const Matrix *matrix, int *file, Error *error) {
+    char path[STORE_PATH_SIZE], name[STORE_PATH_SIZE + 16];
+    if (!store_path(cli->database, path, error))
+        return false;
+    snprintf(name, sizeof name, "%s-matrices", path);
+    struct flock range = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = matrix->id, .l_len = 1};
+    *file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*file < 0)
+        return error_fail(error, ERROR_HISTORY, "%.300s: %s", name, strerror(errno));
+    if (fcntl(*file, F_OFD_SETLK, &range) == 0)
+        return true;
+    if (errno == EAGAIN || errno == EACCES)
+        return error_fail(error, ERROR_TAKEN,
+                          "matrix: another process trains this matrix; the same command goes on "
+                          "with it, or compares its runs, once that has ended");
+    return true; // a file system without locks
+}
+
 // What of the matrix is in the history; the store is closed while others write.
 static bool look(const Cli *cli, Matrix *matrix, Error *error) {
     char path[STORE_PATH_SIZE];
@@ -211,7 +235,8 @@ bool command_matrix(Cli *cli, Error *error) {
     if (!matrix)
         return false;
     set_signals(on_signal, SIG_IGN);
-    bool done = look(cli, matrix, error);
+    int file = -1; // locked until the end
+    bool done = look(cli, matrix, error) && lock(cli, matrix, &file, error);
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
         fprintf(stderr, "%d/%d done before\n", known, matrix->cell_count);
@@ -220,6 +245,8 @@ bool command_matrix(Cli *cli, Error *error) {
         cli->status = 128 + run_stop_requested();
     else if (done)
         done = end(cli, matrix, error);
+    if (file >= 0)
+        close(file);
     matrix_free(matrix);
     return done;
 }

@@ -89,7 +89,7 @@ static void the_demo_leaves_nothing_behind(void) {
     const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", place, NULL};
     shown_start(&shown, 100, 30, environment, demo);
     expect("fashion-cnn-8");
-    press("1" KEY_DOWN KEY_DOWN "tbrief\r", "fashion-mlp bri");
+    press("1" KEY_DOWN KEY_DOWN "tbrief\r", "fashion-mlp br…");
     quit();
     CHECK_MESSAGE(rmdir(path_of("tmp")) == 0, "files are left in it");
 }

@@ -322,9 +322,56 @@ static void the_preview_is_of_what_the_run_has_come_to(void) {
     leave();
 }
 
+// ---- what the list says -------------------------------------------------------------------------
+
+static void add_named(Store *store, const char *name, const char *metric) {
+    Error error;
+    RunRecord record = {
+        .status = RUN_FINISHED, .step = 10, .seed = 42, .created_ms = 1795245000000};
+    RecordMetric result = {.value = 0.75};
+    snprintf(record.name, sizeof record.name, "%s", name);
+    snprintf(record.experiment, sizeof record.experiment, "alpha");
+    snprintf(record.precision, sizeof record.precision, "fp16");
+    snprintf(record.scale_rule, sizeof record.scale_rule, "1024");
+    snprintf(record.device, sizeof record.device, "cpu");
+    snprintf(result.name, sizeof result.name, "%s", metric);
+    CHECK_MESSAGE(record_set_metrics(&record, &result, 1, &error) &&
+                      store_add_run(store, &record, NULL, 0, &error),
+                  "%s", error.text);
+    record_clear(&record);
+}
+
+// At any size: its name, its loss scale, its seed, and what its result measures.
+static void a_run_is_known_by_its_own_name_and_result(void) {
+    Error error;
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    static const char *const nothing[] = {NULL};
+    unlink(history_path);
+    Store *store = store_open(history_path, STORE_WRITE, &error);
+    add_named(store, "seen", "f1");
+    for (int i = 0; i < 3; i++) {
+        shown_start(&shown, sizes[i][0], sizes[i][1], environment, nothing);
+        expect("seen alpha");
+        expect("  f1 "); // over the column, since all results are of it
+        if (i > 0)
+            expect("seen · f1 0.7500 · loss scale 2^10 · seed 42");
+        if (i == 2)
+            expect("2^10   42 done");
+        quit();
+    }
+    add_named(store, "other", "perplexity");
+    store_close(store);
+    shown_start(&shown, 120, 36, environment, nothing);
+    expect("other · perplexity 0.7500");
+    expect(" result "); // of several
+    quit();
+}
+
 int main(void) {
     if (!make_place())
         return 1;
+    RUN_TEST(a_run_is_known_by_its_own_name_and_result);
     RUN_TEST(runs_that_a_filter_hides_are_not_deleted);
     RUN_TEST(space_moves_on_as_the_row_of_keys_says);
     RUN_TEST(back_from_a_run_the_list_is_at_it);

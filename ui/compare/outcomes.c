@@ -33,10 +33,10 @@ typedef struct Outcome {
 } Outcome;
 
 static const Outcome outcomes[] = {
-    {"steps/s", 8, 0},    {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
-    {"mean loss", 13, 0}, {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
+    {"steps/s", 8, 0}, {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
+    {"mean", 13, 0},   {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
 };
-enum { OUTCOMES = sizeof outcomes / sizeof *outcomes };
+enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, MEAN = 4, RESULT = 5 };
 
 static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
     snprintf(cells[0], 48, "%s", word_short(side->steps_per_s.mean).text);
@@ -84,6 +84,21 @@ static void draw_label(Area area, int row, int room, Style style, const Comparis
     area_text(area, 1 + head + 1, row, style, tail);
 }
 
+// The mean is of the series that is compared, and a result has the name of what it measures, where
+// there is room for it.
+static void write_title(const Comparison *comparison, int column, char *text, size_t size) {
+    const CompareMetric *metric = compare_leading_metric(&comparison->groups[0]);
+    char wanted[RECORD_NAME_SIZE + 8];
+    snprintf(wanted, sizeof wanted, "%s", outcomes[column].title);
+    if (column == MEAN)
+        snprintf(wanted, sizeof wanted, "mean %s", comparison->series);
+    else if (column == RESULT && metric)
+        snprintf(wanted, sizeof wanted, "%s", metric->name);
+    bool has_room = text_width(wanted) <= outcomes[column].width;
+    const char *shown = has_room ? wanted : outcomes[column].title;
+    sanitize_line(text, size, shown, strlen(shown));
+}
+
 // A title row when `group` is negative.
 static void draw_outcome(Area area, int row, const Comparison *comparison, int group) {
     const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
@@ -94,9 +109,8 @@ static void draw_outcome(Area area, int row, const Comparison *comparison, int g
     for (int i = OUTCOMES - 1; i >= 0; i--) {
         if (area.width < outcomes[i].least)
             continue;
-        if (!side) // the mean is of the series that is compared
-            snprintf(cells[i], sizeof cells[i], i == 4 ? "mean %.8s" : "%s",
-                     i == 4 ? comparison->series : outcomes[i].title);
+        if (!side)
+            write_title(comparison, i, cells[i], sizeof cells[i]);
         area_text_right(area, at, row, style_of(side ? INK_BRIGHT : INK_DIM), cells[i]);
         at -= outcomes[i].width + 1;
     }

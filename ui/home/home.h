@@ -110,6 +110,7 @@ const RunRecord *home_listed(const Home *home, int64_t run); // NULL: it is not 
 int home_index(const Home *home);                            // of the one under the cursor
 void home_sort(Home *home);                                  // what was read, as is asked
 const char *home_sort_name(const Home *home);
+bool home_is_named(const RunRecord *run); // by somebody, and not by its experiment alone
 bool home_is_chosen(const Home *home, int64_t run);
 int home_hidden(const Home *home); // how many of those chosen the filter hides
 // table.c

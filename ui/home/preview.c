@@ -26,6 +26,22 @@ static PlotPoint *plot_points(const SeriesPoint *points, int count) {
     return list;
 }
 
+// What the table has no room for, whatever its size: what the results measure, and how it was set.
+static void tell_run(Home *home, const RunRecord *run) {
+    char text[COMPARE_TEXT_SIZE] = "";
+    size_t used = 0;
+    if (home_is_named(run))
+        used += (size_t)snprintf(text, sizeof text, "%s · ", run->name);
+    for (int i = 0; i < run->metric_count && used + RECORD_NAME_SIZE + 32 < sizeof text / 2; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s %s · ", run->metrics[i].name,
+                                 word_number(run->metrics[i].value).text);
+    used += (size_t)snprintf(text + used, sizeof text - used, "loss scale %s · seed %lld",
+                             word_rule(run->scale_rule).text, (long long)run->seed);
+    if (run->note[0] && used < sizeof text)
+        snprintf(text + used, sizeof text - used, " · note: %s", run->note);
+    sanitize_line(home->preview_text, sizeof home->preview_text, text, strlen(text));
+}
+
 static void read_one(Ui *ui, Home *home) {
     SeriesPoint *points = NULL;
     int count = 0;
@@ -35,13 +51,8 @@ static void read_one(Ui *ui, Home *home) {
         ui_fail(ui, &error);
         return;
     }
-    for (int i = 0; i < home->run_count; i++) {
-        const RunRecord *run = &home->runs[i];
-        char text[COMPARE_TEXT_SIZE];
-        snprintf(text, sizeof text, "note: %s", run->note);
-        if (run->id == home->run && run->note[0])
-            sanitize_line(home->preview_text, sizeof home->preview_text, text, strlen(text));
-    }
+    if (home_listed(home, home->run))
+        tell_run(home, home_listed(home, home->run));
     home->preview = plot_points(points, count);
     home->preview_count = home->preview ? count : 0;
     free(points);

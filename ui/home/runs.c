@@ -27,6 +27,14 @@ bool home_is_chosen(const Home *home, int64_t run) {
     return false;
 }
 
+bool home_is_named(const RunRecord *run) {
+    size_t length = strlen(run->experiment);
+    const char *rest = run->name + length;
+    bool is_usual = strncmp(run->name, run->experiment, length) == 0 && rest[0] == '-' && rest[1] &&
+                    rest[1 + strspn(rest + 1, "0123456789-")] == 0;
+    return run->name[0] && !is_usual;
+}
+
 int home_hidden(const Home *home) {
     int hidden = 0;
     for (int i = 0; i < home->chosen_count; i++)

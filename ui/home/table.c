@@ -1,6 +1,9 @@
 // The runs as a table, drawn and clicked at.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/sanitize.h"
 
 #include "ui/cells/glyphs.h"
 #include "ui/cells/theme.h"
@@ -20,15 +23,30 @@ static void draw_right(Area area, int column, int row, int width, Ink ink, const
     area_text_right(area_part(area, column, row, width, 1), width, 0, style_of(ink), text);
 }
 
+static void draw_title(Area area, const char *text) {
+    char clean[2 * RECORD_NAME_SIZE];
+    sanitize_line(clean, sizeof clean, text, strlen(text));
+    area_text_right(area, area.width, 0, style_of(INK_DIM), clean);
+}
+
 static void draw_id(Area area, int column, int row, int width, const RunRecord *run) {
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)run->id);
     draw_right(area, column, row, width, INK_DIM, text);
 }
 
+// The name that somebody gave comes first; the one that every run has says no more than the
+// columns.
 static void draw_experiment(Area area, int column, int row, int width, const RunRecord *run) {
-    int end = area_outside(area, column, row, width, style_of(INK_TEXT), run->experiment);
-    if (run->tag[0])
+    enum { LEAST_TAG = 3 }; // columns; an ellipsis alone is no tag
+    bool is_named = home_is_named(run);
+    int end = column, right = column + width;
+    if (is_named)
+        end = area_outside(area, end, row, width, style_of(INK_BRIGHT), run->name) + 1;
+    if (end < right)
+        end = area_outside(area, end, row, right - end, style_of(is_named ? INK_DIM : INK_TEXT),
+                           run->experiment);
+    if (run->tag[0] && right - end - 1 >= LEAST_TAG)
         area_outside(area, end + 1, row, column + width - end - 1, style_of(INK_ACCENT), run->tag);
 }
 
@@ -63,6 +81,14 @@ static void draw_loss(Area area, int column, int row, int width, const RunRecord
                run->has_loss ? word_number(run->loss_last).text : "–");
 }
 
+static void draw_rule(Area area, int column, int row, int width, const RunRecord *run) {
+    draw_right(area, column, row, width, INK_TEXT, word_rule(run->scale_rule).text);
+}
+
+static void draw_seed(Area area, int column, int row, int width, const RunRecord *run) {
+    draw_right(area, column, row, width, INK_DIM, word_count(run->seed).text);
+}
+
 static void draw_metric(Area area, int column, int row, int width, const RunRecord *run) {
     const RecordMetric *metric = record_leading_metric(run);
     draw_right(area, column, row, width, INK_BRIGHT,
@@ -89,14 +115,18 @@ static void draw_age(Area area, int column, int row, int width, const RunRecord 
     draw_right(area, column, row, width, INK_DIM, word_age(ui_now_ms() - run->created_ms).text);
 }
 
+#define RESULT "result"
+
 // A column gives way where the panel is narrow; the experiment takes what is left.
 static const Column columns[] = {
     {"#", 4, 0, true, draw_id},
-    {"experiment", 0, 0, false, draw_experiment},
+    {"run", 0, 0, false, draw_experiment},
     {"format", 6, 0, false, draw_format},
+    {"scale", 8, 100, true, draw_rule},
+    {"seed", 4, 92, true, draw_seed},
     {"state", 8, 0, false, draw_state},
     {"loss", 8, 0, true, draw_loss},
-    {"result", 7, 54, true, draw_metric},
+    {RESULT, 8, 54, true, draw_metric},
     {"skip", 4, 60, true, draw_skipped},
     {"steps/s", 7, 66, true, draw_rate},
     {"samples/s", 9, 96, true, draw_samples},
@@ -113,7 +143,20 @@ static int flexible_width(int width) {
     return left > 4 ? left : 4;
 }
 
-static void draw_row(Area area, int row, const RunRecord *run) {
+// What results measure, where all of those that are listed measure one thing.
+static const char *title_of_results(const Home *home) {
+    const char *name = NULL;
+    for (int i = 0; i < home->run_count; i++) {
+        const RecordMetric *metric = record_leading_metric(&home->runs[i]);
+        if (metric && name && strcmp(metric->name, name) != 0)
+            return RESULT;
+        name = metric ? metric->name : name;
+    }
+    return name && strlen(name) <= sizeof "accuracy" - 1 ? name : RESULT;
+}
+
+// A title row without a run.
+static void draw_row(const Home *home, Area area, int row, const RunRecord *run) {
     int at = CURSOR, flexible = flexible_width(area.width);
     for (int i = 0; i < COLUMNS; i++) {
         const Column *column = &columns[i];
@@ -123,7 +166,8 @@ static void draw_row(Area area, int row, const RunRecord *run) {
         if (run)
             column->draw(area, at, row, width, run);
         else if (column->is_right)
-            draw_right(area, at, row, width, INK_DIM, column->title);
+            draw_title(area_part(area, at, row, width, 1),
+                       strcmp(column->title, RESULT) == 0 ? title_of_results(home) : column->title);
         else
             area_text_cut(area, at, row, width, style_of(INK_DIM), column->title);
         at += width + GAP;
@@ -158,7 +202,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused) {
         return;
     }
     int height = inside.height - HEAD_ROWS, at = home_index(home);
-    draw_row(inside, 0, NULL);
+    draw_row(home, inside, 0, NULL);
     home->run_top = home_scroll(home->run_top, at, height > 0 ? height : 1);
     for (int row = 0; row < height && home->run_top + row < home->run_count; row++) {
         const RunRecord *run = &home->runs[home->run_top + row];
@@ -167,7 +211,7 @@ void home_draw_runs(Ui *ui, Area area, bool focused) {
             area_put(inside, 1, row + HEAD_ROWS, style_of(INK_ACCENT), GLYPH_SELECTED);
         else if (here && focused)
             area_put(inside, 1, row + HEAD_ROWS, style_of(INK_ACCENT), GLYPH_CURSOR);
-        draw_row(inside, row + HEAD_ROWS, run);
+        draw_row(home, inside, row + HEAD_ROWS, run);
         if (here)
             area_set_ground(area_part(inside, 0, row + HEAD_ROWS, inside.width, 1),
                             GROUND_SELECTED);

@@ -75,6 +75,13 @@ bool home_launch_key(Ui *ui, int key);
 bool home_form_takes(const Ui *ui, int key);
 void home_click_experiment(Ui *ui, int row, MouseAction action);
 void home_click_launch(Ui *ui, int column, int row, MouseAction action);
+const UiExperiment *home_experiment(const Home *home); // under the cursor; NULL: there is none
+LaunchForm *home_form(const Home *home);               // its
+int home_form_rows(const Home *home);
+// What a row shows: the choice, what was typed, or the default.
+const char *home_form_value(const Ui *ui, int row, bool *is_default);
+
+// start.c
 // Starts the experiment under the cursor with what its form says.
 void home_train(Ui *ui);
 // Enter was pressed once more while that starts; says so.

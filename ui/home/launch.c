@@ -1,15 +1,11 @@
 // Experiments, and the form that launches one.
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "base/whole.h"
-#include "number/format.h"
 #include "store/parameter.h"
 #include "ui/cells/glyphs.h"
 #include "ui/cells/theme.h"
@@ -19,14 +15,12 @@
 enum { ROW_SCALE = 1, ROW_SEED = 3, BORDER = 1, VALUE_COLUMN = 14 };
 
 static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed"};
-static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
-                                                      "--seed"};
 
-static const UiExperiment *experiment_of(const Home *home) {
+const UiExperiment *home_experiment(const Home *home) {
     return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
 }
 
-static LaunchForm *form_of(const Home *home) {
+LaunchForm *home_form(const Home *home) {
     return &home->forms[home->experiment];
 }
 
@@ -79,21 +73,20 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
         if (here)
             area_set_ground(area_part(inside, 0, row, inside.width, 1), GROUND_SELECTED);
     }
-    if (experiment_of(home))
+    if (home_experiment(home))
         draw_about(inside, home->experiment_count + 1, inside.width - NAME,
-                   experiment_of(home)->about);
+                   home_experiment(home)->about);
 }
 
 // ---- the form -----------------------------------------------------------------------------------
 
-static int form_rows(const Home *home) {
-    return FORM_FIXED + experiment_of(home)->parameter_count;
+int home_form_rows(const Home *home) {
+    return FORM_FIXED + home_experiment(home)->parameter_count;
 }
 
-// What a row shows: the choice, what was typed, or the default.
-static const char *value_of(const Ui *ui, int row, bool *is_default) {
+const char *home_form_value(const Ui *ui, int row, bool *is_default) {
     const Home *home = home_of(ui);
-    const LaunchForm *form = form_of(home);
+    const LaunchForm *form = home_form(home);
     *is_default = false;
     if (is_typed_scale(ui, form, row))
         return form->scale;
@@ -105,16 +98,16 @@ static const char *value_of(const Ui *ui, int row, bool *is_default) {
     *is_default = !typed[0];
     if (typed[0])
         return typed;
-    return row == ROW_SEED ? "1" : experiment_of(home)->parameters[row - FORM_FIXED].value;
+    return row == ROW_SEED ? "1" : home_experiment(home)->parameters[row - FORM_FIXED].value;
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
     const Home *home = home_of(ui);
     const char *name = row < FORM_FIXED
                            ? fixed_rows[row]
-                           : experiment_of(home)->parameters[row - FORM_FIXED].usual.name;
+                           : home_experiment(home)->parameters[row - FORM_FIXED].usual.name;
     bool is_default;
-    const char *value = value_of(ui, row, &is_default);
+    const char *value = home_form_value(ui, row, &is_default);
     Style style = style_of(is_default ? INK_DIM : INK_BRIGHT);
     if (row == 0 && !is_default)
         style = style_bold(theme_format_ink(value));
@@ -135,8 +128,8 @@ static bool takes_text(int row) {
 
 void home_draw_launch(Ui *ui, Area area, bool focused) {
     Home *home = home_of(ui);
-    const UiExperiment *experiment = experiment_of(home);
-    bool in_field = experiment && focused && takes_text(form_of(home)->row);
+    const UiExperiment *experiment = home_experiment(home);
+    bool in_field = experiment && focused && takes_text(home_form(home)->row);
     Area inside = area_box(area, experiment ? experiment->name : "launch",
                            in_field         ? "digits type · esc: out"
                            : launch_may(ui) ? "enter trains"
@@ -144,7 +137,7 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
                            focused);
     if (!experiment || area_is_empty(inside))
         return;
-    int rows = form_rows(home), at = form_of(home)->row;
+    int rows = home_form_rows(home), at = home_form(home)->row;
     int room = inside.height > rows + 1 ? rows : inside.height - 1;
     int top = home_scroll(0, at, room > 0 ? room : 1);
     for (int line = 0; line < room && top + line < rows; line++)
@@ -164,16 +157,17 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
 
 static bool is_boolean(const Home *home, int row) {
     return row >= FORM_FIXED &&
-           experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN;
+           home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_BOOLEAN;
 }
 
 static void turn(Ui *ui, int by) {
     const Home *home = home_of(ui);
-    LaunchForm *form = form_of(home);
+    LaunchForm *form = home_form(home);
     bool is_default;
     if (is_boolean(home, form->row))
         snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
-                 strcmp(value_of(ui, form->row, &is_default), "true") == 0 ? "false" : "true");
+                 strcmp(home_form_value(ui, form->row, &is_default), "true") == 0 ? "false"
+                                                                                  : "true");
     if (form->row >= ROW_SEED)
         return;
     int count = 1 + count_choices(ui, form->row) + (form->row == ROW_SCALE && form->scale[0]);
@@ -181,7 +175,7 @@ static void turn(Ui *ui, int by) {
 }
 
 static char *text_of(const Home *home, int row) {
-    LaunchForm *form = form_of(home);
+    LaunchForm *form = home_form(home);
     return row == ROW_SCALE  ? form->scale
            : row == ROW_SEED ? form->seed
                              : form->values[row - FORM_FIXED];
@@ -190,7 +184,7 @@ static char *text_of(const Home *home, int row) {
 // As the command line would take it: what it would refuse is refused while it can be mended.
 static bool check_value(Ui *ui, const char *text, Error *error) {
     const Home *home = home_of(ui);
-    int row = form_of(home)->row;
+    int row = home_form(home)->row;
     int64_t seed;
     if (!text[0]) // the default
         return true;
@@ -201,13 +195,13 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
         return whole_parse(text, 0, WHOLE_MOST, &seed, error);
     if (row == ROW_SCALE)
         return ui->host->check_loss_scale(text, error);
-    RecordParameter parameter = experiment_of(home)->parameters[row - FORM_FIXED].usual;
+    RecordParameter parameter = home_experiment(home)->parameters[row - FORM_FIXED].usual;
     return parameter_parse(&parameter, text, error);
 }
 
 static void take_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
-    LaunchForm *form = form_of(home);
+    LaunchForm *form = home_form(home);
     snprintf(text_of(home, form->row), FORM_TEXT_SIZE, "%s", text);
     if (form->row == ROW_SCALE)
         form->choices[ROW_SCALE] = text[0] ? count_choices(ui, ROW_SCALE) + 1 : 0;
@@ -215,16 +209,16 @@ static void take_value(Ui *ui, const char *text) {
 
 static void move_row(Ui *ui, int by) {
     const Home *home = home_of(ui);
-    int rows = form_rows(home);
-    form_of(home)->row = (form_of(home)->row + by + rows) % rows;
+    int rows = home_form_rows(home);
+    home_form(home)->row = (home_form(home)->row + by + rows) % rows;
 }
 
 static void ask_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
-    int row = form_of(home)->row;
+    int row = home_form(home)->row;
     prompt_ask(ui,
                row < FORM_FIXED ? fixed_rows[row]
-                                : experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
+                                : home_experiment(home)->parameters[row - FORM_FIXED].usual.name,
                text, take_value);
     ui->prompt.check = check_value;
     ui->prompt.moved = move_row;
@@ -236,7 +230,7 @@ static bool begins_value(const Home *home, int row, int key) {
     if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
         return false;
     bool is_text = row >= FORM_FIXED &&
-                   experiment_of(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT;
+                   home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT;
     return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
            (is_text && isalpha(key));
 }
@@ -249,21 +243,22 @@ static bool is_refused(int key) {
 
 bool home_form_takes(const Ui *ui, int key) {
     const Home *home = home_of(ui);
-    return experiment_of(home) && (begins_value(home, form_of(home)->row, key) || is_refused(key));
+    return home_experiment(home) &&
+           (begins_value(home, home_form(home)->row, key) || is_refused(key));
 }
 
 bool home_launch_key(Ui *ui, int key) {
     const Home *home = home_of(ui);
     bool is_default;
-    if (!experiment_of(home))
+    if (!home_experiment(home))
         return false;
-    int row = form_of(home)->row;
+    int row = home_form(home)->row;
     if (begins_value(home, row, key)) {
         ask_value(ui, (char[]){(char)key, 0});
     } else if (takes_text(row) && (key == KEY_CODE_BACKSPACE || key == KEY_CODE_DELETE)) {
         ask_value(ui, "");
     } else if (takes_text(row) && key == '=') {
-        const char *value = value_of(ui, row, &is_default);
+        const char *value = home_form_value(ui, row, &is_default);
         ask_value(ui, is_default && row == ROW_SCALE ? "" : value);
     } else if (is_refused(key)) {
         ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
@@ -273,189 +268,10 @@ bool home_launch_key(Ui *ui, int key) {
     return true;
 }
 
-// ---- starting -----------------------------------------------------------------------------------
-
-enum { MOST_ARGUMENTS = 16 + 2 * FORM_MOST };
-
-typedef struct Arguments { // of a worker
-    const char *list[MOST_ARGUMENTS];
-    int count;
-    char settings[UI_MOST_PARAMETERS][2 * FORM_TEXT_SIZE + 2];
-} Arguments;
-
-static void add(Arguments *arguments, const char *a, const char *b) {
-    arguments->list[arguments->count++] = a;
-    if (b)
-        arguments->list[arguments->count++] = b;
-}
-
-static void add_form(const Ui *ui, Arguments *arguments, bool all) {
-    const Home *home = home_of(ui);
-    const LaunchForm *form = form_of(home);
-    for (int row = 0; row < form_rows(home); row++) {
-        bool is_default, is_fixed = row < FORM_FIXED;
-        const char *value = value_of(ui, row, &is_default);
-        bool belongs_to_matrix = row == 1 || row == 2 || !is_fixed;
-        if (is_default || (!all && !belongs_to_matrix))
-            continue;
-        if (is_fixed) {
-            add(arguments, fixed_options[row], value);
-            continue;
-        }
-        char *setting = arguments->settings[row - FORM_FIXED];
-        snprintf(setting, sizeof arguments->settings[0], "%s=%s",
-                 experiment_of(home)->parameters[row - FORM_FIXED].usual.name,
-                 form->values[row - FORM_FIXED]);
-        add(arguments, "--set", setting);
-    }
-}
-
-static bool start(Ui *ui, Arguments *arguments, int64_t *process) {
-    Error error;
-    arguments->list[arguments->count] = NULL;
-    if (launch_worker(ui, arguments->list, process, &error))
-        return true;
-    ui_fail(ui, &error);
-    return false;
-}
-
-// Its run opens once it is there.
-static bool start_awaited(Ui *ui, Arguments *arguments) {
-    int64_t process;
-    bool done = start(ui, arguments, &process);
-    if (done)
-        home_await(ui, process);
-    return done;
-}
-
-// Enter that comes again before the run is there is a slip of the finger: it trains no second one
-// of the same, and opens no other run in the list that the cursor went to.
-static bool is_starting(const Home *home) {
-    LaunchForm form = *form_of(home);
-    form.row = home->launched_as.row;
-    return home_awaits(home) && home->launched == experiment_of(home) &&
-           memcmp(&form, &home->launched_as, sizeof form) == 0;
-}
-
-bool home_is_enter_again(Ui *ui) {
-    const double a_slip = 1; // seconds
-    const Home *home = home_of(ui);
-    PanelId focus = ui->focus[SCREEN_HOME];
-    bool goes_to_form = focus == PANEL_EXPERIMENTS && layout_find(&ui->layout, PANEL_LAUNCH);
-    bool is_late = focus == PANEL_RUNS && clock_seconds() - home->launched_at > a_slip;
-    if (goes_to_form || is_late || !experiment_of(home) || !is_starting(home))
-        return false;
-    ui_say(ui, INK_WARN, "%s is starting already: it opens when its first step is there",
-           home->launched->name);
-    return true;
-}
-
-void home_train(Ui *ui) {
-    Home *home = home_of(ui);
-    const UiExperiment *experiment = experiment_of(home);
-    Arguments arguments = {.count = 0};
-    if (!experiment || !launch_is_allowed(ui))
-        return;
-    add(&arguments, "run", experiment->name);
-    add(&arguments, "--quiet", NULL);
-    add_form(ui, &arguments, true);
-    ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
-    home_await_none(ui);
-    home->launched = experiment;
-    home->launched_as = *form_of(home);
-    home->launched_at = clock_seconds();
-    if (start_awaited(ui, &arguments))
-        ui_say(ui, INK_GOOD, "%s is starting; it opens when its first step is there",
-               experiment->name);
-}
-
-static const char *const quick_precisions[] = {"fp32", "amp"};
-static const char quick_name[] = "fashion_cnn";
-
-static void start_quick(Ui *ui, const char *text) {
-    (void)text;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    char threads[24];
-    snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
-    home_await_none(ui);
-    for (int i = 0; i < 2; i++) {
-        Arguments arguments = {.count = 0};
-        add(&arguments, "run", quick_name);
-        add(&arguments, "--quiet", NULL);
-        add(&arguments, "--precision", quick_precisions[i]);
-        add(&arguments, "--seed", "1");
-        add(&arguments, "--threads", threads);
-        if (!start_awaited(ui, &arguments))
-            return;
-    }
-    ui_say(ui, INK_GOOD, "fashion_cnn is starting in fp32 and in mixed precision, side by side");
-}
-
-void home_quick_start(Ui *ui) {
-    const Home *home = home_of(ui);
-    HomePlan plan = {.precisions = {quick_precisions[0], quick_precisions[1]},
-                     .count = 2,
-                     .seeds = 1,
-                     .at_once = true};
-    for (int i = 0; i < home->experiment_count; i++)
-        if (strcmp(home->experiments[i].name, quick_name) == 0)
-            plan.experiment = &home->experiments[i];
-    if (!launch_is_allowed(ui))
-        return;
-    if (plan.experiment)
-        home_ask_plan(ui, &plan, start_quick);
-    else
-        ui_say(ui, INK_WARN, "%s is not among the experiments here", quick_name);
-}
-
-enum { MATRIX_SEEDS = 3 };
-
-static void start_matrix(Ui *ui, const char *text) {
-    (void)text;
-    Home *home = home_of(ui);
-    int chosen = home->experiment;
-    Arguments arguments = {.count = 0};
-    char list[FORMAT_LIST_SIZE], seeds[8];
-    home->experiment = home->planned; // what was asked about, wherever the cursor is by now
-    add(&arguments, "matrix", experiment_of(home)->name);
-    snprintf(seeds, sizeof seeds, "%d", MATRIX_SEEDS);
-    add(&arguments, "--precision", format_list(list, format_trains, ",", ","));
-    add(&arguments, "--seeds", seeds);
-    add(&arguments, "--quiet", NULL);
-    add_form(ui, &arguments, false);
-    if (start(ui, &arguments, &home->matrix)) {
-        home->matrix_of = home->planned;
-        ui_say(ui, INK_GOOD, "%s: its runs show up here as they start, one after another",
-               experiment_of(home)->name);
-    }
-    home->experiment = chosen;
-}
-
-void home_matrix(Ui *ui) {
-    Home *home = home_of(ui);
-    const UiExperiment *experiment = experiment_of(home);
-    if (!experiment || !launch_is_allowed(ui))
-        return;
-    if (home->matrix > 0 && home->matrix_of == home->experiment && launch_goes_on(home->matrix)) {
-        ui_say(ui, INK_WARN, "%s: its matrix is being trained: wait for it to end",
-               experiment->name);
-        return;
-    }
-    home->planned = home->experiment;
-    Format formats[FORMAT_COUNT];
-    HomePlan plan = {.experiment = experiment,
-                     .form = form_of(home),
-                     .count = format_pick(formats, format_trains),
-                     .seeds = MATRIX_SEEDS};
-    for (int i = 0; i < plan.count; i++)
-        plan.precisions[i] = format_name(formats[i]);
-    home_ask_plan(ui, &plan, start_matrix);
-}
-
 // ---- input --------------------------------------------------------------------------------------
 
 static void show_script(Ui *ui) {
-    const UiExperiment *experiment = experiment_of(home_of(ui));
+    const UiExperiment *experiment = home_experiment(home_of(ui));
     Error error;
     char *text = ui->host->read_experiment(ui->host->context, experiment->name, &error);
     if (text)
@@ -467,10 +283,10 @@ static void show_script(Ui *ui) {
 bool home_launch_request(Ui *ui, PanelId panel, Request request) {
     Home *home = home_of(ui);
     enum { PAGE = 8 };
-    if (!experiment_of(home))
+    if (!home_experiment(home))
         return false;
     bool in_form = panel == PANEL_LAUNCH;
-    if (in_form ? home_move(request, form_rows(home), PAGE, &form_of(home)->row)
+    if (in_form ? home_move(request, home_form_rows(home), PAGE, &home_form(home)->row)
                 : home_move(request, home->experiment_count, PAGE, &home->experiment))
         return true;
     switch (request) {
@@ -513,21 +329,21 @@ void home_click_experiment(Ui *ui, int row, MouseAction action) {
 // "‹ value ›" begins at VALUE_COLUMN.
 static bool is_right_bracket(const Ui *ui, int row, int column) {
     bool is_default;
-    int at = VALUE_COLUMN + 2 + text_width(value_of(ui, row, &is_default)) + 1;
+    int at = VALUE_COLUMN + 2 + text_width(home_form_value(ui, row, &is_default)) + 1;
     return column == at || column == at - 1;
 }
 
 void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     const Home *home = home_of(ui);
-    if (!experiment_of(home))
+    if (!home_experiment(home))
         return;
-    LaunchForm *form = form_of(home);
+    LaunchForm *form = home_form(home);
     int at = row - BORDER;
     if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
         turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
         return;
     }
-    if (at < 0 || at >= form_rows(home))
+    if (at < 0 || at >= home_form_rows(home))
         return;
     bool again = form->row == at, is_default;
     form->row = at;
@@ -535,5 +351,5 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
         turn(ui, is_left ? -1 : 1);
     else if (again)
-        ask_value(ui, value_of(ui, at, &is_default));
+        ask_value(ui, home_form_value(ui, at, &is_default));
 }

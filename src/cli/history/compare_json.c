@@ -191,8 +191,8 @@ void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
         write_group(json, comparison, g);
     json_end_array(json);
     write_differences(json, comparison);
+    json_put_text(json, "series", comparison->series);
     write_texts(json, "caveats", comparison->caveats, comparison->caveat_count);
     write_texts(json, "verdict", comparison->verdicts, comparison->verdict_count);
-    json_put_text(json, "series", comparison->series);
     json_end_object(json);
 }

@@ -69,11 +69,11 @@ int bind_conv2d(lua_State *L) {
 // The size along one side whose windows the input's are.
 static int64_t size_before_windows(const ConvAttr *attr, int side, int64_t windows, int64_t kernel,
                                    int64_t extra) {
-    const int64_t most = INT32_MAX; // what is larger, the operation refuses
     int64_t stride = attr->stride[side], dilation = attr->dilation[side];
-    if (stride > most || dilation > most || attr->padding[side] > most || kernel > most ||
-        windows > most)
-        return 0;
+    const int64_t sizes[] = {stride, dilation, attr->padding[side], kernel, windows};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] < 0 || sizes[i] > INT32_MAX) // which the operation refuses
+            return 0;
     return (windows - 1) * stride - 2 * attr->padding[side] + dilation * (kernel - 1) + 1 + extra;
 }
 

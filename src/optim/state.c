@@ -17,14 +17,24 @@ void optimizer_get_numbers(const Optimizer *optimizer, double numbers[OPTIMIZER_
         numbers[i] = all[i];
 }
 
+// A count from a file, which may hold anything.
+static int64_t count_of(double number) {
+    const double most = 0x1p53;
+    return number >= -most && number <= most ? (int64_t)number : 0;
+}
+
+static uint64_t plain_count_of(double number) {
+    return number > 0 ? (uint64_t)count_of(number) : 0;
+}
+
 void optimizer_set_numbers(Optimizer *optimizer, const double numbers[OPTIMIZER_NUMBERS]) {
     Device *device = optimizer->engine->device;
-    optimizer_set_progress(optimizer, (uint64_t)numbers[0], (uint64_t)numbers[1]);
-    StepFlags flags = {.found_inf = (uint32_t)numbers[2],
+    optimizer_set_progress(optimizer, plain_count_of(numbers[0]), plain_count_of(numbers[1]));
+    StepFlags flags = {.found_inf = numbers[2] != 0,
                        .clip = (float)numbers[3],
                        .norm_squared = numbers[4],
                        .sum = numbers[5],
-                       .count = (uint64_t)numbers[6],
+                       .count = plain_count_of(numbers[6]),
                        .largest = (float)numbers[7],
                        .norm = (float)numbers[8]};
     device_write(device, optimizer->flags, &flags, sizeof flags);
@@ -39,9 +49,8 @@ void optimizer_get_steps(const Optimizer *optimizer, double *steps) {
 }
 
 void optimizer_set_steps(Optimizer *optimizer, const double *steps) {
-    const double most = 0x1p53;
     for (int i = 0; i < optimizer->count; i++) {
-        uint64_t own = steps[i] >= 0 && steps[i] <= most ? (uint64_t)steps[i] : 0;
+        uint64_t own = plain_count_of(steps[i]);
         device_write(optimizer->engine->device, &optimizer->steps[i], &own, sizeof own);
     }
 }
@@ -70,9 +79,9 @@ void scaler_get_numbers(Scaler *scaler, double numbers[SCALER_NUMBERS]) {
 
 void scaler_set_numbers(Scaler *scaler, const double numbers[SCALER_NUMBERS]) {
     ScaleState state = {.scale = (float)numbers[0],
-                        .good = (int64_t)numbers[1],
-                        .hysteresis_left = (int64_t)numbers[2],
-                        .skips_at_floor = (int64_t)numbers[3],
+                        .good = count_of(numbers[1]),
+                        .hysteresis_left = count_of(numbers[2]),
+                        .skips_at_floor = count_of(numbers[3]),
                         .mean = numbers[4],
                         .variance = numbers[5],
                         .mean_weight = numbers[6],

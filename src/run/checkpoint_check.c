@@ -23,6 +23,26 @@ bool check_file_hash(SafeFile *file, const char *path, const char *hash, Error *
                       path);
 }
 
+// Counts that a run goes on from are those that a run can have.
+static bool check_counts(const SafeHeader *header, const char *path, Error *error) {
+    static const struct {
+        const char *name;
+        int64_t most;
+    } counts[] = {{"step", (int64_t)1 << 53},    {"applied", (int64_t)1 << 53},
+                  {"skipped", (int64_t)1 << 53}, {"samples", (int64_t)1 << 53},
+                  {"epoch", (int64_t)1 << 53},   {"forked_at", (int64_t)1 << 53},
+                  {"skips_in_a_row", INT32_MAX}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const char *text = safe_header_note(header, counts[i].name);
+        char *end = NULL;
+        int64_t count = text ? strtoll(text, &end, 10) : 0;
+        if (text && (end == text || *end || count < 0 || count > counts[i].most))
+            return error_fail(error, ERROR_FAILED, "%.250s: its %s, %.40s, is no count; " WAY_OUT,
+                              path, counts[i].name, text);
+    }
+    return true;
+}
+
 bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) {
     const SafeHeader *header = safe_header(checkpoint->file);
     static const char *const needed[] = {"step", "random", "lua_random", "seed"};
@@ -40,6 +60,8 @@ bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) {
         if (!safe_header_note(header, needed[i]))
             return error_fail(error, ERROR_FAILED, "%.250s: its %s state is missing; " WAY_OUT,
                               path, i == 0 ? "step" : "random");
+    if (!check_counts(header, path, error))
+        return false;
     const char *journal = safe_header_note(header, "journal");
     if (!safe_header_find(header, "journal") || !journal || strcmp(journal, "whole") != 0)
         return error_fail(error, ERROR_FAILED,

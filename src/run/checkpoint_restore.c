@@ -119,7 +119,8 @@ static bool restore_rules(const Checkpoint *checkpoint, const Inventory *invento
         if (strcmp(saved, text) == 0)
             continue;
         double numbers[8];
-        if (numbers_of(saved, numbers, 8) < 8)
+        if (numbers_of(saved, numbers, 8) < 8 || !(numbers[0] >= 0 && numbers[0] <= SCALE_GIVEN) ||
+            !(fabs(numbers[6]) <= 0x1p53) || !(fabs(numbers[7]) <= 0x1p53))
             return error_fail(error, ERROR_FAILED, "the checkpoint's %s cannot be read; " WAY_OUT,
                               key);
         rule = (ScaleRule){.kind = (ScaleKind)numbers[0],
@@ -201,9 +202,10 @@ static int64_t whole(const Checkpoint *checkpoint, const char *key) {
 }
 
 static void restore_one_series(Run *run, const char *name, const double numbers[5]) {
-    int at = (int)numbers[0];
-    if (!(numbers[0] >= 0 && numbers[0] < RUN_MAX_SERIES))
+    if (!(numbers[0] >= 0 && numbers[0] < RUN_MAX_SERIES && numbers[1] >= 0 &&
+          numbers[1] <= 0x1p53))
         return;
+    int at = (int)numbers[0];
     RunSeries *series = &run->series[at];
     utf8_copy(series->name, sizeof series->name, name);
     series->count = (uint64_t)numbers[1];

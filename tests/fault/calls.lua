@@ -413,8 +413,8 @@ return mp.experiment { name = "calls", params = { seed = 1, rounds = 40, log = "
     for _, entry in ipairs(functions(run)) do
         local count = worked[entry[1]] or 0
         well = well + count
-        if count < p.rounds / 4 and not never[entry[1]] then
-            print(("%s: only %d calls of it worked: give it an example that does"):format(entry[1], count))
+        if count == 0 and not never[entry[1]] then
+            print(("%s: no call of it worked: give it an example that does"):format(entry[1]))
             lacking = entry[1]
         end
     end

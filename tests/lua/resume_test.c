@@ -295,8 +295,25 @@ static void layers_of_one_name_and_long_names_do(void) {
 
 // ---- what cannot go on --------------------------------------------------------------------------
 
-// A copy of a checkpoint without one tensor or note.
-static void copy_without(const char *from, const char *to, const char *left_out) {
+typedef struct Change { // of a checkpoint's copy: a tensor or note that is left out, or
+    const char *name;
+    const char *note; // what it says instead
+    double number;    // or, where it is not 0, all that it holds
+} Change;
+
+static bool copy_entry(SafeFile *file, SafeWriter *writer, const SafeEntry *entry, double number,
+                       Error *error) {
+    size_t size = (size_t)(entry->end - entry->begin);
+    void *memory = malloc(size + 1);
+    bool done = safe_read(file, entry, memory, error);
+    for (size_t i = 0; number != 0 && i < size / sizeof number; i++)
+        memcpy((double *)memory + i, &number, sizeof number);
+    done = done && safe_write(writer, memory, size, error);
+    free(memory);
+    return done;
+}
+
+static void copy_changed(const char *from, const char *to, Change change) {
     Error error = {0};
     char hex[HASH_HEX_SIZE];
     uint64_t bytes;
@@ -305,23 +322,19 @@ static void copy_without(const char *from, const char *to, const char *left_out)
     const SafeHeader *header = safe_header(file);
     bool done = true;
     for (int i = 0; done && i < header->note_count; i++)
-        if (strcmp(header->notes[i].key, left_out) != 0)
+        if (strcmp(header->notes[i].key, change.name) != 0)
             done = safe_note(writer, header->notes[i].key, header->notes[i].value, &error);
+        else if (change.note)
+            done = safe_note(writer, change.name, change.note, &error);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; done && i < header->count; i++) {
             const SafeEntry *entry = &header->entries[i];
-            if (strcmp(entry->name, left_out) == 0)
+            bool changes = strcmp(entry->name, change.name) == 0;
+            if (changes && change.number == 0)
                 continue;
-            if (pass == 0) {
-                done = safe_declare(writer, entry->name, entry->type, entry->ndim, entry->shape,
-                                    &error);
-                continue;
-            }
-            size_t size = (size_t)(entry->end - entry->begin);
-            void *memory = malloc(size + 1);
-            done =
-                safe_read(file, entry, memory, &error) && safe_write(writer, memory, size, &error);
-            free(memory);
+            done = pass == 0 ? safe_declare(writer, entry->name, entry->type, entry->ndim,
+                                            entry->shape, &error)
+                             : copy_entry(file, writer, entry, changes ? change.number : 0, &error);
         }
     CHECK_MESSAGE(done && safe_finish(writer, hex, &bytes, &error), "%s", error.text);
     safe_writer_free(writer);
@@ -331,7 +344,7 @@ static void copy_without(const char *from, const char *to, const char *left_out)
 static void check_refusal(const Trial *first, const char *left_out, const char *expected) {
     Trial second = *first;
     second.stop_at = 0;
-    copy_without(file_of("broken", 5), folder_of("broken/copy"), left_out);
+    copy_changed(file_of("broken", 5), folder_of("broken/copy"), (Change){.name = left_out});
     second.resume = checkpoint_open(folder_of("broken/copy"), NULL, NULL, &second.error);
     if (second.resume) {
         train(&second);
@@ -363,6 +376,50 @@ static void a_checkpoint_that_lacks_state_is_refused_with_the_way_out(void) {
     checkpoint_close(other.resume);
     CHECK(!other.done);
     CHECK_CONTAINS(other.error.text, "--weights-only");
+}
+
+// A file's checksum keeps such away; a copy has none.
+static void counters_that_no_run_can_have_are_refused_or_count_nothing(void) {
+    static const char *const notes[] = {"step",  "applied",   "skipped",       "samples",
+                                        "epoch", "forked_at", "skips_in_a_row"};
+    static const char *const wrong[] = {"9223372036854775807", "-1", "1e9", "", "nan"};
+    static const char *const states[] = {"scaler0/state", "optimizer0/state", "optimizer0/steps",
+                                         "optimizer0/factors"};
+    static const double numbers[] = {1e300, -1e300, (double)NAN, (double)INFINITY, 9.3e18};
+    Trial first = {.script = write_script("counted", gan_script),
+                   .settings = "",
+                   .precision = "fp16",
+                   .folder = folder_of("counted"),
+                   .stop_at = 5};
+    train(&first);
+    CHECK_MESSAGE(first.done && first.kept == 1, "%s", first.error.text);
+    const char *copy = folder_of("counted/copy");
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+            Error error = {0};
+            copy_changed(file_of("counted", 5), copy, (Change){notes[i], wrong[k], 0});
+            CHECK(!checkpoint_open(copy, NULL, NULL, &error));
+            CHECK_CONTAINS(error.text, "is no count");
+        }
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+            Trial second = first;
+            second.stop_at = 0;
+            second.steps = 8;
+            copy_changed(file_of("counted", 5), copy, (Change){states[i], NULL, numbers[k]});
+            second.resume = checkpoint_open(copy, NULL, NULL, &second.error);
+            CHECK_MESSAGE(second.resume, "%s", second.error.text);
+            train(&second); // it may be refused, or skip; it ends, and in order
+            checkpoint_close(second.resume);
+        }
+    copy_changed(file_of("counted", 5), copy,
+                 (Change){"scaler0.rule", "7 1 2 0.5 1 1e30 1e300 -1e300", 0});
+    Trial second = first;
+    second.stop_at = 0;
+    second.resume = checkpoint_open(copy, NULL, NULL, &second.error);
+    train(&second);
+    checkpoint_close(second.resume);
+    CHECK_CONTAINS(second.error.text, "scaler0.rule cannot be read");
 }
 
 static void periodic_checkpoints_and_what_is_said_before_them_are_not_repeated(void) {
@@ -424,6 +481,7 @@ int main(void) {
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
     RUN_TEST(layers_of_one_name_and_long_names_do);
     RUN_TEST(a_checkpoint_that_lacks_state_is_refused_with_the_way_out);
+    RUN_TEST(counters_that_no_run_can_have_are_refused_or_count_nothing);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
     RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);
     return trials_end();

@@ -96,7 +96,6 @@ static void every_call_into_the_engine_lets_the_watchdog_wait(void) {
     CHECK(given.seen > 30);
     session.finished = true;
     lua_vm_free(vm);
-    bind_release_unclaimed(&session);
     inventory_clear(&session.inventory);
     run_free(run);
 }

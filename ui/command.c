@@ -403,4 +403,7 @@ void command_ask(Ui *ui) {
     ui->prompt.complete = complete;
     ui->prompt.recalls = true;
     ui->prompt.hint = "tab completes: pause resume stop checkpoint set fork open option help quit";
+    if (ui->recalled.count > 0)
+        ui->prompt.hint = "up: earlier orders; tab completes: pause resume stop checkpoint set "
+                          "fork open option help quit";
 }

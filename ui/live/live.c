@@ -202,10 +202,11 @@ static const char *explain(PanelId panel) {
             "in the past the list ends there.",
         [PANEL_MACHINE] =
             "How fast it trains, against the fp32 run of the same experiment and parameters (a "
-            "dash: no fp32 run of the same went through or goes on on this device), what holds "
-            "the memory, the power drawn, and how much of a step goes into casting and into "
-            "recording all this (watching). Another dash is a reading that this machine or run "
-            "does not give.",
+            "dash: no fp32 run of the same went through or goes on on this device; about as fast: "
+            "within the noise of steps), what holds the memory, what this run and other programs "
+            "do to the processors, how hot they are, the power drawn, and how much of a step goes "
+            "into casting and into recording all this (watching). Another dash is a reading that "
+            "this machine or run does not give.",
     };
     return texts[panel];
 }

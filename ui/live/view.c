@@ -261,10 +261,13 @@ static void copy_line(Ui *ui, const Live *live) {
         live_clean(name, sizeof name, live->data.record.layers[layer].name);
         Format format = live_layer_format(live, layer);
         LiveShares shares = live_counted(&live->data.layers[layer]);
-        snprintf(line, sizeof line, "%s in %s: %s flushed, %s subnormal at scale %s, step %lld",
-                 name, format == FORMAT_COUNT ? "?" : format_name(format),
-                 word_share(shares.flushed).text, word_share(shares.subnormal).text,
-                 word_scale(live->data.used_scale).text, (long long)live->data.step);
+        snprintf(
+            line, sizeof line,
+            "%s in %s: %s zero, %s flushed, %s subnormal, %s not finite at scale %s, step %lld",
+            name, format == FORMAT_COUNT ? "?" : format_name(format), word_share(shares.zero).text,
+            word_share(shares.flushed).text, word_share(shares.subnormal).text,
+            word_share(shares.broken).text, word_scale(live->data.used_scale).text,
+            (long long)live->data.step);
     }
     if (!line[0])
         return;

@@ -32,11 +32,12 @@ const char *terminal_style(const Terminal *terminal, Style style) {
 }
 
 const char *terminal_format_color(const Terminal *terminal, Format format) {
-    // Blue, green, orange, rose: told apart by the colour-blind too.
+    // Blue, green, orange, rose: told apart by the colour-blind too. Neither light nor dark: a
+    // command does not ask what background it writes on.
     static const char *const escapes[FORMAT_COUNT] = {
-        [FORMAT_FP32] = "\x1b[38;5;75m",  [FORMAT_BF16] = "\x1b[38;5;78m",
-        [FORMAT_FP16] = "\x1b[38;5;215m", [FORMAT_E4M3] = "\x1b[38;5;211m",
-        [FORMAT_E5M2] = "\x1b[38;5;211m",
+        [FORMAT_FP32] = "\x1b[38;5;63m",  [FORMAT_BF16] = "\x1b[38;5;29m",
+        [FORMAT_FP16] = "\x1b[38;5;130m", [FORMAT_E4M3] = "\x1b[38;5;162m",
+        [FORMAT_E5M2] = "\x1b[38;5;162m",
     };
     return terminal->has_color && escapes[format] ? escapes[format] : "";
 }

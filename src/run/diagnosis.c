@@ -9,11 +9,12 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
                                "lower learning rate, other "
                                "data"},
     [DIAGNOSIS_MANY_SKIPS] =
-        {"many_skips", "a quarter of the last 60 steps was skipped, again and again between others",
+        {"many_skips",
+         "a quarter of the last 30 to 60 steps was skipped, again and again between others",
          "a longer interval of the scale, a fixed scale, clipping"},
     [DIAGNOSIS_SCALE_STUCK] =
         {"scale_stuck",
-         "the loss scale has stood at 1 or less for 50 steps, though gradients would fit far above",
+         "the loss scale has stood at 1 or less for 30 steps, though gradients would fit far above",
          "--loss-scale dynamic"},
     [DIAGNOSIS_LOSS_NOT_FINITE] =
         {"loss_not_finite", "the loss is inf or nan: it went wrong on the way forward, not back",

@@ -240,9 +240,9 @@ bool run_count_skip(RunState *state, double scale_before, unsigned skipped, Erro
 
 // ---- looking back -------------------------------------------------------------------------------
 
-enum { LOOKED_BACK = 60, TOO_MANY = LOOKED_BACK / 4, TURNS = 6 };
+enum { LOOKED_BACK = 60, AT_LEAST = 30, ONE_IN = 4, TURNS = 6 };
 
-static void tell_many_skips(Run *run, int skips) {
+static void tell_many_skips(Run *run, int skips, int steps) {
     enum { LONG_INTERVAL = 100 };
     const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
     if (rule && rule->kind == SCALE_DYNAMIC && rule->interval < LONG_INTERVAL)
@@ -251,7 +251,7 @@ static void tell_many_skips(Run *run, int skips) {
             "%d of the last %d steps were skipped: the loss scale grows again after %lld "
             "step%s without overflow, and overflows again: take a longer interval (2000 is "
             "usual), or a fixed scale of %s",
-            skips, LOOKED_BACK, (long long)rule->interval, rule->interval == 1 ? "" : "s",
+            skips, steps, (long long)rule->interval, rule->interval == 1 ? "" : "s",
             shortest_of_float(run->scale_last).text);
     else
         run_diagnose(
@@ -259,7 +259,7 @@ static void tell_many_skips(Run *run, int skips) {
             "%d of the last %d steps were skipped, others in between were not: gradients of "
             "%.60s overflow now and then, at a scale of %s: clip after unscaling, lower the "
             "learning rate, or look at the data of those steps",
-            skips, LOOKED_BACK, run->culprit[0] ? run->culprit : "a parameter",
+            skips, steps, run->culprit[0] ? run->culprit : "a parameter",
             shortest_of_float(run->scale_last).text);
 }
 
@@ -267,17 +267,17 @@ static void check_many_skips(RunState *state, bool was_skipped) {
     SkipWatch *watch = &state->skips;
     watch->skipped = watch->skipped << 1 | was_skipped;
     watch->count += watch->count < LOOKED_BACK;
-    uint64_t last = watch->skipped & ((UINT64_C(1) << LOOKED_BACK) - 1);
-    if (!was_skipped || watch->count < LOOKED_BACK)
+    if (watch->count < AT_LEAST)
         return;
+    uint64_t last = watch->skipped & ((UINT64_C(1) << watch->count) - 1);
     int skips = __builtin_popcountll(last), turns = __builtin_popcountll(last & ~(last >> 1));
-    if (skips >= TOO_MANY && turns >= TURNS) // else the scale only finds its place
-        tell_many_skips(&state->run, skips);
+    if (skips * ONE_IN >= watch->count && turns >= TURNS) // else the scale only finds its place
+        tell_many_skips(&state->run, skips, watch->count);
 }
 
 // A rule that follows what it has seen may take an overflow far too seriously.
 static void check_stuck(RunState *state) {
-    enum { LONG = 50 };
+    enum { LONG = 30 };
     const double room = 64, end_of_fp16 = format_table[FORMAT_FP16].largest;
     Run *run = &state->run;
     ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;

@@ -155,7 +155,7 @@ begin "skips again and again are diagnosed, the way down of a scale is not"
 experiment often 80 "$entropy" <<'LUA'
     scaler = mp.scaler { init = 2^24, interval = 1 }
 LUA
-diagnosed many_skips '' 'of the last 60 steps were skipped: the loss scale grows again after 1 step without overflow' \
+diagnosed many_skips '' 'of the last [3-6][0-9] steps were skipped: the loss scale grows again after 1 step without overflow' \
     "$folder/often.lua" -p fp16
 experiment seldom 80 "$entropy" <<'LUA'
     scaler = mp.scaler { init = 2^24, floor = 1, interval = 2000 }
@@ -163,15 +163,15 @@ LUA
 run run "$folder/seldom.lua" -p fp16 --json
 expect_no_out many_skips
 experiment bursts 80 "$entropy * (step % 3 == 0 and math.huge or 1)" </dev/null
-diagnosed many_skips '' 'of the last 60 steps were skipped, others in between were not: gradients of head.weight' \
+diagnosed many_skips '' 'of the last [3-6][0-9] steps were skipped, others in between were not: gradients of head.weight' \
     "$folder/bursts.lua" -p fp16 --loss-scale 16
 end
 
 begin "a scale that does not come up again is diagnosed"
-experiment stuck 120 "$entropy * (step <= 12 and math.huge or 1)" <<'LUA'
+experiment stuck 60 "$entropy * (step <= 12 and math.huge or 1)" <<'LUA'
     scaler = mp.scaler "logmax"
 LUA
-diagnosed scale_stuck '' 'the loss scale has stood at 1 for 50 steps, though gradients .* would fit at' "$folder/stuck.lua" -p fp16
+diagnosed scale_stuck '' 'the loss scale has stood at 1 for 30 steps, though gradients .* would fit at' "$folder/stuck.lua" -p fp16
 end
 
 begin "what is skipped in fp32 is not advised fp32"

@@ -22,6 +22,8 @@ typedef struct StepEnd {      // which update ends a step of the run (step_end.c
     bool is_settled;          // it is the leader's for good
     bool is_open;             // the leader was updated, and `closing` is waited for
     const void *closing;      // NULL: the leader; borrowed, as the others
+    const void *leader;       // in place of the first one, which is out of use; NULL: it leads
+    const void *stand_in;     // the step ended with, while the leader had not been used yet
     const void *since_leader; // the last other one since the leader's update,
     const void *last_before;  // and between the two before
 } StepEnd;

@@ -177,8 +177,10 @@ static int scaler_update_method(lua_State *L) {
     if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
         run->scaler = handle->scaler;
     StepEnd *end = &session_of(L)->step_end;
-    return bind_step_ends(end, handle->scaler, run->scaler == handle->scaler) ? bind_end_step(L)
-                                                                              : 0;
+    bool ends = bind_step_ends(end, handle->scaler, run->scaler == handle->scaler);
+    if (end->leader == handle->scaler) // the one before was never used
+        run->scaler = handle->scaler;
+    return ends ? bind_end_step(L) : 0;
 }
 
 static int scaler_get_method(lua_State *L) {

@@ -22,9 +22,33 @@ static bool leader_ends(StepEnd *end) {
     return !end->is_open;
 }
 
+// The leader was never updated: it may come later in the iteration, or be out of use.
+static bool stand_in(StepEnd *end, const void *updated) {
+    if (!end->stand_in) {
+        end->stand_in = updated;
+        return true;
+    }
+    if (end->stand_in != updated)
+        return false;
+    end->stand_in = NULL;
+    end->leader = updated;
+    return leader_ends(end);
+}
+
 bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader) {
-    if (is_leader)
+    if (end->leader)
+        is_leader = updated == end->leader;
+    if (is_leader && end->stand_in && end->stand_in != updated) { // it is in use after all,
+        end->stand_in = NULL;
+        end->has_led = end->is_settled = true;
+        return false; // and the step has ended already
+    }
+    if (is_leader) {
+        end->stand_in = NULL;
         return leader_ends(end);
+    }
+    if (!end->has_led && !end->leader_ends)
+        return stand_in(end, updated);
     if (!end->has_led) // it comes before the leader, which ends the iteration already
         end->is_settled = true;
     end->since_leader = updated;
@@ -39,6 +63,10 @@ void bind_step_forget(StepEnd *end, const void *gone) {
         end->closing = NULL;
         end->is_open = false;
     }
+    if (end->leader == gone)
+        end->leader = NULL;
+    if (end->stand_in == gone)
+        end->stand_in = NULL;
     if (end->since_leader == gone)
         end->since_leader = NULL;
     if (end->last_before == gone)

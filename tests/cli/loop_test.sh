@@ -191,4 +191,30 @@ expect_status 0
 [ "$(says seldom steps)" = 12 ] || fail "it made $(says seldom steps) steps of 12"
 end
 
+# ---- scalers that are made for nothing -----------------------------------------------------------
+
+begin "a scaler that is made and never used keeps no step from ending"
+cat >"$folder/idle.lua" <<'LUA'
+local mp = require "mp" local nn = mp.nn
+return mp.experiment { name = "idle", params = { steps = 12 }, run = function(run)
+    local net = run:model(nn.Linear(1, 1))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    local unused, scaler = run:scaler(), mp.scaler(8)
+    for _ = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = net(mp.ones(1, 1)):sum()
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+    assert(unused)
+end }
+LUA
+run run "$folder/idle.lua" -p fp16 --json
+expect_status 0
+expect_out '"steps":12,'
+expect_out '"scale":{"last":8,'
+end
+
 exit "$failures"

@@ -108,6 +108,41 @@ static void add_size(size_t *bytes, const Gemm *gemm) {
     *bytes = size > *bytes ? size : *bytes;
 }
 
+// ---- what is not seen ---------------------------------------------------------------------------
+
+// The products run over whole blocks, where a key that a query does not see has the share 0. That
+// adds nothing, unless what it is multiplied by is not finite: such rows are done again, over what
+// they see.
+
+static int64_t seen_in(const CpuScores *block, int64_t row) {
+    return cpu_smaller(block->seen + row * block->step, block->width);
+}
+
+static bool is_finite(const float *x, int64_t count) {
+    float zero = 0;
+#pragma omp simd reduction(+ : zero)
+    for (int64_t i = 0; i < count; i++)
+        zero += x[i] * 0.0f;
+    return zero == 0;
+}
+
+static void add_scaled(float *restrict sum, const float *restrict x, int64_t count, float factor) {
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += factor * x[i];
+}
+
+// sum = the row of `factors` times the rows of `view` that it sees; `buffer` holds one of them.
+static void product_of_seen(const Attention *attention, const float *factors, int64_t seen,
+                            const View *view, int64_t batch, int64_t head, float *sum,
+                            float *buffer) {
+    memset(sum, 0, (size_t)attention->depth * sizeof *sum);
+    for (int64_t j = 0; j < seen; j++) {
+        cpu_load(attention->device, view->format, at(view, batch, head, j), buffer,
+                 attention->depth);
+        add_scaled(sum, buffer, attention->depth, factors[j]);
+    }
+}
+
 // ---- forward ------------------------------------------------------------------------------------
 
 typedef struct ForwardProducts {
@@ -140,8 +175,8 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     float *scores = (float *)(void *)own;
     float *out = scores + attention->block * attention->score_stride;
     float *inverse = out + attention->block * out_stride, *largest = inverse + attention->block;
-    float *log_sum = largest + attention->block;
-    void *workspace = log_sum + attention->block;
+    float *log_sum = largest + attention->block, *buffer = log_sum + attention->block;
+    void *workspace = buffer + out_stride;
 
     ForwardProducts products = forward_products(attention, batch, head, first, rows, scores, out);
     gemm_run(&products.scores, workspace);
@@ -150,6 +185,9 @@ static void forward_block(const Attention *attention, int64_t index, char *own) 
     gemm_run(&products.values, workspace);
     const View *y = &attention->y;
     for (int64_t i = 0; i < rows; i++) {
+        if (seen_in(&block, i) < block.width && !is_finite(out + i * out_stride, depth))
+            product_of_seen(attention, scores + i * block.stride, seen_in(&block, i), &attention->v,
+                            batch, head, out + i * out_stride, buffer);
         cpu_simd(attention->device)->rows->scale_by(out + i * out_stride, depth, inverse[i]);
         cpu_store(attention->device, y->format, out + i * out_stride, at(y, batch, head, first + i),
                   depth);
@@ -178,7 +216,8 @@ bool cpu_attention(Device *device, const KernelCall *call, Error *error) {
         add_size(&attention.gemm_bytes, &products.scores);
         add_size(&attention.gemm_bytes, &products.values);
     }
-    int64_t floats = attention.block * (attention.score_stride + cpu_padded(attention.depth) + 3);
+    int64_t floats = attention.block * (attention.score_stride + cpu_padded(attention.depth) + 3) +
+                     cpu_padded(attention.depth);
     attention.per_thread =
         cpu_line((size_t)floats * sizeof(float)) + cpu_line(attention.gemm_bytes);
     double cost = attention_cost(&attention, 2);
@@ -253,16 +292,24 @@ static void backward_products(const Attention *attention, const BackwardScratch 
     products[PRODUCT_DK].accumulate = products[PRODUCT_DV].accumulate = later;
 }
 
-// delta[i] = dy[i] · y[i]: what the shares of a row have in common.
-static void fill_delta(const Attention *attention, const BackwardScratch *scratch, int64_t batch,
+// delta[i] = dy[i] · y[i]: what the shares of a row have in common. Whether queries and gradients
+// of the block are finite.
+static bool fill_delta(const Attention *attention, const BackwardScratch *scratch, int64_t batch,
                        int64_t head, int64_t first, int64_t rows) {
+    bool finite = true;
     for (int64_t i = 0; i < rows; i++) {
+        if (attention->causal) {
+            cpu_load(attention->device, attention->q.format,
+                     at(&attention->q, batch, head, first + i), scratch->row[0], attention->depth);
+            finite = finite && is_finite(scratch->row[0], attention->depth);
+        }
         cpu_load(attention->device, attention->dy.format,
                  at(&attention->dy, batch, head, first + i), scratch->row[0], attention->depth);
         cpu_load(attention->device, attention->y.format, at(&attention->y, batch, head, first + i),
                  scratch->row[1], attention->depth);
         scratch->delta[i] =
             attention->table->dot(scratch->row[0], scratch->row[1], attention->depth);
+        finite = finite && is_finite(scratch->row[0], attention->depth);
     }
     const View *sums = &attention->sums;
     for (int64_t i = 0; i < rows; i++)
@@ -271,6 +318,44 @@ static void fill_delta(const Attention *attention, const BackwardScratch *scratc
                      cpu_at(sums, part * sums->stride[0] + batch * sums->stride[1] +
                                       head * sums->stride[2] + (first + i) * sums->stride[3]),
                      (part ? scratch->log_sum : scratch->largest) + i, 1);
+    return finite;
+}
+
+// The gradients of queries that are not finite once more, over the keys that each sees.
+static void mend_dq(const Attention *attention, const BackwardScratch *scratch,
+                    const CpuScores *block, int64_t batch, int64_t head, int64_t first) {
+    const View *dq = &attention->dq;
+    for (int64_t i = 0; i < block->rows; i++) {
+        void *row = at(dq, batch, head, first + i);
+        cpu_load(attention->device, dq->format, row, scratch->row[0], attention->depth);
+        if (seen_in(block, i) == block->width || is_finite(scratch->row[0], attention->depth))
+            continue;
+        product_of_seen(attention, scratch->d + i * block->stride, seen_in(block, i), &attention->k,
+                        batch, head, scratch->row[1], scratch->row[0]);
+        cpu_store(attention->device, dq->format, scratch->row[1], row, attention->depth);
+    }
+}
+
+// The gradients of keys and values, of each query for the keys that it sees.
+static void add_seen(const Attention *attention, const BackwardScratch *scratch,
+                     const CpuScores *block, int64_t batch, int64_t head, int64_t first) {
+    int64_t stride = cpu_padded(attention->depth), depth = attention->depth;
+    if (first + block->rows == attention->queries) { // the first block to come
+        memset(scratch->dk, 0, (size_t)(attention->keys * stride) * sizeof *scratch->dk);
+        memset(scratch->dv, 0, (size_t)(attention->keys * stride) * sizeof *scratch->dv);
+    }
+    for (int64_t i = 0; i < block->rows; i++) {
+        cpu_load(attention->device, attention->q.format, at(&attention->q, batch, head, first + i),
+                 scratch->row[0], depth);
+        cpu_load(attention->device, attention->dy.format,
+                 at(&attention->dy, batch, head, first + i), scratch->row[1], depth);
+        for (int64_t j = 0; j < seen_in(block, i); j++) {
+            add_scaled(scratch->dk + j * stride, scratch->row[0], depth,
+                       scratch->d[i * block->stride + j]);
+            add_scaled(scratch->dv + j * stride, scratch->row[1], depth,
+                       block->scores[i * block->stride + j]);
+        }
+    }
 }
 
 static void backward_head(const Attention *attention, int64_t batch, int64_t head, char *own) {
@@ -284,13 +369,20 @@ static void backward_head(const Attention *attention, int64_t batch, int64_t hea
         backward_products(attention, &scratch, batch, head, first, rows, products);
         gemm_run(&products[PRODUCT_SCORES], scratch.gemm);
         gemm_run(&products[PRODUCT_D], scratch.gemm);
-        fill_delta(attention, &scratch, batch, head, first, rows);
+        bool finite = fill_delta(attention, &scratch, batch, head, first, rows);
         CpuScores block =
             block_of(attention, scratch.scores, first, rows, products[PRODUCT_SCORES].columns);
         attention->table->gradients(&block, scratch.d, scratch.largest, scratch.log_sum,
                                     scratch.delta, attention->scale);
-        for (int next = PRODUCT_DQ; next < BACKWARD_PRODUCTS; next++)
-            gemm_run(&products[next], scratch.gemm);
+        gemm_run(&products[PRODUCT_DQ], scratch.gemm);
+        if (attention->causal)
+            mend_dq(attention, &scratch, &block, batch, head, first);
+        if (attention->causal && !finite) {
+            add_seen(attention, &scratch, &block, batch, head, first);
+            continue;
+        }
+        gemm_run(&products[PRODUCT_DK], scratch.gemm);
+        gemm_run(&products[PRODUCT_DV], scratch.gemm);
     }
     int64_t stride = cpu_padded(attention->depth);
     for (int64_t i = 0; i < attention->keys; i++) {

@@ -103,9 +103,8 @@ KERNEL_SIGNATURE(cpu, batch_norm) {
     ColumnSums sums = columns_sums(columns, norm.sums, 0);
     for (int64_t i = 0; i < columns->channels; i++) {
         double away = sums.first[i] / (double)columns->rows;
-        double variance = fmax(sums.second[i] / (double)columns->rows - away * away, 0);
-        // fmax takes the number of a pair with NaN, which here must stay.
-        variance = isnan(away) || isnan(sums.second[i]) ? NAN : variance;
+        double variance = sums.second[i] / (double)columns->rows - away * away;
+        variance = variance < 0 ? 0 : variance; // NaN, also of two infinities, stays
         norm.mean[i] = (float)((double)norm.mean[i] + away);
         norm.inverse[i] = (float)(1 / sqrt(variance + call->attr->norm.epsilon));
     }

@@ -179,6 +179,18 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     return true;
 }
 
+// dlogits = factor (share - 1 for the class): of an infinite factor the share and the 1 are taken
+// apart first, as there is no difference of infinities.
+static float class_factor(const Rows *rows) {
+    return isfinite(rows->factor) ? rows->factor : 1;
+}
+
+static void take_class(const Rows *rows, float *dx, int64_t class, float factor) {
+    dx[class] -= factor;
+    if (!isfinite(rows->factor))
+        rows->table->scale_by(dx, rows->width, rows->factor);
+}
+
 static void cross_entropy_backward_short_task(void *context, int64_t begin, int64_t end,
                                               int thread) {
     (void)thread;
@@ -189,14 +201,15 @@ static void cross_entropy_backward_short_task(void *context, int64_t begin, int6
     for (int64_t row = begin, count; row < end; row += count) {
         const float *x = short_rows_in(rows, &input[1], row, end, &count, buffer);
         float *dx = result_begin(&result, row * rows->width, gradient);
+        float factor = class_factor(rows);
         rows->table->short_cross_entropy_backward(x, dx, count, rows->width, rows->largest + row,
-                                                  rows->log_sum + row, rows->factor);
+                                                  rows->log_sum + row, factor);
         for (int64_t i = 0; i < count; i++) {
             int64_t class = cpu_index(&input[3], row + i);
             if (class < 0)
                 memset(dx + i * rows->width, 0, (size_t)rows->width * sizeof *dx);
             else
-                dx[i * rows->width + class] -= rows->factor;
+                take_class(rows, dx + i * rows->width, class, factor);
         }
         result_end(&result, row * rows->width, count * rows->width, dx);
     }
@@ -212,9 +225,10 @@ static void cross_entropy_backward_task(void *context, int64_t begin, int64_t en
             memset(dx, 0, (size_t)rows->width * sizeof *dx);
         } else {
             const float *x = row_in(&rows->buffers, &input[1], row, thread, 0);
+            float factor = class_factor(rows);
             rows->table->cross_entropy_backward(x, dx, rows->width, rows->largest[row],
-                                                rows->log_sum[row], rows->factor);
-            dx[class] -= rows->factor;
+                                                rows->log_sum[row], factor);
+            take_class(rows, dx, class, factor);
         }
         row_end(&rows->buffers, &rows->call->output[0], row, dx);
     }
@@ -256,7 +270,8 @@ KERNEL_SIGNATURE(cpu, accuracy) {
     for (int64_t row = 0; row < rows.count; row++) {
         int64_t class = cpu_index(&call->input[1], row);
         const float *x = row_in(&rows.buffers, &call->input[0], row, 0, 0);
-        right += class >= 0 && rows.table->argmax(x, rows.width) == class;
+        // A NaN is the largest of its row, and no answer.
+        right += class >= 0 && rows.table->argmax(x, rows.width) == class && !isnan(x[class]);
     }
     cpu_set_number(device, &call->output[0],
                    counted ? (float)((double)right / (double)counted) : NAN);

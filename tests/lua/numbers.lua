@@ -13,10 +13,11 @@ local function gradient_of(f, values, arriving)
     return x:grad():table()
 end
 
--- Holds a list against another one, of which NaN equals NaN.
-local function same(got, wanted, what)
+-- Holds a list against another one, in which NaN equals NaN.
+local function same(got, wanted, what, tolerance)
     for i = 1, #wanted do
-        if got[i] ~= wanted[i] and (got[i] == got[i] or wanted[i] == wanted[i]) then
+        local close = tolerance and math.abs(got[i] - wanted[i]) <= tolerance
+        if not close and got[i] ~= wanted[i] and (got[i] == got[i] or wanted[i] == wanted[i]) then
             error(("%s[%d] is %s, expected %s"):format(what, i, got[i], wanted[i]), 2)
         end
     end
@@ -177,6 +178,39 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
             -- To read them is no harm.
             equal(#F.batch_norm(mp.randn(5, 3), weight, bias, mean, variance, { training = false }), 5)
         end
+    end)
+
+    test("an_infinity_is_in_the_variance_of_its_channel", function()
+        local x = mp.tensor { { 1, 1 }, { inf, 2 }, { 2, 3 } }
+        local mean, variance = mp.zeros(2), mp.ones(2)
+        local y = F.batch_norm(x, mp.ones(2), mp.zeros(2), mean, variance)
+        same(y:transpose():reshape(6):table(), { nan, nan, nan, -1.2247, 0, 1.2247 }, "y", 1e-4)
+        same(variance:table(), { nan, 1 }, "variance", 1e-6)
+    end)
+
+    test("what_a_query_does_not_see_does_not_spoil_it", function()
+        local function row(list) return mp.tensor(list):reshape(1, 4, 1, 1):requires_grad(true) end
+        local q, k = row { 1, 2, 3, 4 }, row { 1, 1, 1, 1 }
+        local y = F.attention(q, k, row { 1, 3, inf, 5 }, { causal = true })
+        same(y:reshape(4):table(), { 1, 2, inf, inf }, "value", 1e-6)
+        local v = row { 1, 3, 5, 7 }
+        F.attention(q, k, v, { causal = true }):backward(mp.tensor { 0, inf, 0, 0 }:reshape(1, 4, 1, 1))
+        same(v:grad():reshape(4):table(), { inf, inf, 0, 0 }, "gradient")
+        F.attention(row { 1, 1, inf, 1 }, k, v, { causal = true }):slice(2, 1, 2):sum():backward()
+        assert(k:grad():reshape(4)[4]:item() == 0, "a key that only a later query sees")
+    end)
+
+    test("an_infinite_gradient_of_cross_entropy_has_the_signs_of_a_finite_one", function()
+        for _, width in ipairs { 3, 40 } do
+            local x = mp.zeros(1, width):requires_grad(true)
+            F.cross_entropy(x, mp.zeros(1):to "int32"):backward(mp.tensor { inf }:reshape())
+            same(x:grad()[1]:slice(1, 1, 3):table(), { -inf, inf, inf }, "gradient")
+        end
+    end)
+
+    test("a_row_with_a_NaN_answers_nothing", function()
+        local x = mp.tensor { { nan, 1 }, { 1, nan }, { 0, 1 } }
+        near(F.accuracy(x, mp.tensor({ 0, 1, 1 }, "int32")):item(), 1 / 3, 1e-6)
     end)
 
     test("a_power_of_0_has_no_slope", function()

@@ -1,5 +1,6 @@
 #include "tests/conformance/case.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,18 @@
 
 const Values every_kind[EVERY_KIND] = {{VALUES_NORMAL, 0, 1}, {VALUES_INTEGERS, -4, 4},
                                        {VALUES_ZEROS, 0, 0},  {VALUES_SUBNORMAL, 0, 0},
-                                       {VALUES_LARGE, 0, 0},  {VALUES_SPECIAL, 0, 1}};
+                                       {VALUES_LARGE, 0, 0},  {VALUES_TINY, 0, 0},
+                                       {VALUES_CANCEL, 0, 0}, {VALUES_OFFSET, 0, -3},
+                                       {VALUES_OFFSET, 0, 3}, {VALUES_SPECIAL, 0, 1}};
+
+Values every_sum(int kind, Format format, int64_t terms, int power) {
+    Values values = every_kind[kind];
+    if (values.kind == VALUES_LARGE && format != FORMAT_FP16) {
+        double most = pow((double)FLT_MAX / (4 * (double)terms), 1.0 / power);
+        values.high = format_table[format].largest / most;
+    }
+    return values;
+}
 
 int64_t shape_count(Shape shape) {
     int64_t count = 1;
@@ -20,9 +32,9 @@ int64_t shape_count(Shape shape) {
 }
 
 const char *values_name(Values values) {
-    static const char *const names[VALUES_COUNT] = {"normal",    "integers", "zeros",
-                                                    "subnormal", "large",    "special",
-                                                    "uniform",   "classes",  "distinct"};
+    static const char *const names[VALUES_COUNT] = {"normal",  "integers", "zeros",   "subnormal",
+                                                    "tiny",    "large",    "offset",  "cancel",
+                                                    "special", "uniform",  "classes", "distinct"};
     return names[values.kind];
 }
 
@@ -59,6 +71,16 @@ static double special(Cases *cases) {
     }
 }
 
+// What numbers of a format have in common: `bits` above those that it keeps, so that its own last
+// place is 2^bits there; and how far apart they are so that it can still tell them apart.
+static double offset_of_all(const FormatInfo *info, double bits) {
+    return ldexp(1, info->mantissa_bits + (int)bits);
+}
+
+static double apart(double bits) {
+    return fmax(1, 2 * exp2(bits));
+}
+
 static double draw(Cases *cases, Format format, Values values) {
     const FormatInfo *info = &format_table[format];
     switch (values.kind) {
@@ -70,7 +92,13 @@ static double draw(Cases *cases, Format format, Values values) {
     }
     case VALUES_ZEROS: return sign(cases) * 0;
     case VALUES_SUBNORMAL: return sign(cases) * cases_uniform(cases) * 1.5 * info->smallest_normal;
-    case VALUES_LARGE: return sign(cases) * (1 + cases_uniform(cases)) / 2 * info->largest;
+    case VALUES_TINY: return sign(cases) * (1 + cases_uniform(cases) * 15) * info->smallest_normal;
+    case VALUES_LARGE:
+        return sign(cases) * (1 + cases_uniform(cases)) / 2 * info->largest /
+               (values.high > 0 ? values.high : 1);
+    case VALUES_OFFSET:
+        return offset_of_all(info, values.high) + apart(values.high) * normal(cases);
+    case VALUES_CANCEL: return sign(cases) * offset_of_all(info, -2) + normal(cases);
     case VALUES_SPECIAL: return special(cases);
     case VALUES_UNIFORM: return values.low + cases_uniform(cases) * (values.high - values.low);
     case VALUES_DISTINCT:
@@ -208,6 +236,7 @@ Values whole_values(Format format, bool few) {
 
 void case_add(Cases *cases, Case *test, Format format, Shape shape, Layout layout, Values values) {
     int64_t count = shape_count(shape);
+    cases->drawn |= 1u << values.kind;
     double *drawn = malloc((size_t)(count + 1) * sizeof *drawn);
     if (!drawn)
         abort();
@@ -215,6 +244,9 @@ void case_add(Cases *cases, Case *test, Format format, Shape shape, Layout layou
         drawn[i] = draw(cases, format, values);
     if (values.kind == VALUES_DISTINCT)
         shuffle_rows(cases, drawn, count, shape.size[shape.ndim - 1]);
+    if (values.kind == VALUES_CANCEL)
+        for (int64_t i = 1; i < count; i += 2)
+            drawn[i] = normal(cases) - drawn[i - 1];
     if (values.kind == VALUES_SPECIAL)
         plant_specials(drawn, count);
     put_values(test, format, shape, layout, drawn);
@@ -240,6 +272,21 @@ double case_largest(const Case *test, int index) {
             largest = magnitude;
     }
     return largest;
+}
+
+double case_spread(const Case *test, int index) {
+    const CaseInput *input = &test->input[index];
+    double low = 0, high = 0;
+    bool any = false;
+    for (int64_t i = 0; i < view_count(&input->view); i++) {
+        double value = input->values[offset_of(input, i)];
+        if (!isfinite(value))
+            continue;
+        low = any ? fmin(low, value) : value;
+        high = any ? fmax(high, value) : value;
+        any = true;
+    }
+    return high - low;
 }
 
 // ---- running ------------------------------------------------------------------------------------
@@ -289,7 +336,8 @@ void case_run(Cases *cases, Case *test, Format format) {
     }
     Expected expected = {0};
     if (shape_outputs(test, format, cases->ref_report) &&
-        expected_make(&expected, cases->ref, test, cases->ref_report)) {
+        expected_make(&expected, cases->ref, test, cases->ref_report) &&
+        expected_holds(&expected, test, cases->ref_report)) {
         compare_on(cases->ref, test, &expected, cases->ref_report);
         for (int i = 0; i < cases->device_count; i++)
             compare_on(cases->devices[i], test, &expected, &cases->reports[i]);

@@ -36,11 +36,14 @@ typedef enum ValueKind {
     VALUES_INTEGERS,  // small whole numbers: sums and products are exact
     VALUES_ZEROS,     // of both signs
     VALUES_SUBNORMAL, // around the smallest normal number of the format
-    VALUES_LARGE,     // the upper half of the format's range
-    VALUES_SPECIAL,   // normal, with a few NaN and infinities
-    VALUES_UNIFORM,   // in low..high
-    VALUES_CLASSES,   // whole numbers from low to high - 1
-    VALUES_DISTINCT,  // each row a shuffle of different whole numbers
+    VALUES_TINY,      // a few powers of two above that
+    VALUES_LARGE,     // the upper half of the format's range, divided by `high` where that is given
+    VALUES_OFFSET,   // close to each other and far from 0: 2^high above what the format tells apart
+    VALUES_CANCEL,   // large ones of both signs in turn, whose sums are small
+    VALUES_SPECIAL,  // normal, with a few NaN and infinities
+    VALUES_UNIFORM,  // in low..high
+    VALUES_CLASSES,  // whole numbers from low to high - 1
+    VALUES_DISTINCT, // each row a shuffle of different whole numbers
     VALUES_COUNT
 } ValueKind;
 
@@ -52,8 +55,6 @@ typedef struct Values {
 #define NORMAL             ((Values){VALUES_NORMAL, 0, 1})
 #define INTEGERS           ((Values){VALUES_INTEGERS, -4, 4})
 #define ZEROS              ((Values){VALUES_ZEROS, 0, 0})
-#define SUBNORMAL          ((Values){VALUES_SUBNORMAL, 0, 0})
-#define LARGE              ((Values){VALUES_LARGE, 0, 0})
 #define SPECIAL            ((Values){VALUES_SPECIAL, 0, 1})
 #define UNIFORM(low, high) ((Values){VALUES_UNIFORM, low, high})
 #define CLASSES(low, high) ((Values){VALUES_CLASSES, low, high})
@@ -62,9 +63,13 @@ typedef struct Values {
 // Whole numbers of a format: all that it holds, or few of them, which meet their equals.
 Values whole_values(Format format, bool few);
 
-// The kinds that a function of any numbers is tried with, from normal to special.
-enum { EVERY_KIND = 6 };
+// What every operation is tried with, from normal to special: a family that leaves one out for an
+// input says why in conformance_test.c.
+enum { EVERY_KIND = 10 };
 extern const Values every_kind[EVERY_KIND];
+// The same for what is added up: `terms` large numbers, each raised to `power`, do not leave fp32.
+// In fp16 they never do.
+Values every_sum(int kind, Format format, int64_t terms, int power);
 
 // The name of a kind, for descriptions.
 const char *values_name(Values values);
@@ -92,6 +97,7 @@ struct Cases {
     Refusing refusing[CASES_MAX_REFUSING];
     int refusing_count;
     uint64_t random;
+    uint32_t drawn;    // bit k: some input was drawn with ValueKind k
     CaseRunner runner; // NULL: compare
 };
 
@@ -111,6 +117,8 @@ void case_add_absent(Case *test);
 
 // Of an input: its largest magnitude that is finite.
 double case_largest(const Case *test, int input);
+// Of an input: how far two finite numbers of it lie apart at most.
+double case_spread(const Case *test, int input);
 
 // What the reference device gives in double for one output; the caller frees it. NULL, with the
 // failure in the report, when it cannot.

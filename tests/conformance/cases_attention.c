@@ -51,6 +51,33 @@ static Case *forward(Cases *cases, const AttentionCase *attention, OpId op, Form
     return test;
 }
 
+// Scores without a rounding: queries of 1, one deep. What they have in common must not be seen in
+// their shares, however large it is.
+static const AttentionCase exact_scores = {2, 33, 33, 2, 1, true, LIES_DENSE};
+
+static Case *exact(Cases *cases, Values keys, Values values) {
+    Case *test =
+        case_new(cases, "%s at keys %s %g", values_name(values), values_name(keys), keys.high);
+    test->op = OP_attention;
+    test->output_count = op_table[OP_attention].outputs;
+    case_add(cases, test, cases->format, query_shape(&exact_scores), LIES_DENSE, UNIFORM(1, 1));
+    case_add(cases, test, cases->format, key_shape(&exact_scores), LIES_DENSE, keys);
+    case_add(cases, test, cases->format, key_shape(&exact_scores), LIES_DENSE, values);
+    test->attr.attention = (AttentionAttr){.scale = 1, .causal = true};
+    return test;
+}
+
+static void exact_case(Cases *cases, Values keys, Values values) {
+    Case *test = exact(cases, keys, values);
+    double units = 2 * fmin(case_spread(test, 1), 104) + sum_terms(exact_scores.keys) + 16;
+    test->signed_inputs = 3;
+    test->bound[0].absolute = units;
+    test->bound[1] = (Bound){.ulps = 2, .constant = units};
+    test->ignored[1] = keys.kind == VALUES_SPECIAL; // of a row without a sum
+    test->zeros_expected = true;
+    case_run(cases, test, FORMAT_FP32);
+}
+
 static void forward_case(Cases *cases, const AttentionCase *attention, Values values, Format out) {
     Case *test = forward(cases, attention, OP_attention, cases->format, values);
     double units = score_units(attention, test->attr.attention.scale, test, 0, 1);
@@ -64,6 +91,10 @@ static void forward_case(Cases *cases, const AttentionCase *attention, Values va
 
 void cases_attention(Cases *cases) {
     const Values kinds[] = {NORMAL, INTEGERS, ZEROS, UNIFORM(-8, 8)};
+    for (int k = 0; k < EVERY_KIND; k++) {
+        exact_case(cases, every_kind[k], NORMAL);
+        exact_case(cases, NORMAL, every_sum(k, cases->format, 1, 1));
+    }
     for (int i = 0; i < ATTENTION_CASES; i++) {
         forward_case(cases, &attention_cases[i], kinds[i % 4], cases->format);
         forward_case(cases, &attention_cases[i], NORMAL, cases->format);
@@ -106,7 +137,47 @@ static void backward_case(Cases *cases, const AttentionCase *attention, Format d
     free(sums);
 }
 
+static void exact_backward_case(Cases *cases, Values gradient, Values keys, Values values) {
+    const AttentionCase *attention = &exact_scores;
+    Case *before = exact(cases, keys, values);
+    double *y = case_solve(cases, before, 0), *sums = case_solve(cases, before, 1);
+    Case *test = case_new(cases, "%s at keys %s %g, values %s", values_name(gradient),
+                          values_name(keys), keys.high, values_name(values));
+    case_add(cases, test, cases->format, query_shape(attention), LIES_DENSE, gradient);
+    for (int i = 0; i < 3; i++) {
+        test->input[test->input_count++] = before->input[i];
+        before->input[i].values = NULL;
+    }
+    test->attr = before->attr;
+    case_free(before);
+    if (y && sums) {
+        case_add_given(test, FORMAT_FP32, query_shape(attention), y);
+        case_add_given(test, FORMAT_FP32, sums_shape(attention), sums);
+        double dy = case_largest(test, 0), k = case_largest(test, 2), v = case_largest(test, 3);
+        double count = (double)attention->queries, units = sum_terms(attention->queries) + 32;
+        double score = 2 * dy * v * units;
+        // Of each key's gradient the parts cancel; of a query's, what the keys have in common.
+        test->bound[0].constant = score * k;
+        test->bound[1].constant = score * count;
+        test->bound[2].constant = dy * count * units;
+        for (int i = 0; i < 3; i++)
+            test->bound[i].vanishing = count * (1 + v) * (1 + k) * (1 + dy);
+        test->zeros_expected = true;
+        case_run(cases, test, FORMAT_FP32);
+    } else {
+        case_free(test);
+    }
+    free(y);
+    free(sums);
+}
+
 void cases_attention_backward(Cases *cases) {
+    for (int k = 0; k < EVERY_KIND; k++) {
+        Values summed = every_sum(k, cases->format, exact_scores.queries, 3);
+        exact_backward_case(cases, NORMAL, summed, NORMAL);
+        exact_backward_case(cases, summed, NORMAL, NORMAL);
+        exact_backward_case(cases, NORMAL, NORMAL, summed);
+    }
     for (int i = 0; i < ATTENTION_CASES; i++) {
         backward_case(cases, &attention_cases[i], cases->format, cases->format);
         backward_case(cases, &attention_cases[i], FORMAT_FP32, i & 1 ? cases->format : FORMAT_FP32);

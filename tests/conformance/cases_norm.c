@@ -60,6 +60,8 @@ static void bound_forward(Case *test, const NormCase *norm, double inverse) {
     test->bound[0] = (Bound){.constant = (shift + terms * 4) * w + 2 * b};
     test->bound[1] = (Bound){.constant = terms * x};
     test->bound[2] = (Bound){.result = 2 * terms + 4 * x * inverse};
+    // The mean of numbers that are not finite is infinite or none: it makes no difference.
+    test->ignored[1] = norm->values.kind == VALUES_SPECIAL;
 }
 
 static void forward_case(Cases *cases, const NormCase *norm, Format out) {
@@ -68,8 +70,13 @@ static void forward_case(Cases *cases, const NormCase *norm, Format out) {
     if (inverse)
         bound_forward(test, norm, largest_of(inverse, statistics_count(cases->op, norm)));
     free(inverse);
-    test->zeros_expected = norm->values.kind == VALUES_ZEROS || share_of(cases->op, norm) == 1;
+    test->zeros_expected = norm->values.kind != VALUES_NORMAL || share_of(cases->op, norm) == 1;
     case_run(cases, test, out);
+}
+
+// Of large numbers, so large that the squares of their differences do not leave fp32.
+static Values any_norm(const Cases *cases, int kind, Shape x) {
+    return every_sum(kind, cases->format, shape_count(x), 2);
 }
 
 static const Shape norm_shapes[] = {
@@ -95,6 +102,12 @@ static void forward_cases(Cases *cases) {
         NormCase norm = {norm_shapes[2], 3, kinds[k], true, true};
         forward_case(cases, &norm, cases->format);
     }
+    for (int k = 0; k < EVERY_KIND; k++)
+        for (int i = 0; i < NORM_SHAPES; i++) {
+            Shape x = norm_shapes[i];
+            NormCase norm = {x, groups_for(x), any_norm(cases, k, x), true, true};
+            forward_case(cases, &norm, FORMAT_FP32);
+        }
     for (int i = 0; i < NORM_SHAPES; i++) {
         NormCase norm = {norm_shapes[i], groups_for(norm_shapes[i]), NORMAL, true, true};
         forward_case(cases, &norm, cases->format);
@@ -122,9 +135,11 @@ void cases_group_norm(Cases *cases) {
 
 void cases_batch_norm_infer(Cases *cases) {
     for (int i = 0; i < NORM_SHAPES; i++)
-        for (int full = 0; full < 2; full++) {
+        for (int full = 0; full < 2 + EVERY_KIND; full++) {
             NormCase norm = {norm_shapes[i], 1, i & 1 ? UNIFORM(-3, 9) : NORMAL, i % 3 > 0,
                              i % 4 > 0};
+            if (full >= 2)
+                norm.values = any_norm(cases, full - 2, norm.x);
             Case *test = forward(cases, cases->op, &norm);
             Shape channels = SHAPE(norm.x.size[norm.x.ndim - 1]);
             case_add(cases, test, FORMAT_FP32, channels, LIES_DENSE, NORMAL);
@@ -132,6 +147,7 @@ void cases_batch_norm_infer(Cases *cases) {
             double inverse = 2, x = case_largest(test, 0) + case_largest(test, 3);
             test->bound[0].constant =
                 8 * (x * inverse * case_largest(test, 1) + case_largest(test, 2));
+            test->zeros_expected = full >= 2;
             case_run(cases, test, full ? FORMAT_FP32 : cases->format);
         }
 }
@@ -139,11 +155,14 @@ void cases_batch_norm_infer(Cases *cases) {
 void cases_batch_norm_track(Cases *cases) {
     static const int64_t channels[] = {1, 7, 64, 200};
     static const int64_t counts[] = {2, 3, 100, 4096};
-    for (int i = 0; i < 4; i++) {
-        Case *test = case_new(cases, "count %d", (int)counts[i]);
+    for (int at = 0; at < 4 * (1 + EVERY_KIND); at++) {
+        int i = at % 4, kind = at / 4 - 1;
+        Values means = kind < 0 ? NORMAL : every_kind[kind];
+        Case *test = case_new(cases, "%s, count %d", values_name(means), (int)counts[i]);
         for (int k = 0; k < 4; k++)
             case_add(cases, test, FORMAT_FP32, SHAPE(channels[i]), LIES_DENSE,
-                     k & 1 ? UNIFORM(0.5, 2) : NORMAL);
+                     k & 1 ? UNIFORM(0.5, 2) : means);
+        test->zeros_expected = kind >= 0;
         test->attr.norm = (NormAttr){.epsilon = 0x1p-16, .momentum = 0.125, .count = counts[i]};
         double mean = case_largest(test, 0) + case_largest(test, 2);
         test->bound[0].constant = 4 * mean;
@@ -178,19 +197,29 @@ static void bound_backward(Case *test, const NormCase *norm, double inverse) {
     // x^ itself errs by units of the largest |x|, divided by the deviation.
     double off = 2 * (x + case_largest(test, 3)) * inverse;
     double each = dy * w * inverse;
-    test->bound[0].constant = each * (terms * (1 + normed) + (1 + normed) * off);
+    test->bound[0].constant = 2 * each * (terms * (1 + normed) + (1 + normed) * off);
     int64_t channels = norm->x.size[norm->x.ndim - 1];
     int64_t rows = shape_count(norm->x) / channels;
     double many = sum_terms(rows) * sqrt((double)rows);
     test->bound[1].constant = dy * (normed * many + off * sqrt((double)rows) * 2);
     test->bound[2].constant = dy * many;
+    // Where all are of one sign, their sum is as large as its terms together.
+    test->bound[1].result = test->bound[2].result = sum_terms(rows);
+    // What is flushed is multiplied on.
+    for (int i = 0; i < 3; i++)
+        test->bound[i].vanishing =
+            2 * x + share * (1 + normed) * (1 + w * inverse) + (double)rows * (1 + normed);
 }
 
-static void backward_case(Cases *cases, const NormCase *norm, Format dy_format, Format out) {
+static void backward_case(Cases *cases, const NormCase *norm, Values gradient, Format dy_format,
+                          Format out) {
     Case *before = forward(cases, forward_of(cases->op), norm);
     double *mean = case_solve(cases, before, 1), *inverse = case_solve(cases, before, 2);
-    Case *test = case_new(cases, "%s, groups %d", values_name(norm->values), (int)norm->groups);
-    case_add(cases, test, dy_format, norm->x, LIES_DENSE, NORMAL);
+    Case *test = case_new(cases, "%s at %s, groups %d", values_name(gradient),
+                          values_name(norm->values), (int)norm->groups);
+    case_add(cases, test, dy_format, norm->x, LIES_DENSE, gradient);
+    test->zeros_expected = gradient.kind != VALUES_NORMAL || (norm->values.kind != VALUES_NORMAL &&
+                                                              norm->values.kind != VALUES_UNIFORM);
     for (int i = 0; i < 2; i++) {
         test->input[test->input_count++] = before->input[i];
         before->input[i].values = NULL;
@@ -215,11 +244,18 @@ void cases_norm_backward(Cases *cases) {
         NormCase norm = {norm_shapes[i], groups_for(norm_shapes[i]), NORMAL, true, true};
         if (share_of(cases->op, &norm) == 1)
             continue; // the gradient is 0 by nature
-        backward_case(cases, &norm, cases->format, cases->format);
-        backward_case(cases, &norm, FORMAT_FP32, i & 1 ? cases->format : FORMAT_FP32);
+        for (int k = 0; k < EVERY_KIND; k++) {
+            Values gradient = every_sum(k, cases->format, shape_count(norm.x), 2);
+            backward_case(cases, &norm, gradient, cases->format, FORMAT_FP32);
+            NormCase any = norm;
+            any.values = any_norm(cases, k, norm.x);
+            backward_case(cases, &any, NORMAL, cases->format, FORMAT_FP32);
+        }
+        backward_case(cases, &norm, NORMAL, cases->format, cases->format);
+        backward_case(cases, &norm, NORMAL, FORMAT_FP32, i & 1 ? cases->format : FORMAT_FP32);
         norm.values = UNIFORM(1, 3);
-        backward_case(cases, &norm, cases->format, FORMAT_FP32);
+        backward_case(cases, &norm, NORMAL, cases->format, FORMAT_FP32);
         norm.weight = false;
-        backward_case(cases, &norm, cases->format, cases->format);
+        backward_case(cases, &norm, NORMAL, cases->format, cases->format);
     }
 }

@@ -31,7 +31,9 @@ typedef struct Constants {
 } Constants;
 
 // The constants that a function is tried with; exact in fp32, so that the question is the function.
-static int constants_of(const UnaryRow *row, Constants constants[4]) {
+enum { CONSTANTS = 6 };
+
+static int constants_of(const UnaryRow *row, Constants constants[CONSTANTS]) {
     constants[0] = (Constants){0, 0};
     switch (row->forward) {
     case OP_leaky_relu: constants[0] = (Constants){0.25, 0}; return 1;
@@ -41,9 +43,9 @@ static int constants_of(const UnaryRow *row, Constants constants[4]) {
         constants[1] = (Constants){-2, 0};
         return 2;
     case OP_pow:
-        for (int i = 0; i < 4; i++)
-            constants[i] = (Constants){(const double[]){2.5, 2, 3, -1}[i], 0};
-        return 4;
+        for (int i = 0; i < CONSTANTS; i++)
+            constants[i] = (Constants){(const double[]){2.5, 2, 3, -1, 0, 1}[i], 0};
+        return CONSTANTS;
     default: return 1;
     }
 }
@@ -72,13 +74,15 @@ void cases_unary(Cases *cases) {
     const UnaryRow *row = unary_row(cases->op);
     const Values drawn = UNIFORM(row->low, row->high);
     const Format format = cases->format;
-    Constants constants[4];
+    Constants constants[CONSTANTS];
     int count = constants_of(row, constants);
     for (int c = 0; c < count; c++) {
-        const Values kinds[] = {ZEROS, SUBNORMAL, LARGE, SPECIAL};
-        for (int k = 0; k < 4; k++)
-            unary_case(cases, row, constants[c], SHAPE(16, 33), LIES_DENSE, kinds[k], format,
+        for (int k = 0; k < EVERY_KIND; k++) {
+            unary_case(cases, row, constants[c], SHAPE(16, 33), LIES_DENSE, every_kind[k], format,
                        format);
+            unary_case(cases, row, constants[c], SHAPE(16, 33), LIES_DENSE, every_kind[k], format,
+                       FORMAT_FP32);
+        }
         // Whole powers of negative numbers are numbers.
         if (row->forward == OP_pow)
             unary_case(cases, row, constants[c], SHAPE(33), LIES_DENSE, UNIFORM(-3, -0.2), format,
@@ -101,16 +105,23 @@ static bool derivative_cancels(OpId forward) {
     return forward == OP_gelu || forward == OP_silu || forward == OP_tanh || forward == OP_sigmoid;
 }
 
+// What a derivative is tried with: gradients that arrive, at inputs drawn from somewhere.
+typedef struct Arrival {
+    Values gradient, at;
+} Arrival;
+
 static void unary_backward_case(Cases *cases, const UnaryRow *row, Constants constants, Shape shape,
-                                Layout layout, Values gradient, Format dy_format, Format out) {
+                                Layout layout, Arrival arrival, Format dy_format, Format out) {
+    const Values gradient = arrival.gradient;
     const ScalarAttr scalar = {constants.a, constants.b};
-    Case *test = case_new(cases, "%s, a %g, b %g", values_name(gradient), scalar.a, scalar.b);
+    Case *test = case_new(cases, "%s at %s, a %g, b %g", values_name(gradient),
+                          values_name(arrival.at), scalar.a, scalar.b);
     test->attr.scalar = scalar;
     case_add(cases, test, dy_format, shape, layout, gradient);
     if (row->saves_result) {
         Case *before = case_new_of(row->forward);
         before->attr.scalar = scalar;
-        case_add(cases, before, FORMAT_FP32, shape, LIES_DENSE, UNIFORM(row->low, row->high));
+        case_add(cases, before, cases->format, shape, LIES_DENSE, arrival.at);
         double *y = case_solve(cases, before, 0);
         case_free(before);
         if (!y) {
@@ -120,30 +131,48 @@ static void unary_backward_case(Cases *cases, const UnaryRow *row, Constants con
         case_add_given(test, cases->format, shape, y);
         free(y);
     } else {
-        case_add(cases, test, cases->format, shape, layout, UNIFORM(row->low, row->high));
+        case_add(cases, test, cases->format, shape, layout, arrival.at);
     }
     test->bound[0].ulps = row->error ? 2 * row->error + 2 : 0;
     if (derivative_cancels(row->forward))
-        test->bound[0].constant = (2 * row->error + 4) * case_largest(test, 0);
-    test->zeros_expected = shape_count(shape) < 10;
+        test->bound[0].constant = (4 * row->error + 8) * case_largest(test, 0);
+    test->zeros_expected = shape_count(shape) < 10 || gradient.kind == VALUES_ZEROS ||
+                           arrival.at.kind != VALUES_UNIFORM || scalar.a == 0;
     case_run(cases, test, out);
 }
 
 void cases_unary_backward(Cases *cases) {
     const UnaryRow *row = unary_row(cases->op);
-    Constants constants[4];
+    const Values usual = UNIFORM(row->low, row->high);
+    Constants constants[CONSTANTS];
     int count = constants_of(row, constants);
     for (int c = 0; c < count; c++)
         for (int i = 0; i < UNARY_SHAPES; i++) {
             for (int layout = 0; layout < LIES_COUNT; layout++)
                 unary_backward_case(cases, row, constants[c], unary_shapes[i], (Layout)layout,
-                                    NORMAL, layout & 1 ? FORMAT_FP32 : cases->format,
+                                    (Arrival){NORMAL, usual},
+                                    layout & 1 ? FORMAT_FP32 : cases->format,
                                     layout == LIES_SLICED ? FORMAT_FP32 : cases->format);
-            unary_backward_case(cases, row, constants[c], unary_shapes[i], LIES_DENSE, INTEGERS,
-                                cases->format, cases->format);
+            unary_backward_case(cases, row, constants[c], unary_shapes[i], LIES_DENSE,
+                                (Arrival){INTEGERS, usual}, cases->format, cases->format);
         }
-    unary_backward_case(cases, row, constants[0], SHAPE(70007), LIES_DENSE, NORMAL, cases->format,
-                        cases->format);
+    unary_backward_case(cases, row, constants[0], SHAPE(70007), LIES_DENSE,
+                        (Arrival){NORMAL, usual}, cases->format, cases->format);
+    // Any gradient where the slope is moderate, a moderate one anywhere, and infinities everywhere.
+    for (int c = 0; c < count; c++)
+        for (int k = 0; k < EVERY_KIND; k++) {
+            // Of three factors and a half, one on the way may be larger than the result.
+            Values any = every_sum(k, cases->format, 1, 1);
+            const Arrival arrivals[] = {{any, usual},
+                                        {UNIFORM(1, 4), every_kind[k]},
+                                        {any, INTEGERS},
+                                        {SPECIAL, every_kind[k]}};
+            // What a slope that is nearly 0 makes of an infinity hangs on the last digits.
+            bool chosen = row->error <= 1 || (row->forward == OP_pow && constants[c].a == 0);
+            for (int a = 0; a < (chosen ? 4 : 3); a++)
+                unary_backward_case(cases, row, constants[c], SHAPE(16, 33), LIES_DENSE,
+                                    arrivals[a], cases->format, FORMAT_FP32);
+        }
 }
 
 // ---- two numbers --------------------------------------------------------------------------------
@@ -252,7 +281,7 @@ void cases_where(Cases *cases) {
             case_add(cases, test, k == 1 ? FORMAT_FP32 : cases->format,
                      k & 1 ? SHAPE_OF_NUMBER : broadcasts[i].x, LIES_DENSE, every_kind[k]);
             test->zeros_expected =
-                every_kind[k].kind == VALUES_ZEROS || shape_count(broadcasts[i].y) == 1;
+                every_kind[k].kind != VALUES_NORMAL || shape_count(broadcasts[i].y) == 1;
             case_run(cases, test, k == 1 ? FORMAT_FP32 : cases->format);
         }
 }

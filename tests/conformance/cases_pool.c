@@ -52,28 +52,32 @@ static double window(const PoolCase *pool) {
 }
 
 void cases_max_pool2d(Cases *cases) {
-    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, LARGE, SPECIAL, UNIFORM(-5, -1)};
     for (int i = 0; i < POOL_CASES; i++)
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            Case *test = pool_case(cases, &pool_cases[i], cases->op, cases->format, pool_cases[i].x,
-                                   kinds[k]);
-            test->ignored[1] = kinds[k].kind == VALUES_SPECIAL; // where, among several NaN
-            test->zeros_expected = true;                        // places are 0 often
+        for (int k = 0; k <= EVERY_KIND; k++) {
+            Values values = k < EVERY_KIND ? every_kind[k] : UNIFORM(-5, -1);
+            Case *test =
+                pool_case(cases, &pool_cases[i], cases->op, cases->format, pool_cases[i].x, values);
+            // Where, among several NaN, or among numbers that are all flushed.
+            test->ignored[1] = values.kind == VALUES_SPECIAL || values.kind == VALUES_SUBNORMAL;
+            test->zeros_expected = true; // places are 0 often
             case_run(cases, test, cases->format);
         }
 }
 
 void cases_max_pool2d_backward(Cases *cases) {
     for (int i = 0; i < POOL_CASES; i++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3 + EVERY_KIND; k++) {
             const PoolCase *pool = &pool_cases[i];
+            Values values = k ? NORMAL : INTEGERS;
+            if (k >= 3)
+                values = every_sum(k - 3, cases->format, (int64_t)window(pool), 1);
             Case *before = pool_case(cases, pool, OP_max_pool2d, cases->format, pool->x, NORMAL);
             double *where = case_solve(cases, before, 1);
             case_free(before);
             if (!where)
                 return;
             Case *test = pool_case(cases, pool, cases->op, k == 1 ? FORMAT_FP32 : cases->format,
-                                   output_shape(pool), k ? NORMAL : INTEGERS);
+                                   output_shape(pool), values);
             case_add_given(test, FORMAT_UINT8, output_shape(pool), where);
             free(where);
             test->bound[0].absolute = window(pool);
@@ -83,11 +87,11 @@ void cases_max_pool2d_backward(Cases *cases) {
 }
 
 void cases_avg_pool2d(Cases *cases) {
-    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, SUBNORMAL, SPECIAL};
     for (int i = 0; i < POOL_CASES; i++)
-        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-            Case *test = pool_case(cases, &pool_cases[i], cases->op, cases->format, pool_cases[i].x,
-                                   kinds[k]);
+        for (int k = 0; k < EVERY_KIND; k++) {
+            Values values = every_sum(k, cases->format, (int64_t)window(&pool_cases[i]), 1);
+            Case *test =
+                pool_case(cases, &pool_cases[i], cases->op, cases->format, pool_cases[i].x, values);
             test->bound[0].absolute = window(&pool_cases[i]) + 2;
             case_run(cases, test, k == 1 ? FORMAT_FP32 : cases->format);
         }
@@ -95,10 +99,13 @@ void cases_avg_pool2d(Cases *cases) {
 
 void cases_avg_pool2d_backward(Cases *cases) {
     for (int i = 0; i < POOL_CASES; i++)
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3 + EVERY_KIND; k++) {
             const PoolCase *pool = &pool_cases[i];
+            Values values = k ? NORMAL : INTEGERS;
+            if (k >= 3)
+                values = every_sum(k - 3, cases->format, (int64_t)window(pool), 1);
             Case *test = pool_case(cases, pool, cases->op, k == 1 ? FORMAT_FP32 : cases->format,
-                                   output_shape(pool), k ? NORMAL : INTEGERS);
+                                   output_shape(pool), values);
             test->bound[0].absolute = window(pool) + 2;
             case_run(cases, test, k == 2 ? FORMAT_FP32 : cases->format);
         }

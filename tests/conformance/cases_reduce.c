@@ -51,19 +51,19 @@ static void reduce_case(Cases *cases, const Reduction *reduction, Values values,
     // Whole numbers add up without error, in any order.
     if (cases->op == OP_sum && values.kind == VALUES_INTEGERS)
         test->bound[0] = (Bound){0};
-    test->zeros_expected = values.kind == VALUES_ZEROS || values.kind == VALUES_INTEGERS;
+    test->zeros_expected = values.kind != VALUES_NORMAL;
     case_run(cases, test, out);
 }
 
 void cases_reduce(Cases *cases) {
-    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, SUBNORMAL, SPECIAL};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        for (int i = 0; i < 4; i++)
-            reduce_case(cases, &reductions[i], kinds[k], cases->format);
+    bool adds = cases->op == OP_sum || cases->op == OP_mean;
     // Sums of the largest fp16 numbers leave fp16 but not fp32.
-    if (cases->format == FORMAT_FP16 || cases->op == OP_max || cases->op == OP_min)
-        for (int i = 0; i < 4; i++)
-            reduce_case(cases, &reductions[i], LARGE, cases->format);
+    for (int k = 0; k < EVERY_KIND; k++)
+        for (int i = 0; i < 8; i++)
+            reduce_case(
+                cases, &reductions[i],
+                every_sum(k, adds ? cases->format : FORMAT_FP16, reduced_count(&reductions[i]), 1),
+                i & 4 ? FORMAT_FP32 : cases->format);
     for (int i = 0; i < REDUCTIONS; i++) {
         reduce_case(cases, &reductions[i], NORMAL, cases->format);
         reduce_case(cases, &reductions[i], INTEGERS, FORMAT_FP32);
@@ -119,22 +119,78 @@ static void add_pair(Cases *cases, Case *test, const LossRow *row, Shape shape, 
     case_add(cases, test, target, shape, LIES_DENSE, UNIFORM(row->low, row->high));
 }
 
+// Any two, each drawn from the same kind: far from 0 they lie close to each other.
+static Case *any_pair(Cases *cases, int kind, Case *test, Shape shape) {
+    Values values = every_sum(kind, cases->format, shape_count(shape), 2);
+    case_add(cases, test, cases->format, shape, LIES_DENSE, values);
+    case_add(cases, test, cases->format, shape, LIES_DENSE, values);
+    test->zeros_expected = true;
+    return test;
+}
+
+// Probabilities and logits that are sure, right or wrong, and targets that are.
+static const double sure[2][12] = {{0, 0, 1, 1, 1, 0, 0.5, 0.5, 0.25, 0.75, 1, 0},
+                                   {0, 1, 0, 1, 1, 0, 0, 1, 0.5, 0.5, 0.5, 0.25}};
+
+// Where parts of a term cancel, it errs by units of the largest part.
+static Bound loss_bound(const Case *test, int x, int64_t count) {
+    return (Bound){.result = sum_terms(count) + 8,
+                   .constant = 16 * fmin(case_largest(test, x), 128),
+                   .vanishing = 2};
+}
+
 void cases_loss(Cases *cases) {
     const LossRow *row = loss_row(cases->op);
+    for (int k = 0; k < EVERY_KIND; k++) {
+        Case *test = case_new(cases, "%s", values_name(every_kind[k]));
+        any_pair(cases, k, test, SHAPE(12, 20));
+        test->bound[0] = loss_bound(test, 0, 240);
+        // The same numbers may be targets that no probability has.
+        if (row->forward == OP_bce || row->forward == OP_bce_with_logits)
+            test->bound[0].constant = 16 * case_largest(test, 0) * (1 + case_largest(test, 1));
+        case_run(cases, test, FORMAT_FP32);
+    }
+    for (int i = 0; i < 12; i++) {
+        Case *test = case_new(cases, "%g, target %g", sure[0][i], sure[1][i]);
+        case_add_given(test, cases->format, SHAPE(1), &sure[0][i]);
+        case_add_given(test, cases->format, SHAPE(1), &sure[1][i]);
+        test->bound[0] = (Bound){.result = 16};
+        case_run(cases, test, FORMAT_FP32);
+    }
     for (int i = 0; i < LOSS_SHAPES; i++)
         for (int layout = 0; layout < LIES_COUNT; layout++) {
             Case *test = case_new(cases, "from %g to %g", row->low, row->high);
             add_pair(cases, test, row, loss_shapes[i], (Layout)layout,
                      layout & 1 ? FORMAT_FP32 : cases->format);
-            test->bound[0].result = sum_terms(shape_count(loss_shapes[i])) + 8;
-            // Where parts of a term cancel, it errs by units of the largest part.
-            test->bound[0].constant = 16 * case_largest(test, 0);
+            test->bound[0] = loss_bound(test, 0, shape_count(loss_shapes[i]));
             case_run(cases, test, layout & 1 ? FORMAT_FP32 : cases->format);
         }
 }
 
+static Case *loss_gradient(Cases *cases, double gradient, const char *about) {
+    Case *test = case_new(cases, "gradient %g, %s", gradient, about);
+    case_add_given(test, FORMAT_FP32, SHAPE_OF_NUMBER, &gradient);
+    return test;
+}
+
 void cases_loss_backward(Cases *cases) {
+    static const double gradients[] = {0,          -1, 1e-30, (double)INFINITY, -(double)INFINITY,
+                                       (double)NAN};
     const LossRow *row = loss_row(cases->op);
+    for (int k = 0; k < EVERY_KIND; k++) {
+        Case *test =
+            any_pair(cases, k, loss_gradient(cases, 16, values_name(every_kind[k])), SHAPE(12, 20));
+        test->bound[0] = (Bound){.result = 16, .constant = 1, .vanishing = 1};
+        case_run(cases, test, FORMAT_FP32);
+    }
+    for (size_t g = 0; g < sizeof gradients / sizeof *gradients; g++) {
+        Case *test = loss_gradient(cases, gradients[g], "sure");
+        case_add_given(test, cases->format, SHAPE(12), sure[0]);
+        case_add_given(test, cases->format, SHAPE(12), sure[1]);
+        test->bound[0] = (Bound){.result = 16};
+        test->zeros_expected = true;
+        case_run(cases, test, FORMAT_FP32);
+    }
     for (int i = 0; i < LOSS_SHAPES; i++)
         for (int layout = 0; layout < LIES_COUNT; layout++) {
             const double gradient = 4096;

@@ -27,30 +27,31 @@ static Shape sums_of(Shape shape) {
     return sums;
 }
 
-// A softmax's exponents err by units of the arguments, which are differences of inputs.
+// A softmax's exponents err by units of the arguments: of the differences between logits, whatever
+// these have in common, and as far as anything is left of them.
 static double softmax_units(const Case *test, int logits, int64_t length) {
-    return 16 + sum_terms(length) + 2 * case_largest(test, logits);
+    return 16 + sum_terms(length) + 2 * fmin(case_spread(test, logits), 104);
 }
 
 static Bound rowwise_bound(OpId op, const Case *test, int64_t length) {
-    double units = softmax_units(test, 0, length);
     if (op == OP_softmax)
-        return (Bound){.result = units};
-    return (Bound){.constant = units + log((double)length), .result = 2};
+        return (Bound){.result = softmax_units(test, 0, length)};
+    return (Bound){.constant = 16 + sum_terms(length) + log((double)length), .result = 2};
 }
 
 static void rowwise_case(Cases *cases, Shape shape, Values values, Format out) {
     Case *test = case_new(cases, "%s %g", values_name(values), values.high);
     case_add(cases, test, cases->format, shape, LIES_DENSE, values);
     test->bound[0] = rowwise_bound(cases->op, test, row_length(shape));
-    test->zeros_expected = values.kind == VALUES_LARGE || row_length(shape) == 1;
+    test->zeros_expected = values.kind != VALUES_NORMAL || row_length(shape) == 1;
     case_run(cases, test, out);
 }
 
 void cases_rowwise(Cases *cases) {
-    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, SUBNORMAL, {VALUES_NORMAL, 0, 20}};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        rowwise_case(cases, row_shapes[0], kinds[k], cases->format);
+    rowwise_case(cases, row_shapes[0], (Values){VALUES_NORMAL, 0, 20}, cases->format);
+    for (int i = 0; i < ROW_SHAPES; i++)
+        for (int k = 0; k < EVERY_KIND; k++)
+            rowwise_case(cases, row_shapes[i], every_kind[k], k & 1 ? FORMAT_FP32 : cases->format);
     // Near the largest of the format, less what their differences would overflow by.
     double high = format_table[cases->format].largest / 4;
     rowwise_case(cases, row_shapes[0], UNIFORM(high / 2, high), cases->format);
@@ -61,31 +62,44 @@ void cases_rowwise(Cases *cases) {
     }
 }
 
-void cases_rowwise_backward(Cases *cases) {
+static void rowwise_backward_case(Cases *cases, Shape shape, Values gradient, Values logits,
+                                  Format dy_format, Format out) {
     OpId op = cases->op == OP_softmax_backward ? OP_softmax : OP_log_softmax;
-    for (int i = 0; i < ROW_SHAPES; i++)
-        for (int full = 0; full < 3; full++) {
-            Shape shape = row_shapes[i];
-            int64_t length = row_length(shape);
-            Case *before = case_new_of(op);
-            case_add(cases, before, FORMAT_FP32, shape, LIES_DENSE, NORMAL);
-            double *y = case_solve(cases, before, 0);
-            case_free(before);
-            if (!y)
-                return;
-            Case *test = case_new(cases, "normal");
-            case_add(cases, test, full == 1 ? FORMAT_FP32 : cases->format, shape, LIES_DENSE,
-                     NORMAL);
-            case_add_given(test, cases->format, shape, y);
-            free(y);
-            double dy = case_largest(test, 0), terms = sum_terms(length) + 8;
-            if (op == OP_softmax) // y (dy - sum y dy)
-                test->bound[0].constant = case_largest(test, 1) * dy * terms;
-            else // dy - exp(y) sum dy
-                test->bound[0].constant = dy * terms * (1 + sqrt((double)length)) / 2;
-            test->zeros_expected = length == 1;
-            case_run(cases, test, full == 2 ? FORMAT_FP32 : cases->format);
+    int64_t length = row_length(shape);
+    Case *before = case_new_of(op);
+    case_add(cases, before, FORMAT_FP32, shape, LIES_DENSE, logits);
+    double *y = case_solve(cases, before, 0);
+    case_free(before);
+    if (!y)
+        return;
+    Case *test = case_new(cases, "%s at %s", values_name(gradient), values_name(logits));
+    case_add(cases, test, dy_format, shape, LIES_DENSE, gradient);
+    case_add_given(test, cases->format, shape, y);
+    free(y);
+    double dy = case_largest(test, 0), terms = sum_terms(length) + 8;
+    if (op == OP_softmax) // y (dy - sum y dy)
+        test->bound[0].constant = case_largest(test, 1) * dy * terms;
+    else // dy - exp(y) sum dy
+        test->bound[0].constant = dy * terms * (1 + sqrt((double)length)) / 2;
+    test->bound[0].vanishing = terms;
+    test->zeros_expected =
+        length == 1 || gradient.kind != VALUES_NORMAL || logits.kind != VALUES_NORMAL;
+    case_run(cases, test, out);
+}
+
+void cases_rowwise_backward(Cases *cases) {
+    for (int i = 0; i < ROW_SHAPES; i++) {
+        Shape shape = row_shapes[i];
+        for (int full = 0; full < 3; full++)
+            rowwise_backward_case(cases, shape, NORMAL, NORMAL,
+                                  full == 1 ? FORMAT_FP32 : cases->format,
+                                  full == 2 ? FORMAT_FP32 : cases->format);
+        for (int k = 0; k < EVERY_KIND; k++) {
+            Values gradient = every_sum(k, cases->format, row_length(shape), 1);
+            rowwise_backward_case(cases, shape, gradient, NORMAL, cases->format, FORMAT_FP32);
+            rowwise_backward_case(cases, shape, NORMAL, every_kind[k], cases->format, FORMAT_FP32);
         }
+    }
 }
 
 // ---- cross entropy ------------------------------------------------------------------------------
@@ -122,7 +136,8 @@ static void entropy_case(Cases *cases, Shape shape, Values values, bool left_out
     double rows = sum_terms(shape_count(rows_of(shape)));
     test->bound[0] = (Bound){.constant = units, .result = rows};
     test->bound[1] = (Bound){.constant = units, .result = 2};
-    test->zeros_expected = row_length(shape) == 1;
+    test->ignored[1] = values.kind == VALUES_SPECIAL; // of a row without a sum
+    test->zeros_expected = row_length(shape) == 1 || values.kind != VALUES_NORMAL;
     case_run(cases, test, out);
 }
 
@@ -144,10 +159,13 @@ static void all_left_out(Cases *cases, Shape shape) {
 void cases_cross_entropy(Cases *cases) {
     all_left_out(cases, SHAPE(5, 7));
     all_left_out(cases, SHAPE(64, 40));
-    const Values kinds[] = {NORMAL, INTEGERS, ZEROS, {VALUES_NORMAL, 0, 20}};
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        entropy_case(cases, row_shapes[0], kinds[k], k & 1, cases->format);
+    entropy_case(cases, row_shapes[0], (Values){VALUES_NORMAL, 0, 20}, false, cases->format);
     for (int i = 0; i < ROW_SHAPES; i++) {
+        for (int k = 0; k < EVERY_KIND; k++) {
+            int64_t rows = shape_count(rows_of(row_shapes[i]));
+            Values values = every_sum(k, cases->format, rows, 1);
+            entropy_case(cases, row_shapes[i], values, k & 1, FORMAT_FP32);
+        }
         entropy_case(cases, row_shapes[i], NORMAL, false, FORMAT_FP32);
         entropy_case(cases, row_shapes[i], NORMAL, true, FORMAT_FP32);
     }
@@ -156,44 +174,62 @@ void cases_cross_entropy(Cases *cases) {
     refuse_class(cases, -2, "-2");
 }
 
+static void entropy_backward_case(Cases *cases, Shape shape, double gradient, Values logits,
+                                  bool left_out, Format out) {
+    Case *before = case_new_of(OP_cross_entropy);
+    case_add(cases, before, cases->format, shape, LIES_DENSE, logits);
+    add_classes(cases, before, shape, left_out);
+    double *sums = case_solve(cases, before, 1);
+    if (!sums) {
+        case_free(before);
+        return;
+    }
+    Case *test = case_new(cases, "%g at %s %g%s", gradient, values_name(logits), logits.high,
+                          left_out ? ", some left out" : "");
+    case_add_given(test, FORMAT_FP32, SHAPE_OF_NUMBER, &gradient);
+    test->input[test->input_count++] = before->input[0];
+    case_add_given(test, FORMAT_FP32, sums_of(shape), sums);
+    test->input[test->input_count++] = before->input[1];
+    before->input_count = 0; // its inputs have moved
+    case_free(before);
+    free(sums);
+    double rows = (double)shape_count(rows_of(shape));
+    double units = 32 + sum_terms(row_length(shape));
+    if (isfinite(gradient))
+        test->bound[0].constant = units * fabs(gradient) / rows * (left_out ? 3 : 1);
+    test->zeros_expected = true; // of a row that is sure of itself
+    case_run(cases, test, out);
+}
+
 void cases_cross_entropy_backward(Cases *cases) {
-    for (int i = 0; i < ROW_SHAPES; i++)
-        for (int full = 0; full < 3; full++) {
-            Shape shape = row_shapes[i];
-            Case *before = case_new_of(OP_cross_entropy);
-            case_add(cases, before, cases->format, shape, LIES_DENSE, NORMAL);
-            add_classes(cases, before, shape, full == 1);
-            double *sums = case_solve(cases, before, 1);
-            if (!sums) {
-                case_free(before);
-                return;
-            }
-            const double gradient = 1024;
-            Case *test = case_new(cases, full == 1 ? "some left out" : "all rows");
-            case_add_given(test, FORMAT_FP32, SHAPE_OF_NUMBER, &gradient);
-            test->input[test->input_count++] = before->input[0];
-            case_add_given(test, FORMAT_FP32, sums_of(shape), sums);
-            test->input[test->input_count++] = before->input[1];
-            before->input_count = 0; // its inputs have moved
-            case_free(before);
-            free(sums);
-            double rows = (double)shape_count(rows_of(shape));
-            double units = softmax_units(test, 1, row_length(shape)) + 8;
-            test->bound[0].constant = units * gradient / rows * (full == 1 ? 3 : 1);
-            test->zeros_expected = row_length(shape) == 1;
-            case_run(cases, test, full == 2 ? FORMAT_FP32 : cases->format);
-        }
+    static const double gradients[] = {0, -1, 1e-30, 1e30, (double)INFINITY, (double)NAN};
+    for (int i = 0; i < ROW_SHAPES; i++) {
+        Shape shape = row_shapes[i];
+        for (int full = 0; full < 3; full++)
+            entropy_backward_case(cases, shape, 1024, NORMAL, full == 1,
+                                  full == 2 ? FORMAT_FP32 : cases->format);
+        for (int k = 0; k < EVERY_KIND; k++)
+            entropy_backward_case(cases, shape, 1, every_kind[k], k & 1, FORMAT_FP32);
+        for (size_t g = 0; g < sizeof gradients / sizeof *gradients; g++)
+            entropy_backward_case(cases, shape, gradients[g], NORMAL, g & 1, FORMAT_FP32);
+    }
 }
 
 // ---- the largest --------------------------------------------------------------------------------
 
+// Numbers that are flushed are all equal: their order says nothing.
+static bool orders_flushed(const Cases *cases, Values values) {
+    return values.kind == VALUES_SUBNORMAL && cases->format != FORMAT_FP16;
+}
+
 void cases_accuracy(Cases *cases) {
     all_left_out(cases, SHAPE(5, 7));
     for (int i = 0; i < ROW_SHAPES; i++)
-        for (int kind = 0; kind < 2; kind++) {
-            Case *test = case_new(cases, kind ? "integers" : "normal");
-            case_add(cases, test, cases->format, row_shapes[i], LIES_DENSE,
-                     kind ? INTEGERS : NORMAL);
+        for (int kind = 0; kind < EVERY_KIND; kind++) {
+            if (orders_flushed(cases, every_kind[kind]))
+                continue;
+            Case *test = case_new(cases, "%s", values_name(every_kind[kind]));
+            case_add(cases, test, cases->format, row_shapes[i], LIES_DENSE, every_kind[kind]);
             double length = (double)row_length(row_shapes[i]);
             Case *best = case_new_of(OP_argmax);
             best->input[best->input_count++] = test->input[0];
@@ -201,7 +237,7 @@ void cases_accuracy(Cases *cases) {
             best->input_count = 0; // still the test's
             case_free(best);
             int64_t rows = shape_count(rows_of(row_shapes[i]));
-            for (int64_t r = 0; right && r < rows; r += 1 + kind)
+            for (int64_t r = 0; right && r < rows; r += 1 + (kind & 1))
                 right[r] = floor(cases_uniform(cases) * length);
             if (right && rows > 3)
                 right[0] = right[2] = -1; // of no class
@@ -215,11 +251,12 @@ void cases_accuracy(Cases *cases) {
 }
 
 void cases_argmax(Cases *cases) {
-    const Values kinds[] = {NORMAL, INTEGERS, LARGE, {VALUES_NORMAL, 0, 0x1p-10}};
     for (int i = 0; i < ROW_SHAPES; i++)
-        for (int k = 0; k < 4; k++) {
-            Case *test = case_new(cases, "%s", values_name(kinds[k]));
-            case_add(cases, test, cases->format, row_shapes[i], LIES_DENSE, kinds[k]);
+        for (int k = 0; k < EVERY_KIND; k++) {
+            if (orders_flushed(cases, every_kind[k]))
+                continue;
+            Case *test = case_new(cases, "%s", values_name(every_kind[k]));
+            case_add(cases, test, cases->format, row_shapes[i], LIES_DENSE, every_kind[k]);
             test->zeros_expected = true; // index 0 is as good as another
             case_run(cases, test, cases->format);
         }
@@ -238,4 +275,13 @@ void cases_topk(Cases *cases) {
             test->zeros_expected = row_length(row_shapes[i]) == 1;
             case_run(cases, test, cases->format);
         }
+    for (int k = 0; k < EVERY_KIND; k++) { // equals keep their order, and NaN comes first
+        if (orders_flushed(cases, every_kind[k]))
+            continue;
+        Case *test = case_new(cases, "%s", values_name(every_kind[k]));
+        case_add(cases, test, cases->format, SHAPE(40, 33), LIES_DENSE, every_kind[k]);
+        test->attr.index.count = 7;
+        test->zeros_expected = true;
+        case_run(cases, test, cases->format);
+    }
 }

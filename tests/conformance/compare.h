@@ -1,6 +1,7 @@
 // tests/conformance/compare.h: runs a case on a device and holds the result against the reference.
 //
-// The reference device computes in double and answers in double, which is taken as the truth. A
+// The reference device computes in double and answers in double, which is taken as the truth, after
+// it was held against the definition where kernels share a formula with it (truth.h). A
 // result must lie between the roundings of truth - e and truth + e to the output's format, with
 //     e = ulps of fp32 at the truth + 2^-24 (absolute A + result |truth| + constant)
 // where A is the same operation in double on the magnitudes of its inputs. With e = 0 it must be
@@ -14,6 +15,7 @@
 
 typedef struct Bound {
     double ulps, absolute, result, constant;
+    double vanishing; // terms that may be flushed on the way: each by up to fp32's smallest normal
 } Bound;
 
 typedef struct CaseInput {
@@ -53,6 +55,8 @@ typedef struct Expected {
 } Expected;
 
 bool expected_make(Expected *expected, Device *ref, const Case *test, Report *report);
+// Whether it is what the operation is by definition (truth.h), where there is a definition.
+bool expected_holds(const Expected *expected, const Case *test, Report *report);
 void expected_clear(Expected *expected);
 
 // Runs the case on a device and compares; counts it, and what failed, in the report.

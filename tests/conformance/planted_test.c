@@ -1,5 +1,7 @@
 // The harness must bite: a device with a known fault is held against the reference, and every fault
 // must be found. The faulty device is the reference device with one thing done wrong.
+#include <math.h>
+
 #include "tests/conformance/cases.h"
 #include "tests/test.h"
 
@@ -23,6 +25,13 @@ typedef enum Fault {
     FAULT_NO_REFUSAL,   // a class past the end is taken
     FAULT_SILENT_LABEL, // the refusal does not name the index
     FAULT_FAILS,
+    // Formulas that were once in use, on this device and on the reference alike.
+    FAULT_MULTIPLIED,    // a gradient is multiplied by 0 or 1 instead of chosen
+    FAULT_POWER_SLOPE,   // x^0 has the slope 0 x^-1
+    FAULT_COMMON_OFFSET, // the largest and the logarithm of the sum are subtracted as one number
+    FAULT_KEPT_AS_ONE,   // they are kept for the gradient as one number
+    FAULT_NOT_HELD,      // bce has the logarithm of 0
+    FAULT_BIAS_LATE,     // a bias is added to what has been rounded
     FAULT_COUNT
 } Fault;
 
@@ -119,8 +128,121 @@ static void spoil(const KernelCall *call) {
         set_element(&call->input[0], 0, 0x1234);
 }
 
+// ---- formulas of old ----------------------------------------------------------------------------
+
+static double number_at(const View *view, int64_t index) {
+    if (view->format == FORMAT_FP64)
+        return ((const double *)view->data)[index];
+    return format_decode(view->format, get_element(view, index));
+}
+
+static void put_number(const View *view, int64_t index, double value) {
+    if (view->format == FORMAT_FP64)
+        ((double *)view->data)[index] = value;
+    else
+        set_element(view, index, format_encode(view->format, value, OVERFLOW_SATURATES));
+}
+
+// relu, clamp and abs all have slopes of -1, 0 or 1, which the kernel itself gives for a dy of 1.
+static void multiply_by_slope(Device *device, const KernelCall *call) {
+    extern const Backend ref_backend;
+    KernelCall slopes = *call;
+    Error error;
+    int64_t count = view_count(&call->output[0]);
+    float one = 1;
+    if (!view_is_dense(&call->input[0]))
+        return; // the fault is the formula's alone
+    slopes.input[0] = call->output[0];
+    slopes.input[0].data = &one;
+    slopes.input[0].format = FORMAT_FP32;
+    memset(slopes.input[0].stride, 0, sizeof slopes.input[0].stride);
+    double *arriving = malloc((size_t)(count + 1) * sizeof *arriving);
+    for (int64_t i = 0; i < count; i++)
+        arriving[i] = number_at(&call->input[0], i);
+    bool done = ref_backend.kernels[call->op](device, &slopes, &error);
+    for (int64_t i = 0; done && i < count; i++)
+        put_number(&call->output[0], i, arriving[i] * number_at(&call->output[0], i));
+    free(arriving);
+}
+
+static void slope_of_power(const KernelCall *call) {
+    double a = call->attr->scalar.a;
+    for (int64_t i = 0; a == 0 && i < view_count(&call->output[0]); i++)
+        if (view_is_dense(&call->input[0]) && view_is_dense(&call->input[1]))
+            put_number(&call->output[0], i,
+                       number_at(&call->input[0], i) *
+                           (a * pow(number_at(&call->input[1], i), a - 1)));
+}
+
+// log_softmax as x - (largest + log sum), in fp32 on a device in fp32 and in double on the
+// reference.
+static void subtract_as_one(const KernelCall *call) {
+    const View *x = &call->input[0], *y = &call->output[0];
+    int64_t length = x->shape[x->ndim - 1];
+    for (int64_t row = 0; row < view_count(x); row += length) {
+        double largest = -(double)INFINITY, sum = 0;
+        for (int64_t j = 0; j < length; j++)
+            largest = fmax(largest, number_at(x, row + j));
+        for (int64_t j = 0; j < length; j++)
+            sum += exp(number_at(x, row + j) - largest);
+        double one = largest + log(sum);
+        for (int64_t j = 0; j < length; j++)
+            put_number(y, row + j,
+                       number_at(x, row + j) - (y->format == FORMAT_FP64 ? one : (float)one));
+    }
+}
+
+static void keep_as_one(const KernelCall *call) {
+    const View *sums = &call->output[1];
+    int64_t rows = view_count(sums) / 2;
+    for (int64_t row = 0; row < rows; row++) {
+        put_number(sums, row, (float)(number_at(sums, row) + number_at(sums, rows + row)));
+        put_number(sums, rows + row, 0);
+    }
+}
+
+static void let_logarithms_go(const KernelCall *call) {
+    const View *x = &call->input[0], *t = &call->input[1];
+    double sum = 0;
+    int64_t count = view_count(x);
+    if (!view_is_dense(x) || !view_is_dense(t))
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        double p = number_at(x, i), wanted = number_at(t, i);
+        sum -= wanted * log(p) + (1 - wanted) * log(1 - p);
+    }
+    put_number(&call->output[0], 0, sum / (double)count);
+}
+
+static bool add_bias_late(Device *device, const KernelCall *call, Error *error) {
+    extern const Backend ref_backend;
+    KernelCall bare = *call;
+    const View *y = &call->output[0], *bias = &call->input[2];
+    bare.input[2].data = NULL;
+    if (!ref_backend.kernels[call->op](device, &bare, error))
+        return false;
+    for (int64_t i = 0; bias->data && i < view_count(y); i++)
+        put_number(y, i, number_at(y, i) + number_at(bias, i % y->shape[3]));
+    return true;
+}
+
+static void compute_as_of_old(Device *device, const KernelCall *call) {
+    if (fault == FAULT_MULTIPLIED)
+        multiply_by_slope(device, call);
+    else if (fault == FAULT_POWER_SLOPE)
+        slope_of_power(call);
+    else if (fault == FAULT_COMMON_OFFSET)
+        subtract_as_one(call);
+    else if (fault == FAULT_KEPT_AS_ONE && call->op == OP_cross_entropy)
+        keep_as_one(call);
+    else if (fault == FAULT_NOT_HELD)
+        let_logarithms_go(call);
+}
+
 static bool faulty_kernel(Device *device, const KernelCall *call, Error *error) {
     extern const Backend ref_backend;
+    if (fault == FAULT_BIAS_LATE)
+        return add_bias_late(device, call, error);
     if (fault == FAULT_UNTOUCHED)
         return true;
     if (fault == FAULT_FAILS)
@@ -136,6 +258,7 @@ static bool faulty_kernel(Device *device, const KernelCall *call, Error *error) 
                    ? error_fail(error, ERROR_FAILED, "something is wrong somewhere")
                    : false;
     spoil(call);
+    compute_as_of_old(device, call);
     return true;
 }
 
@@ -144,35 +267,54 @@ static const FamilyCases families[OP_COUNT] = {
 #include "kernel/ops.def"
 };
 
-// All cases of an operation on the faulty device.
-static Report report_of(Fault planted, OpId op, Format format) {
+// All cases of an operation on the faulty device. on_both: the reference device has the fault too,
+// so that only the definition can tell.
+typedef struct Found {
+    Report of_ref, of_device;
+} Found;
+
+static Found found_in(Fault planted, OpId op, Format format, bool on_both) {
     static Kernel kernels[OP_COUNT];
-    Report ref_report = {0}, report = {0};
+    Found found = {.of_ref = {0}};
     Error error;
     Device *ref, *faulty;
     if (!device_open("ref", 1, &ref, &error) || !device_open("ref", 1, &faulty, &error)) {
-        report.failures = -1;
-        return report;
+        found.of_ref.failures = found.of_device.failures = -1;
+        return found;
     }
     for (int i = 0; i < OP_COUNT; i++)
         kernels[i] = faulty_kernel;
     Backend backend = *faulty->backend;
     backend.kernels = kernels;
     faulty->backend = &backend;
+    if (on_both)
+        ref->backend = &backend;
     Cases cases = {.op = op,
                    .format = format,
                    .ref = ref,
-                   .ref_report = &ref_report,
+                   .ref_report = &found.of_ref,
                    .devices = &faulty,
-                   .reports = &report,
+                   .reports = &found.of_device,
                    .device_count = 1,
                    .random = 1};
     fault = planted;
     families[op](&cases);
     device_close(faulty);
     device_close(ref);
-    CHECK_MESSAGE(ref_report.failures == 0, "%s", ref_report.first);
-    return report;
+    return found;
+}
+
+static Report report_of(Fault planted, OpId op, Format format) {
+    Found found = found_in(planted, op, format, false);
+    CHECK_MESSAGE(found.of_ref.failures == 0, "%s", found.of_ref.first);
+    return found.of_device;
+}
+
+// A fault that the reference device shares.
+static void check_told_by_definition(Fault planted, OpId op, Format format) {
+    Found found = found_in(planted, op, format, true);
+    CHECK_MESSAGE(found.of_ref.failures > 0, "%s in %s: the fault that both share is not found",
+                  op_table[op].name, format_name(format));
 }
 
 static void check_found(Fault planted, OpId op, Format format) {
@@ -261,6 +403,28 @@ static void values_that_should_be_refused_are_found(void) {
     check_found(FAULT_SILENT_LABEL, OP_embedding, FORMAT_FP32);
 }
 
+static void a_gradient_that_is_multiplied_by_0_is_found(void) {
+    static const OpId ops[] = {OP_relu_backward, OP_clamp_backward, OP_abs_backward};
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        for (int both = 0; both < 2; both++)
+            (both ? check_told_by_definition : check_found)(FAULT_MULTIPLIED, ops[i],
+                                                            both ? FORMAT_FP16 : FORMAT_FP32);
+    check_found(FAULT_POWER_SLOPE, OP_pow_backward, FORMAT_FP32);
+    check_told_by_definition(FAULT_POWER_SLOPE, OP_pow_backward, FORMAT_FP16);
+}
+
+static void a_common_offset_that_takes_digits_is_found(void) {
+    check_found(FAULT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
+    check_told_by_definition(FAULT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
+    check_told_by_definition(FAULT_KEPT_AS_ONE, OP_cross_entropy_backward, FORMAT_FP32);
+}
+
+static void a_logarithm_of_0_and_a_late_bias_are_found(void) {
+    check_found(FAULT_NOT_HELD, OP_bce, FORMAT_FP32);
+    check_told_by_definition(FAULT_NOT_HELD, OP_bce, FORMAT_FP32);
+    check_found(FAULT_BIAS_LATE, OP_conv_transpose2d, FORMAT_FP16);
+}
+
 // The bounds themselves, at the edges of the formats.
 static void numbers_are_accepted_up_to_their_bounds(void) {
     CHECK(compare_number(FORMAT_FP32, 1, 1, 0));
@@ -292,6 +456,9 @@ int main(void) {
     RUN_TEST(random_numbers_in_the_wrong_place_are_found);
     RUN_TEST(lost_subnormals_of_fp16_are_found);
     RUN_TEST(values_that_should_be_refused_are_found);
+    RUN_TEST(a_gradient_that_is_multiplied_by_0_is_found);
+    RUN_TEST(a_common_offset_that_takes_digits_is_found);
+    RUN_TEST(a_logarithm_of_0_and_a_late_bias_are_found);
     RUN_TEST(numbers_are_accepted_up_to_their_bounds);
     return test_end();
 }

@@ -173,6 +173,19 @@ static void the_legend_stands_off_the_curves(void) {
     close_screen();
 }
 
+// How many times as fast a run of another experiment is says nothing of precision.
+static void runs_of_two_experiments_have_no_ratios(void) {
+    Store *store = make_runs(planted, 2);
+    CHECK_DONE(
+        store_execute(store, "UPDATE runs SET experiment = 'other' WHERE id = 1", "", &error));
+    open_screen(store, 2);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "are of two experiments");
+    CHECK_CONTAINS(text, "1.00×");
+    CHECK_MESSAGE(!strstr(text, "1.80×") && !strstr(text, "0.62×"), "%s", text);
+    close_screen();
+}
+
 // One colour a format, everywhere.
 static void runs_of_a_format_have_its_colour(void) {
     Planted runs[] = {planted[0], planted[0], planted[1], planted[1]};
@@ -308,6 +321,7 @@ int main(void) {
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);
+    RUN_TEST(runs_of_two_experiments_have_no_ratios);
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);
     RUN_TEST(the_result_is_the_one_that_leads);

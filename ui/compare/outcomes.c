@@ -38,19 +38,27 @@ static const Outcome outcomes[] = {
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, MEAN = 4, RESULT = 5 };
 
-static void outcome_cells(const CompareSide *side, char cells[OUTCOMES][48]) {
+// Of two experiments, ratios tell nothing.
+static bool is_of_baseline(const Comparison *comparison, const CompareSide *side) {
+    return strcmp(comparison->runs[side->members[0]].experiment, comparison->runs[0].experiment) ==
+           0;
+}
+
+static void outcome_cells(const Comparison *comparison, const CompareSide *side,
+                          char cells[OUTCOMES][48]) {
+    bool has_ratios = is_of_baseline(comparison, side);
     snprintf(cells[0], 48, "%s", word_short(side->steps_per_s.mean).text);
-    write_ratio(cells[1], 48, side->speedup);
+    write_ratio(cells[1], 48, has_ratios ? side->speedup : (double)NAN);
     snprintf(cells[2], 48, "%s",
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
-    write_ratio(cells[3], 48, side->memory_ratio);
+    write_ratio(cells[3], 48, has_ratios ? side->memory_ratio : (double)NAN);
     write_mean(cells[4], 48, &side->loss);
     const CompareMetric *metric = compare_leading_metric(side);
     if (metric)
         write_mean(cells[5], 48, &metric->value);
     else
         snprintf(cells[5], 48, "–");
-    write_ratio(cells[6], 48, side->energy_ratio);
+    write_ratio(cells[6], 48, has_ratios ? side->energy_ratio : (double)NAN);
     snprintf(cells[7], 48, "%s", word_count(side->skipped).text);
 }
 
@@ -105,7 +113,7 @@ static void draw_outcome(Area area, int row, const Comparison *comparison, int g
     char cells[OUTCOMES][48];
     int at = area.width;
     if (side)
-        outcome_cells(side, cells);
+        outcome_cells(comparison, side, cells);
     for (int i = OUTCOMES - 1; i >= 0; i--) {
         if (area.width < outcomes[i].least)
             continue;

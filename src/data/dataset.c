@@ -233,10 +233,13 @@ static double normal_at(uint64_t seed, uint64_t position) {
 Dataset *dataset_synthetic(int64_t first, int64_t count, int ndim, const int64_t *shape,
                            int32_t classes, double separation, uint64_t seed, Error *error) {
     enum { MOST_ELEMENTS = 1 << 30 };
-    int64_t size = 1, total = 0;
+    int64_t size = 1, total = 0, end, last;
     bool fits = ndim >= 0 && ndim <= FIELD_MAX_DIMS && count > 0 && classes > 0 && first >= 0;
     for (int i = 0; fits && i < ndim; i++)
         fits = shape[i] > 0 && !__builtin_mul_overflow(size, shape[i], &size);
+    // Samples are numbered through, and so are their elements.
+    fits = fits && !__builtin_add_overflow(first, count, &end) &&
+           !__builtin_mul_overflow(end, size, &last);
     if (!fits || __builtin_mul_overflow(size, count, &total) || total > MOST_ELEMENTS ||
         !isfinite(separation)) {
         error_fail(error, ERROR_USAGE,

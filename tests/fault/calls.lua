@@ -204,7 +204,7 @@ end
 -- Calls that succeed, by title: what is called is these with something else in places. What is not
 -- named here takes a tensor of two dimensions, or nothing.
 local function examples()
-    local function r(...) return mp.randn(...) end
+    local function r(...) return mp.randn(...):requires_grad(draw(2) == 1) end
     local x, y, v, image = r(2, 4), r(2, 4), r(4), r(1, 4, 4, 2)
     local classes, trained = mp.randint(4, 2), { nn.Parameter(r(3)) }
     local loss = (trained[1] * 2):sum()
@@ -380,6 +380,9 @@ return mp.experiment { name = "calls", params = { seed = 1, rounds = 40, log = "
         called = called + 1
         if done then
             worked[entry[1]] = (worked[entry[1]] or 0) + 1
+            if type(result) == "userdata" and getmetatable(result) == "tensor" and result:requires_grad() then
+                pcall(function() result:sum():backward() end) -- and the way back
+            end
         elseif type(result) == "string" and result:find "^mp/%w+%.lua:%d+:" then
             own[entry[1]] = result
         end

@@ -469,6 +469,14 @@ static void bytes_become_fractions_and_a_batch_stays_until_the_next(void) {
     dataset_release(dataset);
 }
 
+static void synthetic_samples_past_all_counts_are_refused(void) {
+    const int64_t shape[2] = {2, 3}, wrong[] = {INT64_MAX - 1, INT64_MAX - 100, INT64_MAX / 6};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        CHECK(!dataset_synthetic(wrong[i], 100, 2, shape, 4, 3.0, 11, &error));
+        CHECK_CONTAINS(error.text, "synthetic data needs");
+    }
+}
+
 static void synthetic_sets_are_the_same_each_time_and_continue(void) {
     static const int64_t shape[] = {3, 2};
     Dataset *all = dataset_synthetic(0, 100, 2, shape, 4, 3.0, 11, &error);
@@ -512,6 +520,7 @@ int main(void) {
     RUN_TEST(leaving_an_epoch_begins_the_next);
     RUN_TEST(a_loader_can_be_ended_at_any_moment);
     RUN_TEST(bytes_become_fractions_and_a_batch_stays_until_the_next);
+    RUN_TEST(synthetic_samples_past_all_counts_are_refused);
     RUN_TEST(synthetic_sets_are_the_same_each_time_and_continue);
     return test_end();
 }

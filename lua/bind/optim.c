@@ -9,7 +9,7 @@ Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, in
     index = lua_absindex(L, index);
     if (!lua_istable(L, index))
         bind_argument_error(L, function, index, "parameters", "a list of tensors");
-    lua_Integer n = (lua_Integer)lua_rawlen(L, index);
+    lua_Integer n = bind_list(L, function, index);
     if (n > 1 << 20)
         bind_error(L, "%s: %lld parameters are too many", function, (long long)n);
     Tensor **tensors = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *tensors, 0);

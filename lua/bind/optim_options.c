@@ -81,7 +81,7 @@ static void read_schedule(lua_State *L, const char *name, const char *field,
 static void read_betas(lua_State *L, const char *name, const char *field,
                        OptimizerOptions *options) {
     double *const betas[2] = {&options->beta1, &options->beta2};
-    bool are_two = lua_istable(L, -1) && lua_rawlen(L, -1) == 2;
+    bool are_two = lua_istable(L, -1) && bind_list(L, name, -1) == 2;
     for (int i = 0; are_two && i < 2; i++) {
         int is_number;
         lua_rawgeti(L, -1, i + 1);
@@ -193,7 +193,7 @@ int bind_optimizer_groups(lua_State *L, OptimizerOptions *options, OptimizerGrou
         groups[0].weight_decay = options->weight_decay;
         return 1;
     }
-    lua_Integer count = (lua_Integer)lua_rawlen(L, 1);
+    lua_Integer count = bind_list(L, name, 1);
     if (count > BIND_MOST_GROUPS)
         bind_error(L, "%s: %lld groups: at most %d are possible", name, (long long)count,
                    BIND_MOST_GROUPS);

@@ -93,6 +93,13 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails(named, F.cat, { x, y, dtype = 1 })
         fails(named, F.sum, x, { 1, dtype = 1 })
         fails(named, mp.grad, x, { x, dtype = 1 })
+        local w = { net.weight, lr = 1, dtype = 1 }
+        fails("SGD: a list of 1 element expected, which also has", mp.optim.SGD, w, { lr = 1 })
+        fails("clip_norm: a list of 1 element expected", mp.optim.clip_norm, w, 1)
+        fails("Adam: a list of 1 element expected", mp.optim.Adam,
+            { { params = net:parameters() }, lr = 1 }, { lr = 1 })
+        fails("Adam: a list of 2 elements expected", mp.optim.Adam, net:parameters(),
+            { lr = 1, betas = { 0.9, 0.99, eps = 1 } })
         fails("also has [5]", F.cat, { x, y, [5] = x })
         fails("pad: padding: two whole numbers expected", F.pad, x, { { 1, 2, 3 } })
         fails("conv2d: stride: two whole numbers expected", F.conv2d, image, mp.rand(1, 1, 1, 2), nil,

@@ -356,7 +356,7 @@ local function arguments(entry, example, inputs, whole)
     return given
 end
 
-return mp.experiment { name = "calls", params = { seed = 1, rounds = 40, log = "", slow = 5.0, only = "" },
+return mp.experiment { name = "calls", params = { seed = 1, rounds = 40, log = "", slow = 60.0, only = "" },
     precision = "fp32", run = function(run)
     local p = run.params
     state = p.seed

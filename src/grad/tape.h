@@ -20,7 +20,7 @@ typedef struct Tape Tape;
 // Computes the gradients of a node's inputs from those of its outputs. output_grad[i] is NULL where
 // no gradient arrived; it has the format of the output. Only inputs with node->wants bit set are
 // asked for; the rule leaves NULL or a new reference in input_grad[i]. For a leaf that is a
-// parameter, the gradient is wanted in fp32 (grad_leaf_wants_full).
+// parameter, and is not in fp64, the gradient is wanted in fp32 (grad_leaf_wants_full).
 typedef bool (*GradRule)(void *context, const GradNode *node, Tensor *const *output_grad,
                          Tensor **input_grad, Error *error);
 
@@ -126,5 +126,6 @@ bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *
 
 // True when the gradient of input i goes straight to a parameter, which keeps it in fp32.
 static inline bool grad_leaf_wants_full(const GradNode *node, int i) {
-    return node->edges[i].leaf && node->edges[i].leaf->parameter;
+    const Tensor *leaf = node->edges[i].leaf;
+    return leaf && leaf->parameter && leaf->view.format != FORMAT_FP64;
 }

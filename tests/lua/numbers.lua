@@ -213,6 +213,18 @@ return mp.experiment { name = "numbers", precision = "fp32", run = function()
         near(F.accuracy(x, mp.tensor({ 0, 1, 1 }, "int32")):item(), 1 / 3, 1e-6)
     end)
 
+    test("a_parameter_in_fp64_has_its_gradient_in_fp64", function()
+        local w = mp.nn.Parameter(mp.tensor({ 1, 2 }, "fp64"))
+        local computed, product = pcall(function() return (w * mp.tensor({ 1 / 3, 1 }, "fp64")):sum() end)
+        if not computed then
+            assert(product:find("does not compute in fp64", 1, true), product)
+            return
+        end
+        product:backward()
+        equal(w:grad():dtype(), "fp64")
+        equal(w:grad()[1]:item(), 1 / 3)
+    end)
+
     test("a_power_of_0_has_no_slope", function()
         local function power(a) return function(x) return x ^ a end end
         same(gradient_of(power(0), { 0, 2, -1 }, { 1, inf, 1 }), { 0, 0, 0 }, "x^0")

@@ -90,7 +90,7 @@ bool cli_print_history(const Cli *cli, Error *error) {
     const RunFilter filter = {.limit = SHOWN};
     Store *store;
     int count = 0;
-    if (!history_open_to_read(cli, &store, error))
+    if (!history_open_to_read(cli, STORE_RESCUE, &store, error))
         return false;
     bool done = !store || history_print_list(cli, store, &filter, &count, error);
     done = history_tell_losses(store, done, error);

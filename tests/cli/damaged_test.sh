@@ -58,6 +58,13 @@ run export run1 --db "$cut"
 cmp -s "$folder/out" "$folder/whole.csv" || fail "what lies before the cut is not all there as CSV"
 end
 
+begin "doctor says that a history is damaged"
+run doctor --db "$cut"
+expect_out 'cut.db is damaged: ls, show'
+run doctor --db "$cut" --json
+expect_out '"readable": *false'
+end
+
 begin "a cut history is not written, and not gone on with"
 for command in "tag 1 x" "rm 1" gc "run simple --steps 2 --quiet" "resume 1"; do
     # shellcheck disable=SC2086 # words

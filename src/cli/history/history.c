@@ -19,8 +19,8 @@ static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *
     return *store || !exists;
 }
 
-bool history_open_to_read(const Cli *cli, Store **store, Error *error) {
-    return open_existing(cli, STORE_RESCUE, store, error);
+bool history_open_to_read(const Cli *cli, StoreMode mode, Store **store, Error *error) {
+    return open_existing(cli, mode, store, error);
 }
 
 static bool refuse_empty(Error *error) {

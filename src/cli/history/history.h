@@ -8,8 +8,7 @@
 #include "store/runs.h"
 
 // --db, else MPBENCH_DB, else the usual place. True with *store NULL when nothing was recorded yet.
-// Of a damaged file all that can be reached.
-bool history_open_to_read(const Cli *cli, Store **store, Error *error) MUST_CHECK;
+bool history_open_to_read(const Cli *cli, StoreMode mode, Store **store, Error *error) MUST_CHECK;
 // For commands that need a run: a history that is not there is an error that says so.
 Store *history_open(const Cli *cli, StoreMode mode, Error *error);
 // The same error before something else opens it, which would make the file.

@@ -156,7 +156,7 @@ bool command_ls(Cli *cli, Error *error) {
     char words[FILTER_SIZE];
     Store *store;
     int count = 0;
-    if (!join_words(cli, words, error) || !history_open_to_read(cli, &store, error))
+    if (!join_words(cli, words, error) || !history_open_to_read(cli, STORE_RESCUE, &store, error))
         return false;
     if (!store_check_filter(store, words, error)) {
         store_close(store);

@@ -93,7 +93,7 @@ static void find_history(Findings *findings, const Cli *cli, bool whole) {
     RunRecord *runs = NULL;
     bool done =
         store_path(cli->database, findings->history, error) &&
-        history_open_to_read(cli, &store, error) &&
+        history_open_to_read(cli, STORE_READ, &store, error) &&
         (!store || (store_list_runs(store, &(RunFilter){0}, &runs, &findings->runs, error) &&
                     (!whole || store_check(store, error))));
     findings->has_history = done && store;

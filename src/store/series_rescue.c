@@ -118,7 +118,8 @@ static bool add_missing(const LadderKind *kind, const Rows *part, int level, int
             return false;
         memcpy(copy, row, rows->size);
     }
-    qsort(rows->items, (size_t)rows->count, rows->size, compare_steps);
+    if (rows->count > had)
+        qsort(rows->items, (size_t)rows->count, rows->size, compare_steps);
     return true;
 }
 

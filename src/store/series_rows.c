@@ -152,8 +152,8 @@ static bool points_may_fit(const LadderKind *kind, const Rows *rows, int64_t fro
     return true;
 }
 
-bool ladder_read(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
-                 int64_t from, int64_t to, int most, Rows *rows, Error *error) {
+static bool read_window(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
+                        int64_t from, int64_t to, int most, Rows *rows, Error *error) {
     Rows now = {.size = kind->size}, children = {.size = kind->size}, finer = {.size = kind->size};
     bool done = false;
     if (from < 0)
@@ -162,12 +162,6 @@ bool ladder_read(const LadderKind *kind, const LadderSource *source, const Linea
         to = LADDER_LAST_STEP;
     if (from > to)
         return true;
-    if (source->store->rescues) {
-        done = ladder_rescue(kind, source, lineage, from, to, rows, error);
-        if (most > 0)
-            widen(kind, rows, most);
-        return done;
-    }
     if (!ladder_read_level(kind, source, lineage, LADDER_TOP, from, to, 0, &now, error))
         goto done;
     // Rows that are read and then not wanted are bounded too.
@@ -211,6 +205,22 @@ done:
     rows_clear(&now);
     rows_clear(&children);
     rows_clear(&finer);
+    return done;
+}
+
+bool ladder_read(const LadderKind *kind, const LadderSource *source, const Lineage *lineage,
+                 int64_t from, int64_t to, int most, Rows *rows, Error *error) {
+    int64_t before = source->store->losses;
+    int had = rows->count;
+    if (!read_window(kind, source, lineage, from, to, most, rows, error))
+        return false;
+    if (source->store->losses == before)
+        return true;
+    rows->count =
+        had; // damage was met: sums that lack a part were taken for whole ones, or left out
+    bool done = ladder_rescue(kind, source, lineage, from, to, rows, error);
+    if (most > 0)
+        widen(kind, rows, most);
     return done;
 }
 

@@ -11,7 +11,7 @@
 #include "lua/vm_private.h"
 
 typedef struct Key {
-    const char *text; // the table keeps it
+    const char *text; // a list keeps it
     size_t length;
 } Key;
 
@@ -39,29 +39,35 @@ static int next_in_order(lua_State *L) {
     return 2;
 }
 
-// Pushes a list of the table's keys, in order; the `strings` strings among them sorted.
+// Pushes a list of the table's keys, in order; the at most `strings` strings among them sorted. A
+// table of weak values loses some on the way: the list keeps what it was found to have.
 static void push_keys(lua_State *L, size_t strings) {
     Key *keys = lua_newuserdatauv(L, strings * sizeof *keys, 0);
     lua_newtable(L);
     int list = lua_gettop(L);
-    lua_Integer others = 0;
-    size_t found = 0;
+    lua_newtable(L); // the strings, as they come
+    lua_Integer others = 0, found = 0;
     lua_pushnil(L);
     while (lua_next(L, 1)) {
         lua_pop(L, 1);
-        if (lua_type(L, -1) == LUA_TSTRING) {
-            keys[found].text = lua_tolstring(L, -1, &keys[found].length);
-            found++;
-        } else {
-            lua_pushvalue(L, -1);
+        bool is_string = lua_type(L, -1) == LUA_TSTRING;
+        lua_pushvalue(L, -1);
+        if (is_string)
+            lua_rawseti(L, list + 1, ++found);
+        else
             lua_rawseti(L, list, ++others);
-        }
     }
-    qsort(keys, found, sizeof *keys, by_text);
-    for (size_t i = 0; i < found; i++) {
+    for (lua_Integer i = 0; i < found; i++) {
+        lua_rawgeti(L, list + 1, i + 1);
+        keys[i].text = lua_tolstring(L, -1, &keys[i].length);
+        lua_pop(L, 1);
+    }
+    qsort(keys, (size_t)found, sizeof *keys, by_text);
+    for (lua_Integer i = 0; i < found; i++) {
         lua_pushlstring(L, keys[i].text, keys[i].length);
-        lua_rawseti(L, list, others + (lua_Integer)i + 1);
+        lua_rawseti(L, list, others + i + 1);
     }
+    lua_settop(L, list);
 }
 
 // Upvalue 1: the library's own next.

@@ -136,6 +136,12 @@ static int field_error(lua_State *L, const char *function, const char *field,
                       bind_what_is(L, -1));
 }
 
+int bind_push_field(lua_State *L, int index, const char *field) {
+    index = lua_absindex(L, index);
+    lua_pushstring(L, field);
+    return lua_rawget(L, index);
+}
+
 // Pushes the field and says whether it is there.
 static bool push_field(lua_State *L, const char *function, int index, const char *field) {
     if (lua_isnoneornil(L, index)) {
@@ -144,7 +150,7 @@ static bool push_field(lua_State *L, const char *function, int index, const char
     }
     if (!lua_istable(L, index))
         bind_argument_error(L, function, lua_absindex(L, index), "options", "a table");
-    return lua_getfield(L, index, field) != LUA_TNIL;
+    return bind_push_field(L, index, field) != LUA_TNIL;
 }
 
 double bind_field_number(lua_State *L, const char *function, int index, const char *field,
@@ -188,13 +194,14 @@ bool bind_field_boolean(lua_State *L, const char *function, int index, const cha
 }
 
 const char *bind_field_text(lua_State *L, const char *function, int index, const char *field) {
-    const char *value = NULL;
-    if (push_field(L, function, index, field)) {
-        if (lua_type(L, -1) != LUA_TSTRING)
-            field_error(L, function, field, "a string");
-        value = lua_tostring(L, -1);
-    }
-    lua_pop(L, 1);
+    if (!push_field(L, function, index, field))
+        return NULL;
+    if (lua_type(L, -1) != LUA_TSTRING)
+        field_error(L, function, field, "a string");
+    size_t length;
+    const char *value = lua_tolstring(L, -1, &length);
+    if (strlen(value) != length)
+        bind_error(L, "%s: %s: a text without zero bytes expected", function, field);
     return value;
 }
 

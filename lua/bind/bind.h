@@ -195,14 +195,15 @@ Format bind_format(lua_State *L, const char *function, int argument);
 // ---- tables of options --------------------------------------------------------------------------
 
 // Fields of the table at `index` (nil: an empty one), with defaults, types and bounds checked; each
-// raises an error that names function and field.
+// raises an error that names function and field. They are read raw: a __index of the script's would
+// run in the middle of a call, and what it makes nothing keeps.
 double bind_field_number(lua_State *L, const char *function, int index, const char *field,
                          double missing);
 int64_t bind_field_integer(lua_State *L, const char *function, int index, const char *field,
                            int64_t missing);
 bool bind_field_boolean(lua_State *L, const char *function, int index, const char *field,
                         bool missing);
-// NULL when missing; the string lives as long as the table.
+// Leaves the string, or nil, on the stack, which keeps what is returned; NULL when missing.
 const char *bind_field_text(lua_State *L, const char *function, int index, const char *field);
 // Refuses fields that are not among `known` (ended by NULL), with the nearest known name.
 void bind_known_fields(lua_State *L, const char *function, int index, const char *const *known);
@@ -211,6 +212,9 @@ double bind_number(lua_State *L, const char *function, int argument, const char 
 int64_t bind_integer(lua_State *L, const char *function, int argument, const char *name);
 bool bind_optional_boolean(lua_State *L, const char *function, int argument, const char *name,
                            bool missing);
+
+// The field itself, raw, pushed; gives its type.
+int bind_push_field(lua_State *L, int index, const char *field);
 
 // ---- the run ------------------------------------------------------------------------------------
 
@@ -230,7 +234,8 @@ extern const BindFunction bind_step_functions[];
 // A new scaler by this rule; and the scaler at an index, NULL when it is none.
 int bind_push_scaler(lua_State *L, const ScaleRule *rule);
 Scaler *bind_scaler_at(lua_State *L, int index);
-// The tensors of the list at `index` in a userdata on top of the stack; the list keeps them alive.
+// The tensors of the list at `index` in a userdata on top of the stack, which keeps them: the list
+// itself may be one of weak values.
 Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, int *count);
 // Of an optimizer's arguments, the table of options at 2, and the list of parameters or of groups
 // at 1: what the groups point to stays on the stack. At most BIND_MOST_GROUPS; returns how many.

@@ -256,7 +256,7 @@ static void check_finite(lua_State *L, const char *field, const float *data, con
 // A tensor's elements in a userdata on top of the stack, described for the data room.
 static DatasetTensor tensor_field(lua_State *L, const char *field) {
     Error error = {0};
-    lua_getfield(L, 1, field);
+    bind_push_field(L, 1, field);
     Tensor *tensor = bind_test_tensor(L, -1);
     if (!tensor)
         bind_error(L, "tensors: %s: a tensor expected, got %s", field, luaL_typename(L, -1));
@@ -281,7 +281,7 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
 static int data_tensors(lua_State *L) {
     Error error = {0};
     DatasetTensor x = tensor_field(L, "x"), y = {.data = NULL};
-    bool has_target = lua_getfield(L, 1, "y") != LUA_TNIL;
+    bool has_target = bind_push_field(L, 1, "y") != LUA_TNIL;
     if (has_target)
         y = tensor_field(L, "y");
     int32_t classes = class_count(L, "tensors", 0);
@@ -294,7 +294,7 @@ static int data_tensors(lua_State *L) {
 static int data_synthetic(lua_State *L) {
     Error error = {0};
     int64_t shape[VIEW_MAX_DIMS];
-    lua_getfield(L, 1, "shape");
+    bind_push_field(L, 1, "shape");
     if (!lua_istable(L, -1))
         return bind_error(L, "synthetic: shape: the sizes of one sample are needed, as in {128}");
     int ndim = bind_sizes(L, "synthetic", lua_gettop(L), shape);

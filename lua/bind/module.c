@@ -271,12 +271,12 @@ static int mp_grad(lua_State *L) {
         return bind_error(L, "grad: a list of 1 to %d inputs expected, got %lld", MOST,
                           (long long)count);
     Tensor *inputs[MOST], *results[MOST] = {0};
-    for (lua_Integer i = 0; i < count; i++) {
+    lua_settop(L, 3);
+    luaL_checkstack(L, MOST + 4, "grad");
+    for (lua_Integer i = 0; i < count; i++) { // they stay on the stack: the list may be a weak one
         lua_rawgeti(L, 2, i + 1);
         inputs[i] = bind_tensor(L, "grad", lua_gettop(L), "of the list");
-        lua_pop(L, 1);
     }
-    lua_settop(L, 3);
     bool create_graph = bind_optional_boolean(L, "grad", 3, "create_graph", false);
     lua_createtable(L, (int)count, 0);
     int list = lua_gettop(L);

@@ -12,15 +12,18 @@ Tensor **bind_push_tensor_list(lua_State *L, const char *function, int index, in
     lua_Integer n = bind_list(L, function, index);
     if (n > 1 << 20)
         bind_error(L, "%s: %lld parameters are too many", function, (long long)n);
-    Tensor **tensors = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *tensors, 0);
+    luaL_checkstack(L, 4, function);
+    Tensor **tensors = lua_newuserdatauv(L, (size_t)(n ? n : 1) * sizeof *tensors, 1);
+    lua_createtable(L, (int)n, 0);
     for (lua_Integer i = 0; i < n; i++) {
         lua_rawgeti(L, index, i + 1);
         tensors[i] = bind_test_tensor(L, -1);
         if (!tensors[i])
             bind_error(L, "%s: parameters[%lld]: a tensor expected, got %s", function,
                        (long long)i + 1, luaL_typename(L, -1));
-        lua_pop(L, 1);
+        lua_rawseti(L, -2, i + 1);
     }
+    lua_setiuservalue(L, -2, 1);
     *count = (int)n;
     return tensors;
 }

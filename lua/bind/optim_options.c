@@ -205,7 +205,7 @@ int bind_optimizer_groups(lua_State *L, OptimizerOptions *options, OptimizerGrou
         rates[i] = bind_field_number(L, name, group, "lr", options->schedule.rate);
         groups[i].weight_decay =
             bind_field_number(L, name, group, "weight_decay", options->weight_decay);
-        lua_getfield(L, group, "params");
+        bind_push_field(L, group, "params");
         groups[i].parameters = bind_push_tensor_list(L, name, -1, &groups[i].count);
     }
     settle_rates(options, groups, rates, (int)count);

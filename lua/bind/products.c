@@ -36,7 +36,7 @@ static void field_pair(lua_State *L, int index, const char *field, int64_t missi
     pair[0] = pair[1] = missing;
     if (!lua_istable(L, index))
         return;
-    if (lua_getfield(L, index, field) == LUA_TTABLE) {
+    if (bind_push_field(L, index, field) == LUA_TTABLE) {
         if (bind_list(L, bind_op_name(L), -1) != 2)
             bind_error(L, "%s: %s: two whole numbers expected", bind_op_name(L), field);
         for (int i = 0; i < 2; i++) {

@@ -232,78 +232,80 @@ static int run_evaluating_call(lua_State *L) {
     return 0;
 }
 
-// The names in a table of values on the stack, sorted: Lua's own order is another one in every
-// process. They live as long as the table's keys.
+// A table of values by name is gone through in the order of the names: Lua's own order is another
+// one in every process. Names and values are pushed, which keeps them, and read raw.
 enum { MOST_VALUES = RUN_MAX_SERIES };
 
-static int sorted_names(lua_State *L, const char *function, const char *names[MOST_VALUES]) {
+typedef struct NamedValue {
+    const char *name;
+    int at; // on the stack
+} NamedValue;
+
+static int push_values(lua_State *L, const char *function, NamedValue values[MOST_VALUES]) {
     int count = 0;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_checkstack(L, 2 * MOST_VALUES + 8, function);
     lua_pushnil(L);
     while (lua_next(L, 1)) {
-        lua_pop(L, 1);
-        if (lua_type(L, -1) != LUA_TSTRING)
-            return bind_error(L, "%s: a name expected, got %s", function, luaL_typename(L, -1));
+        size_t length;
+        if (lua_type(L, -2) != LUA_TSTRING)
+            return bind_error(L, "%s: a name expected, got %s", function, luaL_typename(L, -2));
+        const char *name = lua_tolstring(L, -2, &length);
+        if (strlen(name) != length)
+            return bind_error(L, "%s: %s: a name without zero bytes expected", function, name);
         if (count == MOST_VALUES)
             return bind_error(L, "%s: more than %d values", function, MOST_VALUES);
-        const char *name = lua_tostring(L, -1);
         int at = count++;
-        for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
-            names[at] = names[at - 1];
-        names[at] = name;
+        for (; at > 0 && strcmp(values[at - 1].name, name) > 0; at--)
+            values[at] = values[at - 1];
+        values[at] = (NamedValue){name, lua_gettop(L)};
+        lua_pushvalue(L, -2); // the key for the next; name and value stay below
     }
     return count;
+}
+
+static int refuse_value(lua_State *L, const char *function, const NamedValue *value) {
+    return bind_error(L, "%s: %s: a number or a tensor expected, got %s", function, value->name,
+                      luaL_typename(L, value->at));
 }
 
 // log(table): a point of each series named in it
 static int run_log_call(lua_State *L) {
     Error error = {0};
     Run *run = session_of(L)->run;
-    const char *names[MOST_VALUES];
-    luaL_checktype(L, 1, LUA_TTABLE);
+    NamedValue values[MOST_VALUES];
     if (bind_is_replaying(session_of(L)))
         return 0;
-    int count = sorted_names(L, "log", names);
+    int count = push_values(L, "log", values);
     for (int i = 0; i < count; i++) {
-        lua_getfield(L, 1, names[i]);
-        Tensor *tensor = bind_test_tensor(L, -1);
+        Tensor *tensor = bind_test_tensor(L, values[i].at);
         int is_number;
-        double value = lua_tonumberx(L, -1, &is_number);
+        double value = lua_tonumberx(L, values[i].at, &is_number);
         if (!tensor && !is_number)
-            return bind_error(L, "log: %s: a number or a tensor expected, got %s", names[i],
-                              luaL_typename(L, -1));
-        bool done = tensor ? run_log(run, names[i], tensor, &error)
-                           : run_log_number(run, names[i], value, &error);
+            return refuse_value(L, "log", &values[i]);
+        bool done = tensor ? run_log(run, values[i].name, tensor, &error)
+                           : run_log_number(run, values[i].name, value, &error);
         if (!done)
             return bind_raise(L, &error);
-        lua_pop(L, 1);
     }
     return 0;
 }
 
 static int run_result_call(lua_State *L) {
     Error error = {0};
-    const char *names[MOST_VALUES];
-    luaL_checktype(L, 1, LUA_TTABLE);
+    NamedValue values[MOST_VALUES];
     if (bind_is_replaying(session_of(L)))
         return 0;
-    int count = sorted_names(L, "result", names);
+    int count = push_values(L, "result", values);
     for (int i = 0; i < count; i++) {
-        lua_getfield(L, 1, names[i]);
-        Tensor *tensor = bind_test_tensor(L, -1);
-        int is_number = 1;
-        double value = 0;
-        if (tensor) {
-            if (!tensor_item(tensor, &value, &error))
-                return bind_raise(L, &error);
-        } else {
-            value = lua_tonumberx(L, -1, &is_number);
-        }
-        if (!is_number)
-            return bind_error(L, "result: %s: a number expected, got %s", names[i],
-                              luaL_typename(L, -1));
-        if (!run_result(session_of(L)->run, names[i], value, &error))
+        Tensor *tensor = bind_test_tensor(L, values[i].at);
+        int is_number;
+        double value = lua_tonumberx(L, values[i].at, &is_number);
+        if (!tensor && !is_number)
+            return refuse_value(L, "result", &values[i]);
+        if ((tensor && !tensor_item(tensor, &value, &error)) ||
+            !run_result(session_of(L)->run, values[i].name, value, &error))
             return bind_raise(L, &error);
-        lua_pop(L, 1);
     }
     return 0;
 }

@@ -153,6 +153,7 @@ static bool ends_by_refusal(const Error *error, const Error *refusal) {
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options, Error *error) {
     Session session = {.run = run,
                        .engine = run->engine,
+                       .trust = options->trust,
                        .keeping = options->keeping,
                        .resume = options->resume,
                        .weights = options->weights,

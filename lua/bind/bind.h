@@ -32,6 +32,7 @@ typedef struct Session {
     LuaVm *vm;
     Run *run;
     Engine *engine;
+    bool trust;                   // scripts may name any file
     const void *tensor_metatable; // compared by address: faster than by name
     int depth;                    // of the modules whose forward is being run
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
@@ -213,6 +214,9 @@ int64_t bind_integer(lua_State *L, const char *function, int argument, const cha
 bool bind_optional_boolean(lua_State *L, const char *function, int argument, const char *name,
                            bool missing);
 
+// Where the file lies that a script named, pushed; raises an error where the script may not have it
+// read (path.c says which). The path is kept by the caller.
+const char *bind_path(lua_State *L, const char *function, const char *path);
 // The field itself, raw, pushed; gives its type.
 int bind_push_field(lua_State *L, int index, const char *field);
 

@@ -194,6 +194,8 @@ static int data_idx(lua_State *L) {
     const char *labels = bind_field_text(L, "idx", 1, "labels");
     if (!images || !labels)
         return bind_error(L, "idx: images and labels: the paths of two IDX files are needed");
+    images = bind_path(L, "idx", images);
+    labels = bind_path(L, "idx", labels);
     int32_t classes = class_count(L, "idx", 0);
     LoaderHandle *handle = push_handle(L, "idx");
     return GIVE_LOADER(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
@@ -204,6 +206,7 @@ static int data_cifar10(lua_State *L) {
     const char *folder = bind_field_text(L, "cifar10", 1, "dir");
     if (!folder)
         return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
+    folder = bind_path(L, "cifar10", folder);
     bool training = wants_training(L, "cifar10");
     LoaderHandle *handle = push_handle(L, "cifar10");
     return GIVE_LOADER(L, "cifar10", handle, dataset_from_cifar10(folder, training, &error),
@@ -236,6 +239,8 @@ static int data_text(lua_State *L) {
                           "text: share: the part kept for the test is %g: between 0 and 1 is "
                           "possible",
                           share);
+    if (path)
+        path = bind_path(L, "text", path);
     int paths = 1;
     const char *const *found = path ? &path : text_default_paths(&paths);
     LoaderHandle *handle = push_handle(L, "text");

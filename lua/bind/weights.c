@@ -6,44 +6,6 @@
 #include "lua/bind/bind.h"
 #include "number/inline.h"
 
-static bool is_given(const Session *session, const char *path) {
-    const RunOptions *options = session->run->options;
-    for (int i = 0; i < options->setting_count; i++)
-        if (strcmp(options->settings[i].value, path) == 0)
-            return true;
-    return false;
-}
-
-static bool climbs(const char *path) {
-    for (const char *part = path; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == 0))
-            return true;
-    }
-    return false;
-}
-
-// Where the file lies: a path that somebody typed (--set) as it is, any other below the folder of
-// the experiment. Pushes the path.
-static const char *push_path(lua_State *L, const Session *session, const char *path) {
-    size_t count;
-    const Script *scripts = lua_vm_scripts(session->vm, &count);
-    const char *slash = count > 0 ? strrchr(scripts[0].name, '/') : NULL;
-    if (is_given(session, path))
-        return lua_pushstring(L, path);
-    if (path[0] == '/' || climbs(path))
-        bind_error(L,
-                   "load: %.200s: a script reads weights that lie beside it, or whose path was "
-                   "given with --set",
-                   path);
-    if (!slash)
-        return lua_pushstring(L, path);
-    lua_pushlstring(L, scripts[0].name, (size_t)(slash - scripts[0].name) + 1);
-    lua_pushstring(L, path);
-    lua_concat(L, 2);
-    return lua_tostring(L, -1);
-}
-
 // The format that a type is taken in; FORMAT_COUNT: it is not.
 static Format format_of(SafeType type) {
     switch (type) {
@@ -98,7 +60,7 @@ static int mp_load(lua_State *L) {
         return bind_argument_error(L, "load", 1, "path", "the path of a safetensors file");
     if (strlen(lua_tostring(L, 1)) != lua_rawlen(L, 1))
         return bind_error(L, "load: a path without zero bytes expected");
-    const char *path = push_path(L, session, lua_tostring(L, 1));
+    const char *path = bind_path(L, "load", lua_tostring(L, 1));
     SafeFile **slot = lua_newuserdatauv(L, sizeof *slot, 0);
     *slot = NULL;
     lua_createtable(L, 0, 1);

@@ -162,10 +162,10 @@ while true do end
 LUA
 for name in paused_without_a_step paused_without_the_engine; do
     begin "$name"
-    "$mpbench" run "$folder/$name.lua" -d cpu --threads 1 --quiet >"$folder/run" 2>&1 </dev/null &
+    "$mpbench" run "$folder/$name.lua" -d cpu --threads 1 --quiet >"$folder/$name.out" 2>&1 </dev/null &
     worker=$!
     workers=$worker
-    wait_until 10 grep -q 'it is there' "$folder/run" || fail "it did not begin"
+    wait_until 10 grep -q 'it is there' "$folder/$name.out" || fail "it did not begin"
     for order in pause resume stop; do
         run ctl @last "$order"
         expect_status 0
@@ -417,6 +417,50 @@ for part in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5; do
 done
 printf 'mp.data.cifar10 { dir = "%s", batch = 1 }\n' "$folder/cifar" | experiment data_cifar_size
 refused data_cifar_size 'data_cifar_size.lua:2:' 'data_batch_1.bin' '3073'
+
+# One rule for every path: beside the script, or given with --set.
+mkdir "$folder/apart"
+printf 'some text, which is long enough\n' >"$folder/apart/text"
+cp "$folder/apart/text" "$folder/beside"
+mkdir "$folder/scripts" "$folder/scripts/below"
+cp "$folder/beside" "$folder/scripts/below/text"
+ln -s ../beside "$folder/scripts/link_out"
+printf 'local mp = require "mp"\nreturn mp.experiment { name = "paths", params = { path = "below/text" }, run = function(run)
+    print(mp.data.text { path = run.params.path, context = 2, batch = 1 }:vocabulary())
+end }\n' >"$folder/scripts/paths.lua"
+reads() {
+    run run "$folder/scripts/paths.lua" -d cpu --threads 1 --quiet "$@"
+}
+begin a_script_reads_what_lies_beside_it_or_was_typed
+reads
+expect_status 0
+for path in "$folder/beside" "$folder/scripts/below/text" "$folder/scripts/link_out"; do
+    reads --set "path=$path"
+    expect_status 0
+done
+end
+begin a_script_reads_no_other_file
+for path in /etc/passwd ../beside below/../../beside link_out nowhere/../../beside "$folder/beside"; do
+    sed "s|\"below/text\"|\"$path\"|" "$folder/scripts/paths.lua" >"$folder/scripts/other.lua"
+    run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet
+    expect_error 1 "other.lua:3: text: .*: a script reads files that lie beside it"
+    run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet --trust
+    [ "$path" = /etc/passwd ] && expect_status 0
+done
+for call in 'mp.data.idx { images = P, labels = P }' 'mp.data.cifar10 { dir = P }' 'mp.load(P)'; do
+    sed "s|print(.*|local P = '/etc/passwd' $call|" "$folder/scripts/paths.lua" >"$folder/scripts/other.lua"
+    run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet
+    expect_error 1 'a script reads files that lie beside it'
+done
+end
+begin a_typed_folder_opens_what_lies_below_it
+sed 's|run.params.path|run.params.path .. "/text"|' "$folder/scripts/paths.lua" >"$folder/scripts/other.lua"
+run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet --set "path=$folder/apart"
+expect_status 0
+sed 's|run.params.path|run.params.path .. "/../beside"|' "$folder/scripts/paths.lua" >"$folder/scripts/other.lua"
+run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet --set "path=$folder/apart"
+expect_error 1 'a script reads files that lie beside it'
+end
 
 # ---- usage --------------------------------------------------------------------------------------
 

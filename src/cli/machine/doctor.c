@@ -8,8 +8,10 @@
 
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/sandbox.h"
 #include "base/sanitize.h"
 #include "cli/history/history.h"
+#include "cli/train/confine.h"
 #include "data/fashion.h"
 #include "data/text.h"
 #include "lua/experiment.h"
@@ -39,6 +41,7 @@ typedef struct Findings {
     Error fashion_error;
     int text_files, text_expected;
     double memory; // bytes; 0: unknown
+    int sandbox;   // the parts that hold, see base/sandbox.h
     char history[STORE_PATH_SIZE];
     bool has_history, is_checked; // every page
     int runs;
@@ -70,6 +73,7 @@ static void find_libraries(Findings *findings) {
 }
 
 static void find_all(Findings *findings) {
+    findings->sandbox = confine_try(); // while there are no other threads
     for (int i = 0; backend_list[i] && i < MOST_DEVICES; i++) {
         FoundDevice *found = &findings->devices[findings->device_count++];
         found->name = backend_list[i]->name;
@@ -199,6 +203,18 @@ static void print_data(const Terminal *terminal, const Findings *findings) {
     print_line(terminal, "text", text);
 }
 
+static void print_sandbox(const Terminal *terminal, const Findings *findings) {
+    static const char *const says[] = {
+        "Lua's own bounds alone: this system has neither Landlock nor seccomp",
+        "scripts are held to their files (Landlock); to start no program by Lua's own bounds alone "
+        "(no seccomp)",
+        "scripts start no program and no connection (seccomp); held to their files by Lua's own "
+        "bounds alone (no Landlock)",
+        "scripts are held to their files and start no program or connection (Landlock, seccomp)",
+    };
+    print_line(terminal, "sandbox", says[findings->sandbox & (SANDBOX_FILES | SANDBOX_CALLS)]);
+}
+
 static void print_history(const Terminal *terminal, const Findings *findings) {
     char text[STORE_PATH_SIZE + 64];
     if (findings->history_error.code != ERROR_NONE)
@@ -258,6 +274,7 @@ static void print_all(const Terminal *terminal, const Findings *findings, bool i
     print_machine(terminal, findings);
     print_formats(terminal, findings);
     print_data(terminal, findings);
+    print_sandbox(terminal, findings);
     print_history(terminal, findings);
     print_advice(terminal, findings, is_verbose);
     if (!is_verbose)
@@ -349,6 +366,11 @@ static void write_all(JsonWriter *json, const Findings *findings) {
     json_put_text(json, "fashion_mnist_error",
                   findings->has_fashion ? NULL : findings->fashion_error.text);
     json_put_integer(json, "text_files", findings->text_files);
+    json_key(json, "sandbox");
+    json_begin_object(json);
+    json_put_boolean(json, "files", findings->sandbox & SANDBOX_FILES);
+    json_put_boolean(json, "calls", findings->sandbox & SANDBOX_CALLS);
+    json_end_object(json);
     write_libraries(json, findings);
     write_history(json, findings);
     json_end_object(json);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/experiments.h"
+#include "cli/train/confine.h"
 #include "cli/train/progress.h"
 #include "cli/train/summary.h"
 #include "cli/train/training.h"
@@ -152,9 +153,11 @@ bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     SafeFile *weights = NULL;
     bool is_recorded = !cli->no_history && plan->until == 0;
     bool done = (!cli->weights || (weights = safe_open(cli->weights, error))) &&
-                (!is_recorded || (training.recorder = recorder_new(cli->database, error))) &&
-                (training.run = run_new(&cli->run, error)) &&
-                train(&training, plan, weights, error);
+                (!is_recorded || (training.recorder = recorder_new(cli->database, error)));
+    if (done)
+        confine(cli, plan->path, plan->folder);
+    done = done && (training.run = run_new(&cli->run, error)) &&
+           train(&training, plan, weights, error);
     if (training.run && training.run->status == RUN_STOPPED && run_stop_requested())
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();
     recorder_free(training.recorder);

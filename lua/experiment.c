@@ -249,7 +249,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     if (!run)
         return false;
     Session session = {.run = run, .engine = run->engine};
-    LuaVmOptions options = {.memory_limit = (size_t)64 << 20, .stuck_seconds = 2};
+    LuaVmOptions options = {.memory_limit = (size_t)64 << 20};
     LuaVm *vm = machine_new(&session, &options, error);
     bool done = vm && load_experiment(vm, path, error);
     if (done) {

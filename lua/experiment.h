@@ -51,8 +51,8 @@ typedef struct LuaExperimentInfo {
     int parameter_count;
 } LuaExperimentInfo;
 
-// Reads what an experiment says of itself, without training. A script that does more than that on
-// its top level is stopped after a moment.
+// Reads what an experiment says of itself, without training. A script may do what it likes on its
+// top level, and take for ever: cli/describe.h calls this where that does no harm.
 bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *error) MUST_CHECK;
 
 const char *lua_library(void); // the version of Lua

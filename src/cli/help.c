@@ -5,12 +5,12 @@
 #include "base/nearest.h"
 #include "base/sanitize.h"
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/experiments.h"
 #include "cli/history/history.h"
 #include "cli/print/terminal.h"
 #include "cli/print/wrap.h"
 #include "cli/topics.h"
-#include "lua/experiment.h"
 
 bool command_version(Cli *cli, Error *error) {
     (void)cli, (void)error;
@@ -56,7 +56,7 @@ static void print_experiments(void) {
         LuaExperimentInfo *info = calloc(1, sizeof *info);
         Error error;
         print_name(files[i].name);
-        if (info && lua_describe_experiment(files[i].path, info, &error))
+        if (info && describe_experiment(files[i].path, info, &error))
             cli_print_outside(stdout, info->about);
         else if (info)
             cli_print_outside(stdout, error.text);
@@ -140,7 +140,7 @@ static bool print_experiment(const char *path, Error *error) {
     LuaExperimentInfo *info = calloc(1, sizeof *info);
     if (!info)
         return error_fail(error, ERROR_MEMORY, "no memory to read the experiment");
-    bool done = lua_describe_experiment(path, info, error);
+    bool done = describe_experiment(path, info, error);
     if (done) {
         print_field(info->name, "");
         if (info->about[0])

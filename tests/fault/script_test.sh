@@ -462,6 +462,63 @@ run run "$folder/scripts/other.lua" -d cpu --threads 1 --quiet --set "path=$fold
 expect_error 1 'a script reads files that lie beside it'
 end
 
+# The system holds every thread of a run to the sandbox, but for --trust.
+endless held_by_the_system <<'LUA'
+local net = run:model(nn.Linear(64, 64))
+local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+while true do
+    F.mse(net(mp.randn(512, 64)), mp.zeros(512, 64)):backward()
+    opt:step()
+end
+LUA
+for trust in '' --trust; do
+    begin "every_thread_is_held_by_the_system${trust:+_but_for_trust}"
+    run doctor --json
+    if ! grep -q '"calls":true' "$folder/out"; then
+        echo "skip $name: this kernel lacks seccomp"
+        continue
+    fi
+    # shellcheck disable=SC2086 # none, or one word
+    "$mpbench" run "$folder/held_by_the_system.lua" -d cpu --threads 2 --quiet $trust \
+        >"$folder/$name.out" 2>&1 </dev/null &
+    worker=$!
+    workers=$worker
+    wait_until 10 grep -q 'it is there' "$folder/$name.out" || fail "it did not begin"
+    wanted=2
+    [ -z "$trust" ] || wanted=0
+    cat /proc/"$worker"/task/*/status >"$folder/tasks"
+    [ "$(grep -c '^Seccomp:' "$folder/tasks")" -ge 3 ] || fail "it has too few threads"
+    [ "$(grep '^Seccomp:' "$folder/tasks" | sort -u)" = "$(printf 'Seccomp:\t%s' "$wanted")" ] ||
+        fail "not every thread has Seccomp $wanted"
+    kill -TERM "$worker"
+    wait "$worker"
+    workers=
+    end
+done
+
+# What a script says of itself is read by a process that may hang, crash or eat memory.
+describes() { # NAME TEXT: refused in time, by one line with the text
+    begin "a_description_that_$1"
+    cat >"$folder/described.lua"
+    timeout $((10 * patience)) "$mpbench" help "$folder/described.lua" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+    expect_error 1 "described.lua: $2"
+    timeout $((10 * patience)) "$mpbench" matrix "$folder/described.lua" --set a=1,2 --quiet >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+    [ "$status" -ne 124 ] || fail "the matrix hangs"
+    end
+}
+describes never_ends 'says nothing of itself within 3 s' <<'LUA'
+while true do end
+LUA
+describes calls_for_ever 'says nothing of itself within 3 s' <<'LUA'
+string.find(string.rep("a", 200), string.rep("a*", 100) .. "b")
+LUA
+describes eats_memory '' <<'LUA'
+local mp, t = require "mp", {}
+for i = 1, 1 << 20 do t[i] = mp.ones(1 << 24) end
+LUA
+
 # ---- usage --------------------------------------------------------------------------------------
 
 usage() {

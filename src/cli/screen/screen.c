@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/experiments.h"
 #include "cli/screen/screen.h"
-#include "lua/experiment.h"
 #include "optim/scaler.h"
 #include "precision/policy.h"
 #include "store/runs.h"
@@ -41,7 +41,7 @@ static bool list_experiments(void *context, UiExperiment **list, int *count, Err
         Error failure;
         *info = (LuaExperimentInfo){.parameter_count = 0};
         snprintf(experiments[i].name, sizeof experiments[i].name, "%s", files[i].name);
-        if (lua_describe_experiment(files[i].path, info, &failure))
+        if (describe_experiment(files[i].path, info, &failure))
             take_info(&experiments[i], info);
         else
             snprintf(experiments[i].about, sizeof experiments[i].about, "%.*s",

@@ -8,8 +8,8 @@
 
 #include "base/hash.h"
 #include "base/text_stream.h"
+#include "cli/describe.h"
 #include "cli/experiments.h"
-#include "lua/experiment.h"
 #include "precision/policy.h"
 #include "store/parameter.h"
 #include "store/runs.h"
@@ -116,17 +116,21 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
 }
 
 // What no run would take is refused before the first one trains. (Of names that the experiment does
-// not have the run tells, and of a script that cannot be read here.)
-static bool check_values(const Matrix *matrix, const char *path, Error *error) {
-    Error unread;
+// not have the run tells, and of one that is trusted, which cannot be read without that.)
+static bool check_values(const Cli *cli, const Matrix *matrix, const char *path, Error *error) {
+    Error unread = {0};
     Preset preset;
     LuaExperimentInfo *info = malloc(sizeof *info);
     bool done = true;
     if (!info)
         return fail_memory(error);
-    if (lua_describe_experiment(path, info, &unread))
+    if (describe_experiment(path, info, &unread)) {
         for (int k = 0; k < matrix->key_count && done; k++)
             done = check_key(&matrix->keys[k], info, error);
+    } else if (!cli->trust) {
+        *error = unread;
+        done = false;
+    }
     free(info);
     for (int i = 0; i < matrix->precisions.count && done; i++)
         done = preset_resolve(matrix->precisions.values[i], NULL, &preset, NULL, 0, error);
@@ -137,7 +141,7 @@ static bool check_values(const Matrix *matrix, const char *path, Error *error) {
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
-        !check_values(matrix, path, error) || !hash_file(path, hex, error))
+        !check_values(cli, matrix, path, error) || !hash_file(path, hex, error))
         return false;
     TextStream text;
     if (!text_stream_open(&text))

@@ -248,6 +248,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     Run *run = run_new(&run_options, error);
     if (!run)
         return false;
+    allocator_set_limit(run->device->allocator, (size_t)256 << 20);
     Session session = {.run = run, .engine = run->engine};
     LuaVmOptions options = {.memory_limit = (size_t)64 << 20};
     LuaVm *vm = machine_new(&session, &options, error);

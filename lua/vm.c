@@ -24,6 +24,7 @@ lua_State *lua_vm_state(LuaVm *vm) {
 static void *refuse(LuaVm *vm, size_t size, bool by_system) {
     vm->refused = size ? size : 1;
     vm->refused_by_system = by_system;
+    vm->is_starved = true;
     vm->refused_where[0] = 0;
     // The line is lost once the stack unwinds, so it is taken down here. The main state's own calls
     // are consistent at every allocation, and looking at them allocates nothing.
@@ -43,7 +44,8 @@ static void *allocate(void *context, void *block, size_t old_size, size_t size) 
     }
     if (size > old_size) {
         size_t more = size - old_size;
-        if (more > vm->options.memory_limit - vm->memory_used)
+        if (vm->memory_used > vm->options.memory_limit ||
+            more > vm->options.memory_limit - vm->memory_used)
             return refuse(vm, more, false);
         vm->allocations++;
         if (vm->options.allocations && vm->allocations > vm->options.allocations)
@@ -54,6 +56,32 @@ static void *allocate(void *context, void *block, size_t old_size, size_t size) 
         return size > old_size ? refuse(vm, size - old_size, true) : block;
     vm->memory_used = vm->memory_used - old_size + size;
     return moved;
+}
+
+void vm_recover(lua_State *L) {
+    LuaVm *vm = lua_vm_of(L);
+    if (!vm->is_starved || vm->charged < vm->options.memory_limit / 64)
+        return;
+    lua_gc(L, LUA_GCCOLLECT);
+    vm->is_starved = false;
+    vm->charged = 0;
+}
+
+void lua_vm_charge(lua_State *L, size_t bytes) {
+    LuaVm *vm = lua_vm_of(L);
+    vm->memory_used += bytes;
+    vm->charged += bytes;
+    if (vm->memory_used <= vm->options.memory_limit)
+        return;
+    lua_gc(L, LUA_GCCOLLECT);
+    if (vm->memory_used <= vm->options.memory_limit)
+        return;
+    refuse(vm, bytes, false);
+    luaL_error(L, "%s", vm_memory_text);
+}
+
+void lua_vm_discharge(lua_State *L, size_t bytes) {
+    lua_vm_of(L)->memory_used -= bytes;
 }
 
 void lua_vm_memory(const LuaVm *vm, size_t *used, size_t *limit) {

@@ -118,6 +118,11 @@ void lua_vm_leave_engine(lua_State *L);
 // Between these two it does, too, and no stop interrupts: the run pauses, or a checkpoint is kept.
 void lua_vm_begin_patience(LuaVm *vm);
 void lua_vm_end_patience(LuaVm *vm);
+// Memory that an object of Lua's stands for beside its own: counted until the object is collected.
+// Raises the error of the memory limit, where a collection leaves too little; it is counted then
+// all the same.
+void lua_vm_charge(lua_State *L, size_t bytes);
+void lua_vm_discharge(lua_State *L, size_t bytes);
 // `require "name"` will call `open` (as a lua_CFunction: name and ":preload:" in, module out).
 // Modules named "mp.NAME", preloaded or part of the program, are its own: scripts cannot require
 // them, and no global that a script sets reaches them.

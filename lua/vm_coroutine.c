@@ -97,6 +97,8 @@ static int coroutine_resume(lua_State *L) {
     lua_State *coroutine = coroutine_at(L, 1);
     int results = resume(L, coroutine, lua_gettop(L) - 1);
     lua_vm_check(L);
+    if (results < 0)
+        vm_recover(L);
     lua_pushboolean(L, results >= 0);
     int count = results >= 0 ? results : 1;
     lua_insert(L, -(count + 1));

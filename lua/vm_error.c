@@ -7,7 +7,7 @@
 #include "lua/vm_private.h"
 
 // What Lua says when it has no memory, and when a string would pass its own bound of 2 GiB.
-static const char memory_text[] = "not enough memory";
+const char vm_memory_text[] = "not enough memory";
 static const char too_large_text[] = "resulting string too large";
 
 void lua_vm_where(lua_State *L, char *out, size_t size) {
@@ -140,7 +140,7 @@ static bool take_memory_error(const LuaVm *vm, Error *error) {
                           where, (double)vm->memory_used / mib, (double)vm->refused / mib);
     return error_fail(error, ERROR_MEMORY,
                       "%sscript memory limit (%.0f MiB) reached: %.0f MiB in use and %.1f MiB more "
-                      "wanted; keep less in Lua tables and strings",
+                      "wanted; keep less in tables, strings and tensors",
                       where, (double)vm->options.memory_limit / mib, (double)vm->memory_used / mib,
                       (double)vm->refused / mib);
 }
@@ -157,7 +157,7 @@ bool vm_error_take(LuaVm *vm, int status, Error *error) {
     // Anything else than a string would have to be converted, which may raise an error here.
     const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "an unknown error";
     size_t length = lua_type(L, -1) == LUA_TSTRING ? lua_rawlen(L, -1) : strlen(text);
-    if (status == LUA_ERRMEM || (vm->refused && ends_in(text, length, memory_text)))
+    if (status == LUA_ERRMEM || (vm->refused && ends_in(text, length, vm_memory_text)))
         return take_memory_error(vm, error);
     sanitize_line(line, sizeof line, text, length);
     if (ends_in(text, length, too_large_text) && length < sizeof line)

@@ -111,6 +111,7 @@ static int end_protected(lua_State *L, int status, lua_KContext kept) {
     lua_vm_check(L);
     if (status == LUA_OK || status == LUA_YIELD)
         return lua_gettop(L) - (int)kept;
+    vm_recover(L);
     lua_pushboolean(L, false);
     lua_insert(L, -2);
     return 2;

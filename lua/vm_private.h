@@ -30,6 +30,8 @@ struct LuaVm {
     char refused_where[VM_WHERE_SIZE];   // the line that asked for it
     char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended
 
+    bool is_starved;    // memory was refused, and nothing was collected since
+    size_t charged;     // by lua_vm_charge since then
     bool keeps_garbage; // since an interrupt ended the script
     char *traceback;
     char *folder; // of the experiment: "" or ends in '/'
@@ -41,12 +43,17 @@ struct LuaVm {
 
 // ---- vm.c
 
+// After an error that was caught: where memory was refused, what the script let go of is collected
+// with all that it stands for, if that is much. The collection before a refusal calls no __gc.
+void vm_recover(lua_State *L);
 // Takes a script over (also on failure) and gives the copy that is kept, NULL for no memory.
 const Script *vm_keep_script(LuaVm *vm, Script *script);
 // Compiles a kept text and pushes the function, or raises an error. Only inside a protected call.
 void vm_compile(lua_State *L, const char *name, const char *text, size_t length);
 
 // ---- vm_error.c
+
+extern const char vm_memory_text[]; // what Lua says when it has no memory
 
 // Message handler of every protected call: leaves a string "file:line: message".
 int vm_error_handler(lua_State *L);

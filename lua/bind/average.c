@@ -24,6 +24,7 @@ static int average_create(lua_State *L) {
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, average_type);
+    lua_vm_charge(L, BIND_OBJECT_BYTES);
     if (!inventory_add(&session_of(L)->inventory, MEMBER_AVERAGE, *slot, &error))
         return bind_raise(L, &error);
     return 1;
@@ -31,6 +32,7 @@ static int average_create(lua_State *L) {
 
 static int average_gc(lua_State *L) {
     WeightAverage **slot = lua_touserdata(L, 1);
+    lua_vm_discharge(L, BIND_OBJECT_BYTES);
     inventory_remove(&session_of(L)->inventory, MEMBER_AVERAGE, *slot);
     weight_average_free(*slot);
     *slot = NULL;

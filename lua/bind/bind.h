@@ -14,7 +14,12 @@
 #include "run/checkpoint.h"
 #include "run/run.h"
 
-enum { BIND_MOST_TENSORS = 64 }; // that are pushed in one go
+enum {
+    BIND_MOST_TENSORS = 64, // that are pushed in one go
+    // What an optimizer, a scaler, an average or a loader takes beside Lua's memory and the
+    // device's, about: it counts against the script's (lua_vm_charge).
+    BIND_OBJECT_BYTES = 4096,
+};
 
 typedef struct StepEnd {      // which update ends a step of the run (step_end.c)
     bool leader_ends;         // always that of the leader: a run that began so goes on so

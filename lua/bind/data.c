@@ -12,6 +12,7 @@ static const char loader_type[] = "mp.loader";
 
 typedef struct LoaderHandle {
     Loader *loader; // NULL until its data is there
+    size_t bytes;   // of the data: they count against the memory of the device
     LoaderOptions options;
 } LoaderHandle;
 
@@ -115,6 +116,9 @@ static int loader_decode(lua_State *L) {
 
 static int loader_gc(lua_State *L) {
     LoaderHandle *handle = lua_touserdata(L, 1);
+    const Session *session = session_of(L);
+    if (handle->loader)
+        allocator_remove_host(session->engine->device->allocator, handle->bytes);
     inventory_remove(&session_of(L)->inventory, MEMBER_LOADER, handle->loader);
     loader_free(handle->loader);
     handle->loader = NULL;
@@ -140,22 +144,27 @@ static LoaderHandle *push_handle(lua_State *L, const char *function) {
 }
 
 // Fills the handle. Takes over the reference to `dataset`; NULL where reading it failed.
-static bool open_loader(LoaderHandle *handle, const char *function, Dataset *dataset,
-                        Error *error) {
+static bool open_loader(const Session *session, LoaderHandle *handle, const char *function,
+                        Dataset *dataset, Error *error) {
+    Allocator *allocator = session->engine->device->allocator;
     if (!dataset)
         return false;
-    handle->loader = loader_new(dataset, &handle->options, error);
+    handle->bytes = dataset_memory(dataset);
+    bool fits = allocator_add_host(allocator, handle->bytes, error);
+    handle->loader = fits ? loader_new(dataset, &handle->options, error) : NULL;
     dataset_release(dataset);
-    if (!handle->loader)
-        error_prefix(error, "%s", function);
-    return handle->loader != NULL;
+    if (handle->loader)
+        return true;
+    if (fits)
+        allocator_remove_host(allocator, handle->bytes);
+    return error_prefix(error, "%s", function);
 }
 
 // The handle lies on top of the stack; `dataset` is an expression that reads one into `error`.
 #define GIVE_LOADER(L, function, handle, dataset, error)                                       \
     (BIND_DONE(                                                                                \
          L,                                                                                    \
-         open_loader(handle, function, dataset, error) &&                                      \
+         open_loader(session_of(L), handle, function, dataset, error) &&                       \
              inventory_add(&session_of(L)->inventory, MEMBER_LOADER, (handle)->loader, error), \
          error),                                                                               \
      1)

@@ -60,6 +60,7 @@ static int optimizer_create(lua_State *L) {
     if (!*slot)
         return bind_raise(L, &error);
     luaL_setmetatable(L, optimizer_type);
+    lua_vm_charge(L, BIND_OBJECT_BYTES);
     run_add_optimizer(session->run, *slot);
     if (!inventory_add(&session->inventory, MEMBER_OPTIMIZER, *slot, &error))
         return bind_raise(L, &error);
@@ -69,6 +70,7 @@ static int optimizer_create(lua_State *L) {
 static int optimizer_gc(lua_State *L) {
     Optimizer **slot = lua_touserdata(L, 1);
     Session *session = session_of(L);
+    lua_vm_discharge(L, BIND_OBJECT_BYTES);
     if (!session->finished)
         run_remove_optimizer(session->run, *slot);
     inventory_remove(&session->inventory, MEMBER_OPTIMIZER, *slot);

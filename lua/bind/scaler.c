@@ -51,6 +51,8 @@ int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
     luaL_setmetatable(L, scaler_type);
     Session *session = session_of(L);
     BIND_ENTERED(L, handle->scaler = scaler_new(session->engine, rule, &error));
+    if (handle->scaler)
+        lua_vm_charge(L, BIND_OBJECT_BYTES);
     if (!handle->scaler ||
         !inventory_add(&session->inventory, MEMBER_SCALER, handle->scaler, &error))
         return bind_raise(L, &error);
@@ -83,6 +85,9 @@ static int scaler_gc(lua_State *L) {
     Session *session = session_of(L);
     if (!session->finished && handle->scaler && session->run->scaler == handle->scaler)
         session->run->scaler = NULL;
+    if (!handle->scaler)
+        return 0;
+    lua_vm_discharge(L, BIND_OBJECT_BYTES);
     inventory_remove(&session->inventory, MEMBER_SCALER, handle->scaler);
     bind_step_forget(&session->step_end, handle->scaler);
     scaler_free(handle->scaler);

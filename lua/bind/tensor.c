@@ -70,6 +70,7 @@ static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
     session->handles = handle;
     *tensor = NULL;
     luaL_setmetatable(L, "mp.tensor");
+    lua_vm_charge(L, TENSOR_HOST_BYTES);
     report_pressure(L, session, handle->tensor);
 }
 
@@ -125,6 +126,7 @@ static int tensor_gc(lua_State *L) {
         handle->older->younger = handle->younger;
     tensor_release(handle->tensor);
     handle->tensor = NULL;
+    lua_vm_discharge(L, TENSOR_HOST_BYTES);
     return 0;
 }
 

@@ -20,6 +20,17 @@ int64_t field_bytes(const Field *field) {
     return field->kind == FIELD_NONE ? 0 : field->size * 4; // both formats have 4
 }
 
+static size_t field_memory(const Field *field, int64_t count) {
+    size_t element = field->kind == FIELD_BYTES ? 1 : 4;
+    return field->data ? (size_t)count * (size_t)field->size * element : 0;
+}
+
+size_t dataset_memory(const Dataset *dataset) {
+    size_t text = dataset->text ? (size_t)dataset->text->count * sizeof *dataset->text->ids : 0;
+    return field_memory(&dataset->x, dataset->count) + field_memory(&dataset->y, dataset->count) +
+           text;
+}
+
 static Dataset *dataset_new(Error *error) {
     Dataset *dataset = calloc(1, sizeof *dataset);
     if (!dataset) {

@@ -76,8 +76,9 @@ Dataset *dataset_synthetic(int64_t first, int64_t count, int ndim, const int64_t
                            int32_t classes, double separation, uint64_t seed,
                            Error *error) MUST_CHECK;
 
-Dataset *dataset_hold(Dataset *dataset); // one more reference
-void dataset_release(Dataset *dataset);  // one less; NULL is fine
+size_t dataset_memory(const Dataset *dataset); // bytes that it holds
+Dataset *dataset_hold(Dataset *dataset);       // one more reference
+void dataset_release(Dataset *dataset);        // one less; NULL is fine
 
 // What a field is given out as, and the bytes of one sample of it.
 Format field_format(const Field *field);

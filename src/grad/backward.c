@@ -238,7 +238,7 @@ static bool alias_back(void *context, const GradNode *node, Tensor *const *outpu
 }
 
 static bool alias_link(Tensor *alias, const GradNode *node, int input, Error *error) {
-    GradNode *link = grad_node_new(node->tape, 1, error);
+    GradNode *link = grad_node_new(node->tape, node->device, 1, error);
     if (!link)
         return false;
     GradEdge edge = node->edges[input];

@@ -64,6 +64,7 @@ static void node_release(TensorOrigin *origin) {
             if (edge->node && --edge->node->origin.references == 0)
                 node_release(&edge->node->origin);
         }
+        allocator_remove_host(node->device->allocator, node->bytes);
         free(node);
     }
     draining = false;
@@ -87,11 +88,14 @@ GradEdge grad_edge_to(Tensor *input) {
     return edge;
 }
 
-GradNode *grad_node_new(Tape *tape, int input_count, Error *error) {
+GradNode *grad_node_new(Tape *tape, Device *device, int input_count, Error *error) {
     size_t count = (size_t)input_count;
     size_t bytes = sizeof(GradNode) + count * (sizeof(GradEdge) + sizeof(GradShape));
+    if (!allocator_add_host(device->allocator, bytes, error))
+        return NULL;
     GradNode *node = malloc(bytes); // calloc would not ask the thread's own cache
     if (!node) {
+        allocator_remove_host(device->allocator, bytes);
         error_fail(error, ERROR_MEMORY, "no memory for the tape");
         return NULL;
     }
@@ -100,6 +104,8 @@ GradNode *grad_node_new(Tape *tape, int input_count, Error *error) {
     node->inputs = (GradShape *)(node->edges + count);
     node->origin.release = node_release;
     node->tape = tape;
+    node->device = device;
+    node->bytes = bytes;
     node->number = tape->next_number++;
     node->input_count = input_count;
     return node;
@@ -136,7 +142,8 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
     if (!wants)
         return true;
     assert(record->saved_count <= GRAD_MAX_SAVED);
-    GradNode *node = grad_node_new(tape, record->input_count, error);
+    GradNode *node =
+        grad_node_new(tape, tensor_device(record->outputs[0]), record->input_count, error);
     if (!node)
         return false;
     node->rule = record->rule;

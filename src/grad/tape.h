@@ -41,6 +41,8 @@ typedef struct GradShape { // of an input or output, all that a rule may ask wit
 struct GradNode {
     TensorOrigin origin;
     Tape *tape;
+    Device *device; // which accounts for the node's own memory
+    size_t bytes;
     uint64_t number;
     GradRule rule;
     OpId op; // OP_COUNT for what is no operation of ops.def: views

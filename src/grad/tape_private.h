@@ -22,8 +22,9 @@ struct Tape {
     int heap_count, heap_size;
 };
 
-// A node without contents but for its number, with room for its inputs; nobody holds it yet.
-GradNode *grad_node_new(Tape *tape, int input_count, Error *error);
+// A node without contents but for its number, with room for its inputs; nobody holds it yet. Its
+// memory counts against the device's: a graph that grows without end meets that limit.
+GradNode *grad_node_new(Tape *tape, Device *device, int input_count, Error *error);
 // Lets go of what its rule needed; the node stays a link of the graph.
 void grad_node_drop_saved(GradNode *node);
 

@@ -22,7 +22,7 @@ struct Allocator {
     Block **table; // in use and cached, by address
     size_t table_size, table_used;
     MemoryUse use;
-    size_t limit;
+    size_t limit, host;
     void *workspace;
     size_t workspace_bytes;
 };
@@ -126,8 +126,22 @@ void allocator_free(Allocator *allocator) {
     free(allocator);
 }
 
+static bool has_room(const Allocator *allocator, size_t bytes) {
+    return !allocator->limit ||
+           allocator->use.reserved + allocator->host + bytes <= allocator->limit;
+}
+
+static bool fail_full(const Allocator *allocator, size_t bytes, Error *error) {
+    return error_fail(
+        error, ERROR_MEMORY,
+        "device %s is out of memory: %zu MiB asked, %zu MiB in use; a smaller batch or "
+        "a lower precision needs less",
+        allocator->device->backend->name, bytes >> 20,
+        (allocator->use.total_now + allocator->host) >> 20);
+}
+
 static Block *block_new(Allocator *allocator, int class, size_t bytes) {
-    if (allocator->limit && allocator->use.reserved + bytes > allocator->limit)
+    if (!has_room(allocator, bytes))
         return NULL;
     if (allocator->table_used * 2 >= allocator->table_size && !table_grow(allocator))
         return NULL;
@@ -165,11 +179,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
             block = block_new(allocator, class, rounded);
         }
         if (!block) {
-            error_fail(
-                error, ERROR_MEMORY,
-                "device %s is out of memory: %zu MiB asked, %zu MiB in use; a smaller batch or "
-                "a lower precision needs less",
-                allocator->device->backend->name, rounded >> 20, allocator->use.total_now >> 20);
+            fail_full(allocator, rounded, error);
             return NULL;
         }
     }
@@ -210,6 +220,20 @@ MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory) 
 
 MemoryUse allocator_use(const Allocator *allocator) {
     return allocator->use;
+}
+
+bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {
+    if (!has_room(allocator, bytes))
+        allocator_trim(allocator);
+    if (!has_room(allocator, bytes))
+        return fail_full(allocator, bytes, error);
+    allocator->host += bytes;
+    return true;
+}
+
+void allocator_remove_host(Allocator *allocator, size_t bytes) {
+    assert(bytes <= allocator->host);
+    allocator->host -= bytes;
 }
 
 void allocator_set_limit(Allocator *allocator, size_t bytes) {

@@ -30,3 +30,7 @@ MemoryUse allocator_use(const Allocator *allocator);
 void allocator_trim(Allocator *allocator);
 // A limit on what may be reserved, 0: none. Past it, allocator_take fails with advice.
 void allocator_set_limit(Allocator *allocator, size_t bytes);
+// Memory of the host that somebody takes for what lies on the device or is on its way there,
+// tensors themselves and data sets: it counts against the limit too, and is no use of the device's.
+bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) MUST_CHECK;
+void allocator_remove_host(Allocator *allocator, size_t bytes);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
+#include "kernel/allocator.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
 
@@ -37,6 +39,8 @@ Run *run_new(const RunOptions *options, Error *error) {
         run_free(run);
         return NULL;
     }
+    // So that a script that keeps tensors without end is told, and nothing else is ended for it.
+    allocator_set_limit(run->device->allocator, memory_of_machine() / 10 * 9);
     run->started = clock_seconds();
     run_look_around(run);
     energy_begin(&state->energy, NULL);

@@ -32,6 +32,22 @@ static void storage_release(Storage *storage) {
     free(storage);
 }
 
+static Tensor *header_new(Device *device, Error *error) {
+    if (!allocator_add_host(device->allocator, TENSOR_HOST_BYTES, error))
+        return NULL;
+    Tensor *tensor = malloc(sizeof *tensor); // calloc would not ask the thread's own cache
+    if (!tensor) {
+        allocator_remove_host(device->allocator, TENSOR_HOST_BYTES);
+        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+    }
+    return tensor;
+}
+
+static void header_free(Device *device, Tensor *tensor) {
+    allocator_remove_host(device->allocator, TENSOR_HOST_BYTES);
+    free(tensor);
+}
+
 Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape,
                    MemoryPurpose purpose, Error *error) {
     assert(ndim >= 0 && ndim <= VIEW_MAX_DIMS);
@@ -41,14 +57,12 @@ Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape
     }
     View view = view_dense(NULL, format, ndim, shape);
     size_t bytes = (size_t)view_count(&view) * format_table[format].bytes;
-    Tensor *tensor = malloc(sizeof *tensor); // calloc would not ask the thread's own cache
-    if (!tensor) {
-        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+    Tensor *tensor = header_new(device, error);
+    if (!tensor)
         return NULL;
-    }
     Storage *storage = storage_new(device, bytes, purpose, error);
     if (!storage) {
-        free(tensor);
+        header_free(device, tensor);
         return NULL;
     }
     view.data = storage->data;
@@ -57,11 +71,9 @@ Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape
 }
 
 Tensor *tensor_view(Tensor *base, const View *view, Error *error) {
-    Tensor *tensor = malloc(sizeof *tensor);
-    if (!tensor) {
-        error_fail(error, ERROR_MEMORY, "no memory for a tensor");
+    Tensor *tensor = header_new(tensor_device(base), error);
+    if (!tensor)
         return NULL;
-    }
     *tensor = (Tensor){.references = 1, .view = *view, .storage = base->storage};
     tensor->storage->references++;
     return tensor;
@@ -169,8 +181,9 @@ void tensor_release(Tensor *tensor) {
     if (tensor->parameter)
         tensor->parameter->release(tensor->parameter);
     tensor_drop_grad(tensor); // one level deep: a gradient of a gradient is not kept here
+    Device *device = tensor_device(tensor);
     storage_release(tensor->storage);
-    free(tensor);
+    header_free(device, tensor);
     if (origin && --origin->references == 0)
         origin->release(origin);
 }

@@ -14,6 +14,10 @@
 #include "kernel/allocator.h"
 #include "kernel/kernel.h"
 
+// What a tensor takes of the host beside its data, with its part of the allocator's records: an
+// estimate, by which tensors without end meet a limit before the machine does.
+enum { TENSOR_HOST_BYTES = 512 };
+
 typedef struct Storage {
     int references;
     Device *device;

@@ -502,19 +502,19 @@ describes() { # NAME TEXT: refused in time, by one line with the text
     cat >"$folder/described.lua"
     timeout $((10 * patience)) "$mpbench" help "$folder/described.lua" >"$folder/out" 2>"$folder/err" </dev/null
     status=$?
-    expect_error 1 "described.lua: $2"
+    expect_error 1 "described.lua:$2"
     timeout $((10 * patience)) "$mpbench" matrix "$folder/described.lua" --set a=1,2 --quiet >"$folder/out" 2>"$folder/err" </dev/null
     status=$?
     [ "$status" -ne 124 ] || fail "the matrix hangs"
     end
 }
-describes never_ends 'says nothing of itself within 3 s' <<'LUA'
+describes never_ends ' says nothing of itself within 3 s' <<'LUA'
 while true do end
 LUA
-describes calls_for_ever 'says nothing of itself within 3 s' <<'LUA'
+describes calls_for_ever ' says nothing of itself within 3 s' <<'LUA'
 string.find(string.rep("a", 200), string.rep("a*", 100) .. "b")
 LUA
-describes eats_memory '' <<'LUA'
+describes eats_memory '2: ones: .* out of memory' <<'LUA'
 local mp, t = require "mp", {}
 for i = 1, 1 << 20 do t[i] = mp.ones(1 << 24) end
 LUA

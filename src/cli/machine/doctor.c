@@ -8,6 +8,7 @@
 
 #include "base/isa.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/sandbox.h"
 #include "base/sanitize.h"
 #include "cli/history/history.h"
@@ -48,11 +49,6 @@ typedef struct Findings {
     Error history_error; // ERROR_NONE: it can be read
 } Findings;
 
-static double find_memory(void) {
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
-    return pages > 0 && size > 0 ? (double)pages * (double)size : 0;
-}
-
 static void add_library(Findings *findings, const char *name, const char *version) {
     FoundLibrary *found = &findings->libraries[findings->library_count++];
     snprintf(found->name, sizeof found->name, "%s", name);
@@ -87,7 +83,7 @@ static void find_all(Findings *findings) {
     const char *const *paths = text_default_paths(&findings->text_expected);
     for (int i = 0; i < findings->text_expected; i++)
         findings->text_files += access(paths[i], R_OK) == 0;
-    findings->memory = find_memory();
+    findings->memory = (double)memory_of_machine();
 }
 
 // Every page of the file is looked at only where `whole`: that of many runs takes a while.

@@ -116,7 +116,7 @@ bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer
 }
 
 void bind_keep_before_evaluation(Session *session) {
-    const double old = 30;
+    const double old = session->kept_step > 0 ? 30 : 5;
     if (!keeps(session) || session->resume || session->keeping.every != 0 ||
         session->checkpoint_why || clock_seconds() - session->kept_at < old)
         return;

@@ -219,7 +219,7 @@ static int run_samples_call(lua_State *L) {
 }
 
 // An evaluation may be long, and a run that is stopped in the middle of one goes on from its last
-// checkpoint: where that is old, one is kept before.
+// checkpoint: where that is old, or there is none, one is kept before.
 static int run_evaluating_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;

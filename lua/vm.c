@@ -33,6 +33,17 @@ static void *refuse(LuaVm *vm, size_t size, bool by_system) {
     return NULL;
 }
 
+// What the collector calls gets some more, so that it can be called at all: an object whose __gc
+// never ran would go while others still know it. Inside, the collector answers with -1.
+static bool has_room(const LuaVm *vm, size_t more) {
+    enum { RESERVE = 64 << 10 };
+    size_t limit = vm->options.memory_limit, used = vm->memory_used;
+    if (used <= limit && more <= limit - used)
+        return true;
+    bool collects = vm->L && lua_gc(vm->L, LUA_GCISRUNNING) < 0;
+    return collects && used <= limit + RESERVE && more <= limit + RESERVE - used;
+}
+
 static void *allocate(void *context, void *block, size_t old_size, size_t size) {
     LuaVm *vm = context;
     if (!block)
@@ -44,8 +55,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t size) 
     }
     if (size > old_size) {
         size_t more = size - old_size;
-        if (vm->memory_used > vm->options.memory_limit ||
-            more > vm->options.memory_limit - vm->memory_used)
+        if (!has_room(vm, more))
             return refuse(vm, more, false);
         vm->allocations++;
         if (vm->options.allocations && vm->allocations > vm->options.allocations)

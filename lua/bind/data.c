@@ -182,7 +182,7 @@ static bool wants_training(lua_State *L, const char *function) {
 // Of labels; `missing` where the script does not say.
 static int32_t class_count(lua_State *L, const char *function, int32_t missing) {
     int64_t count = bind_field_integer(L, function, 1, "classes", -1);
-    bool is_given = lua_getfield(L, 1, "classes") != LUA_TNIL;
+    bool is_given = bind_push_field(L, 1, "classes") != LUA_TNIL;
     lua_pop(L, 1);
     if (is_given && (count < 1 || count > INT32_MAX))
         bind_error(L, "%s: classes: from 1 to %d are possible, not %lld", function, INT32_MAX,

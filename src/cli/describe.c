@@ -144,8 +144,8 @@ bool describe_experiment(const char *path, LuaExperimentInfo *info, Error *error
     pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
     if (child < 0) {
         free(answer);
-        return error_fail(error, ERROR_FAILED, "the experiment cannot be read: %s%s",
-                          strerror(errno), error_remedy(errno));
+        return error_fail(error, ERROR_BUSY, "the experiment cannot be read: %s%s", strerror(errno),
+                          error_remedy(errno));
     }
     if (child == 0)
         answer_from_child(path, ends[1]);

@@ -116,7 +116,8 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
 }
 
 // What no run would take is refused before the first one trains. (Of names that the experiment does
-// not have the run tells, and of one that is trusted, which cannot be read without that.)
+// not have the run tells, and of one that is trusted, which cannot be read without that, or where
+// no process can be had.)
 static bool check_values(const Cli *cli, const Matrix *matrix, const char *path, Error *error) {
     Error unread = {0};
     Preset preset;
@@ -127,7 +128,7 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
     if (describe_experiment(path, info, &unread)) {
         for (int k = 0; k < matrix->key_count && done; k++)
             done = check_key(&matrix->keys[k], info, error);
-    } else if (!cli->trust) {
+    } else if (!cli->trust && unread.code != ERROR_BUSY) {
         *error = unread;
         done = false;
     }

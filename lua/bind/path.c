@@ -60,6 +60,19 @@ static bool leads_below(const char *folder, const char *path) {
     return is_below;
 }
 
+// What was typed and is not there is told to be that.
+static void require_typed(lua_State *L, const char *function, const char *typed) {
+    char *real = realpath(typed, NULL);
+    int problem = errno;
+    bool is_there = real != NULL;
+    free(real);
+    if (!is_there)
+        bind_error(L,
+                   "%s: %.200s: %s; what --set names counts from where the program was started: "
+                   "check the path",
+                   function, typed, strerror(problem));
+}
+
 const char *bind_path(lua_State *L, const char *function, const char *path) {
     const Session *session = session_of(L);
     size_t count;
@@ -73,6 +86,8 @@ const char *bind_path(lua_State *L, const char *function, const char *path) {
         found = lua_pushfstring(L, "%s%s", folder, path);
     if (strlen(found) >= LONGEST_PATH)
         bind_error(L, "%s: %.80s..: the path is too long", function, path);
+    if (!session->trust && typed)
+        require_typed(L, function, typed);
     if (!session->trust && !leads_below(typed ? typed : folder, found))
         bind_error(L,
                    "%s: %.200s: a script reads files that lie beside it, or whose path or folder "

@@ -439,6 +439,10 @@ for path in "$folder/beside" "$folder/scripts/below/text" "$folder/scripts/link_
     expect_status 0
 done
 end
+begin a_typed_file_that_is_not_there_is_told_to_be_that
+reads --set path=nothing
+expect_error 1 'text: nothing: No such file or directory; what --set names counts from where'
+end
 begin a_script_reads_no_other_file
 for path in /etc/passwd ../beside below/../../beside link_out nowhere/../../beside "$folder/beside"; do
     sed "s|\"below/text\"|\"$path\"|" "$folder/scripts/paths.lua" >"$folder/scripts/other.lua"

@@ -31,7 +31,7 @@ static inline bool run_status_goes_on(RunStatus status) {
 
 #define RECORD_UNKNOWN INT64_MIN
 
-enum { RECORD_NAME_SIZE = 64, RECORD_TEXT_SIZE = 256 };
+enum { RECORD_NAME_SIZE = 64, RECORD_TEXT_SIZE = 256, RECORD_DIAGNOSIS_SIZE = 512 };
 
 typedef struct RecordParameter { // of the experiment, after --set
     char name[RECORD_NAME_SIZE];
@@ -57,7 +57,7 @@ typedef struct RecordDiagnosis {
     char kind[RECORD_NAME_SIZE]; // "scale_floor", "loss_not_finite", ...
     char layer[RECORD_NAME_SIZE];
     int64_t step;
-    char text[RECORD_TEXT_SIZE]; // cause, numbers, what to do
+    char text[RECORD_DIAGNOSIS_SIZE]; // cause, numbers, what to do; never cut
 } RecordDiagnosis;
 
 // An option as it was typed, in order, so that a resume or a fork can ask for the same:

@@ -57,6 +57,12 @@ experiment loss 5 "$entropy / (step == 2 and 0 or 1)" </dev/null
 diagnosed loss_not_finite '' 'loss is inf after step 2: it went wrong on the way forward' "$folder/loss.lua" -p fp16
 end
 
+begin "what is said of a loss in fp16 is said to its end"
+sed 's/{ loss = loss }/{ loss_of_the_discriminator_on_what_is_real_and_what_is_not = loss }/' \
+    "$folder/loss.lua" >"$folder/long.lua"
+diagnosed loss_not_finite '' 'where it began is told$' "$folder/long.lua" -p fp16
+end
+
 begin "the layer that overflows on the way forward is diagnosed, and only the first"
 experiment overflow 6 "$entropy" <<'LUA'
     x = mp.ones(4, 8) * 3e4

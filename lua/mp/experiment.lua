@@ -62,6 +62,10 @@ local function settled_params(spec, options)
         end
         params[key] = engine.parse_parameter(key, spec.params[key], text)
     end
+    if spec.run and options.epochs > 0 and params.epochs == nil then
+        engine.usage(("--epochs %d: %s counts no epochs, its own loop says when it ends; --steps N " ..
+            "ends it sooner"):format(options.epochs, spec.name))
+    end
     if options.steps > 0 and params.steps ~= nil then params.steps = options.steps end
     if options.epochs > 0 and params.epochs ~= nil then params.epochs = options.epochs end
     for _, name in ipairs(spec.parameter_names) do engine.add_parameter(name, params[name]) end
@@ -202,7 +206,7 @@ local function run_declared(spec, run)
     if not module.is_module(model) then refuse("model", "a module", model) end
     run:model(model)
     engine.layers_known()
-    local epochs = whole(rawget(p, "epochs"), "params.epochs", 1)
+    local epochs = whole(rawget(p, "epochs"), "params.epochs", math.max(1, engine.options().epochs))
     local window = whole(spec.accumulate, "accumulate", 1)
     -- Steps go on over the ends of epochs; at the end of the last, batches too few for one are left.
     local total = data.train:len() * epochs // window

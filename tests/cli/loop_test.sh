@@ -40,6 +40,20 @@ gathers 2 --epochs 1 --steps 4
 gathers 1 --epochs 2 --steps 1
 end
 
+begin "an experiment without epochs among its parameters trains as many as are asked for"
+sed 's/epochs = 3, //' "$folder/gather.lua" >"$folder/bare.lua"
+run run "$folder/bare.lua" -p fp32 --json
+expect_out '"steps":2,'
+run run "$folder/bare.lua" -p fp32 --json --epochs 2
+expect_out '"steps":5,'
+end
+
+begin "a loop that counts no epochs refuses to end after some"
+run run simple --epochs 2
+expect_status 2
+expect_err '^mpbench: --epochs 2: simple counts no epochs, its own loop says when it ends; --steps N ends it sooner$'
+end
+
 begin "more batches than there are in all epochs are refused"
 sed 's/batch = 1 }/batch = 5 }/' "$folder/gather.lua" >"$folder/few.lua"
 run run "$folder/few.lua" --epochs 2 --json

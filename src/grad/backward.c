@@ -177,7 +177,7 @@ static bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error) {
     for (int i = 0; i < tape->reached_count; i++) {
         Reached *reached = &tape->reached[i];
         Tensor *leaf = reached->leaf;
-        if (!done && reached->before) {
+        if (!done) {
             tensor_release(leaf->grad);
             leaf->grad = reached->before;
         } else if (reached->before) {

@@ -31,6 +31,34 @@ static void gradients_accumulate_over_walks(void) {
 
 // Both inputs of an addition get the same tensor as their gradient; adding to one later must not
 // change the other.
+// The product's gradient has arrived at a leaf when the square is found to be lost.
+static void a_walk_that_fails_leaves_gradients_as_they_were(void) {
+    engine_open("ref", "fp32");
+    const float values[2] = {1, 2}, sevens[2] = {7, 7};
+    for (int had_one = 0; had_one < 2; had_one++) {
+        Tensor *first = leaf(vector(2, values)), *second = leaf(vector(2, values));
+        Tensor *inner = op_one(engine, OP_neg, second, NULL, NULL);
+        Tensor *square = op_one(engine, OP_square, inner, NULL, NULL);
+        Tensor *product = op_two(engine, OP_mul, square, first, NULL, NULL);
+        Tensor *loss = op_one(engine, OP_sum, product, NULL, NULL);
+        Tensor *other = vector(2, sevens);
+        Error error = {0};
+        if (had_one)
+            CHECK(tape_set_gradient(engine->tape, first, other, &error));
+        CHECK(tensor_copy_into(inner, other, &error));
+        CHECK(!engine_backward(engine, loss, NULL, NULL, &error));
+        CHECK_MESSAGE(strstr(error.text, "was overwritten since"), "%s", error.text);
+        CHECK((first->grad != NULL) == had_one);
+        if (first->grad)
+            CHECK_NEAR(((const float *)first->grad->view.data)[1], 7, 0);
+        CHECK(!second->grad);
+        Tensor *const all[] = {first, second, inner, square, product, loss, other};
+        for (int i = 0; i < 7; i++)
+            tensor_release(all[i]);
+    }
+    engine_close();
+}
+
 static void gradients_of_leaves_share_no_memory(void) {
     engine_open("ref", "fp32");
     Tensor *x = leaf(number(1)), *y = leaf(number(1));
@@ -337,6 +365,7 @@ static void second_derivatives_go_through_what_products_read(void) {
 int main(void) {
     RUN_TEST(gradients_of_a_sum_of_products);
     RUN_TEST(gradients_accumulate_over_walks);
+    RUN_TEST(a_walk_that_fails_leaves_gradients_as_they_were);
     RUN_TEST(gradients_of_leaves_share_no_memory);
     RUN_TEST(a_deep_graph_dies_without_recursion);
     RUN_TEST(a_second_walk_needs_the_graph_kept);

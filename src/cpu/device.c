@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/spare.h"
+#include "base/memory.h"
 #include "cpu/cpu.h"
 #include "cpu/denormal.h"
 #include "cpu/kernels.h"
@@ -144,12 +144,11 @@ static void close_cpu(Device *device) {
 
 static void *memory_new(Device *device, size_t bytes) {
     (void)device;
-    const size_t worth_asking = (size_t)256 << 20;
     // Large blocks in large pages: fewer misses when a kernel walks through them.
     enum { LINE = 64, LARGE_PAGE = 2 << 20 };
     bool large = bytes >= 2 * (size_t)LARGE_PAGE;
     void *memory = NULL;
-    if (bytes >= worth_asking && !spare_memory_holds(bytes))
+    if (!memory_is_left_for(bytes))
         return NULL;
     if (posix_memalign(&memory, large ? LARGE_PAGE : LINE, bytes) != 0)
         return NULL;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/spare.h"
+#include "base/memory.h"
 #include "ref/kernels.h"
 
 enum { ALIGNMENT = 64 };
@@ -24,8 +24,7 @@ static void device_end(Device *device) {
 
 static void *memory_new(Device *device, size_t bytes) {
     (void)device;
-    const size_t worth_asking = (size_t)256 << 20;
-    if (bytes > SIZE_MAX - ALIGNMENT || (bytes >= worth_asking && !spare_memory_holds(bytes)))
+    if (bytes > SIZE_MAX - ALIGNMENT || !memory_is_left_for(bytes))
         return NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return aligned_alloc(ALIGNMENT, rounded ? rounded : ALIGNMENT);

@@ -96,8 +96,7 @@ static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, 
     return columns_pay(problem, pass, low) ? WAY_COLUMNS : WAY_FP32;
 }
 
-// ---- what the library fills up with
-// ---------------------------------------------------------------
+// ---- what the library fills up with -------------------------------------------------------------
 
 // In bf16 the library multiplies pairs. Of an odd number of channels the last one is paired with
 // the next pixel's first, whose weight is 0: harmless, unless that number is not finite.

@@ -54,23 +54,22 @@ static void node_let_go(GradNode *node) {
 
 // ---- the walk back ------------------------------------------------------------------------------
 
-static bool is_ours_alone(const Tensor *tensor) {
-    return tensor->references == 1 && tensor->storage->references == 1 &&
-           view_is_dense(&tensor->view);
-}
-
-static bool add_in_place(Tensor *target, const Tensor *addend, Error *error) {
-    OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
+bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) {
+    OpAttr attr = {.out_format = sum->view.format, .has_out_format = true};
     KernelCall call;
     call.op = OP_add;
     call.input_count = 2;
     call.output_count = 1;
     call.attr = &attr;
-    call.input[0] = target->view;
-    call.input[1] = addend->view;
-    call.output[0] = target->view;
-    tensor_date(target);
-    return device_run(tensor_device(target), &call, error);
+    call.input[0] = call.output[0] = sum->view;
+    call.input[1] = part->view;
+    tensor_date(sum);
+    return device_run(tensor_device(sum), &call, error);
+}
+
+static bool is_ours_alone(const Tensor *tensor) {
+    return tensor->references == 1 && tensor->storage->references == 1 &&
+           view_is_dense(&tensor->view);
 }
 
 // *slot += gradient. Takes over the reference to `gradient`.
@@ -81,10 +80,10 @@ static bool accumulate(Tape *tape, Tensor **slot, Tensor *gradient, bool recorde
     }
     bool done;
     if (!recorded && is_ours_alone(*slot)) {
-        done = add_in_place(*slot, gradient, error);
+        done = grad_add_in_place(*slot, gradient, error);
     } else if (!recorded && is_ours_alone(gradient) &&
                gradient->view.format == (*slot)->view.format) {
-        done = add_in_place(gradient, *slot, error);
+        done = grad_add_in_place(gradient, *slot, error);
         Tensor *old = *slot;
         *slot = tensor_hold(gradient);
         tensor_release(old);

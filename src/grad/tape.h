@@ -122,6 +122,9 @@ void tape_mark_scale(Tensor *scaled, uint64_t scale);
 bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
                    Error *error) MUST_CHECK;
 
+// sum += part, in its own memory, which nobody else reads and is dense; off the record.
+bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) MUST_CHECK;
+
 // Makes the gradient of a leaf a copy of this one, in its format; NULL: none. It is taken for what
 // the leaf's gradient is then: still scaled before a scaler has unscaled it, true afterwards.
 bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *error) MUST_CHECK;

@@ -1,15 +1,9 @@
 #include "ops/gather.h"
 
-// Memory of the device for one structure, in words; its contents are undefined.
-static Tensor *structure_new(Device *device, size_t bytes, Error *error) {
-    const int64_t words[1] = {(int64_t)((bytes + 3) / 4)};
-    return tensor_new(device, FORMAT_FP32, 1, words, MEMORY_OPTIMIZER, error);
-}
-
 static bool counts_begin(Device *device, Parameter *parameter, Error *error) {
     const GradStats none = {0};
     if (!parameter->gathered)
-        parameter->gathered = structure_new(device, sizeof none, error);
+        parameter->gathered = tensor_new_bytes(device, sizeof none, MEMORY_OPTIMIZER, error);
     if (!parameter->gathered)
         return false;
     device_write(device, parameter->gathered->view.data, &none, sizeof none);
@@ -21,7 +15,7 @@ static bool round_both(Engine *engine, Parameter *parameter, const Tensor *sum, 
                        const Tensor *gradient, Error *error) {
     Device *device = engine->device;
     if (!engine->unread)
-        engine->unread = structure_new(device, sizeof(StepFlags), error);
+        engine->unread = tensor_new_bytes(device, sizeof(StepFlags), MEMORY_OPTIMIZER, error);
     if (!engine->unread || (!is_rounded && !counts_begin(device, parameter, error)))
         return false;
     ScanItem items[2];
@@ -65,10 +59,5 @@ bool engine_gather(void *context, Tensor *leaf, Tensor **sum, bool is_rounded, T
         return false;
     if (parameter && !rounds)
         parameter->gathered_count = 0;
-    OpAttr attr = {.out_format = (*sum)->view.format, .has_out_format = true};
-    KernelCall call = {.op = OP_add, .input_count = 2, .output_count = 1, .attr = &attr};
-    call.input[0] = call.output[0] = (*sum)->view;
-    call.input[1] = gradient->view;
-    tensor_date(*sum);
-    return device_run(engine->device, &call, error);
+    return grad_add_in_place(*sum, gradient, error);
 }

@@ -71,9 +71,8 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     ScanItem *items = gradient_items(engine, parameters, count, called, &item_count, error);
     if (!items)
         return NULL;
-    const int64_t words[1] = {(int64_t)((sizeof(StepFlags) + 3) / 4)};
     Tensor *norm = NULL;
-    Tensor *base = tensor_new(engine->device, FORMAT_FP32, 1, words, MEMORY_WORKSPACE, error);
+    Tensor *base = tensor_new_bytes(engine->device, sizeof(StepFlags), MEMORY_WORKSPACE, error);
     bool done = base != NULL;
     if (done) {
         StepFlags *flags = base->view.data;

@@ -113,7 +113,7 @@ static bool gather(Optimizer *optimizer, Error *error) {
     return true;
 }
 
-// ---- the step -----------------------------------------------------------------------------------
+// ---- the scan -----------------------------------------------------------------------------------
 
 static bool scan(Optimizer *optimizer, const ScaleState *scale, StepFlags *flags, Error *error) {
     Device *device = optimizer->engine->device;
@@ -207,15 +207,6 @@ bool optimizer_scan_scale(Optimizer *optimizer, uint64_t number, const ScaleStat
     return done;
 }
 
-static bool add_true(Device *device, Tensor *sum, const Tensor *part, Error *error) {
-    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
-    KernelCall call = {.op = OP_add, .input_count = 2, .output_count = 1, .attr = &attr};
-    call.input[0] = call.output[0] = sum->view;
-    call.input[1] = part->view;
-    tensor_date(sum);
-    return device_run(device, &call, error);
-}
-
 static bool join(Optimizer *optimizer, int i, Error *error) {
     Tensor *tensor = optimizer->parameters[i];
     char name[64];
@@ -233,7 +224,7 @@ static bool join(Optimizer *optimizer, int i, Error *error) {
         tensor->is_rounded = true;
     }
     for (GradPart *part = tensor->apart; part; part = tensor->apart) {
-        if (!add_true(optimizer->engine->device, tensor->grad, part->grad, error))
+        if (!grad_add_in_place(tensor->grad, part->grad, error))
             return false;
         tensor->apart = part->next;
         tensor_release(part->grad);

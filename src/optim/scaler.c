@@ -18,9 +18,8 @@ static const ScaleState *divisor_of(const Scaler *scaler) {
 // ---- made and freed -----------------------------------------------------------------------------
 
 static bool take_memory(Scaler *scaler, Error *error) {
-    const int64_t words[1] = {(int64_t)((sizeof(ScaleState) + 3) / 4)};
     Device *device = scaler->engine->device;
-    scaler->memory = tensor_new(device, FORMAT_FP32, 1, words, MEMORY_OPTIMIZER, error);
+    scaler->memory = tensor_new_bytes(device, sizeof(ScaleState), MEMORY_OPTIMIZER, error);
     if (!scaler->memory)
         return false;
     ScaleState initial = scale_state_initial(&scaler->rule);
@@ -162,10 +161,9 @@ static bool check_owner(const Optimizer *optimizer, const char *called, Error *e
 }
 
 static StepFlags *own_flags(Served *served, Error *error) {
-    const int64_t words[1] = {(int64_t)((sizeof(StepFlags) + 3) / 4)};
     Device *device = served->optimizer->engine->device;
     if (!served->own_flags)
-        served->own_flags = tensor_new(device, FORMAT_FP32, 1, words, MEMORY_OPTIMIZER, error);
+        served->own_flags = tensor_new_bytes(device, sizeof(StepFlags), MEMORY_OPTIMIZER, error);
     return served->own_flags ? served->own_flags->view.data : NULL;
 }
 

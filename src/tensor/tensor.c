@@ -70,6 +70,11 @@ Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape
     return tensor;
 }
 
+Tensor *tensor_new_bytes(Device *device, size_t bytes, MemoryPurpose purpose, Error *error) {
+    const int64_t numbers[1] = {(int64_t)((bytes + sizeof(float) - 1) / sizeof(float))};
+    return tensor_new(device, FORMAT_FP32, 1, numbers, purpose, error);
+}
+
 Tensor *tensor_view(Tensor *base, const View *view, Error *error) {
     Tensor *tensor = header_new(tensor_device(base), error);
     if (!tensor)

@@ -80,6 +80,9 @@ struct Tensor {
 // A dense tensor with undefined contents.
 Tensor *tensor_new(Device *device, Format format, int ndim, const int64_t *shape,
                    MemoryPurpose purpose, Error *error) MUST_CHECK;
+// Memory of the device for one structure; its contents are undefined.
+Tensor *tensor_new_bytes(Device *device, size_t bytes, MemoryPurpose purpose,
+                         Error *error) MUST_CHECK;
 // A tensor on the storage of `base`, laid out as `view` (whose data lies within it). It has no
 // gradient history: grad/ links views itself.
 Tensor *tensor_view(Tensor *base, const View *view, Error *error) MUST_CHECK;

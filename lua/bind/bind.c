@@ -137,6 +137,10 @@ static int field_error(lua_State *L, const char *function, const char *field,
 }
 
 int bind_push_field(lua_State *L, int index, const char *field) {
+    if (!lua_istable(L, index)) {
+        lua_pushnil(L);
+        return LUA_TNIL;
+    }
     index = lua_absindex(L, index);
     lua_pushstring(L, field);
     return lua_rawget(L, index);

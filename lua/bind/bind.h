@@ -222,7 +222,7 @@ bool bind_optional_boolean(lua_State *L, const char *function, int argument, con
 // Where the file lies that a script named, pushed; raises an error where the script may not have it
 // read (path.c says which). The path is kept by the caller.
 const char *bind_path(lua_State *L, const char *function, const char *path);
-// The field itself, raw, pushed; gives its type.
+// The field itself, raw, pushed; gives its type. What is no table has none.
 int bind_push_field(lua_State *L, int index, const char *field);
 
 // ---- the run ------------------------------------------------------------------------------------

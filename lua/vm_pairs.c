@@ -39,10 +39,9 @@ static int next_in_order(lua_State *L) {
     return 2;
 }
 
-// Pushes a list of the table's keys, in order; the at most `strings` strings among them sorted. A
-// table of weak values loses some on the way: the list keeps what it was found to have.
-static void push_keys(lua_State *L, size_t strings) {
-    Key *keys = lua_newuserdatauv(L, strings * sizeof *keys, 0);
+// Pushes a list of the table's keys, in order, the strings among them sorted. Any memory that is
+// taken may run a __gc that changes the table: what counts is what was found.
+static void push_keys(lua_State *L) {
     lua_newtable(L);
     int list = lua_gettop(L);
     lua_newtable(L); // the strings, as they come
@@ -57,6 +56,7 @@ static void push_keys(lua_State *L, size_t strings) {
         else
             lua_rawseti(L, list, ++others);
     }
+    Key *keys = lua_newuserdatauv(L, (size_t)(found + 1) * sizeof *keys, 0);
     for (lua_Integer i = 0; i < found; i++) {
         lua_rawgeti(L, list + 1, i + 1);
         keys[i].text = lua_tolstring(L, -1, &keys[i].length);
@@ -90,7 +90,7 @@ static int ordered_pairs(lua_State *L) {
     if (strings < 2) {
         lua_pushvalue(L, lua_upvalueindex(1));
     } else {
-        push_keys(L, strings);
+        push_keys(L);
         lua_pushinteger(L, 0);
         lua_pushcclosure(L, next_in_order, 2);
     }

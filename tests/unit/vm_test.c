@@ -171,6 +171,17 @@ static void trust_opens_the_library(void) {
     CHECK_CONTAINS(run_with(trusted, "require 'not_there'"), "not_there");
 }
 
+static void pairs_stand_a_table_that_grows_meanwhile(void) {
+    LuaVmOptions trusted = {.trust = true}; // who alone has __gc
+    CHECK_TEXT(run_with(trusted,
+                        "collectgarbage 'generational' "
+                        "for i = 1, 2000 do local t = { a = 1, b = 2 } local function grow() "
+                        "for k = 1, 200 do t['x' .. k .. '_' .. i] = 1 end end "
+                        "for _ = 1, 3 do setmetatable({}, { __gc = grow }) end "
+                        "pcall(function() for key in pairs(t) do assert(t[key]) end end) end"),
+               "");
+}
+
 static void guarded_functions_keep_their_meaning(void) {
     CHECK_TEXT(run("local ok, a, b = pcall(function(...) return ... end, 1, nil) "
                    "assert(ok and a == 1 and b == nil) "
@@ -571,6 +582,7 @@ int main(void) {
     RUN_TEST(bytecode_is_refused);
     RUN_TEST(metatables_cannot_be_tampered_with);
     RUN_TEST(trust_opens_the_library);
+    RUN_TEST(pairs_stand_a_table_that_grows_meanwhile);
     RUN_TEST(guarded_functions_keep_their_meaning);
     RUN_TEST(print_reaches_the_log);
     RUN_TEST(random_numbers_repeat);

@@ -99,3 +99,11 @@ bool script_read(Script *script, const char *path, const char *name, Error *erro
         script_clear(script);
     return done;
 }
+
+bool script_lies_below(const char *folder, const char *path) {
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    return length > 0 && strncmp(folder, path, length) == 0 &&
+           (path[length] == 0 || path[length] == '/' || path[length - 1] == '/');
+}

@@ -24,3 +24,5 @@ MUST_CHECK bool script_read(Script *script, const char *path, const char *shown,
 MUST_CHECK bool script_set(Script *script, const char *name, const char *text, size_t length,
                            Error *error);
 void script_clear(Script *script);
+// Whether a path is the folder's or that of something below, as they are written.
+bool script_lies_below(const char *folder, const char *path);

@@ -44,13 +44,6 @@ static bool is_module_name(const char *name, size_t length) {
 // What became of the search for a file.
 typedef enum Found { FOUND, ABSENT, REFUSED } Found;
 
-// Does the file lie in the folder or below it, once every link is followed?
-static bool lies_below(const char *folder, const char *file) {
-    size_t length = strlen(folder);
-    return strncmp(folder, file, length) == 0 &&
-           (file[length] == '/' || (length > 0 && folder[length - 1] == '/'));
-}
-
 // Reads folder + file, keeps it, and gives the copy.
 static Found read_below(LuaVm *vm, const char *folder, const char *file, const Script **kept,
                         Error *error) {
@@ -69,7 +62,7 @@ static Found read_below(LuaVm *vm, const char *folder, const char *file, const S
     Found found = REFUSED;
     if (!real_folder) {
         error_fail(error, ERROR_FAILED, "%s: %s", folder, error_cause(errno));
-    } else if (!lies_below(real_folder, real_file)) {
+    } else if (!script_lies_below(real_folder, real_file)) {
         error_fail(error, ERROR_USAGE, "%s leads out of the experiment's folder", path);
     } else if (script_read(&script, real_file, path, error)) {
         *kept = vm_keep_script(vm, &script);

@@ -14,21 +14,12 @@
 
 enum { LONGEST_PATH = 4096 };
 
-// Is the path the folder's, or that of something below?
-static bool lies_below(const char *folder, const char *path) {
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    return strncmp(folder, path, length) == 0 &&
-           (path[length] == 0 || path[length] == '/' || strcmp(folder, "/") == 0);
-}
-
 // The value of --set that names the path or a folder above it; NULL: none does.
 static const char *typed_above(const Session *session, const char *path) {
     const RunOptions *options = session->run->options;
     for (int i = 0; i < options->setting_count; i++) {
         const char *value = options->settings[i].value;
-        if (value[0] && lies_below(value, path))
+        if (value[0] && script_lies_below(value, path))
             return value;
     }
     return NULL;
@@ -54,7 +45,7 @@ static char *follow(const char *path) {
 
 static bool leads_below(const char *folder, const char *path) {
     char *real_folder = realpath(folder[0] ? folder : ".", NULL), *real = follow(path);
-    bool is_below = real_folder && real && lies_below(real_folder, real);
+    bool is_below = real_folder && real && script_lies_below(real_folder, real);
     free(real_folder);
     free(real);
     return is_below;

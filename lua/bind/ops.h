@@ -26,3 +26,9 @@ int bind_linear(lua_State *L);
 int bind_conv2d(lua_State *L);
 int bind_conv_transpose2d(lua_State *L);
 int bind_attention(lua_State *L);
+
+// ---- norms.c ------------------------------------------------------------------------------------
+
+int bind_layer_norm(lua_State *L);
+int bind_group_norm(lua_State *L);
+int bind_batch_norm(lua_State *L);

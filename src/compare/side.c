@@ -1,7 +1,7 @@
 // One run, or one group of seeds, in numbers, and what they are against the baseline's.
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,10 +111,9 @@ bool compare_is_about_as_fast(const CompareSide *side) {
 }
 
 double compare_load_of_others(const RunRecord *run, int *processors) {
-    const char *fact = record_fact(run, RECORD_FACT_OTHERS);
-    double load;
-    *processors = 0;
-    return fact && sscanf(fact, "%lf of %d", &load, processors) == 2 ? load : (double)NAN;
+    double whole, load = record_fact_part(run, RECORD_FACT_OTHERS, &whole);
+    *processors = whole <= INT_MAX ? (int)whole : 0; // NaN: unknown
+    return load;
 }
 
 // ---- metrics ------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 // The lists of a record, and the words for a status.
 #include "store/record.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +74,21 @@ const char *record_fact(const RunRecord *record, const char *name) {
         if (strcmp(record->facts[i].name, name) == 0)
             return record->facts[i].value;
     return NULL;
+}
+
+double record_fact_number(const RunRecord *record, const char *name) {
+    const char *fact = record_fact(record, name);
+    double value;
+    return fact && sscanf(fact, "%lf", &value) == 1 ? value : (double)NAN;
+}
+
+double record_fact_part(const RunRecord *record, const char *name, double *whole) {
+    const char *fact = record_fact(record, name);
+    double part;
+    bool is_there = fact && sscanf(fact, "%lf of %lf", &part, whole) == 2 && *whole > 0;
+    if (!is_there)
+        *whole = NAN;
+    return is_there ? part : (double)NAN;
 }
 
 const RecordMetric *record_metric(const RunRecord *record, const char *name) {

@@ -138,7 +138,10 @@ bool record_set_options(RunRecord *record, const RecordOption *list, int count,
 bool record_set_facts(RunRecord *record, const RecordFact *list, int count,
                       Error *error) MUST_CHECK;
 
-const char *record_fact(const RunRecord *record, const char *name);           // NULL: none
+const char *record_fact(const RunRecord *record, const char *name);   // NULL: none
+double record_fact_number(const RunRecord *record, const char *name); // NaN: none
+// Of "0.42 of 16" the 0.42, and the 16; NaN both: it is none.
+double record_fact_part(const RunRecord *record, const char *name, double *whole);
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
 // The first that leads, else the first; NULL: there is none.
 const RecordMetric *record_leading_metric(const RunRecord *record);

@@ -201,7 +201,7 @@ static bool changes_scale(const Event *event) {
 // the change before.
 int64_t live_next_growth(const Live *live) {
     const LiveData *data = &live->data;
-    double noted = live_fact(&data->record, "scaler.interval");
+    double noted = record_fact_number(&data->record, "scaler.interval");
     bool is_whole = data->events_are_all && data->record.parent == 0;
     const Event *before = NULL;
     int64_t interval = 0;
@@ -218,7 +218,7 @@ int64_t live_next_growth(const Live *live) {
     if (noted >= 1 && noted < 1e15)
         interval = (int64_t)noted;
     if (interval <= 0 || live_is_over(&data->record) || (!before && !is_whole) ||
-        data->scale >= live_fact(&data->record, "scaler.ceiling"))
+        data->scale >= record_fact_number(&data->record, "scaler.ceiling"))
         return -1;
     int64_t left = (before ? before->step : 0) + interval - data->step;
     return left > 0 ? left : -1;

@@ -242,9 +242,6 @@ bool live_overflowed_forward(const Event *skip);
 void live_culprit(const RunRecord *record, const Event *event, char *out, size_t size);
 // Fit to be shown, without its step; a skip where there is little room `brief`.
 void live_say_event(const Live *live, const Event *event, bool brief, char *out, size_t size);
-// What the worker noted of itself, as a number, and as a share ("0.42 of 16"); NaN: it has not.
-double live_fact_share(const RunRecord *record, const char *name);
-double live_fact(const RunRecord *record, const char *name);
 
 // ---- panels -------------------------------------------------------------------------------------
 

@@ -98,12 +98,17 @@ static Word whole_share(double share) {
     return word;
 }
 
+static double share_of(const RunRecord *run, const char *fact) {
+    double whole, part = record_fact_part(run, fact, &whole);
+    return part / whole;
+}
+
 // What this run and other programs do to the processors, on average while it trained; how hot they
 // are, or became.
 static void add_processor(Readings *readings, const RunRecord *run) {
-    double own = live_fact_share(run, "load.own"),
-           others = live_fact_share(run, RECORD_FACT_OTHERS);
-    double now = live_fact(run, "temperature"), most = live_fact(run, "temperature.most");
+    double own = share_of(run, "load.own"), others = share_of(run, RECORD_FACT_OTHERS);
+    double now = record_fact_number(run, "temperature"),
+           most = record_fact_number(run, "temperature.most");
     char text[96] = "–";
     if (isfinite(own) || isfinite(others))
         snprintf(text, sizeof text, "%s, others %s", whole_share(own).text,
@@ -166,7 +171,7 @@ static void gather_readings(Readings *readings, const LiveData *data) {
         snprintf(text, sizeof text, "%.1f W  %s J", watts, word_number(run->energy_j).text);
     add(readings, "power", NAN, INK_GOOD, text);
     add_share_of_step(readings, "casting", run->cast_share);
-    double watching = live_fact(run, "telemetry.share");
+    double watching = record_fact_number(run, "telemetry.share");
     add_share_of_step(readings, "watching", watching)->rank = isnan(watching) ? 6 : 0;
 }
 

@@ -30,19 +30,6 @@ bool live_is_over(const RunRecord *record) {
     return !run_status_goes_on(record->status);
 }
 
-double live_fact(const RunRecord *record, const char *name) {
-    const char *fact = record_fact(record, name);
-    double value;
-    return fact && sscanf(fact, "%lf", &value) == 1 ? value : NAN;
-}
-
-double live_fact_share(const RunRecord *record, const char *name) {
-    const char *fact = record_fact(record, name);
-    double part, whole;
-    bool is_there = fact && sscanf(fact, "%lf of %lf", &part, &whole) == 2 && whole > 0;
-    return is_there ? part / whole : NAN;
-}
-
 // Of "conv2.weight": the layer that holds it, where the run has one.
 void live_culprit(const RunRecord *record, const Event *event, char *out, size_t size) {
     const char *name = event->layer;

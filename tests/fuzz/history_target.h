@@ -3,7 +3,7 @@
 // A damaged file, and rows that another program put there, are read, or refused with a message:
 // never a crash, an endless loop or memory by a number that the file names. What is asked for is
 // asked of every execution: the list, a run with its lists, series, layers, events, checkpoints,
-// orders. Some executions open the file for writing too.
+// orders. Some executions read past the damage, some open the file for writing too.
 #pragma once
 
 #include "store/checkpoints.h"
@@ -18,7 +18,8 @@ typedef struct HistoryFuzz {
     uint8_t *pristine;
     size_t size;
     int file;
-    Store *store; // stays open over most executions: opening takes ten times as long as reading
+    // Stay open over most executions: opening takes ten times as long as reading.
+    Store *store, *rescue; // the second reads past damage
     uint32_t changes;
 } HistoryFuzz;
 
@@ -61,6 +62,19 @@ static inline void fuzz_add_run(Store *store, const char *name) {
     record_clear(&record);
 }
 
+static inline bool fuzz_open_stores(HistoryFuzz *fuzz) {
+    Error why = {0};
+    fuzz->store = store_open(fuzz->path, STORE_READ, &why);
+    fuzz->rescue = store_open(fuzz->path, STORE_RESCUE, &why);
+    return fuzz->store && fuzz->rescue;
+}
+
+static inline void fuzz_close_stores(HistoryFuzz *fuzz) {
+    store_close(fuzz->store);
+    store_close(fuzz->rescue);
+    fuzz->store = fuzz->rescue = NULL;
+}
+
 static inline bool history_fuzz_begin(HistoryFuzz *fuzz) {
     setenv("TMPDIR", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", 0);
     make_folder();
@@ -75,13 +89,12 @@ static inline bool history_fuzz_begin(HistoryFuzz *fuzz) {
         return false;
     fuzz->size = (size_t)status.st_size;
     fuzz->pristine = malloc(fuzz->size);
-    fuzz->store = store_open(fuzz->path, STORE_READ, &error);
-    return fuzz->store && fuzz->pristine &&
+    return fuzz_open_stores(fuzz) && fuzz->pristine &&
            pread(fuzz->file, fuzz->pristine, fuzz->size, 0) == status.st_size;
 }
 
 static inline void history_fuzz_end(HistoryFuzz *fuzz) {
-    store_close(fuzz->store);
+    fuzz_close_stores(fuzz);
     close(fuzz->file);
     free(fuzz->pristine);
     remove_folder();
@@ -115,6 +128,9 @@ static inline bool fuzz_read_run(Store *store, int64_t id) {
     kept &= fuzz_told(store_read_layers_at(store, id, 10, &at, 1, &why), &why);
     kept &= fuzz_told(store_read_events(store, id, 0, 0, 0, &events, &count, &why), &why);
     kept &= fuzz_told(store_list_checkpoints(store, id, &rows, &count, &why), &why);
+    int64_t next;
+    kept &= fuzz_told(store_next_step(store, id, "loss", 7, &next, &why), &why);
+    kept &= fuzz_told(store_next_layer_step(store, id, 0, 7, &next, &why), &why);
     free(series);
     free(points);
     free(samples);
@@ -186,7 +202,7 @@ static inline bool fuzz_restore(HistoryFuzz *fuzz) {
 
 // Mutates the file in place, uses it, puts it back. Returns 0 when every promise was kept.
 static inline int fuzz_history_one(HistoryFuzz *fuzz, uint64_t execution, uint64_t seed) {
-    enum { OPEN_EVERY = 16, WRITE_EVERY = 64, CUT_EVERY = 50, MOST_CHANGES = 6 };
+    enum { OPEN_EVERY = 16, WRITE_EVERY = 64, CUT_EVERY = 50, RESCUE_EVERY = 3, MOST_CHANGES = 6 };
     uint64_t state = seed ^ execution << 32;
     int changes = execution == 1 ? 0 : 1 + (int)fuzz_below(&state, MOST_CHANGES);
     size_t at[MOST_CHANGES];
@@ -197,23 +213,22 @@ static inline int fuzz_history_one(HistoryFuzz *fuzz, uint64_t execution, uint64
         if (pwrite(fuzz->file, &byte, 1, (off_t)at[i]) != 1)
             return 1;
     }
-    bool is_cut = execution % CUT_EVERY == 0, writes = execution % WRITE_EVERY == 0;
+    bool is_cut = execution % CUT_EVERY == 0, writes = execution % WRITE_EVERY == 0,
+         rescues = execution % RESCUE_EVERY == 0;
     if (is_cut && ftruncate(fuzz->file, (off_t)fuzz_below(&state, fuzz->size)) != 0)
         return 1;
     bool kept = is_cut || fuzz_tell_change(fuzz);
-    if (writes) { // a header that tells of another journal may have made the reader hold its lock
-        store_close(fuzz->store);
-        fuzz->store = NULL;
-    }
-    kept &= execution % OPEN_EVERY == 0
-                ? fuzz_open_history(fuzz->path, writes ? STORE_WRITE : STORE_READ)
-                : fuzz_read_history(fuzz->store);
+    if (writes) // a header that tells of another journal may have made the reader hold its lock
+        fuzz_close_stores(fuzz);
+    if (execution % OPEN_EVERY == 0)
+        kept &= fuzz_open_history(fuzz->path, writes    ? STORE_WRITE
+                                              : rescues ? STORE_RESCUE
+                                                        : STORE_READ);
+    else
+        kept &= fuzz_read_history(rescues ? fuzz->rescue : fuzz->store);
     if (writes || is_cut) { // all of it may have changed
-        Error why = {0};
         kept &= fuzz_restore(fuzz);
-        if (writes)
-            fuzz->store = store_open(fuzz->path, STORE_READ, &why);
-        return !(kept && fuzz->store);
+        return !(kept && (!writes || fuzz_open_stores(fuzz)));
     }
     for (int i = 0; i < changes; i++)
         kept &= pwrite(fuzz->file, fuzz->pristine + at[i], 1, (off_t)at[i]) == 1;

@@ -19,8 +19,7 @@ enum {
     COMPARE_LABEL_SIZE = 192,
     COMPARE_TEXT_SIZE = 512,
     COMPARE_PLACE_SIZE = 32,
-    COMPARE_MOST_RUNS = 256,
-    COMPARE_MOST_SERIES = 32
+    COMPARE_MOST_RUNS = 256
 };
 
 typedef enum CompareAxis {

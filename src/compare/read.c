@@ -17,11 +17,11 @@ static bool fail_memory(Error *error) {
 
 // ---- which series -------------------------------------------------------------------------------
 
-static int find_series(const Comparison *comparison, const char *name) {
-    int at = 0;
-    while (at < comparison->all_series_count && strcmp(comparison->all_series[at], name) != 0)
-        at++;
-    return at;
+static bool has_series(const SeriesInfo *series, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(series[i].name, name) == 0)
+            return true;
+    return false;
 }
 
 // What the engine records by itself stands behind what the scripts log.
@@ -43,48 +43,55 @@ static int by_rank(const void *a, const void *b) {
     return order ? order : strcmp(a, b);
 }
 
-// The series that all runs log are all that can be held against each other.
-static bool list_series(Store *store, Comparison *comparison, Error *error) {
-    int counts[COMPARE_MOST_SERIES] = {0}, kept = 0;
-    comparison->all_series = calloc(COMPARE_MOST_SERIES, sizeof *comparison->all_series);
-    if (!comparison->all_series)
-        return fail_memory(error);
-    for (int i = 0; i < comparison->run_count; i++) {
-        SeriesInfo *series = NULL;
-        int count = 0;
-        if (!store_list_series(store, comparison->runs[i].id, &series, &count, error))
-            return false;
-        for (int k = 0; k < count; k++) {
-            int at = find_series(comparison, series[k].name);
-            if (at == COMPARE_MOST_SERIES)
-                continue;
-            if (at == comparison->all_series_count)
-                snprintf(comparison->all_series[comparison->all_series_count++], RECORD_NAME_SIZE,
-                         "%s", series[k].name);
-            counts[at]++;
-        }
-        free(series);
+// Of the names that are left those that this run has, too.
+static bool keep_common(Store *store, Comparison *comparison, int run, Error *error) {
+    SeriesInfo *series = NULL;
+    int count = 0, kept = 0;
+    if (!store_list_series(store, comparison->runs[run].id, &series, &count, error))
+        return false;
+    if (run == 0) {
+        comparison->all_series = calloc((size_t)count + 1, sizeof *comparison->all_series);
+        for (int i = 0; comparison->all_series && i < count; i++)
+            memcpy(comparison->all_series[comparison->all_series_count++], series[i].name,
+                   sizeof series[i].name);
     }
     for (int i = 0; i < comparison->all_series_count; i++)
-        if (counts[i] == comparison->run_count)
-            memmove(comparison->all_series[kept++], comparison->all_series[i], RECORD_NAME_SIZE);
+        if (has_series(series, count, comparison->all_series[i]))
+            memmove(comparison->all_series[kept++], comparison->all_series[i],
+                    sizeof *comparison->all_series);
     comparison->all_series_count = kept;
-    if (kept > 1)
-        qsort(comparison->all_series, (size_t)kept, sizeof *comparison->all_series, by_rank);
+    free(series);
+    return comparison->all_series || fail_memory(error);
+}
+
+// The series that all runs log are all that can be held against each other.
+static bool list_series(Store *store, Comparison *comparison, Error *error) {
+    for (int i = 0; i < comparison->run_count; i++)
+        if (!keep_common(store, comparison, i, error))
+            return false;
+    if (comparison->all_series_count > 1)
+        qsort(comparison->all_series, (size_t)comparison->all_series_count,
+              sizeof *comparison->all_series, by_rank);
     return true;
+}
+
+static bool is_common(const Comparison *comparison, const char *name) {
+    for (int i = 0; i < comparison->all_series_count; i++)
+        if (strcmp(comparison->all_series[i], name) == 0)
+            return true;
+    return false;
 }
 
 static bool choose_series(Comparison *comparison, Error *error) {
     const char *wanted = comparison->options.series;
-    if (wanted && find_series(comparison, wanted) == comparison->all_series_count) {
+    if (wanted && !is_common(comparison, wanted)) {
         char list[256] = "";
-        for (int i = 0; i < comparison->all_series_count; i++)
+        for (int i = 0; i < comparison->all_series_count && strlen(list) + 1 < sizeof list; i++)
             snprintf(list + strlen(list), sizeof list - strlen(list), " %s",
                      comparison->all_series[i]);
         return error_fail(error, ERROR_USAGE,
-                          "--series %.60s: not in all of these runs, which "
-                          "have%s",
-                          wanted, list[0] ? list : " none in common");
+                          "--series %.60s: not in all of these runs, which have%s", wanted,
+                          list[0] ? list : " none in common");
     }
     bool has_any = comparison->all_series_count > 0 && !is_own(comparison->all_series[0]);
     snprintf(comparison->series, sizeof comparison->series, "%s",

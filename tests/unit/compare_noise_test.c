@@ -155,6 +155,36 @@ static void losses_of_other_names_are_compared(void) {
     store_close(store);
 }
 
+// The loss is what is compared, however many series come before it.
+static void no_number_of_series_hides_the_loss(void) {
+    enum { SERIES = 40 };
+    static char names[SERIES][16];
+    const char *list[SERIES + 1];
+    Store *store = fresh_store("history.db");
+    Planted second = fp32;
+    second.name = "two";
+    for (int i = 0; i < SERIES; i++) {
+        snprintf(names[i], sizeof names[i], "gate_%d", i);
+        list[i] = names[i];
+    }
+    list[SERIES] = "loss";
+    int64_t runs[2];
+    for (int i = 0; i < 2; i++) {
+        RunRecord record = planted_record(i ? &second : &fp32);
+        CHECK_DONE(store_add_run(store, &record, "return 1", 8, &error));
+        runs[i] = record.id;
+        record_clear(&record);
+        CHECK_DONE(plant_series(store, runs[i], list, SERIES + 1, &fp32, 0.01, &error));
+    }
+    for (int i = 0; i < 2; i++) {
+        Comparison *comparison = compare(store, runs, 2, i ? "gate_39" : NULL);
+        CHECK(comparison && strcmp(comparison->series, i ? "gate_39" : "loss") == 0);
+        if (comparison)
+            compare_free(comparison);
+    }
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     RUN_TEST(one_run_of_each_tells_speeds_by_its_steps);
@@ -162,6 +192,7 @@ int main(void) {
     RUN_TEST(many_orders_are_counted);
     RUN_TEST(other_programs_are_told_of);
     RUN_TEST(losses_of_other_names_are_compared);
+    RUN_TEST(no_number_of_series_hides_the_loss);
     remove_folder();
     return test_end();
 }

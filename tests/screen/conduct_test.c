@@ -98,7 +98,7 @@ static void stop_and_continue_come_back_right(void) {
 // In the middle of reading and drawing, which a replay does all the time.
 static void it_can_be_stopped_at_any_moment(void) {
     const int rounds = getenv("MPBENCH_SOAK") ? 500 : 25;
-    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {NULL};
     shown_start(&shown, 120, 36, environment, demo);
     expect("r pauses");
     for (int i = 0; i < rounds && !test_why[0]; i++) {
@@ -240,7 +240,7 @@ static void a_report_cut_in_two_presses_no_key(void) {
 // ---- refusals -----------------------------------------------------------------------------------
 
 static void check_refused(const char *setting, const char *why) {
-    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", setting, NULL};
+    const char *environment[] = {setting, NULL};
     shown_start(&shown, 100, 30, environment, demo);
     CHECK_MESSAGE(shown_wait_end(&shown, 10), "%s: it goes on", setting);
     CHECK_INT(WEXITSTATUS(shown.status), 3);
@@ -258,7 +258,7 @@ static void terminals_that_cannot_are_refused(void) {
 
 static void old_terminals_are_served(void) {
     const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, "TERM=vt100", "LC_ALL=POSIX",
-                                 "XDG_CONFIG_HOME=/nonexistent", NULL};
+                                 NULL};
     shown_start(&shown, 80, 24, environment, demo);
     expect("fashion-cnn-8");
     shown_settle(&shown);

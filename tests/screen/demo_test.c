@@ -13,7 +13,7 @@ static const char *const demo[] = {"--demo", NULL};
 
 static void settings_are_turned_and_kept(void) {
     char config[600];
-    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", path_of("config"));
+    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s", path_of("turned"));
     const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, NULL};
     shown_start(&shown, 100, 30, environment, demo);
     expect("─");
@@ -25,7 +25,7 @@ static void settings_are_turned_and_kept(void) {
     expect("fashion-cnn-8");
     CHECK(!strstr(shown_text(&shown), "─"));
     quit();
-    write_text(path_of("config/mpbench/config.lua"), "frames = fast\n");
+    write_text(path_of("turned/mpbench/config.lua"), "frames = fast\n");
     shown_start(&shown, 100, 30, environment, demo);
     CHECK(shown_wait_end(&shown, 10));
     CHECK_INT(WEXITSTATUS(shown.status), 2);
@@ -46,7 +46,7 @@ static int step_shown(void) {
 }
 
 static void the_demo_plays_pauses_and_stops_by_keys(void) {
-    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {NULL};
     shown_start(&shown, 120, 36, environment, demo);
     CHECK_MESSAGE(shown_wait(&shown, "replay 2×, r pauses", true, 20) >= 0, "%s",
                   shown_text(&shown));
@@ -86,7 +86,7 @@ static void the_demo_leaves_nothing_behind(void) {
     char place[600];
     mkdir(path_of("tmp"), 0700);
     snprintf(place, sizeof place, "TMPDIR=%s", path_of("tmp"));
-    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", place, NULL};
+    const char *environment[] = {place, NULL};
     shown_start(&shown, 100, 30, environment, demo);
     expect("fashion-cnn-8");
     press("1" KEY_DOWN KEY_DOWN "tbrief\r", "fashion-mlp br…");
@@ -110,7 +110,7 @@ static void what_a_killed_demo_leaves_the_next_one_clears_away(void) {
     Shown killed, other, next;
     mkdir(tmp, 0700);
     snprintf(place, sizeof place, "TMPDIR=%s", tmp);
-    const char *environment[] = {"XDG_CONFIG_HOME=/nonexistent", place, NULL};
+    const char *environment[] = {place, NULL};
     shown_start(&killed, 100, 30, environment, demo);
     CHECK(shown_wait(&killed, "fashion-cnn-8", true, 20) >= 0);
     kill(killed.program, SIGKILL);

@@ -58,7 +58,7 @@ static void the_command_line_recalls_what_was_ordered(void) {
 // Where the screen went back to a step, a fork begins there, and says where it comes from.
 static void a_fork_begins_at_the_step_that_is_looked_at(void) {
     static const char *const watch[] = {"watch", "1", NULL};
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, NULL};
     char command[300];
     Error error;
     RunRecord run = {.id = 0};

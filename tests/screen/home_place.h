@@ -53,8 +53,7 @@ static inline int count_runs(void) {
 
 static inline void open_home(int columns, int rows) {
     static const char *const nothing[] = {NULL};
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent",
-                                 "MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, NULL};
+    const char *environment[] = {database, "MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, NULL};
     make_history();
     shown_start(&shown, columns, rows, environment, nothing);
     expect("gamma");

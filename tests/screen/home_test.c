@@ -268,7 +268,7 @@ static void the_row_of_keys_offers_what_works_there(void) {
     press("z", "gamma");
     leave();
     static const char *const nothing[] = {NULL};
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, NULL};
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("No runs yet");
@@ -345,7 +345,7 @@ static void add_named(Store *store, const char *name, const char *metric) {
 static void a_run_is_known_by_its_own_name_and_result(void) {
     Error error;
     static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, NULL};
     static const char *const nothing[] = {NULL};
     unlink(history_path);
     Store *store = store_open(history_path, STORE_WRITE, &error);

@@ -16,7 +16,7 @@ static void expect_home(void) {
 // On a history without runs, in the form of `simple`.
 static void open_form(void) {
     static const char *const nothing[] = {NULL};
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, NULL};
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸fashion_cnn");

@@ -53,7 +53,7 @@ static double share_of_core(Shown *shown, int per_second) {
 }
 
 static void open_screen(Shown *shown, const char *const *arguments, const char *mark) {
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, SCREEN_NO_CONFIG, NULL};
     shown_start(shown, COLUMNS, ROWS, environment, arguments);
     if (shown_wait(shown, mark, true, 60) < 0) {
         fprintf(stderr, "measure: \"%s\" did not appear:\n%s", mark, shown_text(shown));

@@ -255,8 +255,8 @@ static bool type_script(Shown *screen, char *script) {
 }
 
 int main(int count, char **arguments) {
-    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
-                                 "XDG_CONFIG_HOME=/nonexistent", NULL, NULL};
+    const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, SCREEN_NO_CONFIG, NULL,
+                                 NULL};
     static Shown screen;
     if (count < 4) {
         fprintf(stderr, "picture COLUMNS ROWS KEYS [ARGUMENT...]\n");

@@ -1,5 +1,6 @@
 // tests/screen/place.h: what test programs of the screen share: a folder that goes away at the end
-// and is the place for temporary files meanwhile, the path of a history in it, and one screen.
+// and is the place for temporary files and settings meanwhile, the path of a history in it, and one
+// screen.
 // Included once a program; what keys do shows within the patience of `expect`, or the test fails.
 #pragma once
 
@@ -11,6 +12,15 @@
 static char folder[64], history_path[96], database[128]; // MPBENCH_DB=history_path
 static Shown shown;
 
+// A path in the folder; good until the fourth call after.
+static inline const char *path_of(const char *name) {
+    static char paths[4][512];
+    static int next;
+    char *text = paths[next++ % 4];
+    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
+    return text;
+}
+
 static inline bool make_place(void) {
     const char *parent = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
@@ -20,16 +30,8 @@ static inline bool make_place(void) {
     snprintf(database, sizeof database, "MPBENCH_DB=%s", history_path);
     setenv("MPBENCH", "build/mpbench", 0);
     setenv("TMPDIR", folder, 1);
+    setenv("XDG_CONFIG_HOME", path_of("config"), 1);
     return true;
-}
-
-// A path in the folder; good until the fourth call after.
-static inline const char *path_of(const char *name) {
-    static char paths[4][512];
-    static int next;
-    char *text = paths[next++ % 4];
-    snprintf(text, sizeof paths[0], "%s/%s", folder, name);
-    return text;
 }
 
 static inline void write_text(const char *file_path, const char *text) {
@@ -62,8 +64,7 @@ static inline void press(const char *keys, const char *text) {
 }
 
 static inline void open_demo(void) {
-    static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
-                                              "XDG_CONFIG_HOME=/nonexistent", NULL};
+    static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, NULL};
     static const char *const arguments[] = {"--demo", NULL};
     shown_start(&shown, 100, 30, environment, arguments);
     expect("fashion-cnn-8");

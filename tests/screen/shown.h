@@ -71,11 +71,13 @@ const char *shown_text(const Shown *shown);
 // One letter a cell: what ink it has (as a colour of the theme, at any depth), upper case where it
 // is bold; then the cells that stand on another ground.
 const char *shown_inks(const Shown *shown);
-// Termios, alternate screen, cursor and mouse as before the program; else says what is not.
 bool shown_is_light(const Shown *shown); // by what it answers
+// Termios, alternate screen, cursor and mouse as before the program; else says what is not.
 bool shown_is_given_back(const Shown *shown, char *why, size_t size);
 double shown_clock(void);
 
 // The moment at which the recording of --demo is looked at in stored screens and pictures, in
 // milliseconds since 1970: an hour after its last run.
 #define SCREEN_CLOCK "1795250000000"
+// Settings in a folder that nobody can make, whoever tests: all are as they come.
+#define SCREEN_NO_CONFIG "XDG_CONFIG_HOME=/proc/no-one"

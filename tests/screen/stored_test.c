@@ -87,7 +87,7 @@ typedef struct Seen {
 static void start(Shown *one, const struct Look *look, struct Size at) {
     static const char *const arguments[] = {"--demo", NULL};
     const char *environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK,
-                                 "XDG_CONFIG_HOME=/nonexistent",
+                                 SCREEN_NO_CONFIG,
                                  terminfo,
                                  look->locale,
                                  look->terminal,

@@ -7,9 +7,8 @@
 
 #include "tests/screen/place.h"
 
-static char config[128], experiments[128], program[128];
-static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, config, experiments,
-                                          NULL};
+static char experiments[128], program[128];
+static const char *const environment[] = {"MPBENCH_SCREEN_CLOCK=" SCREEN_CLOCK, experiments, NULL};
 static const char *const demo[] = {"--demo", NULL};
 static uint64_t state;
 
@@ -141,7 +140,6 @@ static void keys_and_clicks_at_random_end_nothing(void) {
 static bool make_copy(void) {
     char command[600];
     snprintf(program, sizeof program, "%s/mpbench", folder);
-    snprintf(config, sizeof config, "XDG_CONFIG_HOME=%s/config", folder);
     snprintf(experiments, sizeof experiments, "MPBENCH_EXPERIMENTS=%s", folder);
     snprintf(command, sizeof command, "cp experiments/demo.history.gz '%s'", folder);
     setenv("MPBENCH_REAL", getenv("MPBENCH"), 1);

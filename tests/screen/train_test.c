@@ -12,7 +12,7 @@
 #include "tests/screen/place.h"
 
 static void open_screen(const char *const *arguments) {
-    const char *environment[] = {database, "XDG_CONFIG_HOME=/nonexistent", NULL};
+    const char *environment[] = {database, NULL};
     shown_start(&shown, 120, 36, environment, arguments);
 }
 

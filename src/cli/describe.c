@@ -141,11 +141,15 @@ bool describe_experiment(const char *path, LuaExperimentInfo *info, Error *error
     *info = (LuaExperimentInfo){.parameter_count = 0};
     if (!answer)
         return error_fail(error, ERROR_MEMORY, "no memory to read the experiment");
-    pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+    bool is_open = pipe2(ends, O_CLOEXEC) == 0;
+    pid_t child = is_open ? fork() : -1;
     if (child < 0) {
+        int code = errno;
+        for (int i = 0; is_open && i < 2; i++)
+            close(ends[i]);
         free(answer);
-        return error_fail(error, ERROR_BUSY, "the experiment cannot be read: %s%s", strerror(errno),
-                          error_remedy(errno));
+        return error_fail(error, ERROR_BUSY, "the experiment cannot be read: %s%s",
+                          error_cause(code), error_remedy(code));
     }
     if (child == 0)
         answer_from_child(path, ends[1]);

@@ -192,7 +192,8 @@ static bool lock(const Cli *cli, const Matrix *matrix, int *file, Error *error) 
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = matrix->id, .l_len = 1};
     *file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (*file < 0)
-        return error_fail(error, ERROR_HISTORY, "%.300s: %s", name, strerror(errno));
+        return error_fail(error, ERROR_HISTORY, "%.300s: %s: name another history with --db", name,
+                          error_cause(errno));
     if (fcntl(*file, F_OFD_SETLK, &range) == 0)
         return true;
     if (errno == EAGAIN || errno == EACCES)

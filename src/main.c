@@ -25,7 +25,7 @@ static const Command commands[] = {
      "trained\n"
      "again, unrecorded, from the one before it up to there. Steps count on from the parent's; "
      "time,\n"
-     "speed, energy, losses and the range of the scale are those of the fork's own steps.",
+     "speed, energy, memory, losses and the range of the scale are those of the fork's own steps.",
      1, 1, command_fork},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
      "FILTER: words in the name, experiment, tag, note, precision or status, and fields:\n"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "kernel/allocator.h"
 #include "kernel/replay.h"
 #include "lua/bind/bind.h"
 #include "run/recorder.h"
@@ -138,6 +139,7 @@ static bool restore(Session *session, bool at_end, Error *error) {
     free(inventory->live);
     inventory->live = NULL;
     inventory->live_count = 0;
+    allocator_forget_peaks(session->engine->device->allocator); // garbage gathered on the way
     session->resume = NULL;
     session->run->is_silent = false;
     session->kept_step = session->run->step;

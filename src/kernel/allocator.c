@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Size classes: four to each power of two, so that at most a quarter of a block is unused.
 enum { SMALLEST_LOG2 = 8, STEPS = 4, CLASSES = (48 - SMALLEST_LOG2) * STEPS };
@@ -220,6 +221,12 @@ MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory) 
 
 MemoryUse allocator_use(const Allocator *allocator) {
     return allocator->use;
+}
+
+void allocator_forget_peaks(Allocator *allocator) {
+    MemoryUse *use = &allocator->use;
+    memcpy(use->peak, use->now, sizeof use->peak);
+    use->total_peak = use->total_now;
 }
 
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {

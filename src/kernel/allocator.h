@@ -26,6 +26,8 @@ void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose)
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 
 MemoryUse allocator_use(const Allocator *allocator);
+// The peaks are those of what comes from now on.
+void allocator_forget_peaks(Allocator *allocator);
 // Gives cached blocks back to the system.
 void allocator_trim(Allocator *allocator);
 // A limit on what may be reserved, 0: none. Past it, allocator_take fails with advice.

@@ -58,6 +58,11 @@ expect_out "time .* s since step 300"
 expect_out "is a fork of run 1: its time"
 end
 
+begin "the memory of a fork is that of its steps, not of the way to them"
+rest=$(says 2 peak) whole=$(says 1 peak)
+[ "$rest" -gt 0 ] && [ "$rest" -le "$((whole + whole / 4))" ] || fail "$rest bytes, its parent took $whole"
+end
+
 begin "a fork takes other options"
 run fork 1 --at 300 -p bf16 --set lr=1e-3 --loss-scale 8
 expect_status 0

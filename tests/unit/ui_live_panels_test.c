@@ -44,6 +44,12 @@ static void scales_are_written_one_way(void) {
                     "the scale fell at step 1024, 16 steps");
     check_rewritten("scale 1000 -> 500 by 64 of 1290", "scale 1000 → 500 by 2^6 of 1290");
     check_rewritten("epoch 4 of 8: 128 files", "epoch 4 of 8: 128 files");
+    check_rewritten("the loss scale grows again after 1 step without overflow",
+                    "the loss scale grows again after 1 step without overflow");
+    check_rewritten("the loss scale has stood at 0.5 for 32 steps",
+                    "the loss scale has stood at 2^-1 for 32 steps");
+    check_rewritten("became zero in fp16 at scale 1 (64 % in fc1.weight)",
+                    "became zero in fp16 at scale 2^0 (64 % in fc1.weight)");
     char small[8];
     word_rewrite(small, sizeof small, "a -> scale 65536");
     CHECK(strlen(small) < sizeof small);

@@ -197,6 +197,10 @@ static bool follows_step(const char *text, const char *at) {
            (at - text >= 6 && strncmp(at - 6, "steps ", 6) == 0);
 }
 
+static bool counts_something(const char *end) {
+    return strncmp(end, " step", 5) == 0 || strncmp(end, " %", 2) == 0;
+}
+
 // The scale that is written here, and the bytes it takes; 0: it is none. Numbers are scales where
 // the word stands before them in the same part of the sentence.
 static size_t scale_at(const char *text, const char *at, const char *part, Word *word) {
@@ -208,7 +212,7 @@ static size_t scale_at(const char *text, const char *at, const char *part, Word 
     int exponent;
     bool is_whole =
         *end == 0 || strchr(" ,;:)", *end) || (*end == '.' && (!end[1] || end[1] == ' '));
-    if (!named || named > at || !is_whole || !isfinite(value) ||
+    if (!named || named > at || !is_whole || counts_something(end) || !isfinite(value) ||
         frexp((double)(float)value, &exponent) != 0.5) // as a float has it
         return 0;
     *word = word_scale((double)(float)value);

@@ -185,4 +185,12 @@ void compare_find_divergence(const Comparison *comparison, CompareSide *side,
     compare_first_difference(a->points, a->count, b->points, b->count, &side->divergence);
     const CompareSide *const sides[2] = {baseline, side};
     find_parting(comparison, &side->divergence, sides);
+    compare_bound_parting(side, baseline);
+}
+
+void compare_bound_parting(CompareSide *side, const CompareSide *baseline) {
+    CompareDivergence *divergence = &side->divergence;
+    bool is_pair = side->member_count == 1 && baseline->member_count == 1;
+    if (is_pair && divergence->parted >= 0 && divergence->parted < divergence->different)
+        divergence->parted = divergence->different;
 }

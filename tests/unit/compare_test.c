@@ -370,6 +370,25 @@ static void trainings_part_where_the_curves_do(void) {
     compare_free(comparison);
 }
 
+static void no_training_parts_before_its_bits_do(void) {
+    RunRecord *runs = calloc(2, sizeof *runs);
+    CompareCurve *curves = calloc(2, sizeof *curves);
+    Error error;
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[0]);
+        curves[i] = planted_curve(&six[0]);
+    }
+    for (int i = 1; i < PLANTED_STEPS; i++)
+        curves[1].points[i].mean += 100;
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
+    const CompareDivergence *divergence = &comparison->sides[1].divergence;
+    CHECK_INT(divergence->different, 2);
+    CHECK_INT(divergence->parted, 2);
+    CHECK(divergence->is_parted_at_end);
+    compare_free(comparison);
+}
+
 static void seeds_are_the_noise_where_there_are_several(void) {
     Planted runs[6];
     memcpy(runs, six, sizeof runs);
@@ -475,6 +494,7 @@ int main(void) {
     RUN_TEST(two_experiments_are_no_evidence_of_precision);
     RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);
+    RUN_TEST(no_training_parts_before_its_bits_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);
     RUN_TEST(seeds_that_are_not_finite_are_told_on_either_side);
     RUN_TEST(a_loss_that_ends_not_finite_parts);

@@ -23,10 +23,11 @@ static void tell_overflow(Run *run, const char *layer, const char *where) {
     char remedy[96] = "";
     if (layer[0])
         snprintf(remedy, sizeof remedy, "use --layer %.60s=bf16, or ", layer);
-    run_diagnose(run, DIAGNOSIS_FORWARD_OVERFLOW, layer,
-                 "%s gives values past %.0f, the end of fp16, which became infinite, and with them "
-                 "the loss: %skeep its inputs and weights smaller",
-                 where, format_table[FORMAT_FP16].largest, remedy);
+    run_diagnose(
+        run, DIAGNOSIS_FORWARD_OVERFLOW, layer,
+        "%s gives values past %.0f, where fp16 ends, and so the loss is not finite: %skeep its "
+        "inputs and weights smaller",
+        where, format_table[FORMAT_FP16].largest, remedy);
 }
 
 void run_check_fault(RunState *state, const ForwardFault *fault) {
@@ -49,9 +50,8 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
             snprintf(cause, sizeof cause, "more than %s holds: lower the learning rate",
                      format_name(fault->format));
         run_diagnose(run, DIAGNOSIS_OPERATION_NOT_FINITE, layer,
-                     "%s in %.60s gives values that are not finite from such as are, and with them "
-                     "the loss: %s",
-                     op, layer[0] ? layer : "the script, outside of every layer,", cause);
+                     "%s in %.60s gives inf or nan of finite values, and so the loss: %s", op,
+                     layer[0] ? layer : "the script, outside of every layer,", cause);
         return;
     case FORWARD_WEIGHT:
         run_diagnose(

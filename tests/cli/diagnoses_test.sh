@@ -127,6 +127,12 @@ blamed data_not_finite "$folder/nan_loaded.lua" -p fp16
 expect_err '1 number of x, data to train or test on, is inf or nan, the first in sample 18'
 end
 
+# A panel of the screen has two rows for what is said: the remedy has to stand in them.
+begin "the layer to set otherwise is named within two rows"
+run run "$folder/overflow.lua" -p fp16
+expect_err '^.\{1,75\}: use --layer fc1=bf16'
+end
+
 begin "a weight that is not finite is told to be that"
 experiment nan_weight 6 "$entropy" <<'LUA'
     each = function(step) if step == 3 then net:parameters()[3]:copy(mp.ones(4, 8) * (0 / 0)) end end
@@ -145,7 +151,7 @@ experiment steep 6 "$entropy" <<'LUA'
     opt = mp.optim.SGD(net:parameters(), { lr = 1e38 })
 LUA
 blamed operation_not_finite "$folder/steep.lua" -p fp32
-expect_err 'linear in .* gives values that are not finite .* more than fp32 holds: lower the learning rate'
+expect_err '^linear in .\{1,80\}: lower the learning rate' # in two rows, too
 end
 
 begin "a step on gradients that are still scaled is refused, and no overflow is spoken of"

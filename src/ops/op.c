@@ -177,6 +177,14 @@ static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *
     return tape_record(engine->tape, &entry, error);
 }
 
+// Outside of layers, whose names are told, an error names the operation; creations are named by who
+// calls them.
+static bool name_op(const Engine *engine, OpId op, Error *error) {
+    return engine->layer || op_table[op].precision == CLASS_INNER || op_table[op].inputs == 0
+               ? false
+               : error_prefix(error, "%s", op_table[op].name);
+}
+
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                   const OpAttr *attr, Tensor **outputs, Error *error) {
     Format first, widest;
@@ -202,12 +210,12 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
             else
                 call.input[i] = (View){.data = NULL};
         }
-        done = shape_rules[op](&call, shapes, error) &&
+        done = (shape_rules[op](&call, shapes, error) || name_op(engine, op, error)) &&
                outputs_new(engine, &call, shapes, formats.output, outputs, error);
         if (done) {
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
-            done = device_run(engine->device, &call, error) &&
+            done = (device_run(engine->device, &call, error) || name_op(engine, op, error)) &&
                    record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }

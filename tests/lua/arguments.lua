@@ -128,6 +128,14 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails("average.update: called with a dot", mp.optim.EMA(net, 0.5).update)
     end)
 
+    test("operations_outside_of_layers_are_named_by_errors", function()
+        fails("topk: the largest 9 are wanted", F.topk, x, 9)
+        fails("conv2d: stride height is 0", F.conv2d, image, mp.ones(1, 3, 3, 2), nil, { stride = 0 })
+        local classes = mp.tensor({ 5, 1, 0 }, "int32")
+        fails("cross_entropy: class 5 at row 0", F.cross_entropy, x, classes)
+        fails("ones: a tensor of shape", mp.ones, math.maxinteger)
+    end)
+
     test("parameters_that_are_not_there_are_errors", function()
         equal(run.params.width, 3)
         fails("params.widht: no such name; did you mean width?", function() return run.params.widht end)

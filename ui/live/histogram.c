@@ -1,5 +1,5 @@
 // The exponents of the selected layer's gradients: under the range of its format, at the scale or a
-// supposed one; and over time.
+// supposed one.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,25 +8,14 @@
 #include "base/rune.h"
 #include "ui/cells/bars.h"
 #include "ui/cells/glyphs.h"
-#include "ui/live/live.h"
+#include "ui/live/histogram.h"
 
 enum { MOST_COLUMNS = FRAME_MOST };
 
-typedef enum Zone { ZONE_FLUSHED, ZONE_SUBNORMAL, ZONE_NORMAL, ZONE_OVERFLOWS, ZONES } Zone;
-
-typedef struct Shown { // what the panel is of
-    const LayerSample *sample;
-    Format format;
-    double scale; // the supposed one
-    char name[RECORD_NAME_SIZE * 2];
-    Ink ink;
-    bool has_time_only; // it was timed, but has no weights
-} Shown;
-
-static bool choose(const Live *live, Shown *shown) {
+bool histogram_choose(const Live *live, HistogramLayer *shown) {
     const LiveData *data = &live->data;
     int layer = live->view.layer;
-    *shown = (Shown){.format = live_layer_format(live, layer)};
+    *shown = (HistogramLayer){.format = live_layer_format(live, layer)};
     if (layer < 0 || layer >= data->record.layer_count)
         return false;
     live_clean(shown->name, sizeof shown->name, data->record.layers[layer].name);
@@ -41,8 +30,7 @@ static bool choose(const Live *live, Shown *shown) {
     return !shown->has_time_only;
 }
 
-// Where most true values of this exponent go.
-static Zone zone_of(const Shown *shown, int exponent) {
+HistogramZone histogram_zone(const HistogramLayer *shown, int exponent) {
     double kept, normal, over;
     if (shown->format == FORMAT_COUNT || !(shown->scale > 0))
         return ZONE_NORMAL;
@@ -54,11 +42,11 @@ static Zone zone_of(const Shown *shown, int exponent) {
                              : ZONE_OVERFLOWS;
 }
 
-static Ink ink_of(const Shown *shown, Zone zone) {
+Ink histogram_ink(const HistogramLayer *shown, HistogramZone zone) {
     return zone == ZONE_NORMAL ? shown->ink : zone == ZONE_SUBNORMAL ? INK_WARN : INK_BAD;
 }
 
-static uint32_t glyph_of(Zone zone) {
+static uint32_t glyph_of(HistogramZone zone) {
     static const uint32_t glyphs[ZONES] = {[ZONE_FLUSHED] = GLYPH_DOT,
                                            [ZONE_SUBNORMAL] = GLYPH_HORIZONTAL,
                                            [ZONE_NORMAL] = GLYPH_BAR,
@@ -67,7 +55,7 @@ static uint32_t glyph_of(Zone zone) {
 }
 
 // The layer's name gives way, so that it is always said that the values are true ones.
-static Area draw_box(Area area, const Shown *shown, PanelId panel, bool focused) {
+Area histogram_box(Area area, const HistogramLayer *shown, PanelId panel, bool focused) {
     enum { CORNERS = 6, BETWEEN = 4, LEAST_NAME = 6 };
     static const char right[] = "true values";
     const char *what = panel_name(panel);
@@ -99,7 +87,7 @@ static int clamp(int value, int least, int most) {
 }
 
 // All that holds elements, and the limits of the format where they are near.
-static LiveExponents wanted_by(const Shown *shown) {
+static LiveExponents wanted_by(const HistogramLayer *shown) {
     enum { AROUND = 2, NEAR = 14, HIGHEST = LAYER_LOWEST_EXPONENT + LAYER_BINS - 1 };
     int first = LAYER_BINS, last = -1;
     for (int i = 0; i < LAYER_BINS; i++)
@@ -113,10 +101,10 @@ static LiveExponents wanted_by(const Shown *shown) {
     last += LAYER_LOWEST_EXPONENT;
     int low = first, high = last;
     for (int i = first - NEAR; i < first; i++)
-        if (zone_of(shown, i) != zone_of(shown, i + 1) && i < low)
+        if (histogram_zone(shown, i) != histogram_zone(shown, i + 1) && i < low)
             low = i;
     for (int i = last + NEAR; i > last; i--)
-        if (zone_of(shown, i) != zone_of(shown, i - 1) && i > high)
+        if (histogram_zone(shown, i) != histogram_zone(shown, i - 1) && i > high)
             high = i;
     return (LiveExponents){clamp(low - AROUND, LAYER_LOWEST_EXPONENT, HIGHEST),
                            clamp(high + AROUND, LAYER_LOWEST_EXPONENT, HIGHEST)};
@@ -140,7 +128,7 @@ static int exponent_at(const Range *range, int column) {
 
 // ---- the histogram ------------------------------------------------------------------------------
 
-static void draw_bars(const Shown *shown, Area area, const Range *range) {
+static void draw_bars(const HistogramLayer *shown, Area area, const Range *range) {
     double values[MOST_COLUMNS], most = 0;
     Ink inks[MOST_COLUMNS];
     for (int column = 0; column < range->columns; column++) {
@@ -151,28 +139,28 @@ static void draw_bars(const Shown *shown, Area area, const Range *range) {
             values[column] += bin < LAYER_BINS ? shown->sample->bins[bin] : 0;
         }
         most = fmax(most, values[column]);
-        inks[column] = ink_of(shown, zone_of(shown, exponent));
+        inks[column] = histogram_ink(shown, histogram_zone(shown, exponent));
     }
     bars_draw(area, values, range->columns, most, shown->ink, inks);
 }
 
-static void draw_range(const Shown *shown, Area area, const Range *range) {
+static void draw_range(const HistogramLayer *shown, Area area, const Range *range) {
     for (int column = 0; column < range->columns; column++) {
-        Zone zone = zone_of(shown, exponent_at(range, column));
-        area_put(area, column, 0, style_of(ink_of(shown, zone)), glyph_of(zone));
+        HistogramZone zone = histogram_zone(shown, exponent_at(range, column));
+        area_put(area, column, 0, style_of(histogram_ink(shown, zone)), glyph_of(zone));
     }
 }
 
 // Labels where the zones change first, then at the ends.
-static void draw_labels(const Shown *shown, Area area, const Range *range) {
+static void draw_labels(const HistogramLayer *shown, Area area, const Range *range) {
     int taken[16][2], count = 0;
     enum { MOST = sizeof taken / sizeof *taken };
     for (int pass = 0; pass < 2; pass++)
         for (int column = 0; column < range->columns && count < MOST; column++) {
             int exponent = exponent_at(range, column);
             bool is_first = column == 0 || exponent_at(range, column - 1) != exponent;
-            bool is_edge = column > 0 && zone_of(shown, exponent) !=
-                                             zone_of(shown, exponent_at(range, column - 1));
+            bool is_edge = column > 0 && histogram_zone(shown, exponent) !=
+                                             histogram_zone(shown, exponent_at(range, column - 1));
             bool is_end = column == 0 || column == range->columns - range->columns_a_bin;
             if (!is_first || !(pass == 0 ? is_edge : is_end))
                 continue;
@@ -198,7 +186,7 @@ typedef struct Piece { // of the row above the histogram
 enum { PIECES = 5 };
 
 // What was counted, shorter at every level; returns how many columns it takes.
-static int gather_counted(const Shown *shown, int level, Piece pieces[PIECES]) {
+static int gather_counted(const HistogramLayer *shown, int level, Piece pieces[PIECES]) {
     enum { WITHOUT_LARGEST = 1, BRIEF_WORDS, BRIEF_STEPS, WITHOUT_SUBNORMAL, WITHOUT_ZERO };
     const LayerSample *sample = shown->sample;
     LiveShares shares = live_counted(sample);
@@ -231,7 +219,7 @@ static int gather_counted(const Shown *shown, int level, Piece pieces[PIECES]) {
     return width;
 }
 
-static void draw_counted(const Shown *shown, Area area) {
+static void draw_counted(const HistogramLayer *shown, Area area) {
     enum { LEVELS = 6 };
     Piece pieces[PIECES];
     int level = 0, column = 0;
@@ -245,8 +233,8 @@ static void draw_counted(const Shown *shown, Area area) {
 }
 
 // In one word what the scale would do; what is lost is never said to fit.
-static Ink judge(const Live *live, const Shown *shown, const LiveShares *shares, char *text,
-                 size_t size) {
+static Ink judge(const Live *live, const HistogramLayer *shown, const LiveShares *shares,
+                 char *text, size_t size) {
     const double most = 0.5, much = 0.05;
     const LayerSample *sample = shown->sample;
     double left = 1 - shares->zero, lost = left > 0 ? shares->flushed / left : 0;
@@ -285,7 +273,7 @@ static void say_details(const LiveShares *shares, const char *verdict, const cha
 
 // What the scale, or a supposed one, does, computed; and which ones would do, in a row of their own
 // where there is one.
-static void draw_supposed(const Live *live, const Shown *shown, Area area) {
+static void draw_supposed(const Live *live, const HistogramLayer *shown, Area area) {
     LiveShares shares = live_shares(shown->sample, shown->format, shown->scale);
     LiveScales scales = live_scales(shown->sample, shown->format);
     char text[240], verdict[64], which[96] = "", brief[64] = "";
@@ -316,7 +304,7 @@ static void draw_supposed(const Live *live, const Shown *shown, Area area) {
         area_text_cut(area, 0, 1, area.width, style_of(INK_DIM), text);
 }
 
-static void say_why_empty(const Live *live, const Shown *shown, Area inside) {
+void histogram_say_why_empty(const Live *live, const HistogramLayer *shown, Area inside) {
     const char *why = !live->data.is_known                 ? "no run is open"
                       : live->data.record.layer_count == 0 ? "this run has no layers"
                       : shown->has_time_only
@@ -336,8 +324,8 @@ static bool has_values(const LayerSample *sample) {
 }
 
 bool live_wanted_exponents(const Live *live, LiveExponents *wanted) {
-    Shown shown;
-    bool is_there = choose(live, &shown) && has_values(shown.sample);
+    HistogramLayer shown;
+    bool is_there = histogram_choose(live, &shown) && has_values(shown.sample);
     if (is_there)
         *wanted = wanted_by(&shown);
     return is_there;
@@ -349,14 +337,14 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
         live_draw_heat(live, area, focused);
         return;
     }
-    Shown shown;
-    bool is_there = choose(live, &shown);
-    Area inside = draw_box(area, &shown, PANEL_HISTOGRAM, focused);
+    HistogramLayer shown;
+    bool is_there = histogram_choose(live, &shown);
+    Area inside = histogram_box(area, &shown, PANEL_HISTOGRAM, focused);
     inside = area_part(inside, 1, 0, inside.width - 2, inside.height);
     if (area_is_empty(inside))
         return;
     if (!is_there) {
-        say_why_empty(live, &shown, inside);
+        histogram_say_why_empty(live, &shown, inside);
         return;
     }
     if (!has_values(shown.sample)) {
@@ -381,102 +369,4 @@ void live_draw_histogram(const Live *live, Area area, bool focused) {
     draw_range(&shown, area_part(inside, left, foot, range.columns, 1), &range);
     draw_labels(&shown, area_part(inside, left, foot + 1, range.columns, 1), &range);
     draw_supposed(live, &shown, area_part(inside, 0, foot + 2, inside.width, 1 + more));
-}
-
-// ---- over time ----------------------------------------------------------------------------------
-
-static uint32_t shade_of(double share) {
-    // Shares fall off by powers of two around their middle: shades go by powers of four.
-    static const double least[] = {0.12, 0.03, 0.008, 0};
-    static const uint32_t shades[] = {GLYPH_BLOCK_FULL, GLYPH_SHADE + 2, GLYPH_SHADE + 1,
-                                      GLYPH_SHADE};
-    for (int i = 0; i < 4; i++)
-        if (share > least[i])
-            return shades[i];
-    return ' ';
-}
-
-// Which samples a column of the window shows: the last one that begins at or before its end.
-static const LayerSample *sample_at(const LiveData *data, int *at, double step) {
-    while (*at + 1 < data->heat_count && (double)data->heat[*at + 1].step <= step)
-        (*at)++;
-    return (double)data->heat[*at].step <= step ? &data->heat[*at] : NULL;
-}
-
-static void draw_heat_cells(const Live *live, const Shown *shown, Area area, int top, int a_row) {
-    const LiveData *data = &live->data;
-    PlotAxes axes = {.left = (double)data->left, .right = (double)data->right};
-    int at = 0;
-    for (int column = 0; column < area.width; column++) {
-        const LayerSample *sample = sample_at(data, &at, plot_x_of(&axes, area.width, column));
-        if (!sample || sample->count <= 0)
-            continue;
-        double total = 0;
-        for (int i = 0; i < LAYER_BINS; i++)
-            total += sample->bins[i];
-        for (int row = 0; row < area.height && total > 0; row++) {
-            double sum = 0;
-            int high = top - row * a_row;
-            for (int i = 0; i < a_row; i++) {
-                int bin = high - i - LAYER_LOWEST_EXPONENT;
-                sum += bin >= 0 && bin < LAYER_BINS ? sample->bins[bin] : 0;
-            }
-            uint32_t shade = shade_of(sum / total);
-            Zone zone = zone_of(shown, high - a_row + 1);
-            if (shade != ' ')
-                area_put(area, column, row, style_of(ink_of(shown, zone)), shade);
-        }
-        if (sample->nans + sample->infs > 0)
-            area_put(area, column, 0, style_bold(INK_BAD), GLYPH_CROSS);
-    }
-    int cursor = plot_column_of(&axes, area.width, (double)data->step);
-    if (live->view.cursor != LIVE_FOLLOWS && cursor >= 0)
-        for (int row = 0; row < area.height; row++)
-            area_put(area, cursor, row, style_of(INK_DIM), GLYPH_VERTICAL);
-}
-
-static void exponents_of(const LiveData *data, int *low, int *high) {
-    *low = LAYER_BINS;
-    *high = -1;
-    for (int i = 0; i < data->heat_count; i++)
-        for (int bin = 0; bin < LAYER_BINS; bin++)
-            if (data->heat[i].bins[bin] > 0) {
-                *low = bin < *low ? bin : *low;
-                *high = bin > *high ? bin : *high;
-            }
-    *low += LAYER_LOWEST_EXPONENT;
-    *high += LAYER_LOWEST_EXPONENT;
-}
-
-void live_draw_heat(const Live *live, Area area, bool focused) {
-    enum { LABEL = 7, ROWS_BETWEEN = 4 };
-    const LiveData *data = &live->data;
-    Shown shown;
-    choose(live, &shown);
-    char text[16];
-    Area inside = draw_box(area, &shown, PANEL_HEAT, focused);
-    int low, high;
-    exponents_of(data, &low, &high);
-    if (data->heat_count > 0 && high < low && shown.sample) {
-        area_wrap(area_part(inside, 1, 1, inside.width - 2, inside.height - 1), 0,
-                  style_of(INK_DIM), "no gradient of this layer was finite and above zero here");
-        return;
-    }
-    if (data->heat_count == 0 || high < low) {
-        say_why_empty(live, &shown, inside);
-        return;
-    }
-    inside =
-        live_label_steps(live, area_part(inside, 0, 0, inside.width - 1, inside.height), LABEL);
-    Area cells = area_part(inside, LABEL, 0, inside.width - LABEL, inside.height);
-    if (area_is_empty(cells))
-        return;
-    int a_row = (high - low + cells.height) / cells.height;
-    int spare = cells.height * a_row - (high - low + 1);
-    int top = high + spare / 2;
-    for (int row = 0; row < cells.height; row += ROWS_BETWEEN) {
-        snprintf(text, sizeof text, "2^%d", top - row * a_row);
-        area_text_right(inside, LABEL - 1, row, style_of(INK_DIM), text);
-    }
-    draw_heat_cells(live, &shown, cells, top, a_row);
 }

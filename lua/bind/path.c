@@ -61,7 +61,7 @@ static void require_typed(lua_State *L, const char *function, const char *typed)
         bind_error(L,
                    "%s: %.200s: %s; what --set names counts from where the program was started: "
                    "check the path",
-                   function, typed, strerror(problem));
+                   function, typed, error_cause(problem));
 }
 
 const char *bind_path(lua_State *L, const char *function, const char *path) {

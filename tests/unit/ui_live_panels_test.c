@@ -233,6 +233,12 @@ static void what_vanished_is_never_called_fine(void) {
     }
     CHECK_CONTAINS(draw_again(ui, 120, 36), "dynamic finds its own scale");
     CHECK_CONTAINS(frame_text(&ui->frame), "none · 1 skipped");
+    CHECK_CONTAINS(frame_text(&ui->frame), "(s sets a scale)");
+    live_of(ui)->data.scale = 1;
+    live_of(ui)->view.cursor = STEPS;
+    live_of(ui)->data.record.status = RUN_FINISHED;
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "none at step 400");
+    CHECK(!strstr(frame_text(&ui->frame), "(s sets a scale)"));
     // Flushed, and so with a histogram that says how much scale is missing.
     LayerSample small = gone;
     small.zeros = 0;
@@ -277,6 +283,8 @@ static void what_is_not_finite_is_said_of_the_layer_that_is_blamed(void) {
              "either: the forward pass overflowed");
     CHECK_CONTAINS(draw_again(ui, 120, 36), "no loss scale mends that");
     CHECK_CONTAINS(frame_text(&ui->frame), "1 skipped of 400, loss not finite");
+    data->record.skipped = 327, data->record.step = 123456; // no room for all: the reason goes
+    CHECK_CONTAINS(draw_again(ui, 120, 36), " · 327 skipped of 123,456 ");
     CHECK(!strstr(frame_text(&ui->frame), "2^16 suit")); // of all layers
     close_screen(ui);
     store_close(store);

@@ -217,22 +217,28 @@ static void draw_border(Area area, Style style) {
     area_put(area, right, bottom, style, GLYPH_BOTTOM_RIGHT);
 }
 
+enum { BOX_MARGIN = 2 }; // the corner and a piece of line
+
+int area_box_room(Area area, const char *title) {
+    enum { GAPS = 3 }; // at both sides of the word, and a piece of line
+    int room = area.width - 2 * BOX_MARGIN - 2, used = title ? text_width(title) : 0;
+    used = used < room ? used : room;
+    return room - (title && room > 0 ? used + 1 : 0) - GAPS;
+}
+
 Area area_box(Area area, const char *title, const char *right, bool focused) {
     if (area.width < 2 || area.height < 2)
         return area_part(area, 0, 0, 0, 0);
     draw_border(area, style_of(focused ? INK_ACCENT : INK_BORDER));
-    enum { MARGIN = 2 }; // the corner and a piece of line
-    int room = area.width - 2 * MARGIN - 2;
-    int used = 0;
+    int room = area.width - 2 * BOX_MARGIN - 2;
     if (title && room > 0) {
-        int end = area_text_cut(area, MARGIN + 1, 0, room, style_bold(INK_BRIGHT), title);
-        area_put(area, MARGIN, 0, style_of(INK_TEXT), ' ');
+        int end = area_text_cut(area, BOX_MARGIN + 1, 0, room, style_bold(INK_BRIGHT), title);
+        area_put(area, BOX_MARGIN, 0, style_of(INK_TEXT), ' ');
         area_put(area, end, 0, style_of(INK_TEXT), ' ');
-        used = end - MARGIN;
     }
     int wanted = right ? text_width(right) : 0;
-    if (wanted > 0 && used + wanted + 3 <= room) {
-        int end = area.width - MARGIN;
+    if (wanted > 0 && wanted <= area_box_room(area, title)) {
+        int end = area.width - BOX_MARGIN;
         area_put(area, end - 1, 0, style_of(INK_TEXT), ' ');
         area_text_right(area, end - 1, 0, style_of(INK_DIM), right);
         area_put(area, end - 2 - wanted, 0, style_of(INK_TEXT), ' ');

@@ -92,6 +92,8 @@ Area area_to_measure(int width);
 // A border with a title at its left and a word at its right (either may be NULL); the focused one
 // is drawn in the accent. Returns the area inside.
 Area area_box(Area area, const char *title, const char *right, bool focused);
+// How wide that word may be beside the title; a wider one is left out.
+int area_box_room(Area area, const char *title);
 
 static inline Style style_of(Ink ink) {
     return (Style){.ink = (uint8_t)ink};

@@ -340,9 +340,11 @@ static void say_last_skip(const Live *live, char *out, size_t size) {
     }
 }
 
-static void describe_scale(const Live *live, bool brief, char *right, size_t size) {
+// As much as there is room for.
+static void describe_scale(const Live *live, int room, char *right, size_t size) {
     const LiveData *data = &live->data;
     const RunRecord *record = &data->record;
+    bool is_none = data->is_known && strcmp(record->scale_rule, "none") == 0;
     Word scale = word_scale(data->scale);
     if (live->view.has_cross && data->scale_line.count > 0) {
         const PlotPoint *point =
@@ -350,16 +352,23 @@ static void describe_scale(const Live *live, bool brief, char *right, size_t siz
         snprintf(right, size, "%s at step %s", word_scale(point ? point->mean : NAN).text,
                  word_count(live->view.cross).text);
     } else if (live->view.cursor != LIVE_FOLLOWS) {
-        snprintf(right, size, "%s at step %s", scale.text, word_count(data->step).text);
-    } else if (data->is_known && strcmp(record->scale_rule, "none") == 0) {
+        snprintf(right, size, "%s at step %s", is_none && data->scale == 1 ? "none" : scale.text,
+                 word_count(data->step).text);
+    } else if (is_none) {
         snprintf(right, size, "none · %s skipped", word_count(record->skipped).text);
-    } else if (data->is_known && brief) {
-        snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
     } else if (data->is_known) {
         char why[EVENT_LAYER_SIZE * 2 + 16];
+        int used =
+            snprintf(right, size, "%s · %s skipped", scale.text, word_count(record->skipped).text);
+        char *more = right + used;
+        used = snprintf(more, size - (size_t)used, " of %s", word_count(record->step).text);
+        if (text_width(right) > room) {
+            *more = 0;
+            return;
+        }
         say_last_skip(live, why, sizeof why);
-        snprintf(right, size, "%s · %s skipped of %s%s", scale.text,
-                 word_count(record->skipped).text, word_count(record->step).text, why);
+        if (text_width(right) + text_width(why) <= room)
+            snprintf(more + used, size - (size_t)(more + used - right), "%s", why);
     } else {
         right[0] = 0;
     }
@@ -376,14 +385,16 @@ static void say_growth(const Live *live, int room, char *text, size_t size) {
 }
 
 void live_draw_scale(const Live *live, Area area, bool focused) {
-    enum { LEAST_CURVE_ROWS = 4, WIDE = 48 };
+    enum { LEAST_CURVE_ROWS = 4 };
     const LiveData *data = &live->data;
     char right[256];
-    describe_scale(live, area.width < WIDE, right, sizeof right);
+    describe_scale(live, area_box_room(area, panel_name(PANEL_SCALE)), right, sizeof right);
     Area inside = area_box(area, panel_name(PANEL_SCALE), right, focused);
     if (data->is_known && strcmp(data->record.scale_rule, "none") == 0) {
         area_wrap(area_part(inside, 1, inside.height / 2, inside.width - 2, inside.height), 0,
-                  style_of(INK_DIM), "this run scales no loss (s sets a scale)");
+                  style_of(INK_DIM),
+                  live_is_over(&data->record) ? "this run scales no loss"
+                                              : "this run scales no loss (s sets a scale)");
         return;
     }
     if (data->scale_line.count == 0) {

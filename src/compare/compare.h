@@ -129,6 +129,10 @@ typedef struct Comparison {
     int *members; // what sides and groups point into
 } Comparison;
 
+// The least is what a run is looked at by: "loss", else what the name of a loss is in, as with a
+// network and its opponent; else anything, the engine's own series last.
+int compare_series_rank(const char *name);
+
 // Reads the runs and their losses. Takes one run or more, each once; of one it says what it
 // reached.
 Comparison *compare_new(Store *store, const int64_t *runs, int count, const CompareOptions *options,

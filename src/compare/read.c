@@ -33,13 +33,12 @@ static bool is_own(const char *name) {
     return false;
 }
 
-// "loss", else what the name of a loss is in, as with a network and its opponent; else anything.
-static int rank_of(const char *name) {
+int compare_series_rank(const char *name) {
     return strcmp(name, "loss") == 0 ? 0 : is_own(name) ? 3 : strstr(name, "loss") ? 1 : 2;
 }
 
 static int by_rank(const void *a, const void *b) {
-    int order = rank_of(a) - rank_of(b);
+    int order = compare_series_rank(a) - compare_series_rank(b);
     return order ? order : strcmp(a, b);
 }
 

@@ -351,6 +351,25 @@ static void what_is_not_there_is_said_in_words(void) {
     store_close(store);
 }
 
+static void a_run_without_a_loss_shows_what_is_most_like_one(void) {
+    Store *store = fresh_store("pair.db");
+    RunRecord record = some_run("pair", "pair");
+    CHECK_DONE(store_add_run(store, &record, NULL, 0, &error));
+    int64_t run = record.id;
+    record_clear(&record);
+    static const char *const names[] = {"scale", "grad_norm", "critic", "g_loss"};
+    SeriesWriter *writer = series_writer_new(store, run, 0, "start", &error);
+    for (int i = 0; i < 4; i++)
+        CHECK_DONE(series_add(writer, names[i], 1, 1, &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 1, &error) &&
+               store_commit(store, &error));
+    series_writer_free(writer);
+    Ui *ui = open_screen(store, run);
+    CHECK_TEXT(live_of(ui)->data.shown, "g_loss");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void names_from_outside_are_shown_and_not_obeyed(void) {
     Store *store = fresh_store("hostile.db");
     static const char evil[] = "\x1b[2J\x1b]0;x\x07\xe2\x80\xae\xff\n\t\xe2\x80\x8b";
@@ -689,6 +708,7 @@ int main(void) {
     RUN_TEST(the_scale_of_a_step_is_the_one_it_computed_with);
     RUN_TEST(the_scale_that_overflowed_is_in_its_curve);
     RUN_TEST(what_is_not_there_is_said_in_words);
+    RUN_TEST(a_run_without_a_loss_shows_what_is_most_like_one);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);
     RUN_TEST(every_panel_explains_itself);
     RUN_TEST(overflows_of_many_steps_are_said_to_be_among_them);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/compare.h"
 #include "store/runs.h"
 #include "ui/live/live.h"
 
@@ -148,14 +149,17 @@ static const SeriesInfo *find_series(const LiveData *data, const char *name) {
     return NULL;
 }
 
-// The one asked for, else the loss, else the first that is no scale.
+// The one asked for, else the loss or what is most like one.
 static void choose_series(LiveData *data, const char *asked) {
-    const SeriesInfo *chosen = find_series(data, asked[0] ? asked : "loss");
-    if (!chosen)
-        chosen = find_series(data, "loss");
-    for (int i = 0; i < data->series_count && !chosen; i++)
-        if (strcmp(data->series[i].name, "scale") != 0)
-            chosen = &data->series[i];
+    const SeriesInfo *chosen = asked[0] ? find_series(data, asked) : NULL;
+    bool is_asked = chosen != NULL;
+    for (int i = 0; i < data->series_count && !is_asked; i++) {
+        const SeriesInfo *info = &data->series[i];
+        bool is_scale = strcmp(info->name, "scale") == 0; // has a panel of its own
+        if (!is_scale &&
+            (!chosen || compare_series_rank(info->name) < compare_series_rank(chosen->name)))
+            chosen = info;
+    }
     memset(data->shown, 0, sizeof data->shown);
     if (chosen)
         memcpy(data->shown, chosen->name, sizeof data->shown);

@@ -198,7 +198,8 @@ static bool follows_step(const char *text, const char *at) {
 }
 
 static bool counts_something(const char *end) {
-    return strncmp(end, " step", 5) == 0 || strncmp(end, " %", 2) == 0;
+    return strncmp(end, " step", 5) == 0 || strncmp(end, " %", 2) == 0 ||
+           strncmp(end, " of ", 4) == 0;
 }
 
 // The scale that is written here, and the bytes it takes; 0: it is none. Numbers are scales where

@@ -48,15 +48,15 @@ static int step_shown(void) {
 static void the_demo_plays_pauses_and_stops_by_keys(void) {
     const char *environment[] = {NULL};
     shown_start(&shown, 120, 36, environment, demo);
-    CHECK_MESSAGE(shown_wait(&shown, "replay 2×, r pauses", true, 20) >= 0, "%s",
+    CHECK_MESSAGE(shown_wait(&shown, "replay 0.5×, r pauses", true, 20) >= 0, "%s",
                   shown_text(&shown));
     int begun = step_shown();
     shown_pump(&shown, 1);
-    int later = step_shown(); // 24 steps a second
+    int later = step_shown(); // 28 steps a second
     CHECK_MESSAGE(begun >= 0 && later - begun >= 8 && later - begun <= 40, "from %d to %d", begun,
                   later);
-    press(")", "replay 5×");
-    press("r", "replay 5× paused, r goes on");
+    press(")", "replay 1×");
+    press("r", "replay 1× paused, r goes on");
     shown_settle(&shown);
     int paused = step_shown();
     size_t written = shown.written;

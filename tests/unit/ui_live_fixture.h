@@ -11,6 +11,10 @@
 #include "ui/live/live.h"
 #include "ui_fixture.h"
 
+// Of terminals: the least, the usual, a large one.
+enum { SIZES = 3 };
+static const int terminal_sizes[SIZES][2] = {{80, 24}, {120, 36}, {200, 60}};
+
 // ---- in place of ui.c ---------------------------------------------------------------------------
 
 static char said[MESSAGE_SIZE]; // the last message

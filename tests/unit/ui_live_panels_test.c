@@ -2,73 +2,6 @@
 // areas.
 #include "ui_live_fixture.h"
 
-static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
-enum { SIZES = sizeof sizes / sizeof *sizes };
-
-static void readings_are_words_and_unknown_ones_a_dash(void) {
-    CHECK_TEXT(word_count(1240).text, "1,240");
-    CHECK_TEXT(word_count(-1234567).text, "-1,234,567");
-    CHECK_TEXT(word_count(RECORD_UNKNOWN).text, "–");
-    CHECK_TEXT(word_bytes(64000000).text, "61 MiB");
-    CHECK_TEXT(word_bytes(9860000).text, "9.4 MiB");
-    CHECK_TEXT(word_bytes(RECORD_UNKNOWN).text, "–");
-    CHECK_TEXT(word_scale(32768).text, "2^15");
-    CHECK_TEXT(word_scale(1126.4).text, "1126.4");
-    CHECK_TEXT(word_scale(NAN).text, "–");
-    CHECK_TEXT(word_rule("32768").text, "2^15");
-    CHECK_TEXT(word_rule("dynamic").text, "dynamic");
-    CHECK_TEXT(word_rule("").text, "–");
-    CHECK_TEXT(word_share(0.041).text, "4.1 %");
-    CHECK_TEXT(word_share(NAN).text, "–");
-    CHECK_TEXT(word_number(NAN).text, "nan");
-    CHECK_TEXT(word_reading(NAN).text, "–");
-    CHECK_TEXT(word_time(3).text, "0:03");
-    CHECK_TEXT(word_time(3723).text, "1:02:03");
-    CHECK_TEXT(word_time(NAN).text, "–");
-}
-
-static void check_rewritten(const char *text, const char *expected) {
-    char out[256];
-    word_rewrite(out, sizeof out, text);
-    CHECK_TEXT(out, expected);
-}
-
-static void scales_are_written_one_way(void) {
-    check_rewritten("gradient of a.b not finite, scale 131072 -> 65536; the loss is finite",
-                    "gradient of a.b not finite, scale 2^17 → 2^16; the loss is finite");
-    check_rewritten("the loss scale went from 1.0995116e+12 to 0.5",
-                    "the loss scale went from 2^40 to 2^-1");
-    check_rewritten("skipped with the loss scale at 1, from where", // as panels have it
-                    "skipped with the loss scale at 2^0, from where");
-    check_rewritten("the scale fell at step 1024, 16 steps",
-                    "the scale fell at step 1024, 16 steps");
-    check_rewritten("scale 1000 -> 500 by 64 of 1290", "scale 1000 → 500 by 64 of 1290");
-    check_rewritten("epoch 4 of 8: 128 files", "epoch 4 of 8: 128 files");
-    check_rewritten("the loss scale grows again after 1 step without overflow",
-                    "the loss scale grows again after 1 step without overflow");
-    check_rewritten("the loss scale has stood at 0.5 for 32 steps",
-                    "the loss scale has stood at 2^-1 for 32 steps");
-    check_rewritten("became zero in fp16 at scale 1 (64 % in fc1.weight)",
-                    "became zero in fp16 at scale 2^0 (64 % in fc1.weight)");
-    char small[8];
-    word_rewrite(small, sizeof small, "a -> scale 65536");
-    CHECK(strlen(small) < sizeof small);
-}
-
-static void long_names_lose_their_middle(void) {
-    char out[64];
-    word_shorten(out, sizeof out, "blocks.1.attention.qkv", 11);
-    CHECK_TEXT(out, "block…n.qkv");
-    word_shorten(out, sizeof out, "blocks", 6);
-    CHECK_TEXT(out, "blocks");
-    word_shorten(out, sizeof out, "日本語日本語", 7);
-    CHECK_TEXT(out, "日…語"); // a wide character is whole or not there
-    word_shorten(out, sizeof out, "blocks", 1);
-    CHECK_TEXT(out, "…");
-    word_shorten(out, sizeof out, "blocks", 0);
-    CHECK_TEXT(out, "");
-}
-
 // ---- what is shown ------------------------------------------------------------------------------
 
 static void panels_show_the_run_at_every_size(void) {
@@ -90,7 +23,7 @@ static void panels_show_the_run_at_every_size(void) {
                                        "At 2^19 all would stay, and fit; bf16 keeps all.",
                                        "next growth in 101 clean steps"};
     for (int i = 0; i < SIZES; i++) {
-        const char *text = draw_screen(ui, sizes[i][0], sizes[i][1], false);
+        const char *text = draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], false);
         for (size_t j = 0; j < sizeof always / sizeof *always; j++)
             CHECK_CONTAINS(text, always[j]);
         for (size_t j = 0; j < sizeof wide / sizeof *wide && i > 0; j++)
@@ -108,7 +41,7 @@ static void in_ascii_no_other_character_is_drawn(void) {
     for (int heat = 0; heat < 2; heat++) {
         live_of(ui)->view.heat = heat;
         for (int i = 0; i < SIZES; i++) {
-            const char *text = draw_screen(ui, sizes[i][0], sizes[i][1], true);
+            const char *text = draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], true);
             for (const char *at = text; *at; at++)
                 CHECK((*at >= ' ' && *at <= '~') || *at == '\n');
             CHECK_CONTAINS(text, "xconv2");
@@ -155,186 +88,12 @@ static void a_value_that_is_not_finite_is_a_mark_on_no_axis(void) {
     store_close(store);
 }
 
-// At the end the scale of step 101 was held for a hundred steps; of later ones nothing is known.
-static void no_scale_is_advised_at_which_a_step_overflowed_since(void) {
-    static const struct {
-        int64_t step;
-        const char *text, *told;
-    } skips[] = {
-        {101, "gradient of head.weight not finite at scale 131072",
-         "At 2^19 all would stay, but step 101 overflowed at 2^17"},
-        {398,
-         "step 398 skipped: gradient of head.weight not finite, scale 524288 -> 65536; the "
-         "loss is finite: the scale was too large",
-         "At 2^19 all would stay, but step 398 overflowed at 2^19"},
-        {398, "gradient of head.weight not finite, scale 1048576 -> 65536",
-         "At 2^19 all would stay, and fit; bf16 keeps all."},
-        {398, "gradient of head.weight not finite", "At 2^19 all would stay, and fit; bf16"},
-    };
-    for (size_t i = 0; i < sizeof skips / sizeof *skips; i++) {
-        Store *store = make_history(RUN_RUNNING);
-        add_some_event(store, 2, skips[i].step, EVENT_SKIP, 65536, "head.weight", skips[i].text);
-        Ui *ui = open_screen(store, 2);
-        CHECK_CONTAINS(draw_screen(ui, 120, 36, false), skips[i].told);
-        close_screen(ui);
-        store_close(store);
-    }
-    Store *store =
-        make_history(RUN_RUNNING); // 2^19 overflowed at step 302, and is held from 310 on
-    add_some_event(store, 2, 302, EVENT_SKIP, 262144, "head.weight",
-                   "gradient of head.weight not finite, scale 524288 -> 262144");
-    add_some_event(store, 2, 310, EVENT_SCALE, 524288, "", "the loss scale went up");
-    add_some_event(store, 2, 390, EVENT_SCALE, 65536, "", "the loss scale went down");
-    Ui *ui = open_screen(store, 2);
-    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "At 2^19 all would stay, and fit; bf16");
-    close_screen(ui);
-    store_close(store);
-}
-
-static void set_samples(Ui *ui, const LayerSample *sample) {
-    LiveData *data = &live_of(ui)->data;
-    for (int i = 0; i < data->layer_count; i++)
-        if (i != 2) // a norm
-            data->layers[i] = *sample;
-}
-
-// Loads the screen anew, so that what a test puts in its place is drawn.
-static const char *draw_again(Ui *ui, int columns, int rows) {
-    if (!frame_init(&ui->frame, columns, rows, &error))
-        abort();
-    ui->layout = layout_of(SCREEN_LIVE, columns, rows, PANEL_NONE);
-    for (int i = 0; i < ui->layout.count; i++) {
-        const Panel *panel = &ui->layout.panels[i];
-        screen_live.draw_panel(ui, panel->id,
-                               area_part(frame_area(&ui->frame), panel->column, panel->row,
-                                         panel->width, panel->height),
-                               false);
-    }
-    return frame_text(&ui->frame);
-}
-
-static void what_vanished_is_never_called_fine(void) {
-    Store *store = make_history(RUN_RUNNING);
-    Ui *ui = open_screen(store, 2);
-    static const char *const fine[] = {"No layer flushes", "fits", "2^16 to", NULL};
-    LayerSample gone = {
-        .step = STEPS, .width = 1, .count = 1000, .zeros = 1000, .precision = "fp16"};
-    snprintf(live_of(ui)->data.record.scale_rule, sizeof live_of(ui)->data.record.scale_rule,
-             "none");
-    live_of(ui)->data.used_scale = 1;
-    set_samples(ui, &gone);
-    for (int i = 0; i < SIZES; i++) {
-        const char *text = draw_again(ui, sizes[i][0], sizes[i][1]);
-        CHECK_CONTAINS(text, "100%");
-        CHECK_CONTAINS(text, "100 % zero");
-        CHECK_CONTAINS(text, "All gradients of head and 3 more are zero");
-        for (int j = 0; fine[j]; j++)
-            CHECK_MESSAGE(!strstr(text, fine[j]), "\"%s\" in %s", fine[j], text);
-    }
-    CHECK_CONTAINS(draw_again(ui, 120, 36), "dynamic finds its own scale");
-    CHECK_CONTAINS(frame_text(&ui->frame), "none · 1 skipped");
-    CHECK_CONTAINS(frame_text(&ui->frame), "(s sets a scale)");
-    live_of(ui)->data.scale = 1;
-    live_of(ui)->view.cursor = STEPS;
-    live_of(ui)->data.record.status = RUN_FINISHED;
-    CHECK_CONTAINS(draw_again(ui, 120, 36), "none at step 400");
-    CHECK(!strstr(frame_text(&ui->frame), "(s sets a scale)"));
-    // Flushed, and so with a histogram that says how much scale is missing.
-    LayerSample small = gone;
-    small.zeros = 0;
-    small.flushed = 1000;
-    small.largest = 0x1.8p-36;
-    small.bins[-36 - LAYER_LOWEST_EXPONENT] = 1000;
-    set_samples(ui, &small);
-    for (int i = 0; i < SIZES; i++) {
-        const char *text = draw_again(ui, sizes[i][0], sizes[i][1]);
-        CHECK_CONTAINS(text, "loses 100 %");
-        CHECK_CONTAINS(text, i == 0 ? "≥2^11" : "2^11 and more suit");
-        CHECK(!strstr(text, "fits"));
-    }
-    CHECK_CONTAINS(draw_again(ui, 120, 36), "At 2^11 all would stay, and fit");
-    close_screen(ui);
-    store_close(store);
-}
-
-// The run says whom it blames; the panels say the same.
-static void what_is_not_finite_is_said_of_the_layer_that_is_blamed(void) {
-    Store *store = make_history(RUN_RUNNING);
-    add_some_event(store, 2, 400, EVENT_SKIP, 65536, "hidden",
-                   "step 400 skipped: gradient of hidden.weight not finite, scale 131072 -> 65536; "
-                   "the loss is finite: the scale was too large");
-    Ui *ui = open_screen(store, 2);
-    draw_screen(ui, 120, 36, false);
-    LiveData *data = &live_of(ui)->data;
-    CHECK_NEAR(data->used_scale, 131072, 0); // and not what it came down to
-    for (int i = 0; i < data->layer_count; i++)
-        data->layers[i].width = 1;
-    data->layers[3].infs = 158;
-    data->layers[0].infs = 200;
-    const char *text = draw_again(ui, 120, 36);
-    CHECK_CONTAINS(text, "hidden: 158 of ");
-    CHECK_CONTAINS(text, " gradients at 2^17 are not finite; also conv1");
-    CHECK_CONTAINS(text, "last by hidden");
-    Event *skip = &data->events[data->event_count - 1];
-    skip->layer[0] = 0; // an older run: the one with most
-    CHECK_CONTAINS(draw_again(ui, 120, 36), "conv1: 200 of ");
-    snprintf(skip->text, sizeof skip->text,
-             "gradient of conv1.weight not finite, scale 131072 -> 65536; the loss is not finite "
-             "either: the forward pass overflowed");
-    CHECK_CONTAINS(draw_again(ui, 120, 36), "no loss scale mends that");
-    CHECK_CONTAINS(frame_text(&ui->frame), "1 skipped of 400, loss not finite");
-    data->record.skipped = 327, data->record.step = 123456; // no room for all: the reason goes
-    CHECK_CONTAINS(draw_again(ui, 120, 36), " · 327 skipped of 123,456 ");
-    CHECK(!strstr(frame_text(&ui->frame), "2^16 suit")); // of all layers
-    close_screen(ui);
-    store_close(store);
-}
-
-// What is ordered between two steps holds in the second, whose value was logged after it.
-static void the_scale_of_a_step_is_the_one_it_computed_with(void) {
-    Store *store = make_history(RUN_RUNNING);
-    static const struct {
-        int64_t step;
-        double scale;
-    } steps[] = {{100, 65536},   {101, 65536}, {102, 32768},
-                 {251, 1048576}, {301, 32768}, {302, 65536}};
-    add_some_event(store, 2, 250, EVENT_COMMAND, NAN, "",
-                   "the loss scale is 1048576 from step 251 on");
-    Ui *ui = open_screen(store, 2);
-    draw_screen(ui, 200, 60, false);
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-        live_put_cursor(ui, live_of(ui), steps[i].step);
-        draw_screen(ui, 200, 60, false);
-        CHECK_INT(live_of(ui)->data.step, steps[i].step);
-        CHECK_NEAR(live_of(ui)->data.used_scale, steps[i].scale, 0);
-    }
-    close_screen(ui);
-    store_close(store);
-}
-
-// The curve of what came of a step does not reach the scale that overflowed.
-static void the_scale_that_overflowed_is_in_its_curve(void) {
-    Store *store = make_history(RUN_RUNNING);
-    add_some_event(store, 2, 200, EVENT_SKIP, 32768, "head",
-                   "gradient of head.weight not finite, scale 1048576 -> 32768");
-    Ui *ui = open_screen(store, 2);
-    draw_screen(ui, 120, 36, false);
-    const Panel *panel = layout_find(&ui->layout, PANEL_SCALE);
-    int marks = 0, row = panel->row + 1;
-    for (int column = panel->column; column < panel->column + panel->width; column++)
-        for (int i = 0; i < 2; i++)
-            marks += frame_cell(&ui->frame, column, row + i)->rune == GLYPH_CROSS;
-    CHECK_INT(marks, 1);
-    CHECK_CONTAINS(frame_text(&ui->frame), "2^20 ");
-    close_screen(ui);
-    store_close(store);
-}
-
 static void what_is_not_there_is_said_in_words(void) {
     Store *store = fresh_store("empty.db");
     Ui *ui = open_screen(store, 0);
     for (int i = 0; i < SIZES; i++)
-        CHECK_CONTAINS(draw_screen(ui, sizes[i][0], sizes[i][1], i == 1), "no run is open");
+        CHECK_CONTAINS(draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], i == 1),
+                       "no run is open");
     for (int i = REQUEST_NONE + 1; i < REQUESTS; i++)
         screen_live.request(ui, (Request)i);
     close_screen(ui);
@@ -393,7 +152,7 @@ static void names_from_outside_are_shown_and_not_obeyed(void) {
     series_writer_free(writer);
     Ui *ui = open_screen(store, run);
     for (int i = 0; i < SIZES; i++) {
-        draw_screen(ui, sizes[i][0], sizes[i][1], false);
+        draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], false);
         for (int j = 0; j < ui->frame.columns * ui->frame.rows; j++) {
             uint32_t rune = ui->frame.cells[j].rune;
             CHECK(rune == 0 || (rune >= 0x20 && rune < 0x7F) || rune > 0xA0);
@@ -460,7 +219,7 @@ static void what_fp32_is_missing_is_said(void) {
     add_history_run(store, "fp32", RUN_STOPPED);
     ui = open_screen(store, 1);
     for (int i = 1; i < SIZES; i++)
-        CHECK_CONTAINS(draw_screen(ui, sizes[i][0], sizes[i][1], false),
+        CHECK_CONTAINS(draw_screen(ui, terminal_sizes[i][0], terminal_sizes[i][1], false),
                        "– #2 in fp32 was stopped");
     close_screen(ui);
     RunRecord wider = some_run("fashion-cnn", "fp16");
@@ -695,18 +454,10 @@ static void times_of_layers_stay_until_newer_ones_are_known(void) {
 int main(void) {
     make_folder();
     atexit(remove_folder);
-    RUN_TEST(readings_are_words_and_unknown_ones_a_dash);
-    RUN_TEST(scales_are_written_one_way);
-    RUN_TEST(long_names_lose_their_middle);
     RUN_TEST(panels_show_the_run_at_every_size);
     RUN_TEST(in_ascii_no_other_character_is_drawn);
     RUN_TEST(colours_are_those_of_the_formats_and_red_is_for_losses);
     RUN_TEST(a_value_that_is_not_finite_is_a_mark_on_no_axis);
-    RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
-    RUN_TEST(what_vanished_is_never_called_fine);
-    RUN_TEST(what_is_not_finite_is_said_of_the_layer_that_is_blamed);
-    RUN_TEST(the_scale_of_a_step_is_the_one_it_computed_with);
-    RUN_TEST(the_scale_that_overflowed_is_in_its_curve);
     RUN_TEST(what_is_not_there_is_said_in_words);
     RUN_TEST(a_run_without_a_loss_shows_what_is_most_like_one);
     RUN_TEST(names_from_outside_are_shown_and_not_obeyed);

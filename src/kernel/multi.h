@@ -5,6 +5,7 @@
 // here waits. Arrays of items are the host's and are read before the call returns.
 #pragma once
 
+#include "base/kernel_inline.h"
 #include "kernel/kernel.h"
 #include "kernel/scale_rule.h"
 #include "kernel/schedule.h"
@@ -41,7 +42,7 @@ typedef struct StepFlags { // device memory
 } StepFlags;
 
 // The scaler's transition for one iteration of optimizers that left these flags; where they are.
-static inline void step_flags_move_scale(const StepFlags *const *flags, int count,
+KERNEL_INLINE void step_flags_move_scale(const StepFlags *const *flags, int count,
                                          const ScaleRule *rule, ScaleState *state) {
     bool found_inf = false;
     double largest = 0, sum = 0, elements = 0;

@@ -7,13 +7,14 @@
 
 #include <stdint.h>
 
+#include "base/kernel_inline.h"
 #include "number/format.h"
 
 typedef struct RandomBlock {
     uint32_t word[4];
 } RandomBlock;
 
-static inline RandomBlock random_block(uint64_t seed, uint64_t position) {
+KERNEL_INLINE RandomBlock random_block(uint64_t seed, uint64_t position) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     uint32_t c0 = (uint32_t)position, c1 = (uint32_t)(position >> 32), c2 = 0, c3 = 0;
     for (int round = 0; round < 10; round++) {
@@ -26,16 +27,17 @@ static inline RandomBlock random_block(uint64_t seed, uint64_t position) {
         key0 += 0x9E3779B9u;
         key1 += 0xBB67AE85u;
     }
-    return (RandomBlock){{c0, c1, c2, c3}};
+    RandomBlock block = {{c0, c1, c2, c3}};
+    return block;
 }
 
 // How many blocks `count` elements take: what the offset of the next use moves by.
-static inline uint64_t random_blocks(int64_t count) {
+KERNEL_INLINE uint64_t random_blocks(int64_t count) {
     return (uint64_t)((count + 3) / 4);
 }
 
 // In [0, 1), with 24 bits: exact in fp32, so equal on every device.
-static inline float random_uniform(uint32_t word) {
+KERNEL_INLINE float random_uniform(uint32_t word) {
     return (float)(word >> 8) * 0x1p-24f;
 }
 

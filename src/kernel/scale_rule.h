@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/kernel_inline.h"
+
 typedef enum ScaleKind {
     SCALE_NONE,   // 1, for ever
     SCALE_STATIC, // init, for ever
@@ -28,7 +30,7 @@ typedef struct ScaleState { // device memory
     double mean, variance, mean_weight, variance_weight; // logmax: decayed sums for bias correction
 } ScaleState;
 
-static inline ScaleState scale_state_initial(const ScaleRule *rule) {
+KERNEL_INLINE ScaleState scale_state_initial(const ScaleRule *rule) {
     ScaleState state = {.scale = 1, .hysteresis_left = rule->hysteresis};
     if (rule->kind != SCALE_NONE)
         state.scale = (float)rule->init;
@@ -37,12 +39,12 @@ static inline ScaleState scale_state_initial(const ScaleRule *rule) {
 
 // One iteration has ended: found_inf in any of its optimizers; the largest and the mean |g| of the
 // unscaled gradients, for the rules that look at them.
-static inline void scale_rule_update(const ScaleRule *rule, ScaleState *state, bool found_inf,
+KERNEL_INLINE void scale_rule_update(const ScaleRule *rule, ScaleState *state, bool found_inf,
                                      double largest, double mean);
 
 // ---- the transitions ----------------------------------------------------------------------------
 
-static inline void scale_rule_dynamic(const ScaleRule *rule, ScaleState *state, bool found_inf) {
+KERNEL_INLINE void scale_rule_dynamic(const ScaleRule *rule, ScaleState *state, bool found_inf) {
     if (found_inf) {
         state->good = 0;
         if (--state->hysteresis_left <= 0)
@@ -58,7 +60,7 @@ static inline void scale_rule_dynamic(const ScaleRule *rule, ScaleState *state, 
         state->scale = (float)fmin((double)grown, rule->ceiling);
 }
 
-static inline void scale_rule_logmax(ScaleState *state, bool found_inf, double largest) {
+KERNEL_INLINE void scale_rule_logmax(ScaleState *state, bool found_inf, double largest) {
     const double mean_decay = 0.99, variance_decay = 0.999, largest_scale = 0x1p24;
     // An overflow says that the largest value was past what fp32 holds, not that nothing was seen.
     double x = found_inf || !isfinite(largest) ? 128 : largest > 0 ? log2(largest) : -149;
@@ -68,10 +70,10 @@ static inline void scale_rule_logmax(ScaleState *state, bool found_inf, double l
     state->variance = variance_decay * state->variance + (1 - variance_decay) * away * away;
     state->variance_weight = variance_decay * state->variance_weight + (1 - variance_decay);
     double deviation = sqrt(state->variance / state->variance_weight);
-    state->scale = (float)fmin(fmax(exp2(16 - (mean + 3.09 * deviation)), 1), largest_scale);
+    state->scale = (float)fmin(fmax(exp2(16 - (mean + 3.09 * deviation)), 1.0), largest_scale);
 }
 
-static inline void scale_rule_adaptive(const ScaleRule *rule, ScaleState *state, bool found_inf,
+KERNEL_INLINE void scale_rule_adaptive(const ScaleRule *rule, ScaleState *state, bool found_inf,
                                        double mean) {
     const double quiet = 1e-7;
     if (found_inf)
@@ -80,7 +82,7 @@ static inline void scale_rule_adaptive(const ScaleRule *rule, ScaleState *state,
         state->scale = (float)fmin((double)state->scale * rule->growth, rule->ceiling);
 }
 
-static inline void scale_rule_update(const ScaleRule *rule, ScaleState *state, bool found_inf,
+KERNEL_INLINE void scale_rule_update(const ScaleRule *rule, ScaleState *state, bool found_inf,
                                      double largest, double mean) {
     bool stuck = found_inf && (rule->kind == SCALE_NONE || rule->kind == SCALE_STATIC ||
                                (double)state->scale <= rule->floor);

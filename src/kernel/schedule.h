@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/kernel_inline.h"
+
 typedef enum ScheduleKind {
     SCHEDULE_CONSTANT,
     SCHEDULE_LINEAR_WARMUP, // up from `start` over `warmup` steps, then linearly to 0 at `total`
@@ -25,7 +27,7 @@ typedef struct Schedule {
 
 // The rate of the update that follows `applied` updates, where the base is `factor` times the
 // schedule's: a group's own.
-static inline double schedule_rate(const Schedule *schedule, double factor, uint64_t applied) {
+KERNEL_INLINE double schedule_rate(const Schedule *schedule, double factor, uint64_t applied) {
     double t = (double)applied, rate = schedule->rate * factor;
     switch (schedule->kind) {
     case SCHEDULE_CONSTANT: return rate;

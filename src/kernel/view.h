@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/kernel_inline.h"
 #include "number/format.h"
 
 enum { VIEW_MAX_DIMS = 6 };
@@ -32,14 +33,14 @@ static inline bool view_shape_fits(int ndim, const int64_t *shape) {
 }
 
 // The number of elements; 1 for ndim 0.
-static inline int64_t view_count(const View *view) {
+KERNEL_INLINE int64_t view_count(const View *view) {
     int64_t count = 1;
     for (int i = 0; i < view->ndim; i++)
         count *= view->shape[i];
     return count;
 }
 
-static inline bool view_is_dense(const View *view) {
+KERNEL_INLINE bool view_is_dense(const View *view) {
     int64_t expected = 1;
     for (int i = view->ndim - 1; i >= 0; i--) {
         if (view->shape[i] != 1 && view->stride[i] != expected)

@@ -17,13 +17,15 @@
 #include <immintrin.h>
 #endif
 
-static inline uint32_t number_bits_of_fp32(float value) {
+#include "base/kernel_inline.h"
+
+KERNEL_INLINE uint32_t number_bits_of_fp32(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline float number_fp32_of_bits(uint32_t bits) {
+KERNEL_INLINE float number_fp32_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -32,7 +34,7 @@ static inline float number_fp32_of_bits(uint32_t bits) {
 // a < b ? yes : no, by masks: of a conditional expression gcc makes a branch when one side is the
 // result of floating-point work, and then no vectors. The two compared are below 2^31 and compared
 // as signed numbers, since few processors compare vectors of unsigned ones.
-static inline uint32_t number_select_(uint32_t a, uint32_t b, uint32_t yes, uint32_t no) {
+KERNEL_INLINE uint32_t number_select_(uint32_t a, uint32_t b, uint32_t yes, uint32_t no) {
     uint32_t mask = 0u - (uint32_t)((int32_t)a < (int32_t)b);
     return (yes & mask) | (no & ~mask);
 }
@@ -41,11 +43,11 @@ enum { NUMBER_MAGNITUDE_ = 0x7FFFFFFF, NUMBER_INFINITY_ = 0x7F800000 };
 
 // ---- the upper bits of fp32: bf16 and tf32 ------------------------------------------------------
 
-static inline float number_bf16_to_fp32(uint16_t bits) {
+KERNEL_INLINE float number_bf16_to_fp32(uint16_t bits) {
     return number_fp32_of_bits((uint32_t)bits << 16);
 }
 
-static inline uint16_t number_fp32_to_bf16(float value) {
+KERNEL_INLINE uint16_t number_fp32_to_bf16(float value) {
     uint32_t bits = number_bits_of_fp32(value);
     uint32_t rounded = bits + 0x7FFF + ((bits >> 16) & 1), quiet_nan = bits | 0x400000;
     return (
@@ -53,11 +55,11 @@ static inline uint16_t number_fp32_to_bf16(float value) {
                   16);
 }
 
-static inline float number_fp32_through_bf16(float value) {
+KERNEL_INLINE float number_fp32_through_bf16(float value) {
     return number_bf16_to_fp32(number_fp32_to_bf16(value));
 }
 
-static inline float number_fp32_through_tf32(float value) {
+KERNEL_INLINE float number_fp32_through_tf32(float value) {
     uint32_t bits = number_bits_of_fp32(value), magnitude = bits & NUMBER_MAGNITUDE_;
     uint32_t rounded = (bits + 0xFFF + ((bits >> 13) & 1)) & ~UINT32_C(0x1FFF);
     rounded = number_select_(NUMBER_INFINITY_, magnitude, bits | 0x400000, rounded);
@@ -74,13 +76,20 @@ typedef struct NumberSmall {
     uint32_t nan;
 } NumberSmall;
 
-static const NumberSmall number_fp16_ = {5, 10, 0x477FF000, 0x7C00, 0x7E00};
-static const NumberSmall number_e4m3_saturating_ = {4, 3, 0x43E80001, 0x7E, 0x7F};
-static const NumberSmall number_e4m3_special_ = {4, 3, 0x43E80001, 0x7F, 0x7F};
-static const NumberSmall number_e5m2_saturating_ = {5, 2, 0x47700000, 0x7B, 0x7E};
-static const NumberSmall number_e5m2_special_ = {5, 2, 0x47700000, 0x7C, 0x7E};
+// Functions, since a device does not see the constants of the host.
+#define NUMBER_SMALL_(name, ...)                       \
+    KERNEL_INLINE NumberSmall number_##name##_(void) { \
+        const NumberSmall small = {__VA_ARGS__};       \
+        return small;                                  \
+    }
+NUMBER_SMALL_(fp16, 5, 10, 0x477FF000, 0x7C00, 0x7E00)
+NUMBER_SMALL_(e4m3_saturating, 4, 3, 0x43E80001, 0x7E, 0x7F)
+NUMBER_SMALL_(e4m3_special, 4, 3, 0x43E80001, 0x7F, 0x7F)
+NUMBER_SMALL_(e5m2_saturating, 5, 2, 0x47700000, 0x7B, 0x7E)
+NUMBER_SMALL_(e5m2_special, 5, 2, 0x47700000, 0x7C, 0x7E)
+#undef NUMBER_SMALL_
 
-static inline __attribute__((always_inline)) uint32_t number_encode_small_(float value,
+KERNEL_INLINE __attribute__((always_inline)) uint32_t number_encode_small_(float value,
                                                                            NumberSmall to) {
     const int shift = 23 - to.mantissa_bits;
     const int bias = (1 << (to.exponent_bits - 1)) - 1;
@@ -101,7 +110,7 @@ static inline __attribute__((always_inline)) uint32_t number_encode_small_(float
            (bits & ~(uint32_t)NUMBER_MAGNITUDE_) >> (31 - to.exponent_bits - to.mantissa_bits);
 }
 
-static inline __attribute__((always_inline)) float number_decode_small_(uint32_t pattern,
+KERNEL_INLINE __attribute__((always_inline)) float number_decode_small_(uint32_t pattern,
                                                                         NumberSmall from) {
     const int width = from.exponent_bits + from.mantissa_bits;
     const int bias = (1 << (from.exponent_bits - 1)) - 1;
@@ -124,47 +133,47 @@ static inline __attribute__((always_inline)) float number_decode_small_(uint32_t
     return number_fp32_of_bits(result | sign);
 }
 
-static inline float number_fp16_to_fp32(uint16_t bits) {
-    return number_decode_small_(bits, number_fp16_);
+KERNEL_INLINE float number_fp16_to_fp32(uint16_t bits) {
+    return number_decode_small_(bits, number_fp16_());
 }
-static inline uint16_t number_fp32_to_fp16(float value) {
-    return (uint16_t)number_encode_small_(value, number_fp16_);
+KERNEL_INLINE uint16_t number_fp32_to_fp16(float value) {
+    return (uint16_t)number_encode_small_(value, number_fp16_());
 }
-static inline float number_e4m3_to_fp32(uint8_t bits) {
-    return number_decode_small_(bits, number_e4m3_saturating_);
+KERNEL_INLINE float number_e4m3_to_fp32(uint8_t bits) {
+    return number_decode_small_(bits, number_e4m3_saturating_());
 }
-static inline float number_e5m2_to_fp32(uint8_t bits) {
-    return number_decode_small_(bits, number_e5m2_saturating_);
+KERNEL_INLINE float number_e5m2_to_fp32(uint8_t bits) {
+    return number_decode_small_(bits, number_e5m2_saturating_());
 }
 // FP8 in its two modes; number/format.h explains them.
-static inline uint8_t number_fp32_to_e4m3_saturating(float value) {
-    return (uint8_t)number_encode_small_(value, number_e4m3_saturating_);
+KERNEL_INLINE uint8_t number_fp32_to_e4m3_saturating(float value) {
+    return (uint8_t)number_encode_small_(value, number_e4m3_saturating_());
 }
-static inline uint8_t number_fp32_to_e4m3_special(float value) {
-    return (uint8_t)number_encode_small_(value, number_e4m3_special_);
+KERNEL_INLINE uint8_t number_fp32_to_e4m3_special(float value) {
+    return (uint8_t)number_encode_small_(value, number_e4m3_special_());
 }
-static inline uint8_t number_fp32_to_e5m2_saturating(float value) {
-    return (uint8_t)number_encode_small_(value, number_e5m2_saturating_);
+KERNEL_INLINE uint8_t number_fp32_to_e5m2_saturating(float value) {
+    return (uint8_t)number_encode_small_(value, number_e5m2_saturating_());
 }
-static inline uint8_t number_fp32_to_e5m2_special(float value) {
-    return (uint8_t)number_encode_small_(value, number_e5m2_special_);
+KERNEL_INLINE uint8_t number_fp32_to_e5m2_special(float value) {
+    return (uint8_t)number_encode_small_(value, number_e5m2_special_());
 }
 
 // ---- integers -----------------------------------------------------------------------------------
 
-static inline int8_t number_fp32_to_int8(float value) {
+KERNEL_INLINE int8_t number_fp32_to_int8(float value) {
     float clamped = value < -127.0f ? -127.0f : value > 127.0f ? 127.0f : value;
     clamped = value == value ? clamped : 0.0f;
     return (int8_t)(int32_t)rintf(clamped);
 }
 
-static inline uint8_t number_fp32_to_uint8(float value) {
+KERNEL_INLINE uint8_t number_fp32_to_uint8(float value) {
     float clamped = value < 0.0f ? 0.0f : value > 255.0f ? 255.0f : value;
     clamped = value == value ? clamped : 0.0f;
     return (uint8_t)(int32_t)rintf(clamped);
 }
 
-static inline int32_t number_fp32_to_int32(float value) {
+KERNEL_INLINE int32_t number_fp32_to_int32(float value) {
     if (value >= 0x1p31f)
         return INT32_MAX;
     if (value < -0x1p31f)
@@ -175,7 +184,7 @@ static inline int32_t number_fp32_to_int32(float value) {
 // ---- fp64 ---------------------------------------------------------------------------------------
 
 // The processor's own conversion, but for what it would lose in a thread that flushes denormals.
-static inline double number_fp32_to_fp64(float value) {
+KERNEL_INLINE double number_fp32_to_fp64(float value) {
     uint32_t bits = number_bits_of_fp32(value), magnitude = bits & NUMBER_MAGNITUDE_;
     uint32_t steps = number_select_(magnitude, 0x800000, magnitude, 0);
     double subnormal = (double)(int32_t)steps * 0x1p-149;
@@ -183,7 +192,7 @@ static inline double number_fp32_to_fp64(float value) {
     return copysign(subnormal + normal, bits >> 31 ? -1.0 : 1.0);
 }
 
-static inline float number_fp64_to_fp32(double value) {
+KERNEL_INLINE float number_fp64_to_fp32(double value) {
     double magnitude = fabs(value);
     if (!(magnitude < 0x1p-126))
         return (float)value;

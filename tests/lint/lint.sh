@@ -16,7 +16,7 @@ lua_tests=$(find tests -name '*.lua' | sort)
 }
 [ "$mode" = fast ] && exit "$bad"
 
-tests=$(find tests -name '*.[ch]' | sort)
+tests=$(find tests -name '*.[ch]' -o -name '*.cu' | sort)
 shells=$(find . -name '*.sh' -not -path './build*' | sort)
 formatted=$(echo "$sources" | grep -v '\.def$')
 # shellcheck disable=SC2086
@@ -41,8 +41,14 @@ for file in $(echo "$sources" | grep '\.c$'); do
     clang -fsyntax-only $flags -DMPBENCH_VERSION='"lint"' $warnings $extra "$file" || bad=1
 done
 
-# The contract of devices, in the dialect that a plugin may be written in.
-for header in src/kernel/*.h src/number/inline.h; do
-    echo "#include \"$header\""
-done | clang -x c++ -std=c++17 -fsyntax-only -Wall -Werror -Wno-unused-function -Isrc -I. - || bad=1
+# The contract of devices, in the dialects that a plugin may be written in: all of it as C++, and the
+# rules that kernels share with the host as CUDA where its compiler is installed.
+for compiler in g++ clang; do
+    for header in src/kernel/*.h src/number/inline.h "$here/rules.cu"; do
+        echo "#include \"$header\""
+    done | "$compiler" -x c++ -std=c++17 -fsyntax-only -Wall -Werror -Wno-unused-function -Isrc -I. - || bad=1
+done
+if command -v nvcc >/dev/null; then
+    nvcc -x cu -std=c++17 -ptx -Werror all-warnings -Isrc -I. -o /dev/null "$here/rules.cu" || bad=1
+fi
 exit "$bad"

@@ -7,7 +7,7 @@
 #include "ops/engine.h"
 #include "ops/views.h"
 #include "optim/optimizer.h"
-#include "optim/scaler.h"
+#include "precision/scaler.h"
 #include "tests/test.h"
 
 static Device *device;
@@ -131,7 +131,7 @@ static inline Tensor *slope_loss(Tensor *tensor, const float *slopes) {
 // scale(loss):backward(), of a loss with these slopes. Without a scaler: loss:backward().
 static inline void backward(Scaler *scaler, Tensor *tensor, const float *slopes) {
     Tensor *loss = slope_loss(tensor, slopes);
-    Tensor *scaled = scaler ? scaler_scale(scaler, loss, &error) : tensor_hold(loss);
+    Tensor *scaled = scaler ? engine_scale_loss(engine, scaler, loss, &error) : tensor_hold(loss);
     CHECK_MESSAGE(scaled, "%s", error.text);
     if (scaled)
         DONE(engine_backward(engine, scaled, NULL, NULL, &error));
@@ -162,7 +162,7 @@ static inline Optimizer *sgd(Tensor *tensor, double rate) {
 }
 
 static inline Scaler *scaler_of(ScaleRule rule) {
-    Scaler *scaler = scaler_new(engine, &rule, &error);
+    Scaler *scaler = scaler_new(&engine->scalers, &rule, &error);
     CHECK_MESSAGE(scaler, "%s", error.text);
     return scaler;
 }

@@ -50,7 +50,7 @@ int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
     *handle = (ScalerHandle){NULL, false};
     luaL_setmetatable(L, scaler_type);
     Session *session = session_of(L);
-    BIND_ENTERED(L, handle->scaler = scaler_new(session->engine, rule, &error));
+    BIND_ENTERED(L, handle->scaler = scaler_new(&session->engine->scalers, rule, &error));
     if (handle->scaler)
         lua_vm_charge(L, BIND_OBJECT_BYTES);
     if (!handle->scaler ||
@@ -99,14 +99,16 @@ static int scaler_scale_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "scale");
     Tensor *loss = bind_tensor(L, "scale", 2, "loss");
-    return BIND_TENSOR(L, scaler_scale(handle->scaler, loss, &error), &error);
+    return BIND_TENSOR(L, engine_scale_loss(session_of(L)->engine, handle->scaler, loss, &error),
+                       &error);
 }
 
 static int scaler_unscale_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "unscale");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "unscale");
-    return BIND_DONE(L, scaler_unscale(handle->scaler, optimizer, &error), &error);
+    return BIND_DONE(L, scaler_unscale(handle->scaler, optimizer_gradients(optimizer), &error),
+                     &error);
 }
 
 static int scaler_step_method(lua_State *L) {
@@ -114,7 +116,7 @@ static int scaler_step_method(lua_State *L) {
     ScalerHandle *handle = scaler_handle(L, "step");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
     bind_check_layers(L);
-    return BIND_DONE(L, scaler_step(handle->scaler, optimizer, &error), &error);
+    return BIND_DONE(L, optimizer_step_scaled(optimizer, handle->scaler, &error), &error);
 }
 
 // What a user's function goes by: of all optimizers together, and the scale so far.
@@ -206,7 +208,8 @@ static int scaler_applied_method(lua_State *L) {
     bool applied = false;
     ScalerHandle *handle = scaler_handle(L, "applied");
     const Optimizer *optimizer = bind_optimizer_at(L, 2, "applied");
-    BIND_READ(L, scaler_applied(handle->scaler, optimizer, &applied, &error), &error);
+    BIND_READ(L, scaler_applied(handle->scaler, optimizer_gradients(optimizer), &applied, &error),
+              &error);
     if (!bind_recall(L, JOURNAL_APPLIED, &applied, sizeof applied))
         bind_remember(L, JOURNAL_APPLIED, &applied, sizeof applied);
     lua_pushboolean(L, applied);

@@ -7,8 +7,8 @@
 #include "cli/topics.h"
 #include "kernel/kernel.h"
 #include "lua/embedded.h"
-#include "optim/scaler.h"
 #include "precision/policy.h"
+#include "precision/scaler.h"
 #include "run/diagnosis.h"
 #include "store/store.h"
 

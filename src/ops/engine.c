@@ -26,7 +26,7 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
         error_fail(error, ERROR_MEMORY, "no memory for the engine");
         return NULL;
     }
-    engine->device = device;
+    engine->device = engine->scalers.device = device;
     engine->seed = seed;
     const TapeHooks hooks = {
         .add = hook_add, .cast = hook_cast, .enter = hook_enter, .gather = engine_gather};
@@ -69,6 +69,19 @@ RandomAttr engine_random(Engine *engine, int64_t count) {
     RandomAttr random = {.seed = engine->seed, .offset = engine->random_position};
     engine->random_position += random_blocks(count);
     return random;
+}
+
+Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *error) {
+    Tensor *scale = scaler_begin(scaler);
+    if (!scale)
+        return tensor_hold(loss);
+    // Whatever region it is called in: a scaled loss seldom fits into fp16.
+    Format format = loss->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
+    OpAttr attr = {.out_format = format, .has_out_format = true};
+    Tensor *scaled = op_two(engine, OP_mul, loss, scale, &attr, error);
+    if (scaled)
+        tape_mark_scale(scaled, scaler_number(scaler));
+    return scaled;
 }
 
 bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardOptions *options,

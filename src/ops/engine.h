@@ -10,6 +10,7 @@
 #include "kernel/multi.h"
 #include "precision/parameter.h"
 #include "precision/policy.h"
+#include "precision/scaler.h"
 
 typedef struct BufferChange { // a running statistic that may have to be taken back
     Tensor *buffer;
@@ -65,9 +66,8 @@ typedef struct Engine {
     EngineProfile *profile; // NULL: operations are not timed
     BufferChange *changes;  // since the last settled step
     int change_count, change_size;
-    struct Scaler *scalers; // alive on this engine; a list of optim/'s
-    uint64_t scales;        // how many loss scales there were: each has a number
-    Tensor *unread;         // device memory: flags of scans that nobody asks for; NULL: none yet
+    Scalers scalers; // alive on this engine
+    Tensor *unread;  // device memory: flags of scans that nobody asks for; NULL: none yet
 } Engine;
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;
@@ -96,6 +96,8 @@ Tensor *op_three(Engine *engine, OpId op, Tensor *x, Tensor *y, Tensor *z, const
 Tensor *op_fill(Engine *engine, Format format, int ndim, const int64_t *shape, double value,
                 Error *error) MUST_CHECK;
 Tensor *op_cast(Engine *engine, Tensor *x, Format format, Error *error) MUST_CHECK;
+// loss * scale: a new reference, recorded; gradients that come by it carry the scale.
+Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *error) MUST_CHECK;
 // Random creation: OP_uniform, OP_normal, OP_randint with CreateAttr's a and b.
 Tensor *op_random(Engine *engine, OpId op, int ndim, const int64_t *shape, double a, double b,
                   Error *error) MUST_CHECK;

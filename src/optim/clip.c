@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "optim/optimizer_private.h"
+#include "optim/optimizer.h"
 
 static bool check_limit(double limit, const char *called, Error *error) {
     if (limit > 0 && isfinite(limit))
@@ -12,8 +12,8 @@ static bool check_limit(double limit, const char *called, Error *error) {
 }
 
 // The gradients that there are, as items of a scan that changes nothing. The caller frees them.
-static ScanItem *gradient_items(Engine *engine, Tensor *const *parameters, int count,
-                                const char *called, int *item_count, Error *error) {
+static ScanItem *gradient_items(Tensor *const *parameters, int count, const char *called,
+                                int *item_count, Error *error) {
     ScanItem *items = calloc((size_t)(count > 0 ? count : 1), sizeof *items);
     int found = 0;
     if (!items) {
@@ -25,7 +25,7 @@ static ScanItem *gradient_items(Engine *engine, Tensor *const *parameters, int c
             continue;
         char name[64];
         parameter_text(parameters[i], i, name, sizeof name);
-        Tensor *gradient = gradient_prepare(engine, parameters[i], name, error);
+        Tensor *gradient = gradient_prepare(parameters[i], name, error);
         if (!gradient) {
             error_prefix(error, "%s", called);
             free(items);
@@ -65,10 +65,10 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     const char *called = "clip_norm";
     const MultiKernels *multi = engine->device->backend->multi;
     if (!check_limit(limit, called, error) ||
-        !scalers_allow_clip(engine, parameters, count, limit, called, error))
+        !scalers_allow_clip(&engine->scalers, parameters, count, limit, called, error))
         return NULL;
     int item_count;
-    ScanItem *items = gradient_items(engine, parameters, count, called, &item_count, error);
+    ScanItem *items = gradient_items(parameters, count, called, &item_count, error);
     if (!items)
         return NULL;
     Tensor *norm = NULL;
@@ -93,10 +93,10 @@ bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, 
                           Error *error) {
     const char *called = "clip_value";
     if (!check_limit(limit, called, error) ||
-        !scalers_allow_clip(engine, parameters, count, limit, called, error))
+        !scalers_allow_clip(&engine->scalers, parameters, count, limit, called, error))
         return false;
     int item_count;
-    ScanItem *items = gradient_items(engine, parameters, count, called, &item_count, error);
+    ScanItem *items = gradient_items(parameters, count, called, &item_count, error);
     if (!items)
         return false;
     bool done = true;

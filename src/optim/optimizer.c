@@ -140,25 +140,16 @@ static bool check_options(const OptimizerOptions *options, Error *error) {
     return true;
 }
 
-void parameter_text(const Tensor *tensor, int i, char *text, size_t size) {
-    const Parameter *record = parameter_of(tensor);
-    if (record)
-        snprintf(text, size, "%s", record->name);
-    else
-        snprintf(text, size, "parameter %d", i + 1);
-}
-
-OptimizerText optimizer_text(const Optimizer *optimizer) {
-    OptimizerText text;
-    snprintf(text.text, sizeof text.text, "%s over %d parameter%s",
-             optimizer_kind_name(optimizer->options.kind), optimizer->count,
-             optimizer->count == 1 ? "" : "s");
-    return text;
+static void describe(Optimizer *optimizer) {
+    Gradients *gradients = optimizer->gradients;
+    snprintf(gradients->text, sizeof gradients->text, "%s over %d parameter%s",
+             optimizer_kind_name(optimizer->options.kind), gradients->count,
+             gradients->count == 1 ? "" : "s");
 }
 
 static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
     const OptimizerOptions *options = &optimizer->options;
-    const Tensor *tensor = optimizer->parameters[i];
+    const Tensor *tensor = optimizer->gradients->parameters[i];
     const char *of = optimizer_kind_name(options->kind);
     Format format = tensor->view.format;
     char name[64];
@@ -178,7 +169,7 @@ static bool check_parameter(const Optimizer *optimizer, int i, Error *error) {
                           "clone",
                           of, name);
     for (int k = 0; k < i; k++)
-        if (optimizer->parameters[k] == tensor)
+        if (optimizer->gradients->parameters[k] == tensor)
             return error_fail(error, ERROR_USAGE, "%s: %s was given twice; list it once", of, name);
     if (!kind_table[options->kind].has_epsilon)
         return true;
@@ -242,41 +233,34 @@ static UpdateRule rule_of(const OptimizerOptions *options) {
 static bool take_host_memory(Optimizer *optimizer, int count, int group_count, Error *error) {
     size_t size = (size_t)(count ? count : 1);
     optimizer->groups = calloc((size_t)group_count, sizeof *optimizer->groups);
-    optimizer->parameters = calloc(size, sizeof *optimizer->parameters);
     optimizer->slots = calloc(size, sizeof *optimizer->slots);
-    optimizer->scans = calloc(size, sizeof *optimizer->scans);
     optimizer->updates = calloc(size, sizeof *optimizer->updates);
-    optimizer->item_slot = malloc(size * sizeof *optimizer->item_slot);
-    if (!optimizer->groups || !optimizer->parameters || !optimizer->slots || !optimizer->scans ||
-        !optimizer->updates || !optimizer->item_slot)
+    optimizer->update_slot = malloc(size * sizeof *optimizer->update_slot);
+    if (!optimizer->groups || !optimizer->slots || !optimizer->updates || !optimizer->update_slot)
         return error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters",
                           count);
     for (int i = 0; i < count; i++)
-        optimizer->item_slot[i] = -1;
-    return true;
+        optimizer->update_slot[i] = -1;
+    optimizer->gradients =
+        gradients_new(&optimizer->engine->scalers, count, optimizer->options.full_gradients, error);
+    return optimizer->gradients != NULL;
 }
 
 static bool take_device_memory(Optimizer *optimizer, Error *error) {
     enum { LINE = 64 };
-    _Static_assert(sizeof(StepFlags) <= LINE && sizeof(Progress) <= LINE, "a line each");
+    _Static_assert(sizeof(Progress) <= LINE, "a line");
     Device *device = optimizer->engine->device;
-    size_t stats = (size_t)optimizer->count * sizeof(GradStats);
-    size_t moved = 2 * (size_t)optimizer->count * sizeof(double);
-    size_t bytes = 4 * LINE + stats + moved + (size_t)optimizer->count * sizeof(uint64_t);
+    size_t count = (size_t)optimizer->gradients->count;
+    size_t moved = 2 * count * sizeof(double);
+    size_t bytes = LINE + moved + count * sizeof(uint64_t);
     char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
     if (!memory)
         return false;
-    optimizer->flags = optimizer->single = (StepFlags *)(void *)memory;
-    optimizer->progress = (Progress *)(void *)(memory + LINE);
-    optimizer->measured = (StepFlags *)(void *)(memory + 2 * LINE);
-    optimizer->joined = (StepFlags *)(void *)(memory + 3 * LINE);
-    optimizer->stats = (GradStats *)(void *)(memory + 4 * LINE);
-    optimizer->moved = (double *)(void *)(memory + 4 * LINE + stats);
-    optimizer->steps = (uint64_t *)(void *)(memory + 4 * LINE + stats + moved);
-    StepFlags flags = {.clip = 1};
-    device_write(device, optimizer->flags, &flags, sizeof flags);
+    optimizer->progress = (Progress *)(void *)memory;
+    optimizer->moved = (double *)(void *)(memory + LINE);
+    optimizer->steps = (uint64_t *)(void *)(memory + LINE + moved);
     optimizer_set_progress(optimizer, 0, 0);
-    return true;
+    return gradients_take_memory(optimizer->gradients, error);
 }
 
 static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *error) {
@@ -288,10 +272,10 @@ static bool add_group(Optimizer *optimizer, const OptimizerGroup *group, Error *
     optimizer->groups[number] = (GroupSettings){
         .lr_factor = group->lr_factor, .weight_decay = group->weight_decay, .count = group->count};
     for (int k = 0; k < group->count; k++) {
-        int i = optimizer->count++;
+        int i = optimizer->gradients->count;
         OptimizerSlot *slot = &optimizer->slots[i];
-        Tensor *tensor = optimizer->parameters[i] = tensor_hold(group->parameters[k]);
-        tensor->optimizers++;
+        Tensor *tensor = group->parameters[k];
+        gradients_add(optimizer->gradients, tensor);
         if (!check_parameter(optimizer, i, error))
             return false;
         slot->group = number;
@@ -330,45 +314,42 @@ Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
         error_fail(error, ERROR_MEMORY, "no memory for an optimizer");
         return NULL;
     }
-    optimizer->references = 1;
     optimizer->engine = engine;
     optimizer->options = *options;
     optimizer->rule = rule_of(options);
     bool done = take_host_memory(optimizer, count, group_count, error);
     for (int i = 0; done && i < group_count; i++)
         done = add_group(optimizer, &groups[i], error);
-    if (done && take_device_memory(optimizer, error))
+    if (done && take_device_memory(optimizer, error)) {
+        describe(optimizer);
         return optimizer;
+    }
     optimizer_free(optimizer);
     return NULL;
 }
 
-void optimizer_hold(Optimizer *optimizer) {
-    optimizer->references++;
-}
-
 void optimizer_free(Optimizer *optimizer) {
-    if (!optimizer || --optimizer->references > 0)
+    if (!optimizer)
         return;
-    scalers_forget(optimizer->engine, optimizer);
-    for (int i = 0; i < optimizer->count; i++) {
-        optimizer->parameters[i]->optimizers--;
-        tensor_release(optimizer->parameters[i]);
+    for (int i = 0; optimizer->gradients && i < optimizer->gradients->count; i++) {
         tensor_release(optimizer->slots[i].moment[0]);
         tensor_release(optimizer->slots[i].moment[1]);
     }
-    if (optimizer->single)
-        allocator_give(optimizer->engine->device->allocator, optimizer->single);
+    gradients_free(optimizer->gradients);
+    if (optimizer->progress)
+        allocator_give(optimizer->engine->device->allocator, optimizer->progress);
     free(optimizer->groups);
-    free(optimizer->parameters);
     free(optimizer->slots);
-    free(optimizer->scans);
     free(optimizer->updates);
-    free(optimizer->item_slot);
+    free(optimizer->update_slot);
     free(optimizer);
 }
 
 // ---- read and set -------------------------------------------------------------------------------
+
+Gradients *optimizer_gradients(const Optimizer *optimizer) {
+    return optimizer->gradients;
+}
 
 double optimizer_rate(const Optimizer *optimizer) {
     return optimizer->options.schedule.rate;
@@ -432,15 +413,11 @@ double optimizer_rate_after(const Optimizer *optimizer, int group, uint64_t appl
 }
 
 int optimizer_parameter_count(const Optimizer *optimizer) {
-    return optimizer->count;
+    return optimizer->gradients->count;
 }
 
 Tensor *optimizer_parameter(const Optimizer *optimizer, int i) {
-    return optimizer->parameters[i];
-}
-
-bool optimizer_has_had_gradient(const Optimizer *optimizer, int i) {
-    return optimizer->slots[i].has_had_gradient;
+    return optimizer->gradients->parameters[i];
 }
 
 bool optimizer_is_stochastic(const Optimizer *optimizer) {
@@ -454,10 +431,6 @@ Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which) {
 void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t skipped) {
     Progress progress = {.applied = applied, .skipped = skipped};
     device_write(optimizer->engine->device, optimizer->progress, &progress, sizeof progress);
-    for (int i = 0; i < optimizer->count; i++)
+    for (int i = 0; i < optimizer->gradients->count; i++)
         device_write(optimizer->engine->device, &optimizer->steps[i], &applied, sizeof applied);
-}
-
-const StepFlags *optimizer_flags(const Optimizer *optimizer) {
-    return optimizer->flags;
 }

@@ -1,13 +1,14 @@
 // optim/optimizer.h: update rules over fp32 masters, fused over all tensors.
 //
-// An optimizer holds references to its parameters and owns their moments, its step count (on the
-// device) and the statistics of the last pass over the gradients; it is freed before its engine.
+// An optimizer owns its parameters' gradients (precision/gradients.h), which hold references to
+// them, their moments and its step count (on the device); it is freed before its engine.
 // Nothing here waits for the device but what says so. Tensors without a gradient are left out of a
 // step; a step with none at all is an error.
 #pragma once
 
 #include "kernel/multi.h"
 #include "ops/engine.h"
+#include "precision/gradients.h"
 
 typedef struct OptimizerOptions {
     OptimizerKind kind;
@@ -43,13 +44,15 @@ Optimizer *optimizer_new(Engine *engine, const OptimizerOptions *options,
                          const OptimizerGroup *groups, int group_count, Error *error) MUST_CHECK;
 void optimizer_free(Optimizer *optimizer);
 
+// What it steps by, as scalers know it: borrowed.
+Gradients *optimizer_gradients(const Optimizer *optimizer);
 void optimizer_zero_grad(Optimizer *optimizer); // drops the gradients
 
-// The one pass: rounds, counts, checks, unscales by `scale` (NULL: 1).
-bool optimizer_scan(Optimizer *optimizer, const ScaleState *scale, Error *error) MUST_CHECK;
 // Updates unless the scan found a value that is not finite; scans first (at scale 1) when no scan
 // came since the gradients did. Takes running statistics of skipped steps back.
 bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
+// Unscales by this scaler unless that was done, then steps.
+bool optimizer_step_scaled(Optimizer *optimizer, Scaler *scaler, Error *error) MUST_CHECK;
 
 // Of the gradients of these tensors, which need not belong to an optimizer: the norm before, a
 // tensor of no dimension; clipped to `limit`. Refused while a gradient still

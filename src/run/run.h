@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "ops/engine.h"
-#include "optim/scaler.h"
+#include "optim/optimizer.h"
 #include "run/diagnosis.h"
 #include "store/events.h"
 #include "store/record.h"

@@ -10,7 +10,7 @@
 #include "ops/engine.h"
 #include "ops/views.h"
 #include "optim/optimizer.h"
-#include "optim/scaler.h"
+#include "precision/scaler.h"
 #include "tests/test.h"
 
 typedef enum ModelKind { MODEL_IMAGES, MODEL_ATTENTION, MODEL_KINDS } ModelKind;
@@ -168,7 +168,7 @@ static inline void model_add_optimizer(Model *model) {
                       .hysteresis = 1};
     model->optimizer = optimizer_new(model->engine, &options, &group, 1, &error);
     CHECK_MESSAGE(model->optimizer, "%s", error.text);
-    model->scaler = scaler_new(model->engine, &rule, &error);
+    model->scaler = scaler_new(&model->engine->scalers, &rule, &error);
     CHECK_MESSAGE(model->scaler, "%s", error.text);
 }
 
@@ -344,8 +344,9 @@ static inline double model_backward(Model *model, int batch, int first, int coun
         DONE(tensor_item(loss, &value, &error));
     if (weight != 1)
         loss = model_one(model, OP_affine, loss, &times);
-    Tensor *scaled =
-        loss && model->scaler ? scaler_scale(model->scaler, loss, &error) : tensor_hold(loss);
+    Tensor *scaled = loss && model->scaler
+                         ? engine_scale_loss(model->engine, model->scaler, loss, &error)
+                         : tensor_hold(loss);
     CHECK_MESSAGE(scaled, "%s", error.text);
     if (scaled)
         DONE(engine_backward(model->engine, scaled, NULL, NULL, &error));
@@ -371,7 +372,7 @@ static inline double model_step(Model *model, int batch, bool poison) {
         float infinity = INFINITY;
         device_write(model->device, victim->view.data, &infinity, sizeof infinity);
     }
-    DONE(scaler_step(model->scaler, model->optimizer, &error));
+    DONE(optimizer_step_scaled(model->optimizer, model->scaler, &error));
     DONE(scaler_update(model->scaler, 0, &error));
     return loss;
 }

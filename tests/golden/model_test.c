@@ -97,7 +97,7 @@ static void unscaled_gradients(const char *precision, double scale, double *grad
     options.scale = scale;
     model_open(&model, options);
     model_backward(&model, 0, 0, MODEL_BATCH, 1);
-    DONE(scaler_unscale(model.scaler, model.optimizer, &error));
+    DONE(scaler_unscale(model.scaler, optimizer_gradients(model.optimizer), &error));
     CHECK(!optimizer_report(model.optimizer).found_inf);
     *count = 0;
     for (int p = 0; p < model.count; p++) {

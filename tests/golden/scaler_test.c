@@ -19,7 +19,7 @@ static void follow(ScaleRule rule, Trace trace) {
         bool found = trace.found[i] == 'x', applied = false;
         optimizer_zero_grad(optimizer);
         backward(scaler, weight, (float[]){1e-5f, found ? INFINITY : 0});
-        DONE(scaler_step(scaler, optimizer, &error));
+        DONE(optimizer_step_scaled(optimizer, scaler, &error));
         DONE(scaler_update(scaler, 0, &error));
         ScaleState state = scaler_state(scaler);
         CHECK_MESSAGE((double)state.scale == (double)(float)trace.scale[i],
@@ -27,7 +27,7 @@ static void follow(ScaleRule rule, Trace trace) {
                       trace.scale[i]);
         if (trace.good)
             CHECK_INT(state.good, trace.good[i]);
-        DONE(scaler_applied(scaler, optimizer, &applied, &error));
+        DONE(scaler_applied(scaler, optimizer_gradients(optimizer), &applied, &error));
         CHECK_INT(applied, !found);
     }
     optimizer_free(optimizer);
@@ -64,14 +64,14 @@ static void one_step(Scaler *scaler, Optimizer *optimizer, Tensor *weight, float
     optimizer_zero_grad(optimizer);
     backward(scaler, weight, slopes);
     if (limit > 0) {
-        DONE(scaler_unscale(scaler, optimizer, &error));
+        DONE(scaler_unscale(scaler, optimizer_gradients(optimizer), &error));
         Tensor *norm = optimizer_clip_norm(engine, &weight, 1, limit, &error);
         CHECK_MESSAGE(norm, "%s", error.text);
         if (norm && isfinite(slope))
             CHECK_NEAR(value_of(norm, 0), slope, 1e-6);
         tensor_release(norm);
     }
-    DONE(scaler_step(scaler, optimizer, &error));
+    DONE(optimizer_step_scaled(optimizer, scaler, &error));
     DONE(scaler_update(scaler, 0, &error));
 }
 
@@ -174,7 +174,7 @@ static void two_layers_backward(TwoLayers *model, Scaler *scaler, GoldenCase *go
     Tensor *out = hidden ? op_three(engine, OP_linear, hidden, w[2], w[3], NULL, &error) : NULL;
     Tensor *losses = out ? op_two(engine, OP_mse, out, y, NULL, &error) : NULL;
     Tensor *loss = losses ? op_one(engine, OP_mean, losses, NULL, &error) : NULL;
-    Tensor *scaled = loss ? scaler_scale(scaler, loss, &error) : NULL;
+    Tensor *scaled = loss ? engine_scale_loss(engine, scaler, loss, &error) : NULL;
     CHECK_MESSAGE(scaled, "%s", error.text);
     if (scaled)
         DONE(engine_backward(engine, scaled, NULL, NULL, &error));
@@ -201,7 +201,7 @@ static void follow_two_layers(GoldenCase *golden) {
     for (int batch = 0; batch < BATCHES; batch++) {
         bool poisoned = found->values[batch] != 0;
         two_layers_backward(&model, scaler, golden, batch, poisoned);
-        DONE(scaler_step(scaler, model.optimizer, &error));
+        DONE(optimizer_step_scaled(model.optimizer, scaler, &error));
         DONE(scaler_update(scaler, 0, &error));
         CHECK_NEAR(scaler_get(scaler), scale->values[batch], 0);
         two_layers_backward(&control, none, golden, batch, poisoned);

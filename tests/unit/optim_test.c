@@ -22,7 +22,7 @@ static void powers_of_two_leave_unscaled_gradients_bit_equal(void) {
         Scaler *scaler = scaler_named(scales[k]);
         optimizer_zero_grad(optimizer);
         backward(scaler, weight, slopes);
-        DONE(scaler_unscale(scaler, optimizer, &error));
+        DONE(scaler_unscale(scaler, optimizer_gradients(optimizer), &error));
         const float *gradient = values_of(weight->grad);
         if (k == 0)
             memcpy(plain, gradient, sizeof plain);
@@ -44,7 +44,7 @@ static void gradients_are_rounded_to_the_layers_format_unless_full(void) {
         Optimizer *optimizer = optimizer_over(&options, &weight, 1);
         GradStats stats;
         gradient_set(weight, slopes);
-        DONE(optimizer_scan(optimizer, NULL, &error));
+        DONE(gradients_scan(optimizer_gradients(optimizer), NULL, &error));
         const float *gradient = values_of(weight->grad);
         CHECK_NEAR(gradient[0], full ? slopes[0] : 1, 0);
         CHECK_NEAR(gradient[1], full ? slopes[1] : 0, 0);
@@ -380,7 +380,7 @@ static void a_gradient_that_comes_after_unscaling_is_refused(void) {
     OptimizerOptions options = options_of(OPTIMIZER_SGD, 1);
     Optimizer *optimizer = optimizer_over(&options, weights, 2);
     gradient_set(weights[0], (float[]){1});
-    DONE(optimizer_scan(optimizer, NULL, &error));
+    DONE(gradients_scan(optimizer_gradients(optimizer), NULL, &error));
     gradient_set(weights[1], (float[]){1});
     REFUSED(optimizer_step(optimizer, &error), "1 gradients were unscaled and 2 are there now");
     optimizer_free(optimizer);
@@ -437,9 +437,9 @@ static void steady_steps_ask_nothing_of_the_system(void) {
         optimizer_zero_grad(optimizer);
         for (int i = 0; i < 4; i++)
             backward(scaler, weights[i], (float[]){1, -1, 2});
-        DONE(scaler_unscale(scaler, optimizer, &error));
+        DONE(scaler_unscale(scaler, optimizer_gradients(optimizer), &error));
         tensor_release(optimizer_clip_norm(engine, weights, 4, 1, &error));
-        DONE(scaler_step(scaler, optimizer, &error));
+        DONE(optimizer_step_scaled(optimizer, scaler, &error));
         DONE(scaler_update(scaler, 0, &error));
         if (step == 1)
             calls = allocator_use(device->allocator).system_calls;

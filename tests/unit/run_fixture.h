@@ -43,7 +43,7 @@ static inline bool model_build(void) {
     if (layer <= 0 || !(model.weight = number(0.5)) ||
         !parameter_attach(model.weight, "fc.weight", layer, false, &error) ||
         !(model.optimizer = optimizer_new(run->engine, &options, &group, 1, &error)) ||
-        !(model.scaler = scaler_new(run->engine, &run->scale_rule, &error)))
+        !(model.scaler = scaler_new(&run->engine->scalers, &run->scale_rule, &error)))
         return false;
     run_add_optimizer(run, model.optimizer);
     run->scaler = model.scaler;
@@ -74,9 +74,9 @@ static inline bool model_step(double x, bool logs_first, bool *stop) {
     optimizer_zero_grad(model.optimizer);
     BackwardOptions options = {0};
     bool done = input && (loss = op_two(engine, OP_mul, model.weight, input, NULL, &error)) &&
-                (scaled = scaler_scale(model.scaler, loss, &error)) &&
+                (scaled = engine_scale_loss(engine, model.scaler, loss, &error)) &&
                 engine_backward(engine, scaled, NULL, &options, &error) &&
-                scaler_step(model.scaler, model.optimizer, &error) &&
+                optimizer_step_scaled(model.optimizer, model.scaler, &error) &&
                 scaler_update(model.scaler, 0, &error) &&
                 (!logs_first || run_log(model.run, "loss", loss, &error)) &&
                 run_step_ended(model.run, stop, &error) &&

@@ -89,7 +89,7 @@ static void twenty_skips_at_the_floor_end_the_run(void) {
     model.run->scale_rule.floor = 65536;
     scaler_free(model.scaler);
     model.scaler = model.run->scaler =
-        scaler_new(model.run->engine, &model.run->scale_rule, &error);
+        scaler_new(&model.run->engine->scalers, &model.run->scale_rule, &error);
     int steps = 0;
     while (steps < 100 && train((double)NAN))
         steps++;
@@ -122,7 +122,7 @@ static void a_scale_that_can_still_fall_does_not_end_the_run(void) {
     model.run->scale_rule.floor = 1;
     scaler_free(model.scaler);
     model.scaler = model.run->scaler =
-        scaler_new(model.run->engine, &model.run->scale_rule, &error);
+        scaler_new(&model.run->engine->scalers, &model.run->scale_rule, &error);
     for (int i = 0; i < 40; i++) // 1e30 has a hundred halvings to 1
         CHECK(train(overflows));
     CHECK_INT(model.run->skipped, 40);

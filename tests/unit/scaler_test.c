@@ -29,7 +29,7 @@ static void small_backward(Small *small) {
 
 static void small_iteration(Small *small) {
     small_backward(small);
-    DONE(scaler_step(small->scaler, small->optimizer, &error));
+    DONE(optimizer_step_scaled(small->optimizer, small->scaler, &error));
     DONE(scaler_update(small->scaler, 0, &error));
 }
 
@@ -38,33 +38,36 @@ static void each_call_out_of_turn_is_refused_by_name(void) {
     for (int i = 0; i < 3; i++) {
         Small small = small_new(scales[i]);
         gradient_set(small.weight, (float[]){1});
-        REFUSED(scaler_step(small.scaler, small.optimizer, &error), "before any scale()");
-        REFUSED(scaler_unscale(small.scaler, small.optimizer, &error), "before any scale()");
+        REFUSED(optimizer_step_scaled(small.optimizer, small.scaler, &error), "before any scale()");
+        REFUSED(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error),
+                "before any scale()");
         CHECK_CONTAINS(error.text, "unscale: called for SGD over 1 parameter in step 1");
         REFUSED(scaler_update(small.scaler, 0, &error), "update: nothing was checked in step 1");
         small_iteration(&small);
         small_iteration(&small);
         gradient_set(small.weight, (float[]){1});
-        REFUSED(scaler_step(small.scaler, small.optimizer, &error), "last called in step 2");
+        REFUSED(optimizer_step_scaled(small.optimizer, small.scaler, &error),
+                "last called in step 2");
 
         small_backward(&small);
-        DONE(scaler_unscale(small.scaler, small.optimizer, &error));
-        REFUSED(scaler_unscale(small.scaler, small.optimizer, &error), "unscale: called twice");
+        DONE(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error));
+        REFUSED(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error),
+                "unscale: called twice");
         CHECK_CONTAINS(error.text, "before in step 3");
         CHECK_CONTAINS(error.text, "then call step and update");
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
-        REFUSED(scaler_unscale(small.scaler, small.optimizer, &error),
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
+        REFUSED(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error),
                 "unscale: called after step");
         CHECK_CONTAINS(error.text, "in step 3");
         CHECK_CONTAINS(error.text, "call update");
-        REFUSED(scaler_step(small.scaler, small.optimizer, &error), "step: called twice");
+        REFUSED(optimizer_step_scaled(small.optimizer, small.scaler, &error), "step: called twice");
         CHECK_CONTAINS(error.text, "without update");
         DONE(scaler_update(small.scaler, 0, &error));
         REFUSED(scaler_update(small.scaler, 0, &error), "nothing was checked in step 4");
 
         small_backward(&small);
         optimizer_zero_grad(small.optimizer);
-        REFUSED(scaler_step(small.scaler, small.optimizer, &error),
+        REFUSED(optimizer_step_scaled(small.optimizer, small.scaler, &error),
                 "no gradient was recorded: call :backward()");
         small_iteration(&small); // none of this has broken anything
         CHECK_INT(optimizer_applied(small.optimizer), 4);
@@ -79,7 +82,7 @@ static void low_gradients_are_refused(void) {
     Tensor *low = op_cast(engine, small.weight->grad, FORMAT_FP16, &error);
     tensor_release(small.weight->grad);
     small.weight->grad = low;
-    REFUSED(scaler_unscale(small.scaler, small.optimizer, &error),
+    REFUSED(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error),
             "unscale: the gradient of fc.weight is fp16");
     small_clear(&small);
 }
@@ -92,11 +95,11 @@ static void a_scale_that_changes_inside_a_window_is_refused(void) {
         small_backward(&small);
         DONE(scaler_set(small.scaler, 256, &error));
         backward(small.scaler, small.weight, (float[]){1});
-        REFUSED(scaler_step(small.scaler, small.optimizer, &error), "from 1024 to 256");
+        REFUSED(optimizer_step_scaled(small.optimizer, small.scaler, &error), "from 1024 to 256");
         CHECK_CONTAINS(error.text, "SGD over 1 parameter");
         optimizer_zero_grad(small.optimizer); // a window that is given up
         backward(small.scaler, small.weight, (float[]){1});
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
         DONE(scaler_update(small.scaler, 0, &error));
         DONE(scaler_set(small.scaler, 64, &error)); // at a boundary
         small_iteration(&small);
@@ -111,9 +114,9 @@ static void accumulation_steps_at_the_boundary(void) {
         optimizer_zero_grad(small.optimizer);
         for (int i = 0; i < 4; i++)
             backward(small.scaler, small.weight, (float[]){0.25f});
-        DONE(scaler_unscale(small.scaler, small.optimizer, &error));
+        DONE(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error));
         CHECK_NEAR(value_of(small.weight->grad, 0), 1, 0);
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
         DONE(scaler_update(small.scaler, 0, &error));
     }
     CHECK_NEAR(value_of(small.weight, 0), 0, 0);
@@ -127,9 +130,9 @@ static void clipping_before_unscaling_is_refused(void) {
     REFUSED(optimizer_clip_norm(engine, &small.weight, 1, 2, &error),
             "threshold 2 applied at scale 1024 is really 0.00195");
     REFUSED(optimizer_clip_value(engine, &small.weight, 1, 2, &error), "unscale(optimizer) first");
-    DONE(scaler_unscale(small.scaler, small.optimizer, &error));
+    DONE(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error));
     DONE(optimizer_clip_value(engine, &small.weight, 1, 0.5, &error));
-    DONE(scaler_step(small.scaler, small.optimizer, &error));
+    DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
     DONE(scaler_update(small.scaler, 0, &error));
     CHECK_NEAR(value_of(small.weight, 0), 1 - 0.5 - 0.25, 0);
     small_clear(&small);
@@ -146,7 +149,7 @@ static void clipping_before_the_first_unscaling_is_refused_too(void) {
     Tensor *norm = NULL;
     REFUSED((norm = optimizer_clip_norm(engine, &small.weight, 1, 2, &error)),
             "unscale(optimizer) first");
-    DONE(scaler_unscale(small.scaler, small.optimizer, &error));
+    DONE(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error));
     DONE(optimizer_clip_value(engine, &small.weight, 1, 2, &error));
     small_iteration(&other); // a scaler with an open window says nothing of what others serve
     small_backward(&other);
@@ -166,10 +169,10 @@ static void optimizers_that_share_a_scaler_skip_each_for_itself(void) {
     backward(scaler, weights[0], (float[]){NAN});
     backward(scaler, weights[1], (float[]){1});
     for (int i = 0; i < 2; i++)
-        DONE(scaler_step(scaler, optimizers[i], &error));
+        DONE(optimizer_step_scaled(optimizers[i], scaler, &error));
     DONE(scaler_update(scaler, 0, &error));
     for (int i = 0; i < 2; i++)
-        DONE(scaler_applied(scaler, optimizers[i], &applied[i], &error));
+        DONE(scaler_applied(scaler, optimizer_gradients(optimizers[i]), &applied[i], &error));
     CHECK(!applied[0] && applied[1]);
     CHECK_NEAR(value_of(weights[0], 0), 1, 0);
     CHECK_NEAR(value_of(weights[1], 0), 0, 0);
@@ -185,11 +188,12 @@ static void scalers_go_their_own_ways(void) {
     Small a = small_new("1024"), b = small_new("dynamic");
     small_backward(&a);
     small_backward(&b);
-    DONE(scaler_step(b.scaler, b.optimizer, &error));
-    DONE(scaler_unscale(a.scaler, a.optimizer, &error));
+    DONE(optimizer_step_scaled(b.optimizer, b.scaler, &error));
+    DONE(scaler_unscale(a.scaler, optimizer_gradients(a.optimizer), &error));
     DONE(scaler_update(b.scaler, 0, &error));
-    DONE(scaler_step(a.scaler, a.optimizer, &error));
-    REFUSED(scaler_applied(a.scaler, b.optimizer, &(bool){false}, &error), "call step first");
+    DONE(optimizer_step_scaled(a.optimizer, a.scaler, &error));
+    REFUSED(scaler_applied(a.scaler, optimizer_gradients(b.optimizer), &(bool){false}, &error),
+            "call step first");
     CHECK_NEAR(value_of(a.weight, 0), 0.5, 0);
     CHECK_NEAR(value_of(b.weight, 0), 0.5, 0);
     small_clear(&b);
@@ -200,7 +204,7 @@ static void scalers_go_their_own_ways(void) {
 static void an_optimizer_may_go_at_any_time(void) {
     Small small = small_new("dynamic");
     small_backward(&small);
-    DONE(scaler_step(small.scaler, small.optimizer, &error));
+    DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
     optimizer_free(small.optimizer); // what it found still counts
     DONE(scaler_update(small.scaler, 0, &error));
     CHECK_INT(scaler_state(small.scaler).good, 1);
@@ -211,7 +215,7 @@ static void an_optimizer_may_go_at_any_time(void) {
     }
     small.optimizer = sgd(small.weight, 0.5);
     small_backward(&small);
-    DONE(scaler_unscale(small.scaler, small.optimizer, &error));
+    DONE(scaler_unscale(small.scaler, optimizer_gradients(small.optimizer), &error));
     scaler_free(small.scaler);
     small.scaler = scaler_named("none");
     small_clear(&small);
@@ -220,12 +224,12 @@ static void an_optimizer_may_go_at_any_time(void) {
 static void no_scale_still_skips_what_is_not_finite(void) {
     Small small = small_new("none");
     Tensor *loss = slope_loss(small.weight, (float[]){1});
-    Tensor *scaled = scaler_scale(small.scaler, loss, &error);
+    Tensor *scaled = engine_scale_loss(engine, small.scaler, loss, &error);
     CHECK(scaled == loss);
     tensor_release(scaled);
     tensor_release(loss);
     backward(small.scaler, small.weight, (float[]){INFINITY});
-    DONE(scaler_step(small.scaler, small.optimizer, &error));
+    DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
     DONE(scaler_update(small.scaler, 0, &error));
     CHECK_NEAR(value_of(small.weight, 0), 1, 0);
     CHECK_INT(optimizer_report(small.optimizer).skipped, 1);
@@ -244,7 +248,7 @@ static void a_scale_that_is_given_is_taken(void) {
     REFUSED(scaler_update(small.scaler, INFINITY, &error), "the scale is inf");
     REFUSED(scaler_update(small.scaler, -1, &error), "the scale is -1");
     small_backward(&small);
-    DONE(scaler_step(small.scaler, small.optimizer, &error));
+    DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
     DONE(scaler_update(small.scaler, 128, &error));
     CHECK_NEAR(scaler_get(small.scaler), 128, 0);
     ScaleState state = scaler_state(small.scaler);
@@ -279,7 +283,7 @@ static void logmax_follows_the_largest_gradient(void) {
     for (int i = 0; i < STEPS; i++) {
         optimizer_zero_grad(small.optimizer);
         backward(small.scaler, small.weight, (float[]){(float)-largest[i]});
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
         DONE(scaler_update(small.scaler, 0, &error));
         double expected = simulate_logmax(largest, i + 1);
         CHECK_NEAR(scaler_get(small.scaler), expected, 1e-5 * expected);
@@ -297,7 +301,7 @@ static void adaptive_grows_while_gradients_are_quiet(void) {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         optimizer_zero_grad(small.optimizer);
         backward(small.scaler, small.weight, &steps[i].slope);
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
         DONE(scaler_update(small.scaler, 0, &error));
         CHECK_NEAR(scaler_get(small.scaler), steps[i].scale, 1e-3);
     }
@@ -306,7 +310,7 @@ static void adaptive_grows_while_gradients_are_quiet(void) {
     scaler_load(small.scaler, &state);
     optimizer_zero_grad(small.optimizer);
     backward(small.scaler, small.weight, (float[]){1e-9f});
-    DONE(scaler_step(small.scaler, small.optimizer, &error));
+    DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
     DONE(scaler_update(small.scaler, 0, &error));
     CHECK_NEAR(scaler_get(small.scaler), 65536, 0);
     small_clear(&small);
@@ -320,7 +324,7 @@ static void skips_at_the_floor_are_counted(void) {
     for (int i = 0; i < 5; i++) {
         optimizer_zero_grad(small.optimizer);
         backward(small.scaler, small.weight, (float[]){NAN});
-        DONE(scaler_step(small.scaler, small.optimizer, &error));
+        DONE(optimizer_step_scaled(small.optimizer, small.scaler, &error));
         DONE(scaler_update(small.scaler, 0, &error));
     }
     CHECK_NEAR(scaler_get(small.scaler), 1, 0);
@@ -383,7 +387,7 @@ static void rules_that_cannot_work_are_refused(void) {
         {{SCALE_DYNAMIC, 16, 2, 0.5, 1, 8, 1, 1}, "from the floor 1 to the ceiling 8"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        REFUSED(scaler_new(engine, &rules[i].rule, &error), rules[i].name);
+        REFUSED(scaler_new(&engine->scalers, &rules[i].rule, &error), rules[i].name);
 }
 
 // Under O2 all operations inside a region are low: a scaled loss would be past what fp16 holds.
@@ -395,7 +399,7 @@ static void a_loss_is_scaled_in_fp32_inside_a_region_too(void) {
     Scaler *scaler = scaler_named("65536");
     Tensor *loss = constant(0, 1, (float[]){2});
     engine->autocast.enabled = true;
-    Tensor *scaled = scaler_scale(scaler, loss, &error);
+    Tensor *scaled = engine_scale_loss(engine, scaler, loss, &error);
     engine->autocast.enabled = false;
     double value = 0;
     DONE(scaled && tensor_item(scaled, &value, &error));

@@ -21,7 +21,7 @@ static void a_sum_does_not_overflow_where_its_parts_do_not(void) {
         Scaler *scaler = scaler_named(scales[i]);
         for (int part = 0; part < 3; part++)
             backward(scaler, weight, (float[]){32768 / scale});
-        DONE(scaler_step(scaler, optimizer, &error));
+        DONE(optimizer_step_scaled(optimizer, scaler, &error));
         CHECK_INT(optimizer_report(optimizer).skipped, 0);
         CHECK_NEAR(value_of(weight, 0), -3 * 32768 / (double)scale, 0);
         DONE(scaler_update(scaler, 0, &error));
@@ -41,7 +41,7 @@ static void each_part_is_rounded_by_itself(void) {
         optimizer_zero_grad(optimizer);
         for (int part = 0; part < 4; part++)
             backward(NULL, weight, (float[]){more, 0x1p-26f});
-        DONE(optimizer_scan(optimizer, NULL, &error));
+        DONE(gradients_scan(optimizer_gradients(optimizer), NULL, &error));
         CHECK_NEAR(value_of(weight->grad, 0), full ? 4 * more : 4, 0);
         CHECK_NEAR(value_of(weight->grad, 1), full ? 0x1p-24 : 0, 0);
         GradStats stats;
@@ -60,7 +60,7 @@ static void a_part_that_overflows_skips_the_step_and_is_counted_so(void) {
     Scaler *scaler = scaler_named("dynamic");
     for (int part = 0; part < 3; part++)
         backward(scaler, weight, (float[]){part == 1 ? 2 : 0.5f, 0.25f});
-    DONE(scaler_step(scaler, optimizer, &error));
+    DONE(optimizer_step_scaled(optimizer, scaler, &error));
     GradStats stats;
     optimizer_read_stats(optimizer, &stats);
     CHECK_INT(stats.overflowed, 1);
@@ -80,11 +80,12 @@ static void a_walk_that_fails_leaves_what_was_there(void) {
     Scaler *a = scaler_named("16"), *b = scaler_named("4");
     backward(a, weight, (float[]){2});
     Tensor *first = slope_loss(weight, (float[]){3}), *second = slope_loss(weight, (float[]){5});
-    Tensor *x = scaler_scale(a, first, &error), *y = scaler_scale(b, second, &error);
+    Tensor *x = engine_scale_loss(engine, a, first, &error),
+           *y = engine_scale_loss(engine, b, second, &error);
     Tensor *both = op_two(engine, OP_add, x, y, NULL, &error);
     REFUSED(engine_backward(engine, both, NULL, NULL, &error), "call backward on each");
     CHECK_NEAR(value_of(weight->grad, 0), 32, 0);
-    DONE(scaler_step(a, optimizer, &error));
+    DONE(optimizer_step_scaled(optimizer, a, &error));
     CHECK_NEAR(value_of(weight, 0), -1, 0);
     tensor_release(first);
     tensor_release(second);
@@ -139,41 +140,41 @@ static void backward_b(Pair *pair, float slope) {
 static void one_step(Pair *pair, float x, float y) {
     backward_a(pair, x);
     backward_b(pair, y);
-    DONE(scaler_step(pair->a, pair->optimizer, &error));
+    DONE(optimizer_step_scaled(pair->optimizer, pair->a, &error));
 }
 
 static void other_step(Pair *pair, float x, float y) {
     backward_b(pair, y);
     backward_a(pair, x);
-    DONE(scaler_step(pair->a, pair->optimizer, &error));
+    DONE(optimizer_step_scaled(pair->optimizer, pair->a, &error));
 }
 
 static void both_unscaled_first(Pair *pair, float x, float y) {
     backward_a(pair, x);
     backward_b(pair, y);
-    DONE(scaler_unscale(pair->a, pair->optimizer, &error));
+    DONE(scaler_unscale(pair->a, optimizer_gradients(pair->optimizer), &error));
     REFUSED(optimizer_clip_norm(engine, pair->weight, 3, 1000, &error), "applied at scale 16");
-    DONE(scaler_unscale(pair->b, pair->optimizer, &error));
+    DONE(scaler_unscale(pair->b, optimizer_gradients(pair->optimizer), &error));
     CHECK_NEAR(value_of(pair->weight[1]->grad, 0), (double)x + (double)y, 0);
     Tensor *norm = optimizer_clip_norm(engine, pair->weight, 3, 1000, &error);
     CHECK(norm);
     tensor_release(norm);
-    DONE(scaler_step(pair->b, pair->optimizer, &error));
+    DONE(optimizer_step_scaled(pair->optimizer, pair->b, &error));
 }
 
 static void unscaled_in_turn(Pair *pair, float x, float y) {
     backward_a(pair, x);
-    DONE(scaler_unscale(pair->a, pair->optimizer, &error));
+    DONE(scaler_unscale(pair->a, optimizer_gradients(pair->optimizer), &error));
     backward_b(pair, y);
-    DONE(scaler_unscale(pair->b, pair->optimizer, &error));
+    DONE(scaler_unscale(pair->b, optimizer_gradients(pair->optimizer), &error));
     DONE(optimizer_step(pair->optimizer, &error));
 }
 
 static void unscaled_in_turn_and_stepped(Pair *pair, float x, float y) {
     backward_a(pair, x);
-    DONE(scaler_unscale(pair->a, pair->optimizer, &error));
+    DONE(scaler_unscale(pair->a, optimizer_gradients(pair->optimizer), &error));
     backward_b(pair, y);
-    DONE(scaler_step(pair->a, pair->optimizer, &error));
+    DONE(optimizer_step_scaled(pair->optimizer, pair->a, &error));
 }
 
 static void (*const ways[])(Pair *pair, float x, float y) = {
@@ -185,7 +186,7 @@ static void each_loss_is_divided_by_its_own_scale(void) {
         for (int turn = 0; turn < 3; turn++) {
             optimizer_zero_grad(pair.optimizer);
             ways[way](&pair, 2, 3);
-            REFUSED(scaler_step(pair.b, pair.optimizer, &error), "step: called twice");
+            REFUSED(optimizer_step_scaled(pair.optimizer, pair.b, &error), "step: called twice");
             DONE(scaler_update(pair.a, 0, &error));
             DONE(scaler_update(pair.b, 0, &error));
             CHECK_NEAR(value_of(pair.weight[0], 0), -2 * (turn + 1), 0);
@@ -222,7 +223,7 @@ static void a_loss_that_no_scaler_scaled_joins_as_it_is(void) {
     backward_a(&pair, 2);
     backward(NULL, pair.weight[1], (float[]){7});
     backward(NULL, pair.weight[2], (float[]){7});
-    DONE(scaler_step(pair.a, pair.optimizer, &error));
+    DONE(optimizer_step_scaled(pair.optimizer, pair.a, &error));
     CHECK_NEAR(value_of(pair.weight[0], 0), -2, 0);
     CHECK_NEAR(value_of(pair.weight[1], 0), -9, 0);
     CHECK_NEAR(value_of(pair.weight[2], 0), -7, 0);
@@ -236,7 +237,7 @@ static void parts_of_several_scalers_are_rounded_at_their_own_scales(void) {
         backward(pair.a, pair.weight[1], (float[]){0x1p-33f});
         backward(pair.b, pair.weight[1], (float[]){0x1p-33f});
     }
-    DONE(scaler_step(pair.b, pair.optimizer, &error));
+    DONE(optimizer_step_scaled(pair.optimizer, pair.b, &error));
     CHECK_NEAR(value_of(pair.weight[1], 0), -0x1p-32, 0);
     pair_clear(&pair);
 }
@@ -252,7 +253,7 @@ static void a_step_on_gradients_that_are_still_scaled_is_refused(void) {
             "step: the gradient of fc.weight is not unscaled yet: it is 64 times the true one; "
             "call scaler:step(optimizer)");
     CHECK_NEAR(value_of(weight, 0), 0, 0);
-    DONE(scaler_step(scaler, optimizer, &error));
+    DONE(optimizer_step_scaled(optimizer, scaler, &error));
     CHECK_NEAR(value_of(weight, 0), -1, 0);
     optimizer_zero_grad(optimizer);
     backward(one, weight, (float[]){1}); // it is the true one
@@ -260,11 +261,11 @@ static void a_step_on_gradients_that_are_still_scaled_is_refused(void) {
     optimizer_zero_grad(optimizer);
     Scaler *gone = scaler_named("8");
     backward(gone, weight, (float[]){1});
-    Tensor *scaled = scaler_scale(one, weight, &error);
+    Tensor *scaled = engine_scale_loss(engine, one, weight, &error);
     CHECK(scaled);
     tensor_release(scaled);
     scaler_free(gone);
-    REFUSED(scaler_step(one, optimizer, &error), "the scale of a scaler that is gone");
+    REFUSED(optimizer_step_scaled(optimizer, one, &error), "the scale of a scaler that is gone");
     optimizer_free(optimizer);
     scaler_free(scaler);
     scaler_free(one);
@@ -275,9 +276,9 @@ static void what_comes_out_of_turn_is_refused(void) {
     Pair pair = pair_new();
     backward_a(&pair, 2);
     backward_b(&pair, 3);
-    DONE(scaler_unscale(pair.a, pair.optimizer, &error));
+    DONE(scaler_unscale(pair.a, optimizer_gradients(pair.optimizer), &error));
     backward_a(&pair, 2);
-    REFUSED(scaler_step(pair.a, pair.optimizer, &error), "were added after unscale");
+    REFUSED(optimizer_step_scaled(pair.optimizer, pair.a, &error), "were added after unscale");
     pair_clear(&pair);
     pair = pair_new();
     for (int turn = 0; turn < 2; turn++) { // b is never updated
@@ -285,11 +286,11 @@ static void what_comes_out_of_turn_is_refused(void) {
         backward_a(&pair, 2);
         backward_b(&pair, 3);
         if (turn == 0) {
-            DONE(scaler_step(pair.a, pair.optimizer, &error));
+            DONE(optimizer_step_scaled(pair.optimizer, pair.a, &error));
             DONE(scaler_update(pair.a, 0, &error));
         } else {
             REFUSED(
-                scaler_step(pair.a, pair.optimizer, &error),
+                optimizer_step_scaled(pair.optimizer, pair.a, &error),
                 "step: called twice for SGD over 3 parameters, before in step 1, without update");
         }
     }
@@ -304,16 +305,17 @@ static void a_parameter_of_two_optimizers_is_refused_by_name(void) {
     for (int i = 0; i < 2; i++) {
         optimizer_zero_grad(first);
         backward(scalers[i], weight, (float[]){1});
-        DONE(scaler_unscale(scalers[i], first, &error));
-        REFUSED(scaler_unscale(scalers[i], second, &error),
+        DONE(scaler_unscale(scalers[i], optimizer_gradients(first), &error));
+        REFUSED(scaler_unscale(scalers[i], optimizer_gradients(second), &error),
                 "unscale: fc.weight is in two optimizers, SGD over 1 parameter and SGD over 1");
-        REFUSED(scaler_step(scalers[i], second, &error), "step: fc.weight is in two optimizers");
-        DONE(scaler_step(scalers[i], first, &error));
+        REFUSED(optimizer_step_scaled(second, scalers[i], &error),
+                "step: fc.weight is in two optimizers");
+        DONE(optimizer_step_scaled(first, scalers[i], &error));
         DONE(scaler_update(scalers[i], 0, &error));
     }
     optimizer_zero_grad(first); // one after the other, in iterations of their own
     backward(scaler, weight, (float[]){1});
-    DONE(scaler_step(scaler, second, &error));
+    DONE(optimizer_step_scaled(second, scaler, &error));
     CHECK_NEAR(value_of(weight, 0), -3, 0);
     optimizer_free(first);
     optimizer_free(second);

@@ -4,7 +4,7 @@
 
 #include <stdarg.h>
 
-#include "optim/scaler.h"
+#include "precision/scaler.h"
 #include "store/commands.h"
 #include "store_fixture.h"
 #include "ui/cells/glyphs.h"

@@ -1,10 +1,10 @@
-// optim/scaler_private.h: the inside of a scaler, which scaler.c and scaler_windows.c share. A
+// precision/scaler_private.h: the inside of a scaler, which scaler.c, scaler_windows.c and
+// scaler_state.c share. A
 // window is the time from the first scale() whose gradients an optimizer gathers to their
-// unscaling; the scale may not change within one. Private to the two.
+// unscaling; the scale may not change within one. Private to the room.
 #pragma once
 
-#include "optim/optimizer_private.h"
-#include "optim/scaler.h"
+#include "precision/gradients.h"
 
 typedef enum Stage { STAGE_READY, STAGE_UNSCALED, STAGE_STEPPED } Stage;
 
@@ -15,14 +15,14 @@ typedef struct Window {
     bool saved; // the scale of that version was kept when it changed
 } Window;
 
-typedef struct Served { // one optimizer
-    Optimizer *optimizer;
+typedef struct Served { // one optimizer's gradients
+    Gradients *gradients;
     Stage stage;
     bool stepped;       // ever
     uint64_t called_at; // the iteration of the last unscale or step
     Window window;
     Tensor *window_scale; // of no dimension; where the scale is kept
-    // What its own gradients were, for update: the optimizer's flags, or where there were those of
+    // What those of this scale were, for update: the flags of all, or where there were those of
     // other scalers beside them, in memory of its own.
     const StepFlags *flags;
     Tensor *own_flags; // NULL: never needed
@@ -30,7 +30,7 @@ typedef struct Served { // one optimizer
 
 struct Scaler {
     Scaler *next; // of the same engine
-    Engine *engine;
+    Scalers *scalers;
     ScaleRule rule;
     uint64_t number;      // as gradients carry it
     Tensor *memory;       // holds the ScaleState
@@ -45,18 +45,26 @@ struct Scaler {
     int served_count, served_size;
 };
 
-// The optimizer as this scaler knows it; NULL: it does not. _get makes it known; NULL: no memory.
-Served *scaler_served_find(const Scaler *scaler, const Optimizer *optimizer);
-Served *scaler_served_get(Scaler *scaler, Optimizer *optimizer, Error *error) MUST_CHECK;
-void scaler_served_clear(Served *served); // what it owns, not the optimizer
+ScaleState *scaler_state_memory(const Scaler *scaler); // the device's
 
-// scale() was called: a window opens for each optimizer whose gradients begin here.
+// What this scaler knows of gradients; NULL: nothing. _get makes them known; NULL: no memory.
+Served *scaler_served_find(const Scaler *scaler, const Gradients *gradients);
+Served *scaler_served_get(Scaler *scaler, Gradients *gradients, Error *error) MUST_CHECK;
+void scaler_served_clear(Served *served); // what it owns, not the gradients
+// Every scaler drops what it knows of gradients whose optimizer is gone.
+void scalers_forget(const Gradients *gradients);
+// By whomever it was called, a step has applied what all scalers unscaled.
+void scalers_note_step(const Gradients *gradients);
+// As scalers_allow_clip, of a step that no scaler makes.
+bool scalers_allow_step(const Gradients *gradients, Error *error) MUST_CHECK;
+
+// scale() was called: a window opens for all gradients that begin here.
 void scaler_windows_open(Scaler *scaler);
 // The scale is about to move: windows with gradients in them keep what it was. Windows without
 // have nothing to keep it for; nothing of this happens in an ordinary loop. `ends`: so does the
 // iteration, and with it what optimizers that are not known yet can step by.
 bool scaler_windows_save(Scaler *scaler, bool ends, Error *error) MUST_CHECK;
-// Whether all gradients of this optimizer carry the scale in force. Waits only where the scale may
+// Whether all of these gradients carry the scale in force. Waits only where the scale may
 // have moved since the first of them.
 bool scaler_window_check(Scaler *scaler, const Served *served, const char *called,
                          Error *error) MUST_CHECK;

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/shortest.h"
-#include "optim/scaler_private.h"
+#include "precision/scaler_private.h"
 
-// ---- the optimizers it serves -------------------------------------------------------------------
+// ---- whose gradients it serves ------------------------------------------------------------------
 
 void scaler_served_clear(Served *served) {
     tensor_release(served->window_scale);
@@ -13,10 +13,10 @@ void scaler_served_clear(Served *served) {
     served->window_scale = served->own_flags = NULL;
 }
 
-void scalers_forget(Engine *engine, const Optimizer *optimizer) {
-    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next)
+void scalers_forget(const Gradients *gradients) {
+    for (Scaler *scaler = gradients->scalers->first; scaler; scaler = scaler->next)
         for (int i = 0; i < scaler->served_count; i++) {
-            if (scaler->served[i].optimizer != optimizer)
+            if (scaler->served[i].gradients != gradients)
                 continue;
             scaler_served_clear(&scaler->served[i]);
             scaler->served[i--] = scaler->served[--scaler->served_count];
@@ -24,9 +24,9 @@ void scalers_forget(Engine *engine, const Optimizer *optimizer) {
 }
 
 // By whomever it was called, a step has applied what all of them unscaled.
-void scalers_note_step(const Optimizer *optimizer) {
-    for (Scaler *scaler = optimizer->engine->scalers; scaler; scaler = scaler->next) {
-        Served *served = scaler_served_find(scaler, optimizer);
+void scalers_note_step(const Gradients *gradients) {
+    for (Scaler *scaler = gradients->scalers->first; scaler; scaler = scaler->next) {
+        Served *served = scaler_served_find(scaler, gradients);
         if (!served || served->stage != STAGE_UNSCALED)
             continue;
         served->stage = STAGE_STEPPED;
@@ -35,9 +35,9 @@ void scalers_note_step(const Optimizer *optimizer) {
     }
 }
 
-Served *scaler_served_find(const Scaler *scaler, const Optimizer *optimizer) {
+Served *scaler_served_find(const Scaler *scaler, const Gradients *gradients) {
     for (int i = 0; i < scaler->served_count; i++)
-        if (scaler->served[i].optimizer == optimizer)
+        if (scaler->served[i].gradients == gradients)
             return &scaler->served[i];
     return NULL;
 }
@@ -56,14 +56,14 @@ static bool served_grow(Scaler *scaler, Error *error) {
     return true;
 }
 
-Served *scaler_served_get(Scaler *scaler, Optimizer *optimizer, Error *error) {
-    Served *served = scaler_served_find(scaler, optimizer);
+Served *scaler_served_get(Scaler *scaler, Gradients *gradients, Error *error) {
+    Served *served = scaler_served_find(scaler, gradients);
     if (served)
         return served;
     if (scaler->served_count == scaler->served_size && !served_grow(scaler, error))
         return NULL;
     Tensor *window_scale =
-        tensor_new(scaler->engine->device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
+        tensor_new(scaler->scalers->device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
     if (!window_scale)
         return NULL;
     if (scaler->window.saved && !tensor_copy_into(window_scale, scaler->window_scale, error)) {
@@ -72,7 +72,7 @@ Served *scaler_served_get(Scaler *scaler, Optimizer *optimizer, Error *error) {
     }
     served = &scaler->served[scaler->served_count++];
     *served =
-        (Served){.optimizer = optimizer, .window = scaler->window, .window_scale = window_scale};
+        (Served){.gradients = gradients, .window = scaler->window, .window_scale = window_scale};
     return served;
 }
 
@@ -88,7 +88,7 @@ void scaler_windows_open(Scaler *scaler) {
     for (int i = 0; i < scaler->served_count; i++) {
         Served *served = &scaler->served[i];
         if (served->stage == STAGE_READY &&
-            (!served->window.open || !optimizer_has_gradient(served->optimizer)))
+            (!served->window.open || !gradients_are_any(served->gradients)))
             served->window = window_now(scaler);
     }
 }
@@ -101,7 +101,7 @@ static bool window_save(const Scaler *scaler, Window *window, Tensor *kept, Erro
 }
 
 bool scaler_windows_save(Scaler *scaler, bool ends, Error *error) {
-    Device *device = scaler->engine->device;
+    Device *device = scaler->scalers->device;
     if (!ends && scaler->window.open && !scaler->window_scale) {
         scaler->window_scale = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_OPTIMIZER, error);
         if (!scaler->window_scale)
@@ -111,7 +111,7 @@ bool scaler_windows_save(Scaler *scaler, bool ends, Error *error) {
         return false;
     for (int i = 0; i < scaler->served_count; i++) {
         Served *served = &scaler->served[i];
-        if (served->stage == STAGE_READY && optimizer_has_gradient(served->optimizer) &&
+        if (served->stage == STAGE_READY && gradients_are_any(served->gradients) &&
             !window_save(scaler, &served->window, served->window_scale, error))
             return false;
     }
@@ -132,34 +132,33 @@ bool scaler_window_check(Scaler *scaler, const Served *served, const char *calle
                       "%s: the scale changed from %s to %s while the gradients of %s were being "
                       "accumulated; call update only after the step that ends the window",
                       called, shortest_of_float(before).text, shortest_of_float(now).text,
-                      optimizer_text(served->optimizer).text);
+                      served->gradients->text);
 }
 
-// ---- gradients that still carry a scale
-// -----------------------------------------------------------
+// ---- gradients that still carry a scale ---------------------------------------------------------
 
 // The scale, which it waits for; 1 also of one that nobody knows any more.
-static double scale_of(const Engine *engine, uint64_t number) {
-    for (Scaler *scaler = engine->scalers; scaler; scaler = scaler->next)
+static double scale_of(const Scalers *scalers, uint64_t number) {
+    for (Scaler *scaler = scalers->first; scaler; scaler = scaler->next)
         if (scaler->number == number)
             return scaler_get(scaler);
     return 1;
 }
 
 // The first scale other than 1 that a parameter's gradient carries; 1: none.
-static double carried_scale(const Engine *engine, const Tensor *parameter) {
-    double scale = parameter->grad ? scale_of(engine, parameter->carries) : 1;
+static double carried_scale(const Scalers *scalers, const Tensor *parameter) {
+    double scale = parameter->grad ? scale_of(scalers, parameter->carries) : 1;
     for (const GradPart *part = parameter->apart; part && scale == 1; part = part->next)
-        scale = scale_of(engine, part->carries);
+        scale = scale_of(scalers, part->carries);
     return scale;
 }
 
-bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, double limit,
+bool scalers_allow_clip(const Scalers *scalers, Tensor *const *parameters, int count, double limit,
                         const char *called, Error *error) {
-    if (engine->device->replay) // it passed when it was called first, and no scale is known now
+    if (scalers->device->replay) // it passed when it was called first, and no scale is known now
         return true;
     for (int i = 0; i < count; i++) {
-        double scale = carried_scale(engine, parameters[i]);
+        double scale = carried_scale(scalers, parameters[i]);
         if (scale == 1)
             continue;
         char name[64];
@@ -172,14 +171,14 @@ bool scalers_allow_clip(Engine *engine, Tensor *const *parameters, int count, do
     return true;
 }
 
-bool scalers_allow_step(const Optimizer *optimizer, Error *error) {
-    const Engine *engine = optimizer->engine;
-    for (int i = 0; i < optimizer->count && !engine->device->replay; i++) {
-        double scale = carried_scale(engine, optimizer->parameters[i]);
+bool scalers_allow_step(const Gradients *gradients, Error *error) {
+    const Scalers *scalers = gradients->scalers;
+    for (int i = 0; i < gradients->count && !scalers->device->replay; i++) {
+        double scale = carried_scale(scalers, gradients->parameters[i]);
         if (scale == 1)
             continue;
         char name[64];
-        parameter_text(optimizer->parameters[i], i, name, sizeof name);
+        parameter_text(gradients->parameters[i], i, name, sizeof name);
         return error_fail(error, ERROR_USAGE,
                           "step: the gradient of %s is not unscaled yet: it is %s times the true "
                           "one; call scaler:step(optimizer), which divides it, in place of "

@@ -7,7 +7,7 @@
 
 #include "base/nearest.h"
 #include "number/expression.h"
-#include "optim/scaler.h"
+#include "precision/scaler.h"
 
 #define NO_CEILING ((double)FLT_MAX)
 

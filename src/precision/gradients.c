@@ -1,0 +1,391 @@
+// The pass over the gradients: which there are, what it made of them, and scales that come apart.
+#include "precision/gradients.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "grad/tape.h"
+#include "kernel/allocator.h"
+#include "precision/scaler_private.h"
+
+// ---- of one parameter ---------------------------------------------------------------------------
+
+void parameter_text(const Tensor *tensor, int i, char *text, size_t size) {
+    const Parameter *record = parameter_of(tensor);
+    if (record)
+        snprintf(text, size, "%s", record->name);
+    else
+        snprintf(text, size, "parameter %d", i + 1);
+}
+
+Tensor *gradient_prepare(Tensor *parameter, const char *what, Error *error) {
+    Tensor *gradient = parameter->grad;
+    if (gradient->view.format != FORMAT_FP32) {
+        error_fail(error, ERROR_USAGE,
+                   "the gradient of %s is %s, which cannot hold true gradients; keep the parameter "
+                   "in fp32, or make it a layer's",
+                   what, format_name(gradient->view.format));
+        return NULL;
+    }
+    if (view_is_dense(&gradient->view))
+        return gradient;
+    if (tensor_is_hollow(gradient)) {
+        tensor_refuse_hollow(gradient, error);
+        return NULL;
+    }
+    Tensor *dense = tensor_copy_as(gradient, FORMAT_FP32, MEMORY_GRADIENTS, error);
+    if (!dense)
+        return NULL;
+    tensor_release(gradient);
+    parameter->grad = dense;
+    return dense;
+}
+
+static Format rounding_of(const Tensor *parameter) {
+    const Parameter *record = parameter_of(parameter);
+    return record ? record->round_to : parameter->view.format;
+}
+
+// ---- made and freed -----------------------------------------------------------------------------
+
+Gradients *gradients_new(Scalers *scalers, int size, bool full, Error *error) {
+    Gradients *gradients = calloc(1, sizeof *gradients);
+    size_t room = (size_t)(size ? size : 1);
+    if (gradients) {
+        gradients->references = 1;
+        gradients->scalers = scalers;
+        gradients->size = size;
+        gradients->full = full;
+        gradients->parameters = calloc(room, sizeof *gradients->parameters);
+        gradients->slots = calloc(room, sizeof *gradients->slots);
+        gradients->items = calloc(room, sizeof *gradients->items);
+        gradients->item_slot = malloc(room * sizeof *gradients->item_slot);
+    }
+    if (!gradients || !gradients->parameters || !gradients->slots || !gradients->items ||
+        !gradients->item_slot) {
+        gradients_free(gradients);
+        error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters", size);
+        return NULL;
+    }
+    for (int i = 0; i < size; i++)
+        gradients->item_slot[i] = -1;
+    return gradients;
+}
+
+void gradients_add(Gradients *gradients, Tensor *parameter) {
+    gradients->parameters[gradients->count++] = tensor_hold(parameter);
+    parameter->optimizers++;
+}
+
+bool gradients_take_memory(Gradients *gradients, Error *error) {
+    enum { LINE = 64 };
+    _Static_assert(sizeof(StepFlags) <= LINE, "a line each");
+    Device *device = gradients->scalers->device;
+    size_t bytes = 3 * LINE + (size_t)gradients->count * sizeof(GradStats);
+    char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
+    if (!memory)
+        return false;
+    gradients->flags = gradients->single = (StepFlags *)(void *)memory;
+    gradients->joined = (StepFlags *)(void *)(memory + LINE);
+    gradients->measured = (StepFlags *)(void *)(memory + 2 * LINE);
+    gradients->stats = (GradStats *)(void *)(memory + 3 * LINE);
+    StepFlags flags = {.clip = 1};
+    device_write(device, gradients->flags, &flags, sizeof flags);
+    return true;
+}
+
+void gradients_hold(Gradients *gradients) {
+    gradients->references++;
+}
+
+void gradients_free(Gradients *gradients) {
+    if (!gradients || --gradients->references > 0)
+        return;
+    scalers_forget(gradients);
+    for (int i = 0; i < gradients->count; i++) {
+        gradients->parameters[i]->optimizers--;
+        tensor_release(gradients->parameters[i]);
+    }
+    if (gradients->single)
+        allocator_give(gradients->scalers->device->allocator, gradients->single);
+    free(gradients->parameters);
+    free(gradients->slots);
+    free(gradients->items);
+    free(gradients->item_slot);
+    free(gradients);
+}
+
+// ---- gathered -----------------------------------------------------------------------------------
+
+bool gradients_are_any(const Gradients *gradients) {
+    for (int i = 0; i < gradients->count; i++)
+        if (gradients->parameters[i]->grad)
+            return true;
+    return false;
+}
+
+void gradients_drop(Gradients *gradients) {
+    for (int i = 0; i < gradients->count; i++)
+        tensor_drop_grad(gradients->parameters[i]);
+    gradients->scanned = false;
+}
+
+static void item_build(Gradients *gradients, int item, int i) {
+    gradients->slots[i].has_had_gradient = true;
+    gradients->items[item] =
+        (ScanItem){.gradient = gradients->parameters[i]->grad->view, .stats = &gradients->stats[i]};
+    gradients->item_slot[item] = i;
+}
+
+// Of an item that was built before, only these can have changed since.
+static void item_refresh(Gradients *gradients, int item, int i, const Tensor *gradient) {
+    const Tensor *tensor = gradients->parameters[i];
+    gradients->items[item].gradient.data = gradient->view.data;
+    bool is_done = gradients->full || tensor->is_rounded;
+    gradients->items[item].round_to = is_done ? FORMAT_FP32 : rounding_of(tensor);
+    const Parameter *counted = tensor->is_rounded ? parameter_of(tensor) : NULL;
+    gradients->slots[i].was_gathered = counted && counted->gathered_count > 0;
+}
+
+static bool gather(Gradients *gradients, Error *error) {
+    int items = 0;
+    gradients->arrivals = gradients->writes = 0;
+    for (int i = 0; i < gradients->count; i++) {
+        Tensor *tensor = gradients->parameters[i], *gradient = tensor->grad;
+        if (!gradient)
+            continue;
+        if (gradient->view.format != FORMAT_FP32 || !view_is_dense(&gradient->view)) {
+            char name[64];
+            parameter_text(tensor, i, name, sizeof name);
+            gradient = gradient_prepare(tensor, name, error);
+            if (!gradient)
+                return false;
+        }
+        if (tensor_is_hollow(gradient))
+            return tensor_refuse_hollow(gradient, error);
+        if (gradients->item_slot[items] != i)
+            item_build(gradients, items, i);
+        item_refresh(gradients, items, i, gradient);
+        gradients->arrivals += tensor->arrivals;
+        gradients->writes += tensor_version(gradient);
+        items++;
+    }
+    gradients->item_count = items;
+    if (items == 0)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: no gradient was recorded: call :backward() on the loss first",
+                          gradients->text);
+    return true;
+}
+
+// ---- the scan -----------------------------------------------------------------------------------
+
+static bool scan(Gradients *gradients, const ScaleState *scale, StepFlags *flags, Error *error) {
+    Device *device = gradients->scalers->device;
+    if (!device->backend->multi->scan(device, gradients->items, gradients->item_count, scale, flags,
+                                      error))
+        return false;
+    for (int k = 0; k < gradients->item_count; k++) {
+        Tensor *tensor = gradients->parameters[gradients->item_slot[k]];
+        tensor->carries = GRAD_TRUE;
+        tensor->is_rounded = true;
+    }
+    gradients->flags = flags;
+    gradients->scanned = true;
+    gradients->scanned_count = gradients->item_count;
+    gradients->scanned_arrivals = gradients->arrivals;
+    gradients->scanned_writes = gradients->writes;
+    return true;
+}
+
+bool gradients_scan(Gradients *gradients, const ScaleState *scale, Error *error) {
+    return gather(gradients, error) && scan(gradients, scale, gradients->single, error);
+}
+
+// ---- scales that gradients carry ----------------------------------------------------------------
+
+static bool is_scale(uint64_t number) {
+    return number != GRAD_TRUE && number != GRAD_OF_ANY;
+}
+
+const GradPart *gradients_scaled_part(const Gradients *gradients, GradPart *own, int *at) {
+    for (int i = 0; i < gradients->count; i++) {
+        const Tensor *tensor = gradients->parameters[i];
+        *at = i;
+        *own = (GradPart){.grad = tensor->grad, .carries = tensor->carries};
+        if (tensor->grad && is_scale(tensor->carries))
+            return own;
+        for (const GradPart *part = tensor->apart; part; part = part->next)
+            if (is_scale(part->carries))
+                return part;
+    }
+    return NULL;
+}
+
+bool gradients_carry_only(const Gradients *gradients, uint64_t number) {
+    for (int i = 0; i < gradients->count; i++) {
+        const Tensor *tensor = gradients->parameters[i];
+        if (tensor->apart)
+            return false;
+        if (tensor->grad && tensor->carries != number && tensor->carries != GRAD_OF_ANY)
+            return false;
+    }
+    return true;
+}
+
+// The item of what carries a scale; made true by it.
+static ScanItem item_of(const Gradients *gradients, const Tensor *tensor, const Tensor *gradient,
+                        bool is_rounded) {
+    bool is_done = gradients->full || is_rounded;
+    return (ScanItem){.gradient = gradient->view,
+                      .round_to = is_done ? FORMAT_FP32 : rounding_of(tensor)};
+}
+
+bool gradients_scan_scale(Gradients *gradients, uint64_t number, const ScaleState *scale,
+                          StepFlags *flags, Error *error) {
+    Device *device = gradients->scalers->device;
+    ScanItem *items = calloc(2 * (size_t)gradients->count, sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "no memory to divide gradients by their scale");
+    int count = 0;
+    bool done = true;
+    for (int i = 0; done && i < gradients->count; i++) {
+        Tensor *tensor = gradients->parameters[i];
+        char name[64];
+        parameter_text(tensor, i, name, sizeof name);
+        bool is_own = tensor->grad && (tensor->carries == number || tensor->carries == GRAD_OF_ANY);
+        if (is_own && (done = gradient_prepare(tensor, name, error) != NULL)) {
+            items[count++] = item_of(gradients, tensor, tensor->grad, tensor->is_rounded);
+            tensor->carries = GRAD_TRUE;
+            tensor->is_rounded = true;
+        }
+        for (GradPart *part = tensor->apart; part; part = part->next)
+            if (part->carries == number) { // one a scale
+                items[count++] = item_of(gradients, tensor, part->grad, part->is_rounded);
+                part->carries = GRAD_TRUE;
+                part->is_rounded = true;
+                break;
+            }
+    }
+    done = done && device->backend->multi->scan(device, items, count, scale, flags, error);
+    free(items);
+    return done;
+}
+
+static bool join(Gradients *gradients, int i, Error *error) {
+    Tensor *tensor = gradients->parameters[i];
+    char name[64];
+    parameter_text(tensor, i, name, sizeof name);
+    if (!tensor->apart)
+        return true;
+    if (!gradient_prepare(tensor, name, error))
+        return false;
+    // What no scale was on is rounded as the others were.
+    if (!tensor->is_rounded) {
+        ScanItem item = item_of(gradients, tensor, tensor->grad, false);
+        Device *device = gradients->scalers->device;
+        if (!device->backend->multi->scan(device, &item, 1, NULL, gradients->joined, error))
+            return false;
+        tensor->is_rounded = true;
+    }
+    for (GradPart *part = tensor->apart; part; part = tensor->apart) {
+        if (!grad_add_in_place(tensor->grad, part->grad, error))
+            return false;
+        tensor->apart = part->next;
+        tensor_release(part->grad);
+        free(part);
+    }
+    return true;
+}
+
+bool gradients_scan_joined(Gradients *gradients, Error *error) {
+    for (int i = 0; i < gradients->count; i++)
+        if (!join(gradients, i, error))
+            return false;
+    return gather(gradients, error) && scan(gradients, NULL, gradients->joined, error);
+}
+
+bool gradients_measure(Gradients *gradients, const StepFlags **measured, Error *error) {
+    Device *device = gradients->scalers->device;
+    *measured = NULL;
+    if (gradients->writes == gradients->scanned_writes)
+        return true;
+    ScanItem *items = calloc((size_t)gradients->item_count, sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "no memory to measure the gradients");
+    for (int i = 0; i < gradients->item_count; i++)
+        items[i] = (ScanItem){.gradient = gradients->items[i].gradient, .round_to = FORMAT_FP32};
+    bool done = device->backend->multi->scan(device, items, gradients->item_count, NULL,
+                                             gradients->measured, error);
+    free(items);
+    *measured = gradients->measured;
+    return done;
+}
+
+// ---- before and after a step --------------------------------------------------------------------
+
+bool gradients_prepare_step(Gradients *gradients, Error *error) {
+    if (!gather(gradients, error))
+        return false;
+    if (!gradients->scanned &&
+        !(scalers_allow_step(gradients, error) && gradients_scan_joined(gradients, error)))
+        return false;
+    if (gradients->scanned_count != gradients->item_count)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: %d gradients were unscaled and %d are there now; call :backward() "
+                          "before unscale, and zero_grad after step",
+                          gradients->text, gradients->scanned_count, gradients->item_count);
+    if (gradients->scanned_arrivals != gradients->arrivals)
+        return error_fail(error, ERROR_USAGE,
+                          "%s: gradients were added after unscale, and those are still scaled; "
+                          "call :backward() for every micro-batch first, unscale once, then step",
+                          gradients->text);
+    return true;
+}
+
+void gradients_note_step(Gradients *gradients) {
+    gradients->scanned = false;
+    scalers_note_step(gradients);
+}
+
+// ---- read ---------------------------------------------------------------------------------------
+
+static uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+// A sum of parts that were rounded one by one: what the rounding did is the mean of what it did to
+// them; what overflowed in any is infinite in the sum.
+static void add_gathered(const Gradients *gradients, int i, GradStats *stats) {
+    const Parameter *record = parameter_of(gradients->parameters[i]);
+    GradStats parts;
+    if (!record || !record->gathered || record->gathered_count == 0)
+        return;
+    uint64_t count = (uint64_t)record->gathered_count;
+    device_read(gradients->scalers->device, &parts, record->gathered->view.data, sizeof parts);
+    stats->flushed = smaller((parts.flushed + count / 2) / count, stats->count);
+    stats->subnormal = smaller((parts.subnormal + count / 2) / count, stats->count);
+    stats->zeros -= smaller(stats->zeros, stats->flushed); // those that are 0 for it
+    stats->overflowed = smaller(parts.overflowed, stats->infinities + stats->nans);
+    uint64_t infinities = smaller(stats->infinities, stats->overflowed);
+    stats->infinities -= infinities;
+    stats->nans -= stats->overflowed - infinities;
+}
+
+void gradients_read_stats(Gradients *gradients, GradStats *stats) {
+    if (gradients->item_count < gradients->count)
+        memset(stats, 0, (size_t)gradients->count * sizeof *stats);
+    for (int k = 0; k < gradients->item_count; k++) { // neighbours in one go
+        int first = gradients->item_slot[k], count = 1;
+        while (k + 1 < gradients->item_count && gradients->item_slot[k + 1] == first + count) {
+            count++;
+            k++;
+        }
+        device_read(gradients->scalers->device, &stats[first], &gradients->stats[first],
+                    (size_t)count * sizeof *stats);
+    }
+    for (int i = 0; i < gradients->count; i++)
+        if (gradients->slots[i].was_gathered && stats[i].count > 0)
+            add_gathered(gradients, i, &stats[i]);
+}

@@ -29,6 +29,16 @@ endif
 
 include packages.mk
 
+# What is missing is installed before anything is looked for: make reads all this anew after that.
+.DEFAULT_GOAL := all
+ifeq ($(filter clean deps,$(MAKECMDGOALS)),)
+include $(BUILD)/deps.mk
+endif
+$(BUILD)/deps.mk: packages.mk deps.sh
+	@mkdir -p $(BUILD)
+	@sh deps.sh check $(PACKAGES)
+	@touch $@
+
 VERSION := 0.1.0
 WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 OPT     ?= -O2 -g
@@ -79,12 +89,12 @@ $(BUILD)/libmpbench.a: $(ENGINE) $(BUILD)/objects.list
 	@rm -f $@
 	$(call say,ar)ar rcs $@ $(ENGINE)
 
-$(BUILD)/%.o: %.c | $(BUILD)/deps.stamp
+$(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 define SIMD_RULE
-$(BUILD)/%.$(1).o: %.c | $(BUILD)/deps.stamp
+$(BUILD)/%.$(1).o: %.c
 	@mkdir -p $$(@D)
 	$$(call say,cc)$$(CC) $$(CPPFLAGS) -DMPBENCH_ISA=$(1) $$(CFLAGS) -O3 -fno-trapping-math $$(ISA_FLAGS_$(1)) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
 endef
@@ -120,18 +130,14 @@ TEST_C   := $(wildcard tests/unit/*_test.c tests/conformance/*_test.c tests/gold
                        tests/fault/*_test.c tests/lua/*_test.c)
 TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 
-# The screen is tested on a terminal of libvterm; where that is missing these are left out, by name.
-VTERM_LIBS := $(shell pkg-config --libs vterm 2>/dev/null)
+# The screen is tested on a terminal of libvterm.
+VTERM_LIBS := $(shell pkg-config --libs vterm 2>/dev/null || echo -lvterm)
 SCREEN_PROGRAMS := tests/screen/picture.c tests/screen/measure.c
 SCREEN_C   := $(wildcard tests/screen/*_test.c)
 SCREEN_O   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c $(SCREEN_PROGRAMS),\
                   $(wildcard tests/screen/*.c)))
 $(SCREEN_O) $(SCREEN_PROGRAMS:%.c=$(BUILD)/%.o): EXTRA_CFLAGS += -Wno-conversion
-ifneq ($(VTERM_LIBS),)
 TEST_BIN += $(SCREEN_C:%.c=$(BUILD)/%)
-else
-$(foreach test,$(SCREEN_C),$(info $(test): left out, libvterm-dev is missing (make deps)))
-endif
 $(SCREEN_C:%.c=$(BUILD)/%): $(SCREEN_O)
 $(SCREEN_C:%.c=$(BUILD)/%): LDLIBS += $(VTERM_LIBS)
 
@@ -145,7 +151,7 @@ CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard te
 $(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
 $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
-test: $(BUILD)/mpbench $(TEST_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/picture)
+test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
 
 # ---- long campaigns and measurements ------------------------------------------------------------
@@ -176,10 +182,10 @@ storm: export MPBENCH_TEST_PATIENCE ?= 4
 storm: $(BUILD)/mpbench $(STORM)
 	$(LIVE)MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) $(STORM)
 
-bench: $(BUILD)/mpbench $(BENCH_BIN) $(if $(VTERM_LIBS),$(BUILD)/tests/screen/measure)
+bench: $(BUILD)/mpbench $(BENCH_BIN) $(BUILD)/tests/screen/measure
 	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/telemetry_bench.sh; \
-	$(if $(VTERM_LIBS),MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure; )\
+	MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
 
 demo: $(BUILD)/mpbench
@@ -232,10 +238,6 @@ dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
 # ---- the rest -----------------------------------------------------------------------------------
 
 deps: ; $(LIVE)sh deps.sh install $(PACKAGES)
-$(BUILD)/deps.stamp: packages.mk deps.sh
-	@mkdir -p $(BUILD)
-	$(LIVE)sh deps.sh check $(PACKAGES)
-	@touch $@
 
 # Sanitizers take their time: limits of tests are that many times longer (tests/test.h).
 asan: export MPBENCH_TEST_PATIENCE ?= 4

@@ -133,6 +133,17 @@ static bool train(LuaVm *vm, const char *path, Error *error) {
     return lua_vm_call(vm, 1, 0, error);
 }
 
+// What the device found after the calls had returned came first: it is the cause, however the
+// script ended.
+static bool device_agrees(Device *device, bool done, Error *error) {
+    Error late = {0};
+    device_synchronize(device);
+    if (device_check(device, &late))
+        return done;
+    *error = late;
+    return false;
+}
+
 // Whether what ended the script is the refusal, which it may have caught: the error is "PLACE:
 // TEXT" then, cut where the place is long.
 static bool ends_by_refusal(const Error *error, const Error *refusal) {
@@ -185,6 +196,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
         done = true;
     if (!done && ends_by_refusal(error, &session.refusal))
         *error = session.refusal;
+    done = device_agrees(run->engine->device, done, error);
     done = bind_end_script(&session, done, error);
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])

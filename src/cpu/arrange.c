@@ -23,14 +23,14 @@ static void move(const Device *device, Format from, const void *source, Format t
 
 // ---- embedding ----------------------------------------------------------------------------------
 
-static bool check_rows(const View *index, int64_t rows, Error *error) {
+static bool check_rows(const KernelCall *call, int64_t rows, Error *error) {
+    const View *index = &call->input[1];
+    const ValueCheck check = value_check(call, FAULT_ROW, rows);
     int64_t count = view_count(index);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = cpu_index(index, i);
-        if (row < 0 || row >= rows)
-            return error_fail(error, ERROR_FAILED,
-                              "index %lld at position %lld: the embedding has %lld rows",
-                              (long long)row, (long long)i, (long long)rows);
+        if (!value_passes(&check, row))
+            return value_fail(&check, i, row, error);
     }
     return true;
 }
@@ -54,7 +54,7 @@ static void embedding_task(void *context, int64_t begin, int64_t end, int thread
 
 KERNEL_SIGNATURE(cpu, embedding) {
     const View *weight = &call->input[0], *index = &call->input[1];
-    if (!check_rows(index, weight->shape[0], error))
+    if (!check_rows(call, weight->shape[0], error))
         return false;
     Embedding work = {device, call, weight->shape[1]};
     int64_t count = view_count(index);
@@ -87,8 +87,8 @@ static void embedding_backward_task(void *context, int64_t begin, int64_t end, i
 }
 
 KERNEL_SIGNATURE(cpu, embedding_backward) {
-    const View *index = &call->input[1], *dweight = &call->output[0];
-    if (!check_rows(index, dweight->shape[0], error))
+    const View *dweight = &call->output[0];
+    if (!check_rows(call, dweight->shape[0], error))
         return false;
     Embedding work = {device, call, dweight->shape[1]};
     double cost = (double)(view_count(dweight) + view_count(&call->input[0])) * CPU_STREAM;
@@ -98,33 +98,28 @@ KERNEL_SIGNATURE(cpu, embedding_backward) {
 
 // ---- gather -------------------------------------------------------------------------------------
 
-// The element of `whole` that element i of the index selects, or -1.
-static int64_t selected(const View *index, const View *whole, int dim, int64_t i, int64_t *chosen) {
+// The element of `whole` that element i of the index selects; `chosen`, which passed, is its value.
+static int64_t selected(const View *index, const View *whole, int dim, int64_t i, int64_t chosen) {
     int64_t element = 0, step = 1, rest = i;
-    *chosen = cpu_index(index, i);
     for (int d = whole->ndim - 1; d >= 0; d--) {
         int64_t at = rest % index->shape[d];
         rest /= index->shape[d];
-        element += (d == dim ? *chosen : at) * step;
+        element += (d == dim ? chosen : at) * step;
         step *= whole->shape[d];
     }
-    return *chosen < 0 || *chosen >= whole->shape[dim] ? -1 : element;
-}
-
-static bool not_there(Error *error, int64_t index, int64_t position, const View *whole, int dim) {
-    return error_fail(error, ERROR_FAILED,
-                      "index %lld at position %lld: dimension %d has %lld elements",
-                      (long long)index, (long long)position, dim, (long long)whole->shape[dim]);
+    return element;
 }
 
 KERNEL_SIGNATURE(cpu, gather) {
     const View *x = &call->input[0], *index = &call->input[1], *y = &call->output[0];
     int dim = call->attr->index.dim;
-    int64_t count = view_count(index), chosen;
+    const ValueCheck check = value_check(call, FAULT_ELEMENT, x->shape[dim]);
+    int64_t count = view_count(index);
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = selected(index, x, dim, i, &chosen);
-        if (from < 0)
-            return not_there(error, chosen, i, x, dim);
+        int64_t chosen = cpu_index(index, i);
+        if (!value_passes(&check, chosen))
+            return value_fail(&check, i, chosen, error);
+        int64_t from = selected(index, x, dim, i, chosen);
         move(device, x->format, cpu_at(x, from), y->format, cpu_at_mutable(y, i), 1);
     }
     return true;
@@ -133,7 +128,8 @@ KERNEL_SIGNATURE(cpu, gather) {
 KERNEL_SIGNATURE(cpu, gather_backward) {
     const View *dy = &call->input[0], *index = &call->input[1], *dx = &call->output[0];
     int dim = call->attr->index.dim;
-    int64_t count = view_count(index), all = view_count(dx), chosen;
+    const ValueCheck check = value_check(call, FAULT_ELEMENT, dx->shape[dim]);
+    int64_t count = view_count(index), all = view_count(dx);
     float *sums = dx->data;
     if (dx->format != FORMAT_FP32)
         sums = device_workspace(device, (size_t)(all + 1) * sizeof *sums, error);
@@ -141,9 +137,10 @@ KERNEL_SIGNATURE(cpu, gather_backward) {
         return false;
     memset(sums, 0, (size_t)all * sizeof *sums);
     for (int64_t i = 0; i < count; i++) {
-        int64_t to = selected(index, dx, dim, i, &chosen);
-        if (to < 0)
-            return not_there(error, chosen, i, dx, dim);
+        int64_t chosen = cpu_index(index, i);
+        if (!value_passes(&check, chosen))
+            return value_fail(&check, i, chosen, error);
+        int64_t to = selected(index, dx, dim, i, chosen);
         float gradient;
         cpu_load(device, dy->format, cpu_at(dy, i), &gradient, 1);
         sums[to] += gradient;

@@ -106,15 +106,13 @@ ROW_KERNEL(log_softmax_backward, softmax_backward_task)
 // ---- cross entropy ------------------------------------------------------------------------------
 
 // Counts the rows that take part; an error where a class is not one.
-static bool check_classes(const View *classes, int64_t rows, int64_t width, int64_t *counted,
-                          Error *error) {
+static bool check_classes(const Rows *rows, const View *classes, int64_t *counted, Error *error) {
+    const ValueCheck check = value_check(rows->call, FAULT_CLASS, rows->width);
     *counted = 0;
-    for (int64_t row = 0; row < rows; row++) {
+    for (int64_t row = 0; row < rows->count; row++) {
         int64_t class = cpu_index(classes, row);
-        if (class < -1 || class >= width)
-            return error_fail(error, ERROR_FAILED,
-                              "class %lld at row %lld: the logits have %lld classes",
-                              (long long)class, (long long)row, (long long)width);
+        if (!value_passes(&check, class))
+            return value_fail(&check, row, class, error);
         *counted += class >= 0;
     }
     return true;
@@ -160,7 +158,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy) {
     Rows rows;
     int64_t counted;
     if (!rows_open(&rows, device, call, logits, error) ||
-        !check_classes(classes, rows.count, rows.width, &counted, error))
+        !check_classes(&rows, classes, &counted, error))
         return false;
     if (call->output[1].data) // kept for the gradient
         keep_in(&rows, call->output[1].data);
@@ -238,7 +236,7 @@ KERNEL_SIGNATURE(cpu, cross_entropy_backward) {
     Rows rows;
     int64_t counted;
     if (!rows_open(&rows, device, call, &call->input[1], error) ||
-        !check_classes(&call->input[3], rows.count, rows.width, &counted, error))
+        !check_classes(&rows, &call->input[3], &counted, error))
         return false;
     keep_in(&rows, call->input[2].data);
     rows.factor = counted ? cpu_number(device, &call->input[0]) / (float)counted : 0;
@@ -265,7 +263,7 @@ KERNEL_SIGNATURE(cpu, accuracy) {
     Rows rows;
     int64_t counted, right = 0;
     if (!rows_open(&rows, device, call, &call->input[0], error) ||
-        !check_classes(&call->input[1], rows.count, rows.width, &counted, error))
+        !check_classes(&rows, &call->input[1], &counted, error))
         return false;
     for (int64_t row = 0; row < rows.count; row++) {
         int64_t class = cpu_index(&call->input[1], row);

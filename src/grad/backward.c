@@ -58,6 +58,7 @@ bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) {
     OpAttr attr = {.out_format = sum->view.format, .has_out_format = true};
     KernelCall call;
     call.op = OP_add;
+    call.layer = 0;
     call.input_count = 2;
     call.output_count = 1;
     call.attr = &attr;
@@ -386,6 +387,7 @@ static Tensor *seed_of_one(Tensor *root, Error *error) {
     attr.create.a = 1;
     KernelCall call;
     call.op = OP_fill;
+    call.layer = 0;
     call.input_count = 0;
     call.output_count = 1;
     call.attr = &attr;

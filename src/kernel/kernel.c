@@ -73,10 +73,28 @@ void device_write(Device *device, void *target, const void *host, size_t bytes) 
 
 void device_read(Device *device, void *host, const void *source, size_t bytes) {
     device->backend->read(device, host, source, bytes);
+    device_take_status(device);
 }
 
 void device_synchronize(Device *device) {
     device->backend->synchronize(device);
+    device_take_status(device);
+}
+
+void device_take_status(Device *device) {
+    DeviceStatus status;
+    if (device->backend->take_status && device->backend->take_status(device, &status) &&
+        device->status.check.fault == FAULT_NONE)
+        device->status = status;
+}
+
+bool device_check(const Device *device, Error *error) {
+    const DeviceStatus *status = &device->status;
+    if (status->check.fault == FAULT_NONE)
+        return true;
+    if (device->explain)
+        return device->explain(device->explain_context, status, error);
+    return value_fail(&status->check, status->position, status->value, error);
 }
 
 // Whether an input that an output lies on is one that it may lie on. Memory that only overlaps does

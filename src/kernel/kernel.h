@@ -9,7 +9,7 @@
 // A kernel never allocates from the system: outputs are the caller's, scratch is the device's
 // workspace. It reads inputs in any floating format (see ops.def), and it may assume shapes and
 // formats that the shape rule has checked; values it must check itself (a class past the end) it
-// reports through Error, naming the index.
+// reports as kernel/status.h says.
 //
 // One thread drives a device; kernels use the device's threads inside. A plugin may be written in
 // another dialect: these headers and number/inline.h are C++ too (make lint compiles them so).
@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "kernel/attr.h"
+#include "kernel/status.h"
 #include "kernel/view.h"
 
 typedef enum OpId {
@@ -83,10 +84,15 @@ typedef struct Device {
     char name[96];        // of the hardware
     DeviceReplay *replay; // NULL: it computes
     bool late;            // the first step is over: a checkpoint holds what is made from now on
+    DeviceStatus status;  // the first that was taken; see device_check
+    // Tells a status as whoever made the call would; NULL: without its place.
+    bool (*explain)(void *context, const DeviceStatus *status, Error *error);
+    void *explain_context;
 } Device;
 
 typedef struct KernelCall {
     OpId op;
+    int layer; // that it is made in, for messages; 0: none
     int input_count, output_count;
     View input[OP_MAX_INPUTS]; // data is NULL for an input that is absent
     View output[OP_MAX_OUTPUTS];
@@ -107,6 +113,9 @@ struct Backend {
                   size_t bytes); // host may be reused
     void (*read)(Device *device, void *host, const void *source, size_t bytes); // waits
     void (*synchronize)(Device *device);
+    // Gives what kernels that have ended found (kernel/status.h), once; waits for nothing. NULL:
+    // the calls themselves say it.
+    bool (*take_status)(Device *device, DeviceStatus *status);
     const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
     const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
     // Whether this backend runs an operation in a storage format, and about how many times as fast
@@ -137,6 +146,13 @@ void device_close(Device *device); // NULL is fine; every memory must have been 
 void device_write(Device *device, void *target, const void *host, size_t bytes);
 void device_read(Device *device, void *host, const void *source, size_t bytes);
 void device_synchronize(Device *device);
+
+// Takes the status of a device that runs on its own, as device_read and device_synchronize do when
+// they have waited. Waits for nothing itself.
+void device_take_status(Device *device);
+// False when a status was taken: then nothing that the device has computed since may be believed,
+// and the run ends by this error.
+bool device_check(const Device *device, Error *error) MUST_CHECK;
 
 // Scratch for one kernel call, 64-byte aligned, valid until the next call of device_workspace on
 // this device. NULL when there is no memory (then `error` is filled).

@@ -27,6 +27,8 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
         return NULL;
     }
     engine->device = engine->scalers.device = device;
+    device->explain = op_explain;
+    device->explain_context = engine;
     engine->seed = seed;
     const TapeHooks hooks = {
         .add = hook_add, .cast = hook_cast, .enter = hook_enter, .gather = engine_gather};
@@ -51,6 +53,8 @@ static void change_clear(BufferChange *change) {
 void engine_free(Engine *engine) {
     if (!engine)
         return;
+    if (engine->device->explain_context == engine)
+        engine->device->explain = NULL;
     for (int i = 0; i < engine->change_count; i++)
         change_clear(&engine->changes[i]);
     free(engine->changes);

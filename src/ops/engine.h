@@ -84,6 +84,10 @@ RandomAttr engine_random(Engine *engine, int64_t count);
 bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
               Tensor **outputs, Error *error) MUST_CHECK;
 
+// Tells what the device found late as op_apply would have told it, with the layer or the operation;
+// `context` is the engine. For Device.explain.
+bool op_explain(void *context, const DeviceStatus *status, Error *error);
+
 // The first output of an operation of one, two or three inputs; further outputs are released.
 // NULL on failure.
 Tensor *op_one(Engine *engine, OpId op, Tensor *x, const OpAttr *attr, Error *error) MUST_CHECK;

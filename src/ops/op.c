@@ -179,10 +179,21 @@ static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *
 
 // Outside of layers, whose names are told, an error names the operation; creations are named by who
 // calls them.
-static bool name_op(const Engine *engine, OpId op, Error *error) {
-    return engine->layer || op_table[op].precision == CLASS_INNER || op_table[op].inputs == 0
+static bool name_op(int layer, OpId op, Error *error) {
+    return layer || op_table[op].precision == CLASS_INNER || op_table[op].inputs == 0
                ? false
                : error_prefix(error, "%s", op_table[op].name);
+}
+
+static bool name_layer(const Engine *engine, int layer, Error *error) {
+    return layer ? error_prefix(error, "%s", policy_layer(engine->policy, layer)->name) : false;
+}
+
+bool op_explain(void *context, const DeviceStatus *status, Error *error) {
+    const ValueCheck *check = &status->check;
+    value_fail(check, status->position, status->value, error);
+    name_op(check->layer, (OpId)check->op, error);
+    return name_layer(context, check->layer, error);
 }
 
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
@@ -201,6 +212,7 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         KernelCall call;
         View shapes[OP_MAX_OUTPUTS];
         call.op = op;
+        call.layer = engine->layer;
         call.attr = attr;
         call.input_count = input_count;
         call.output_count = op_table[op].outputs;
@@ -210,13 +222,14 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
             else
                 call.input[i] = (View){.data = NULL};
         }
-        done = (shape_rules[op](&call, shapes, error) || name_op(engine, op, error)) &&
+        done = (shape_rules[op](&call, shapes, error) || name_op(engine->layer, op, error)) &&
                outputs_new(engine, &call, shapes, formats.output, outputs, error);
         if (done) {
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
-            done = (device_run(engine->device, &call, error) || name_op(engine, op, error)) &&
-                   record(engine, op, attr, &prepared, outputs, call.output_count, error);
+            done =
+                (device_run(engine->device, &call, error) || name_op(engine->layer, op, error)) &&
+                record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }
     prepared_clear(&prepared);
@@ -237,9 +250,7 @@ static bool op_run(Engine *engine, OpId op, Tensor *const *inputs, int input_cou
         outputs[i] = NULL;
     }
     // Casts and copies run inside other operations: the innermost says where it was.
-    if (engine->layer && op != OP_cast)
-        error_prefix(error, "%s", policy_layer(engine->policy, engine->layer)->name);
-    return false;
+    return op == OP_cast ? false : name_layer(engine, engine->layer, error);
 }
 
 bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,

@@ -81,15 +81,14 @@ REF_KERNEL(log_softmax_backward) {
 enum { CLASS_LEFT_OUT = -1 };
 
 // Checks every class, and counts the rows that are not left out.
-static bool classes_check(const View *logits, const View *classes, int64_t *kept, Error *error) {
-    int64_t limit = ref_row_length(logits);
+static bool classes_check(const KernelCall *call, const View *logits, const View *classes,
+                          int64_t *kept, Error *error) {
+    const ValueCheck check = value_check(call, FAULT_CLASS, ref_row_length(logits));
     *kept = 0;
     for (int64_t row = 0; row < ref_row_count(logits); row++) {
         int64_t class = (int64_t)ref_get(classes, row);
-        if (class < CLASS_LEFT_OUT || class >= limit)
-            return error_fail(error, ERROR_FAILED,
-                              "class %lld at row %lld: the logits have %lld classes",
-                              (long long)class, (long long)row, (long long)limit);
+        if (!value_passes(&check, class))
+            return value_fail(&check, row, class, error);
         *kept += class != CLASS_LEFT_OUT;
     }
     return true;
@@ -99,7 +98,7 @@ REF_KERNEL(cross_entropy) {
     const View *logits = &call->input[0], *classes = &call->input[1];
     const View *loss = &call->output[0], *sums = &call->output[1];
     int64_t length = ref_row_length(logits), kept;
-    if (!classes_check(logits, classes, &kept, error))
+    if (!classes_check(call, logits, classes, &kept, error))
         return false;
     double loss_sum = 0;
     int64_t rows = ref_row_count(logits);
@@ -121,7 +120,7 @@ REF_KERNEL(cross_entropy_backward) {
     const View *logits = &call->input[1], *sums = &call->input[2], *classes = &call->input[3];
     const View *dlogits = &call->output[0];
     int64_t length = ref_row_length(logits), kept;
-    if (!classes_check(logits, classes, &kept, error))
+    if (!classes_check(call, logits, classes, &kept, error))
         return false;
     double share = kept ? ref_number(&call->input[0]) / (double)kept : 0;
     int64_t rows = ref_row_count(logits);
@@ -152,7 +151,7 @@ static bool is_largest(const View *x, int64_t row, int64_t length, int64_t wante
 REF_KERNEL(accuracy) {
     const View *logits = &call->input[0], *classes = &call->input[1];
     int64_t length = ref_row_length(logits), kept, right = 0;
-    if (!classes_check(logits, classes, &kept, error))
+    if (!classes_check(call, logits, classes, &kept, error))
         return false;
     for (int64_t row = 0; row < ref_row_count(logits); row++) {
         int64_t class = (int64_t)ref_get(classes, row);

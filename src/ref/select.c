@@ -3,19 +3,14 @@
 #include "ref/access.h"
 #include "ref/kernels.h"
 
-static bool index_fail(Error *error, int64_t index, int64_t position, const char *what,
-                       int64_t size) {
-    return error_fail(error, ERROR_FAILED, "index %lld at position %lld: the %s has %lld rows",
-                      (long long)index, (long long)position, what, (long long)size);
-}
-
 REF_KERNEL(embedding) {
     const View *weight = &call->input[0], *index = &call->input[1], *y = &call->output[0];
-    int64_t rows = weight->shape[0], depth = weight->shape[1];
+    const ValueCheck check = value_check(call, FAULT_ROW, weight->shape[0]);
+    int64_t depth = weight->shape[1];
     for (int64_t i = 0; i < view_count(index); i++) {
         int64_t row = (int64_t)ref_get(index, i);
-        if (row < 0 || row >= rows)
-            return index_fail(error, row, i, "embedding", rows);
+        if (!value_passes(&check, row))
+            return value_fail(&check, i, row, error);
         for (int64_t d = 0; d < depth; d++)
             ref_put(y, i * depth + d, ref_get(weight, row * depth + d));
     }
@@ -25,13 +20,14 @@ REF_KERNEL(embedding) {
 REF_KERNEL(embedding_backward) {
     const View *dy = &call->input[0], *index = &call->input[1], *dweight = &call->output[0];
     int64_t rows = dweight->shape[0], depth = dweight->shape[1];
+    const ValueCheck check = value_check(call, FAULT_ROW, rows);
     double *sums = ref_scratch(device, rows * depth, 0, error);
     if (!sums)
         return false;
     for (int64_t i = 0; i < view_count(index); i++) {
         int64_t row = (int64_t)ref_get(index, i);
-        if (row < 0 || row >= rows)
-            return index_fail(error, row, i, "embedding", rows);
+        if (!value_passes(&check, row))
+            return value_fail(&check, i, row, error);
         for (int64_t d = 0; d < depth; d++)
             sums[row * depth + d] += ref_get(dy, i * depth + d);
     }
@@ -58,15 +54,16 @@ static int64_t index_of(const View *view, const int64_t *at) {
 }
 
 // The element of an array of `whole`'s shape that element i of an index array selects.
-static bool gather_from(const View *index, const View *whole, int dim, int64_t i, int64_t *from,
+static bool gather_from(const KernelCall *call, const View *whole, int64_t i, int64_t *from,
                         Error *error) {
+    const View *index = &call->input[1];
+    int dim = call->attr->index.dim;
+    const ValueCheck check = value_check(call, FAULT_ELEMENT, whole->shape[dim]);
     int64_t at[VIEW_MAX_DIMS] = {0};
     coordinates_of(index, i, at);
     at[dim] = (int64_t)ref_get(index, i);
-    if (at[dim] < 0 || at[dim] >= whole->shape[dim])
-        return error_fail(error, ERROR_FAILED,
-                          "index %lld at position %lld: dimension %d has %lld elements",
-                          (long long)at[dim], (long long)i, dim, (long long)whole->shape[dim]);
+    if (!value_passes(&check, at[dim]))
+        return value_fail(&check, i, at[dim], error);
     *from = index_of(whole, at);
     return true;
 }
@@ -75,7 +72,7 @@ REF_KERNEL(gather) {
     const View *x = &call->input[0], *index = &call->input[1], *y = &call->output[0];
     for (int64_t i = 0; i < view_count(index); i++) {
         int64_t from;
-        if (!gather_from(index, x, call->attr->index.dim, i, &from, error))
+        if (!gather_from(call, x, i, &from, error))
             return false;
         ref_put(y, i, ref_get(x, from));
     }
@@ -89,7 +86,7 @@ REF_KERNEL(gather_backward) {
         return false;
     for (int64_t i = 0; i < view_count(index); i++) {
         int64_t from;
-        if (!gather_from(index, dx, call->attr->index.dim, i, &from, error))
+        if (!gather_from(call, dx, i, &from, error))
             return false;
         sums[from] += ref_get(dy, i);
     }

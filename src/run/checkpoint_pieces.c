@@ -320,13 +320,14 @@ size_t piece_bytes(const Piece *piece) {
 }
 
 bool piece_get(const Piece *piece, void *out, Error *error) {
-    if (piece->numbers)
+    if (piece->numbers) {
         memcpy(out, piece->numbers, piece_bytes(piece));
-    else if (piece->storage)
-        device_read(piece->storage->device, out, piece->storage->data, piece->storage->bytes);
-    else
+        return true;
+    }
+    if (!piece->storage)
         return tensor_read(piece->tensor, out, error);
-    return true;
+    device_read(piece->storage->device, out, piece->storage->data, piece->storage->bytes);
+    return device_check(piece->storage->device, error);
 }
 
 // The format of a floating type; FORMAT_COUNT for the others.

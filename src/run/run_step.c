@@ -121,7 +121,8 @@ static void record_step(RunState *state, unsigned scanned, unsigned applied) {
 bool run_step_ended(Run *run, bool *stop, Error *error) {
     RunState *state = run_state(run);
     *stop = false;
-    if (!run_check_layers(run, error))
+    device_take_status(run->engine->device);
+    if (!run_check_layers(run, error) || !device_check(run->engine->device, error))
         return false;
     run->step++;
     if (run->step > run->total_steps)

@@ -97,6 +97,7 @@ bool tensor_copy_into(Tensor *target, const Tensor *source, Error *error) {
     OpAttr attr = {.out_format = target->view.format, .has_out_format = true};
     KernelCall call; // large: only what is read is filled
     call.op = OP_cast;
+    call.layer = 0;
     call.input_count = call.output_count = 1;
     call.attr = &attr;
     call.input[0] = source->view;
@@ -133,14 +134,14 @@ bool tensor_read(const Tensor *tensor, void *host, Error *error) {
     size_t bytes = (size_t)tensor_count(tensor) * format_table[tensor->view.format].bytes;
     if (view_is_dense(&tensor->view)) {
         device_read(device, host, tensor->view.data, bytes);
-        return true;
+        return device_check(device, error);
     }
     Tensor *copy = tensor_copy_as(tensor, tensor->view.format, MEMORY_WORKSPACE, error);
     if (!copy)
         return false;
     device_read(device, host, copy->view.data, bytes);
     tensor_release(copy);
-    return true;
+    return device_check(device, error);
 }
 
 bool tensor_item(const Tensor *tensor, double *value, Error *error) {
@@ -157,7 +158,7 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
     Format format = tensor->view.format;
     device_read(tensor_device(tensor), &raw, tensor->view.data, format_table[format].bytes);
     *value = format_load(format, &raw);
-    return true;
+    return device_check(tensor_device(tensor), error);
 }
 
 void tensor_drop_grad(Tensor *tensor) {

@@ -82,18 +82,12 @@ static void scan_task(void *context, int64_t begin, int64_t end, int thread) {
 }
 
 static void stats_add(GradStats *sum, const GradStats *part) {
-    sum->count += part->count;
-    sum->zeros += part->zeros;
-    sum->nans += part->nans;
-    sum->infinities += part->infinities;
-    sum->flushed += part->flushed;
-    sum->subnormal += part->subnormal;
-    sum->overflowed += part->overflowed;
+#define COUNT(name) sum->name += part->name;
+#define SUM(name)   sum->name += part->name;
+#define MOST(name)  sum->name = part->name > sum->name ? part->name : sum->name;
+#include "number/statistics.def"
     for (int i = 0; i < EXPONENT_BINS; i++)
         sum->exponents[i] += part->exponents[i];
-    sum->sum += part->sum;
-    sum->sum_squares += part->sum_squares;
-    sum->largest = part->largest > sum->largest ? part->largest : sum->largest;
 }
 
 static void scan_gather(const Scan *work, int workers, StepFlags *flags) {

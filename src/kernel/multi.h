@@ -17,11 +17,11 @@ enum { EXPONENT_BINS = 128, EXPONENT_LOWEST = -64 }; // bin i holds |g| in [2^(i
 // What one gradient is made of, true (unscaled) values, before the rounding to the layer's format.
 // What lies below the lowest bin or above the highest is counted in these.
 typedef struct GradStats {
-    uint64_t count, zeros, nans, infinities;
-    uint64_t flushed, subnormal, overflowed; // by rounding to the layer's format at this scale
+#define COUNT(name) uint64_t name;
+#define SUM(name)   double name;
+#define MOST(name)  float name;
+#include "number/statistics.def"
     uint64_t exponents[EXPONENT_BINS];
-    double sum, sum_squares; // of |g| and g² over finite values
-    float largest;           // |g|, finite
 } GradStats;
 
 typedef struct ScanItem {

@@ -367,10 +367,10 @@ static void add_gathered(const Gradients *gradients, int i, GradStats *stats) {
     stats->flushed = smaller((parts.flushed + count / 2) / count, stats->count);
     stats->subnormal = smaller((parts.subnormal + count / 2) / count, stats->count);
     stats->zeros -= smaller(stats->zeros, stats->flushed); // those that are 0 for it
-    stats->overflowed = smaller(parts.overflowed, stats->infinities + stats->nans);
-    uint64_t infinities = smaller(stats->infinities, stats->overflowed);
-    stats->infinities -= infinities;
-    stats->nans -= stats->overflowed - infinities;
+    stats->overflowed = smaller(parts.overflowed, stats->infs + stats->nans);
+    uint64_t infs = smaller(stats->infs, stats->overflowed);
+    stats->infs -= infs;
+    stats->nans -= stats->overflowed - infs;
 }
 
 void gradients_read_stats(Gradients *gradients, GradStats *stats) {

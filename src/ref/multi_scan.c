@@ -17,7 +17,7 @@ static void count_one(GradStats *stats, Format format, double scaled, double rou
     stats->count++;
     stats->zeros += scaled == 0;
     stats->nans += isnan(scaled) != 0;
-    stats->infinities += isinf(scaled) != 0;
+    stats->infs += isinf(scaled) != 0;
     if (!isfinite(scaled))
         return;
     stats->flushed += scaled != 0 && rounded == 0;

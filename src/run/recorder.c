@@ -425,17 +425,10 @@ static void put_gradient(Recorder *recorder, const Parameter *parameter, const G
         .first_bin = first,
         .bins = bins,
         .shift = shift,
-        .count = stats->count,
-        .zeros = stats->zeros,
-        .nans = stats->nans,
-        .infinities = stats->infinities,
-        .flushed = stats->flushed,
-        .subnormal = stats->subnormal,
-        .overflowed = stats->overflowed,
-        .sum = stats->sum,
-        .sum_squares = stats->sum_squares,
-        .largest = stats->largest,
     };
+#define COUNT(name) record->name = stats->name;
+#define SUM(name)   record->name = stats->name;
+#include "number/statistics.def"
     for (int i = 0; i < bins; i++)
         record->exponents[i] = (uint32_t)(stats->exponents[first + i] >> shift);
 }

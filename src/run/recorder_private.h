@@ -54,9 +54,10 @@ typedef struct PutGradient { // statistics of one parameter, of the step that is
     int layer; // of the record
     Format format;
     int first_bin, bins, shift; // counts are divided by 2^shift
-    uint64_t count, zeros, nans, infinities, flushed, subnormal, overflowed;
-    double sum, sum_squares;
-    float largest;
+#define COUNT(name) uint64_t name;
+#define SUM(name)   double name;
+#define MOST(name)  float name;
+#include "number/statistics.def"
     uint32_t exponents[];
 } PutGradient;
 

@@ -64,16 +64,10 @@ static bool take_gradient(RecorderIntake *intake, const PutGradient *put, Error 
     LayerSample *sample = &sum->sample;
     if (!sample->precision[0])
         utf8_copy(sample->precision, sizeof sample->precision, format_name(put->format));
-    sample->count += (int64_t)put->count;
-    sample->zeros += (int64_t)put->zeros;
-    sample->nans += (int64_t)put->nans;
-    sample->infs += (int64_t)put->infinities;
-    sample->flushed += (int64_t)put->flushed;
-    sample->subnormal += (int64_t)put->subnormal;
-    sample->overflowed += (int64_t)put->overflowed;
-    sample->largest = fmax(sample->largest, (double)put->largest);
-    sample->sum += put->sum;
-    sample->sum_squares += put->sum_squares;
+#define COUNT(name) sample->name += (int64_t)put->name;
+#define SUM(name)   sample->name += put->name;
+#define MOST(name)  sample->name = fmax(sample->name, (double)put->name);
+#include "number/statistics.def"
     for (int i = 0; i < put->bins; i++)
         sum->bins[put->first_bin + i] += (uint64_t)put->exponents[i] << put->shift;
     return true;

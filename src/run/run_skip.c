@@ -58,10 +58,10 @@ static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor,
     BrokenLayer *layer = broken_layer(run, list, tensor, at);
     if (!layer)
         return; // one less to list
-    uint64_t broken = stats->nans + stats->infinities + stats->overflowed;
+    uint64_t broken = stats->nans + stats->infs + stats->overflowed;
     layer->told.count += (int64_t)stats->count;
     layer->told.broken += (int64_t)broken;
-    layer->has_spread = layer->has_spread || stats->nans + stats->infinities > 0;
+    layer->has_spread = layer->has_spread || stats->nans + stats->infs > 0;
     if (broken > 0 && tensor->arrived < layer->arrived)
         layer->arrived = tensor->arrived;
     if (broken <= layer->most)

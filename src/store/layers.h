@@ -8,13 +8,13 @@ enum { LAYER_BINS = 128, LAYER_LOWEST_EXPONENT = -64 }; // 2^-64 .. 2^63
 
 typedef struct LayerSample { // one layer over `width` steps from `step` on
     int64_t step, width;
-    int64_t count, zeros, nans, infs;       // elements
-    int64_t flushed, subnormal, overflowed; // by rounding to the format at the scale then
-    double largest, sum, sum_squares;       // of |g| and g², finite ones
-    double update_ratio;                    // |change of weights| / |weights|; NaN: not measured
-    double seconds;                         // a step, spent in the layer; NaN: not measured
-    char precision[8];                      // its gradients were rounded to: "fp16"
-    uint32_t bins[LAYER_BINS];              // scaled down alike when a count would not fit
+#define COUNT(name) int64_t name;
+#define SUM(name)   double name;
+#include "number/statistics.def"
+    double update_ratio;       // |change of weights| / |weights|; NaN: not measured
+    double seconds;            // a step, spent in the layer; NaN: not measured
+    char precision[8];         // its gradients were rounded to: "fp16"
+    uint32_t bins[LAYER_BINS]; // scaled down alike when a count would not fit
     bool bins_are_scaled;
 } LayerSample;
 

@@ -60,16 +60,10 @@ static double mean_of(double a, int64_t a_width, double b, int64_t b_width) {
 
 void layer_sample_merge(LayerSample *a, const LayerSample *b) {
     merge_bins(a, b); // while the numbers of elements are still each one's own
-    a->count = add(a->count, b->count);
-    a->zeros = add(a->zeros, b->zeros);
-    a->nans = add(a->nans, b->nans);
-    a->infs = add(a->infs, b->infs);
-    a->flushed = add(a->flushed, b->flushed);
-    a->subnormal = add(a->subnormal, b->subnormal);
-    a->overflowed = add(a->overflowed, b->overflowed);
-    a->largest = fmax(a->largest, b->largest);
-    a->sum += b->sum;
-    a->sum_squares += b->sum_squares;
+#define COUNT(name) a->name = add(a->name, b->name);
+#define SUM(name)   a->name += b->name;
+#define MOST(name)  a->name = fmax(a->name, b->name);
+#include "number/statistics.def"
     a->update_ratio = mean_of(a->update_ratio, a->width, b->update_ratio, b->width);
     a->seconds = mean_of(a->seconds, a->width, b->seconds, b->width);
     memcpy(a->precision, b->precision, sizeof a->precision);

@@ -1,4 +1,5 @@
 // Samples of layers as samples of a ladder, and their rows.
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -22,32 +23,33 @@ static int64_t width_of(const void *element) {
     return ((const LayerSample *)element)->width;
 }
 
+static const char insert_row[] =
+    "INSERT OR REPLACE INTO layer_samples (run, layer, level, step, segment, width, precision"
+#define COUNT(name) ", " #name
+#define SUM(name)   ", " #name
+#include "number/statistics.def"
+    ", update_ratio, seconds, histogram) VALUES (?, ?, ?, ?, ?, ?, ?"
+#define COUNT(name) ", ?"
+#define SUM(name)   ", ?"
+#include "number/statistics.def"
+    ", ?, ?, ?)";
+
 static bool write_row(const LadderSource *source, int level, int segment, const LayerSample *sample,
                       Error *error) {
     unsigned char bytes[HISTOGRAM_MOST_BYTES];
     size_t size = histogram_pack(sample, bytes);
     Query query;
-    if (!query_begin(&query, source->store,
-                     "INSERT OR REPLACE INTO layer_samples (run, layer, level, step, segment, "
-                     "width, precision, count, zeros, nans, infs, flushed, subnormal, overflowed, "
-                     "largest, sum, sum_squares, update_ratio, seconds, histogram) VALUES (?1, ?2, "
-                     "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, "
-                     "?19, ?20)",
-                     error))
+    if (!query_begin(&query, source->store, insert_row, error))
         return false;
     const int64_t integers[] = {source->owner, source->layer, level,
                                 sample->step,  segment,       sample->width};
-    const int64_t counts[] = {sample->count,   sample->zeros,     sample->nans,      sample->infs,
-                              sample->flushed, sample->subnormal, sample->overflowed};
-    // A sum too large for a double is kept as the largest one.
-    const double sums[] = {sample->largest, sample->sum, sample->sum_squares};
     for (int i = 0; i < 6; i++)
         query_put_integer(&query, integers[i]);
     query_put_text(&query, sample->precision);
-    for (int i = 0; i < 7; i++)
-        query_put_integer(&query, counts[i]);
-    for (int i = 0; i < 3; i++)
-        query_put_number(&query, fmin(sums[i], 1.7976931348623157e308));
+// A sum too large for a double is kept as the largest one.
+#define COUNT(name) query_put_integer(&query, sample->name);
+#define SUM(name)   query_put_number(&query, fmin(sample->name, DBL_MAX));
+#include "number/statistics.def"
     query_put_number(&query, sample->update_ratio);
     query_put_number(&query, sample->seconds);
     query_put_blob(&query, bytes, size);
@@ -65,46 +67,49 @@ static bool write_rows(const LadderSource *source, int level, int segment, const
 }
 
 static const char *what_is_wrong(const LayerSample *sample) {
-    const int64_t counts[] = {sample->count,   sample->zeros,     sample->nans,      sample->infs,
-                              sample->flushed, sample->subnormal, sample->overflowed};
-    for (int i = 0; i < 7; i++)
-        if (counts[i] < 0 || counts[i] > sample->count)
-            return "its counts make no sense";
+    bool is_count = true, is_finite = true;
+#define COUNT(name) is_count = is_count && sample->name >= 0 && sample->name <= sample->count;
+#define SUM(name)   is_finite = is_finite && isfinite(sample->name);
+#include "number/statistics.def"
+    if (!is_count)
+        return "its counts make no sense";
     if (sample->width < 1 || sample->width > LADDER_LAST_STEP)
         return "its width makes no sense";
-    if (!isfinite(sample->largest) || !isfinite(sample->sum) || !isfinite(sample->sum_squares))
+    if (!is_finite)
         return "its sums are not finite";
     return NULL;
 }
 
 static const char *take_row(Query *query, LayerSample *sample) {
-    *sample = (LayerSample){
-        .step = query_integer(query, 0),
-        .width = query_integer(query, 1),
-        .count = query_integer(query, 3),
-        .zeros = query_integer(query, 4),
-        .nans = query_integer(query, 5),
-        .infs = query_integer(query, 6),
-        .flushed = query_integer(query, 7),
-        .subnormal = query_integer(query, 8),
-        .overflowed = query_integer(query, 9),
-        .largest = query_number(query, 10),
-        .sum = query_number(query, 11),
-        .sum_squares = query_number(query, 12),
-        .update_ratio = query_number(query, 13),
-        .seconds = query_number(query, 14),
-    };
+    int column = 3;
+    *sample = (LayerSample){.step = query_integer(query, 0), .width = query_integer(query, 1)};
     query_text(query, 2, sample->precision, sizeof sample->precision);
+#define COUNT(name) sample->name = query_integer(query, column++);
+#define SUM(name)   sample->name = query_number(query, column++);
+#include "number/statistics.def"
+    sample->update_ratio = query_number(query, column++);
+    sample->seconds = query_number(query, column++);
     size_t size;
-    const unsigned char *bytes = query_blob(query, 15, &size);
+    const unsigned char *bytes = query_blob(query, column, &size);
     const char *wrong = histogram_unpack(sample, bytes, size);
     return wrong ? wrong : what_is_wrong(sample);
 }
 
-#define SELECT_ROWS                                                                               \
-    "SELECT step, width, precision, count, zeros, nans, infs, flushed, subnormal, overflowed, "   \
-    "largest, sum, sum_squares, update_ratio, seconds, histogram FROM layer_samples WHERE run = " \
-    "?1 AND layer = ?2 AND level = ?3 AND segment = ?4 AND step BETWEEN ?5 AND ?6 "
+#define FROM_ROWS                                                                              \
+    ", update_ratio, seconds, histogram FROM layer_samples WHERE run = ?1 AND layer = ?2 AND " \
+    "level = ?3 AND segment = ?4 AND step BETWEEN ?5 AND ?6 "
+
+static const char select_rows[] = "SELECT step, width, precision"
+#define COUNT(name) ", " #name
+#define SUM(name)   ", " #name
+#include "number/statistics.def"
+    FROM_ROWS "ORDER BY step LIMIT ?7";
+
+static const char select_last[] = "SELECT step, width, precision"
+#define COUNT(name) ", " #name
+#define SUM(name)   ", " #name
+#include "number/statistics.def"
+    FROM_ROWS "ORDER BY step DESC LIMIT ?7";
 
 static bool read_selected(const LadderSource *source, const char *sql, int level, int segment,
                           int64_t first, int64_t last, int most, Rows *rows, Error *error) {
@@ -138,14 +143,12 @@ static bool read_selected(const LadderSource *source, const char *sql, int level
 
 static bool read_rows(const LadderSource *source, int level, int segment, int64_t first,
                       int64_t last, int most, Rows *rows, Error *error) {
-    return read_selected(source, SELECT_ROWS "ORDER BY step LIMIT ?7", level, segment, first, last,
-                         most, rows, error);
+    return read_selected(source, select_rows, level, segment, first, last, most, rows, error);
 }
 
 bool layer_row_read_last(const LadderSource *source, int level, int segment, int64_t first,
                          int64_t last, Rows *rows, Error *error) {
-    return read_selected(source, SELECT_ROWS "ORDER BY step DESC LIMIT ?7", level, segment, first,
-                         last, 1, rows, error);
+    return read_selected(source, select_last, level, segment, first, last, 1, rows, error);
 }
 
 const LadderKind layer_kind = {

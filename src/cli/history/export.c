@@ -196,21 +196,9 @@ static void write_sample(JsonWriter *json, const char *name, const LayerSample *
     json_put_integer(json, "step", sample->step);
     json_put_integer(json, "width", sample->width);
     json_put_text(json, "precision", sample->precision);
-    const struct {
-        const char *key;
-        int64_t value;
-    } counts[] = {{"count", sample->count},
-                  {"zeros", sample->zeros},
-                  {"nans", sample->nans},
-                  {"infs", sample->infs},
-                  {"flushed", sample->flushed},
-                  {"subnormal", sample->subnormal},
-                  {"overflowed", sample->overflowed}};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        json_put_integer(json, counts[i].key, counts[i].value);
-    json_put_number(json, "largest", sample->largest);
-    json_put_number(json, "sum", sample->sum);
-    json_put_number(json, "sum_squares", sample->sum_squares);
+#define COUNT(name) json_put_integer(json, #name, sample->name);
+#define SUM(name)   json_put_number(json, #name, sample->name);
+#include "number/statistics.def"
     const struct {
         const char *key;
         double value;

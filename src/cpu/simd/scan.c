@@ -325,7 +325,7 @@ static void add_chunk(CpuScan *scan, const Chunk *chunk) {
     GradStats *stats = scan->stats;
     stats->zeros += (uint64_t)chunk->zeros;
     stats->nans += (uint64_t)chunk->nans;
-    stats->infinities += (uint64_t)chunk->infinities;
+    stats->infs += (uint64_t)chunk->infinities;
     stats->flushed += (uint64_t)chunk->flushed;
     stats->subnormal += (uint64_t)chunk->subnormal;
     stats->overflowed += (uint64_t)chunk->overflowed;
@@ -408,13 +408,13 @@ static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
     for (int64_t start = 0; start < count; start += BLOCK) {
         int64_t size = count - start < BLOCK ? count - start : BLOCK;
         uint8_t largest = 0;
-        uint64_t left_out = stats->zeros + stats->nans + stats->infinities;
+        uint64_t left_out = stats->zeros + stats->nans + stats->infs;
         for (int64_t at = 0; at < size; at += CHUNK)
             scan_chunk(gradient + start + at, size - at < CHUNK ? size - at : CHUNK, scan,
                        exponent + at, &largest);
         uint32_t counts[EXPONENTS + 64] = {0};
         count_exponents(exponent, size, largest, counts);
-        left_out = stats->zeros + stats->nans + stats->infinities - left_out;
+        left_out = stats->zeros + stats->nans + stats->infs - left_out;
         uint64_t counted = 0;
         for (int e = 1; e < EXPONENTS; e++)
             counted += counts[e];

@@ -52,7 +52,7 @@ LDLIBS   += -ldnnl -lsqlite3 -lncursesw -ltinfo $(LUA_LIBS) -lz -lm
 # ---- what is built ------------------------------------------------------------------------------
 
 ROOMS   := base number kernel tensor grad precision ops optim data store compare run cli cpu ref
-PLAIN_C := src/backends.c $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) \
+PLAIN_C := src/backends.c src/plugin.c $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) \
            $(wildcard src/cli/*/*.c lua/*.c lua/bind/*.c ui/*.c ui/*/*.c)
 SIMD_C  := $(wildcard src/*/simd/*.c)
 AMX_C   := $(wildcard src/*/amx/*.c)
@@ -101,6 +101,70 @@ endef
 $(foreach i,$(ISAS),$(eval $(call SIMD_RULE,$(i))))
 
 $(AMX_O): EXTRA_CFLAGS += -O3 $(AMX_FLAGS)
+
+# ---- the card's plugin --------------------------------------------------------------------------
+
+# Built where there is a compiler for its kernels. It has its own copies of what it uses of src/.
+NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+ifneq ($(NVCC),)
+PLUGIN      := $(BUILD)/mpbench-gpu.so
+CUDA        := $(abspath $(dir $(NVCC))..)
+GPU_CFLAGS  := $(patsubst %,-isystem %,$(wildcard $(CUDA)/include)) -fPIC -fvisibility=hidden
+GPU_LDFLAGS := -shared -Wl,-z,defs -pthread
+GPU_SHARES  := src/base/error.c src/kernel/allocator.c src/number/format.c
+GPU_C       := $(wildcard gpu/*.c)
+GPU_CU      := $(wildcard gpu/kernels/*.cu)
+GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES))
+GPU_IMAGE   := $(GPU_CU:gpu/kernels/%.cu=$(BUILD)/plugin/images/%.fatbin)
+
+# Of these cards the compiler knows some; GPU_ARCHS="90" builds for one alone, in less time.
+GPU_ARCHS ?= $(filter 80 90 100 120,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+NVCC_ARCHS  = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+              -gencode arch=compute_$(firstword $(GPU_ARCHS)),code=compute_$(firstword $(GPU_ARCHS))
+# A kernel whose registers do not suffice is slow: that is found here, without a card.
+NVCC_FLAGS := -std=c++17 --fmad=false -Isrc -I. -Werror all-warnings \
+              -Xptxas -warn-spills,-warn-lmem-usage,-Werror
+
+all: $(PLUGIN)
+$(PLUGIN): $(GPU_O)
+	$(call say,link)$(CC) $(GPU_LDFLAGS) -o $@ $^ -lm
+
+$(GPU_O): $(BUILD)/plugin/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/plugin/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/plugin/gpu/images.o: $(GPU_IMAGE)
+
+$(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
+	@mkdir -p $(@D)
+	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
+
+# The same plugin over an emulated card, for tests: what asks the machine for a driver or a library
+# (gpu/NAME.c where there is a tests/emulator/NAME.c) gives way, and kernels are compiled for the host.
+EMULATOR     := $(BUILD)/emulator/mpbench-gpu.so
+EMULATOR_C   := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
+EMULATED_C   := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
+EMULATED_CU  := $(GPU_CU:%.cu=$(BUILD)/emulator/%.o)
+EMULATED_O   := $(EMULATED_C:%.c=$(BUILD)/emulator/%.o) $(EMULATED_CU)
+EMULATED_IMAGE := $(GPU_IMAGE:$(BUILD)/plugin/%=$(BUILD)/emulator/%)
+CXXFLAGS_EMULATED := -std=c++17 -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra -Werror \
+                     -Wno-unknown-pragmas
+
+$(EMULATOR): $(EMULATED_O)
+	$(call say,link)$(CC) $(LDFLAGS) $(GPU_LDFLAGS) -o $@ $^ -lm
+
+$(EMULATED_C:%.c=$(BUILD)/emulator/%.o): $(BUILD)/emulator/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/emulator/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/emulator/gpu/images.o: $(EMULATED_IMAGE)
+
+$(EMULATED_CU): $(BUILD)/emulator/%.o: %.cu
+	@mkdir -p $(@D)
+	$(call say,c++)$(CXX) -x c++ $(CXXFLAGS_EMULATED) $(OPT) $(GPU_CFLAGS) -DGPU_EMULATED='"tests/emulator/emulator.h"' -Isrc -I. -MMD -MP -c -o $@ $<
+
+$(EMULATED_IMAGE):
+	@mkdir -p $(@D)
+	@echo 'kernels of $(@F), which the emulator has compiled in' > $@
+endif
 
 # Where an installed program finds its experiments; the others look beside the program.
 $(BUILD)/src/cli/experiments.o: EXTRA_CFLAGS += -DMPBENCH_DATADIR='"$(DATADIR)"'
@@ -214,7 +278,7 @@ docs: $(BUILD)/mpbench
 EXPERIMENTS := $(wildcard experiments/*.lua experiments/*.gz)
 DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
-install: $(BUILD)/mpbench
+install: $(BUILD)/mpbench $(PLUGIN)
 	install -D -m 755 $(BUILD)/mpbench $(DESTDIR)$(PREFIX)/bin/mpbench
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/experiments $(EXPERIMENTS)
 	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/mpbench/README.md

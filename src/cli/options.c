@@ -151,9 +151,7 @@ static bool set_device(Cli *cli, const Option *option, const char *value, Error 
     size_t length = strcspn(value, ":");
     const char *kind = keep_text(cli, value, length, error);
     cli->run.device = value;
-    // A gpu that this build lacks is refused with a reason where it is opened.
-    return kind &&
-           (strcmp(kind, "gpu") == 0 || check_choice(error, option->name, kind, choices, count));
+    return kind && check_choice(error, option->name, kind, choices, count);
 }
 
 static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {

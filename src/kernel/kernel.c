@@ -48,7 +48,7 @@ bool device_open(const char *name, int threads, Device **out, Error *error) {
     }
     device->allocator = allocator_new(device);
     if (!device->allocator) {
-        backend->close(device);
+        device->backend->close(device); // a plugin has put its own in place
         free(device);
         return error_fail(error, ERROR_MEMORY, "device %s: no memory", name);
     }

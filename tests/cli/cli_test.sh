@@ -130,7 +130,9 @@ for device in cpu ref; do # every format that is listed trains
     done
 done
 run run "$tiny" --device gup
-expect_usage_error "one of auto cpu ref"
+expect_usage_error "did you mean gpu?"
+run run "$tiny" --device abacus
+expect_usage_error "one of auto cpu gpu ref"
 run run "$tiny" --loss-scale tourch
 expect_usage_error "did you mean torch?"
 run run "$tiny" --device cpx
@@ -501,7 +503,7 @@ expect_err "^mpbench: .*field.lua: experiment.lost: no such field; did you mean 
 end
 
 begin "a device that is not there is status 3"
-run run "$tiny" --device gpu
+run run "$tiny" --device gpu:99
 expect_status 3
 expect_err "^mpbench: device gpu"
 run run "$tiny" -p fp8

@@ -139,6 +139,12 @@ static void print_program(const Terminal *terminal, const Findings *findings) {
     print_line(terminal, "mpbench", text);
 }
 
+// Why a device is not there, without its name before it.
+static const char *reason_of(const FoundDevice *found) {
+    const char *text = found->error.text, *colon = strstr(text, ": ");
+    return colon && strncmp(text, "device ", 7) == 0 ? colon + 2 : text;
+}
+
 static void print_machine(const Terminal *terminal, const Findings *findings) {
     char text[256], memory[TEXT_SIZE];
     snprintf(text, sizeof text, "instructions %s, %s", isa_level_name(isa_level()),
@@ -153,10 +159,9 @@ static void print_machine(const Terminal *terminal, const Findings *findings) {
             snprintf(text, sizeof text, "%-4s %s, %d thread%s", found->name, device->name,
                      device->threads, device->threads == 1 ? "" : "s");
         else
-            snprintf(text, sizeof text, "%-4s %.200s", found->name, found->error.text);
+            snprintf(text, sizeof text, "%-4s %.200s", found->name, reason_of(found));
         print_line(terminal, i == 0 ? "devices" : "", text);
     }
-    print_line(terminal, "", "gpu  this build has none");
 }
 
 static bool is_for_users(Format format) {

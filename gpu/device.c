@@ -1,0 +1,234 @@
+// A card as a device: opening, memory, bytes to and fro.
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/backend.h"
+#include "gpu/gpu.h"
+
+enum { STAGE_BYTES = 1 << 20, OLDEST_CAPABILITY = 80 };
+
+// ---- what the driver says -----------------------------------------------------------------------
+
+static const char *cause_of(const Gpu *gpu, CUresult result) {
+    const char *text = NULL;
+    if (gpu->driver->cuGetErrorString(result, &text) != CUDA_SUCCESS || !text)
+        text = "an error that the driver has no words for";
+    return text;
+}
+
+bool gpu_has_failed(const Gpu *gpu, Error *error) {
+    if (error)
+        *error = gpu->failure;
+    return false;
+}
+
+bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) {
+    if (result == CUDA_SUCCESS)
+        return true;
+    if (gpu->failure.code == ERROR_NONE)
+        (void)error_fail(&gpu->failure, ERROR_FAILED,
+                         "device gpu: %s: %s (error %d); what the card computes is not to be "
+                         "trusted any more: resume the run from its last checkpoint",
+                         what, cause_of(gpu, result), (int)result);
+    return gpu_has_failed(gpu, error);
+}
+
+// ---- opening and closing ------------------------------------------------------------------------
+
+static int attribute(const Gpu *gpu, CUdevice_attribute which) {
+    int value = 0;
+    return gpu->driver->cuDeviceGetAttribute(&value, which, gpu->card) == CUDA_SUCCESS ? value : 0;
+}
+
+static bool choose_card(Device *device, int index, Error *error) {
+    Gpu *gpu = gpu_of(device);
+    int cards = 0;
+    if (!gpu_check(gpu, gpu->driver->cuDeviceGetCount(&cards), "counting the cards", error))
+        return false;
+    if (index >= cards)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "device gpu:%d: this machine has %d card%s that the driver serves%s",
+                          index, cards, cards == 1 ? "" : "s", cards ? ", the first is gpu:0" : "");
+    if (!gpu_check(gpu, gpu->driver->cuDeviceGet(&gpu->card, index), "asking for the card",
+                   error) ||
+        !gpu_check(gpu,
+                   gpu->driver->cuDeviceGetName(device->name, (int)sizeof device->name, gpu->card),
+                   "asking for the card's name", error))
+        return false;
+    gpu->capability = 10 * attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                      attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    gpu->multiprocessors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    if (gpu->capability < OLDEST_CAPABILITY)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "device gpu:%d: %s has capability %d.%d, 8.0 or later is needed: use "
+                          "--device cpu",
+                          index, device->name, gpu->capability / 10, gpu->capability % 10);
+    return true;
+}
+
+static bool make_stages(Gpu *gpu, Error *error) {
+    for (int i = 0; i < GPU_STAGES; i++) {
+        GpuStage *stage = &gpu->stage[i];
+        if (!gpu_check(gpu, gpu->driver->cuMemHostAlloc(&stage->memory, STAGE_BYTES, 0),
+                       "taking pinned memory", error) ||
+            !gpu_check(gpu, gpu->driver->cuEventCreate(&stage->passed, CU_EVENT_DISABLE_TIMING),
+                       "making an event", error))
+            return false;
+    }
+    return true;
+}
+
+static void close_gpu(Device *device) {
+    Gpu *gpu = gpu_of(device);
+    for (int i = 0; i < GPU_STAGES; i++) {
+        if (gpu->stage[i].passed)
+            gpu->driver->cuEventDestroy(gpu->stage[i].passed);
+        if (gpu->stage[i].memory)
+            gpu->driver->cuMemFreeHost(gpu->stage[i].memory);
+    }
+    gpu_unload_kernels(device);
+    if (gpu->stream)
+        gpu->driver->cuStreamDestroy(gpu->stream);
+    if (gpu->context)
+        gpu->driver->cuDevicePrimaryCtxRelease(gpu->card);
+    free(gpu);
+    device->state = NULL;
+}
+
+static bool start(Device *device, int index, Error *error) {
+    Gpu *gpu = gpu_of(device);
+    return choose_card(device, index, error) &&
+           gpu_check(gpu, gpu->driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->card),
+                     "starting the card", error) &&
+           gpu_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "starting the card", error) &&
+           gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
+                     "making a stream", error) &&
+           make_stages(gpu, error) && gpu_load_kernels(device, error);
+}
+
+static bool open_gpu(Device *device, int index, int threads, Error *error) {
+    const GpuDriver *driver = gpu_driver(error);
+    if (!driver)
+        return false;
+    Gpu *gpu = calloc(1, sizeof *gpu);
+    if (!gpu)
+        return error_fail(error, ERROR_MEMORY, "device gpu: no memory");
+    gpu->driver = driver;
+    device->state = gpu;
+    device->threads = threads > 0 ? threads : 1;
+    if (start(device, index, error))
+        return true;
+    close_gpu(device);
+    return false;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+// None left is no failure of the card: the allocator gives up its cache, and says what is too much.
+static void *memory_new(Device *device, size_t bytes) {
+    Gpu *gpu = gpu_of(device);
+    CUdeviceptr memory = 0;
+    CUresult result = gpu->driver->cuMemAlloc(&memory, bytes);
+    if (result != CUDA_ERROR_OUT_OF_MEMORY &&
+        !gpu_check(gpu, result, "taking memory of the card", NULL))
+        return NULL;
+    return (void *)(uintptr_t)memory;
+}
+
+static void memory_free(Device *device, void *memory, size_t bytes) {
+    (void)bytes;
+    Gpu *gpu = gpu_of(device);
+    bool freed =
+        gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
+        gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(memory)), "giving back memory", NULL);
+    (void)freed; // the failure is kept, and told by the next kernel
+}
+
+// By way of pinned memory: a copy from it needs nobody to wait, and the host's own may be reused.
+static void write_bytes(Device *device, void *target, const void *host, size_t bytes) {
+    Gpu *gpu = gpu_of(device);
+    const GpuDriver *driver = gpu->driver;
+    for (size_t done = 0; done < bytes && gpu->failure.code == ERROR_NONE;) {
+        GpuStage *stage = &gpu->stage[gpu->next_stage];
+        size_t part = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
+        if (!gpu_check(gpu, driver->cuEventSynchronize(stage->passed), "waiting for a copy", NULL))
+            return;
+        memcpy(stage->memory, (const char *)host + done, part);
+        if (!gpu_check(gpu,
+                       driver->cuMemcpyHtoDAsync(gpu_address((char *)target + done), stage->memory,
+                                                 part, gpu->stream),
+                       "copying to the card", NULL) ||
+            !gpu_check(gpu, driver->cuEventRecord(stage->passed, gpu->stream),
+                       "copying to the card", NULL))
+            return;
+        done += part;
+        gpu->next_stage = (gpu->next_stage + 1) % GPU_STAGES;
+    }
+}
+
+// What cannot be read is read as zeros; the next kernel tells why.
+static void read_bytes(Device *device, void *host, const void *source, size_t bytes) {
+    Gpu *gpu = gpu_of(device);
+    if (bytes == 0)
+        return;
+    if (gpu->failure.code == ERROR_NONE &&
+        gpu_check(gpu,
+                  gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),
+                  "copying from the card", NULL) &&
+        gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting for the card", NULL))
+        return;
+    memset(host, 0, bytes);
+}
+
+static void synchronize(Device *device) {
+    Gpu *gpu = gpu_of(device);
+    if (gpu->failure.code == ERROR_NONE) {
+        bool done = gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream),
+                              "waiting for the card", NULL);
+        (void)done; // the failure is kept, and told by the next kernel
+    }
+}
+
+// ---- the tables ---------------------------------------------------------------------------------
+
+static bool supports(const Device *device, OpId op, Format format) {
+    (void)device, (void)op;
+    return format_trains(format);
+}
+
+// Of large products, beside fp32 without tf32: what the cards' makers give for their peaks. Which
+// format pays for a given model is measured, not looked up.
+static double gain(const Device *device, Format format) {
+    (void)device;
+    return format == FORMAT_BF16 || format == FORMAT_FP16 ? 8 : 1;
+}
+
+#include "gpu/absent.h"
+
+static const Kernel kernels[OP_COUNT] = {
+#define OP(name, ...) [OP_##name] = gpu_##name,
+#include "kernel/ops.def"
+};
+
+static const char *const absences[OP_COUNT] = {
+#define OP(name, ...) [OP_##name] = "no kernel of it is written for the card yet; use --device cpu",
+#include "kernel/ops.def"
+};
+
+const Backend gpu_backend = {
+    .name = "gpu",
+    .open = open_gpu,
+    .close = close_gpu,
+    .memory_new = memory_new,
+    .memory_free = memory_free,
+    .write = write_bytes,
+    .read = read_bytes,
+    .synchronize = synchronize,
+    .kernels = kernels,
+    .absences = absences,
+    .supports = supports,
+    .gain = gain,
+    .multi = &gpu_multi,
+};

@@ -1,0 +1,48 @@
+// gpu/gpu.h: what one opened card is, for the files of this room alone.
+//
+// All work of a device goes to one stream, in the order of the calls, and nothing waits for it but
+// reading and synchronising. What the driver refuses after the device was opened is kept: no later
+// kernel does anything but say so (faults 56 to 60), since a card that failed once gives no right
+// number any more. From the thread that drives the device.
+#pragma once
+
+#include "gpu/driver.h"
+#include "gpu/launch.h"
+#include "kernel/kernel.h"
+
+enum { GPU_STAGES = 8 };
+
+// A piece of pinned memory through which bytes of the host travel, so that the host may go on.
+typedef struct GpuStage {
+    void *memory;
+    CUevent passed; // the copy out of it is done
+} GpuStage;
+
+typedef struct Gpu {
+    const GpuDriver *driver;
+    CUdevice card;
+    CUcontext context;
+    CUstream stream;
+    CUmodule module[GPU_FILES];
+    CUfunction kernel[GPU_KERNELS];
+    GpuStage stage[GPU_STAGES];
+    int next_stage;
+    int capability; // 90 is 9.0
+    int multiprocessors;
+    Error failure; // the first; its code is ERROR_NONE while there was none
+} Gpu;
+
+static inline Gpu *gpu_of(const Device *device) {
+    return (Gpu *)device->state;
+}
+
+// Whether a call of the driver went well. If not: `error` says what failed, and it is kept.
+bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) MUST_CHECK;
+
+// Tells what the device failed at; always false.
+bool gpu_has_failed(const Gpu *gpu, Error *error) MUST_CHECK;
+
+// An address as the driver takes it.
+static inline CUdeviceptr gpu_address(const void *memory) {
+    return (CUdeviceptr)(uintptr_t)memory;
+}

@@ -1,0 +1,66 @@
+// gpu/kernels/card.h: what kernels are written in: a card's own words, or the emulator's.
+//
+// Only .cu files include it. The few things that a card does by an instruction of its own stand
+// here for nvcc, and under the same names in the header that GPU_EMULATED names for g++. Rules for
+// kernels:
+//   - a kernel begins with GPU_DEFINE(name); its threads are those of kernels.def;
+//   - shared memory through SHARED and SHARED_DYNAMIC, so that the emulator poisons it;
+//   - threads of a warp that meet are named: no operation without its mask;
+//   - fmaf where a product and a sum are to be rounded once; no compiler contracts others;
+//   - comparisons so that NaN fails; no plain store of one word by several threads;
+//   - sums in a fixed order: no atomic addition of floating numbers.
+#pragma once
+
+#include "gpu/kernels/arguments.h"
+
+enum GpuThreads {
+#define GPU_KERNEL(file, name, arguments, threads) GPU_THREADS_##name = threads,
+#include "gpu/kernels/kernels.def"
+};
+#define GPU_KERNEL(file, name, arguments, threads) typedef arguments GpuArguments_##name;
+#include "gpu/kernels/kernels.def"
+
+// The head of a kernel, whose arguments are `a`.
+#define GPU_DEFINE(name)                                             \
+    extern "C" __global__ void __launch_bounds__(GPU_THREADS_##name) \
+        gpu_kernel_##name(const __grid_constant__ GpuArguments_##name a)
+
+#ifdef GPU_EMULATED
+#include GPU_EMULATED
+#else
+
+// An address out of a table is taken to be global memory: else its accesses are slower ones.
+#define GLOBAL(pointer)           __builtin_assume(__isGlobal(pointer))
+#define SHARED(type, name, count) __shared__ type name[count]
+#define SHARED_DYNAMIC(type, name)                \
+    extern __shared__ uint4 gpu_dynamic_shared[]; \
+    type *name = (type *)gpu_dynamic_shared
+
+static __device__ __forceinline__ float fp32_of_fp16(u16 bits) {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+static __device__ __forceinline__ u16 fp16_of_fp32(float value) {
+    u16 bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+static __device__ __forceinline__ u16 bf16_of_fp32(float value) {
+    u16 bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+
+// 16 bytes at once, from and to a multiple of 16.
+static __device__ __forceinline__ uint4 load_wide(const void *from) {
+    return *(const uint4 *)from;
+}
+static __device__ __forceinline__ void store_wide(void *to, uint4 value) {
+    *(uint4 *)to = value;
+}
+#endif
+
+static __device__ __forceinline__ float fp32_of_bf16(u16 bits) {
+    return __uint_as_float((u32)bits << 16);
+}

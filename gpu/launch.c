@@ -1,0 +1,70 @@
+#include "gpu/launch.h"
+
+#include <assert.h>
+
+#include "gpu/gpu.h"
+
+typedef struct KernelFacts {
+    const char *name; // as the image has it
+    GpuFile file;
+    unsigned threads;
+    size_t arguments; // bytes
+} KernelFacts;
+
+static const KernelFacts facts[GPU_KERNELS] = {
+#define GPU_KERNEL(file, name, arguments, threads) \
+    {"gpu_kernel_" #name, GPU_FILE_##file, threads, sizeof(arguments)},
+#include "gpu/kernels/kernels.def"
+};
+
+enum { MOST_BLOCKS = 0x7FFFFFFF, MOST_PARAMETERS = 4096 };
+
+bool gpu_load_kernels(Device *device, Error *error) {
+    Gpu *gpu = gpu_of(device);
+    for (int i = 0; i < GPU_FILES; i++) {
+        CUresult result = gpu->driver->cuModuleLoadData(&gpu->module[i], gpu_images[i]);
+        if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+            return error_fail(error, ERROR_UNAVAILABLE,
+                              "device gpu: this build has no kernels for %s (capability %d.%d); "
+                              "it needs 8.0 or later",
+                              device->name, gpu->capability / 10, gpu->capability % 10);
+        if (!gpu_check(gpu, result, "loading the kernels", error))
+            return false;
+    }
+    for (int i = 0; i < GPU_KERNELS; i++)
+        if (!gpu_check(gpu,
+                       gpu->driver->cuModuleGetFunction(&gpu->kernel[i], gpu->module[facts[i].file],
+                                                        facts[i].name),
+                       facts[i].name, error))
+            return false;
+    return true;
+}
+
+void gpu_unload_kernels(Device *device) {
+    Gpu *gpu = gpu_of(device);
+    for (int i = 0; i < GPU_FILES; i++)
+        if (gpu->module[i])
+            gpu->driver->cuModuleUnload(gpu->module[i]);
+}
+
+GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each) {
+    int64_t of_block = (int64_t)facts[kernel].threads * each;
+    return (GpuGrid){.x = (count + of_block - 1) / of_block};
+}
+
+bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *arguments,
+                Error *error) {
+    Gpu *gpu = gpu_of(device);
+    if (gpu->failure.code != ERROR_NONE)
+        return gpu_has_failed(gpu, error);
+    if (grid.x == 0)
+        return true;
+    unsigned threads = grid.threads ? grid.threads : facts[kernel].threads;
+    assert(threads % 32 == 0 && threads <= facts[kernel].threads && grid.x <= MOST_BLOCKS);
+    static_assert(sizeof(PointwiseArguments) <= MOST_PARAMETERS, "what a launch can take");
+    void *parameters[] = {(void *)(uintptr_t)arguments};
+    CUresult result = gpu->driver->cuLaunchKernel(gpu->kernel[kernel], (unsigned)grid.x,
+                                                  grid.y ? grid.y : 1, grid.z ? grid.z : 1, threads,
+                                                  1, 1, grid.shared, gpu->stream, parameters, NULL);
+    return gpu_check(gpu, result, facts[kernel].name, error);
+}

@@ -1,0 +1,32 @@
+// Point-wise operations on a card: what gpu/kernels/pointwise.cu is told.
+#include "gpu/backend.h"
+#include "gpu/launch.h"
+#include "gpu/operands.h"
+
+enum { EACH = 8 }; // elements of a thread
+
+static bool run(Device *device, GpuKernel kernel, const KernelCall *call, Error *error) {
+    PointwiseArguments arguments = {0};
+    gpu_operands(call->input, call->input_count, &call->output[0], arguments.input,
+                 &arguments.output, &arguments.extent);
+    arguments.wide = gpu_goes_wide(&arguments.output);
+    for (int i = 0; i < call->input_count; i++)
+        arguments.wide = arguments.wide && gpu_goes_wide(&arguments.input[i]);
+    if (call->attr) {
+        arguments.a = (float)call->attr->scalar.a;
+        arguments.b = (float)call->attr->scalar.b;
+    }
+    return gpu_launch(device, kernel, gpu_grid(kernel, arguments.extent.count, EACH), &arguments,
+                      error);
+}
+
+#define POINTWISE(name)                                     \
+    KERNEL_SIGNATURE(gpu, name) {                           \
+        return run(device, GPU_KERNEL_##name, call, error); \
+    }
+#define UNARY(name, ...)   POINTWISE(name) POINTWISE(name##_backward)
+#define BINARY(name, ...)  POINTWISE(name)
+#define COMPARE(name, ...) POINTWISE(name)
+#define LOSS(name, ...)
+#include "kernel/pointwise.def"
+POINTWISE(where)

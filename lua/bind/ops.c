@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "lua/bind/ops.h"
-#include "ops/shape.h"
-#include "ops/views.h"
+#include "ops/functions.h"
 
 int bind_op_run(lua_State *L, Tensor *const *inputs, int count, const OpAttr *attr, int results) {
     Error error = {0};
@@ -51,22 +50,13 @@ static const Scalars *scalars_of(OpId op) {
     return NULL;
 }
 
-// A whole number stays one.
-static Tensor *whole_negative(Engine *engine, Tensor *x, Error *error) {
-    Tensor *zero = op_fill(engine, x->view.format, 0, NULL, 0, error);
-    Tensor *negative = zero ? op_two(engine, OP_sub, zero, x, NULL, error) : NULL;
-    tensor_release(zero);
-    return negative;
-}
-
 static int bind_unary(lua_State *L) {
     const Scalars *scalars = scalars_of(bind_op(L));
     Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
-    if (bind_op(L) == OP_neg && !format_is_floating(x->view.format)) {
+    if (bind_op(L) == OP_neg) {
         Error error = {0};
-        Engine *engine = session_of(L)->engine;
-        return BIND_TENSOR(L, whole_negative(engine, x, &error), &error);
+        return BIND_TENSOR(L, op_negative(session_of(L)->engine, x, &error), &error);
     }
     if (scalars) {
         double value[2] = {scalars->missing[0], scalars->missing[1]};
@@ -97,26 +87,8 @@ static void look_at_constant(lua_State *L, OpId op, Format format, double value)
                  value < 0 ? -3e4 : 3e4);
 }
 
-// Tensors are compared with what their format makes of a number, so that an element that was set to
-// it equals it; in all else a number takes part as it is.
-static double number_beside(OpId op, Format format, double value) {
-    double rounded = format_round(format, value, OVERFLOW_TO_SPECIAL);
-    bool compares = shape_rules[op] == shape_compare;
-    return compares && isfinite(rounded) ? rounded : value;
-}
-
-// The format of a whole number beside a tensor of `other`: the narrowest that holds both.
-static Format whole_beside(Format other, double value) {
-    const Format formats[] = {other, FORMAT_INT32};
-    for (int i = 0; i < 2; i++)
-        if (format_round(formats[i], value, OVERFLOW_SATURATES) == value)
-            return formats[i];
-    return FORMAT_FP32;
-}
-
-// A tensor, or a number made into one, in the widest format that is computed in beside the other
-// operand: it takes the number's place among the arguments, and a handle owns it, should the rest
-// raise.
+// A tensor, or a number made into one beside the other operand: it takes the number's place among
+// the arguments, and a handle owns it, should the rest raise.
 static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
     Error error = {0};
     Tensor *tensor = bind_test_tensor(L, argument);
@@ -131,14 +103,11 @@ static Tensor *operand(lua_State *L, int argument, const Tensor *other) {
         bind_argument_error(L, bind_op_name(L), argument, "x", "a tensor beside a number");
     Format format = format_is_floating(other->view.format) ? other->view.format : FORMAT_FP32;
     look_at_constant(L, bind_op(L), format, value);
-    value = number_beside(bind_op(L), format, value);
-    format = format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
-    if (!format_is_floating(other->view.format) &&
-        (lua_isinteger(L, argument) || shape_rules[bind_op(L)] == shape_compare))
-        format = whole_beside(other->view.format, value);
-    tensor = op_fill(session_of(L)->engine, format, 0, NULL, value, &error);
-    BIND_TENSOR(L, tensor, &error);
-    tensor->is_number = true;
+    bool is_whole = lua_isinteger(L, argument);
+    BIND_TENSOR(L,
+                tensor = op_number_beside(session_of(L)->engine, bind_op(L), value, is_whole, other,
+                                          &error),
+                &error);
     lua_replace(L, argument);
     return tensor;
 }
@@ -167,42 +136,29 @@ static int bind_where(lua_State *L) {
 }
 
 static int bind_dropout(lua_State *L) {
-    Tensor *x = bind_op_input(L, 1, "x");
+    Error error = {0};
+    Tensor *x = bind_op_input(L, 1, "x"), *y = NULL;
     double probability = lua_isnoneornil(L, 2) ? 0.5 : bind_number(L, "dropout", 2, "p");
     bool training = bind_optional_boolean(L, "dropout", 3, "training", !session_of(L)->evaluates);
-    if (!(probability >= 0 && probability < 1))
-        return bind_error(L, "dropout: p is %g: from 0 to below 1 is possible", probability);
-    if (!training || probability == 0) {
+    BIND_DONE(L, (y = op_dropout(session_of(L)->engine, x, probability, training, &error)) != NULL,
+              &error);
+    if (y == x) { // the script gets what it gave
+        tensor_release(y);
         lua_settop(L, 1);
         return 1;
     }
-    OpAttr attr = {.has_out_format = false};
-    attr.dropout.probability = probability;
-    attr.dropout.stream = engine_random(session_of(L)->engine, tensor_count(x));
-    return bind_op_run(L, &x, 1, &attr, 1);
+    bind_push_tensors(L, &y, 1);
+    return 1;
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
-
-// An operation on the last dimension, with another one brought there and back.
-static Tensor *along(Engine *engine, OpId op, Tensor *x, int dim, Error *error) {
-    int last = x->view.ndim - 1;
-    Tensor *moved = op_transpose(engine, x, dim, last, error);
-    Tensor *y = moved ? op_one(engine, op, moved, NULL, error) : NULL;
-    Tensor *back = y ? op_transpose(engine, y, dim, last, error) : NULL;
-    tensor_release(moved);
-    tensor_release(y);
-    return back;
-}
 
 static int bind_rowwise(lua_State *L) {
     Error error = {0};
     Tensor *x = bind_op_input(L, 1, "x");
     int last = x->view.ndim - 1;
     int dim = lua_isnoneornil(L, 2) ? last : bind_dimension(L, bind_op_name(L), 2, x->view.ndim);
-    if (dim == last)
-        return bind_op_run(L, &x, 1, NULL, 1);
-    return BIND_TENSOR(L, along(session_of(L)->engine, bind_op(L), x, dim, &error), &error);
+    return BIND_TENSOR(L, op_along(session_of(L)->engine, bind_op(L), x, dim, &error), &error);
 }
 
 static int logits_and_classes(lua_State *L) {
@@ -289,32 +245,28 @@ static int bind_gather(lua_State *L) {
     return bind_op_run(L, inputs, 2, &attr, 1);
 }
 
-// cat(list, dim): more tensors than one call takes are joined in groups.
+// cat(list, dim)
 static int bind_cat(lua_State *L) {
+    Error error = {0};
     lua_Integer count = bind_list(L, "cat", 1);
     if (count < 1)
         return bind_error(L, "cat: a list of at least one tensor expected");
     lua_settop(L, 2);
-    luaL_checkstack(L, OP_MAX_INPUTS + 4, "cat");
-    OpAttr attr = {.has_out_format = false};
     lua_rawgeti(L, 1, 1);
-    attr.index.dim =
+    int dim =
         lua_isnoneornil(L, 2)
             ? 0
             : bind_dimension(L, "cat", 2, bind_op_input(L, 3, "first of the list")->view.ndim);
-    for (lua_Integer next = 2; next <= count;) {
-        Tensor *inputs[OP_MAX_INPUTS] = {bind_op_input(L, 3, "of the list")};
-        int taken = 1;
-        for (; taken < OP_MAX_INPUTS && next <= count; taken++, next++) {
-            lua_rawgeti(L, 1, next);
-            inputs[taken] = bind_op_input(L, lua_gettop(L), "of the list");
-        }
-        bind_op_run(L, inputs, taken, &attr, 1);
-        lua_replace(L, 3);
+    Tensor **parts = lua_newuserdatauv(L, (size_t)count * sizeof *parts, 0);
+    lua_insert(L, 3);
+    for (lua_Integer i = 0; i < count; i++) { // the list owns them
         lua_settop(L, 3);
+        lua_rawgeti(L, 1, i + 1);
+        parts[i] = bind_op_input(L, 4, "of the list");
     }
-    bind_op_input(L, 3, "of the list");
-    return 1;
+    if (count == 1)
+        return 1;
+    return BIND_TENSOR(L, op_cat(session_of(L)->engine, parts, count, dim, &error), &error);
 }
 
 // pad(x, {{before, after}, ..} [, value]): a pair a dimension, from the first; the rest stay.

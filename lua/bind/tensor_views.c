@@ -76,15 +76,6 @@ static int tensor_expand(lua_State *L) {
     return BIND_TENSOR(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error), &error);
 }
 
-static Tensor *part_at(Engine *engine, Tensor *tensor, int64_t i, Error *error) {
-    Tensor *part = op_slice(engine, tensor, 0, i, i + 1, error);
-    if (!part)
-        return NULL;
-    Tensor *result = op_reshape(engine, part, tensor->view.ndim - 1, &tensor->view.shape[1], error);
-    tensor_release(part);
-    return result;
-}
-
 // A name that tensors do not have, and the nearest of those in the table on top of the stack.
 static int refuse_name(lua_State *L, const char *name) {
     Nearest nearest;
@@ -114,7 +105,7 @@ int bind_tensor_index(lua_State *L) {
     if (tensor->view.ndim == 0 || i < 1 || i > tensor->view.shape[0])
         return bind_error(L, "index %lld: the tensor has elements 1 to %lld", (long long)i,
                           tensor->view.ndim ? (long long)tensor->view.shape[0] : 0LL);
-    return BIND_TENSOR(L, part_at(session_of(L)->engine, tensor, i - 1, &error), &error);
+    return BIND_TENSOR(L, op_part(session_of(L)->engine, tensor, i - 1, &error), &error);
 }
 
 const BindFunction bind_view_methods[] = {

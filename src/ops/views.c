@@ -162,6 +162,13 @@ Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last
     return linked(engine, x, tensor_view(x, &view, error), slice_back, &attr, error);
 }
 
+Tensor *op_part(Engine *engine, Tensor *x, int64_t i, Error *error) {
+    Tensor *part = op_slice(engine, x, 0, i, i + 1, error);
+    Tensor *y = part ? op_reshape(engine, part, x->view.ndim - 1, &x->view.shape[1], error) : NULL;
+    tensor_release(part);
+    return y;
+}
+
 // ---- chunk --------------------------------------------------------------------------------------
 
 static void release_all(Tensor **tensors, int count) {

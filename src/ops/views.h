@@ -10,6 +10,8 @@ Tensor *op_permute(Engine *engine, Tensor *x, const int *order, Error *error);
 Tensor *op_transpose(Engine *engine, Tensor *x, int first, int second, Error *error);
 // Elements first .. last-1 along a dimension.
 Tensor *op_slice(Engine *engine, Tensor *x, int dim, int64_t first, int64_t last, Error *error);
+// The i-th along the first dimension, without it.
+Tensor *op_part(Engine *engine, Tensor *x, int64_t i, Error *error);
 // `count` equal parts along a dimension. The gradients of a few parts are joined in one go, where
 // slices would each be a gradient of the whole. Where it fails, all parts are NULL.
 bool op_chunk(Engine *engine, Tensor *x, int dim, int count, Tensor **parts,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ops/engine.h"
+#include "ops/functions.h"
 #include "ops/views.h"
 #include "optim/optimizer.h"
 #include "precision/scaler.h"
@@ -232,34 +233,15 @@ static inline Tensor *model_reshape(Model *model, Tensor *x, int ndim, const int
     return y;
 }
 
-// Batch norm, with the running statistics moving on as it trains.
 static inline Tensor *model_batch_norm(Model *model, Tensor *x) {
-    Engine *engine = model->engine;
-    Tensor **p = &model->parameters[2], *outputs[OP_MAX_OUTPUTS] = {0};
-    OpAttr attr = {.norm = {.epsilon = 1e-5, .momentum = 0.1}};
-    Tensor *inputs[5] = {x, p[0], p[1], model->buffers[0], model->buffers[1]};
-    OpId op = model->evaluating ? OP_batch_norm_infer : OP_batch_norm;
-    bool done =
-        x && op_apply(engine, op, inputs, model->evaluating ? 5 : 3, &attr, outputs, &error);
-    CHECK_MESSAGE(done, "batch norm: %s", error.text);
-    if (done && !model->evaluating) {
-        Tensor *moved[OP_MAX_OUTPUTS] = {0};
-        Tensor *const track[4] = {model->buffers[0], model->buffers[1], outputs[1], outputs[2]};
-        OpAttr full = attr;
-        full.has_out_format = true;
-        full.out_format = FORMAT_FP32;
-        full.norm.count = tensor_count(x) / 4;
-        bool previous = tape_set_enabled(engine->tape, false);
-        DONE(op_apply(engine, OP_batch_norm_track, track, 4, &full, moved, &error));
-        tape_set_enabled(engine->tape, previous);
-        for (int i = 0; i < 2; i++) {
-            DONE(engine_change_buffer(engine, model->buffers[i], moved[i], p[0], &error));
-            tensor_release(moved[i]);
-            tensor_release(outputs[i + 1]);
-        }
-    }
+    Tensor **p = &model->parameters[2], *y = NULL;
+    const OpAttr attr = {.norm = {.epsilon = 1e-5, .momentum = 0.1}};
+    Tensor *const inputs[5] = {x, p[0], p[1], model->buffers[0], model->buffers[1]};
+    if (x)
+        y = op_batch_norm(model->engine, inputs, &attr, !model->evaluating, &error);
+    CHECK_MESSAGE(y, "batch norm: %s", error.text);
     tensor_release(x);
-    return outputs[0];
+    return y;
 }
 
 static inline Tensor *model_images(Model *model, Tensor *x) {
@@ -269,13 +251,11 @@ static inline Tensor *model_images(Model *model, Tensor *x) {
     Tensor *y = model_batch_norm(model, model_three(model, OP_conv2d, x, 0, &conv));
     y = model_one(model, OP_max_pool2d, model_one(model, OP_silu, y, NULL), &pool);
     y = model_reshape(model, y, SHAPE(-1, 36));
-    if (!model->evaluating && y) {
-        OpAttr dropout = {.dropout = {.probability = 0.25}};
-        dropout.dropout.stream = engine_random(model->engine, tensor_count(y));
-        y = model_one(model, OP_dropout, y, &dropout);
-    }
+    Tensor *kept = y ? op_dropout(model->engine, y, 0.25, !model->evaluating, &error) : NULL;
+    CHECK_MESSAGE(kept, "dropout: %s", error.text);
+    tensor_release(y);
     model->engine->layer = model->head;
-    return model_three(model, OP_linear, y, 4, NULL);
+    return model_three(model, OP_linear, kept, 4, NULL);
 }
 
 static inline Tensor *model_attention(Model *model, Tensor *x) {

@@ -112,8 +112,10 @@ static void scan_gather(const Scan *work, int workers, StepFlags *flags) {
     }
 }
 
-static bool cpu_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
-                     StepFlags *flags, Error *error) {
+static bool cpu_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
+                     Error *error) {
+    const ScanItem *items = plan->items;
+    int count = plan->count;
     size_t pieces_bytes = cpu_line(pieces_bytes_of(count));
     char *memory = device_workspace(
         device, pieces_bytes + (size_t)device->threads * sizeof(ScanWorker), error);
@@ -153,17 +155,17 @@ static bool cpu_clip_norm(Device *device, double limit, StepFlags *flags, Error 
     return true;
 }
 
-static bool cpu_clip_value(Device *device, const View *gradients, int count, float limit,
-                           Error *error) {
+static bool cpu_clip_value(Device *device, ScanPlan *plan, float limit, Error *error) {
     (void)error;
-    for (int k = 0; k < count; k++) {
-        Result result = result_of(device, &gradients[k]);
-        int64_t elements = view_count(&gradients[k]);
+    for (int k = 0; k < plan->count; k++) {
+        const View *gradient = &plan->items[k].gradient;
+        Result result = result_of(device, gradient);
+        int64_t elements = view_count(gradient);
         float buffer[CPU_BLOCK];
         CPU_EACH_BLOCK(at, size, 0, elements) {
             float *values = result_begin(&result, at, buffer);
             if (values == buffer)
-                cpu_load(device, result.format, cpu_at(&gradients[k], at), buffer, size);
+                cpu_load(device, result.format, cpu_at(gradient, at), buffer, size);
             cpu_simd(device)->multi->clip_value(values, size, limit);
             result_end(&result, at, size, buffer);
         }
@@ -178,19 +180,18 @@ static bool cpu_scale_update(Device *device, const ScaleRule *rule, ScaleState *
     return true;
 }
 
-static bool cpu_restore(Device *device, const View *target, const View *source, int count,
-                        const StepFlags *flags, Error *error) {
+static bool cpu_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error) {
     if (!flags->found_inf)
         return true;
-    for (int k = 0; k < count; k++)
-        if (!cpu_cast_view(device, &source[k], &target[k], error))
+    for (int k = 0; k < plan->count; k++)
+        if (!cpu_cast_view(device, &plan->items[k].source, &plan->items[k].target, error))
             return false;
     return true;
 }
 
 typedef struct Average {
     const Device *device;
-    const View *average, *parameter;
+    const ViewPair *items; // the average, and what goes into it
     Pieces pieces;
     float decay, rest;
 } Average;
@@ -200,7 +201,7 @@ static void average_task(void *context, int64_t begin, int64_t end, int thread) 
     const Average *work = context;
     for (int64_t piece = begin; piece < end; piece++) {
         int item = pieces_item(&work->pieces, piece);
-        const View *mean = &work->average[item], *parameter = &work->parameter[item];
+        const View *mean = &work->items[item].target, *parameter = &work->items[item].source;
         int64_t at = (piece - work->pieces.first[item]) * PIECE_ELEMENTS;
         int64_t last = cpu_smaller(at + PIECE_ELEMENTS, view_count(mean));
         Result result = result_of(work->device, mean);
@@ -219,17 +220,20 @@ static void average_task(void *context, int64_t begin, int64_t end, int thread) 
     }
 }
 
-static bool cpu_average(Device *device, const View *average, const View *parameter, int count,
-                        double decay, const StepFlags *flags, Error *error) {
+static bool cpu_average(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
+                        Error *error) {
     if (flags && flags->found_inf)
         return true;
-    void *memory = device_workspace(device, pieces_bytes_of(count), error);
+    void *memory = device_workspace(device, pieces_bytes_of(plan->count), error);
     if (!memory)
         return false;
-    Average work = {device,       average,           parameter, pieces_of(memory, count),
-                    (float)decay, (float)(1 - decay)};
-    for (int i = 0; i < count; i++)
-        pieces_add(&work.pieces, i, view_count(&average[i]));
+    Average work = {.device = device,
+                    .items = plan->items,
+                    .pieces = pieces_of(memory, plan->count),
+                    .decay = (float)decay,
+                    .rest = (float)(1 - decay)};
+    for (int i = 0; i < plan->count; i++)
+        pieces_add(&work.pieces, i, view_count(&plan->items[i].target));
     cpu_parallel(device, work.pieces.count, 1, (double)work.pieces.elements * CPU_STREAM,
                  average_task, &work);
     return true;

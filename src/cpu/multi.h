@@ -21,5 +21,5 @@ Pieces pieces_of(void *memory, int items);
 void pieces_add(Pieces *pieces, int item, int64_t elements);
 int pieces_item(const Pieces *pieces, int64_t piece);
 
-bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
-                const StepFlags *flags, Progress *progress, Error *error);
+bool cpu_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
+                Progress *progress, Error *error);

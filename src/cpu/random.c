@@ -35,7 +35,7 @@ static void draw(Device *device, const KernelCall *call, CpuTask task) {
 // Blocks begin at multiples of CPU_BLOCK, so that each begins with a fresh block of four words.
 static void draw_words(const Draw *work, const RandomAttr *random, int64_t at, int64_t size,
                        uint32_t *words) {
-    work->table->words(random->seed, random->offset + (uint64_t)at / 4, words, size);
+    work->table->words(random->seed, random_begin(random) + (uint64_t)at / 4, words, size);
 }
 
 static void dropout_task(void *context, int64_t begin, int64_t end, int thread) {

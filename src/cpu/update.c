@@ -116,7 +116,7 @@ static void update_stretch(const Update *work, int item, int64_t piece, int64_t 
     float *m = stretch_load(work->device, &tensor->moment[0], at, size, &moment[0]);
     float *v = stretch_load(work->device, &tensor->moment[1], at, size, &moment[1]);
     float *g = stretch_load(work->device, &tensor->gradient, at, size, &gradient);
-    bool is_measured = tensor->moved && work->pass != PASS_LAMB_MOMENTS;
+    bool is_measured = work->rule->measures && tensor->moved && work->pass != PASS_LAMB_MOMENTS;
     float before[CPU_BLOCK];
     if (is_measured)
         memcpy(before, p, (size_t)size * sizeof *before);
@@ -204,8 +204,8 @@ static void own_constants(const UpdateRule *rule, const UpdateItem *items, int c
         steps = items[i].steps ? *items[i].steps : applied;
         own[i] = i > 0 ? own[i - 1] : (ItemConstants){.step1 = 1, .step2 = 1};
         own[i].first = steps == 0;
-        if (i == 0 || items[i].lr_factor != items[i - 1].lr_factor)
-            own[i].rate = (float)schedule_rate(&rule->schedule, items[i].lr_factor, applied);
+        if (i == 0 || items[i].group != items[i - 1].group)
+            own[i].rate = (float)update_rate(rule, items[i].group, applied);
         if (rule->bias_correction && (i == 0 || steps != before)) {
             double t = (double)(steps + 1);
             own[i].step1 = (float)(1 / (1 - pow((double)rule->beta1, t)));
@@ -238,8 +238,10 @@ static void sum_moved(const Update *work) {
     }
 }
 
-bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
-                const StepFlags *flags, Progress *progress, Error *error) {
+bool cpu_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
+                Progress *progress, Error *error) {
+    const UpdateItem *items = plan->items;
+    int count = plan->count;
     if (flags && flags->found_inf) {
         progress->skipped++;
         return true;
@@ -265,13 +267,13 @@ bool cpu_update(Device *device, const UpdateRule *rule, const UpdateItem *items,
                    .own = (ItemConstants *)(void *)(memory + 3 * numbers + 2 * squares)};
     work.constants = constants_of(device, rule, items, count, flags);
     own_constants(rule, items, count, progress->applied, work.own);
-    uint64_t block = rule->random.offset; // each tensor begins a new block
+    uint64_t block = random_begin(&rule->random); // each tensor begins a new block
     for (int i = 0; i < count; i++) {
         pieces_add(&work.pieces, i, view_count(&items[i].parameter));
         work.block[i] = block;
         block += random_blocks(view_count(&items[i].parameter));
     }
-    bool is_measured = items[0].moved != NULL;
+    bool is_measured = rule->measures;
     if (is_measured)
         memset(work.moved, 0, squares);
     double cost = (double)work.pieces.elements * CPU_STREAM * 2;

@@ -201,8 +201,14 @@ void allocator_give(Allocator *allocator, void *memory) {
     Block *block = block_find(allocator, memory);
     allocator->use.now[block->purpose] -= block->bytes;
     allocator->use.total_now -= block->bytes;
-    block->next = allocator->free_list[block->class];
-    allocator->free_list[block->class] = block;
+    // For a device that captures steps by address, so that equal steps are given equal memory; for
+    // others the one that is warm comes first.
+    Block **place = &allocator->free_list[block->class];
+    if (allocator->device->backend->end_step)
+        while (*place && (uintptr_t)(*place)->memory < (uintptr_t)memory)
+            place = &(*place)->next;
+    block->next = *place;
+    *place = block;
 }
 
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose) {

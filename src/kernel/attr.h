@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/kernel_inline.h"
 #include "kernel/view.h"
 #include "number/format.h"
 
@@ -83,7 +84,13 @@ typedef struct CreateAttr { // operations without inputs
 
 typedef struct RandomAttr { // where in the stream of random numbers this use begins
     uint64_t seed, offset;
+    const uint64_t *base; // device memory: what the offset counts from; NULL: 0
 } RandomAttr;
+
+// The block that a use begins with; where the base is.
+KERNEL_INLINE uint64_t random_begin(const RandomAttr *random) {
+    return random->offset + (random->base ? *random->base : 0);
+}
 
 typedef struct OpAttr {
     Format out_format; // only where the caller decides: cast, creation, products of gradients

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernel/allocator.h"
+#include "kernel/multi.h"
 #include "kernel/replay.h"
 
 const OpInfo op_table[OP_COUNT] = {
@@ -72,11 +73,13 @@ void device_write(Device *device, void *target, const void *host, size_t bytes) 
 }
 
 void device_read(Device *device, void *host, const void *source, size_t bytes) {
+    device->waits++;
     device->backend->read(device, host, source, bytes);
     device_take_status(device);
 }
 
 void device_synchronize(Device *device) {
+    device->waits++;
     device->backend->synchronize(device);
     device_take_status(device);
 }
@@ -95,6 +98,17 @@ bool device_check(const Device *device, Error *error) {
     if (device->explain)
         return device->explain(device->explain_context, status, error);
     return value_fail(&status->check, status->position, status->value, error);
+}
+
+void device_end_step(Device *device) {
+    if (device->backend->end_step)
+        device->backend->end_step(device);
+}
+
+void plan_drop(Device *device, PlanTable *table) {
+    if (table->made)
+        device->backend->multi->drop(device, table);
+    *table = (PlanTable){.version = table->version};
 }
 
 // Whether an input that an output lies on is one that it may lie on. Memory that only overlaps does

@@ -88,6 +88,7 @@ typedef struct Device {
     // Tells a status as whoever made the call would; NULL: without its place.
     bool (*explain)(void *context, const DeviceStatus *status, Error *error);
     void *explain_context;
+    uint64_t waits; // how often the host waited: reads and synchronisations
 } Device;
 
 typedef struct KernelCall {
@@ -116,6 +117,9 @@ struct Backend {
     // Gives what kernels that have ended found (kernel/status.h), once; waits for nothing. NULL:
     // the calls themselves say it.
     bool (*take_status)(Device *device, DeviceStatus *status);
+    // A step of the run has ended: a device that captures steps begins the next here. NULL: it
+    // captures none.
+    void (*end_step)(Device *device);
     const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
     const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
     // Whether this backend runs an operation in a storage format, and about how many times as fast
@@ -146,6 +150,7 @@ void device_close(Device *device); // NULL is fine; every memory must have been 
 void device_write(Device *device, void *target, const void *host, size_t bytes);
 void device_read(Device *device, void *host, const void *source, size_t bytes);
 void device_synchronize(Device *device);
+void device_end_step(Device *device);
 
 // Takes the status of a device that runs on its own, as device_read and device_synchronize do when
 // they have waited. Waits for nothing itself.

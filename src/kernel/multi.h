@@ -1,14 +1,34 @@
 // kernel/multi.h: what runs over all tensors of a model in one call: the one pass over the
 // gradients, the optimizers' updates, the scale. Part of the backend contract.
 //
-// Everything a step decides by is in device memory: StepFlags, ScaleState, Progress. No function
-// here waits. Arrays of items are the host's and are read before the call returns.
+// Everything a step decides by is in device memory: StepFlags, ScaleState, Progress, the rates. No
+// function here waits, and none is told by value what changes from one step to the next: it would
+// be frozen into a step that a device has captured.
 #pragma once
 
 #include "base/kernel_inline.h"
 #include "kernel/kernel.h"
 #include "kernel/scale_rule.h"
 #include "kernel/schedule.h"
+
+// ---- plans --------------------------------------------------------------------------------------
+
+// What runs over many tensors is told by a plan: items of the host's, which seldom change, and what
+// a backend has made of them on the device. Where the host's memory is the device's the items are
+// all there is to it. Whoever changes an item or the count calls plan_changed; items are read
+// before a call returns.
+typedef struct PlanTable {
+    uint64_t version; // of the items; 0: a plan for one call, of which nothing is to be kept
+    uint64_t made_of; // the version that `made` was made of
+    void *made;       // the backend's own, dropped by it; NULL: nothing
+} PlanTable;
+
+static inline void plan_changed(PlanTable *table) {
+    table->version++;
+}
+
+// What the backend keeps of a plan is let go.
+void plan_drop(Device *device, PlanTable *table);
 
 // ---- the one pass over the gradients ------------------------------------------------------------
 
@@ -30,6 +50,12 @@ typedef struct ScanItem {
     GradStats *stats; // device memory, overwritten; may be NULL
     bool adds;        // to what `stats` holds
 } ScanItem;
+
+typedef struct ScanPlan {
+    ScanItem *items;
+    int count;
+    PlanTable table;
+} ScanPlan;
 
 typedef struct StepFlags { // device memory
     uint32_t found_inf;    // the scan saw a gradient that is not finite
@@ -66,26 +92,36 @@ typedef enum OptimizerKind {
 } OptimizerKind;
 
 typedef struct UpdateItem {
-    View parameter;  // fp32; or low, when a run keeps no masters
-    View gradient;   // fp32, unscaled
-    View moment[2];  // SGD: momentum; the others: both. data NULL where the rule has none
-    View low;        // the low copy, rewritten in the same pass; data NULL: none
-    double *moved;   // device memory, |change|² and |parameter before|²; NULL in all: unasked
+    View parameter; // fp32; or low, when a run keeps no masters
+    View gradient;  // fp32, unscaled
+    View moment[2]; // SGD: momentum; the others: both. data NULL where the rule has none
+    View low;       // the low copy, rewritten in the same pass; data NULL: none
+    double *moved; // device memory, |change|² and |parameter before|², for rule->measures; or NULL
     uint64_t *steps; // device memory: its own updates so far, which the bias correction follows and
                      // the update counts; NULL: the optimizer's
-    double lr_factor; // of its group, times the schedule's base rate
+    int group;       // whose rate it takes
     float weight_decay;
 } UpdateItem;
+
+typedef struct UpdatePlan {
+    UpdateItem *items;
+    int count;
+    PlanTable table;
+} UpdatePlan;
 
 typedef struct UpdateRule {
     OptimizerKind kind;
     Schedule schedule; // the rate at an applied step, kernel/schedule.h
-    float momentum;    // SGD
+    // Device memory: the schedule's base rate, then what each group multiplies it by. NULL:
+    // schedule.rate and 1.
+    const double *rates;
+    float momentum; // SGD
     bool nesterov;
     float beta1, beta2, epsilon;
     bool bias_correction;
     float max_grad_norm;       // 0 for none; else the norm of all gradients is held to it
     const StepFlags *measured; // device memory: whose norm that is; NULL: the update's flags
+    bool measures;             // how far each parameter moves
     bool stochastic;           // round low parameters stochastically (no masters, bf16)
     RandomAttr random;
 } UpdateRule;
@@ -95,26 +131,46 @@ typedef struct Progress { // device memory, one an optimizer
     uint64_t skipped;
 } Progress;
 
+// The rate of a group's update that follows `applied` others; where the rates are.
+KERNEL_INLINE double update_rate(const UpdateRule *rule, int group, uint64_t applied) {
+    double base = rule->rates ? rule->rates[0] * rule->rates[1 + group] : rule->schedule.rate;
+    return schedule_rate(&rule->schedule, base, applied);
+}
+
+// ---- what goes by a step's outcome --------------------------------------------------------------
+
+typedef struct ViewPair {
+    View target, source;
+} ViewPair;
+
+typedef struct PairPlan {
+    ViewPair *items;
+    int count;
+    PlanTable table;
+} PairPlan;
+
 struct MultiKernels {
     // Rounds, counts, checks and unscales (gradient = rounded * inverse of scale->scale) in one
     // pass; overwrites *flags. scale NULL: 1.
-    bool (*scan)(Device *device, const ScanItem *items, int count, const ScaleState *scale,
-                 StepFlags *flags, Error *error);
+    bool (*scan)(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
+                 Error *error);
     // flags->norm = the norm, flags->clip = min(1, limit / norm); the update applies it. Where a
     // gradient is not finite the norm is infinite, and nothing is clipped.
     bool (*clip_norm)(Device *device, double limit, StepFlags *flags, Error *error);
-    bool (*clip_value)(Device *device, const View *gradients, int count, float limit, Error *error);
+    // The items' gradients, each value held to the limit.
+    bool (*clip_value)(Device *device, ScanPlan *plan, float limit, Error *error);
     // p, moments and low copies, unless flags->found_inf; counts in *progress. The gradient is
     // multiplied by flags->clip as it is read. flags NULL: always, unclipped.
-    bool (*update)(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
-                   const StepFlags *flags, Progress *progress, Error *error);
+    bool (*update)(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
+                   Progress *progress, Error *error);
     // The scaler's transition (kernel/scale_rule.h) for one iteration of `count` optimizers.
     bool (*scale_update)(Device *device, const ScaleRule *rule, ScaleState *state,
                          const StepFlags *const *flags, int count, Error *error);
-    // target[i] = source[i] where flags->found_inf: takes running statistics back.
-    bool (*restore)(Device *device, const View *target, const View *source, int count,
-                    const StepFlags *flags, Error *error);
-    // average = decay * average + (1 - decay) * parameter, unless flags->found_inf (may be NULL).
-    bool (*average)(Device *device, const View *average, const View *parameter, int count,
-                    double decay, const StepFlags *flags, Error *error);
+    // target = source where flags->found_inf: takes running statistics back.
+    bool (*restore)(Device *device, PairPlan *plan, const StepFlags *flags, Error *error);
+    // target = decay * target + (1 - decay) * source, unless flags->found_inf (may be NULL).
+    bool (*average)(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
+                    Error *error);
+    // Lets go of what it has made of a plan; NULL: it never makes anything.
+    void (*drop)(Device *device, PlanTable *table);
 };

@@ -10,6 +10,7 @@ struct DeviceReplay {
     const Backend *real;
     Backend backend;
     Kernel kernels[OP_COUNT];
+    MultiKernels multi;
 };
 
 static bool no_kernel(Device *device, const KernelCall *call, Error *error) {
@@ -26,9 +27,9 @@ static void read_zeros(Device *device, void *host, const void *source, size_t by
     memset(host, 0, bytes);
 }
 
-static bool no_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
-                    StepFlags *flags, Error *error) {
-    (void)device, (void)items, (void)count, (void)scale, (void)flags, (void)error;
+static bool no_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
+                    Error *error) {
+    (void)device, (void)plan, (void)scale, (void)flags, (void)error;
     return true;
 }
 
@@ -37,15 +38,14 @@ static bool no_clip_norm(Device *device, double limit, StepFlags *flags, Error *
     return true;
 }
 
-static bool no_clip_value(Device *device, const View *gradients, int count, float limit,
-                          Error *error) {
-    (void)device, (void)gradients, (void)count, (void)limit, (void)error;
+static bool no_clip_value(Device *device, ScanPlan *plan, float limit, Error *error) {
+    (void)device, (void)plan, (void)limit, (void)error;
     return true;
 }
 
-static bool no_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
+static bool no_update(Device *device, const UpdateRule *rule, UpdatePlan *plan,
                       const StepFlags *flags, Progress *progress, Error *error) {
-    (void)device, (void)rule, (void)items, (void)count, (void)flags, (void)progress, (void)error;
+    (void)device, (void)rule, (void)plan, (void)flags, (void)progress, (void)error;
     return true;
 }
 
@@ -55,16 +55,14 @@ static bool no_scale_update(Device *device, const ScaleRule *rule, ScaleState *s
     return true;
 }
 
-static bool no_restore(Device *device, const View *target, const View *source, int count,
-                       const StepFlags *flags, Error *error) {
-    (void)device, (void)target, (void)source, (void)count, (void)flags, (void)error;
+static bool no_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error) {
+    (void)device, (void)plan, (void)flags, (void)error;
     return true;
 }
 
-static bool no_average(Device *device, const View *average, const View *parameter, int count,
-                       double decay, const StepFlags *flags, Error *error) {
-    (void)device, (void)average, (void)parameter, (void)count, (void)decay, (void)flags;
-    (void)error;
+static bool no_average(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
+                       Error *error) {
+    (void)device, (void)plan, (void)decay, (void)flags, (void)error;
     return true;
 }
 
@@ -88,9 +86,12 @@ bool device_begin_replay(Device *device, Error *error) {
     for (int i = 0; i < OP_COUNT; i++)
         replay->kernels[i] = device->backend->kernels[i] ? no_kernel : NULL;
     replay->backend.kernels = replay->kernels;
-    replay->backend.multi = &no_multi;
+    replay->multi = no_multi;
+    replay->multi.drop = device->backend->multi->drop; // of plans that were made before
+    replay->backend.multi = &replay->multi;
     replay->backend.write = no_write;
     replay->backend.read = read_zeros;
+    replay->backend.end_step = NULL;
     device->replay = replay;
     device->backend = &replay->backend;
     return true;

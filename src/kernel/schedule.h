@@ -25,10 +25,10 @@ typedef struct Schedule {
     double every, factor;
 } Schedule;
 
-// The rate of the update that follows `applied` updates, where the base is `factor` times the
-// schedule's: a group's own.
-KERNEL_INLINE double schedule_rate(const Schedule *schedule, double factor, uint64_t applied) {
-    double t = (double)applied, rate = schedule->rate * factor;
+// The rate of the update that follows `applied` updates, by a schedule whose base is `rate`, not
+// its own: the optimizer's, or a group's share of it.
+KERNEL_INLINE double schedule_rate(const Schedule *schedule, double rate, uint64_t applied) {
+    double t = (double)applied;
     switch (schedule->kind) {
     case SCHEDULE_CONSTANT: return rate;
     case SCHEDULE_STEP: return rate * pow(schedule->factor, floor(t / schedule->every));

@@ -59,6 +59,11 @@ void engine_free(Engine *engine) {
         change_clear(&engine->changes[i]);
     free(engine->changes);
     tensor_release(engine->unread);
+    tensor_release(engine->random_base);
+    plan_drop(engine->device, &engine->clip.table);
+    plan_drop(engine->device, &engine->undo.table);
+    free(engine->clip.items);
+    free(engine->undo.items);
     tape_free(engine->tape);
     policy_free(engine->policy);
     free(engine);
@@ -86,6 +91,34 @@ Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *e
     if (scaled)
         tape_mark_scale(scaled, scaler_number(scaler));
     return scaled;
+}
+
+static void write_base(Engine *engine) {
+    engine->random_began = engine->random_position;
+    device_write(engine->device, engine->random_base->view.data, &engine->random_began,
+                 sizeof engine->random_began);
+}
+
+RandomAttr engine_random_of_step(Engine *engine, RandomAttr random) {
+    if (engine->device->replay || random.base) // nothing is drawn; or it is so already
+        return random;
+    if (!engine->random_base) {
+        engine->random_base =
+            tensor_new_bytes(engine->device, sizeof(uint64_t), MEMORY_OPTIMIZER, NULL);
+        if (!engine->random_base) // by value it is as right, only not the same in every step
+            return random;
+        write_base(engine);
+    }
+    random.offset -= engine->random_began; // around the end of all numbers where that came later
+    random.base = engine->random_base->view.data;
+    return random;
+}
+
+void engine_end_step(Engine *engine) {
+    if (engine->random_base && !engine->device->replay &&
+        engine->random_began != engine->random_position)
+        write_base(engine);
+    device_end_step(engine->device);
 }
 
 bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardOptions *options,
@@ -156,21 +189,53 @@ static bool is_last_word(const BufferChange *change, Tensor *const *parameters, 
     return false;
 }
 
-bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
-                           const StepFlags *flags, Error *error) {
-    const MultiKernels *multi = engine->device->backend->multi;
-    int kept = 0;
-    bool done = true;
+static bool undo_grow(Engine *engine, Error *error) {
+    if (engine->change_count <= engine->undo_room)
+        return true;
+    ViewPair *items = realloc(engine->undo.items, (size_t)engine->change_count * sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "no memory for running statistics");
+    engine->undo.items = items;
+    engine->undo_room = engine->change_count;
+    return true;
+}
+
+// One call for all: the device looks whether the step was skipped.
+static bool take_back(Engine *engine, Tensor *const *parameters, int count, const StepFlags *flags,
+                      Error *error) {
+    PairPlan *plan = &engine->undo;
+    int found = 0;
+    if (!undo_grow(engine, error))
+        return false;
     for (int i = 0; i < engine->change_count; i++) {
         BufferChange *change = &engine->changes[i];
         bool last = is_last_word(change, parameters, count);
         const Tensor *before = last ? change->before_own : change->before_any;
-        if (before)
-            tensor_written(change->buffer);
-        if (before && done)
-            done = multi->restore(engine->device, &change->buffer->view, &before->view, 1, flags,
-                                  error);
-        if (last) {
+        if (!before)
+            continue;
+        tensor_written(change->buffer);
+        ViewPair *item = &plan->items[found];
+        if (found >= plan->count || item->target.data != change->buffer->view.data ||
+            item->source.data != before->view.data) {
+            *item = (ViewPair){change->buffer->view, before->view};
+            plan_changed(&plan->table);
+        }
+        found++;
+    }
+    if (found != plan->count)
+        plan_changed(&plan->table);
+    plan->count = found;
+    return found == 0 ||
+           engine->device->backend->multi->restore(engine->device, plan, flags, error);
+}
+
+bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
+                           const StepFlags *flags, Error *error) {
+    bool done = take_back(engine, parameters, count, flags, error);
+    int kept = 0;
+    for (int i = 0; i < engine->change_count; i++) {
+        BufferChange *change = &engine->changes[i];
+        if (is_last_word(change, parameters, count)) {
             change_clear(change);
             continue;
         }

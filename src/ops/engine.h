@@ -68,6 +68,14 @@ typedef struct Engine {
     int change_count, change_size;
     Scalers scalers; // alive on this engine
     Tensor *unread;  // device memory: flags of scans that nobody asks for; NULL: none yet
+    ScanPlan clip;   // of the gradients that were clipped last: optim/'s
+    int clip_room;
+    PairPlan undo; // of the statistics that the last settled step may have taken back
+    int undo_room;
+    // The position in the stream of random numbers that a step begins at lies on the device too;
+    // NULL: nothing was drawn yet.
+    Tensor *random_base;
+    uint64_t random_began; // what is written there
 } Engine;
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;
@@ -77,6 +85,11 @@ void engine_free(Engine *engine);
 void engine_seed(Engine *engine, uint64_t seed);
 // Reserves the positions that `count` elements use, for an operation's RandomAttr.
 RandomAttr engine_random(Engine *engine, int64_t count);
+// The same positions as kernels are told of them: counted from where the step began, so that they
+// are told the same in every step.
+RandomAttr engine_random_of_step(Engine *engine, RandomAttr random);
+// A step has ended: random numbers are counted from here on.
+void engine_end_step(Engine *engine);
 
 // Runs an operation. inputs[i] may be NULL where the operation allows it. `attr` may be NULL: all
 // zero. attr->out_format, when has_out_format is set, beats the policy for floating outputs. All

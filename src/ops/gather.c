@@ -18,21 +18,19 @@ static bool round_both(Engine *engine, Parameter *parameter, const Tensor *sum, 
         engine->unread = tensor_new_bytes(device, sizeof(StepFlags), MEMORY_OPTIMIZER, error);
     if (!engine->unread || (!is_rounded && !counts_begin(device, parameter, error)))
         return false;
-    ScanItem items[2];
     int count = 0;
     const Tensor *both[2] = {gradient, is_rounded ? NULL : sum};
-    for (int i = 0; i < 2 && both[i]; i++)
-        items[count++] = (ScanItem){
-            .gradient = both[i]->view,
+    bool done = true; // one at a time: they count in the same place
+    for (; done && count < 2 && both[count]; count++) {
+        ScanItem item = {
+            .gradient = both[count]->view,
             .round_to = parameter->round_to,
             .stats = parameter->gathered ? parameter->gathered->view.data : NULL,
             .adds = true,
         };
-    // One at a time: they count in the same place.
-    bool done = true;
-    for (int i = 0; done && i < count; i++)
-        done = device->backend->multi->scan(device, &items[i], 1, NULL, engine->unread->view.data,
-                                            error);
+        ScanPlan plan = {.items = &item, .count = 1};
+        done = device->backend->multi->scan(device, &plan, NULL, engine->unread->view.data, error);
+    }
     parameter->gathered_count += count;
     return done;
 }

@@ -196,6 +196,25 @@ bool op_explain(void *context, const DeviceStatus *status, Error *error) {
     return name_layer(context, check->layer, error);
 }
 
+static bool draws(OpId op) {
+    return op == OP_dropout || op == OP_uniform || op == OP_normal || op == OP_randint;
+}
+
+// Runs the kernel. What draws random numbers is told where in the step they begin; the tape keeps
+// where in the whole stream, which holds in later steps too.
+static bool run_kernel(Engine *engine, KernelCall *call, Error *error) {
+    if (!draws(call->op))
+        return device_run(engine->device, call, error);
+    const OpAttr *attr = call->attr;
+    OpAttr placed = *attr;
+    RandomAttr *random = call->op == OP_dropout ? &placed.dropout.stream : &placed.random;
+    *random = engine_random_of_step(engine, *random);
+    call->attr = &placed;
+    bool done = device_run(engine->device, call, error);
+    call->attr = attr;
+    return done;
+}
+
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                   const OpAttr *attr, Tensor **outputs, Error *error) {
     Format first, widest;
@@ -227,9 +246,8 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         if (done) {
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
-            done =
-                (device_run(engine->device, &call, error) || name_op(engine->layer, op, error)) &&
-                record(engine, op, attr, &prepared, outputs, call.output_count, error);
+            done = (run_kernel(engine, &call, error) || name_op(engine->layer, op, error)) &&
+                   record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }
     prepared_clear(&prepared);

@@ -10,8 +10,8 @@ struct WeightAverage {
     int count;
     Tensor **parameters, **averages;
     Tensor *
-        *aside; // the weights, while the averages are in their place; NULL entries: they are not
-    View *average_views, *parameter_views;
+        *aside;    // the weights, while the averages are in their place; NULL entries: they are not
+    PairPlan plan; // of each average and its parameter
     bool swapped;
 };
 
@@ -25,8 +25,9 @@ static bool add_parameter(WeightAverage *average, Tensor *tensor, Error *error) 
     if (!average->averages[i])
         return false;
     average->parameters[i] = tensor_hold(tensor);
-    average->average_views[i] = average->averages[i]->view;
-    average->parameter_views[i] = tensor->view;
+    average->plan.items[i] = (ViewPair){average->averages[i]->view, tensor->view};
+    plan_changed(&average->plan.table);
+    average->plan.count++;
     average->count++;
     return true;
 }
@@ -51,10 +52,8 @@ WeightAverage *weight_average_new(Engine *engine, Tensor *const *parameters, int
         average->parameters = calloc(size, sizeof(Tensor *));
         average->averages = calloc(size, sizeof(Tensor *));
         average->aside = calloc(size, sizeof(Tensor *));
-        average->average_views = calloc(size, sizeof(View));
-        average->parameter_views = calloc(size, sizeof(View));
-        done = average->parameters && average->averages && average->aside &&
-               average->average_views && average->parameter_views;
+        average->plan.items = calloc(size, sizeof(ViewPair));
+        done = average->parameters && average->averages && average->aside && average->plan.items;
     }
     if (!done)
         error_fail(error, ERROR_MEMORY, "no memory for the average of %d parameters", count);
@@ -77,8 +76,8 @@ void weight_average_free(WeightAverage *average) {
     free(average->parameters);
     free(average->averages);
     free(average->aside);
-    free(average->average_views);
-    free(average->parameter_views);
+    plan_drop(average->engine->device, &average->plan.table);
+    free(average->plan.items);
     free(average);
 }
 
@@ -87,10 +86,13 @@ bool weight_average_update(WeightAverage *average, const StepFlags *flags, Error
     if (average->swapped)
         return error_fail(error, ERROR_USAGE,
                           "EMA: update while the averages are in the model; swap them back first");
-    for (int i = 0; i < average->count; i++)
-        average->parameter_views[i].data = average->parameters[i]->view.data;
-    return device->backend->multi->average(device, average->average_views, average->parameter_views,
-                                           average->count, average->decay, flags, error);
+    for (int i = 0; i < average->count; i++) {
+        View *source = &average->plan.items[i].source;
+        if (source->data != average->parameters[i]->view.data)
+            plan_changed(&average->plan.table);
+        source->data = average->parameters[i]->view.data;
+    }
+    return device->backend->multi->average(device, &average->plan, average->decay, flags, error);
 }
 
 // The averages stay as they are and the weights go aside, so that neither is rounded on the way.

@@ -11,15 +11,25 @@ static bool check_limit(double limit, const char *called, Error *error) {
                       called, limit);
 }
 
-// The gradients that there are, as items of a scan that changes nothing. The caller frees them.
-static ScanItem *gradient_items(Tensor *const *parameters, int count, const char *called,
-                                int *item_count, Error *error) {
-    ScanItem *items = calloc((size_t)(count > 0 ? count : 1), sizeof *items);
+static bool plan_grow(ScanPlan *plan, int *room, int count, const char *called, Error *error) {
+    if (count <= *room)
+        return true;
+    ScanItem *items = realloc(plan->items, (size_t)count * sizeof *items);
+    if (!items)
+        return error_fail(error, ERROR_MEMORY, "%s: no memory", called);
+    plan->items = items;
+    *room = count;
+    return true;
+}
+
+// The gradients that there are, as items of a scan that changes nothing. The engine keeps the plan:
+// scripts clip the same ones in every step. NULL on failure.
+static ScanPlan *plan_gradients(Engine *engine, Tensor *const *parameters, int count,
+                                const char *called, Error *error) {
+    ScanPlan *plan = &engine->clip;
     int found = 0;
-    if (!items) {
-        error_fail(error, ERROR_MEMORY, "%s: no memory", called);
+    if (!plan_grow(plan, &engine->clip_room, count, called, error))
         return NULL;
-    }
     for (int i = 0; i < count; i++) {
         if (!parameters[i]->grad)
             continue;
@@ -28,20 +38,25 @@ static ScanItem *gradient_items(Tensor *const *parameters, int count, const char
         Tensor *gradient = gradient_prepare(parameters[i], name, error);
         if (!gradient) {
             error_prefix(error, "%s", called);
-            free(items);
             return NULL;
         }
         tensor_written(gradient); // an optimizer that has measured it does so again
-        items[found++] = (ScanItem){.gradient = gradient->view, .round_to = FORMAT_FP32};
+        ScanItem *item = &plan->items[found];
+        if (found >= plan->count || item->gradient.data != gradient->view.data ||
+            view_count(&item->gradient) != view_count(&gradient->view)) {
+            *item = (ScanItem){.gradient = gradient->view, .round_to = FORMAT_FP32};
+            plan_changed(&plan->table);
+        }
+        found++;
     }
-    if (found == 0) {
-        error_fail(error, ERROR_USAGE,
-                   "%s: no gradient was recorded: call :backward() on the loss first", called);
-        free(items);
-        return NULL;
-    }
-    *item_count = found;
-    return items;
+    if (found != plan->count)
+        plan_changed(&plan->table);
+    plan->count = found;
+    if (found > 0)
+        return plan;
+    error_fail(error, ERROR_USAGE,
+               "%s: no gradient was recorded: call :backward() on the loss first", called);
+    return NULL;
 }
 
 // A tensor of no dimension over one fp32 of the flags that `base` holds.
@@ -67,9 +82,8 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     if (!check_limit(limit, called, error) ||
         !scalers_allow_clip(&engine->scalers, parameters, count, limit, called, error))
         return NULL;
-    int item_count;
-    ScanItem *items = gradient_items(parameters, count, called, &item_count, error);
-    if (!items)
+    ScanPlan *plan = plan_gradients(engine, parameters, count, called, error);
+    if (!plan)
         return NULL;
     Tensor *norm = NULL;
     Tensor *base = tensor_new_bytes(engine->device, sizeof(StepFlags), MEMORY_WORKSPACE, error);
@@ -77,15 +91,14 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     if (done) {
         StepFlags *flags = base->view.data;
         View clip = view_dense((char *)flags + offsetof(StepFlags, clip), FORMAT_FP32, 0, NULL);
-        done = multi->scan(engine->device, items, item_count, NULL, flags, error) &&
+        done = multi->scan(engine->device, plan, NULL, flags, error) &&
                multi->clip_norm(engine->device, limit, flags, error);
-        for (int i = 0; done && i < item_count; i++)
-            done = multiply_in_place(engine->device, &items[i].gradient, &clip, error);
+        for (int i = 0; done && i < plan->count; i++)
+            done = multiply_in_place(engine->device, &plan->items[i].gradient, &clip, error);
     }
     if (done)
         norm = number_in(base, offsetof(StepFlags, norm), error);
     tensor_release(base);
-    free(items);
     return norm;
 }
 
@@ -95,14 +108,7 @@ bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, 
     if (!check_limit(limit, called, error) ||
         !scalers_allow_clip(&engine->scalers, parameters, count, limit, called, error))
         return false;
-    int item_count;
-    ScanItem *items = gradient_items(parameters, count, called, &item_count, error);
-    if (!items)
-        return false;
-    bool done = true;
-    for (int i = 0; done && i < item_count; i++)
-        done = engine->device->backend->multi->clip_value(engine->device, &items[i].gradient, 1,
-                                                          (float)limit, error);
-    free(items);
-    return done;
+    ScanPlan *plan = plan_gradients(engine, parameters, count, called, error);
+    return plan &&
+           engine->device->backend->multi->clip_value(engine->device, plan, (float)limit, error);
 }

@@ -218,7 +218,7 @@ static Tensor *zeros_like(const Tensor *tensor, Error *error) {
 static UpdateRule rule_of(const OptimizerOptions *options) {
     return (UpdateRule){
         .kind = options->kind,
-        .schedule = options->schedule,
+        .schedule = options->schedule, // its rate apart, see optimizer->rates
         .momentum = (float)options->momentum,
         .nesterov = options->nesterov,
         .beta1 = (float)options->beta1,
@@ -234,9 +234,10 @@ static bool take_host_memory(Optimizer *optimizer, int count, int group_count, E
     size_t size = (size_t)(count ? count : 1);
     optimizer->groups = calloc((size_t)group_count, sizeof *optimizer->groups);
     optimizer->slots = calloc(size, sizeof *optimizer->slots);
-    optimizer->updates = calloc(size, sizeof *optimizer->updates);
+    optimizer->plan.items = calloc(size, sizeof *optimizer->plan.items);
     optimizer->update_slot = malloc(size * sizeof *optimizer->update_slot);
-    if (!optimizer->groups || !optimizer->slots || !optimizer->updates || !optimizer->update_slot)
+    if (!optimizer->groups || !optimizer->slots || !optimizer->plan.items ||
+        !optimizer->update_slot)
         return error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters",
                           count);
     for (int i = 0; i < count; i++)
@@ -252,13 +253,18 @@ static bool take_device_memory(Optimizer *optimizer, Error *error) {
     Device *device = optimizer->engine->device;
     size_t count = (size_t)optimizer->gradients->count;
     size_t moved = 2 * count * sizeof(double);
-    size_t bytes = LINE + moved + count * sizeof(uint64_t);
+    size_t steps = count * sizeof(uint64_t);
+    size_t rates = (1 + (size_t)optimizer->group_count) * sizeof(double);
+    size_t bytes = LINE + moved + steps + rates;
     char *memory = allocator_take(device->allocator, bytes, MEMORY_OPTIMIZER, error);
     if (!memory)
         return false;
     optimizer->progress = (Progress *)(void *)memory;
     optimizer->moved = (double *)(void *)(memory + LINE);
     optimizer->steps = (uint64_t *)(void *)(memory + LINE + moved);
+    optimizer->rates = (double *)(void *)(memory + LINE + moved + steps);
+    optimizer->rule.rates = optimizer->rates;
+    optimizer->rates_changed = true;
     optimizer_set_progress(optimizer, 0, 0);
     return gradients_take_memory(optimizer->gradients, error);
 }
@@ -336,11 +342,12 @@ void optimizer_free(Optimizer *optimizer) {
         tensor_release(optimizer->slots[i].moment[1]);
     }
     gradients_free(optimizer->gradients);
+    plan_drop(optimizer->engine->device, &optimizer->plan.table);
     if (optimizer->progress)
         allocator_give(optimizer->engine->device->allocator, optimizer->progress);
     free(optimizer->groups);
     free(optimizer->slots);
-    free(optimizer->updates);
+    free(optimizer->plan.items);
     free(optimizer->update_slot);
     free(optimizer);
 }
@@ -368,7 +375,8 @@ bool optimizer_set_rate(Optimizer *optimizer, double rate, Error *error) {
     if (!is_amount(rate))
         return refuse(error, optimizer_kind_name(optimizer->options.kind), "lr", rate,
                       "a finite number of at least 0");
-    optimizer->options.schedule.rate = optimizer->rule.schedule.rate = rate;
+    optimizer->options.schedule.rate = rate;
+    optimizer->rates_changed = true;
     return true;
 }
 
@@ -392,15 +400,18 @@ bool optimizer_set_group_rate(Optimizer *optimizer, int group, double rate, Erro
     if (base == 0 && rate > 0) {
         for (int i = 0; i < optimizer->group_count; i++)
             optimizer->groups[i].lr_factor = 0;
-        optimizer->options.schedule.rate = optimizer->rule.schedule.rate = base = rate;
+        optimizer->options.schedule.rate = base = rate;
     }
+    optimizer->rates_changed = true;
     optimizer->groups[group].lr_factor = rate > 0 ? rate / base : 0;
     return true;
 }
 
 void optimizer_set_factor(Optimizer *optimizer, int group, double factor) {
-    if (is_amount(factor))
-        optimizer->groups[group].lr_factor = factor;
+    if (!is_amount(factor))
+        return;
+    optimizer->groups[group].lr_factor = factor;
+    optimizer->rates_changed = true;
 }
 
 bool optimizer_has_schedule(const Optimizer *optimizer) {
@@ -409,7 +420,7 @@ bool optimizer_has_schedule(const Optimizer *optimizer) {
 
 double optimizer_rate_after(const Optimizer *optimizer, int group, uint64_t applied) {
     double factor = group < 0 ? 1 : optimizer->groups[group].lr_factor;
-    return schedule_rate(&optimizer->options.schedule, factor, applied);
+    return schedule_rate(&optimizer->options.schedule, optimizer_rate(optimizer) * factor, applied);
 }
 
 int optimizer_parameter_count(const Optimizer *optimizer) {

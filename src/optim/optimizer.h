@@ -113,7 +113,7 @@ typedef struct ParameterMove {
 } ParameterMove;
 
 // The next update also measures how far it moves each parameter (this does not wait).
-void optimizer_measure(Optimizer *optimizer);
+bool optimizer_measure(Optimizer *optimizer, Error *error) MUST_CHECK;
 // Of the last update that was measured, one a parameter in order.
 void optimizer_read_moves(Optimizer *optimizer, ParameterMove *moves);
 

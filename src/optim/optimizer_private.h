@@ -23,14 +23,15 @@ struct Optimizer {
     OptimizerSlot *slots;
     GroupSettings *groups; // [group_count]
     int group_count;
-    UpdateItem *updates;    // one beside each item of the gradients, built and kept as those are
-    int *update_slot;       // whose update i is; -1: not built yet
+    UpdatePlan plan;  // an item beside each of the gradients' plan, built and kept as those are
+    int *update_slot; // whose update i is; -1: not built yet
     uint64_t random_blocks; // that one update takes; 0: nothing is rounded stochastically
     // Device memory, one block.
     Progress *progress;
-    double *moved;   // [2 * count]
-    uint64_t *steps; // [count], each parameter's own
-    bool measuring;  // the next update fills `moved`
+    double *moved;      // [2 * count]
+    uint64_t *steps;    // [count], each parameter's own
+    double *rates;      // [1 + group_count], as UpdateRule has them
+    bool rates_changed; // since they were written there
 };
 
 // The share of the base rate that a group takes, as it was kept; what is none is left out.

@@ -59,10 +59,10 @@ Gradients *gradients_new(Scalers *scalers, int size, bool full, Error *error) {
         gradients->full = full;
         gradients->parameters = calloc(room, sizeof *gradients->parameters);
         gradients->slots = calloc(room, sizeof *gradients->slots);
-        gradients->items = calloc(room, sizeof *gradients->items);
+        gradients->plan.items = calloc(room, sizeof *gradients->plan.items);
         gradients->item_slot = malloc(room * sizeof *gradients->item_slot);
     }
-    if (!gradients || !gradients->parameters || !gradients->slots || !gradients->items ||
+    if (!gradients || !gradients->parameters || !gradients->slots || !gradients->plan.items ||
         !gradients->item_slot) {
         gradients_free(gradients);
         error_fail(error, ERROR_MEMORY, "no memory for an optimizer of %d parameters", size);
@@ -107,11 +107,12 @@ void gradients_free(Gradients *gradients) {
         gradients->parameters[i]->optimizers--;
         tensor_release(gradients->parameters[i]);
     }
+    plan_drop(gradients->scalers->device, &gradients->plan.table);
     if (gradients->single)
         allocator_give(gradients->scalers->device->allocator, gradients->single);
     free(gradients->parameters);
     free(gradients->slots);
-    free(gradients->items);
+    free(gradients->plan.items);
     free(gradients->item_slot);
     free(gradients);
 }
@@ -133,19 +134,10 @@ void gradients_drop(Gradients *gradients) {
 
 static void item_build(Gradients *gradients, int item, int i) {
     gradients->slots[i].has_had_gradient = true;
-    gradients->items[item] =
+    gradients->plan.items[item] =
         (ScanItem){.gradient = gradients->parameters[i]->grad->view, .stats = &gradients->stats[i]};
     gradients->item_slot[item] = i;
-}
-
-// Of an item that was built before, only these can have changed since.
-static void item_refresh(Gradients *gradients, int item, int i, const Tensor *gradient) {
-    const Tensor *tensor = gradients->parameters[i];
-    gradients->items[item].gradient.data = gradient->view.data;
-    bool is_done = gradients->full || tensor->is_rounded;
-    gradients->items[item].round_to = is_done ? FORMAT_FP32 : rounding_of(tensor);
-    const Parameter *counted = tensor->is_rounded ? parameter_of(tensor) : NULL;
-    gradients->slots[i].was_gathered = counted && counted->gathered_count > 0;
+    plan_changed(&gradients->plan.table);
 }
 
 static bool gather(Gradients *gradients, Error *error) {
@@ -166,12 +158,17 @@ static bool gather(Gradients *gradients, Error *error) {
             return tensor_refuse_hollow(gradient, error);
         if (gradients->item_slot[items] != i)
             item_build(gradients, items, i);
-        item_refresh(gradients, items, i, gradient);
+        View *view = &gradients->plan.items[items].gradient;
+        if (view->data != gradient->view.data)
+            plan_changed(&gradients->plan.table);
+        view->data = gradient->view.data;
         gradients->arrivals += tensor->arrivals;
         gradients->writes += tensor_version(gradient);
         items++;
     }
-    gradients->item_count = items;
+    if (items != gradients->plan.count)
+        plan_changed(&gradients->plan.table);
+    gradients->plan.count = items;
     if (items == 0)
         return error_fail(error, ERROR_USAGE,
                           "%s: no gradient was recorded: call :backward() on the loss first",
@@ -181,19 +178,35 @@ static bool gather(Gradients *gradients, Error *error) {
 
 // ---- the scan -----------------------------------------------------------------------------------
 
+// What each is rounded to on the way: those that came in parts are rounded already.
+static void set_rounding(Gradients *gradients) {
+    for (int k = 0; k < gradients->plan.count; k++) {
+        int i = gradients->item_slot[k];
+        const Tensor *tensor = gradients->parameters[i];
+        const Parameter *counted = tensor->is_rounded ? parameter_of(tensor) : NULL;
+        bool is_done = gradients->full || tensor->is_rounded;
+        Format round_to = is_done ? FORMAT_FP32 : rounding_of(tensor);
+        gradients->slots[i].was_gathered = counted && counted->gathered_count > 0;
+        if (gradients->plan.items[k].round_to == round_to)
+            continue;
+        gradients->plan.items[k].round_to = round_to;
+        plan_changed(&gradients->plan.table);
+    }
+}
+
 static bool scan(Gradients *gradients, const ScaleState *scale, StepFlags *flags, Error *error) {
     Device *device = gradients->scalers->device;
-    if (!device->backend->multi->scan(device, gradients->items, gradients->item_count, scale, flags,
-                                      error))
+    set_rounding(gradients);
+    if (!device->backend->multi->scan(device, &gradients->plan, scale, flags, error))
         return false;
-    for (int k = 0; k < gradients->item_count; k++) {
+    for (int k = 0; k < gradients->plan.count; k++) {
         Tensor *tensor = gradients->parameters[gradients->item_slot[k]];
         tensor->carries = GRAD_TRUE;
         tensor->is_rounded = true;
     }
     gradients->flags = flags;
     gradients->scanned = true;
-    gradients->scanned_count = gradients->item_count;
+    gradients->scanned_count = gradients->plan.count;
     gradients->scanned_arrivals = gradients->arrivals;
     gradients->scanned_writes = gradients->writes;
     return true;
@@ -245,10 +258,9 @@ static ScanItem item_of(const Gradients *gradients, const Tensor *tensor, const 
 bool gradients_scan_scale(Gradients *gradients, uint64_t number, const ScaleState *scale,
                           StepFlags *flags, Error *error) {
     Device *device = gradients->scalers->device;
-    ScanItem *items = calloc(2 * (size_t)gradients->count, sizeof *items);
-    if (!items)
+    ScanPlan plan = {.items = calloc(2 * (size_t)gradients->count, sizeof *plan.items)};
+    if (!plan.items)
         return error_fail(error, ERROR_MEMORY, "no memory to divide gradients by their scale");
-    int count = 0;
     bool done = true;
     for (int i = 0; done && i < gradients->count; i++) {
         Tensor *tensor = gradients->parameters[i];
@@ -256,20 +268,20 @@ bool gradients_scan_scale(Gradients *gradients, uint64_t number, const ScaleStat
         parameter_text(tensor, i, name, sizeof name);
         bool is_own = tensor->grad && (tensor->carries == number || tensor->carries == GRAD_OF_ANY);
         if (is_own && (done = gradient_prepare(tensor, name, error) != NULL)) {
-            items[count++] = item_of(gradients, tensor, tensor->grad, tensor->is_rounded);
+            plan.items[plan.count++] = item_of(gradients, tensor, tensor->grad, tensor->is_rounded);
             tensor->carries = GRAD_TRUE;
             tensor->is_rounded = true;
         }
         for (GradPart *part = tensor->apart; part; part = part->next)
             if (part->carries == number) { // one a scale
-                items[count++] = item_of(gradients, tensor, part->grad, part->is_rounded);
+                plan.items[plan.count++] = item_of(gradients, tensor, part->grad, part->is_rounded);
                 part->carries = GRAD_TRUE;
                 part->is_rounded = true;
                 break;
             }
     }
-    done = done && device->backend->multi->scan(device, items, count, scale, flags, error);
-    free(items);
+    done = done && device->backend->multi->scan(device, &plan, scale, flags, error);
+    free(plan.items);
     return done;
 }
 
@@ -284,8 +296,9 @@ static bool join(Gradients *gradients, int i, Error *error) {
     // What no scale was on is rounded as the others were.
     if (!tensor->is_rounded) {
         ScanItem item = item_of(gradients, tensor, tensor->grad, false);
+        ScanPlan plan = {.items = &item, .count = 1};
         Device *device = gradients->scalers->device;
-        if (!device->backend->multi->scan(device, &item, 1, NULL, gradients->joined, error))
+        if (!device->backend->multi->scan(device, &plan, NULL, gradients->joined, error))
             return false;
         tensor->is_rounded = true;
     }
@@ -311,14 +324,15 @@ bool gradients_measure(Gradients *gradients, const StepFlags **measured, Error *
     *measured = NULL;
     if (gradients->writes == gradients->scanned_writes)
         return true;
-    ScanItem *items = calloc((size_t)gradients->item_count, sizeof *items);
-    if (!items)
+    ScanPlan plan = {.items = calloc((size_t)gradients->plan.count, sizeof *plan.items),
+                     .count = gradients->plan.count};
+    if (!plan.items)
         return error_fail(error, ERROR_MEMORY, "no memory to measure the gradients");
-    for (int i = 0; i < gradients->item_count; i++)
-        items[i] = (ScanItem){.gradient = gradients->items[i].gradient, .round_to = FORMAT_FP32};
-    bool done = device->backend->multi->scan(device, items, gradients->item_count, NULL,
-                                             gradients->measured, error);
-    free(items);
+    for (int i = 0; i < plan.count; i++)
+        plan.items[i] =
+            (ScanItem){.gradient = gradients->plan.items[i].gradient, .round_to = FORMAT_FP32};
+    bool done = device->backend->multi->scan(device, &plan, NULL, gradients->measured, error);
+    free(plan.items);
     *measured = gradients->measured;
     return done;
 }
@@ -331,11 +345,11 @@ bool gradients_prepare_step(Gradients *gradients, Error *error) {
     if (!gradients->scanned &&
         !(scalers_allow_step(gradients, error) && gradients_scan_joined(gradients, error)))
         return false;
-    if (gradients->scanned_count != gradients->item_count)
+    if (gradients->scanned_count != gradients->plan.count)
         return error_fail(error, ERROR_USAGE,
                           "%s: %d gradients were unscaled and %d are there now; call :backward() "
                           "before unscale, and zero_grad after step",
-                          gradients->text, gradients->scanned_count, gradients->item_count);
+                          gradients->text, gradients->scanned_count, gradients->plan.count);
     if (gradients->scanned_arrivals != gradients->arrivals)
         return error_fail(error, ERROR_USAGE,
                           "%s: gradients were added after unscale, and those are still scaled; "
@@ -374,11 +388,11 @@ static void add_gathered(const Gradients *gradients, int i, GradStats *stats) {
 }
 
 void gradients_read_stats(Gradients *gradients, GradStats *stats) {
-    if (gradients->item_count < gradients->count)
+    if (gradients->plan.count < gradients->count)
         memset(stats, 0, (size_t)gradients->count * sizeof *stats);
-    for (int k = 0; k < gradients->item_count; k++) { // neighbours in one go
+    for (int k = 0; k < gradients->plan.count; k++) { // neighbours in one go
         int first = gradients->item_slot[k], count = 1;
-        while (k + 1 < gradients->item_count && gradients->item_slot[k + 1] == first + count) {
+        while (k + 1 < gradients->plan.count && gradients->item_slot[k + 1] == first + count) {
             count++;
             k++;
         }

@@ -13,8 +13,8 @@ typedef struct GradientSlot { // one parameter
     bool was_gathered;        // of several walks, when it was scanned last
 } GradientSlot;
 
-// The items handed to the device are built when a parameter first has a gradient and kept: from
-// then on a step only looks whether the addresses in them still hold.
+// The plan handed to the device is built when a parameter first has a gradient and kept: from then
+// on a step only looks whether the addresses in it still hold.
 struct Gradients {
     int references; // the owner's, and one of each scaler between unscale and update
     Scalers *scalers;
@@ -23,9 +23,8 @@ struct Gradients {
     Tensor **parameters; // [count], references held
     GradientSlot *slots; // [count]
     int count, size;
-    ScanItem *items; // [count], of which item_count are of this step
-    int *item_slot;  // whose item i is; -1: not built yet
-    int item_count;
+    ScanPlan plan;  // with room for [count] items; its count is of this step
+    int *item_slot; // whose item i is; -1: not built yet
     // Device memory, one block.
     StepFlags *flags;    // of the last scan: one of these
     StepFlags *single;   // of all gradients in one pass, which a scaler may ask for later,

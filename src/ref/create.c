@@ -22,7 +22,7 @@ REF_KERNEL(arange) {
 }
 
 static RandomBlock block_of(const OpAttr *attr, int64_t i) {
-    return random_block(attr->random.seed, attr->random.offset + (uint64_t)i / 4);
+    return random_block(attr->random.seed, random_begin(&attr->random) + (uint64_t)i / 4);
 }
 
 REF_KERNEL(uniform) {

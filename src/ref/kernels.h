@@ -19,15 +19,14 @@
 // What may be fused behind a product.
 double ref_activate(Activation activation, double x);
 
-bool ref_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
-              StepFlags *flags, Error *error);
+bool ref_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
+              Error *error);
 bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error);
-bool ref_clip_value(Device *device, const View *gradients, int count, float limit, Error *error);
+bool ref_clip_value(Device *device, ScanPlan *plan, float limit, Error *error);
 bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                       const StepFlags *const *flags, int count, Error *error);
-bool ref_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
-                const StepFlags *flags, Progress *progress, Error *error);
-bool ref_restore(Device *device, const View *target, const View *source, int count,
-                 const StepFlags *flags, Error *error);
-bool ref_average(Device *device, const View *average, const View *parameter, int count,
-                 double decay, const StepFlags *flags, Error *error);
+bool ref_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
+                Progress *progress, Error *error);
+bool ref_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error);
+bool ref_average(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
+                 Error *error);

@@ -58,14 +58,14 @@ static void scan_one(const ScanItem *item, float inverse, StepFlags *flags) {
         *item->stats = stats;
 }
 
-bool ref_scan(Device *device, const ScanItem *items, int count, const ScaleState *scale,
-              StepFlags *flags, Error *error) {
+bool ref_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
+              Error *error) {
     (void)device;
     (void)error;
     float inverse = scale ? (float)(1.0 / (double)scale->scale) : 1;
     *flags = (StepFlags){.clip = 1};
-    for (int k = 0; k < count; k++)
-        scan_one(&items[k], inverse, flags);
+    for (int k = 0; k < plan->count; k++)
+        scan_one(&plan->items[k], inverse, flags);
     return true;
 }
 
@@ -78,15 +78,17 @@ bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error)
     return true;
 }
 
-bool ref_clip_value(Device *device, const View *gradients, int count, float limit, Error *error) {
+bool ref_clip_value(Device *device, ScanPlan *plan, float limit, Error *error) {
     (void)device;
     (void)error;
     double high = (double)limit;
-    for (int k = 0; k < count; k++)
-        for (int64_t i = 0; i < view_count(&gradients[k]); i++) {
-            double value = ref_get(&gradients[k], i);
-            ref_put(&gradients[k], i, value > high ? high : value < -high ? -high : value);
+    for (int k = 0; k < plan->count; k++) {
+        const View *gradient = &plan->items[k].gradient;
+        for (int64_t i = 0; i < view_count(gradient); i++) {
+            double value = ref_get(gradient, i);
+            ref_put(gradient, i, value > high ? high : value < -high ? -high : value);
         }
+    }
     return true;
 }
 
@@ -98,14 +100,15 @@ bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
     return true;
 }
 
-bool ref_restore(Device *device, const View *target, const View *source, int count,
-                 const StepFlags *flags, Error *error) {
+bool ref_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error) {
     (void)device;
     (void)error;
     if (!flags->found_inf)
         return true;
-    for (int k = 0; k < count; k++)
-        for (int64_t i = 0; i < view_count(&target[k]); i++)
-            ref_put(&target[k], i, ref_get(&source[k], i));
+    for (int k = 0; k < plan->count; k++) {
+        const View *target = &plan->items[k].target, *source = &plan->items[k].source;
+        for (int64_t i = 0; i < view_count(target); i++)
+            ref_put(target, i, ref_get(source, i));
+    }
     return true;
 }

@@ -112,7 +112,7 @@ static bool update_one(Device *device, const UpdateStep *step, const UpdateItem 
         double moved = ref_get(&item->parameter, i) - before;
         moved_squared += moved * moved;
     }
-    if (item->moved) {
+    if (step->rule->measures && item->moved) {
         item->moved[0] = moved_squared;
         item->moved[1] = parameter_squared;
     }
@@ -120,25 +120,24 @@ static bool update_one(Device *device, const UpdateStep *step, const UpdateItem 
 }
 
 // The norm of all gradients as the update reads them, clipping included.
-static double gradient_norm(const UpdateItem *items, int count, const StepFlags *flags) {
+static double gradient_norm(const UpdatePlan *plan, const StepFlags *flags) {
     if (flags)
         return sqrt(flags->norm_squared) * (double)flags->clip;
     double sum = 0;
-    for (int k = 0; k < count; k++)
-        for (int64_t i = 0; i < view_count(&items[k].gradient); i++) {
-            double gradient = ref_get(&items[k].gradient, i);
+    for (int k = 0; k < plan->count; k++)
+        for (int64_t i = 0; i < view_count(&plan->items[k].gradient); i++) {
+            double gradient = ref_get(&plan->items[k].gradient, i);
             sum += gradient * gradient;
         }
     return sqrt(sum);
 }
 
 // What all gradients are multiplied by.
-static double clip_of(const UpdateRule *rule, const UpdateItem *items, int count,
-                      const StepFlags *flags) {
+static double clip_of(const UpdateRule *rule, const UpdatePlan *plan, const StepFlags *flags) {
     const StepFlags *measured = rule->measured ? rule->measured : flags;
     double clip = flags ? (double)flags->clip : 1;
     if (rule->max_grad_norm > 0)
-        clip /= fmax(1, gradient_norm(items, count, measured) / (double)rule->max_grad_norm);
+        clip /= fmax(1, gradient_norm(plan, measured) / (double)rule->max_grad_norm);
     return clip;
 }
 
@@ -147,7 +146,7 @@ static UpdateStep step_of(const UpdateRule *rule, const UpdateItem *item, double
     uint64_t own = item->steps ? *item->steps : applied;
     UpdateStep step = {
         .rule = rule,
-        .rate = schedule_rate(&rule->schedule, item->lr_factor, applied),
+        .rate = update_rate(rule, item->group, applied),
         .gradient_factor = clip,
         .correction = {1, 1},
         .is_first = own == 0,
@@ -159,35 +158,37 @@ static UpdateStep step_of(const UpdateRule *rule, const UpdateItem *item, double
     return step;
 }
 
-bool ref_update(Device *device, const UpdateRule *rule, const UpdateItem *items, int count,
-                const StepFlags *flags, Progress *progress, Error *error) {
+bool ref_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
+                Progress *progress, Error *error) {
     if (flags && flags->found_inf) {
         progress->skipped++;
         return true;
     }
-    double clip = clip_of(rule, items, count, flags);
-    uint64_t block = rule->random.offset; // each tensor begins a new block
-    for (int k = 0; k < count; k++) {
-        UpdateStep step = step_of(rule, &items[k], clip, progress->applied);
-        if (!update_one(device, &step, &items[k], block, error))
+    double clip = clip_of(rule, plan, flags);
+    uint64_t block = random_begin(&rule->random); // each tensor begins a new block
+    for (int k = 0; k < plan->count; k++) {
+        const UpdateItem *item = &plan->items[k];
+        UpdateStep step = step_of(rule, item, clip, progress->applied);
+        if (!update_one(device, &step, item, block, error))
             return false;
-        if (items[k].steps)
-            ++*items[k].steps;
-        block += random_blocks(view_count(&items[k].parameter));
+        if (item->steps)
+            ++*item->steps;
+        block += random_blocks(view_count(&item->parameter));
     }
     progress->applied++;
     return true;
 }
 
-bool ref_average(Device *device, const View *average, const View *parameter, int count,
-                 double decay, const StepFlags *flags, Error *error) {
+bool ref_average(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
+                 Error *error) {
     (void)device;
     (void)error;
     if (flags && flags->found_inf)
         return true;
-    for (int k = 0; k < count; k++)
-        for (int64_t i = 0; i < view_count(&average[k]); i++)
-            ref_put(&average[k], i,
-                    decay * ref_get(&average[k], i) + (1 - decay) * ref_get(&parameter[k], i));
+    for (int k = 0; k < plan->count; k++) {
+        const View *average = &plan->items[k].target, *parameter = &plan->items[k].source;
+        for (int64_t i = 0; i < view_count(average); i++)
+            ref_put(average, i, decay * ref_get(average, i) + (1 - decay) * ref_get(parameter, i));
+    }
     return true;
 }

@@ -153,7 +153,7 @@ REF_KERNEL(dropout) {
     double probability = call->attr->dropout.probability;
     const View *x = &call->input[0], *y = &call->output[0];
     for (int64_t i = 0; i < view_count(y); i++) {
-        RandomBlock block = random_block(stream->seed, stream->offset + (uint64_t)i / 4);
+        RandomBlock block = random_block(stream->seed, random_begin(stream) + (uint64_t)i / 4);
         bool dropped = (double)random_uniform(block.word[i % 4]) < probability;
         ref_put(y, i, dropped ? 0 : ref_get(x, i) / (1 - probability));
     }

@@ -80,7 +80,8 @@ static void begin_sample(RunState *state, double now) {
                                        .seeks = sampler->seeks,
                                        .poisoned = -1};
     for (int i = 0; i < run->optimizer_count; i++)
-        optimizer_measure(run->optimizers[i]);
+        if (!optimizer_measure(run->optimizers[i], NULL))
+            return; // no sample this time
     run->engine->profile = &sampler->profile;
     sampler->began = run_clock(run);
 }

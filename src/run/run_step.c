@@ -125,6 +125,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     if (!run_check_layers(run, error) || !device_check(run->engine->device, error))
         return false;
     run->step++;
+    engine_end_step(run->engine);
     if (run->step > run->total_steps)
         run->total_steps = 0; // the plan was less than the script does: the end is unknown
     run_read_pending(state, run->step);

@@ -28,14 +28,16 @@ __global__ void call_rules_of_numbers(float *value, double *wide, uint32_t *bits
 
 __global__ void call_rules_of_a_step(const ScaleRule *rule, ScaleState *state,
                                      const StepFlags *const *flags, const Schedule *schedule,
-                                     double *rate) {
+                                     const UpdateRule *update, double *rate) {
     *state = scale_state_initial(rule);
     step_flags_move_scale(flags, 1, rule, state);
     *rate = schedule_rate(schedule, *rate, 1);
+    *rate += update_rate(update, 0, 1);
 }
 
-__global__ void call_rules_of_random_numbers(uint64_t seed, float *target, int64_t count) {
-    RandomBlock block = random_block(seed, random_blocks(count));
+__global__ void call_rules_of_random_numbers(const RandomAttr *random, float *target,
+                                             int64_t count) {
+    RandomBlock block = random_block(random->seed, random_begin(random) + random_blocks(count));
     *target = random_uniform(block.word[0]);
 }
 

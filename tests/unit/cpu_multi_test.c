@@ -1,5 +1,6 @@
 // The CPU backend over all tensors at once: the one pass over the gradients counts exactly, and
 // updates follow their formulas, at each instruction level.
+#include "tests/plans.h"
 #include "tests/unit/cpu_fixture.h"
 
 enum { MOST = 100000 };
@@ -32,7 +33,7 @@ static void check_scan(int64_t count, int powers, bool wild, Format round_to, fl
     StepFlags flags;
     ScaleState state = {.scale = scale};
     ScanItem item = {vector(gradient, FORMAT_FP32, count), round_to, &stats, false};
-    CHECK(device->backend->multi->scan(device, &item, 1, &state, &flags, NULL));
+    CHECK(device->backend->multi->scan(device, SCANS(&item, 1), &state, &flags, NULL));
     float inverse = (float)(1.0 / scale);
     bool found = false;
     double squares = 0;
@@ -95,7 +96,7 @@ static void tensors_that_threads_share_are_counted_whole(void) {
         squares += (double)sizes[i] * 0.25;
     }
     StepFlags flags;
-    CHECK(device->backend->multi->scan(device, items, ITEMS, NULL, &flags, NULL));
+    CHECK(device->backend->multi->scan(device, SCANS(items, ITEMS), NULL, &flags, NULL));
     CHECK_INT(flags.count, all);
     CHECK_NEAR(flags.norm_squared, squares, 1e-6 * squares);
     for (int i = 0; i < ITEMS; i++) {
@@ -116,7 +117,6 @@ static float three_steps(OptimizerKind kind, Format low_format, void *low) {
     UpdateItem item = {.parameter = vector(&p, FORMAT_FP32, 1),
                        .gradient = vector(&g, FORMAT_FP32, 1),
                        .moment = {vector(&m, FORMAT_FP32, 1), vector(&v, FORMAT_FP32, 1)},
-                       .lr_factor = 1,
                        .weight_decay = 0.1f};
     if (low)
         item.low = vector(low, low_format, 1);
@@ -130,10 +130,12 @@ static float three_steps(OptimizerKind kind, Format low_format, void *low) {
     Progress progress = {0};
     StepFlags flags = {.clip = 1};
     for (int step = 0; step < 3; step++)
-        CHECK(device->backend->multi->update(device, &rule, &item, 1, &flags, &progress, NULL));
+        CHECK(device->backend->multi->update(device, &rule, UPDATES(&item, 1), &flags, &progress,
+                                             NULL));
     float before = p;
     flags.found_inf = 1;
-    CHECK(device->backend->multi->update(device, &rule, &item, 1, &flags, &progress, NULL));
+    CHECK(
+        device->backend->multi->update(device, &rule, UPDATES(&item, 1), &flags, &progress, NULL));
     CHECK(p == before && progress.applied == 3 && progress.skipped == 1);
     return p;
 }
@@ -161,14 +163,13 @@ static void stochastic_rounding_is_right_on_average(void) {
         g[i] = -0.001f;
     }
     UpdateItem item = {.parameter = vector(p, FORMAT_BF16, COUNT),
-                       .gradient = vector(g, FORMAT_FP32, COUNT),
-                       .lr_factor = 1};
+                       .gradient = vector(g, FORMAT_FP32, COUNT)};
     UpdateRule rule = {.kind = OPTIMIZER_SGD,
                        .schedule = {SCHEDULE_CONSTANT, .rate = 1},
                        .stochastic = true,
                        .random = {.seed = 3}};
     Progress progress = {0};
-    CHECK(device->backend->multi->update(device, &rule, &item, 1, NULL, &progress, NULL));
+    CHECK(device->backend->multi->update(device, &rule, UPDATES(&item, 1), NULL, &progress, NULL));
     double sum = 0;
     for (int i = 0; i < COUNT; i++) {
         CHECK(p[i] == 0x3F80 || p[i] == 0x3F81);

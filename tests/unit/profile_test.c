@@ -21,7 +21,7 @@ static void check_move(Optimizer *optimizer, Tensor *weight, const float *slopes
     static float before[WIDE], after[WIDE];
     read_all(weight, before);
     gradient_set(weight, slopes);
-    optimizer_measure(optimizer);
+    DONE(optimizer_measure(optimizer, &error));
     DONE(optimizer_step(optimizer, &error));
     read_all(weight, after);
     double moved = 0, was = 0;
@@ -58,7 +58,7 @@ static void a_skipped_update_moves_nothing_that_is_known(void) {
     Tensor *weight = parameter("w", 2, (float[]){1, 2});
     Optimizer *optimizer = sgd(weight, 1);
     gradient_set(weight, (float[]){NAN, 1});
-    optimizer_measure(optimizer);
+    DONE(optimizer_measure(optimizer, &error));
     DONE(optimizer_step(optimizer, &error));
     ParameterMove move;
     optimizer_read_moves(optimizer, &move);

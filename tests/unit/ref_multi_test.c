@@ -1,5 +1,6 @@
 // What the reference device does over all tensors of a model: the one pass over the gradients, and
 // the optimizers against the golden numbers.
+#include "tests/plans.h"
 #include "tests/unit/ref_arrays.h"
 
 static const MultiKernels *multi;
@@ -19,7 +20,7 @@ static void scan_counts_what_the_format_does_to_gradients(void) {
     StepFlags flags;
     ScaleState scale = {.scale = 4};
     ScanItem item = {.gradient = gradient, .round_to = FORMAT_FP16, .stats = &stats};
-    CHECK(multi->scan(&device, &item, 1, &scale, &flags, &error));
+    CHECK(multi->scan(&device, SCANS(&item, 1), &scale, &flags, &error));
     CHECK_VALUES(gradient, 0, 0, 0, 0x1p-22, -0.5, 512);
     CHECK_INT(stats.count, 5);
     CHECK_INT(stats.zeros, 1);
@@ -47,7 +48,7 @@ static void scan_tells_overflow_from_infinity_and_nan(void) {
     StepFlags flags = {.clip = 0.5f};
     ScanItem items[] = {{.gradient = low, .round_to = FORMAT_FP16, .stats = &stats},
                         {.gradient = clean, .round_to = FORMAT_FP32}};
-    CHECK(multi->scan(&device, items, 2, NULL, &flags, &error));
+    CHECK(multi->scan(&device, SCANS(items, 2), NULL, &flags, &error));
     CHECK_INT(stats.overflowed, 1);
     CHECK_INT(stats.infs, 2);
     CHECK_INT(stats.nans, 1);
@@ -61,12 +62,12 @@ static void scan_tells_overflow_from_infinity_and_nan(void) {
     // The format of a gradient decides: fp32 holds the same number.
     View wide = FLOATS(65520);
     items[0] = (ScanItem){.gradient = wide, .round_to = FORMAT_BF16, .stats = &stats};
-    CHECK(multi->scan(&device, items, 1, NULL, &flags, &error));
+    CHECK(multi->scan(&device, SCANS(items, 1), NULL, &flags, &error));
     CHECK_INT(flags.found_inf, 0);
     CHECK_VALUES(wide, 0, 65536);
     View eight = FLOATS(448, 465);
     items[0] = (ScanItem){.gradient = eight, .round_to = FORMAT_E4M3, .stats = &stats};
-    CHECK(multi->scan(&device, items, 1, NULL, &flags, &error));
+    CHECK(multi->scan(&device, SCANS(items, 1), NULL, &flags, &error));
     CHECK_INT(flags.found_inf, 1);
     CHECK_INT(stats.overflowed, 1);
 }
@@ -76,7 +77,7 @@ static void scan_keeps_extreme_exponents_in_the_outer_bins(void) {
     GradStats stats;
     StepFlags flags;
     ScanItem item = {.gradient = gradient, .round_to = FORMAT_FP32, .stats = &stats};
-    CHECK(multi->scan(&device, &item, 1, NULL, &flags, &error));
+    CHECK(multi->scan(&device, SCANS(&item, 1), NULL, &flags, &error));
     CHECK_INT(stats.exponents[0], 2);
     CHECK_INT(stats.exponents[EXPONENT_BINS - 1], 2);
 }
@@ -91,7 +92,7 @@ static void clipping_bounds_the_norm_or_each_value(void) {
     CHECK(multi->clip_norm(&device, 1, &flags, &error));
     CHECK_NEAR(flags.clip, 1, 0);
     View gradient = FLOATS(-3, 0.5, 2, NAN);
-    CHECK(multi->clip_value(&device, &gradient, 1, 1, &error));
+    CHECK(multi->clip_value(&device, SCANS(&(ScanItem){.gradient = gradient}, 1), 1, &error));
     CHECK_VALUES(gradient, 0, -1, 0.5, 1, NAN);
 }
 
@@ -111,11 +112,10 @@ static double after(UpdateRule rule, int steps) {
     UpdateItem item = {.parameter = FLOATS(1),
                        .gradient = FLOATS(0.5),
                        .moment = {FLOATS(rule.kind == OPTIMIZER_SGD ? 9 : 0), FLOATS(0)},
-                       .lr_factor = 1,
                        .weight_decay = 0.1f};
     Progress progress = {0};
     for (int i = 0; i < steps; i++)
-        CHECK(multi->update(&device, &rule, &item, 1, NULL, &progress, &error));
+        CHECK(multi->update(&device, &rule, UPDATES(&item, 1), NULL, &progress, &error));
     CHECK_INT(progress.applied, steps);
     return at(&item.parameter, 0);
 }
@@ -143,13 +143,13 @@ static void lamb_normalises_by_all_gradients_and_trusts_by_tensor(void) {
     UpdateRule rule = rule_of(OPTIMIZER_LAMB, 0.1);
     UpdateItem items[2];
     for (int k = 0; k < 2; k++)
-        items[k] = (UpdateItem){.moment = {FLOATS(0, 0), FLOATS(0, 0)}, .lr_factor = 1};
+        items[k] = (UpdateItem){.moment = {FLOATS(0, 0), FLOATS(0, 0)}};
     items[0].parameter = FLOATS(3, 4);
     items[0].gradient = FLOATS(1, -1); // first step: u = sign(g), norm sqrt(2); r = 5 / sqrt(2)
     items[1].parameter = FLOATS(0, 0);
     items[1].gradient = FLOATS(2, 2); // no parameter norm: r = 1
     Progress progress = {0};
-    CHECK(multi->update(&device, &rule, items, 2, NULL, &progress, &error));
+    CHECK(multi->update(&device, &rule, UPDATES(items, 2), NULL, &progress, &error));
     CHECK_VALUES(items[0].parameter, 1e-6, 3 - 0.5 / sqrt(2), 4 + 0.5 / sqrt(2));
     CHECK_VALUES(items[1].parameter, 1e-6, -0.1, -0.1);
     CHECK_NEAR(at(&items[1].moment[0], 0), 0.2, 1e-7);
@@ -159,14 +159,14 @@ static void lamb_normalises_by_all_gradients_and_trusts_by_tensor(void) {
     StepFlags flags = {.norm_squared = 10, .clip = 1};
     for (int with_flags = 0; with_flags < 2; with_flags++) {
         set(&items[1].moment[0], 0, 0);
-        CHECK(
-            multi->update(&device, &rule, items, 2, with_flags ? &flags : NULL, &progress, &error));
+        CHECK(multi->update(&device, &rule, UPDATES(items, 2), with_flags ? &flags : NULL,
+                            &progress, &error));
         CHECK_NEAR(at(&items[1].moment[0], 0), 0.05, 1e-6);
     }
     // Clipped to an eighth, the gradients are within the limit.
     flags.clip = 0.125f;
     set(&items[1].moment[0], 0, 0);
-    CHECK(multi->update(&device, &rule, items, 2, &flags, &progress, &error));
+    CHECK(multi->update(&device, &rule, UPDATES(items, 2), &flags, &progress, &error));
     CHECK_NEAR(at(&items[1].moment[0], 0), 0.025, 1e-6);
 }
 
@@ -175,11 +175,10 @@ static void an_overflow_skips_the_update_bit_for_bit(void) {
     UpdateItem item = {.parameter = FLOATS(1),
                        .gradient = FLOATS(NAN),
                        .moment = {FLOATS(0.25), FLOATS(0.125)},
-                       .low = array_of(FORMAT_FP16, SHAPE(1), VALUES(7)),
-                       .lr_factor = 1};
+                       .low = array_of(FORMAT_FP16, SHAPE(1), VALUES(7))};
     StepFlags flags = {.found_inf = 1, .clip = 1};
     Progress progress = {.applied = 3};
-    CHECK(multi->update(&device, &rule, &item, 1, &flags, &progress, &error));
+    CHECK(multi->update(&device, &rule, UPDATES(&item, 1), &flags, &progress, &error));
     CHECK_INT(progress.applied, 3);
     CHECK_INT(progress.skipped, 1);
     CHECK_VALUES(item.parameter, 0, 1);
@@ -194,13 +193,14 @@ static void update_clips_and_rewrites_the_low_copy(void) {
     UpdateItem item = {.parameter = FLOATS(2050),
                        .gradient = FLOATS(4),
                        .low = array(FORMAT_FP16, SHAPE(1)),
-                       .lr_factor = 0.5f};
+                       .group = 1};
+    rule.rates = (const double[]){2, 1, 0.5};
     StepFlags flags = {.clip = 0.25f};
     Progress progress = {0};
-    CHECK(multi->update(&device, &rule, &item, 1, &flags, &progress, &error));
+    CHECK(multi->update(&device, &rule, UPDATES(&item, 1), &flags, &progress, &error));
     CHECK_VALUES(item.parameter, 0, 2049);
     CHECK_VALUES(item.low, 0, 2048);
-    CHECK(multi->update(&device, &rule, &item, 1, &flags, &progress, &error));
+    CHECK(multi->update(&device, &rule, UPDATES(&item, 1), &flags, &progress, &error));
     CHECK_VALUES(item.parameter, 0, 2048.5); // the rate has halved
 }
 
@@ -208,8 +208,7 @@ static void stochastic_rounding_is_unbiased(void) {
     enum { COUNT = 512 };
     UpdateRule rule = rule_of(OPTIMIZER_SGD, 1);
     UpdateItem item = {.parameter = array(FORMAT_BF16, SHAPE(COUNT)),
-                       .gradient = array(FORMAT_FP32, SHAPE(COUNT)),
-                       .lr_factor = 1};
+                       .gradient = array(FORMAT_FP32, SHAPE(COUNT))};
     double mean[3] = {0};
     int differ = 0;
     for (int run = 0; run < 3; run++) { // nearest, then two seeds
@@ -220,7 +219,7 @@ static void stochastic_rounding_is_unbiased(void) {
             set(&item.parameter, i, -1);
             set(&item.gradient, i, 0x1p-9); // a quarter of the step of bf16 above 1
         }
-        CHECK(multi->update(&device, &rule, &item, 1, NULL, &progress, &error));
+        CHECK(multi->update(&device, &rule, UPDATES(&item, 1), NULL, &progress, &error));
         for (int i = 0; i < COUNT; i++) {
             double moved = -1 - at(&item.parameter, i);
             CHECK(moved == 0 || moved == 0x1p-7);
@@ -261,14 +260,14 @@ static void scale_backs_off_if_any_optimizer_overflowed(void) {
 static void restore_and_average_heed_the_overflow(void) {
     View now = FLOATS(1, 2), before = FLOATS(5, 6), average = FLOATS(0, 10);
     StepFlags flags = {0};
-    CHECK(multi->restore(&device, &now, &before, 1, &flags, &error));
+    CHECK(multi->restore(&device, PAIR(now, before), &flags, &error));
     CHECK_VALUES(now, 0, 1, 2);
-    CHECK(multi->average(&device, &average, &now, 1, 0.75, NULL, &error));
+    CHECK(multi->average(&device, PAIR(average, now), 0.75, NULL, &error));
     CHECK_VALUES(average, 0, 0.25, 8);
     flags.found_inf = 1;
-    CHECK(multi->average(&device, &average, &now, 1, 0.75, &flags, &error));
+    CHECK(multi->average(&device, PAIR(average, now), 0.75, &flags, &error));
     CHECK_VALUES(average, 0, 0.25, 8);
-    CHECK(multi->restore(&device, &now, &before, 1, &flags, &error));
+    CHECK(multi->restore(&device, PAIR(now, before), &flags, &error));
     CHECK_VALUES(now, 0, 5, 6);
 }
 

@@ -1,0 +1,132 @@
+// What a step asks of the host: nothing is told anew by value that changes from step to step, and
+// nothing is read.
+#include "optim/optimizer_private.h"
+#include "tests/training.h"
+
+// ---- the control block --------------------------------------------------------------------------
+
+static void draw(OpId op, RandomAttr random, float values[16]) {
+    const int64_t shape[1] = {16};
+    Tensor *drawn = tensor_new(device, FORMAT_FP32, 1, shape, MEMORY_ACTIVATIONS, &error);
+    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
+    KernelCall call = {.op = op, .output_count = 1, .attr = &attr};
+    attr.create = (CreateAttr){.ndim = 1, .shape = {16}, .a = 0, .b = 1};
+    attr.random = random;
+    call.output[0] = drawn->view;
+    DONE(device_run(device, &call, &error));
+    DONE(tensor_read(drawn, values, &error));
+    tensor_release(drawn);
+}
+
+static void random_numbers_are_counted_from_a_base_on_the_device(void) {
+    float absolute[16], relative[16];
+    const uint64_t base = 1000;
+    Tensor *lies = tensor_new_bytes(device, sizeof base, MEMORY_WORKSPACE, &error);
+    device_write(device, lies->view.data, &base, sizeof base);
+    const OpId ops[] = {OP_uniform, OP_normal};
+    for (size_t i = 0; i < 2; i++) {
+        draw(ops[i], (RandomAttr){.seed = 7, .offset = 990}, absolute);
+        draw(ops[i], (RandomAttr){7, (uint64_t)-10, lies->view.data}, relative);
+        CHECK(memcmp(absolute, relative, sizeof absolute) == 0);
+    }
+    tensor_release(lies);
+}
+
+// A dropout before the end of a step, walked back after it, drops the same.
+static void a_graph_that_outlives_its_step_keeps_its_random_numbers(void) {
+    float ones[64];
+    for (int i = 0; i < 64; i++)
+        ones[i] = 1;
+    Tensor *weight = parameter("w", 64, ones);
+    OpAttr attr = {.dropout = {.probability = 0.5}};
+    for (int step = 0; step < 3; step++) {
+        tensor_drop_grad(weight);
+        attr.dropout.stream = engine_random(engine, 64);
+        Tensor *kept = op_one(engine, OP_dropout, weight, &attr, &error);
+        Tensor *sum = op_one(engine, OP_sum, kept, NULL, &error);
+        engine_end_step(engine);
+        tensor_release(op_random(engine, OP_uniform, 1, (int64_t[]){64}, 0, 1, &error));
+        DONE(engine_backward(engine, sum, NULL, NULL, &error));
+        const float *forward = values_of(kept), *back = values_of(weight->grad);
+        CHECK(memcmp(forward, back, sizeof ones) == 0);
+        tensor_release(kept);
+        tensor_release(sum);
+    }
+    tensor_release(weight);
+}
+
+static void rates_that_change_reach_the_next_update(void) {
+    Tensor *weight = parameter("w", 1, (float[]){10});
+    Optimizer *optimizer = sgd(weight, 1);
+    gradient_set(weight, (float[]){1});
+    DONE(optimizer_step(optimizer, &error));
+    CHECK_NEAR(value_of(weight, 0), 9, 0);
+    DONE(optimizer_set_rate(optimizer, 2, &error));
+    DONE(optimizer_step(optimizer, &error));
+    CHECK_NEAR(value_of(weight, 0), 7, 0);
+    DONE(optimizer_set_group_rate(optimizer, 0, 0.5, &error));
+    DONE(optimizer_step(optimizer, &error));
+    CHECK_NEAR(value_of(weight, 0), 6.5, 0);
+    optimizer_free(optimizer);
+    tensor_release(weight);
+}
+
+// ---- plans --------------------------------------------------------------------------------------
+
+static void no_capture(Device *one) {
+    (void)one;
+}
+
+static void step_with(Tensor *weight, Optimizer *optimizer, Scaler *scaler) {
+    optimizer_zero_grad(optimizer);
+    backward(scaler, weight, (float[]){1, 2});
+    DONE(scaler_unscale(scaler, optimizer->gradients, &error));
+    Tensor *norm = optimizer_clip_norm(engine, &weight, 1, 1, &error);
+    CHECK_MESSAGE(norm, "%s", error.text);
+    tensor_release(norm);
+    DONE(optimizer_step_scaled(optimizer, scaler, &error));
+    DONE(scaler_update(scaler, 0, &error));
+    engine_end_step(engine);
+}
+
+static void plans_stay_as_they_are_in_steady_steps(void) {
+    const Backend *own = device->backend;
+    Backend capturing = *own;
+    capturing.end_step = no_capture;
+    device->backend = &capturing;
+    Tensor *weight = parameter("w", 2, (float[]){1, 2});
+    Optimizer *optimizer = sgd(weight, 0.1);
+    Scaler *scaler = scaler_named("dynamic");
+    for (int i = 0; i < 3; i++)
+        step_with(weight, optimizer, scaler);
+    uint64_t scan = optimizer->gradients->plan.table.version,
+             update = optimizer->plan.table.version;
+    uint64_t clip = engine->clip.table.version;
+    DONE(optimizer_set_rate(optimizer, 0.01, &error)); // is no part of a plan
+    for (int i = 0; i < 3; i++)
+        step_with(weight, optimizer, scaler);
+    CHECK_INT(optimizer->gradients->plan.table.version, scan);
+    CHECK_INT(optimizer->plan.table.version, update);
+    CHECK_INT(engine->clip.table.version, clip);
+    Tensor *elsewhere = constant(0, 2, (float[]){5, 6});
+    tensor_adopt(weight, elsewhere);
+    step_with(weight, optimizer, scaler);
+    CHECK(optimizer->plan.table.version > update);
+    device->backend = own;
+    tensor_release(elsewhere);
+    optimizer_free(optimizer);
+    scaler_free(scaler);
+    tensor_release(weight);
+}
+
+int main(void) {
+#define TEST(name) \
+    { #name, name }
+    const TrainingTest tests[] = {
+        TEST(random_numbers_are_counted_from_a_base_on_the_device),
+        TEST(a_graph_that_outlives_its_step_keeps_its_random_numbers),
+        TEST(rates_that_change_reach_the_next_update),
+        TEST(plans_stay_as_they_are_in_steady_steps),
+    };
+    return training_run(tests, sizeof tests / sizeof *tests);
+}

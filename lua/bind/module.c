@@ -28,29 +28,14 @@ static int mp_parameter_name(lua_State *L) {
     return 2;
 }
 
-static bool store_in(Engine *engine, Tensor *tensor, Format format, Error *error) {
-    bool previous = tape_set_enabled(engine->tape, false);
-    Tensor *low = op_cast(engine, tensor, format, error);
-    tape_set_enabled(engine->tape, previous);
-    if (!low)
-        return false;
-    tensor->view.format = format;
-    tensor_adopt(tensor, low);
-    parameter_touch(tensor);
-    allocator_assign(engine->device->allocator, tensor->storage->data, MEMORY_WEIGHTS);
-    tensor_release(low);
-    return true;
-}
-
 // store_low(tensor): keeps the parameter itself in the preset's low format (O3: no masters).
 static int mp_store_low(lua_State *L) {
     Error error = {0};
-    Engine *engine = session_of(L)->engine;
     Tensor *tensor = bind_tensor(L, "store_low", 1, "parameter");
-    const Preset *preset = policy_preset(engine->policy);
-    if (preset->masters || preset->mode == POLICY_FULL || tensor->view.format == preset->low)
+    Format format = policy_storage(session_of(L)->engine->policy, tensor->view.format);
+    if (format == tensor->view.format)
         return 0;
-    return BIND_DONE(L, store_in(engine, tensor, preset->low, &error), &error);
+    return BIND_DONE(L, parameter_store_in(tensor, format, &error), &error);
 }
 
 // ---- layers -------------------------------------------------------------------------------------

@@ -64,6 +64,18 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
     return low;
 }
 
+bool parameter_store_in(Tensor *tensor, Format format, Error *error) {
+    Tensor *low = tensor_copy_as(tensor, format, MEMORY_WEIGHTS, error);
+    if (!low)
+        return false;
+    tensor->view.format = format;
+    tensor_adopt(tensor, low);
+    parameter_touch(tensor);
+    allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_WEIGHTS);
+    tensor_release(low);
+    return true;
+}
+
 static bool is_same_shape(const View *a, const View *b) {
     return a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;

@@ -35,6 +35,8 @@ static inline Parameter *parameter_of(const Tensor *tensor) {
 
 // The value in `format`: the tensor itself or its low copy. Borrowed.
 Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) MUST_CHECK;
+// Keeps the value itself in `format` from now on, without a master.
+bool parameter_store_in(Tensor *tensor, Format format, Error *error) MUST_CHECK;
 // New contents for a leaf, a parameter or not: weights set by hand. Refused where the shapes
 // differ, and for what was computed from other tensors. Graphs that saved the old contents are
 // refused when they are walked.

@@ -202,6 +202,11 @@ const Preset *policy_preset(const Policy *policy) {
     return &policy->preset;
 }
 
+Format policy_storage(const Policy *policy, Format own) {
+    const Preset *preset = &policy->preset;
+    return preset->masters || preset->mode == POLICY_FULL ? own : preset->low;
+}
+
 int policy_layer_count(const Policy *policy) {
     return policy->layer_count;
 }

@@ -67,6 +67,8 @@ typedef struct Policy Policy;
 Policy *policy_new(const Preset *preset, Error *error) MUST_CHECK;
 void policy_free(Policy *policy);
 const Preset *policy_preset(const Policy *policy);
+// The format that a parameter made in `own` is to be kept in: low where there are no masters.
+Format policy_storage(const Policy *policy, Format own);
 
 // Registers a layer and applies the rules so far to it; its number, or -1.
 int policy_add_layer(Policy *policy, const char *name, int parent, Error *error) MUST_CHECK;

@@ -56,6 +56,22 @@ static void weights_that_are_written_stay_weights(void) {
     engine_close();
 }
 
+static void a_parameter_without_a_master_is_kept_low_itself(void) {
+    engine_open("ref", "fp32");
+    Tensor *w = weights(2, (float[]){1, 0.1f});
+    CHECK(parameter_in_format(w, FORMAT_BF16, NULL));
+    CHECK(parameter_store_in(w, FORMAT_FP16, NULL));
+    uint16_t kept[2] = {0};
+    CHECK(w->view.format == FORMAT_FP16 && tensor_read(w, kept, NULL));
+    CHECK(kept[0] == 0x3C00 && kept[1] == 0x2E66);
+    CHECK(!parameter_of(w)->low && w->requires_grad);
+    CHECK_INT(in_use(MEMORY_MASTERS), 0);
+    CHECK(in_use(MEMORY_WEIGHTS) > 0);
+    tensor_release(w);
+    CHECK_INT(in_use(MEMORY_WEIGHTS), 0);
+    engine_close();
+}
+
 static void a_tensor_is_written_from_its_own_views(void) {
     engine_open("ref", "fp32");
     Error error = {0};
@@ -135,6 +151,7 @@ static void a_graph_whose_tensors_were_overwritten_is_refused(void) {
 int main(void) {
     RUN_TEST(the_wider_of_value_and_copy_counts_as_master);
     RUN_TEST(weights_that_are_written_stay_weights);
+    RUN_TEST(a_parameter_without_a_master_is_kept_low_itself);
     RUN_TEST(a_tensor_is_written_from_its_own_views);
     RUN_TEST(only_leaves_of_the_same_shape_are_written);
     RUN_TEST(a_graph_whose_tensors_were_overwritten_is_refused);

@@ -109,6 +109,19 @@ static void all_low_presets_spare_batch_norm_and_losses(void) {
     policy_free(policy);
 }
 
+static void without_masters_parameters_are_kept_low(void) {
+    static const struct {
+        const char *preset;
+        Format kept;
+    } cases[] = {
+        {"O3", FORMAT_FP16}, {"O2", FORMAT_FP32}, {"fp16", FORMAT_FP32}, {"fp32", FORMAT_FP32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Policy *policy = policy_of(cases[i].preset);
+        CHECK_INT(policy_storage(policy, FORMAT_FP32), cases[i].kept);
+        policy_free(policy);
+    }
+}
+
 static void bce_on_probabilities_is_banned_under_a_low_format(void) {
     Policy *policy = policy_of("fp16");
     Error error = {0};
@@ -211,6 +224,7 @@ int main(void) {
     RUN_TEST(the_last_rule_wins_for_layers_to_come_too);
     RUN_TEST(a_queued_change_waits_for_the_boundary);
     RUN_TEST(all_low_presets_spare_batch_norm_and_losses);
+    RUN_TEST(without_masters_parameters_are_kept_low);
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
     RUN_TEST(names_of_other_tools_are_formats_and_presets);

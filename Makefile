@@ -111,7 +111,7 @@ PLUGIN      := $(BUILD)/mpbench-gpu.so
 CUDA        := $(abspath $(dir $(NVCC))..)
 GPU_CFLAGS  := $(patsubst %,-isystem %,$(wildcard $(CUDA)/include)) -fPIC -fvisibility=hidden
 GPU_LDFLAGS := -shared -Wl,-z,defs -pthread
-GPU_SHARES  := src/base/error.c src/kernel/allocator.c src/number/format.c
+GPU_SHARES  := src/base/error.c src/kernel/allocator.c src/kernel/status.c src/number/format.c
 GPU_C       := $(wildcard gpu/*.c)
 GPU_CU      := $(wildcard gpu/kernels/*.cu)
 GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES))

@@ -6,6 +6,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/gpu.h"
+#include "gpu/values.h"
 
 enum { STAGE_BYTES = 1 << 20, OLDEST_CAPABILITY = 80 };
 
@@ -88,6 +89,7 @@ static void close_gpu(Device *device) {
         if (gpu->stage[i].memory)
             gpu->driver->cuMemFreeHost(gpu->stage[i].memory);
     }
+    gpu_close_values(gpu);
     gpu_unload_kernels(device);
     if (gpu->stream)
         gpu->driver->cuStreamDestroy(gpu->stream);
@@ -105,7 +107,8 @@ static bool start(Device *device, int index, Error *error) {
            gpu_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "starting the card", error) &&
            gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
                      "making a stream", error) &&
-           make_stages(gpu, error) && gpu_load_kernels(device, error);
+           make_stages(gpu, error) && gpu_open_values(gpu, error) &&
+           gpu_load_kernels(device, error);
 }
 
 static bool open_gpu(Device *device, int index, int threads, Error *error) {
@@ -168,6 +171,12 @@ static void write_bytes(Device *device, void *target, const void *host, size_t b
     }
 }
 
+// With what kernels found on the way.
+static bool wait_for_all(Gpu *gpu) {
+    return gpu_fetch_values(gpu) && gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream),
+                                              "waiting for the card", NULL);
+}
+
 // What cannot be read is read as zeros; the next kernel tells why.
 static void read_bytes(Device *device, void *host, const void *source, size_t bytes) {
     Gpu *gpu = gpu_of(device);
@@ -177,7 +186,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
         gpu_check(gpu,
                   gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),
                   "copying from the card", NULL) &&
-        gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting for the card", NULL))
+        wait_for_all(gpu))
         return;
     memset(host, 0, bytes);
 }
@@ -185,8 +194,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
 static void synchronize(Device *device) {
     Gpu *gpu = gpu_of(device);
     if (gpu->failure.code == ERROR_NONE) {
-        bool done = gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream),
-                              "waiting for the card", NULL);
+        bool done = wait_for_all(gpu);
         (void)done; // the failure is kept, and told by the next kernel
     }
 }
@@ -226,6 +234,7 @@ const Backend gpu_backend = {
     .write = write_bytes,
     .read = read_bytes,
     .synchronize = synchronize,
+    .take_status = gpu_take_status,
     .kernels = kernels,
     .absences = absences,
     .supports = supports,

@@ -27,7 +27,10 @@ typedef struct Gpu {
     CUfunction kernel[GPU_KERNELS];
     GpuStage stage[GPU_STAGES];
     int next_stage;
-    int capability; // 90 is 9.0
+    FoundValue *found,
+        *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last
+    uint64_t value_calls; // that were told to look at values
+    int capability;       // 90 is 9.0
     int multiprocessors;
     Error failure; // the first; its code is ERROR_NONE while there was none
 } Gpu;

@@ -5,6 +5,7 @@
 // a captured step would repeat it: a kernel gets the address of where it lies.
 #pragma once
 
+#include "kernel/status.h"
 #include "kernel/view.h"
 #include "number/format.h"
 
@@ -36,6 +37,24 @@ typedef struct Extent {
     i64 size[VIEW_MAX_DIMS];
     i64 count;
 } Extent;
+
+// ---- values.h -----------------------------------------------------------------------------------
+
+// What kernels found in values, in memory of the device. All bits are set while nothing was found.
+typedef struct FoundValue {
+    unsigned long long call;  // that found it
+    unsigned long long first; // of its values, the lowest: position << 32 | value
+    ValueCheck check;
+} FoundValue;
+
+#define FOUND_NOTHING (~0ull)
+
+// What the values of a call are held to, and where it is said of those that do not pass.
+typedef struct ValueArguments {
+    ValueCheck check;
+    unsigned long long call; // a number that no other call has
+    FoundValue *found;
+} ValueArguments;
 
 // ---- pointwise.cu -------------------------------------------------------------------------------
 

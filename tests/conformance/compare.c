@@ -420,13 +420,22 @@ static void compare_in_place(Device *device, const Case *test, const Array *apar
     }
 }
 
+// Whether what a device that runs on its own has found in values is nothing. It is forgotten, so
+// that the next case begins anew.
+static bool nothing_found(Device *device, Error *error) {
+    device_synchronize(device);
+    bool nothing = device_check(device, error);
+    device->status = (DeviceStatus){.check.fault = FAULT_NONE};
+    return nothing;
+}
+
 void compare_on(Device *device, const Case *test, const Expected *expected, Report *report) {
     Run run;
     Error error = {0};
     report->cases++;
     if (!run_prepare(&run, device, test, AS_THEY_ARE, false)) {
         report_failure(report, test, "no memory");
-    } else if (!device_run(device, &run.call, &error)) {
+    } else if (!device_run(device, &run.call, &error) || !nothing_found(device, &error)) {
         report_failure(report, test, "it fails: %s", error.text);
     } else {
         int before = report->failures;
@@ -448,7 +457,7 @@ void compare_refusal(Device *device, const Case *test, const char *needle, Repor
     report->cases++;
     if (!run_prepare(&run, device, test, AS_THEY_ARE, false))
         report_failure(report, test, "no memory");
-    else if (device_run(device, &run.call, &error))
+    else if (device_run(device, &run.call, &error) && nothing_found(device, &error))
         report_failure(report, test, "it is accepted, an error with \"%s\" was expected", needle);
     else if (!strstr(error.text, needle))
         report_failure(report, test, "refused with \"%s\", which lacks \"%s\"", error.text, needle);

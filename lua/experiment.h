@@ -5,8 +5,8 @@
 // the run. Called from the thread that drives the run's device.
 #pragma once
 
-#include "run/checkpoint.h"
 #include "run/run.h"
+#include "run/run_checkpoint.h"
 
 typedef struct LuaKeeping { // of checkpoints
     const char *folder;     // NULL: none are kept

@@ -11,8 +11,8 @@
 
 #include "lua/experiment.h"
 #include "lua/vm.h"
-#include "run/checkpoint.h"
 #include "run/run.h"
+#include "run/run_checkpoint.h"
 
 enum {
     BIND_MOST_TENSORS = 64, // that are pushed in one go

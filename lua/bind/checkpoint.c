@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "checkpoint/replay.h"
 #include "kernel/allocator.h"
-#include "kernel/replay.h"
 #include "lua/bind/bind.h"
 #include "run/recorder.h"
 
@@ -61,18 +61,18 @@ static bool save(Session *session, const char *why, bool at_end, Error *error) {
     CheckpointFile file = {.why = why};
     Inventory *inventory = &session->inventory;
     snprintf(folder, sizeof folder, "%s", session->keeping.folder ? session->keeping.folder : "");
-    if ((!session->keeping.folder && !checkpoint_folder(run, folder, sizeof folder, error)) ||
+    if ((!session->keeping.folder && !run_checkpoint_folder(run, folder, sizeof folder, error)) ||
         !checkpoint_path(folder, run->step, is_final(why), path, sizeof path, error) ||
         (!at_end && // a script that is over needs nothing that it held
          !bind_list_live(session, &inventory->live, &inventory->live_count, error)))
         return false;
     CheckpointExtra extra = extra_of(session, at_end);
-    bool done = checkpoint_save(run, inventory, &extra, path, &file, error);
+    bool done = run_save(run, inventory, &extra, path, &file, error);
     free(inventory->live);
     inventory->live = NULL;
     inventory->live_count = 0;
     if (done && !session->keeping.folder)
-        done = checkpoint_record(run, &file, error);
+        done = run_record_checkpoint(run, &file, error);
     if (done)
         snprintf(session->kept_path, sizeof session->kept_path, "%s", path);
     if (done && session->keeping.kept)
@@ -130,12 +130,11 @@ void bind_keep_before_evaluation(Session *session) {
 static bool restore(Session *session, bool at_end, Error *error) {
     Checkpoint *resume = session->resume;
     Inventory *inventory = &session->inventory;
-    if (session->engine->device->replay)
-        device_end_replay(session->engine->device);
+    device_end_replay(session->engine->device);
     if (!bind_list_live(session, &inventory->live, &inventory->live_count, error))
         return false;
     CheckpointExtra extra = extra_of(session, at_end);
-    bool done = checkpoint_restore(resume, session->run, inventory, &extra, error);
+    bool done = run_restore(session->run, resume, inventory, &extra, error);
     free(inventory->live);
     inventory->live = NULL;
     inventory->live_count = 0;
@@ -205,7 +204,7 @@ static int replay_step(lua_State *L, Session *session) {
     Device *device = session->engine->device;
     int64_t target = checkpoint_step(session->resume);
     bool at_end = checkpoint_is_at_end(session->resume);
-    device->late = true;
+    device_note_step(device);
     if (run->step == target)
         return bind_error(L, at_end ? "resume: the last checkpoint was taken when the script had "
                                       "ended, and now it goes on; fork from an earlier one, or "
@@ -219,7 +218,7 @@ static int replay_step(lua_State *L, Session *session) {
         lua_vm_interrupt(session->vm, "the run is to end here");
     else if (run->step == target && !at_end)
         session->at_boundary = true;
-    else if (!device->replay && !device_begin_replay(device, &error))
+    else if (!device_is_idle(device) && !device_begin_replay(device, &error))
         return bind_raise(L, &error);
     lua_vm_check(L);
     return 0;
@@ -270,7 +269,7 @@ int bind_end_step(lua_State *L) {
     session->step_clock = clock;
     session->step_at = clock_seconds();
     session->has_worked = false;
-    session->engine->device->late = true;
+    device_note_step(session->engine->device);
     if (!done) {
         if (error.code == ERROR_USAGE) // what was typed is wrong, not the script
             session->refusal = error;
@@ -292,8 +291,10 @@ int bind_end_step(lua_State *L) {
 static bool is_left_otherwise(Session *session) {
     Error error = {0};
     bool differs = false;
-    bool done = session->kept_path[0] && checkpoint_differs(session->run, &session->inventory,
-                                                            session->kept_path, &differs, &error);
+    const CheckpointTraining training = {.engine = session->engine,
+                                         .inventory = &session->inventory};
+    bool done = session->kept_path[0] &&
+                checkpoint_differs(&training, session->kept_path, &differs, &error);
     return done && differs;
 }
 
@@ -305,14 +306,13 @@ bool bind_end_script(Session *session, bool done, Error *error) {
             done && error->code == ERROR_NONE && run->step == checkpoint_step(session->resume);
         if (there)
             return restore(session, true, error);
-        if (session->engine->device->replay)
-            device_end_replay(session->engine->device);
+        device_end_replay(session->engine->device);
         // A fork that is refused what it was asked for comes to nothing; else the counts go on.
         bool is_refused = !done && error->code == ERROR_USAGE;
         if (is_refused && run->options->parent)
             run->step = 0;
         else
-            checkpoint_restore_counters(session->resume, run);
+            run_restore_counters(run, session->resume);
         session->resume = NULL;
         run->is_silent = false;
         session->kept_step = run->step;

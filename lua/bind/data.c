@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "checkpoint/replay.h"
 #include "data/cifar.h"
 #include "data/fashion.h"
 #include "data/loader.h"
@@ -33,7 +34,7 @@ static Tensor *batch_tensor(Session *session, const LoaderArray *array, Error *e
 // While the script is replayed nothing is prepared: the device would not take it.
 static bool next_batch(const Session *session, Loader *loader, LoaderBatch *batch, bool *end,
                        Error *error) {
-    if (!session->engine->device->replay)
+    if (!device_is_idle(session->engine->device))
         return loader_next(loader, batch, end, error);
     loader_skip(loader, batch, end);
     return true;
@@ -281,7 +282,7 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
     size_t size = count * format_table[format].bytes;
     void *data = lua_newuserdatauv(L, size ? size : 1, 0);
     // What is read before the first step ends is there again when the script is replayed.
-    bool late = session_of(L)->engine->device->late;
+    bool late = device_is_late(session_of(L)->engine->device);
     if (!late || !bind_recall(L, JOURNAL_DATA, data, size)) {
         BIND_DONE(L, tensor_read(tensor, data, &error), &error);
         if (late)

@@ -119,7 +119,7 @@ static double current_rate(lua_State *L, const Optimizer *optimizer, int group) 
     if (journal_has(&session->inventory.journal, JOURNAL_STEPS))
         bind_recall(L, JOURNAL_STEPS, &applied, sizeof applied);
     bind_recall(L, JOURNAL_RATE, &before, sizeof before);
-    return checkpoint_has_own_settings(session->resume)
+    return checkpoint_own(session->resume)->settings
                ? optimizer_rate_after(optimizer, group, applied)
                : before;
 }

@@ -64,7 +64,7 @@ bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) {
     call.attr = &attr;
     call.input[0] = call.output[0] = sum->view;
     call.input[1] = part->view;
-    tensor_date(sum);
+    tensor_mark(sum);
     return device_run(tensor_device(sum), &call, error);
 }
 

@@ -222,7 +222,7 @@ static bool gradient_fits(const Tensor *leaf, const Tensor *gradient, Error *err
         return error_fail(error, ERROR_USAGE,
                           "grad: the gradient lies on device %s, the tensor on %s",
                           tensor_device(gradient)->name, tensor_device(leaf)->name);
-    return !tensor_is_hollow(gradient) || tensor_refuse_hollow(gradient, error);
+    return tensor_check_readable(gradient, error);
 }
 
 bool tape_set_gradient(Tape *tape, Tensor *leaf, const Tensor *gradient, Error *error) {

@@ -7,7 +7,6 @@
 
 #include "kernel/allocator.h"
 #include "kernel/multi.h"
-#include "kernel/replay.h"
 
 const OpInfo op_table[OP_COUNT] = {
 #define OP(name, inputs, outputs, class, family, gradient, layout, text) \
@@ -60,9 +59,8 @@ bool device_open(const char *name, int threads, Device **out, Error *error) {
 void device_close(Device *device) {
     if (!device)
         return;
+    assert(!device_is_idle(device));
     device_synchronize(device);
-    if (device->replay)
-        device_end_replay(device);
     allocator_free(device->allocator);
     device->backend->close(device);
     free(device);

@@ -74,17 +74,22 @@ typedef enum MemoryPurpose {
 typedef struct Backend Backend;
 typedef struct Allocator Allocator;       // kernel/allocator.h
 typedef struct MultiKernels MultiKernels; // kernel/multi.h
-typedef struct DeviceReplay DeviceReplay; // kernel/replay.h
+
+// Marks of memory, which tensor/ puts on it and a room above gives a meaning (checkpoint/replay.h).
+typedef struct DeviceMarks {
+    uint8_t written;    // what is made or written over now bears these
+    uint8_t unreadable; // what bears one of these has no contents: who would read it is refused,
+    const char *why;    // by these words
+} DeviceMarks;
 
 typedef struct Device {
     const Backend *backend;
     void *state; // the backend's own
     Allocator *allocator;
     int threads;
-    char name[96];        // of the hardware
-    DeviceReplay *replay; // NULL: it computes
-    bool late;            // the first step is over: a checkpoint holds what is made from now on
-    DeviceStatus status;  // the first that was taken; see device_check
+    char name[96];       // of the hardware
+    DeviceMarks marks;   // kept for a room above
+    DeviceStatus status; // the first that was taken; see device_check
     // Tells a status as whoever made the call would; NULL: without its place.
     bool (*explain)(void *context, const DeviceStatus *status, Error *error);
     void *explain_context;
@@ -104,6 +109,7 @@ typedef bool (*Kernel)(Device *device, const KernelCall *call, Error *error);
 
 struct Backend {
     const char *name; // as --device names it
+    bool is_idle;     // it accepts all work and does none (checkpoint/replay.h)
     // Fills a fresh device (allocator excepted); `index` counts devices of this kind.
     bool (*open)(Device *device, int index, int threads, Error *error);
     void (*close)(Device *device);
@@ -146,6 +152,11 @@ extern const Backend *const backend_list[]; // ended by NULL; src/backends.c has
 // Opens "cpu", "ref", "gpu", "gpu:1". `threads` 0: as many as there are processors.
 bool device_open(const char *name, int threads, Device **device, Error *error) MUST_CHECK;
 void device_close(Device *device); // NULL is fine; every memory must have been given back
+
+// Whether it accepts all work and does none: what was written cannot be read, and need not be done.
+static inline bool device_is_idle(const Device *device) {
+    return device->backend->is_idle;
+}
 
 void device_write(Device *device, void *target, const void *host, size_t bytes);
 void device_read(Device *device, void *host, const void *source, size_t bytes);

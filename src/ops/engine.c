@@ -100,7 +100,7 @@ static void write_base(Engine *engine) {
 }
 
 RandomAttr engine_random_of_step(Engine *engine, RandomAttr random) {
-    if (engine->device->replay || random.base) // nothing is drawn; or it is so already
+    if (device_is_idle(engine->device) || random.base) // nothing is drawn; or it is so already
         return random;
     if (!engine->random_base) {
         engine->random_base =
@@ -115,7 +115,7 @@ RandomAttr engine_random_of_step(Engine *engine, RandomAttr random) {
 }
 
 void engine_end_step(Engine *engine) {
-    if (engine->random_base && !engine->device->replay &&
+    if (engine->random_base && !device_is_idle(engine->device) &&
         engine->random_began != engine->random_position)
         write_base(engine);
     device_end_step(engine->device);

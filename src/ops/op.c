@@ -96,8 +96,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         prepared->count = i + 1;
         if (!input)
             continue;
-        if (tensor_is_hollow(input))
-            return tensor_refuse_hollow(input, error);
+        if (!tensor_check_readable(input, error))
+            return false;
         Tensor *used;
         if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
             used = input_in_format(engine, input, formats->compute, error);

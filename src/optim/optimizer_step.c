@@ -79,7 +79,7 @@ static void prepare_updates(Optimizer *optimizer) {
 // The base rate and each group's share of it, where the update finds them.
 static void write_rates(Optimizer *optimizer) {
     Device *device = optimizer->engine->device;
-    if (!optimizer->rates_changed || device->replay)
+    if (!optimizer->rates_changed || device_is_idle(device))
         return;
     double base = optimizer_rate(optimizer);
     device_write(device, &optimizer->rates[0], &base, sizeof base);

@@ -30,10 +30,8 @@ Tensor *gradient_prepare(Tensor *parameter, const char *what, Error *error) {
     }
     if (view_is_dense(&gradient->view))
         return gradient;
-    if (tensor_is_hollow(gradient)) {
-        tensor_refuse_hollow(gradient, error);
+    if (!tensor_check_readable(gradient, error))
         return NULL;
-    }
     Tensor *dense = tensor_copy_as(gradient, FORMAT_FP32, MEMORY_GRADIENTS, error);
     if (!dense)
         return NULL;
@@ -154,8 +152,8 @@ static bool gather(Gradients *gradients, Error *error) {
             if (!gradient)
                 return false;
         }
-        if (tensor_is_hollow(gradient))
-            return tensor_refuse_hollow(gradient, error);
+        if (!tensor_check_readable(gradient, error))
+            return false;
         if (gradients->item_slot[items] != i)
             item_build(gradients, items, i);
         View *view = &gradients->plan.items[items].gradient;

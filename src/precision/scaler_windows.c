@@ -155,7 +155,7 @@ static double carried_scale(const Scalers *scalers, const Tensor *parameter) {
 
 bool scalers_allow_clip(const Scalers *scalers, Tensor *const *parameters, int count, double limit,
                         const char *called, Error *error) {
-    if (scalers->device->replay) // it passed when it was called first, and no scale is known now
+    if (device_is_idle(scalers->device)) // it passed when there was a scale to read
         return true;
     for (int i = 0; i < count; i++) {
         double scale = carried_scale(scalers, parameters[i]);
@@ -173,7 +173,7 @@ bool scalers_allow_clip(const Scalers *scalers, Tensor *const *parameters, int c
 
 bool scalers_allow_step(const Gradients *gradients, Error *error) {
     const Scalers *scalers = gradients->scalers;
-    for (int i = 0; i < gradients->count && !scalers->device->replay; i++) {
+    for (int i = 0; i < gradients->count && !device_is_idle(scalers->device); i++) {
         double scale = carried_scale(scalers, gradients->parameters[i]);
         if (scale == 1)
             continue;

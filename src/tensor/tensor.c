@@ -20,8 +20,7 @@ static Storage *storage_new(Device *device, size_t bytes, MemoryPurpose purpose,
                          .device = device,
                          .data = data,
                          .bytes = bytes,
-                         .late = device->late,
-                         .hollow = device->replay != NULL};
+                         .marks = device->marks.written};
     return storage;
 }
 
@@ -116,20 +115,15 @@ Tensor *tensor_copy_as(const Tensor *tensor, Format format, MemoryPurpose purpos
     return copy;
 }
 
-bool tensor_refuse_hollow(const Tensor *tensor, Error *error) {
+bool tensor_refuse_unreadable(const Tensor *tensor, Error *error) {
     char text[96];
     tensor_describe(tensor, text, sizeof text);
-    return error_fail(
-        error, ERROR_FAILED,
-        "%s: this tensor was made before the checkpoint that the run resumed from and "
-        "is not in it; keep it as a field of a module that run:model knows, or "
-        "resume with --weights-only",
-        text);
+    return error_fail(error, ERROR_FAILED, "%s: %s", text, tensor_device(tensor)->marks.why);
 }
 
 bool tensor_read(const Tensor *tensor, void *host, Error *error) {
-    if (tensor_is_hollow(tensor))
-        return tensor_refuse_hollow(tensor, error);
+    if (!tensor_check_readable(tensor, error))
+        return false;
     Device *device = tensor_device(tensor);
     size_t bytes = (size_t)tensor_count(tensor) * format_table[tensor->view.format].bytes;
     if (view_is_dense(&tensor->view)) {
@@ -152,8 +146,8 @@ bool tensor_item(const Tensor *tensor, double *value, Error *error) {
             error, ERROR_USAGE,
             "item: one element wanted, the tensor is %s; use :table() or reduce it first", text);
     }
-    if (tensor_is_hollow(tensor))
-        return tensor_refuse_hollow(tensor, error);
+    if (!tensor_check_readable(tensor, error))
+        return false;
     double raw; // the largest of elements
     Format format = tensor->view.format;
     device_read(tensor_device(tensor), &raw, tensor->view.data, format_table[format].bytes);

@@ -24,10 +24,7 @@ typedef struct Storage {
     void *data;
     size_t bytes;
     uint64_t written; // how often its contents were overwritten
-    // Made or written over since the first step ended; and while the device replayed, so that
-    // nothing is in it until a checkpoint fills it.
-    bool late, hollow;
-    bool is_listed; // a checkpoint that is being put together has it
+    uint8_t marks;    // that the device had when they were
 } Storage;
 
 typedef struct Tensor Tensor;
@@ -116,23 +113,23 @@ static inline int64_t tensor_count(const Tensor *tensor) {
 static inline Device *tensor_device(const Tensor *tensor) {
     return tensor->storage->device;
 }
-// Marks when its contents came to be.
-static inline void tensor_date(Tensor *tensor) {
-    const Device *device = tensor->storage->device;
-    tensor->storage->late |= device->late;
-    tensor->storage->hollow |= device->replay != NULL;
+// Marks its contents, which came to be now.
+static inline void tensor_mark(Tensor *tensor) {
+    tensor->storage->marks |= tensor->storage->device->marks.written;
 }
-// Whether its contents were left out by a replay that is over.
-static inline bool tensor_is_hollow(const Tensor *tensor) {
-    return tensor->storage->hollow && !tensor->storage->device->replay;
+// The error of whoever would read what has no contents; always false.
+bool tensor_refuse_unreadable(const Tensor *tensor, Error *error);
+// Whether there is something to read: not where the marks of its memory say otherwise.
+static inline bool tensor_check_readable(const Tensor *tensor, Error *error) {
+    const Storage *storage = tensor->storage;
+    return !(storage->marks & storage->device->marks.unreadable) ||
+           tensor_refuse_unreadable(tensor, error);
 }
-// The error of whoever would read one; always false.
-bool tensor_refuse_hollow(const Tensor *tensor, Error *error);
 // Grows whenever the contents change: so a graph knows that what it saved is what it was. Whoever
 // writes into a tensor's memory by another way than those above says so.
 static inline void tensor_written(Tensor *tensor) {
     tensor->storage->written++;
-    tensor_date(tensor);
+    tensor_mark(tensor);
 }
 static inline uint64_t tensor_version(const Tensor *tensor) {
     return tensor->adopted + tensor->storage->written;

@@ -14,17 +14,17 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-typedef enum FaultKind {
-    FAULT_NONE,
-    FAULT_DISK,
-    FAULT_FULL,
-    FAULT_MEMORY,
-    FAULT_FILE,
-    FAULT_KILL
-} FaultKind;
+typedef enum FailingKind {
+    FAILING_NONE,
+    FAILING_DISK,
+    FAILING_FULL,
+    FAILING_MEMORY,
+    FAILING_FILE,
+    FAILING_KILL
+} FailingKind;
 
 static struct {
-    _Atomic(FaultKind) kind;
+    _Atomic(FailingKind) kind;
     atomic_long left;     // calls that still pass
     bool lasts;           // all later calls fail too
     atomic_bool happened; // it has been met
@@ -37,7 +37,7 @@ static _Thread_local bool is_begun; // what a sanitizer allocates to start a thr
 // What an allocation passes through may run before a sanitizer is ready for it.
 #define UNWATCHED __attribute__((no_sanitize("address"), no_sanitize("undefined")))
 
-static UNWATCHED bool fails_now(FaultKind kind) {
+static UNWATCHED bool fails_now(FailingKind kind) {
     if (fault.kind != kind || is_spared || !is_begun || (are_others_spared && !is_first))
         return false;
     long left = --fault.left;
@@ -47,8 +47,8 @@ static UNWATCHED bool fails_now(FaultKind kind) {
     return now;
 }
 
-static inline void fail_call(FaultKind kind, long number, bool lasts) {
-    fault.kind = FAULT_NONE;
+static inline void fail_call(FailingKind kind, long number, bool lasts) {
+    fault.kind = FAILING_NONE;
     fault.left = number;
     fault.lasts = lasts;
     fault.happened = false;
@@ -64,27 +64,27 @@ static sqlite3_io_methods methods;
 static sqlite3_vfs vfs, *true_vfs;
 
 static void die_now(void) {
-    if (fails_now(FAULT_KILL))
+    if (fails_now(FAILING_KILL))
         raise(SIGKILL);
 }
 
 static int faulty_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at) {
     die_now();
-    if (fails_now(FAULT_DISK))
+    if (fails_now(FAILING_DISK))
         return SQLITE_IOERR_WRITE;
-    if (fails_now(FAULT_FULL))
+    if (fails_now(FAILING_FULL))
         return SQLITE_FULL;
     return true_write(file, bytes, size, at);
 }
 
 static int faulty_truncate(sqlite3_file *file, sqlite3_int64 size) {
     die_now();
-    return fails_now(FAULT_DISK) ? SQLITE_IOERR_TRUNCATE : true_truncate(file, size);
+    return fails_now(FAILING_DISK) ? SQLITE_IOERR_TRUNCATE : true_truncate(file, size);
 }
 
 static int faulty_sync(sqlite3_file *file, int flags) {
     die_now();
-    return fails_now(FAULT_DISK) ? SQLITE_IOERR_FSYNC : true_sync(file, flags);
+    return fails_now(FAILING_DISK) ? SQLITE_IOERR_FSYNC : true_sync(file, flags);
 }
 
 static int faulty_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *file, int flags,
@@ -108,11 +108,11 @@ static int faulty_open(sqlite3_vfs *self, sqlite3_filename name, sqlite3_file *f
 static sqlite3_mem_methods true_memory;
 
 static void *faulty_malloc(int size) {
-    return fails_now(FAULT_MEMORY) ? NULL : true_memory.xMalloc(size);
+    return fails_now(FAILING_MEMORY) ? NULL : true_memory.xMalloc(size);
 }
 
 static void *faulty_realloc(void *old, int size) {
-    return fails_now(FAULT_MEMORY) ? NULL : true_memory.xRealloc(old, size);
+    return fails_now(FAILING_MEMORY) ? NULL : true_memory.xRealloc(old, size);
 }
 
 static inline void install_faults(void) {
@@ -142,7 +142,7 @@ extern void *TRUE_CALL(calloc)(size_t count, size_t size);
 extern void *TRUE_CALL(realloc)(void *old, size_t size);
 
 static UNWATCHED bool refuse(void) {
-    if (!fails_now(FAULT_MEMORY))
+    if (!fails_now(FAILING_MEMORY))
         return false;
     errno = ENOMEM;
     return true;

@@ -155,9 +155,9 @@ static void check_clean(const char *where) {
     CHECK_MESSAGE(error.code != ERROR_NONE && error.text[0] && !strchr(error.text, '\n'),
                   "%s: code %d, \"%s\"", where, error.code, error.text);
     CHECK_MESSAGE(!strstr(error.text, "Success"), "%s: \"%s\"", where, error.text);
-    ErrorCode expected = fault.kind == FAULT_MEMORY ? ERROR_MEMORY
-                         : fault.kind == FAULT_FULL ? ERROR_FULL
-                                                    : ERROR_HISTORY;
+    ErrorCode expected = fault.kind == FAILING_MEMORY ? ERROR_MEMORY
+                         : fault.kind == FAILING_FULL ? ERROR_FULL
+                                                      : ERROR_HISTORY;
     CHECK_MESSAGE(error.code == expected, "%s: code %d, \"%s\"", where, error.code, error.text);
 }
 
@@ -190,13 +190,13 @@ static void check_file(const char *path, const Work *work) {
 
 // After a failed write or fsync the connection writes no more.
 static void check_refuses(Store *store, Work *work) {
-    fault.kind = FAULT_NONE;
+    fault.kind = FAILING_NONE;
     CHECK_REFUSED(add_another(store, work), ERROR_HISTORY, "a write to it failed before");
     CHECK_REFUSED(store_begin(store, &error), ERROR_HISTORY, "a write to it failed before");
 }
 
 // One pass of the work with a fault at call `number`. False: the fault was not met any more.
-static bool run_with_fault(FaultKind kind, long number, bool lasts) {
+static bool run_with_fault(FailingKind kind, long number, bool lasts) {
     const char *path = path_of("sweep.db");
     Work work = {0};
     work.record = some_run("work", "fp32");
@@ -209,7 +209,7 @@ static bool run_with_fault(FaultKind kind, long number, bool lasts) {
     Store *store = store_open_with(path, STORE_WRITE, &(StoreOptions){.vfs = "faulty"}, &error);
     if (!store) {
         check_clean("open");
-        fault.kind = FAULT_NONE;
+        fault.kind = FAILING_NONE;
         store = store_open_with(path, STORE_WRITE, &(StoreOptions){.vfs = "faulty"}, &error);
     }
     for (int i = 0; store && i < STEPS && !test_why[0]; i++) {
@@ -220,16 +220,16 @@ static bool run_with_fault(FaultKind kind, long number, bool lasts) {
         snprintf(where, sizeof where, "call %ld, step %d", number, i);
         CHECK_MESSAGE(fault.happened, "%s failed by itself: %s", where, error.text);
         check_clean(where);
-        if (kind == FAULT_DISK) {
+        if (kind == FAILING_DISK) {
             check_refuses(store, &work);
             break;
         }
-        fault.kind = FAULT_NONE; // there is room again: the same call, once more
+        fault.kind = FAILING_NONE; // there is room again: the same call, once more
         error = (Error){0};
         bool done = steps[i](store, &work);
         CHECK_MESSAGE(done, "%s, again: %s", where, error.text);
     }
-    fault.kind = FAULT_NONE;
+    fault.kind = FAILING_NONE;
     store_close(store);
     check_file(path, &work);
     record_clear(&work.record);
@@ -237,7 +237,7 @@ static bool run_with_fault(FaultKind kind, long number, bool lasts) {
 }
 
 // `stride` leaves calls out where there are many; the soak leaves none out.
-static void sweep(FaultKind kind, bool lasts, long stride) {
+static void sweep(FailingKind kind, bool lasts, long stride) {
     long number = 1, met = 0;
     long step = getenv("MPBENCH_SOAK") ? 1 : stride;
     while (!test_why[0] && run_with_fault(kind, number, lasts)) {
@@ -248,19 +248,19 @@ static void sweep(FaultKind kind, bool lasts, long stride) {
 }
 
 static void fault_27_the_nth_write_or_fsync_fails(void) {
-    sweep(FAULT_DISK, false, 3);
+    sweep(FAILING_DISK, false, 3);
 }
 
 static void fault_27_all_writes_fail_from_the_nth_on(void) {
-    sweep(FAULT_DISK, true, 4);
+    sweep(FAILING_DISK, true, 4);
 }
 
 static void fault_26_the_disk_is_full_at_the_nth_write(void) {
-    sweep(FAULT_FULL, false, 4);
+    sweep(FAILING_FULL, false, 4);
 }
 
 static void fault_50_the_nth_allocation_fails(void) {
-    sweep(FAULT_MEMORY, false, 61);
+    sweep(FAILING_MEMORY, false, 61);
 }
 
 static void a_file_is_made_whole_or_not_at_all(void) {
@@ -268,13 +268,13 @@ static void a_file_is_made_whole_or_not_at_all(void) {
     for (long number = 1; number < 400 && !test_why[0]; number += 5) {
         unlink(path_of("new.db"));
         unlink(path_of("new.db-journal"));
-        fail_call(FAULT_DISK, number, true);
+        fail_call(FAILING_DISK, number, true);
         error = (Error){0};
         Store *store = store_open_with(path_of("new.db"), STORE_WRITE,
                                        &(StoreOptions){.vfs = "faulty"}, &error);
         if (!store)
             check_clean("open");
-        fault.kind = FAULT_NONE;
+        fault.kind = FAILING_NONE;
         made += store != NULL;
         store_close(store);
         store = store_open(path_of("new.db"), STORE_WRITE, &error);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/text_stream.h"
-#include "run/checkpoint.h"
+#include "run/run_checkpoint.h"
 #include "store/checkpoints.h"
 #include "store/runs.h"
 #include "store/series.h"
@@ -21,7 +21,7 @@
 static int file_error;
 
 static bool file_fails(void) {
-    bool now = fails_now(FAULT_FILE);
+    bool now = fails_now(FAILING_FILE);
     if (now)
         errno = file_error;
     return now;
@@ -55,10 +55,10 @@ static bool enter_members(void) {
 static bool keep(void) {
     CheckpointFile file = {.why = "periodic"};
     char where[STORE_PATH_SIZE], to[1024];
-    return checkpoint_folder(model.run, where, sizeof where, &error) &&
+    return run_checkpoint_folder(model.run, where, sizeof where, &error) &&
            checkpoint_path(where, model.run->step, false, to, sizeof to, &error) &&
-           checkpoint_save(model.run, &inventory, &extra, to, &file, &error) &&
-           checkpoint_record(model.run, &file, &error);
+           run_save(model.run, &inventory, &extra, to, &file, &error) &&
+           run_record_checkpoint(model.run, &file, &error);
 }
 
 static void clear(void) {
@@ -148,7 +148,7 @@ static bool run_with_fault(long number, bool of_recorder) {
     snprintf(at, sizeof at, "allocation %ld%s", number, of_recorder ? " of the recorder" : "");
     inventory = (Inventory){.named_count = 0};
     is_spared = of_recorder;
-    fail_call(FAULT_MEMORY, number, false);
+    fail_call(FAILING_MEMORY, number, false);
     bool done = try_begin("swept", 0, 0) && enter_members() && trains(of_recorder);
     Error why = error;
     if (!done)
@@ -160,7 +160,7 @@ static bool run_with_fault(long number, bool of_recorder) {
         if (!is_whole)
             check_clean(ERROR_MEMORY);
     }
-    fault.kind = FAULT_NONE;
+    fault.kind = FAILING_NONE;
     is_spared = false;
     CHECK_MESSAGE(fault.happened || (done && is_whole), "%s: failed by itself: %s", at, error.text);
     int64_t id = model.run ? model.run->id : 0, steps = model.run ? model.run->step : 0;
@@ -193,7 +193,7 @@ static char kept[256]; // where the checkpoint lies
 
 static bool save(Error *why) {
     CheckpointFile file = {.why = "asked"};
-    return checkpoint_save(model.run, &inventory, &extra, kept, &file, why);
+    return run_save(model.run, &inventory, &extra, kept, &file, why);
 }
 
 static double weight(void) {
@@ -210,7 +210,7 @@ static void set_weight(double value) {
 
 static bool restore(Error *why) {
     Checkpoint *checkpoint = checkpoint_open(kept, NULL, NULL, why);
-    bool done = checkpoint && checkpoint_restore(checkpoint, model.run, &inventory, &extra, why);
+    bool done = checkpoint && run_restore(model.run, checkpoint, &inventory, &extra, why);
     checkpoint_close(checkpoint);
     return done;
 }
@@ -250,7 +250,7 @@ static double check_kept(double either, double other) {
 }
 
 // Each call of `work` that fails leaves a clean error; one that passes ends the sweep.
-static void sweep_calls(FaultKind kind, bool lasts, ErrorCode expected, bool (*work)(Error *why),
+static void sweep_calls(FailingKind kind, bool lasts, ErrorCode expected, bool (*work)(Error *why),
                         long least) {
     bool done = false;
     long number = 1;
@@ -264,7 +264,7 @@ static void sweep_calls(FaultKind kind, bool lasts, ErrorCode expected, bool (*w
         Error why = {0};
         fail_call(kind, number, lasts);
         done = work(&why);
-        fault.kind = FAULT_NONE;
+        fault.kind = FAILING_NONE;
         if (!done) {
             error = why;
             CHECK_MESSAGE(fault.happened, "%s: failed by itself: %s", at, why.text);
@@ -283,22 +283,22 @@ static void sweep_calls(FaultKind kind, bool lasts, ErrorCode expected, bool (*w
 }
 
 static void fault_50_the_nth_allocation_of_a_checkpoint_fails(void) {
-    sweep_calls(FAULT_MEMORY, false, ERROR_MEMORY, save, 10);
+    sweep_calls(FAILING_MEMORY, false, ERROR_MEMORY, save, 10);
 }
 
 static void fault_50_the_nth_allocation_of_a_restore_fails(void) {
-    sweep_calls(FAULT_MEMORY, false, ERROR_MEMORY, restore, 10);
+    sweep_calls(FAILING_MEMORY, false, ERROR_MEMORY, restore, 10);
 }
 
 static void fault_35_the_nth_write_of_a_checkpoint_fails(void) {
     file_error = EIO;
-    sweep_calls(FAULT_FILE, false, ERROR_FAILED, save, 5);
-    sweep_calls(FAULT_FILE, true, ERROR_FAILED, save, 5);
+    sweep_calls(FAILING_FILE, false, ERROR_FAILED, save, 5);
+    sweep_calls(FAILING_FILE, true, ERROR_FAILED, save, 5);
 }
 
 static void fault_36_the_disk_is_full_at_the_nth_write_of_a_checkpoint(void) {
     file_error = ENOSPC;
-    sweep_calls(FAULT_FILE, true, ERROR_FULL, save, 5);
+    sweep_calls(FAILING_FILE, true, ERROR_FULL, save, 5);
 }
 
 // ---- the end, and locks -------------------------------------------------------------------------
@@ -309,7 +309,7 @@ static void end_and_die(long number) {
     inventory = (Inventory){.named_count = 0};
     bool done = try_begin("ended", 0, 0) && enter_members() && trains(false);
     run_finish(model.run, NULL);
-    fail_call(FAULT_KILL, number, false);
+    fail_call(FAILING_KILL, number, false);
     _exit(done && recorder_end(model.recorder, model.run, &error) ? 0 : 1);
 }
 
@@ -387,7 +387,7 @@ static void fault_50_a_text_in_memory_is_whole_or_said_to_be_lost(void) {
     bool whole = false;
     for (long number = 1; number < 50 && !whole; number++) {
         TextStream text;
-        fail_call(FAULT_MEMORY, number, false);
+        fail_call(FAILING_MEMORY, number, false);
         bool is_there = text_stream_open(&text);
         if (is_there) {
             for (int i = 0; i < 10000; i++)
@@ -395,7 +395,7 @@ static void fault_50_a_text_in_memory_is_whole_or_said_to_be_lost(void) {
             is_there = text_stream_close(&text);
         }
         whole = !fault.happened;
-        fault.kind = FAULT_NONE;
+        fault.kind = FAILING_NONE;
         lost += !is_there;
         CHECK(is_there || !whole);
         if (is_there)
@@ -425,12 +425,12 @@ static void fault_50_lines_taken_from_a_text_are_whole_or_said_to_be_lost(void) 
     bool whole = false;
     for (long number = 1; number < 50 && !whole; number++) {
         TextStream text;
-        fail_call(FAULT_MEMORY, number, false);
+        fail_call(FAILING_MEMORY, number, false);
         bool is_open = text_stream_open(&text);
         bool is_there = is_open && take_lines(&text);
         bool is_closed = is_open && text_stream_close(&text);
         whole = !fault.happened;
-        fault.kind = FAULT_NONE;
+        fault.kind = FAILING_NONE;
         lost += !is_there;
         CHECK(is_there == is_closed && (is_there || !whole));
         if (is_closed)

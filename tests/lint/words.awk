@@ -21,7 +21,7 @@ FNR == 1 {
     sub(/^\.\//, "", file)
     contract = /^\/\//
     once = 0
-    engine = file ~ /^src\/(base|number|kernel|tensor|grad|precision|ops|optim|data|run|cpu|ref)\//
+    engine = file ~ /^src\/(base|number|kernel|tensor|grad|precision|ops|optim|data|checkpoint|run|cpu|ref)\//
 }
 
 { lines = FNR }

@@ -1,5 +1,5 @@
 // The folder of a checkpoint: private, and on the disk before what lies in it.
-#include "run/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

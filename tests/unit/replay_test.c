@@ -1,5 +1,5 @@
 // A device that replays accepts work and does none, and what was made meanwhile is not read.
-#include "kernel/replay.h"
+#include "checkpoint/replay.h"
 #include "ops/engine.h"
 #include "tests/test.h"
 
@@ -14,6 +14,7 @@ static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
     CHECK(preset_resolve("fp32", NULL, &preset, why, sizeof why, &error));
     Engine *engine = engine_new(device, &preset, 1, &error);
     Tensor *real = op_fill(engine, FORMAT_FP32, 0, NULL, 5, &error);
+    device_note_step(device);
     CHECK(device_begin_replay(device, &error));
     Tensor *hollow = op_fill(engine, FORMAT_FP32, 2, shape, 7, &error);
     Tensor *sum = op_two(engine, OP_add, hollow, real, NULL, &error);
@@ -36,7 +37,38 @@ static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
     device_close(device);
 }
 
+// A checkpoint takes what is late; what the script makes before, a replay computes again.
+static void memory_knows_when_it_was_made_or_written(void) {
+    Error error = {0};
+    Device *device;
+    CHECK(device_open("cpu", 1, &device, &error));
+    Tensor *early = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_WEIGHTS, &error);
+    Tensor *kept = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_WEIGHTS, &error);
+    CHECK(early && kept && !device_is_late(device));
+    device_note_step(device);
+    CHECK(device_is_late(device));
+    Tensor *late = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_WEIGHTS, &error);
+    CHECK(late && tensor_copy_into(early, late, &error));
+    CHECK_INT(kept->storage->marks, 0);
+    CHECK_INT(late->storage->marks, MARK_LATE);
+    CHECK_INT(early->storage->marks, MARK_LATE);
+    CHECK(device_begin_replay(device, &error) && device_is_idle(device));
+    CHECK(tensor_copy_into(early, late, &error));
+    CHECK(tensor_check_readable(early, &error)); // the replay itself goes by
+    device_end_replay(device);
+    device_end_replay(device); // there is none: nothing happens
+    CHECK_INT(early->storage->marks, MARK_LATE | MARK_HOLLOW);
+    CHECK(!tensor_check_readable(early, &error) && tensor_check_readable(late, &error));
+    tensor_written(late);
+    CHECK_INT(late->storage->marks, MARK_LATE);
+    tensor_release(early);
+    tensor_release(kept);
+    tensor_release(late);
+    device_close(device);
+}
+
 int main(void) {
+    RUN_TEST(memory_knows_when_it_was_made_or_written);
     RUN_TEST(work_is_accepted_and_its_results_are_refused_afterwards);
     return test_end();
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "run/checkpoint.h"
+#include "run/run_checkpoint.h"
 
 typedef struct TrainingPlan {
     const char *path;   // of the experiment

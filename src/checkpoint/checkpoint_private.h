@@ -1,8 +1,8 @@
-// run/checkpoint_private.h: what the files of checkpoints share: the pieces that one is made of, an
-// open one, and the checks before it is put in place.
+// checkpoint/checkpoint_private.h: what the files of the room share: the pieces that a checkpoint
+// is made of, an open one, and the checks before it is put in place. Private to the room.
 #pragma once
 
-#include "run/checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 typedef enum PieceRole {
     PIECE_WEIGHT, // of the model: missing or unlike, it is another model
@@ -32,8 +32,8 @@ typedef struct PieceList {
     Error *error;
 } PieceList;
 
-// All pieces of the run as it is now. The same script at the same place gives the same ones.
-bool pieces_collect(PieceList *list, Run *run, const Inventory *inventory, bool saves,
+// All pieces of the training as it is now. The same script at the same place gives the same ones.
+bool pieces_collect(PieceList *list, const Engine *engine, const Inventory *inventory, bool saves,
                     Error *error) MUST_CHECK;
 void pieces_clear(PieceList *list);
 size_t piece_bytes(const Piece *piece);
@@ -65,7 +65,7 @@ struct Checkpoint {
 // What the error says when the file will not do for resuming.
 #define WAY_OUT "resume with --weights-only to start the script afresh with its weights"
 
-// ---- checks (checkpoint_check.c) ----------------------------------------------------------------
+// ---- checks (check.c) ---------------------------------------------------------------------------
 
 bool check_file_hash(SafeFile *file, const char *path, const char *hash, Error *error) MUST_CHECK;
 // That it has what resuming takes; fills step and at_end.
@@ -73,8 +73,8 @@ bool check_contents(Checkpoint *checkpoint, const char *path, Error *error) MUST
 bool check_model(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
 bool check_state(const Checkpoint *checkpoint, const PieceList *list, Error *error) MUST_CHECK;
 // That the replay has come to the same place in every stream.
-bool check_positions(const Checkpoint *checkpoint, const Run *run, const Inventory *inventory,
-                     const CheckpointExtra *extra, Error *error) MUST_CHECK;
+bool check_positions(const Checkpoint *checkpoint, const CheckpointTraining *training,
+                     Error *error) MUST_CHECK;
 // The entry of a named tensor: as checkpoints call it, or by its bare name as others do.
 const SafeEntry *check_entry_of(const SafeHeader *header, const NamedTensor *named,
                                 const char *name);

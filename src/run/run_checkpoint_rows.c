@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "run/checkpoint.h"
 #include "run/recorder.h"
+#include "run/run_checkpoint.h"
 #include "run/run_private.h"
 #include "store/checkpoints.h"
 
@@ -20,7 +20,7 @@ static bool find_root(Store *store, void *context, Error *error) {
     return true;
 }
 
-bool checkpoint_folder(Run *run, char *folder, size_t size, Error *error) {
+bool run_checkpoint_folder(Run *run, char *folder, size_t size, Error *error) {
     char root[STORE_PATH_SIZE];
     if (!recorder_call(run->recorder, find_root, root, error))
         return false;
@@ -93,7 +93,7 @@ static bool add_row(Store *store, void *context, Error *error) {
     return done;
 }
 
-bool checkpoint_record(Run *run, const CheckpointFile *file, Error *error) {
+bool run_record_checkpoint(Run *run, const CheckpointFile *file, Error *error) {
     Recording recording = {run, file};
     if (!recorder_call(run->recorder, add_row, &recording, error))
         return false;

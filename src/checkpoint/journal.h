@@ -1,4 +1,4 @@
-// run/journal.h: what a script has read of the device and of the clock, in order.
+// checkpoint/journal.h: what a script has read of the device and of the clock, in order.
 //
 // The numbers that come back from the device, and the time of day, are all that a script's course
 // depends on beside its own text, its options and its seed. A checkpoint holds them, and a replay

@@ -1,10 +1,8 @@
 // Taking a checkpoint: notes, then the pieces, one after another.
-#include "run/checkpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "checkpoint/checkpoint_private.h"
 #include "data/loader.h"
-#include "run/checkpoint_private.h"
-#include "run/run_private.h"
 
 static bool fail_with(const char *folder, int code, Error *error) {
     return error_fail(error, code == ENOSPC ? ERROR_FULL : ERROR_FAILED,
@@ -67,14 +63,13 @@ bool checkpoint_path(const char *folder, int64_t step, bool is_final, char *path
 
 // ---- notes --------------------------------------------------------------------------------------
 
-typedef struct Notes {
+struct CheckpointNotes {
     SafeWriter *writer;
     Error *error;
     bool done; // so far
-} Notes;
+};
 
-static __attribute__((format(printf, 3, 4))) void note(Notes *notes, const char *key,
-                                                       const char *format, ...) {
+void checkpoint_put_note(CheckpointNotes *notes, const char *key, const char *format, ...) {
     char value[512];
     va_list arguments;
     va_start(arguments, format);
@@ -83,67 +78,24 @@ static __attribute__((format(printf, 3, 4))) void note(Notes *notes, const char 
     notes->done = notes->done && safe_note(notes->writer, key, value, notes->error);
 }
 
-static void note_identity(Notes *notes, const Run *run, const Inventory *inventory,
-                          const CheckpointExtra *extra) {
-    const Engine *engine = run->engine;
-    note(notes, "mpbench", "%d", CHECKPOINT_FORMAT);
-    note(notes, "format", "pt"); // what readers of weights expect
-    note(notes, "step", "%" PRId64, run->step);
-    note(notes, "at_end", "%d", extra->at_end);
-    note(notes, "boundary", "%s", extra->leader_ends ? "first" : "last");
-    note(notes, "experiment", "%s", run->experiment);
-    note(notes, "script", "%s", extra->script_hash);
-    note(notes, "seed", "%" PRIu64, run->options->seed);
-    note(notes, "device", "%s", run->device->backend->name);
-    note(notes, "threads", "%d", run->device->threads);
-    note(notes, "precision", "%s", run->precision);
-    note(notes, "journal", "%s", inventory->journal.is_given_up ? "given up" : "whole");
-    note(notes, "random", "%" PRIu64 " %" PRIu64, engine->seed, engine->random_position);
-    note(notes, "lua_random", "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64, extra->lua_random[0],
-         extra->lua_random[1], extra->lua_random[2], extra->lua_random[3]);
-}
-
-static void note_time(Notes *notes, const RunState *state) {
-    const Run *run = &state->run;
-    note(notes, "seconds", "%a %a", run_clock(run), state->first_step_seconds);
-    note(notes, "wall", "%a", clock_seconds() - run->started);
-    note(notes, "joules", "%a", state->energy.joules);
-}
-
-static void note_diagnoses(Notes *notes, const Run *run) {
-    char key[40];
-    for (int i = 0; i < run->diagnosis_count; i++) {
-        const RecordDiagnosis *diagnosis = &run->diagnoses[i];
-        snprintf(key, sizeof key, "diagnosis%d", i);
-        note(notes, key, "%" PRId64 " %s", diagnosis->step, diagnosis->kind);
-        snprintf(key, sizeof key, "diagnosis%d.layer", i);
-        note(notes, key, "%s", diagnosis->layer);
-        snprintf(key, sizeof key, "diagnosis%d.text", i);
-        note(notes, key, "%s", diagnosis->text);
-    }
-}
-
-static void note_counters(Notes *notes, const Run *run) {
-    char key[32 + RUN_NAME_SIZE];
-    note(notes, "applied", "%" PRId64, run->applied);
-    note(notes, "skipped", "%" PRId64, run->skipped);
-    note(notes, "samples", "%" PRIu64, run->samples);
-    note(notes, "epoch", "%" PRId64, run->epoch);
-    note(notes, "forked_at", "%" PRId64, run->forked_at);
-    note_time(notes, (const RunState *)run);
-    note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min, run->scale_max);
-    note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
-    note(notes, "culprit", "%s", run->culprit);
-    for (int i = 0; i < run->series_count; i++) {
-        const RunSeries *series = &run->series[i];
-        snprintf(key, sizeof key, "series.%s", series->name);
-        note(notes, key, "%d %" PRIu64 " %a %a %a", i, series->count, series->first, series->last,
-             series->best);
-    }
-    for (int i = 0; i < run->metric_count; i++) {
-        snprintf(key, sizeof key, "result.%s", run->metrics[i].name);
-        note(notes, key, "%d %a", i, run->metrics[i].value);
-    }
+static void note_identity(CheckpointNotes *notes, const CheckpointTraining *training) {
+    const Engine *engine = training->engine;
+    const CheckpointExtra *extra = training->extra;
+    const Journal *journal = &training->inventory->journal;
+    checkpoint_put_note(notes, "mpbench", "%d", CHECKPOINT_FORMAT);
+    checkpoint_put_note(notes, "format", "pt"); // what readers of weights expect
+    checkpoint_put_note(notes, "step", "%" PRId64, training->step);
+    checkpoint_put_note(notes, "at_end", "%d", extra->at_end);
+    checkpoint_put_note(notes, "boundary", "%s", extra->leader_ends ? "first" : "last");
+    checkpoint_put_note(notes, "script", "%s", extra->script_hash);
+    checkpoint_put_note(notes, "device", "%s", engine->device->backend->name);
+    checkpoint_put_note(notes, "threads", "%d", engine->device->threads);
+    checkpoint_put_note(notes, "journal", "%s", journal->is_given_up ? "given up" : "whole");
+    checkpoint_put_note(notes, "random", "%" PRIu64 " %" PRIu64, engine->seed,
+                        engine->random_position);
+    checkpoint_put_note(notes, "lua_random", "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
+                        extra->lua_random[0], extra->lua_random[1], extra->lua_random[2],
+                        extra->lua_random[3]);
 }
 
 void checkpoint_rule_text(const ScaleRule *rule, char *text, size_t size) {
@@ -152,8 +104,9 @@ void checkpoint_rule_text(const ScaleRule *rule, char *text, size_t size) {
              rule->hysteresis);
 }
 
-static void note_members(Notes *notes, const Run *run, const Inventory *inventory) {
+static void note_members(CheckpointNotes *notes, const CheckpointTraining *training) {
     char key[32], text[256];
+    const Inventory *inventory = training->inventory;
     const MemberList *scalers = &inventory->lists[MEMBER_SCALER];
     const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
     for (int i = 0; i < scalers->count; i++) {
@@ -161,21 +114,21 @@ static void note_members(Notes *notes, const Run *run, const Inventory *inventor
             continue;
         snprintf(key, sizeof key, "scaler%d.rule", i);
         checkpoint_rule_text(scaler_rule(scalers->members[i]), text, sizeof text);
-        note(notes, key, "%s", text);
+        checkpoint_put_note(notes, key, "%s", text);
     }
     for (int i = 0; i < loaders->count; i++) {
         if (!loaders->members[i])
             continue;
         LoaderState state = loader_state(loaders->members[i]);
         snprintf(key, sizeof key, "loader%d", i);
-        note(notes, key, "%" PRIu64 " %" PRId64, state.epoch, state.position);
+        checkpoint_put_note(notes, key, "%" PRIu64 " %" PRId64, state.epoch, state.position);
     }
-    const Policy *policy = run->engine->policy;
+    const Policy *policy = training->engine->policy;
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
         snprintf(key, sizeof key, "layer%d", i); // names may be alike
         if (layer->own != LAYER_AUTO)
-            note(notes, key, "%s", layer_precision_name(layer->own));
+            checkpoint_put_note(notes, key, "%s", layer_precision_name(layer->own));
     }
 }
 
@@ -211,26 +164,23 @@ static bool write_pieces(SafeWriter *writer, const PieceList *list, const Journa
     return done && safe_write(writer, journal->bytes, journal->size, error);
 }
 
-bool checkpoint_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, const char *path,
-                     CheckpointFile *file, Error *error) {
+bool checkpoint_save(const CheckpointTraining *training, const char *path, CheckpointFile *file,
+                     Error *error) {
     PieceList list;
     bool done = false;
-    run_read_pending(run_state(run), INT64_MAX);
-    run_tell_skip(run_state(run));
-    if (!pieces_collect(&list, run, inventory, true, error))
+    const Journal *journal = &training->inventory->journal;
+    if (!pieces_collect(&list, training->engine, training->inventory, true, error))
         return false;
-    Notes notes = {.writer = safe_writer_new(path, error), .error = error, .done = true};
+    CheckpointNotes notes = {.writer = safe_writer_new(path, error), .error = error, .done = true};
     if (!notes.writer)
         goto done;
-    note_identity(&notes, run, inventory, extra);
-    energy_sample(&run_state(run)->energy);
-    note_counters(&notes, run);
-    note_diagnoses(&notes, run);
-    note_members(&notes, run, inventory);
-    done = notes.done && declare(notes.writer, &list, &inventory->journal, error) &&
-           write_pieces(notes.writer, &list, &inventory->journal, error) &&
+    note_identity(&notes, training);
+    training->note(training->context, &notes);
+    note_members(&notes, training);
+    done = notes.done && declare(notes.writer, &list, journal, error) &&
+           write_pieces(notes.writer, &list, journal, error) &&
            safe_finish(notes.writer, file->hash, &file->bytes, error);
-    file->step = run->step;
+    file->step = training->step;
     snprintf(file->path, sizeof file->path, "%s", path);
 done:
     safe_writer_free(notes.writer);
@@ -259,14 +209,15 @@ static bool piece_differs(const Piece *piece, SafeFile *file, bool *differs, Err
     return done;
 }
 
-bool checkpoint_differs(Run *run, const Inventory *inventory, const char *path, bool *differs,
+bool checkpoint_differs(const CheckpointTraining *training, const char *path, bool *differs,
                         Error *error) {
     PieceList list;
     *differs = false;
     SafeFile *file = safe_open(path, error);
     if (!file)
         return false;
-    bool is_collected = pieces_collect(&list, run, inventory, true, error), done = is_collected;
+    bool is_collected = pieces_collect(&list, training->engine, training->inventory, true, error);
+    bool done = is_collected;
     for (int i = 0; done && !*differs && i < list.count; i++)
         done =
             !is_exported(&list.pieces[i]) || piece_differs(&list.pieces[i], file, differs, error);

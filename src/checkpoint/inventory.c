@@ -1,4 +1,4 @@
-#include "run/inventory.h"
+#include "checkpoint/inventory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,13 +2,15 @@
 // cannot come to differ.
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/checkpoint_private.h"
+#include "checkpoint/replay.h"
 #include "grad/saved.h"
 #include "number/inline.h"
 #include "optim/state.h"
-#include "run/checkpoint_private.h"
 
 static const SafeType type_of_format[FORMAT_COUNT] = {
     [FORMAT_FP64] = SAFE_F64, [FORMAT_FP32] = SAFE_F32,     [FORMAT_BF16] = SAFE_BF16,
@@ -36,7 +38,7 @@ static bool add(PieceList *list, Piece piece) {
     pieces[list->count++] = piece;
     Storage *storage = piece.tensor ? piece.tensor->storage : piece.storage;
     if (storage)
-        storage->is_listed = true;
+        storage->marks |= MARK_LISTED;
     return true;
 }
 
@@ -45,7 +47,7 @@ void pieces_clear(PieceList *list) {
         Piece *piece = &list->pieces[i];
         Storage *storage = piece->tensor ? piece->tensor->storage : piece->storage;
         if (storage)
-            storage->is_listed = false;
+            storage->marks &= (uint8_t)~MARK_LISTED;
         free(piece->name);
         free(piece->numbers);
     }
@@ -94,8 +96,8 @@ static bool add_tensor(PieceList *list, PieceRole role, Tensor *tensor, char *na
 
 static bool add_memory(PieceList *list, const Tensor *tensor, char *name) {
     Storage *storage = tensor ? tensor->storage : NULL;
-    bool wanted = storage && (list->saves ? storage->late && !storage->is_listed : storage->hollow);
-    if (wanted)
+    uint8_t marks = storage ? storage->marks : 0;
+    if (list->saves ? (marks & (MARK_LATE | MARK_LISTED)) == MARK_LATE : marks & MARK_HOLLOW)
         return add(list, piece_of_storage(name, storage));
     free(name);
     return true;
@@ -300,11 +302,11 @@ static bool add_graphs(PieceList *list, const Inventory *inventory) {
     return done;
 }
 
-bool pieces_collect(PieceList *list, Run *run, const Inventory *inventory, bool saves,
+bool pieces_collect(PieceList *list, const Engine *engine, const Inventory *inventory, bool saves,
                     Error *error) {
     *list = (PieceList){.saves = saves, .error = error};
-    if (add_named(list, inventory) && add_members(list, inventory) &&
-        add_changes(list, run->engine) && add_live(list, inventory) && add_graphs(list, inventory))
+    if (add_named(list, inventory) && add_members(list, inventory) && add_changes(list, engine) &&
+        add_live(list, inventory) && add_graphs(list, inventory))
         return true;
     pieces_clear(list);
     return false;
@@ -382,9 +384,9 @@ static bool put_bytes(const Piece *piece, SafeType type, const void *bytes, Erro
         return false;
     else if (type == piece->type)
         device_write(storage->device, piece->tensor->view.data, bytes, piece_bytes(piece));
-    storage->hollow = false;
+    storage->marks &= (uint8_t)~MARK_HOLLOW;
     if (piece->tensor) {
-        tensor_date(piece->tensor); // not tensor_written: graphs that saved it saved this
+        tensor_mark(piece->tensor); // not tensor_written: graphs that saved it saved this
         parameter_touch(piece->tensor);
     }
     return true;

@@ -1,4 +1,4 @@
-// run/inventory.h: what a checkpoint of a run is made of, as far as it is not the run's own.
+// checkpoint/inventory.h: what a checkpoint is made of, as far as the script makes it.
 //
 // The binding enters what the script makes, in order: named tensors of models, optimizers, scalers,
 // averages, loaders. Numbers are given by that order and never again, so that a replay of the
@@ -6,7 +6,7 @@
 // others are borrowed until they are removed. The thread that drives the run.
 #pragma once
 
-#include "run/journal.h"
+#include "checkpoint/journal.h"
 #include "tensor/tensor.h"
 
 typedef enum MemberKind {

@@ -1,4 +1,4 @@
-#include "kernel/replay.h"
+#include "checkpoint/replay.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 
 #include "kernel/multi.h"
 
-struct DeviceReplay {
+typedef struct Replay {
+    Backend idle;
     const Backend *real;
-    Backend backend;
     Kernel kernels[OP_COUNT];
     MultiKernels multi;
-};
+} Replay;
 
 static bool no_kernel(Device *device, const KernelCall *call, Error *error) {
     (void)device, (void)call, (void)error;
@@ -76,30 +76,46 @@ static const MultiKernels no_multi = {
     .average = no_average,
 };
 
+void device_note_step(Device *device) {
+    device->marks.written |= MARK_LATE;
+}
+
+bool device_is_late(const Device *device) {
+    return device->marks.written & MARK_LATE;
+}
+
 bool device_begin_replay(Device *device, Error *error) {
-    assert(!device->replay);
-    DeviceReplay *replay = calloc(1, sizeof *replay);
+    assert(!device_is_idle(device) && device_is_late(device));
+    Replay *replay = calloc(1, sizeof *replay);
     if (!replay)
         return error_fail(error, ERROR_MEMORY, "no memory to replay the script");
     replay->real = device->backend;
-    replay->backend = *device->backend;
+    replay->idle = *device->backend;
     for (int i = 0; i < OP_COUNT; i++)
         replay->kernels[i] = device->backend->kernels[i] ? no_kernel : NULL;
-    replay->backend.kernels = replay->kernels;
+    replay->idle.is_idle = true;
+    replay->idle.kernels = replay->kernels;
     replay->multi = no_multi;
     replay->multi.drop = device->backend->multi->drop; // of plans that were made before
-    replay->backend.multi = &replay->multi;
-    replay->backend.write = no_write;
-    replay->backend.read = read_zeros;
-    replay->backend.end_step = NULL;
-    device->replay = replay;
-    device->backend = &replay->backend;
+    replay->idle.multi = &replay->multi;
+    replay->idle.write = no_write;
+    replay->idle.read = read_zeros;
+    replay->idle.end_step = NULL;
+    device->backend = &replay->idle;
+    device->marks.written |= MARK_HOLLOW;
+    device->marks.unreadable = 0;
     return true;
 }
 
 void device_end_replay(Device *device) {
-    assert(device->replay);
-    device->backend = device->replay->real;
-    free(device->replay);
-    device->replay = NULL;
+    if (!device_is_idle(device))
+        return;
+    Replay *replay = (Replay *)device->backend; // whose first member it is
+    device->backend = replay->real;
+    device->marks.written &= (uint8_t)~MARK_HOLLOW;
+    device->marks.unreadable = MARK_HOLLOW;
+    device->marks.why = "this tensor was made before the checkpoint that the run resumed from and "
+                        "is not in it; keep it as a field of a module that run:model knows, or "
+                        "resume with --weights-only";
+    free(replay);
 }

@@ -1,4 +1,4 @@
-#include "run/journal.h"
+#include "checkpoint/journal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "checkpoint/checkpoint_private.h"
 #include "data/loader.h"
-#include "run/checkpoint_private.h"
 
 // ---- the file -----------------------------------------------------------------------------------
 
@@ -176,10 +176,11 @@ static bool changed(Error *error, const char *what) {
                       what);
 }
 
-bool check_positions(const Checkpoint *checkpoint, const Run *run, const Inventory *inventory,
-                     const CheckpointExtra *extra, Error *error) {
+bool check_positions(const Checkpoint *checkpoint, const CheckpointTraining *training,
+                     Error *error) {
     char text[128], key[32];
-    const Engine *engine = run->engine;
+    const Engine *engine = training->engine;
+    const CheckpointExtra *extra = training->extra;
     snprintf(text, sizeof text, "%" PRIu64 " %" PRIu64, engine->seed, engine->random_position);
     if (strcmp(text, checkpoint_note(checkpoint, "random")) != 0)
         return changed(error, "the stream of random numbers");
@@ -188,7 +189,7 @@ bool check_positions(const Checkpoint *checkpoint, const Run *run, const Invento
              extra->lua_random[3]);
     if (strcmp(text, checkpoint_note(checkpoint, "lua_random")) != 0)
         return changed(error, "math.random");
-    const MemberList *loaders = &inventory->lists[MEMBER_LOADER];
+    const MemberList *loaders = &training->inventory->lists[MEMBER_LOADER];
     for (int i = 0; i < loaders->count; i++) {
         snprintf(key, sizeof key, "loader%d", i);
         const char *saved = checkpoint_note(checkpoint, key);

@@ -144,26 +144,25 @@ EMULATOR     := $(BUILD)/emulator/mpbench-gpu.so
 EMULATOR_C   := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
 EMULATED_C   := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
 EMULATED_CU  := $(GPU_CU:%.cu=$(BUILD)/emulator/%.o)
+# Tests of the emulator itself run kernels that are planted in place of the card's.
+PLANTED_C    := $(wildcard tests/emulator/planted/*.c)
+PLANTED_CU   := $(patsubst %.cu,$(BUILD)/emulator/%.o,$(wildcard tests/emulator/planted/*.cu))
+PLANTED_O    := $(patsubst %.c,$(BUILD)/emulator/%.o,$(PLANTED_C) \
+                    $(filter-out %/kernels.c %/images.c,$(EMULATOR_C))) $(PLANTED_CU)
 EMULATED_O   := $(EMULATED_C:%.c=$(BUILD)/emulator/%.o) $(EMULATED_CU)
-EMULATED_IMAGE := $(GPU_IMAGE:$(BUILD)/plugin/%=$(BUILD)/emulator/%)
 CXXFLAGS_EMULATED := -std=c++17 -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra -Werror \
-                     -Wno-unknown-pragmas
+                     -Wno-unknown-pragmas -Wno-missing-field-initializers
 
 $(EMULATOR): $(EMULATED_O)
 	$(call say,link)$(CC) $(LDFLAGS) $(GPU_LDFLAGS) -o $@ $^ -lm
 
-$(EMULATED_C:%.c=$(BUILD)/emulator/%.o): $(BUILD)/emulator/%.o: %.c
+$(patsubst %.c,$(BUILD)/emulator/%.o,$(EMULATED_C) $(PLANTED_C)): $(BUILD)/emulator/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/emulator/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/emulator/gpu/images.o: $(EMULATED_IMAGE)
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(EMULATED_CU): $(BUILD)/emulator/%.o: %.cu
+$(EMULATED_CU) $(PLANTED_CU): $(BUILD)/emulator/%.o: %.cu
 	@mkdir -p $(@D)
 	$(call say,c++)$(CXX) -x c++ $(CXXFLAGS_EMULATED) $(OPT) $(GPU_CFLAGS) -DGPU_EMULATED='"tests/emulator/emulator.h"' -Isrc -I. -MMD -MP -c -o $@ $<
-
-$(EMULATED_IMAGE):
-	@mkdir -p $(@D)
-	@echo 'kernels of $(@F), which the emulator has compiled in' > $@
 endif
 
 # Where an installed program finds its experiments; the others look beside the program.
@@ -209,6 +208,13 @@ $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS)
+
+ifneq ($(NVCC),)
+EMULATOR_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/emulator/*_test.c))
+TEST_BIN += $(EMULATOR_TESTS)
+$(EMULATOR_TESTS): $(PLANTED_O)
+$(EMULATOR_TESTS): EXTRA_CFLAGS += $(GPU_CFLAGS)
+endif
 
 # What the conformance tests share.
 CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/conformance/*.c)))

@@ -1,0 +1,66 @@
+// Shared memory: an arena that each block finds poisoned. Static arrays are found again by the
+// address of a static variable of the kernel's, so that one in a template or a function that is
+// called twice is the same one.
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/emulator/block.h"
+#include "tests/emulator/sanitizer.h"
+
+enum {
+    MOST_STATIC = 48 << 10,   // bytes a block, as on every card
+    MOST_DYNAMIC = 227 << 10, // where a kernel asks for it (driver.c)
+    GAP = 64,                 // between arrays: touched by none
+    MOST_ARRAYS = 64
+};
+enum { STATIC_ROOM = MOST_STATIC + MOST_ARRAYS * (GAP + 16), POISON = 0xFF };
+
+static struct {
+    const void *key;
+    unsigned char *at;
+} arrays[MOST_ARRAYS];
+static unsigned array_count;
+static size_t static_bytes, used;
+static _Alignas(128) unsigned char static_room[STATIC_ROOM], dynamic_room[MOST_DYNAMIC + GAP];
+
+void emulator_shared_begin(size_t dynamic) {
+    ASAN_POISON_MEMORY_REGION(static_room, used);
+    array_count = 0;
+    static_bytes = used = 0;
+    if (!dynamic)
+        return;
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_room);
+    memset(dynamic_room, POISON, dynamic); // NaN in every format
+    ASAN_POISON_MEMORY_REGION(dynamic_room + dynamic, sizeof dynamic_room - dynamic);
+}
+
+void emulator_shared_end(void) {
+    ASAN_UNPOISON_MEMORY_REGION(static_room, sizeof static_room);
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_room);
+    used = 0;
+}
+
+void *emulator_shared(EmulatorPlace place, const void *key, size_t bytes, size_t alignment) {
+    for (unsigned i = 0; i < array_count; i++)
+        if (arrays[i].key == key)
+            return arrays[i].at;
+    static_bytes += bytes;
+    if (static_bytes > MOST_STATIC)
+        emulator_fail(place, EMULATOR_WRONG_LAUNCH,
+                      "%zu bytes of shared arrays in a block, which has room for %d", static_bytes,
+                      MOST_STATIC);
+    if (array_count == MOST_ARRAYS)
+        emulator_fail(place, EMULATOR_WRONG_LAUNCH, "more than %d shared arrays", MOST_ARRAYS);
+    size_t at = (used + GAP + alignment - 1) / alignment * alignment;
+    ASAN_POISON_MEMORY_REGION(static_room + used, at - used);
+    used = at + bytes;
+    ASAN_UNPOISON_MEMORY_REGION(static_room + at, bytes);
+    memset(static_room + at, POISON, bytes);
+    arrays[array_count].key = key;
+    arrays[array_count++].at = static_room + at;
+    return static_room + at;
+}
+
+void *emulator_shared_dynamic(void) {
+    return dynamic_room;
+}

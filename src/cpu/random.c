@@ -93,7 +93,7 @@ static void randint_task(void *context, int64_t begin, int64_t end, int thread) 
     CPU_EACH_BLOCK(at, size, begin, end) {
         draw_words(work, &work->attr->random, at, size, buffer.words);
         for (int64_t i = 0; i < size; i++)
-            out[at + i] = (int32_t)(low + (int64_t)(buffer.words[i] * range >> 32));
+            out[at + i] = random_whole(buffer.words[i], low, range);
     }
 }
 

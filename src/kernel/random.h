@@ -2,12 +2,16 @@
 // for any number of threads: Philox 4x32 with 10 rounds (Salmon et al., 2011).
 //
 // Element i of an operation that begins at `offset` uses word (i % 4) of block (offset + i / 4).
-// Everything is inline and portable, so that each backend compiles the same function.
+// Everything is inline and portable, so that each backend compiles the same function: what the CPU
+// makes of a seed, a card makes to the bit (the reference computes in double, and is close).
 #pragma once
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/kernel_inline.h"
+#include "number/elementary.h"
 #include "number/format.h"
 
 typedef struct RandomBlock {
@@ -36,9 +40,38 @@ KERNEL_INLINE uint64_t random_blocks(int64_t count) {
     return (uint64_t)((count + 3) / 4);
 }
 
-// In [0, 1), with 24 bits: exact in fp32, so equal on every device.
-KERNEL_INLINE float random_uniform(uint32_t word) {
-    return (float)(word >> 8) * 0x1p-24f;
+// In [0, 1), with 24 bits: exact in fp32, so equal on every device. Signed on the way, since few
+// processors convert unsigned numbers.
+ELEMENTARY_INLINE float random_uniform(uint32_t word) {
+    return (float)(int32_t)(word >> 8) * 0x1p-24f;
+}
+
+// In [low, low + range), and never more than `last` (random_uniform_last): rounding in fp32 could
+// reach the end.
+ELEMENTARY_INLINE float random_uniform_in(uint32_t word, double low, double range, float last) {
+    const double above = range * (double)random_uniform(word); // no compiler may fuse it
+    const float value = (float)(low + above);
+    return value < last ? value : last;
+}
+
+// Box-Muller: two words give two independent normal numbers, a cosine and a sine.
+ELEMENTARY_INLINE void random_normal(const uint32_t word[2], float mean, float deviation,
+                                     float normal[2]) {
+    const float radius = sqrtf(-2.0f * math_log(1.0f - random_uniform(word[0])));
+    float cosine, sine;
+    math_cos_sin(random_uniform(word[1]), &cosine, &sine);
+    normal[0] = math_fma(deviation, radius * cosine, mean);
+    normal[1] = math_fma(deviation, radius * sine, mean);
+}
+
+// A whole number in [low, low + range).
+ELEMENTARY_INLINE int32_t random_whole(uint32_t word, int64_t low, uint64_t range) {
+    return (int32_t)(low + (int64_t)(word * range >> 32));
+}
+
+// Whether dropout sets an element to zero.
+ELEMENTARY_INLINE bool random_drops(uint32_t word, float probability) {
+    return random_uniform(word) < probability;
 }
 
 // The largest that a number in [low, high) may be in a format: the next would be rounded to `high`.

@@ -38,7 +38,9 @@ __global__ void call_rules_of_a_step(const ScaleRule *rule, ScaleState *state,
 __global__ void call_rules_of_random_numbers(const RandomAttr *random, float *target,
                                              int64_t count) {
     RandomBlock block = random_block(random->seed, random_begin(random) + random_blocks(count));
-    *target = random_uniform(block.word[0]);
+    *target = random_uniform(block.word[0]) + random_uniform_in(block.word[1], -1, 2, 1);
+    *target += (float)random_whole(block.word[2], -1, 2) + random_drops(block.word[3], *target);
+    random_normal(block.word, 0, 1, target); // of number/elementary.h, all
 }
 
 __global__ void call_rules_of_views(const View *view, int64_t *count, bool *dense) {

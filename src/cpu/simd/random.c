@@ -1,7 +1,6 @@
 // Random numbers and what is made of them.
 #include "kernel/random.h"
 #include "cpu/simd.h"
-#include "cpu/simd/math.h"
 
 enum { LANES = 16 };
 
@@ -28,33 +27,22 @@ static void random_words(uint64_t seed, uint64_t position, uint32_t *restrict wo
     }
 }
 
-static inline float uniform_of(uint32_t word) {
-    return (float)(int32_t)(word >> 8) * 0x1p-24f; // signed: few processors convert unsigned ones
-}
-
 static void dropout(const float *restrict x, float *restrict y, const uint32_t *restrict words,
                     int64_t count, float probability, float factor) {
     for (int64_t i = 0; i < count; i++)
-        y[i] = uniform_of(words[i]) < probability ? 0.0f : x[i] * factor;
+        y[i] = random_drops(words[i], probability) ? 0.0f : x[i] * factor;
 }
 
 static void uniform(const uint32_t *restrict words, float *restrict y, int64_t count, double low,
                     double range, float last) {
-    for (int64_t i = 0; i < count; i++) {
-        float value = (float)(low + range * (double)uniform_of(words[i]));
-        y[i] = value < last ? value : last;
-    }
+    for (int64_t i = 0; i < count; i++)
+        y[i] = random_uniform_in(words[i], low, range, last);
 }
 
 static void normal(const uint32_t *restrict words, float *restrict y, int64_t count, float mean,
                    float deviation) {
-    for (int64_t pair = 0; pair < count / 2; pair++) {
-        float radius = sqrtf(-2.0f * math_log(1.0f - uniform_of(words[2 * pair])));
-        float cosine, sine;
-        math_cos_sin(uniform_of(words[2 * pair + 1]), &cosine, &sine);
-        y[2 * pair] = math_fma(deviation, radius * cosine, mean);
-        y[2 * pair + 1] = math_fma(deviation, radius * sine, mean);
-    }
+    for (int64_t pair = 0; pair < count / 2; pair++)
+        random_normal(words + 2 * pair, mean, deviation, y + 2 * pair);
 }
 
 extern const CpuRandom ISA_NAME(cpu_random);

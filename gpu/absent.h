@@ -37,17 +37,10 @@
 #define gpu_gather_backward          NULL
 #define gpu_cat                      NULL
 #define gpu_pad                      NULL
-#define gpu_cast                     NULL
-#define gpu_dropout                  NULL
 #define gpu_sum                      NULL
 #define gpu_mean                     NULL
 #define gpu_max                      NULL
 #define gpu_min                      NULL
-#define gpu_fill                     NULL
-#define gpu_arange                   NULL
-#define gpu_uniform                  NULL
-#define gpu_normal                   NULL
-#define gpu_randint                  NULL
 #define gpu_mse                      NULL
 #define gpu_mse_backward             NULL
 #define gpu_l1                       NULL

@@ -5,6 +5,7 @@
 // a captured step would repeat it: a kernel gets the address of where it lies.
 #pragma once
 
+#include "kernel/attr.h"
 #include "kernel/status.h"
 #include "kernel/view.h"
 #include "number/format.h"
@@ -64,3 +65,58 @@ typedef struct PointwiseArguments {
     float a, b; // of ScalarAttr
     u32 wide;   // eight neighbours of every operand come and go by 16 bytes
 } PointwiseArguments;
+
+// ---- what moves, whatever it is -----------------------------------------------------------------
+
+// From array to array: by pieces of 16, 8, 4, 2 or 1 bytes as they are; or, where `bytes` is 0, one
+// number after the other from format to format.
+typedef struct Moving {
+    u32 bytes;
+    u32 from, to; // Format
+} Moving;
+
+// One number as often as 16 bytes hold it.
+typedef struct Pattern {
+    u32 word[4];
+} Pattern;
+
+// ---- cast.cu ------------------------------------------------------------------------------------
+
+typedef struct CastArguments {
+    Operand input, output;
+    Extent extent;
+    u32 wide;
+} CastArguments;
+
+typedef struct CopyArguments {
+    Operand input; // its strides, and the extent, count pieces
+    void *output;
+    Moving moving;
+    Extent extent;
+} CopyArguments;
+
+// ---- create.cu ----------------------------------------------------------------------------------
+
+typedef struct FillArguments {
+    void *output;
+    i64 count; // of pieces
+    u32 bytes; // of a piece
+    Pattern pattern;
+} FillArguments;
+
+typedef struct ArangeArguments {
+    Operand output;
+    i64 count;
+    double first, step;
+} ArangeArguments;
+
+// uniform: low and range, and the largest; normal: mean and deviation; randint: low and range;
+// dropout: probability, and the factor of what stays.
+typedef struct DrawArguments {
+    Operand input, output;
+    i64 count;
+    u32 wide;
+    RandomAttr random;
+    double a, b;
+    float last;
+} DrawArguments;

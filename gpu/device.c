@@ -146,7 +146,7 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
     bool freed =
         gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
         gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(memory)), "giving back memory", NULL);
-    (void)freed; // the failure is kept, and told by the next kernel
+    (void)freed; // the failure is kept, and told by the next check
 }
 
 // By way of pinned memory: a copy from it needs nobody to wait, and the host's own may be reused.
@@ -177,7 +177,7 @@ static bool wait_for_all(Gpu *gpu) {
                                               "waiting for the card", NULL);
 }
 
-// What cannot be read is read as zeros; the next kernel tells why.
+// What cannot be read is read as zeros; whoever then checks the device is told why.
 static void read_bytes(Device *device, void *host, const void *source, size_t bytes) {
     Gpu *gpu = gpu_of(device);
     if (bytes == 0)
@@ -195,8 +195,13 @@ static void synchronize(Device *device) {
     Gpu *gpu = gpu_of(device);
     if (gpu->failure.code == ERROR_NONE) {
         bool done = wait_for_all(gpu);
-        (void)done; // the failure is kept, and told by the next kernel
+        (void)done; // the failure is kept, and told by the next check
     }
+}
+
+static bool check(const Device *device, Error *error) {
+    const Gpu *gpu = gpu_of(device);
+    return gpu->failure.code == ERROR_NONE || gpu_has_failed(gpu, error);
 }
 
 // ---- the tables ---------------------------------------------------------------------------------
@@ -235,6 +240,7 @@ const Backend gpu_backend = {
     .read = read_bytes,
     .synchronize = synchronize,
     .take_status = gpu_take_status,
+    .check = check,
     .kernels = kernels,
     .absences = absences,
     .supports = supports,

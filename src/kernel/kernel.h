@@ -126,6 +126,9 @@ struct Backend {
     // A step of the run has ended: a device that captures steps begins the next here. NULL: it
     // captures none.
     void (*end_step)(Device *device);
+    // False, with why, once the device itself has failed: what it gave since is nothing. NULL: a
+    // device that never fails.
+    bool (*check)(const Device *device, Error *error);
     const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
     const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
     // Whether this backend runs an operation in a storage format, and about how many times as fast
@@ -166,8 +169,8 @@ void device_end_step(Device *device);
 // Takes the status of a device that runs on its own, as device_read and device_synchronize do when
 // they have waited. Waits for nothing itself.
 void device_take_status(Device *device);
-// False when a status was taken: then nothing that the device has computed since may be believed,
-// and the run ends by this error.
+// False when a status was taken, or the device has failed: then nothing that the device has
+// computed since may be believed, and the run ends by this error.
 bool device_check(const Device *device, Error *error) MUST_CHECK;
 
 // Scratch for one kernel call, 64-byte aligned, valid until the next call of device_workspace on

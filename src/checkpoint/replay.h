@@ -2,9 +2,9 @@
 // replay leaves out.
 //
 // A run that resumes replays its script: everything that the script does happens again, but for
-// what the device would compute. While a device replays, its backend is a copy of its own whose
-// kernels succeed without doing anything; memory is handed out as before, with contents that nobody
-// may read, and reading gives zeros: it is idle (device_is_idle). Absent kernels stay absent. The
+// what the device would compute. While a device replays it is idle (device_is_idle): its backend is
+// a copy of its own whose kernels succeed without doing anything; memory is handed out as before,
+// with contents that nobody may read, and reading gives zeros. Absent kernels stay absent. The
 // thread that drives the device.
 //
 // The first step of a script is computed in a replay too, so that what it makes once is there

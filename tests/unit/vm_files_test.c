@@ -3,17 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lua/vm.h"
-#include "tests/test.h"
-
-static Error error;
-
-static LuaVm *machine(LuaVmOptions options) {
-    error = (Error){0};
-    LuaVm *vm = lua_vm_new(&options, &error);
-    CHECK_MESSAGE(vm, "%s", error.text);
-    return vm;
-}
+#include "tests/unit/vm_fixture.h"
 
 static char folder[64];
 

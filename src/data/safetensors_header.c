@@ -1,12 +1,12 @@
-// The header of a safetensors file: JSON of one fixed shape, read strictly. Nothing nests deeper
-// than the format says, so that nothing here recurses.
+// The header of a safetensors file: JSON of one fixed shape. Nothing nests deeper than the format
+// says, so that nothing here recurses.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "data/file.h"
 #include "data/safetensors.h"
+#include "data/safetensors_text.h"
 
 static const struct {
     const char *name;
@@ -27,10 +27,7 @@ size_t safe_type_bytes(SafeType type) {
 }
 
 typedef struct Parser {
-    char *text;
-    size_t size, at;
-    const char *shown;
-    Error *error;
+    SafeText text;
     SafeHeader *header;
     int entry_room, note_room;
 } Parser;
@@ -38,216 +35,34 @@ typedef struct Parser {
 // How a name from the file is printed in a message.
 #define NAME "%.80s"
 
-static bool fail(const Parser *parser, const char *what) {
-    return error_fail(parser->error, ERROR_FAILED,
-                      FILE_PATH ": header, byte %zu: %s; the file is damaged or no safetensors",
-                      parser->shown, parser->at, what);
-}
-
 static bool fail_entry(const Parser *parser, const SafeEntry *entry, const char *what) {
-    return error_fail(parser->error, ERROR_FAILED, FILE_PATH ": tensor " NAME ": %s", parser->shown,
-                      entry->name, what);
-}
-
-// ---- pieces of JSON -----------------------------------------------------------------------------
-
-static void skip_space(Parser *parser) {
-    while (parser->at < parser->size && parser->text[parser->at] &&
-           strchr(" \t\r\n", parser->text[parser->at]))
-        parser->at++;
-}
-
-// Takes the character if it comes next, after space.
-static bool accept(Parser *parser, char wanted) {
-    skip_space(parser);
-    if (parser->at == parser->size || parser->text[parser->at] != wanted)
-        return false;
-    parser->at++;
-    return true;
-}
-
-static bool expect(Parser *parser, char wanted) {
-    char what[24] = "'?' expected";
-    what[1] = wanted;
-    return accept(parser, wanted) || fail(parser, what);
-}
-
-static bool hex_digits(Parser *parser, uint32_t *value) {
-    *value = 0;
-    if (parser->size - parser->at < 4)
-        return fail(parser, "the text ends inside an escape");
-    for (int i = 0; i < 4; i++) {
-        char c = parser->text[parser->at];
-        uint32_t digit;
-        if (c >= '0' && c <= '9')
-            digit = (uint32_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            digit = (uint32_t)(c - 'a') + 10;
-        else if (c >= 'A' && c <= 'F')
-            digit = (uint32_t)(c - 'A') + 10;
-        else
-            return fail(parser, "a hexadecimal digit expected in an escape");
-        *value = *value << 4 | digit;
-        parser->at++;
-    }
-    return true;
-}
-
-static char *put_point(char *out, uint32_t point) {
-    if (point < 0x80) {
-        *out++ = (char)point;
-    } else if (point < 0x800) {
-        *out++ = (char)(0xC0 | point >> 6);
-        *out++ = (char)(0x80 | (point & 0x3F));
-    } else if (point < 0x10000) {
-        *out++ = (char)(0xE0 | point >> 12);
-        *out++ = (char)(0x80 | (point >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (point & 0x3F));
-    } else {
-        *out++ = (char)(0xF0 | point >> 18);
-        *out++ = (char)(0x80 | (point >> 12 & 0x3F));
-        *out++ = (char)(0x80 | (point >> 6 & 0x3F));
-        *out++ = (char)(0x80 | (point & 0x3F));
-    }
-    return out;
-}
-
-// After "\u": one code point, from a pair of surrogates where it takes two.
-static bool unicode_escape(Parser *parser, char **out) {
-    uint32_t point, low;
-    if (!hex_digits(parser, &point))
-        return false;
-    if (point >= 0xD800 && point < 0xDC00) {
-        bool paired = parser->size - parser->at >= 6 && parser->text[parser->at] == '\\' &&
-                      parser->text[parser->at + 1] == 'u';
-        if (!paired)
-            return fail(parser, "half of a surrogate pair");
-        parser->at += 2;
-        if (!hex_digits(parser, &low))
-            return false;
-        if (low < 0xDC00 || low >= 0xE000)
-            return fail(parser, "half of a surrogate pair");
-        point = 0x10000 + ((point - 0xD800) << 10 | (low - 0xDC00));
-    } else if (point >= 0xDC00 && point < 0xE000) {
-        return fail(parser, "half of a surrogate pair");
-    }
-    if (point == 0)
-        return fail(parser, "a name with the character 0");
-    *out = put_point(*out, point);
-    return true;
-}
-
-static bool simple_escape(Parser *parser, char **out) {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    if (parser->at == parser->size)
-        return fail(parser, "the text ends inside an escape");
-    char c = parser->text[parser->at];
-    const char *found = c ? strchr(from, c) : NULL;
-    if (c == 'u') {
-        parser->at++;
-        return unicode_escape(parser, out);
-    }
-    if (!found)
-        return fail(parser, "an escape that JSON does not have");
-    parser->at++;
-    *(*out)++ = to[found - from];
-    return true;
-}
-
-// A string, unescaped where it lies: that never makes it longer. Ended by a zero.
-static bool parse_string(Parser *parser, const char **string) {
-    if (!accept(parser, '"'))
-        return fail(parser, "a string expected");
-    char *out = parser->text + parser->at;
-    *string = out;
-    while (parser->at < parser->size) {
-        unsigned char c = (unsigned char)parser->text[parser->at];
-        if (c == '"') {
-            parser->at++;
-            *out = 0;
-            return true;
-        }
-        if (c < 0x20)
-            return fail(parser, "a control character inside a string");
-        if (c == '\\') {
-            parser->at++;
-            if (!simple_escape(parser, &out))
-                return false;
-            continue;
-        }
-        uint32_t point;
-        const unsigned char *bytes = (const unsigned char *)parser->text + parser->at;
-        size_t length = utf8_decode(bytes, parser->size - parser->at, &point);
-        if (length == 0)
-            return fail(parser, "a string that is not UTF-8");
-        memmove(out, bytes, length);
-        out += length;
-        parser->at += length;
-    }
-    return fail(parser, "the text ends inside a string");
-}
-
-static bool parse_whole(Parser *parser, int64_t *number) {
-    skip_space(parser);
-    size_t start = parser->at;
-    int64_t value = 0;
-    while (parser->at < parser->size) {
-        char c = parser->text[parser->at];
-        if (c < '0' || c > '9')
-            break;
-        if (__builtin_mul_overflow(value, (int64_t)10, &value) ||
-            __builtin_add_overflow(value, (int64_t)(c - '0'), &value))
-            return fail(parser, "a number past 2^63");
-        parser->at++;
-    }
-    size_t digits = parser->at - start;
-    if (digits == 0)
-        return fail(parser, "a whole number of at least 0 expected");
-    if (digits > 1 && parser->text[start] == '0')
-        return fail(parser, "a number that begins with 0");
-    *number = value;
-    return true;
-}
-
-// [a, b, ..], at most `most` numbers.
-static bool parse_numbers(Parser *parser, int64_t *numbers, int most, int *count) {
-    *count = 0;
-    if (!expect(parser, '['))
-        return false;
-    if (accept(parser, ']'))
-        return true;
-    do {
-        if (*count == most)
-            return fail(parser, "a longer list of numbers than possible");
-        if (!parse_whole(parser, &numbers[(*count)++]))
-            return false;
-    } while (accept(parser, ','));
-    return expect(parser, ']');
+    return error_fail(parser->text.error, ERROR_FAILED, FILE_PATH ": tensor " NAME ": %s",
+                      parser->text.shown, entry->name, what);
 }
 
 // ---- what the format says -----------------------------------------------------------------------
 
 static bool parse_type(Parser *parser, SafeEntry *entry) {
     const char *name;
-    if (!parse_string(parser, &name))
+    if (!safe_text_string(&parser->text, &name))
         return false;
     for (int i = 0; i < SAFE_TYPES; i++)
         if (strcmp(name, type_table[i].name) == 0) {
             entry->type = (SafeType)i;
             return true;
         }
-    return error_fail(parser->error, ERROR_FAILED,
-                      FILE_PATH ": tensor " NAME ": dtype %.20s is not known", parser->shown,
+    return error_fail(parser->text.error, ERROR_FAILED,
+                      FILE_PATH ": tensor " NAME ": dtype %.20s is not known", parser->text.shown,
                       entry->name, name);
 }
 
 static bool parse_offsets(Parser *parser, SafeEntry *entry) {
     int64_t offsets[2];
     int count;
-    if (!parse_numbers(parser, offsets, 2, &count))
+    if (!safe_text_numbers(&parser->text, offsets, 2, &count))
         return false;
     if (count != 2)
-        return fail(parser, "data_offsets: a begin and an end expected");
+        return safe_text_fail(&parser->text, "data_offsets: a begin and an end expected");
     entry->begin = (uint64_t)offsets[0];
     entry->end = (uint64_t)offsets[1];
     return true;
@@ -262,22 +77,22 @@ static bool check_size(const Parser *parser, const SafeEntry *entry) {
     if (entry->begin > entry->end)
         return fail_entry(parser, entry, "its data ends before it begins");
     if (bytes != entry->end - entry->begin)
-        return error_fail(parser->error, ERROR_FAILED,
+        return error_fail(parser->text.error, ERROR_FAILED,
                           FILE_PATH ": tensor " NAME ": shape and dtype make %" PRIu64
                                     " bytes, data_offsets %" PRIu64,
-                          parser->shown, entry->name, bytes, entry->end - entry->begin);
+                          parser->text.shown, entry->name, bytes, entry->end - entry->begin);
     return true;
 }
 
 static bool parse_entry(Parser *parser, SafeEntry *entry) {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
     bool seen[3] = {false};
-    if (!expect(parser, '{'))
+    if (!safe_text_expect(&parser->text, '{'))
         return false;
     do {
         const char *key;
         int which = 0;
-        if (!parse_string(parser, &key))
+        if (!safe_text_string(&parser->text, &key))
             return false;
         while (which < 3 && strcmp(key, keys[which]) != 0)
             which++;
@@ -286,15 +101,16 @@ static bool parse_entry(Parser *parser, SafeEntry *entry) {
         if (seen[which])
             return fail_entry(parser, entry, "a field that comes twice");
         seen[which] = true;
-        if (!expect(parser, ':'))
+        if (!safe_text_expect(&parser->text, ':'))
             return false;
         bool done = which == 0   ? parse_type(parser, entry)
-                    : which == 1 ? parse_numbers(parser, entry->shape, SAFE_MAX_DIMS, &entry->ndim)
+                    : which == 1 ? safe_text_numbers(&parser->text, entry->shape, SAFE_MAX_DIMS,
+                                                     &entry->ndim)
                                  : parse_offsets(parser, entry);
         if (!done)
             return false;
-    } while (accept(parser, ','));
-    if (!expect(parser, '}'))
+    } while (safe_text_accept(&parser->text, ','));
+    if (!safe_text_expect(&parser->text, '}'))
         return false;
     if (!seen[0] || !seen[1] || !seen[2])
         return fail_entry(parser, entry, "dtype, shape or data_offsets is missing");
@@ -313,53 +129,53 @@ static void *grow(void *list, int count, int *room, size_t size) {
 }
 
 static bool no_memory(const Parser *parser) {
-    return error_fail(parser->error, ERROR_MEMORY, FILE_PATH ": no memory for its header",
-                      parser->shown);
+    return error_fail(parser->text.error, ERROR_MEMORY, FILE_PATH ": no memory for its header",
+                      parser->text.shown);
 }
 
 static bool parse_notes(Parser *parser) {
     SafeHeader *header = parser->header;
-    if (!expect(parser, '{'))
+    if (!safe_text_expect(&parser->text, '{'))
         return false;
-    if (accept(parser, '}'))
+    if (safe_text_accept(&parser->text, '}'))
         return true;
     do {
         SafeNote note;
         if (header->note_count == SAFE_MAX_ENTRIES)
-            return fail(parser, "more than 100000 entries of __metadata__");
-        if (!parse_string(parser, &note.key) || !expect(parser, ':') ||
-            !parse_string(parser, &note.value))
+            return safe_text_fail(&parser->text, "more than 100000 entries of __metadata__");
+        if (!safe_text_string(&parser->text, &note.key) || !safe_text_expect(&parser->text, ':') ||
+            !safe_text_string(&parser->text, &note.value))
             return false;
         SafeNote *notes = grow(header->notes, header->note_count, &parser->note_room, sizeof note);
         if (!notes)
             return no_memory(parser);
         header->notes = notes;
         notes[header->note_count++] = note;
-    } while (accept(parser, ','));
-    return expect(parser, '}');
+    } while (safe_text_accept(&parser->text, ','));
+    return safe_text_expect(&parser->text, '}');
 }
 
 static bool parse_members(Parser *parser) {
     SafeHeader *header = parser->header;
     bool has_notes = false;
-    if (!expect(parser, '{'))
+    if (!safe_text_expect(&parser->text, '{'))
         return false;
-    if (accept(parser, '}'))
+    if (safe_text_accept(&parser->text, '}'))
         return true;
     do {
         SafeEntry entry = {.ndim = 0};
-        if (!parse_string(parser, &entry.name) || !expect(parser, ':'))
+        if (!safe_text_string(&parser->text, &entry.name) || !safe_text_expect(&parser->text, ':'))
             return false;
         if (strcmp(entry.name, "__metadata__") == 0) {
             if (has_notes)
-                return fail(parser, "__metadata__ comes twice");
+                return safe_text_fail(&parser->text, "__metadata__ comes twice");
             has_notes = true;
             if (!parse_notes(parser))
                 return false;
             continue;
         }
         if (header->count == SAFE_MAX_ENTRIES)
-            return fail(parser, "more than 100000 tensors");
+            return safe_text_fail(&parser->text, "more than 100000 tensors");
         if (!parse_entry(parser, &entry))
             return false;
         SafeEntry *entries =
@@ -368,8 +184,8 @@ static bool parse_members(Parser *parser) {
             return no_memory(parser);
         header->entries = entries;
         entries[header->count++] = entry;
-    } while (accept(parser, ','));
-    return expect(parser, '}');
+    } while (safe_text_accept(&parser->text, ','));
+    return safe_text_expect(&parser->text, '}');
 }
 
 // ---- the whole ----------------------------------------------------------------------------------
@@ -406,9 +222,9 @@ static bool check_coverage(const Parser *parser, uint64_t data_bytes) {
         covered = entry->end;
     }
     if (covered != data_bytes)
-        return error_fail(parser->error, ERROR_FAILED,
+        return error_fail(parser->text.error, ERROR_FAILED,
                           FILE_PATH ": %" PRIu64 " bytes trail behind the last tensor",
-                          parser->shown, data_bytes - covered);
+                          parser->text.shown, data_bytes - covered);
     return true;
 }
 
@@ -428,8 +244,8 @@ static bool check_names(const Parser *parser) {
         qsort(header->notes, (size_t)header->note_count, sizeof *header->notes, by_key);
     for (int i = 1; i < header->note_count; i++)
         if (strcmp(header->notes[i - 1].key, header->notes[i].key) == 0)
-            return error_fail(parser->error, ERROR_FAILED,
-                              FILE_PATH ": __metadata__: " NAME " comes twice", parser->shown,
+            return error_fail(parser->text.error, ERROR_FAILED,
+                              FILE_PATH ": __metadata__: " NAME " comes twice", parser->text.shown,
                               header->notes[i].key);
     return true;
 }
@@ -437,11 +253,13 @@ static bool check_names(const Parser *parser) {
 bool safe_header_parse(SafeHeader *header, char *text, size_t size, uint64_t data_bytes,
                        const char *shown, Error *error) {
     *header = (SafeHeader){.count = 0};
-    Parser parser = {.text = text, .size = size, .shown = shown, .error = error, .header = header};
-    bool done = size > 0 && text[0] == '{' ? parse_members(&parser) : fail(&parser, "'{' expected");
+    Parser parser = {.text = {.bytes = text, .size = size, .shown = shown, .error = error},
+                     .header = header};
+    bool done = size > 0 && text[0] == '{' ? parse_members(&parser)
+                                           : safe_text_fail(&parser.text, "'{' expected");
     if (done) {
-        skip_space(&parser);
-        done = parser.at == size || fail(&parser, "something follows the header's object");
+        done = safe_text_is_over(&parser.text) ||
+               safe_text_fail(&parser.text, "something follows the header's object");
     }
     if (done && header->count > 0)
         qsort(header->entries, (size_t)header->count, sizeof *header->entries, by_offset);

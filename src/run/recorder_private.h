@@ -136,6 +136,10 @@ void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step
 void recorder_event(Recorder *recorder, const Event *event);
 // Until the writer has news, or a moment is over: signals wake nobody. With the lock held.
 void recorder_wait_briefly(Recorder *recorder);
+// Has the writer do it, in its turn.
+bool recorder_do(Recorder *recorder, RecorderJob *job, Error *error) MUST_CHECK;
+// In the ring, which is full; NULL where recording ends before there is any.
+void *recorder_wait_for_room(Recorder *recorder, size_t size);
 // Of the step that is about to end.
 void recorder_profile(Recorder *recorder, int layer, double seconds, double update_ratio);
 

@@ -36,3 +36,16 @@ struct Optimizer {
 
 // The share of the base rate that a group takes, as it was kept; what is none is left out.
 void optimizer_set_factor(Optimizer *optimizer, int group, double factor);
+
+// ---- what it may be asked for (optimizer_options.c) ---------------------------------------------
+
+bool optimizer_is_amount(double value);                      // finite, at least 0
+int optimizer_moment_count(const OptimizerOptions *options); // of each parameter
+// `of`: whose they are, for messages.
+bool optimizer_check_options(const OptimizerOptions *options, Error *error) MUST_CHECK;
+bool optimizer_check_schedule(const char *of, const Schedule *schedule, Error *error) MUST_CHECK;
+bool optimizer_check_rate(const char *of, double rate, Error *error) MUST_CHECK;
+bool optimizer_check_group(const char *of, const OptimizerGroup *group, int number, double base,
+                           Error *error) MUST_CHECK;
+// The parameter that was added as number i.
+bool optimizer_check_parameter(const Optimizer *optimizer, int i, Error *error) MUST_CHECK;

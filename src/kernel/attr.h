@@ -95,6 +95,10 @@ KERNEL_INLINE uint64_t random_begin(const RandomAttr *random) {
 typedef struct OpAttr {
     Format out_format; // only where the caller decides: cast, creation, products of gradients
     bool has_out_format;
+    // Products alone: fp32 factors are rounded to this format (TF32) as they are multiplied, also
+    // those that come up on the way, as attention's shares. Sums are kept in fp32 as ever.
+    bool has_compute;
+    Format compute;
     union {
         ScalarAttr scalar;
         LinearAttr linear;

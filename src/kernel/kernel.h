@@ -131,8 +131,9 @@ struct Backend {
     bool (*check)(const Device *device, Error *error);
     const Kernel *kernels;       // [OP_COUNT]; NULL: deliberately absent
     const char *const *absences; // [OP_COUNT]; why, where kernels[] is NULL
-    // Whether this backend runs an operation in a storage format, and about how many times as fast
-    // as in fp32 large matrix products in it are (what `auto` asks); 1: no faster.
+    // Whether this backend runs an operation on tensors in a format (a product in TF32: by its
+    // attr->compute), and about how many times as fast as in fp32 large matrix products in it are
+    // (what `auto` asks); 1: no faster.
     bool (*supports)(const Device *device, OpId op, Format format);
     double (*gain)(const Device *device, Format format);
     const MultiKernels *multi;

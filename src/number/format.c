@@ -70,6 +70,10 @@ bool format_is_floating(Format format) {
     return format < FORMAT_COUNT && format_table[format].exponent_bits > 0;
 }
 
+Format format_kept(Format format) {
+    return format_table[format].stores ? format : FORMAT_FP32;
+}
+
 bool format_trains(Format format) {
     return format < FORMAT_COUNT && format_table[format].trains;
 }

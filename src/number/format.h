@@ -59,6 +59,9 @@ bool format_is_floating(Format format);
 bool format_trains(Format format);   // a layer can be set to it
 bool format_is_shown(Format format); // people look at its numbers: not fp64, and no plain integer
 
+// What tensors that are computed with in `format` are kept in: itself, or fp32 where it keeps none.
+Format format_kept(Format format);
+
 // The formats that are wanted, in the table's order; how many.
 int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format));
 

@@ -16,15 +16,18 @@ const GradientInfo gradient_none = {NULL, NULL};
 
 // ---- products -----------------------------------------------------------------------------------
 
-// x y with the last two dimensions of either swapped first, if asked.
-static Tensor *product(Engine *engine, Tensor *x, bool swap_x, Tensor *y, bool swap_y,
-                       Format format, Error *error) {
+// x y with the last two dimensions of either swapped first, if asked: the gradient of an input of
+// the node, multiplied as that was.
+static Tensor *product(Engine *engine, const GradNode *node, int input, Tensor *x, bool swap_x,
+                       Tensor *y, bool swap_y, Error *error) {
     Tensor *result = NULL;
     int nx = x->view.ndim, ny = y->view.ndim;
     x = swap_x ? op_transpose(engine, x, nx - 2, nx - 1, error) : tensor_hold(x);
     y = swap_y ? op_transpose(engine, y, ny - 2, ny - 1, error) : tensor_hold(y);
     if (x && y) {
-        OpAttr attr = attr_with_format(format);
+        OpAttr attr = attr_with_format(gradient_format(node, input));
+        attr.has_compute = node->attr.has_compute;
+        attr.compute = node->attr.compute;
         result = op_two(engine, OP_matmul, x, y, &attr, error);
     }
     tensor_release(x);
@@ -44,18 +47,17 @@ static Tensor *as_rows(Engine *engine, Tensor *x, Error *error) {
 GRADIENT_RULE(matmul) {
     Tensor *a = node->saved[0], *b = node->saved[1], *dy = output_grad[0];
     if (gradient_wanted(node, 0) &&
-        !(input_grad[0] = product(context, dy, false, b, true, gradient_format(node, 0), error)))
+        !(input_grad[0] = product(context, node, 0, dy, false, b, true, error)))
         return false;
     if (!gradient_wanted(node, 1))
         return true;
     if (b->view.ndim == a->view.ndim) {
-        input_grad[1] = product(context, a, true, dy, false, gradient_format(node, 1), error);
+        input_grad[1] = product(context, node, 1, a, true, dy, false, error);
         return input_grad[1] != NULL;
     }
     Tensor *rows = as_rows(context, a, error), *grad_rows = as_rows(context, dy, error);
     if (rows && grad_rows)
-        input_grad[1] =
-            product(context, rows, true, grad_rows, false, gradient_format(node, 1), error);
+        input_grad[1] = product(context, node, 1, rows, true, grad_rows, false, error);
     tensor_release(rows);
     tensor_release(grad_rows);
     return input_grad[1] != NULL;
@@ -86,7 +88,7 @@ GRADIENT_RULE(linear) {
         goto cleanup;
     if (gradient_wanted(node, 0)) {
         const GradShape *input = &node->inputs[0];
-        dx_rows = product(context, dz_rows, false, w, false, gradient_format(node, 0), error);
+        dx_rows = product(context, node, 0, dz_rows, false, w, false, error);
         if (!dx_rows)
             goto cleanup;
         input_grad[0] = input->ndim == 2
@@ -97,8 +99,8 @@ GRADIENT_RULE(linear) {
     }
     if (gradient_wanted(node, 1)) {
         rows = as_rows(context, x, error);
-        if (!rows || !(input_grad[1] = product(context, dz_rows, true, rows, false,
-                                               gradient_format(node, 1), error)))
+        if (!rows ||
+            !(input_grad[1] = product(context, node, 1, dz_rows, true, rows, false, error)))
             goto cleanup;
     }
     if (gradient_wanted(node, 2)) {

@@ -100,7 +100,7 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
             return false;
         Tensor *used;
         if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
-            used = input_in_format(engine, input, formats->compute, error);
+            used = input_in_format(engine, input, formats->inputs, error);
             if (!used)
                 return false;
             // The low copy of a parameter is an alias of its master.
@@ -113,7 +113,7 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         if (!is_computed_in(engine->device, op, used->view.format, error))
             return false;
         if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW))
-            parameter_of(input)->round_to = formats->compute; // a bias too
+            parameter_of(input)->round_to = formats->inputs; // a bias too
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
             if (!dense)
@@ -215,6 +215,26 @@ static bool run_kernel(Engine *engine, KernelCall *call, Error *error) {
     return done;
 }
 
+// What a product multiplies in, where that is not what its factors are kept in: told to the kernel,
+// and to the tape, whose rules go by it. The attributes to be used: those given, or `changed`.
+static const OpAttr *say_compute(const Engine *engine, OpId op, const OpFormats *formats,
+                                 const OpAttr *attr, OpAttr *changed, Error *error) {
+    if (formats->compute != formats->inputs && !attr->has_compute) {
+        *changed = *attr;
+        changed->has_compute = true;
+        changed->compute = formats->compute;
+        attr = changed;
+    }
+    const Backend *backend = engine->device->backend;
+    if (!attr->has_compute || backend->supports(engine->device, op, attr->compute))
+        return attr;
+    error_fail(
+        error, ERROR_USAGE,
+        "%s: device %s does not multiply in %s: set the layer to fp32, or run on --device ref",
+        op_table[op].name, backend->name, format_name(attr->compute));
+    return NULL;
+}
+
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                   const OpAttr *attr, Tensor **outputs, Error *error) {
     Format first, widest;
@@ -225,6 +245,10 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         return false;
     if (attr->has_out_format)
         formats.output = attr->out_format;
+    OpAttr changed;
+    attr = say_compute(engine, op, &formats, attr, &changed, error);
+    if (!attr)
+        return false;
     Prepared prepared = {.count = 0};
     bool done = prepare(engine, op, inputs, input_count, &formats, &prepared, error);
     if (done) {

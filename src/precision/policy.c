@@ -342,13 +342,16 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     PrecisionClass class = op_table[op].precision;
     if (class == CLASS_INNER || !region.enabled || widest == FORMAT_FP64) {
         *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
+                               .inputs = widest,
                                .compute = widest,
                                .output = class == CLASS_KEEP ? first : widest};
         return true;
     }
-    Format low = policy_low_format(policy, layer, region);
+    Format compute = policy_low_format(policy, layer, region), low = format_kept(compute);
     bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
-    *formats = (OpFormats){.cast_inputs = class == CLASS_LOW, .compute = low};
+    *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
+                           .inputs = low,
+                           .compute = class == CLASS_LOW ? compute : low};
     switch (class) {
     case CLASS_BANNED:
         if (low != FORMAT_FP32)
@@ -365,8 +368,8 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     case CLASS_KEEP: formats->output = all_low ? low : first; break;
     case CLASS_INNER: break;
     }
-    // A layer set to fp32 casts what comes in low up.
-    if (policy->layers[layer].in_force == LAYER_FP32)
+    // A layer set to fp32, or to what is kept in it, casts what comes in low up.
+    if (policy->layers[layer].in_force != LAYER_AUTO && low == FORMAT_FP32)
         formats->output = FORMAT_FP32;
     return true;
 }

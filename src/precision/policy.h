@@ -100,9 +100,10 @@ typedef struct AutocastRegion { // what mp.autocast set for the code that runs n
 } AutocastRegion;
 
 typedef struct OpFormats {
-    bool cast_inputs; // LOW operations: bring floating inputs to `compute` first
-    Format compute;
-    Format output; // of the outputs that precision decides
+    bool cast_inputs; // LOW operations: bring floating inputs to `inputs` first
+    Format inputs;
+    Format compute; // what products multiply in: `inputs`, or TF32 of fp32
+    Format output;  // of the outputs that precision decides
 } OpFormats;
 
 // `widest` is the widest floating format among the inputs, `first` that of the first input.

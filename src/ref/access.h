@@ -15,8 +15,9 @@ static inline double ref_load(const View *view, int64_t offset) {
     const void *data = view->data;
     switch (view->format) {
     case FORMAT_FP64: return ((const double *)data)[offset];
-    case FORMAT_FP32:
-    case FORMAT_TF32: return number_fp32_to_fp64(((const float *)data)[offset]);
+    case FORMAT_FP32: return number_fp32_to_fp64(((const float *)data)[offset]);
+    case FORMAT_TF32:
+        return number_fp32_to_fp64(number_fp32_through_tf32(((const float *)data)[offset]));
     case FORMAT_BF16:
         return number_fp32_to_fp64(number_bf16_to_fp32(((const uint16_t *)data)[offset]));
     case FORMAT_FP16: return (double)number_fp16_to_fp32(((const uint16_t *)data)[offset]);
@@ -78,6 +79,19 @@ static inline void ref_put(const View *view, int64_t index, double value) {
 static inline int64_t ref_offset4(const View *view, int64_t a, int64_t b, int64_t c, int64_t d) {
     const int64_t *stride = view->stride;
     return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
+}
+
+// A factor of a product as it is multiplied: fp32 is rounded where the call says so.
+static inline View ref_factor(const KernelCall *call, int input) {
+    View factor = call->input[input];
+    if (call->attr->has_compute && factor.format == FORMAT_FP32)
+        factor.format = call->attr->compute;
+    return factor;
+}
+// The same of one that came up on the way.
+static inline double ref_round_factor(const KernelCall *call, double value) {
+    return call->attr->has_compute ? format_round(call->attr->compute, value, OVERFLOW_SATURATES)
+                                   : value;
 }
 
 // The only element of a view with one.

@@ -43,7 +43,8 @@ static ScoreSum score_row(const AttentionAttr *attr, const View *q, const View *
 
 REF_KERNEL(attention) {
     const AttentionAttr *attr = &call->attr->attention;
-    const View *q = &call->input[0], *k = &call->input[1], *v = &call->input[2];
+    const View factor[3] = {ref_factor(call, 0), ref_factor(call, 1), ref_factor(call, 2)};
+    const View *q = &factor[0], *k = &factor[1], *v = &factor[2];
     const View *y = &call->output[0], *sums = &call->output[1];
     int64_t queries = q->shape[1], heads = q->shape[2], keys = k->shape[1];
     double *scores = ref_scratch(device, keys, 0, error);
@@ -57,7 +58,7 @@ REF_KERNEL(attention) {
                 for (int64_t d = 0; d < v->shape[3]; d++) {
                     double sum = 0;
                     for (int64_t j = 0; j < count; j++)
-                        sum += share_of(scores[j], score_sum) *
+                        sum += ref_round_factor(call, share_of(scores[j], score_sum)) *
                                ref_load(v, ref_offset4(v, batch, j, head, d));
                     ref_store(y, ref_offset4(y, batch, i, head, d), sum);
                 }
@@ -80,19 +81,22 @@ typedef struct AttentionGradient {
 static void query_backward(const KernelCall *call, const AttentionGradient *gradient, int64_t batch,
                            int64_t head, int64_t i) {
     const AttentionAttr *attr = &call->attr->attention;
-    const View *dy = &call->input[0], *q = &call->input[1], *k = &call->input[2],
-               *v = &call->input[3], *y = &call->input[4], *sums = &call->input[5];
+    const View factor[4] = {ref_factor(call, 0), ref_factor(call, 1), ref_factor(call, 2),
+                            ref_factor(call, 3)};
+    const View *dy = &factor[0], *q = &factor[1], *k = &factor[2], *v = &factor[3];
+    const View *y = &call->input[4], *sums = &call->input[5];
     const View *dq = &call->output[0];
     int64_t depth = q->shape[3], value_depth = v->shape[3];
     int64_t row = (batch * q->shape[2] + head) * q->shape[1] + i;
     ScoreSum sum_of_row = {ref_get(sums, row),
                            ref_get(sums, q->shape[0] * q->shape[2] * q->shape[1] + row)};
-    double delta = dot(dy, y, batch, head, i, i);
+    double delta = dot(&call->input[0], y, batch, head, i, i); // no product of matrices
     int64_t count = seen(attr, i, k->shape[1]);
     for (int64_t j = 0; j < count; j++) {
         double share = share_of(attr->scale * dot(q, k, batch, head, i, j), sum_of_row);
-        gradient->share[j] = share;
-        gradient->dscore[j] = attr->scale * share * (dot(dy, v, batch, head, i, j) - delta);
+        double dscore = attr->scale * share * (dot(dy, v, batch, head, i, j) - delta);
+        gradient->share[j] = ref_round_factor(call, share);
+        gradient->dscore[j] = ref_round_factor(call, dscore);
     }
     for (int64_t d = 0; d < depth; d++) {
         double sum = 0;

@@ -28,7 +28,8 @@ static double window_product(const ConvAttr *attr, const View *x, const View *we
 
 REF_KERNEL(conv2d) {
     const ConvAttr *attr = &call->attr->conv;
-    const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
+    const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
+    const View *x = &factor[0], *weight = &factor[1], *bias = &call->input[2];
     const View *y = &call->output[0];
     for (int64_t n = 0; n < y->shape[0]; n++)
         for (int64_t h = 0; h < y->shape[1]; h++)
@@ -64,7 +65,8 @@ static void spread(const ConvAttr *attr, const View *weight, const View *dx, dou
 
 // Plus a bias, where there is one.
 static bool input_gradient(Device *device, const KernelCall *call, const View *bias, Error *error) {
-    const View *dy = &call->input[0], *weight = &call->input[1], *dx = &call->output[0];
+    const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
+    const View *dy = &factor[0], *weight = &factor[1], *dx = &call->output[0];
     double *sums = ref_scratch(device, view_count(dx), 0, error);
     if (!sums)
         return false;
@@ -107,7 +109,8 @@ static double weight_gradient(const ConvAttr *attr, const View *x, const View *d
 
 REF_KERNEL(conv2d_backward_weight) {
     const ConvAttr *attr = &call->attr->conv;
-    const View *x = &call->input[0], *dy = &call->input[1];
+    const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
+    const View *dy = &call->input[1];
     const View *dweight = &call->output[0], *dbias = &call->output[1];
     int64_t channels = dweight->shape[3], filters = dweight->shape[0] / attr->groups;
     for (int64_t filter = 0; filter < dweight->shape[0]; filter++)
@@ -115,7 +118,7 @@ REF_KERNEL(conv2d_backward_weight) {
             for (int64_t kw = 0; kw < dweight->shape[2]; kw++)
                 for (int64_t c = 0; c < channels; c++)
                     ref_store(dweight, ref_offset4(dweight, filter, kh, kw, c),
-                              weight_gradient(attr, x, dy, filter, kh, kw,
+                              weight_gradient(attr, &factor[0], &factor[1], filter, kh, kw,
                                               filter / filters * channels + c));
     for (int64_t filter = 0; ref_is_present(dbias) && filter < dy->shape[3]; filter++) {
         double sum = 0;

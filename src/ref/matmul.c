@@ -23,7 +23,8 @@ static View batch_of(const View *view) {
 }
 
 REF_KERNEL(matmul) {
-    const View *a = &call->input[0], *b = &call->input[1], *y = &call->output[0];
+    const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
+    const View *a = &factor[0], *b = &factor[1], *y = &call->output[0];
     View a_batch = batch_of(a), b_batch = batch_of(b), y_batch = batch_of(y);
     int64_t batches = view_count(&y_batch), rows = y->shape[y->ndim - 2],
             columns = y->shape[y->ndim - 1], depth = a->shape[a->ndim - 1];
@@ -46,7 +47,8 @@ REF_KERNEL(matmul) {
 }
 
 REF_KERNEL(linear) {
-    const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
+    const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
+    const View *x = &factor[0], *weight = &factor[1], *bias = &call->input[2];
     const View *y = &call->output[0];
     Activation activation = call->attr->linear.activation;
     int64_t rows = ref_row_count(x), depth = ref_row_length(x), columns = weight->shape[0];

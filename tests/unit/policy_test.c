@@ -72,6 +72,25 @@ static void a_layer_set_beats_the_class_and_is_inherited(void) {
     policy_free(policy);
 }
 
+static void a_layer_in_tf32_keeps_fp32_and_multiplies_in_tf32(void) {
+    static const OpId others[] = {OP_softmax, OP_batch_norm, OP_add, OP_relu, OP_bce};
+    Policy *policy = policy_of("fp16");
+    int layer = policy_add_layer(policy, "head", 0, NULL);
+    policy_set_layer(policy, layer, LAYER_TF32);
+    OpFormats formats;
+    CHECK(policy_decide(policy, layer, on, OP_linear, FORMAT_FP16, FORMAT_FP16, &formats, NULL));
+    CHECK(formats.cast_inputs && formats.inputs == FORMAT_FP32);
+    CHECK(formats.compute == FORMAT_TF32 && formats.output == FORMAT_FP32);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        CHECK(
+            policy_decide(policy, layer, on, others[i], FORMAT_FP16, FORMAT_FP16, &formats, NULL));
+        CHECK(formats.compute == formats.inputs && formats.output == FORMAT_FP32);
+    }
+    CHECK(policy_decide(policy, layer, off, OP_linear, FORMAT_FP32, FORMAT_FP32, &formats, NULL));
+    CHECK(formats.compute == FORMAT_FP32 && formats.output == FORMAT_FP32);
+    policy_free(policy);
+}
+
 static void the_last_rule_wins_for_layers_to_come_too(void) {
     Policy *policy = policy_of("fp16");
     CHECK(policy_set(policy, "*", LAYER_FP32, NULL, NULL));
@@ -221,6 +240,7 @@ int main(void) {
     RUN_TEST(outside_autocast_nothing_is_cast);
     RUN_TEST(a_format_given_to_the_region_beats_the_preset);
     RUN_TEST(a_layer_set_beats_the_class_and_is_inherited);
+    RUN_TEST(a_layer_in_tf32_keeps_fp32_and_multiplies_in_tf32);
     RUN_TEST(the_last_rule_wins_for_layers_to_come_too);
     RUN_TEST(a_queued_change_waits_for_the_boundary);
     RUN_TEST(all_low_presets_spare_batch_norm_and_losses);

@@ -5,37 +5,37 @@
 #include "tests/conformance/cases.h"
 #include "tests/test.h"
 
-typedef enum Fault {
-    FAULT_NONE,
-    FAULT_LAST_PLACES, // one element off by a few units of its last place
-    FAULT_BEHIND,      // one element written past the end
-    FAULT_BEFORE,      // one written before the beginning
-    FAULT_NO_NAN,      // NaN comes out as a number
-    FAULT_SIGN_OF_INFINITY,
-    FAULT_ZEROS,        // nothing but zeros
-    FAULT_UNTOUCHED,    // nothing at all
-    FAULT_STRIDES,      // inputs read as if they were dense
-    FAULT_BROADCAST,    // strides of 0 taken for 1
-    FAULT_INPUT,        // an input is overwritten
-    FAULT_CLEARS_FIRST, // the output is cleared before the inputs are read
-    FAULT_LARGER,       // every element is larger by a little
-    FAULT_AT_LIMIT,     // the last number below 2 comes out as 2
-    FAULT_ROUNDED_LOW,  // the result goes through bf16 on its way
-    FAULT_SUBNORMALS,   // subnormal fp16 numbers come out as 0
-    FAULT_NO_REFUSAL,   // a class past the end is taken
-    FAULT_SILENT_LABEL, // the refusal does not name the index
-    FAULT_FAILS,
+typedef enum Plant {
+    PLANT_NONE,
+    PLANT_LAST_PLACES, // one element off by a few units of its last place
+    PLANT_BEHIND,      // one element written past the end
+    PLANT_BEFORE,      // one written before the beginning
+    PLANT_NO_NAN,      // NaN comes out as a number
+    PLANT_SIGN_OF_INFINITY,
+    PLANT_ZEROS,        // nothing but zeros
+    PLANT_UNTOUCHED,    // nothing at all
+    PLANT_STRIDES,      // inputs read as if they were dense
+    PLANT_BROADCAST,    // strides of 0 taken for 1
+    PLANT_INPUT,        // an input is overwritten
+    PLANT_CLEARS_FIRST, // the output is cleared before the inputs are read
+    PLANT_LARGER,       // every element is larger by a little
+    PLANT_AT_LIMIT,     // the last number below 2 comes out as 2
+    PLANT_ROUNDED_LOW,  // the result goes through bf16 on its way
+    PLANT_SUBNORMALS,   // subnormal fp16 numbers come out as 0
+    PLANT_NO_REFUSAL,   // a class past the end is taken
+    PLANT_SILENT_LABEL, // the refusal does not name the index
+    PLANT_FAILS,
     // Formulas that were once in use, on this device and on the reference alike.
-    FAULT_MULTIPLIED,    // a gradient is multiplied by 0 or 1 instead of chosen
-    FAULT_POWER_SLOPE,   // x^0 has the slope 0 x^-1
-    FAULT_COMMON_OFFSET, // the largest and the logarithm of the sum are subtracted as one number
-    FAULT_KEPT_AS_ONE,   // they are kept for the gradient as one number
-    FAULT_NOT_HELD,      // bce has the logarithm of 0
-    FAULT_BIAS_LATE,     // a bias is added to what has been rounded
-    FAULT_COUNT
-} Fault;
+    PLANT_MULTIPLIED,    // a gradient is multiplied by 0 or 1 instead of chosen
+    PLANT_POWER_SLOPE,   // x^0 has the slope 0 x^-1
+    PLANT_COMMON_OFFSET, // the largest and the logarithm of the sum are subtracted as one number
+    PLANT_KEPT_AS_ONE,   // they are kept for the gradient as one number
+    PLANT_NOT_HELD,      // bce has the logarithm of 0
+    PLANT_BIAS_LATE,     // a bias is added to what has been rounded
+    PLANT_COUNT
+} Plant;
 
-static Fault fault; // what the faulty device does at the moment
+static Plant fault; // what the faulty device does at the moment
 
 static View dense_again(const View *view) {
     return view_dense(view->data, view->format, view->ndim, view->shape);
@@ -44,9 +44,9 @@ static View dense_again(const View *view) {
 static KernelCall with_wrong_strides(const KernelCall *call) {
     KernelCall changed = *call;
     for (int i = 0; i < call->input_count; i++) {
-        if (fault == FAULT_STRIDES)
+        if (fault == PLANT_STRIDES)
             changed.input[i] = dense_again(&call->input[i]);
-        for (int d = 0; fault == FAULT_BROADCAST && d < call->input[i].ndim; d++)
+        for (int d = 0; fault == PLANT_BROADCAST && d < call->input[i].ndim; d++)
             if (changed.input[i].stride[d] == 0)
                 changed.input[i].stride[d] = 1;
     }
@@ -105,26 +105,26 @@ static double without_subnormals(double value) {
 }
 
 static void spoil(const KernelCall *call) {
-    static double (*const changes[FAULT_COUNT])(double value) = {
-        [FAULT_NO_NAN] = without_nan,
-        [FAULT_SIGN_OF_INFINITY] = without_sign_of_infinity,
-        [FAULT_ZEROS] = zero,
-        [FAULT_LARGER] = larger,
-        [FAULT_AT_LIMIT] = at_limit,
-        [FAULT_ROUNDED_LOW] = through_bf16,
-        [FAULT_SUBNORMALS] = without_subnormals,
+    static double (*const changes[PLANT_COUNT])(double value) = {
+        [PLANT_NO_NAN] = without_nan,
+        [PLANT_SIGN_OF_INFINITY] = without_sign_of_infinity,
+        [PLANT_ZEROS] = zero,
+        [PLANT_LARGER] = larger,
+        [PLANT_AT_LIMIT] = at_limit,
+        [PLANT_ROUNDED_LOW] = through_bf16,
+        [PLANT_SUBNORMALS] = without_subnormals,
     };
     const View *y = &call->output[0];
     int64_t count = view_count(y), last = count - 1;
     if (changes[fault])
         change_every_element(y, changes[fault]);
-    else if (fault == FAULT_LAST_PLACES && count)
+    else if (fault == PLANT_LAST_PLACES && count)
         set_element(y, last, get_element(y, last) + 3);
-    else if (fault == FAULT_BEHIND)
+    else if (fault == PLANT_BEHIND)
         set_element(y, count, 0);
-    else if (fault == FAULT_BEFORE)
+    else if (fault == PLANT_BEFORE)
         set_element(y, -1, 0);
-    else if (fault == FAULT_INPUT)
+    else if (fault == PLANT_INPUT)
         set_element(&call->input[0], 0, 0x1234);
 }
 
@@ -227,34 +227,34 @@ static bool add_bias_late(Device *device, const KernelCall *call, Error *error) 
 }
 
 static void compute_as_of_old(Device *device, const KernelCall *call) {
-    if (fault == FAULT_MULTIPLIED)
+    if (fault == PLANT_MULTIPLIED)
         multiply_by_slope(device, call);
-    else if (fault == FAULT_POWER_SLOPE)
+    else if (fault == PLANT_POWER_SLOPE)
         slope_of_power(call);
-    else if (fault == FAULT_COMMON_OFFSET)
+    else if (fault == PLANT_COMMON_OFFSET)
         subtract_as_one(call);
-    else if (fault == FAULT_KEPT_AS_ONE && call->op == OP_cross_entropy)
+    else if (fault == PLANT_KEPT_AS_ONE && call->op == OP_cross_entropy)
         keep_as_one(call);
-    else if (fault == FAULT_NOT_HELD)
+    else if (fault == PLANT_NOT_HELD)
         let_logarithms_go(call);
 }
 
 static bool faulty_kernel(Device *device, const KernelCall *call, Error *error) {
     extern const Backend ref_backend;
-    if (fault == FAULT_BIAS_LATE)
+    if (fault == PLANT_BIAS_LATE)
         return add_bias_late(device, call, error);
-    if (fault == FAULT_UNTOUCHED)
+    if (fault == PLANT_UNTOUCHED)
         return true;
-    if (fault == FAULT_FAILS)
+    if (fault == PLANT_FAILS)
         return error_fail(error, ERROR_FAILED, "planted");
-    if (fault == FAULT_CLEARS_FIRST)
+    if (fault == PLANT_CLEARS_FIRST)
         change_every_element(&call->output[0], zero);
     KernelCall changed = with_wrong_strides(call);
     bool done = ref_backend.kernels[call->op](device, &changed, error);
-    if (!done && fault == FAULT_NO_REFUSAL)
+    if (!done && fault == PLANT_NO_REFUSAL)
         return true;
     if (!done)
-        return fault == FAULT_SILENT_LABEL
+        return fault == PLANT_SILENT_LABEL
                    ? error_fail(error, ERROR_FAILED, "something is wrong somewhere")
                    : false;
     spoil(call);
@@ -273,7 +273,7 @@ typedef struct Found {
     Report of_ref, of_device;
 } Found;
 
-static Found found_in(Fault planted, OpId op, Format format, bool on_both) {
+static Found found_in(Plant planted, OpId op, Format format, bool on_both) {
     static Kernel kernels[OP_COUNT];
     Found found = {.of_ref = {0}};
     Error error;
@@ -304,20 +304,20 @@ static Found found_in(Fault planted, OpId op, Format format, bool on_both) {
     return found;
 }
 
-static Report report_of(Fault planted, OpId op, Format format) {
+static Report report_of(Plant planted, OpId op, Format format) {
     Found found = found_in(planted, op, format, false);
     CHECK_MESSAGE(found.of_ref.failures == 0, "%s", found.of_ref.first);
     return found.of_device;
 }
 
 // A fault that the reference device shares.
-static void check_told_by_definition(Fault planted, OpId op, Format format) {
+static void check_told_by_definition(Plant planted, OpId op, Format format) {
     Found found = found_in(planted, op, format, true);
     CHECK_MESSAGE(found.of_ref.failures > 0, "%s in %s: the fault that both share is not found",
                   op_table[op].name, format_name(format));
 }
 
-static void check_found(Fault planted, OpId op, Format format) {
+static void check_found(Plant planted, OpId op, Format format) {
     Report report = report_of(planted, op, format);
     CHECK_MESSAGE(report.failures > 0, "%s in %s: the fault is not found in %d cases",
                   op_table[op].name, format_name(format), report.cases);
@@ -326,7 +326,7 @@ static void check_found(Fault planted, OpId op, Format format) {
 static void no_fault_is_found_where_there_is_none(void) {
     static const OpId ops[] = {OP_add, OP_relu, OP_conv2d, OP_sum, OP_softmax, OP_gather};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        Report report = report_of(FAULT_NONE, ops[i], FORMAT_FP16);
+        Report report = report_of(PLANT_NONE, ops[i], FORMAT_FP16);
         CHECK_MESSAGE(report.failures == 0 && report.cases > 0, "%s", report.first);
     }
 }
@@ -335,28 +335,28 @@ static void no_fault_is_found_where_there_is_none(void) {
 static void an_element_off_by_last_places_is_found(void) {
     static const OpId ops[] = {OP_relu, OP_add, OP_conv2d, OP_max, OP_where, OP_cat};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        check_found(FAULT_LAST_PLACES, ops[i], i & 1 ? FORMAT_FP32 : FORMAT_BF16);
+        check_found(PLANT_LAST_PLACES, ops[i], i & 1 ? FORMAT_FP32 : FORMAT_BF16);
 }
 
 static void a_write_outside_an_output_is_found(void) {
-    check_found(FAULT_BEHIND, OP_mul, FORMAT_FP32);
-    check_found(FAULT_BEHIND, OP_softmax, FORMAT_FP16);
-    check_found(FAULT_BEFORE, OP_mul, FORMAT_BF16);
+    check_found(PLANT_BEHIND, OP_mul, FORMAT_FP32);
+    check_found(PLANT_BEHIND, OP_softmax, FORMAT_FP16);
+    check_found(PLANT_BEFORE, OP_mul, FORMAT_BF16);
 }
 
 static void a_lost_nan_or_sign_is_found(void) {
-    check_found(FAULT_NO_NAN, OP_add, FORMAT_FP16);
-    check_found(FAULT_NO_NAN, OP_conv2d, FORMAT_BF16);
-    check_found(FAULT_SIGN_OF_INFINITY, OP_conv2d, FORMAT_FP16);
-    check_found(FAULT_SIGN_OF_INFINITY, OP_neg, FORMAT_FP32);
+    check_found(PLANT_NO_NAN, OP_add, FORMAT_FP16);
+    check_found(PLANT_NO_NAN, OP_conv2d, FORMAT_BF16);
+    check_found(PLANT_SIGN_OF_INFINITY, OP_conv2d, FORMAT_FP16);
+    check_found(PLANT_SIGN_OF_INFINITY, OP_neg, FORMAT_FP32);
 }
 
 static void zeros_and_untouched_results_are_found(void) {
-    check_found(FAULT_ZEROS, OP_layer_norm, FORMAT_FP32);
-    check_found(FAULT_ZEROS, OP_attention_backward, FORMAT_BF16);
-    check_found(FAULT_ZEROS, OP_cross_entropy, FORMAT_FP16);
-    check_found(FAULT_UNTOUCHED, OP_avg_pool2d, FORMAT_FP16);
-    check_found(FAULT_FAILS, OP_avg_pool2d, FORMAT_FP16);
+    check_found(PLANT_ZEROS, OP_layer_norm, FORMAT_FP32);
+    check_found(PLANT_ZEROS, OP_attention_backward, FORMAT_BF16);
+    check_found(PLANT_ZEROS, OP_cross_entropy, FORMAT_FP16);
+    check_found(PLANT_UNTOUCHED, OP_avg_pool2d, FORMAT_FP16);
+    check_found(PLANT_FAILS, OP_avg_pool2d, FORMAT_FP16);
 }
 
 static void strides_that_are_ignored_are_found(void) {
@@ -364,65 +364,65 @@ static void strides_that_are_ignored_are_found(void) {
     SKIP("the sanitizer finds this fault itself");
     return;
 #endif
-    check_found(FAULT_STRIDES, OP_tanh, FORMAT_FP32);
-    check_found(FAULT_STRIDES, OP_attention, FORMAT_FP16);
-    check_found(FAULT_STRIDES, OP_sum, FORMAT_BF16);
-    check_found(FAULT_BROADCAST, OP_sub, FORMAT_FP32);
+    check_found(PLANT_STRIDES, OP_tanh, FORMAT_FP32);
+    check_found(PLANT_STRIDES, OP_attention, FORMAT_FP16);
+    check_found(PLANT_STRIDES, OP_sum, FORMAT_BF16);
+    check_found(PLANT_BROADCAST, OP_sub, FORMAT_FP32);
 }
 
 static void an_input_that_is_overwritten_is_found(void) {
-    check_found(FAULT_INPUT, OP_cast, FORMAT_FP32);
+    check_found(PLANT_INPUT, OP_cast, FORMAT_FP32);
 }
 
 static void an_output_that_spoils_the_input_it_lies_on_is_found(void) {
-    check_found(FAULT_CLEARS_FIRST, OP_add, FORMAT_FP32);
-    check_found(FAULT_CLEARS_FIRST, OP_mul, FORMAT_BF16);
+    check_found(PLANT_CLEARS_FIRST, OP_add, FORMAT_FP32);
+    check_found(PLANT_CLEARS_FIRST, OP_mul, FORMAT_BF16);
 }
 
 static void rounding_twice_or_too_low_is_found(void) {
-    check_found(FAULT_ROUNDED_LOW, OP_layer_norm, FORMAT_FP16);
-    check_found(FAULT_ROUNDED_LOW, OP_attention, FORMAT_BF16);
-    check_found(FAULT_ROUNDED_LOW, OP_mse, FORMAT_FP32);
-    check_found(FAULT_ROUNDED_LOW, OP_conv2d_backward_weight, FORMAT_FP32);
+    check_found(PLANT_ROUNDED_LOW, OP_layer_norm, FORMAT_FP16);
+    check_found(PLANT_ROUNDED_LOW, OP_attention, FORMAT_BF16);
+    check_found(PLANT_ROUNDED_LOW, OP_mse, FORMAT_FP32);
+    check_found(PLANT_ROUNDED_LOW, OP_conv2d_backward_weight, FORMAT_FP32);
 }
 
 static void random_numbers_in_the_wrong_place_are_found(void) {
-    check_found(FAULT_LARGER, OP_uniform, FORMAT_FP32);
-    check_found(FAULT_LARGER, OP_uniform, FORMAT_BF16);
-    check_found(FAULT_LARGER, OP_uniform, FORMAT_FP16);
-    check_found(FAULT_AT_LIMIT, OP_uniform, FORMAT_FP16);
+    check_found(PLANT_LARGER, OP_uniform, FORMAT_FP32);
+    check_found(PLANT_LARGER, OP_uniform, FORMAT_BF16);
+    check_found(PLANT_LARGER, OP_uniform, FORMAT_FP16);
+    check_found(PLANT_AT_LIMIT, OP_uniform, FORMAT_FP16);
 }
 
 static void lost_subnormals_of_fp16_are_found(void) {
-    check_found(FAULT_SUBNORMALS, OP_conv2d, FORMAT_FP16);
-    check_found(FAULT_SUBNORMALS, OP_relu, FORMAT_FP16);
+    check_found(PLANT_SUBNORMALS, OP_conv2d, FORMAT_FP16);
+    check_found(PLANT_SUBNORMALS, OP_relu, FORMAT_FP16);
 }
 
 static void values_that_should_be_refused_are_found(void) {
-    check_found(FAULT_NO_REFUSAL, OP_cross_entropy, FORMAT_FP32);
-    check_found(FAULT_SILENT_LABEL, OP_embedding, FORMAT_FP32);
+    check_found(PLANT_NO_REFUSAL, OP_cross_entropy, FORMAT_FP32);
+    check_found(PLANT_SILENT_LABEL, OP_embedding, FORMAT_FP32);
 }
 
 static void a_gradient_that_is_multiplied_by_0_is_found(void) {
     static const OpId ops[] = {OP_relu_backward, OP_clamp_backward, OP_abs_backward};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         for (int both = 0; both < 2; both++)
-            (both ? check_told_by_definition : check_found)(FAULT_MULTIPLIED, ops[i],
+            (both ? check_told_by_definition : check_found)(PLANT_MULTIPLIED, ops[i],
                                                             both ? FORMAT_FP16 : FORMAT_FP32);
-    check_found(FAULT_POWER_SLOPE, OP_pow_backward, FORMAT_FP32);
-    check_told_by_definition(FAULT_POWER_SLOPE, OP_pow_backward, FORMAT_FP16);
+    check_found(PLANT_POWER_SLOPE, OP_pow_backward, FORMAT_FP32);
+    check_told_by_definition(PLANT_POWER_SLOPE, OP_pow_backward, FORMAT_FP16);
 }
 
 static void a_common_offset_that_takes_digits_is_found(void) {
-    check_found(FAULT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
-    check_told_by_definition(FAULT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
-    check_told_by_definition(FAULT_KEPT_AS_ONE, OP_cross_entropy_backward, FORMAT_FP32);
+    check_found(PLANT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
+    check_told_by_definition(PLANT_COMMON_OFFSET, OP_log_softmax, FORMAT_FP32);
+    check_told_by_definition(PLANT_KEPT_AS_ONE, OP_cross_entropy_backward, FORMAT_FP32);
 }
 
 static void a_logarithm_of_0_and_a_late_bias_are_found(void) {
-    check_found(FAULT_NOT_HELD, OP_bce, FORMAT_FP32);
-    check_told_by_definition(FAULT_NOT_HELD, OP_bce, FORMAT_FP32);
-    check_found(FAULT_BIAS_LATE, OP_conv_transpose2d, FORMAT_FP16);
+    check_found(PLANT_NOT_HELD, OP_bce, FORMAT_FP32);
+    check_told_by_definition(PLANT_NOT_HELD, OP_bce, FORMAT_FP32);
+    check_found(PLANT_BIAS_LATE, OP_conv_transpose2d, FORMAT_FP16);
 }
 
 // The bounds themselves, at the edges of the formats.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernel/attr.h"
+#include "kernel/multi.h"
 #include "kernel/status.h"
 #include "kernel/view.h"
 #include "number/format.h"
@@ -120,3 +121,112 @@ typedef struct DrawArguments {
     double a, b;
     float last;
 } DrawArguments;
+
+// ---- what runs over all tensors at once: scan.cu, update.cu, pairs.cu, flags.cu -----------------
+
+// Tensors are cut into pieces of at most so many elements, and every piece has a block: a model of
+// many small tensors is one launch, and a large tensor is shared out.
+enum { PIECE_ELEMENTS = 4096 };
+
+// The table of a plan: a record a tensor, then of each piece the number of its tensor.
+typedef struct PieceTable {
+    const void *records;
+    const u32 *tensor_of;
+    u32 tensors, pieces;
+} PieceTable;
+
+typedef struct Pieces { // of one tensor
+    i64 count;          // elements
+    u32 first, number;  // the pieces
+} Pieces;
+
+typedef struct Span { // numbers one behind the other
+    void *data;       // NULL: none
+    u32 format;
+} Span;
+
+typedef struct ScanRecord {
+    Pieces pieces; // of every record the first member
+    Span gradient;
+    GradStats *stats;
+    u32 round_to;
+    u32 smallest_normal; // bits of fp32: of round_to
+    u32 adds, wide;
+} ScanRecord;
+
+typedef struct ScanSums { // of one piece: of true values, and of what is left behind
+    double seen, seen_squares, kept, kept_squares;
+} ScanSums;
+
+typedef struct ScanArguments {
+    PieceTable table;
+    const ScaleState *scale; // NULL: 1
+    StepFlags *flags;
+    ScanSums *sums; // one a piece
+} ScanArguments;
+
+typedef struct ClipValueArguments {
+    PieceTable table; // of ScanRecord
+    float limit;
+} ClipValueArguments;
+
+typedef struct ClipNormArguments {
+    double limit;
+    StepFlags *flags;
+} ClipNormArguments;
+
+enum { SCALE_FLAGS = 64 }; // of so many optimizers a launch takes the addresses itself
+
+typedef struct ScaleUpdateArguments {
+    ScaleRule rule;
+    ScaleState *state;
+    u32 count;
+    const StepFlags *const *many; // on the card; NULL: they are `few`
+    const StepFlags *few[SCALE_FLAGS];
+} ScaleUpdateArguments;
+
+typedef struct UpdateRecord {
+    Pieces pieces;
+    Span parameter, gradient, moment[2], low;
+    double *moved;
+    u64 *steps;
+    u64 block; // where its random numbers begin, from where the update's do
+    i32 group;
+    float weight_decay;
+    u32 wide;
+} UpdateRecord;
+
+typedef struct UpdateNumbers { // what the tensors of one update have of their own
+    float clip;                // what the gradients are multiplied by
+    float rate;
+    float step1, step2; // bias correction
+    float ratio;        // LAMB's
+    u32 first;          // no update of it was done before
+} UpdateNumbers;
+
+typedef struct Squares { // of one piece
+    double a, b;
+} Squares;
+
+typedef struct UpdateArguments {
+    PieceTable table;
+    UpdateRule rule;
+    float rest1, rest2;     // 1 - beta
+    const StepFlags *flags; // NULL: always, unclipped
+    Progress *progress;
+    UpdateNumbers *numbers; // one a tensor
+    Squares *squares;       // one a piece: of gradients, or LAMB's, of parameter and direction
+    Squares *moved;         // one a piece: of change and parameter; NULL: unasked
+} UpdateArguments;
+
+typedef struct PairRecord {
+    Pieces pieces;
+    Span target, source;
+    u32 wide;
+} PairRecord;
+
+typedef struct PairArguments {
+    PieceTable table;
+    const StepFlags *flags; // NULL: it goes on whatever they say
+    float decay, rest;      // of an average
+} PairArguments;

@@ -139,7 +139,7 @@ KERNEL_INLINE double update_rate(const UpdateRule *rule, int group, uint64_t app
 
 // ---- what goes by a step's outcome --------------------------------------------------------------
 
-typedef struct ViewPair {
+typedef struct ViewPair { // both dense, of as many elements
     View target, source;
 } ViewPair;
 

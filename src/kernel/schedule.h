@@ -25,6 +25,15 @@ typedef struct Schedule {
     double every, factor;
 } Schedule;
 
+// cos(pi * x). A card's own needs no reduction of large angles, nor memory for one.
+KERNEL_INLINE double schedule_cosine_(double x) {
+#ifdef __CUDA_ARCH__
+    return cospi(x);
+#else
+    return cos(x * 3.14159265358979323846);
+#endif
+}
+
 // The rate of the update that follows `applied` updates, by a schedule whose base is `rate`, not
 // its own: the optimizer's, or a group's share of it.
 KERNEL_INLINE double schedule_rate(const Schedule *schedule, double rate, uint64_t applied) {
@@ -42,6 +51,5 @@ KERNEL_INLINE double schedule_rate(const Schedule *schedule, double rate, uint64
     done = done > 1 ? 1 : done;
     if (schedule->kind == SCHEDULE_LINEAR_WARMUP)
         return rate * (1 - done);
-    return schedule->floor +
-           (rate - schedule->floor) * 0.5 * (1 + cos(done * 3.14159265358979323846));
+    return schedule->floor + (rate - schedule->floor) * 0.5 * (1 + schedule_cosine_(done));
 }

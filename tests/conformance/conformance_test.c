@@ -1,10 +1,11 @@
-// Every operation of ops.def, in every storage format, on a device, against the reference.
+// Every operation of ops.def, in every storage format, on a device (tests/device.h), against the
+// reference.
 //
-// $MPBENCH_TEST_DEVICE names the device, else it is the processor.
 // A line "OP FORMAT DEVICE" says that all cases of the operation's family hold, or describes the
 // first that does not. The reference device is held against itself, in the format instead of in
 // double. $MPBENCH_MATRIX names a file that gets the matrix of what is supported.
 #include "tests/conformance/cases.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 enum { MAX_DEVICES = 8 };
@@ -173,8 +174,7 @@ static bool open_devices(void) {
         printf("not ok ref: %s\n", error.text);
         return false;
     }
-    const char *name = getenv("MPBENCH_TEST_DEVICE");
-    if (!device_open(name && *name ? name : "cpu", 2, &devices[0], &error)) {
+    if (!device_open(test_device_name(), 2, &devices[0], &error)) {
         printf("not ok %s\n", error.text);
         return false;
     }

@@ -148,7 +148,7 @@ EMULATED_CU  := $(GPU_CU:%.cu=$(BUILD)/emulator/%.o)
 PLANTED_C    := $(wildcard tests/emulator/planted/*.c)
 PLANTED_CU   := $(patsubst %.cu,$(BUILD)/emulator/%.o,$(wildcard tests/emulator/planted/*.cu))
 PLANTED_O    := $(patsubst %.c,$(BUILD)/emulator/%.o,$(PLANTED_C) \
-                    $(filter-out %/kernels.c %/images.c,$(EMULATOR_C))) $(PLANTED_CU)
+                    $(filter-out %/kernels.c %/images.c,$(EMULATOR_C)) gpu/driver_start.c) $(PLANTED_CU)
 EMULATED_O   := $(EMULATED_C:%.c=$(BUILD)/emulator/%.o) $(EMULATED_CU)
 CXXFLAGS_EMULATED := -std=c++17 -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra -Werror \
                      -Wno-unknown-pragmas -Wno-missing-field-initializers

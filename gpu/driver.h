@@ -58,3 +58,6 @@ typedef struct GpuDriver {
 // The table, filled and initialised once; NULL where there is no driver or no card that it serves,
 // or where it is too old, with what to do.
 const GpuDriver *gpu_driver(Error *error) MUST_CHECK;
+
+// For who fills a table: starts the driver, and says in the table what it serves.
+bool gpu_driver_start(GpuDriver *driver, Error *error) MUST_CHECK;

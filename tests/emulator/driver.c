@@ -270,11 +270,6 @@ const GpuDriver *gpu_driver(Error *error) {
     if (ready)
         return &driver;
     emulator_settings_read(getenv("MPBENCH_EMULATOR"));
-    driver.version = (int)emulator_settings.driver;
-    if (driver.cuInit(0) != CUDA_SUCCESS) {
-        (void)error_fail(error, ERROR_UNAVAILABLE, "device gpu: no card");
-        return NULL;
-    }
-    ready = true;
-    return &driver;
+    ready = gpu_driver_start(&driver, error);
+    return ready ? &driver : NULL;
 }

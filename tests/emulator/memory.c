@@ -190,15 +190,20 @@ bool emulator_memory_check_one(const EmulatorMemory *memory, char *why, size_t w
     if (!expected[0])
         paint(expected);
     unsigned char *red = memory->at + memory->bytes;
-    if (memcmp(red, expected, RED_ZONE) == 0)
-        return true;
     size_t first = 0;
-    while (red[first] == expected[first])
-        first++;
+    emulator_memory_open();
+    bool intact = memcmp(red, expected, RED_ZONE) == 0;
+    if (!intact) {
+        while (red[first] == expected[first])
+            first++;
+        paint(red); // it is said once
+    }
+    emulator_memory_close();
+    if (intact)
+        return true;
     snprintf(why, why_size,
              "a write past the end: byte %zu of a block of %zu bytes, the %u. that was allocated",
              memory->bytes + first, memory->bytes, memory->number);
-    paint(red); // said once
     return false;
 }
 

@@ -153,6 +153,7 @@ static int touch_from_host(const void *argument) {
         volatile float *touched = memory;
         value = *touched;
     }
+    card_free(memory);
     return (int)value;
 }
 

@@ -106,14 +106,16 @@ $(AMX_O): EXTRA_CFLAGS += -O3 $(AMX_FLAGS)
 
 # Built where there is a compiler for its kernels. It has its own copies of what it uses of src/.
 NVCC ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-ifneq ($(NVCC),)
-PLUGIN      := $(BUILD)/mpbench-gpu.so
-CUDA        := $(abspath $(dir $(NVCC))..)
-GPU_CFLAGS  := $(patsubst %,-isystem %,$(wildcard $(CUDA)/include)) -fPIC -fvisibility=hidden
+CUDA_H      := $(firstword $(wildcard $(if $(NVCC),$(dir $(NVCC))../include/cuda.h) /usr/local/cuda/include/cuda.h \
+                                      /usr/include/cuda.h))
+GPU_CFLAGS  := $(patsubst %,-isystem %,$(filter-out /usr/include,$(abspath $(dir $(CUDA_H))))) -fPIC -fvisibility=hidden
 GPU_LDFLAGS := -shared -Wl,-z,defs -pthread
 GPU_SHARES  := src/base/error.c src/kernel/allocator.c src/kernel/status.c src/number/format.c
 GPU_C       := $(wildcard gpu/*.c)
 GPU_CU      := $(wildcard gpu/kernels/*.cu)
+
+ifneq ($(NVCC),)
+PLUGIN      := $(BUILD)/mpbench-gpu.so
 GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES))
 GPU_IMAGE   := $(GPU_CU:gpu/kernels/%.cu=$(BUILD)/plugin/images/%.fatbin)
 
@@ -137,9 +139,12 @@ $(BUILD)/plugin/gpu/images.o: $(GPU_IMAGE)
 $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
+endif
 
 # The same plugin over an emulated card, for tests: what asks the machine for a driver or a library
 # (gpu/NAME.c where there is a tests/emulator/NAME.c) gives way, and kernels are compiled for the host.
+# It needs NVIDIA's headers and a compiler of C++, and nothing else of theirs.
+ifneq ($(and $(CUDA_H),$(shell command -v $(CXX) 2>/dev/null)),)
 EMULATOR     := $(BUILD)/emulator/mpbench-gpu.so
 EMULATOR_C   := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
 EMULATED_C   := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
@@ -209,7 +214,7 @@ $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 	$(call say,cc)$(CC) $(CPPFLAGS) $(LUA_CFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS)
 
-ifneq ($(NVCC),)
+ifneq ($(EMULATOR),)
 EMULATOR_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/emulator/*_test.c))
 TEST_BIN += $(EMULATOR_TESTS)
 $(EMULATOR_TESTS): $(PLANTED_O)
@@ -221,7 +226,7 @@ CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard te
 $(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
 $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
-test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture
+test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture $(EMULATOR)
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
 
 # ---- long campaigns and measurements ------------------------------------------------------------

@@ -54,6 +54,8 @@ static CUresult planned_failure(const char *function) {
     if (++calls_of_fault != fault->when)
         return CUDA_SUCCESS;
     CUresult result = (CUresult)fault->code;
+    fprintf(stderr, "emulator: %s fails with %d as MPBENCH_EMULATOR wants it\n", function,
+            fault->code);
     if (current && is_lasting(result))
         current->failure = result;
     return result;

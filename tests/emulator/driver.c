@@ -183,7 +183,7 @@ CUresult emulated_cuDevicePrimaryCtxRelease(CUdevice number) {
     if (!is_card(number) || !emulator_cards[number].references)
         return CUDA_ERROR_INVALID_CONTEXT;
     Card *card = &emulator_cards[number];
-    if (--card->references)
+    if (--card->references || card->failure != CUDA_SUCCESS) // a card that failed frees nothing
         return CUDA_SUCCESS;
     size_t bytes = emulator_memory_used(card->index);
     if (bytes || card->streams || card->events || card->modules)

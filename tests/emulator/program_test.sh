@@ -1,0 +1,54 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# The program over the emulated card: what it says of machines, drivers and cards of all kinds.
+. "$(dirname "$0")/../shell.sh"
+
+plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
+if [ ! -e "$plugin" ]; then
+    echo "skip program_over_emulated_card: $plugin is not built, for lack of cuda.h or of a C++ compiler"
+    exit 0
+fi
+export MPBENCH_GPU="$plugin"
+
+# What doctor says of the card that $1 describes must contain $2.
+doctor_says() {
+    MPBENCH_EMULATOR=$1 "$mpbench" doctor >"$folder/out" 2>"$folder/err"
+    tr -s ' \n' ' ' <"$folder/out" | grep -qF "$2" || fail "$1: doctor lacks \"$2\": $(grep -A2 '  gpu' "$folder/out" | tr -s ' \n' ' ')"
+}
+
+begin doctor_names_the_card
+doctor_says capability=90 'gpu Emulated card 9.0'
+doctor_says capability=120 'gpu Emulated card 12.0'
+[ ! -s "$folder/err" ] || fail "stderr: $(head -n 1 "$folder/err")"
+end
+
+begin doctor_says_why_there_is_no_card
+doctor_says cards=0 'this machine has no card that its driver serves'
+doctor_says driver=11080 'the driver serves CUDA 11.8, this build needs 13.0: install a newer driver'
+doctor_says capability=75 'has capability 7.5, 8.0 or later is needed: use --device cpu'
+doctor_says fail=cuInit/1:999 'the driver does not start: unknown error (cuInit: 999)'
+end
+
+# Each call of the driver that the opening of a card makes fails in turn.
+begin doctor_survives_every_failure_of_the_driver
+report=$(MPBENCH_EMULATOR=report=1 "$mpbench" doctor 2>&1 >/dev/null)
+calls=$(echo "$report" | sed -n 's/^emulator: \([0-9]*\) calls.*/\1/p')
+[ "${calls:-0}" -gt 20 ] || fail "the card counts no calls: $report"
+call=1
+while [ "$call" -le "${calls:-0}" ]; do
+    for code in 2 700 999; do
+        MPBENCH_EMULATOR=fail=$call:$code,report=1 "$mpbench" doctor >"$folder/out" 2>"$folder/err"
+        status=$?
+        [ "$status" -le 1 ] || fail "call $call fails with $code: exit status $status"
+        grep -q '^devices' "$folder/out" || fail "call $call fails with $code: no devices are shown"
+        # Nothing is left behind but by calls that cannot free what they fail to free.
+        if ! grep -qE 'cu[A-Za-z]*(Free|Destroy|Unload|Release)[a-zA-Z]* fails' "$folder/err" &&
+            grep -q 'is left with' "$folder/err"; then
+            fail "call $call fails with $code: $(tr '\n' ' ' <"$folder/err")"
+        fi
+    done
+    call=$((call + 7))
+done
+end
+
+exit "$failures"

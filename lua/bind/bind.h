@@ -13,6 +13,7 @@
 #include "lua/vm.h"
 #include "run/run.h"
 #include "run/run_checkpoint.h"
+#include "run/step_end.h"
 
 enum {
     BIND_MOST_TENSORS = 64, // that are pushed in one go
@@ -20,18 +21,6 @@ enum {
     // device's, about: it counts against the script's (lua_vm_charge).
     BIND_OBJECT_BYTES = 4096,
 };
-
-typedef struct StepEnd {      // which update ends a step of the run (step_end.c)
-    bool leader_ends;         // always that of the leader: a run that began so goes on so
-    bool has_led;             // the leader was updated once
-    bool is_settled;          // it is the leader's for good
-    bool is_open;             // the leader was updated, and `closing` is waited for
-    const void *closing;      // NULL: the leader; borrowed, as the others
-    const void *leader;       // in place of the first one, which is out of use; NULL: it leads
-    const void *stand_in;     // the step ended with, while the leader had not been used yet
-    const void *since_leader; // the last other one since the leader's update,
-    const void *last_before;  // and between the two before
-} StepEnd;
 
 typedef struct Session {
     LuaVm *vm;
@@ -232,10 +221,6 @@ int bind_push_field(lua_State *L, int index, const char *field);
 
 // A step of the run has ended: counts, applies what was queued, and raises the end of the run.
 int bind_end_step(lua_State *L);
-// A scaler was updated, or an optimizer stepped: whether that ends a step of the run. One that goes
-// is forgotten.
-bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader);
-void bind_step_forget(StepEnd *end, const void *gone);
 // Before the first update: raises where --layer, or the experiment's `precision`, names no layer.
 void bind_check_layers(lua_State *L);
 // What the Lua half needs so that `run.step` is a number and `run:step(f)` a call (calls.c).

@@ -74,7 +74,7 @@ static int optimizer_gc(lua_State *L) {
     if (!session->finished)
         run_remove_optimizer(session->run, *slot);
     inventory_remove(&session->inventory, MEMBER_OPTIMIZER, *slot);
-    bind_step_forget(&session->step_end, *slot);
+    step_end_forget(&session->step_end, *slot);
     optimizer_free(*slot);
     *slot = NULL;
     return 0;
@@ -195,7 +195,7 @@ static int optimizer_step_method(lua_State *L) {
     if (run->scaler || run->optimizer_count == 0)
         return 0;
     bool is_leader = run->optimizers[0] == optimizer;
-    return bind_step_ends(&session->step_end, optimizer, is_leader) ? bind_end_step(L) : 0;
+    return step_end_updated(&session->step_end, optimizer, is_leader) ? bind_end_step(L) : 0;
 }
 
 // ---- clipping -----------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ static int scaler_gc(lua_State *L) {
         return 0;
     lua_vm_discharge(L, BIND_OBJECT_BYTES);
     inventory_remove(&session->inventory, MEMBER_SCALER, handle->scaler);
-    bind_step_forget(&session->step_end, handle->scaler);
+    step_end_forget(&session->step_end, handle->scaler);
     scaler_free(handle->scaler);
     handle->scaler = NULL;
     return 0;
@@ -184,7 +184,7 @@ static int scaler_update_method(lua_State *L) {
     if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
         run->scaler = handle->scaler;
     StepEnd *end = &session_of(L)->step_end;
-    bool ends = bind_step_ends(end, handle->scaler, run->scaler == handle->scaler);
+    bool ends = step_end_updated(end, handle->scaler, run->scaler == handle->scaler);
     if (end->leader == handle->scaler) // the one before was never used
         run->scaler = handle->scaler;
     return ends ? bind_end_step(L) : 0;

@@ -1,8 +1,6 @@
-// When a step of the run ends: with the update of the first scaler, the leader; where others are
-// updated after it in every iteration, as in a GAN that has one a loss, with the last of these, so
-// that no iteration is cut in two. Which that is two iterations tell. Without scalers the same
-// holds of optimizers and their steps.
-#include "lua/bind/bind.h"
+#include "run/step_end.h"
+
+#include <stddef.h>
 
 static bool leader_ends(StepEnd *end) {
     const void *last = end->since_leader;
@@ -35,7 +33,7 @@ static bool stand_in(StepEnd *end, const void *updated) {
     return leader_ends(end);
 }
 
-bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader) {
+bool step_end_updated(StepEnd *end, const void *updated, bool is_leader) {
     if (end->leader)
         is_leader = updated == end->leader;
     if (is_leader && end->stand_in && end->stand_in != updated) { // it is in use after all,
@@ -58,7 +56,7 @@ bool bind_step_ends(StepEnd *end, const void *updated, bool is_leader) {
     return ends;
 }
 
-void bind_step_forget(StepEnd *end, const void *gone) {
+void step_end_forget(StepEnd *end, const void *gone) {
     if (end->closing == gone) {
         end->closing = NULL;
         end->is_open = false;

@@ -2,8 +2,6 @@
 // here.
 #pragma once
 
-#define gpu_matmul                   NULL
-#define gpu_linear                   NULL
 #define gpu_conv2d                   NULL
 #define gpu_conv2d_backward_input    NULL
 #define gpu_conv2d_backward_weight   NULL

@@ -59,6 +59,34 @@ static __device__ __forceinline__ uint4 load_wide(const void *from) {
 static __device__ __forceinline__ void store_wide(void *to, uint4 value) {
     *(uint4 *)to = value;
 }
+
+// What a whole warp does at once with tiles of numbers of 16 bits. A lane holds of every 8 x 8 tile
+// two neighbours: of row lane / 4 those from column lane % 4 * 2 on.
+//
+// sum += a b: of a four tiles, a column of them first; of b, turned, two; of sum two.
+#define GPU_MULTIPLY_TILES(format, b)                                                           \
+    static __device__ __forceinline__ void multiply_tiles_##format(float *sum, const u32 *left, \
+                                                                   const u32 *right) {          \
+        asm("mma.sync.aligned.m16n8k16.row.col.f32." b "f16." b "f16.f32 "                      \
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                   \
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                            \
+            : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]),            \
+              "r"(right[1]));                                                                   \
+    }
+GPU_MULTIPLY_TILES(bf16, "b")
+GPU_MULTIPLY_TILES(fp16, "")
+
+// Four tiles of shared memory. Lane i says where row i % 8 of tile i / 8 begins, a multiple of 16
+// bytes; `turned`, a row is a column of the tile.
+#define GPU_LOAD_TILES(name, how)                                                              \
+    static __device__ __forceinline__ void name(const void *row, u32 *part) {                  \
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+                     : "=r"(part[0]), "=r"(part[1]), "=r"(part[2]), "=r"(part[3])              \
+                     : "r"((u32)__cvta_generic_to_shared(row))                                 \
+                     : "memory");                                                              \
+    }
+GPU_LOAD_TILES(load_tiles, "")
+GPU_LOAD_TILES(load_tiles_turned, ".trans")
 #endif
 
 static __device__ __forceinline__ float fp32_of_bf16(u16 bits) {

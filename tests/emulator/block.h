@@ -43,6 +43,9 @@ void emulator_wait(BlockThread *thread);
 // Wakes threads; of those that are woken one by one the last runs first.
 void emulator_wake(BlockThread *thread);
 
+// What a whole warp does with tiles.
+void emulator_tiles(EmulatorPlace place, EmulatorMeeting what, BlockThread *warp);
+
 // At the begin of each block.
 void emulator_warps_begin(unsigned threads);
 void emulator_shared_begin(size_t dynamic);

@@ -135,6 +135,30 @@ static inline int __all_sync(unsigned mask, int predicate, EmulatorPlace place =
     return __ballot_sync(mask, !predicate, place) == 0;
 }
 
+// ---- tiles of a whole warp ----------------------------------------------------------------------
+
+static inline void emulator_multiply(EmulatorPlace place, EmulatorMeeting how, float *sum,
+                                     const unsigned *a, const unsigned *b) {
+    const unsigned in[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+    emulator_meet(place, how, ~0u, in, sum, 0, 0, warpSize);
+}
+static inline void multiply_tiles_bf16(float *sum, const unsigned *a, const unsigned *b,
+                                       EmulatorPlace place = emulator_here()) {
+    emulator_multiply(place, MEETING_MULTIPLY_BF16, sum, a, b);
+}
+static inline void multiply_tiles_fp16(float *sum, const unsigned *a, const unsigned *b,
+                                       EmulatorPlace place = emulator_here()) {
+    emulator_multiply(place, MEETING_MULTIPLY_FP16, sum, a, b);
+}
+static inline void load_tiles(const void *row, unsigned *part,
+                              EmulatorPlace place = emulator_here()) {
+    emulator_meet(place, MEETING_LOAD_TILES, ~0u, &row, part, 0, 0, warpSize);
+}
+static inline void load_tiles_turned(const void *row, unsigned *part,
+                                     EmulatorPlace place = emulator_here()) {
+    emulator_meet(place, MEETING_LOAD_TILES_TURNED, ~0u, &row, part, 0, 0, warpSize);
+}
+
 // ---- atomics ------------------------------------------------------------------------------------
 
 // One thread runs at a time; the operations are atomic for whoever looks for races.

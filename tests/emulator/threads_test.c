@@ -62,6 +62,29 @@ static void warps_exchange_as_cuda_says(void) {
     }
 }
 
+static void warps_multiply_tiles(void) {
+    enum { SIDE = 16, WIDE = 8 };
+    static float x[2 * SIDE * SIDE], y[SIDE * WIDE];
+    for (int i = 0; i < 2 * SIDE * SIDE; i++)
+        x[i] = (float)(i * 7 % 31 - 15); // exact in 16 bits, and so are the sums in fp32
+    for (int c = 0; c < CONDUCTS; c++) {
+        emulator_control.set(conducts[c]);
+        float *on_card = card_floats(2 * SIDE * SIDE), *result = card_floats(SIDE * WIDE);
+        write_floats(on_card, x, 2 * SIDE * SIDE, NULL);
+        PlantedArguments arguments = {.x = on_card, .y = result};
+        CHECK_INT(launch_as("tiles", 1, 32, 0, NULL, arguments), CUDA_SUCCESS);
+        read_floats(y, result, SIDE * WIDE, NULL);
+        for (int i = 0; i < SIDE * WIDE; i++) {
+            float expected = 0;
+            for (int k = 0; k < SIDE; k++)
+                expected += x[i / WIDE * SIDE + k] * x[(SIDE + k) * SIDE + i % WIDE];
+            CHECK_NEAR(y[i], expected, 0);
+        }
+        card_free(on_card);
+        card_free(result);
+    }
+}
+
 static void barriers_count_predicates(void) {
     static float y[3 * THREADS];
     for (int c = 0; c < CONDUCTS; c++) {
@@ -201,6 +224,7 @@ static void kernel_that_breaks_a_rule_fails(void) {
         {"different_meetings", 32, CUDA_ERROR_LAUNCH_FAILED, "meet here and at line"},
         {"misaligned_load", 32, CUDA_ERROR_MISALIGNED_ADDRESS, "load of 16 bytes"},
         {"misaligned_store", 32, CUDA_ERROR_MISALIGNED_ADDRESS, "store of 16 bytes"},
+        {"misaligned_tile", 32, CUDA_ERROR_MISALIGNED_ADDRESS, "row of a tile"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
         Outcome outcome = try_apart(make_mistake, &mistakes[i]);
@@ -219,6 +243,7 @@ int main(void) {
     }
     RUN_TEST(same_result_in_every_conduct);
     RUN_TEST(warps_exchange_as_cuda_says);
+    RUN_TEST(warps_multiply_tiles);
     RUN_TEST(barriers_count_predicates);
     RUN_TEST(atomics_lose_nothing);
     RUN_TEST(dynamic_shared_memory_is_what_was_asked);

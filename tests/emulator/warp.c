@@ -147,7 +147,9 @@ void emulator_meet(EmulatorPlace place, EmulatorMeeting what, unsigned mask, con
         emulator_wait(self);
         return;
     }
-    if (what >= MEETING_BALLOT)
+    if (what >= MEETING_MULTIPLY_BF16)
+        emulator_tiles(place, what, warp);
+    else if (what >= MEETING_BALLOT)
         reduce(what, mask, warp);
     else if (what != MEETING_SYNC)
         shuffle(place, what, mask, warp, bytes, (unsigned)width);

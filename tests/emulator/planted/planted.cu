@@ -67,6 +67,24 @@ PLANTED_DEFINE(warp_words) {
     __syncwarp();
 }
 
+PLANTED_DEFINE(tiles) {
+    SHARED(u16, left, 16 * 24);
+    SHARED(u16, right, 16 * 24);
+    const int lane = (int)threadIdx.x;
+    for (int i = lane; i < 256; i += 32) {
+        left[i / 16 * 24 + i % 16] = bf16_of_fp32(a.x[i]);
+        right[i / 16 * 24 + i % 16] = bf16_of_fp32(a.x[256 + i]);
+    }
+    __syncthreads();
+    u32 x[4], y[4];
+    float sum[4] = {};
+    load_tiles(left + lane % 16 * 24 + lane / 16 * 8, x);
+    load_tiles_turned(right + lane % 16 * 24, y);
+    multiply_tiles_bf16(sum, x, y);
+    for (int i = 0; i < 4; i++)
+        a.y[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum[i];
+}
+
 PLANTED_DEFINE(block_words) {
     float *to = a.y + 3 * (i64)threadIdx.x;
     to[0] = (float)__syncthreads_count(threadIdx.x % 3 == 0);
@@ -155,6 +173,13 @@ PLANTED_DEFINE(misaligned_load) {
 
 PLANTED_DEFINE(misaligned_store) {
     store_wide(a.y + 4 * threadIdx.x + 2, uint4{1, 2, 3, 4});
+}
+
+PLANTED_DEFINE(misaligned_tile) {
+    SHARED(u16, tile, 32 * 16);
+    u32 part[4];
+    load_tiles(tile + threadIdx.x * 8 + 1, part);
+    a.y[threadIdx.x] = (float)part[0];
 }
 
 PLANTED_DEFINE(writes_past_end) {

@@ -1,0 +1,121 @@
+#include "gpu/products.h"
+
+#include "gpu/gpu.h"
+#include "gpu/launch.h"
+
+enum { WIDE = 16, SCRATCH_UNIT = 64 };
+
+// How a kernel divides its work: the side of a block's tile, how much of the depth a part has at
+// least, and how many blocks a multiprocessor is to have before parts pay no more.
+typedef struct Division {
+    GpuKernel kernel;
+    int64_t tile, least_part, blocks;
+} Division;
+
+static const Division plain = {GPU_KERNEL_product, 64, 128, 4};
+static const Division bf16_tiles = {GPU_KERNEL_product_bf16, 128, 128, 1};
+static const Division fp16_tiles = {GPU_KERNEL_product_fp16, 128, 128, 1};
+
+static const Division *division_of(const ProductArguments *product) {
+    if (product->a.format != product->b.format || product->a.format == FORMAT_FP32)
+        return &plain;
+    return product->a.format == FORMAT_BF16 ? &bf16_tiles : &fp16_tiles;
+}
+
+static int64_t divided_up(int64_t count, int64_t by) {
+    return (count + by - 1) / by;
+}
+
+static int64_t matrices_of(const ProductArguments *product) {
+    int64_t matrices = 1;
+    for (int i = 0; i < PRODUCT_BATCHES; i++)
+        matrices *= product->batch[i];
+    return matrices;
+}
+
+static int64_t tiles_of(const ProductArguments *product, const Division *division) {
+    return divided_up(product->rows, division->tile) *
+           divided_up(product->columns, division->tile) * matrices_of(product);
+}
+
+// Few tiles of great depth leave most of the card idle: then each is summed in parts.
+static void divide(const Device *device, ProductArguments *product) {
+    const Division *division = division_of(product);
+    int64_t tiles = tiles_of(product, division), parts = product->depth / division->least_part;
+    int64_t bytes = product->rows * product->columns * matrices_of(product) * 4;
+    int64_t wanted = tiles > 0 ? gpu_of(device)->multiprocessors * division->blocks / tiles : 0;
+    parts = parts < wanted ? parts : wanted;
+    if (bytes > 0 && parts > PRODUCT_MOST_SCRATCH / bytes)
+        parts = PRODUCT_MOST_SCRATCH / bytes;
+    product->part = product->depth;
+    product->parts = 1;
+    if (parts < 2)
+        return;
+    product->part =
+        divided_up(divided_up(product->depth, parts), division->least_part) * division->least_part;
+    product->parts = (u32)divided_up(product->depth, product->part);
+}
+
+ProductFactor product_factor(const void *data, Format format, int64_t outer, int64_t depth) {
+    return (ProductFactor){
+        .data = data, .format = format, .outer = outer, .depth = depth, .along_depth = depth == 1};
+}
+
+static bool is_multiple(const int64_t *batch, const int64_t *strides, int64_t of) {
+    for (int i = 0; i < PRODUCT_BATCHES; i++)
+        if (batch[i] > 1 && strides[i] % of != 0)
+            return false;
+    return true;
+}
+
+static bool comes_wide(const ProductArguments *product, const ProductFactor *factor) {
+    int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
+    int64_t along = factor->along_depth ? factor->depth : factor->outer;
+    int64_t across = factor->along_depth ? factor->outer : factor->depth;
+    return (uintptr_t)factor->data % WIDE == 0 && along == 1 && across % each == 0 &&
+           is_multiple(product->batch, factor->batch, each);
+}
+
+static ProductArguments completed(const Device *device, const ProductArguments *given) {
+    ProductArguments product = *given;
+    product.a.wide = comes_wide(&product, &product.a);
+    product.b.wide = comes_wide(&product, &product.b);
+    int64_t each = WIDE / (int64_t)format_table[product.c.format].bytes;
+    product.c.wide = (uintptr_t)product.c.data % WIDE == 0 && product.c.row % each == 0 &&
+                     is_multiple(product.batch, product.c.batch, each);
+    divide(device, &product);
+    return product;
+}
+
+static size_t partial_bytes(const ProductArguments *product) {
+    return product->parts < 2 ? 0
+                              : (size_t)(product->rows * product->columns * matrices_of(product) *
+                                         product->parts) *
+                                    sizeof(float);
+}
+
+size_t product_scratch(const Device *device, const ProductArguments *given) {
+    ProductArguments product = completed(device, given);
+    return (partial_bytes(&product) + SCRATCH_UNIT - 1) / SCRATCH_UNIT * SCRATCH_UNIT;
+}
+
+bool product_run(Device *device, const ProductArguments *given, void *scratch, Error *error) {
+    ProductArguments product = completed(device, given);
+    const Division *division = division_of(&product);
+    product.partial = scratch;
+    GpuGrid grid = {.x = tiles_of(&product, division) * product.parts};
+    if (!gpu_launch(device, division->kernel, grid, &product, error))
+        return false;
+    int64_t results = product.rows * product.columns * matrices_of(&product);
+    return product.parts == 1 ||
+           gpu_launch_product_join(device, gpu_grid(GPU_KERNEL_product_join, results, 1), &product,
+                                   error);
+}
+
+bool product_run_alone(Device *device, const ProductArguments *product, Error *error) {
+    size_t bytes = product_scratch(device, product);
+    void *scratch = NULL;
+    if (bytes > 0 && !(scratch = device_workspace(device, bytes, error)))
+        return false;
+    return product_run(device, product, scratch, error);
+}

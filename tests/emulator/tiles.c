@@ -1,0 +1,78 @@
+// A card's units for tiles of 16-bit numbers. What lane holds what is as PTX has it for
+// mma.m16n8k16 and ldmatrix. Sums are made in double and rounded once, where a card rounds more
+// often.
+#include <string.h>
+
+#include "number/inline.h"
+#include "tests/emulator/block.h"
+
+enum { ROWS = 16, COLUMNS = 8, DEPTH = 16, SIDE = 8, TILES = 4 };
+
+typedef struct Operands {
+    uint32_t a[4], b[2];
+} Operands;
+
+// ---- multiplying --------------------------------------------------------------------------------
+
+static float number_of(uint32_t pair, unsigned which, bool bf16) {
+    uint16_t bits = (uint16_t)(pair >> 16 * which);
+    return bf16 ? number_bf16_to_fp32(bits) : number_fp16_to_fp32(bits);
+}
+
+static void multiply(BlockThread *warp, bool bf16) {
+    double a[ROWS][DEPTH], b[COLUMNS][DEPTH];
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        unsigned group = lane / 4, first = lane % 4 * 2;
+        Operands own;
+        memcpy(&own, warp[lane].in, sizeof own);
+        for (unsigned e = 0; e < 2; e++) {
+            for (unsigned i = 0; i < 4; i++)
+                a[group + i % 2 * 8][first + i / 2 * 8 + e] = (double)number_of(own.a[i], e, bf16);
+            for (unsigned i = 0; i < 2; i++)
+                b[group][first + i * 8 + e] = (double)number_of(own.b[i], e, bf16);
+        }
+    }
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        float sum[4];
+        memcpy(sum, warp[lane].out, sizeof sum);
+        for (unsigned i = 0; i < 4; i++) {
+            const double *row = a[lane / 4 + i / 2 * 8], *column = b[lane % 4 * 2 + i % 2];
+            double all = (double)sum[i];
+            for (unsigned k = 0; k < DEPTH; k++)
+                all += row[k] * column[k];
+            sum[i] = (float)all;
+        }
+        memcpy(warp[lane].out, sum, sizeof sum);
+    }
+}
+
+// ---- loading ------------------------------------------------------------------------------------
+
+static void load(EmulatorPlace place, BlockThread *warp, bool turned) {
+    uint16_t tile[TILES][SIDE][SIDE];
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        const void *row;
+        memcpy(&row, warp[lane].in, sizeof row);
+        if ((uintptr_t)row % 16)
+            emulator_fail(place, EMULATOR_MISALIGNED, "row of a tile at %p, no multiple of 16",
+                          row);
+        memcpy(tile[lane / SIDE][lane % SIDE], row, sizeof tile[0][0]);
+    }
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        unsigned group = lane / 4, first = lane % 4 * 2;
+        uint32_t part[TILES];
+        for (unsigned i = 0; i < TILES; i++) {
+            uint16_t low = turned ? tile[i][first][group] : tile[i][group][first];
+            uint16_t high = turned ? tile[i][first + 1][group] : tile[i][group][first + 1];
+            part[i] = low | (uint32_t)high << 16;
+        }
+        memcpy(warp[lane].out, part, sizeof part);
+    }
+}
+
+void emulator_tiles(EmulatorPlace place, EmulatorMeeting what, BlockThread *warp) {
+    if (what == MEETING_LOAD_TILES || what == MEETING_LOAD_TILES_TURNED)
+        load(place, warp, what == MEETING_LOAD_TILES_TURNED);
+    else
+        multiply(warp, what == MEETING_MULTIPLY_BF16);
+}

@@ -120,10 +120,10 @@ static inline void tensor_mark(Tensor *tensor) {
 // The error of whoever would read what has no contents; always false.
 bool tensor_refuse_unreadable(const Tensor *tensor, Error *error);
 // Whether there is something to read: not where the marks of its memory say otherwise.
-static inline bool tensor_check_readable(const Tensor *tensor, Error *error) {
+static inline bool tensor_check_readable(const Tensor *tensor, Error *refusal) {
     const Storage *storage = tensor->storage;
     return !(storage->marks & storage->device->marks.unreadable) ||
-           tensor_refuse_unreadable(tensor, error);
+           tensor_refuse_unreadable(tensor, refusal);
 }
 // Grows whenever the contents change: so a graph knows that what it saved is what it was. Whoever
 // writes into a tensor's memory by another way than those above says so.

@@ -1,12 +1,30 @@
-// tests/device.h: the device that tests of devices are run on, beside the reference.
+// tests/device.h: the devices that tests are run on.
 //
-// MPBENCH_TEST_DEVICE names it, as --device would: with it, and MPBENCH_GPU at the plugin of the
-// emulated card (tests/emulator), the same tests are that card's. Unset it is the processor.
+// MPBENCH_TEST_DEVICE names one, as --device would: with it, and MPBENCH_GPU at the plugin of the
+// emulated card (tests/emulator), the same tests are that card's.
 #pragma once
 
 #include <stdlib.h>
 
-static inline const char *test_device_name(void) {
+// The one that is named, else what the test would take.
+static inline const char *test_device_or(const char *usual) {
     const char *name = getenv("MPBENCH_TEST_DEVICE");
-    return name && *name ? name : "cpu";
+    return name && *name ? name : usual;
+}
+
+// The one to hold against the reference.
+static inline const char *test_device_name(void) {
+    return test_device_or("cpu");
+}
+
+// All that a test is run on, one after the other, ended by NULL: the one that is named alone, else
+// the reference and the processor.
+static inline const char *const *test_device_names(void) {
+    static const char *names[] = {"ref", "cpu", NULL};
+    const char *named = test_device_or(NULL);
+    if (named) {
+        names[0] = named;
+        names[1] = NULL;
+    }
+    return names;
 }

@@ -8,6 +8,7 @@
 #include "ops/views.h"
 #include "optim/optimizer.h"
 #include "precision/scaler.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 static Device *device;
@@ -37,15 +38,15 @@ static inline void training_end(void) {
     device_close(device);
 }
 
-// Runs every test of a list on each device of this build.
+// Runs every test of a list on each device.
 typedef struct TrainingTest {
     const char *name;
     void (*body)(void);
 } TrainingTest;
 
 static inline int training_run(const TrainingTest *tests, size_t count) {
-    static const char *const devices[] = {"ref", "cpu"};
-    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+    const char *const *devices = test_device_names();
+    for (size_t d = 0; devices[d]; d++)
         for (size_t i = 0; i < count; i++) {
             char name[128];
             snprintf(name, sizeof name, "%s_on_%s", tests[i].name, devices[d]);

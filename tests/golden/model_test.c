@@ -1,5 +1,6 @@
 // What must hold of whole models in every format, on every device: derivatives, loss scales, skips,
 // repetition, changes of precision, accumulation, memory.
+#include "tests/device.h"
 #include "tests/golden/model.h"
 
 static ModelOptions place; // the kind and device of the test that runs
@@ -302,7 +303,7 @@ int main(void) {
     static const struct {
         const char *name;
         void (*body)(void);
-        bool on_cpu, has_batch_norm;
+        bool on_any, has_batch_norm;
     } tests[] = {
         {"derivatives_follow_differences", derivatives_follow_differences, false, false},
         {"gradients_agree_with_the_reference", gradients_agree_with_the_reference, true, false},
@@ -321,14 +322,14 @@ int main(void) {
          a_steady_training_asks_the_system_for_nothing, true, false},
     };
     static const char *const kinds[MODEL_KINDS] = {"images", "attention"};
-    static const char *const devices[] = {"ref", "cpu"};
-    for (int d = 0; d < 2; d++)
+    const char *const *devices = test_device_names();
+    for (int d = 0; devices[d]; d++)
         for (int kind = 0; kind < MODEL_KINDS; kind++) {
             place = (ModelOptions){
                 .kind = (ModelKind)kind, .device = devices[d], .threads = 1, .format = FORMAT_FP32};
             for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
                 char name[128];
-                if ((d > 0 && !tests[i].on_cpu) ||
+                if ((strcmp(devices[d], "ref") != 0 && !tests[i].on_any) ||
                     (kind != MODEL_IMAGES && tests[i].has_batch_norm))
                     continue;
                 snprintf(name, sizeof name, "%s_%s_%s", tests[i].name, kinds[kind], devices[d]);

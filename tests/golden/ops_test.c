@@ -1,6 +1,7 @@
 // What PyTorch computed in float64 (torch_ops.txt), computed again here: results and gradients of
 // every operation, through the dispatcher and the walk back, on both devices of this build.
 #include "ops/engine.h"
+#include "tests/device.h"
 #include "tests/golden/cases.h"
 
 static Device *device;
@@ -272,23 +273,20 @@ static bool run_file(const char *device_name) {
 }
 
 int main(void) {
-    static const struct {
-        const char *device;
-        Format format;
-        double tolerance; // weights' gradients and statistics are fp32 everywhere
-    } places[] = {{"ref", FORMAT_FP64, 1e-6}, {"cpu", FORMAT_FP32, 1e-4}};
+    const char *const *devices = test_device_names();
     bool complete = true;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; devices[i]; i++) {
         Preset preset;
-        format = places[i].format;
-        tolerance = places[i].tolerance;
-        if (!device_open(places[i].device, 1, &device, &error) ||
+        bool is_ref = strcmp(devices[i], "ref") == 0;
+        format = is_ref ? FORMAT_FP64 : FORMAT_FP32;
+        tolerance = is_ref ? 1e-6 : 1e-4; // weights' gradients and statistics are always fp32
+        if (!device_open(devices[i], 1, &device, &error) ||
             !preset_resolve("fp32", device, &preset, NULL, 0, &error) ||
             !(engine = engine_new(device, &preset, 1, &error))) {
-            printf("not ok %s: %s\n", places[i].device, error.text);
+            printf("not ok %s: %s\n", devices[i], error.text);
             return 1;
         }
-        complete = run_file(places[i].device) && complete;
+        complete = run_file(devices[i]) && complete;
         engine_free(engine);
         device_close(device);
     }

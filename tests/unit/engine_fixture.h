@@ -3,16 +3,18 @@
 
 #include "ops/engine.h"
 #include "ops/views.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 static Device *fixture_device;
 static Engine *engine;
 
-// Opens an engine under a preset; ends the test program when it cannot.
+// Opens an engine under a preset, on the device unless another is named (tests/device.h); ends the
+// test program when it cannot.
 static inline void engine_open(const char *device, const char *precision) {
     Error error = {0};
     Preset preset;
-    if (!device_open(device, 1, &fixture_device, &error) ||
+    if (!device_open(test_device_or(device), 1, &fixture_device, &error) ||
         !preset_resolve(precision, fixture_device, &preset, NULL, 0, &error) ||
         !(engine = engine_new(fixture_device, &preset, 1, &error))) {
         printf("not ok fixture: %s\n", error.text);

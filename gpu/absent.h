@@ -16,10 +16,6 @@
 #define gpu_layer_norm_backward      NULL
 #define gpu_group_norm               NULL
 #define gpu_group_norm_backward      NULL
-#define gpu_softmax                  NULL
-#define gpu_softmax_backward         NULL
-#define gpu_log_softmax              NULL
-#define gpu_log_softmax_backward     NULL
 #define gpu_cross_entropy            NULL
 #define gpu_cross_entropy_backward   NULL
 #define gpu_accuracy                 NULL

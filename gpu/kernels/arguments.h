@@ -58,6 +58,19 @@ typedef struct ValueArguments {
     FoundValue *found;
 } ValueArguments;
 
+// ---- rows.h -------------------------------------------------------------------------------------
+
+// Parts of eight of a row that a thread holds at most: where it holds one row, and where two.
+enum { ROW_CHUNKS = 4, PAIR_CHUNKS = 2 };
+
+// Dense arrays of rows, the last dimension.
+typedef struct RowArguments {
+    Operand input[2], output;
+    i64 rows, length;
+    u32 team; // threads of a row: a power of two up to 32, or the whole block
+    u32 wide; // neighbours of every operand come and go by 16 bytes
+} RowArguments;
+
 // ---- pointwise.cu -------------------------------------------------------------------------------
 
 typedef struct PointwiseArguments {

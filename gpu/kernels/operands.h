@@ -28,6 +28,21 @@ static __device__ __forceinline__ void store_one(const Operand &to, i64 at, floa
     }
 }
 
+// The same of what is sure to be floating: of so few formats that it may stand in unrolled loops.
+static __device__ __forceinline__ float load_float(const Operand &from, i64 at) {
+    if (from.format == FORMAT_FP32)
+        return ((const float *)from.data)[at];
+    const u16 bits = ((const u16 *)from.data)[at];
+    return from.format == FORMAT_BF16 ? fp32_of_bf16(bits) : fp32_of_fp16(bits);
+}
+
+static __device__ __forceinline__ void store_float(const Operand &to, i64 at, float value) {
+    if (to.format == FORMAT_FP32)
+        ((float *)to.data)[at] = value;
+    else
+        ((u16 *)to.data)[at] = to.format == FORMAT_BF16 ? bf16_of_fp32(value) : fp16_of_fp32(value);
+}
+
 // Where element `index` of the extent lies in an operand with strides.
 static __device__ __forceinline__ i64 strided(const Operand &of, const Extent &extent, i64 index) {
     i64 at = 0;

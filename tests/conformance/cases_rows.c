@@ -11,6 +11,10 @@ static const Shape row_shapes[] = {
 };
 enum { ROW_SHAPES = sizeof row_shapes / sizeof *row_shapes };
 
+// Too long for a few threads of a card, and for what its threads can hold.
+static const Shape long_rows[] = {{2, {3, 3001}}, {2, {1, 20011}}};
+enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
+
 static int64_t row_length(Shape shape) {
     return shape.size[shape.ndim - 1];
 }
@@ -60,6 +64,10 @@ void cases_rowwise(Cases *cases) {
         rowwise_case(cases, row_shapes[i], NORMAL, cases->format);
         rowwise_case(cases, row_shapes[i], NORMAL, FORMAT_FP32);
     }
+    for (int i = 0; i < LONG_ROWS; i++) {
+        rowwise_case(cases, long_rows[i], NORMAL, cases->format);
+        rowwise_case(cases, long_rows[i], SPECIAL, cases->format);
+    }
 }
 
 static void rowwise_backward_case(Cases *cases, Shape shape, Values gradient, Values logits,
@@ -100,6 +108,8 @@ void cases_rowwise_backward(Cases *cases) {
             rowwise_backward_case(cases, shape, NORMAL, every_kind[k], cases->format, FORMAT_FP32);
         }
     }
+    for (int i = 0; i < LONG_ROWS; i++)
+        rowwise_backward_case(cases, long_rows[i], NORMAL, NORMAL, cases->format, cases->format);
 }
 
 // ---- cross entropy ------------------------------------------------------------------------------
@@ -169,6 +179,8 @@ void cases_cross_entropy(Cases *cases) {
         entropy_case(cases, row_shapes[i], NORMAL, false, FORMAT_FP32);
         entropy_case(cases, row_shapes[i], NORMAL, true, FORMAT_FP32);
     }
+    for (int i = 0; i < LONG_ROWS; i++)
+        entropy_case(cases, long_rows[i], NORMAL, false, FORMAT_FP32);
     refuse_class(cases, 4, "4");
     refuse_class(cases, 12345, "12345");
     refuse_class(cases, -2, "-2");
@@ -213,6 +225,8 @@ void cases_cross_entropy_backward(Cases *cases) {
         for (size_t g = 0; g < sizeof gradients / sizeof *gradients; g++)
             entropy_backward_case(cases, shape, gradients[g], NORMAL, g & 1, FORMAT_FP32);
     }
+    for (int i = 0; i < LONG_ROWS; i++)
+        entropy_backward_case(cases, long_rows[i], 1024, NORMAL, false, cases->format);
 }
 
 // ---- the largest --------------------------------------------------------------------------------

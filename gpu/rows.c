@@ -1,0 +1,66 @@
+// What goes by rows: softmax and its like.
+#include "gpu/rows.h"
+
+#include "gpu/backend.h"
+#include "gpu/operands.h"
+
+enum {
+    WARP = 32,
+    PART = 8,           // neighbours of a thread
+    SHARED_BLOCK = 256, // threads of a block of several rows
+    FEWEST = 64,
+    MOST = 512 // threads of a block of one
+};
+
+static u32 power_of_two_from(int64_t count) {
+    u32 power = 1;
+    while (power < count && power < MOST)
+        power *= 2;
+    return power;
+}
+
+// Threads of a row of so many parts: some lanes of a warp, if these can hold it, else a block.
+static u32 team_of(int64_t parts, int chunks) {
+    const int64_t each = chunks > 0 ? chunks : 4;
+    if (parts <= WARP)
+        return power_of_two_from(parts);
+    if (parts <= WARP * each)
+        return WARP;
+    const u32 threads = power_of_two_from((parts + 1) / 2);
+    return threads < FEWEST ? FEWEST : threads;
+}
+
+GpuRows gpu_rows(const KernelCall *call, int inputs, int chunks) {
+    const View *x = &call->input[0];
+    const int64_t length = x->ndim ? x->shape[x->ndim - 1] : 1;
+    GpuRows rows = {.arguments = {.length = length,
+                                  .rows = length > 0 ? view_count(x) / length : 0,
+                                  .output = gpu_dense(&call->output[0])}};
+    RowArguments *a = &rows.arguments;
+    a->wide = gpu_goes_wide(&a->output);
+    for (int i = 0; i < inputs; i++) {
+        a->input[i] = gpu_dense(&call->input[i]);
+        a->wide = a->wide && gpu_goes_wide(&a->input[i]);
+    }
+    // A row begins anywhere in a part, if parts do not divide it.
+    const int64_t parts = length % PART ? (length + 2 * PART - 2) / PART : length / PART;
+    a->team = team_of(parts, chunks);
+    rows.is_long = parts > (int64_t)a->team * chunks;
+    rows.grid.threads = a->team > WARP ? a->team : SHARED_BLOCK;
+    const int64_t rows_of_block = rows.grid.threads / a->team;
+    rows.grid.x = (a->rows + rows_of_block - 1) / rows_of_block;
+    return rows;
+}
+
+// A kernel whose threads hold `chunks` parts of each of its inputs, and its fellow for long rows.
+#define ROW_KERNEL(name, inputs, chunks)                                                \
+    KERNEL_SIGNATURE(gpu, name) {                                                       \
+        const GpuRows rows = gpu_rows(call, inputs, chunks);                            \
+        if (rows.is_long)                                                               \
+            return gpu_launch_##name##_long(device, rows.grid, &rows.arguments, error); \
+        return gpu_launch_##name(device, rows.grid, &rows.arguments, error);            \
+    }
+ROW_KERNEL(softmax, 1, ROW_CHUNKS)
+ROW_KERNEL(log_softmax, 1, ROW_CHUNKS)
+ROW_KERNEL(softmax_backward, 2, PAIR_CHUNKS)
+ROW_KERNEL(log_softmax_backward, 2, PAIR_CHUNKS)

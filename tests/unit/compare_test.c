@@ -3,15 +3,6 @@
 #include "tests/test.h"
 #include "tests/unit/compare_fixture.h"
 
-static const Planted six[] = {
-    {"a1", "fp32", 1, 0.911, 50, 0.1, 0.2, 0.05, 0},
-    {"b1", "bf16", 1, 0.910, 90, 0.1, 0.2, 0.05, 0},
-    {"a2", "fp32", 2, 0.913, 51, 0.1, 0.2, 0.05, 0},
-    {"b2", "bf16", 2, 0.911, 91, 0.1, 0.2, 0.05, 0},
-    {"a3", "fp32", 3, 0.909, 49, 0.1, 0.2, 0.05, 0},
-    {"b3", "bf16", 3, 0.909, 89, 0.1, 0.2, 0.05, 0},
-};
-
 static void runs_that_differ_in_seed_alone_are_one_group(void) {
     Comparison *comparison = compare_planted(six, 6, COMPARE_BY_STEP);
     CHECK_INT(comparison->group_count, 2);
@@ -186,172 +177,6 @@ static void one_seed_cannot_tell(void) {
     compare_free(comparison);
 }
 
-static void a_run_without_an_end_kept_company_until_it_died(void) {
-    static const RunStatus without_end[] = {RUN_RUNNING, RUN_PAUSED, RUN_DEAD};
-    for (int s = 0; s < 3; s++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
-        Error error;
-        for (int i = 0; i < 2; i++) {
-            runs[i] = planted_record(&six[i]);
-            runs[i].created_ms += 1000 * i;
-            runs[i].ended_ms = runs[i].created_ms + 8000;
-            runs[i].wall_s = 8;
-        }
-        runs[0].status = without_end[s];
-        runs[0].ended_ms = 0;
-        CompareOptions options = {.grams_per_kwh = NAN};
-        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-        bool is_told = false;
-        for (int i = 0; i < comparison->caveat_count; i++)
-            is_told |= strstr(comparison->caveats[i], "trained at the same time") != NULL;
-        CHECK_MESSAGE(is_told, "%s", run_status_name(without_end[s]));
-        compare_free(comparison);
-    }
-}
-
-static void a_run_that_counts_no_epochs_is_told_where_they_are_the_axis(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    CompareCurve *curves = calloc(2, sizeof *curves);
-    Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        curves[i] = planted_curve(&six[i]);
-    }
-    runs[1].epoch = runs[1].epochs = 0;
-    CompareOptions options = {.axis = COMPARE_BY_EPOCH, .grams_per_kwh = NAN};
-    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
-    CHECK_INT(comparison->caveat_count, 1);
-    CHECK_CONTAINS(comparison->caveats[0], "b1 counts no epochs");
-    compare_free(comparison);
-}
-
-static void speeds_of_short_runs_and_of_company_mislead(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        runs[i].ended_ms = runs[i].created_ms + 8000;
-        runs[i].wall_s = 0.2;
-    }
-    CompareOptions options = {.grams_per_kwh = NAN};
-    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-    CHECK_INT(comparison->caveat_count, 2);
-    CHECK_CONTAINS(comparison->caveats[0], "a1 and b1 trained at the same time");
-    CHECK_CONTAINS(comparison->caveats[1], "took 0.2 s: too short");
-    CHECK_CONTAINS(comparison->verdicts[0], "ran too shortly to tell its speed from fp32's");
-    compare_free(comparison);
-}
-
-static void a_speed_measured_in_company_only_seemed_so(void) {
-    Error error;
-    static const struct {
-        double faster;
-        const char *told;
-    } cases[] = {{1, "seemed about as fast as fp32 ("},
-                 {1.05, "seemed 1.05 times as fast as fp32 ("},
-                 {0.5, "seemed to run at 0.5 of the speed of fp32 ("}};
-    for (int c = 0; c < 3; c++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
-        for (int i = 0; i < 2; i++) {
-            runs[i] = planted_record(&six[i]);
-            runs[i].ended_ms = runs[i].created_ms + 8000;
-            runs[i].wall_s = 8;
-            runs[i].energy_j = 100 * (i + 1);
-            runs[i].samples_per_s = i ? 100 * cases[c].faster : 100;
-        }
-        CompareOptions options = {.grams_per_kwh = NAN};
-        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-        CHECK_CONTAINS(comparison->verdicts[0], cases[c].told);
-        CHECK_CONTAINS(comparison->verdicts[0], "seemed to use 2.0 times its energy");
-        compare_free(comparison);
-    }
-}
-
-static void what_misleads_is_said(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    Error error;
-    for (int i = 0; i < 2; i++)
-        runs[i] = planted_record(&six[i]);
-    snprintf(runs[1].device_name, sizeof runs[1].device_name, "Another one");
-    runs[1].status = RUN_STOPPED;
-    runs[1].step = 120;
-    runs[1].energy_j = runs[0].energy_j = 3.6e6;
-    runs[1].energy_j = 1.8e6;
-    CompareOptions options = {.grams_per_kwh = 400};
-    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-    CHECK_INT(comparison->caveat_count, 3);
-    CHECK_CONTAINS(comparison->caveats[0], "not on one machine");
-    CHECK_CONTAINS(comparison->caveats[1],
-                   "b1 was stopped: its numbers are of its first 120 steps");
-    CHECK_CONTAINS(comparison->caveats[2], "between 120 and 400 steps");
-    CHECK_NEAR(comparison->groups[0].co2_g.mean, 400, 1e-9);
-    CHECK_NEAR(comparison->groups[1].co2_ratio, 0.5, 1e-12);
-    CHECK(!comparison->groups[1].divergence.is_known);
-    compare_free(comparison);
-}
-
-static void a_run_that_did_not_finish_is_told_in_a_sentence(void) {
-    static const struct {
-        RunStatus status;
-        bool stale;
-        const char *told;
-    } cases[] = {
-        {RUN_RUNNING, false, "b1 still runs: its"}, {RUN_RUNNING, true, "b1 fell silent: its"},
-        {RUN_PAUSED, false, "b1 is paused: its"},   {RUN_STOPPED, false, "b1 was stopped: its"},
-        {RUN_FAILED, false, "b1 failed: its"},      {RUN_DEAD, false, "b1 died: its"}};
-    Error error;
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
-        for (int i = 0; i < 2; i++)
-            runs[i] = planted_record(&six[i]);
-        runs[1].status = cases[c].status;
-        runs[1].stale = cases[c].stale;
-        CompareOptions options = {.grams_per_kwh = NAN};
-        Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-        CHECK(comparison->caveat_count > 0);
-        CHECK_CONTAINS(comparison->caveats[0], cases[c].told);
-        compare_free(comparison);
-    }
-}
-
-static void two_experiments_are_no_evidence_of_precision(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    CompareCurve *curves = calloc(2, sizeof *curves);
-    Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        curves[i] = planted_curve(&six[i]);
-    }
-    snprintf(runs[1].experiment, sizeof runs[1].experiment, "another");
-    CompareOptions options = {.grams_per_kwh = 400};
-    Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
-    CHECK_INT(comparison->verdict_count, 1);
-    CHECK_CONTAINS(comparison->verdicts[0], "are of two experiments");
-    CHECK(!strstr(comparison->verdicts[0], "times as fast"));
-    CHECK(!comparison->groups[1].divergence.is_known);
-    compare_free(comparison);
-}
-
-static void of_a_fork_the_costs_are_of_its_own_steps(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        runs[i].id = i + 1;
-        runs[i].steps_per_s = NAN;
-    }
-    runs[1].parent = runs[0].id;
-    runs[1].parent_step = 300;
-    runs[1].wall_s = 25; // of 100 of 400 steps
-    CHECK_NEAR(compare_axis_of_step(&runs[1], COMPARE_BY_SECONDS, 400), 100, 1e-9);
-    CompareOptions options = {.grams_per_kwh = NAN};
-    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
-    CHECK_INT(comparison->caveat_count, 1);
-    CHECK_CONTAINS(comparison->caveats[0], "b1 is a fork of run");
-    CHECK_CONTAINS(comparison->caveats[0], "those after step 300");
-    compare_free(comparison);
-}
-
 static void trainings_part_where_the_curves_do(void) {
     Planted runs[] = {six[0], six[0]};
     runs[1].name = "b";
@@ -485,14 +310,6 @@ int main(void) {
     RUN_TEST(layers_that_somebody_set_are_differences);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(one_seed_cannot_tell);
-    RUN_TEST(speeds_of_short_runs_and_of_company_mislead);
-    RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
-    RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
-    RUN_TEST(a_speed_measured_in_company_only_seemed_so);
-    RUN_TEST(what_misleads_is_said);
-    RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);
-    RUN_TEST(two_experiments_are_no_evidence_of_precision);
-    RUN_TEST(of_a_fork_the_costs_are_of_its_own_steps);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(no_training_parts_before_its_bits_do);
     RUN_TEST(seeds_are_the_noise_where_there_are_several);

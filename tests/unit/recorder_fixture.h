@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "run/recorder_private.h"
+#include "store/runs.h"
 #include "store/store_private.h"
 #include "tests/unit/run_fixture.h"
 
@@ -106,4 +107,9 @@ static inline int64_t ask(const char *sql) {
     sqlite3_finalize(statement);
     sqlite3_close(db);
     return number;
+}
+
+// Work for the recorder's thread: a note of the run whose number `context` is.
+static inline bool write_note(Store *store, void *context, Error *fault) {
+    return store_set_note(store, *(int64_t *)context, "from the thread", fault);
 }

@@ -1,5 +1,4 @@
 // Data sets and loaders as Lua objects. A loader is iterated: `for b in loader do b.x, b.y end`.
-#include <math.h>
 #include <string.h>
 
 #include "checkpoint/replay.h"
@@ -258,16 +257,6 @@ static int data_text(lua_State *L) {
                        text_part(found, paths, path, context, share, training, &error), &error);
 }
 
-static void check_finite(lua_State *L, const char *field, const float *data, const Tensor *tensor) {
-    int64_t count = tensor_count(tensor), bad = 0, first = 0;
-    int64_t samples = tensor->view.ndim > 0 ? tensor->view.shape[0] : 1;
-    for (int64_t i = 0; i < count; i++)
-        if (!isfinite(data[i]) && bad++ == 0)
-            first = i / (count / samples) + 1;
-    if (!bind_is_replaying(session_of(L)))
-        run_check_data(session_of(L)->run, field, bad, first);
-}
-
 // A tensor's elements in a userdata on top of the stack, described for the data room.
 static DatasetTensor tensor_field(lua_State *L, const char *field) {
     Error error = {0};
@@ -288,8 +277,9 @@ static DatasetTensor tensor_field(lua_State *L, const char *field) {
         if (late)
             bind_remember(L, JOURNAL_DATA, data, size);
     }
-    if (format == FORMAT_FP32)
-        check_finite(L, field, data, tensor);
+    int64_t samples = tensor->view.ndim > 0 ? tensor->view.shape[0] : 1;
+    if (format == FORMAT_FP32 && !bind_is_replaying(session_of(L)))
+        run_check_data(session_of(L)->run, field, data, (int64_t)count, samples);
     return (DatasetTensor){format, tensor->view.ndim, tensor->view.shape, data};
 }
 

@@ -12,12 +12,6 @@
 #include "number/inline.h"
 #include "optim/state.h"
 
-static const SafeType type_of_format[FORMAT_COUNT] = {
-    [FORMAT_FP64] = SAFE_F64, [FORMAT_FP32] = SAFE_F32,     [FORMAT_BF16] = SAFE_BF16,
-    [FORMAT_FP16] = SAFE_F16, [FORMAT_E4M3] = SAFE_F8_E4M3, [FORMAT_E5M2] = SAFE_F8_E5M2,
-    [FORMAT_INT8] = SAFE_I8,  [FORMAT_INT32] = SAFE_I32,    [FORMAT_UINT8] = SAFE_U8,
-};
-
 // ---- the list -----------------------------------------------------------------------------------
 
 static bool add(PieceList *list, Piece piece) {
@@ -74,7 +68,7 @@ static __attribute__((format(printf, 1, 2))) char *name_of(const char *format, .
 Piece piece_of_tensor(char *name, PieceRole role, Tensor *tensor) {
     Piece piece = {.name = name,
                    .role = role,
-                   .type = type_of_format[tensor->view.format],
+                   .type = safe_type_of(tensor->view.format),
                    .ndim = tensor->view.ndim,
                    .tensor = tensor};
     memcpy(piece.shape, tensor->view.shape, sizeof piece.shape);
@@ -334,10 +328,8 @@ bool piece_get(const Piece *piece, void *out, Error *error) {
 
 // The format of a floating type; FORMAT_COUNT for the others.
 static Format floating_format(SafeType type) {
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        if (i != FORMAT_TF32 && format_is_floating((Format)i) && type_of_format[i] == type)
-            return (Format)i;
-    return FORMAT_COUNT;
+    Format format = safe_type_format(type);
+    return format != FORMAT_COUNT && format_is_floating(format) ? format : FORMAT_COUNT;
 }
 
 bool piece_fits(const Piece *piece, const SafeEntry *entry) {

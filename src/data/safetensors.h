@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "number/format.h"
 
 typedef enum SafeType {
     SAFE_F64,
@@ -32,6 +33,8 @@ typedef enum SafeType {
 
 const char *safe_type_name(SafeType type);
 size_t safe_type_bytes(SafeType type);
+Format safe_type_format(SafeType type); // whose numbers these are; FORMAT_COUNT: none of ours
+SafeType safe_type_of(Format format);   // SAFE_TYPES: it has none
 
 enum {
     SAFE_MAX_DIMS = 16,

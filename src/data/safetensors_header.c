@@ -11,11 +11,14 @@
 static const struct {
     const char *name;
     size_t bytes;
+    Format format;
 } type_table[SAFE_TYPES] = {
-    [SAFE_F64] = {"F64", 8},   [SAFE_F32] = {"F32", 4},         [SAFE_F16] = {"F16", 2},
-    [SAFE_BF16] = {"BF16", 2}, [SAFE_I64] = {"I64", 8},         [SAFE_I32] = {"I32", 4},
-    [SAFE_I16] = {"I16", 2},   [SAFE_I8] = {"I8", 1},           [SAFE_U8] = {"U8", 1},
-    [SAFE_BOOL] = {"BOOL", 1}, [SAFE_F8_E4M3] = {"F8_E4M3", 1}, [SAFE_F8_E5M2] = {"F8_E5M2", 1},
+    [SAFE_F64] = {"F64", 8, FORMAT_FP64},         [SAFE_F32] = {"F32", 4, FORMAT_FP32},
+    [SAFE_F16] = {"F16", 2, FORMAT_FP16},         [SAFE_BF16] = {"BF16", 2, FORMAT_BF16},
+    [SAFE_I64] = {"I64", 8, FORMAT_COUNT},        [SAFE_I32] = {"I32", 4, FORMAT_INT32},
+    [SAFE_I16] = {"I16", 2, FORMAT_COUNT},        [SAFE_I8] = {"I8", 1, FORMAT_INT8},
+    [SAFE_U8] = {"U8", 1, FORMAT_UINT8},          [SAFE_BOOL] = {"BOOL", 1, FORMAT_COUNT},
+    [SAFE_F8_E4M3] = {"F8_E4M3", 1, FORMAT_E4M3}, [SAFE_F8_E5M2] = {"F8_E5M2", 1, FORMAT_E5M2},
 };
 
 const char *safe_type_name(SafeType type) {
@@ -24,6 +27,17 @@ const char *safe_type_name(SafeType type) {
 
 size_t safe_type_bytes(SafeType type) {
     return type_table[type].bytes;
+}
+
+Format safe_type_format(SafeType type) {
+    return type_table[type].format;
+}
+
+SafeType safe_type_of(Format format) {
+    for (int i = 0; i < SAFE_TYPES; i++)
+        if (type_table[i].format == format)
+            return (SafeType)i;
+    return SAFE_TYPES;
 }
 
 typedef struct Parser {

@@ -175,8 +175,9 @@ bool run_result(Run *run, const char *name, double value, Error *error) MUST_CHE
 void run_add_fact(Run *run, const char *name, const char *value);
 // The weights that it begins with are those of a checkpoint whose loss scale was this.
 void run_begin_with_weights(Run *run, double scale);
-// Data in memory holds so many numbers that are not finite, the first in sample `first`, from 1.
-void run_check_data(Run *run, const char *what, int64_t bad, int64_t first);
+// Looks at data in memory, so many numbers of so many samples, for what is not finite.
+void run_check_data(Run *run, const char *what, const float *values, int64_t count,
+                    int64_t samples);
 // A message of the script.
 void run_event(Run *run, const char *text);
 // Any event, in words; `value` as Event (store/events.h) has it, else NaN.

@@ -173,7 +173,12 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
         series, what, (long long)step, is_fp16 ? " (fp16 ends at 65504: -p bf16 would tell)" : "");
 }
 
-void run_check_data(Run *run, const char *what, int64_t bad, int64_t first) {
+void run_check_data(Run *run, const char *what, const float *values, int64_t count,
+                    int64_t samples) {
+    int64_t bad = 0, first = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]) && bad++ == 0)
+            first = i / (count / samples) + 1;
     if (bad == 0)
         return;
     run_diagnose(

@@ -99,6 +99,53 @@ static inline void gradient_set(Tensor *tensor, const float *values) {
     CHECK(tensor->grad);
 }
 
+// ---- what a step left ---------------------------------------------------------------------------
+
+// The report of an optimizer, now; `take` copies from it.
+static inline void with_report(const Optimizer *optimizer,
+                               void (*take)(const OptimizerNote *note, const Reports *reports,
+                                            int place, int count, void *target),
+                               void *target) {
+    OptimizerNote note = {.rate = 0};
+    Reports *reports = reports_new(device, &error);
+    int place = reports_begin(reports);
+    DONE(optimizer_add_report(optimizer, reports, &note, &error));
+    DONE(reports_post(reports, &error));
+    CHECK_INT(reports_take(reports, true), place);
+    take(&note, reports, place, optimizer_parameter_count(optimizer), target);
+    reports_done(reports, place);
+    reports_free(reports);
+    optimizer_note_clear(&note);
+}
+
+static inline void take_stats(const OptimizerNote *note, const Reports *reports, int place,
+                              int count, void *target) {
+    GradStats *stats = target, room;
+    for (int i = 0; i < count; i++) {
+        const GradStats *one = gradients_reported_stats(&note->gradients, reports, place, i, &room);
+        stats[i] = one ? *one : (GradStats){.count = 0};
+    }
+}
+
+// One a parameter in order, all zero for one that had no gradient.
+static inline void read_stats(const Optimizer *optimizer, GradStats *stats) {
+    with_report(optimizer, take_stats, stats);
+}
+
+static inline void take_moves(const OptimizerNote *note, const Reports *reports, int place,
+                              int count, void *target) {
+    const ParameterMove *moves = optimizer_reported_moves(note, reports, place);
+    CHECK(moves);
+    if (moves)
+        memcpy(target, moves, (size_t)count * sizeof *moves);
+}
+
+static inline void read_moves(const Optimizer *optimizer, ParameterMove *moves) {
+    with_report(optimizer, take_moves, moves);
+}
+
+// ---- values of tensors --------------------------------------------------------------------------
+
 enum { MOST_VALUES = 4096 };
 
 // The values of a tensor in any format, good until the next call but one.

@@ -101,6 +101,7 @@ bool device_begin_replay(Device *device, Error *error) {
     replay->idle.write = no_write;
     replay->idle.read = read_zeros;
     replay->idle.end_step = NULL;
+    replay->idle.report = NULL; // nothing is asked for
     device->backend = &replay->idle;
     device->marks.written |= MARK_HOLLOW;
     device->marks.unreadable = 0;

@@ -107,6 +107,20 @@ typedef struct KernelCall {
 
 typedef bool (*Kernel)(Device *device, const KernelCall *call, Error *error);
 
+// How a device that runs on its own tells the host of a step without being waited for
+// (kernel/report.h has what is made of it). Marks are numbered from 0 to `late`.
+typedef struct ReportKernels {
+    int late; // so many reports may be on their way when a step ends
+    // Memory of the host that the device copies into by itself.
+    void *(*memory_new)(Device *device, size_t bytes);
+    void (*memory_free)(Device *device, void *memory, size_t bytes);
+    // Behind the work so far: `source` may be overwritten or given back at once, `host` is filled
+    // when the next mark is past.
+    void (*copy)(Device *device, void *host, const void *source, size_t bytes);
+    void (*mark)(Device *device, int number);
+    bool (*is_past)(Device *device, int number, bool waits);
+} ReportKernels;
+
 struct Backend {
     const char *name; // as --device names it
     bool is_idle;     // it accepts all work and does none (checkpoint/replay.h)
@@ -120,6 +134,7 @@ struct Backend {
                   size_t bytes); // host may be reused
     void (*read)(Device *device, void *host, const void *source, size_t bytes); // waits
     void (*synchronize)(Device *device);
+    const ReportKernels *report; // NULL: reading is no waiting, calls have done their work
     // Gives what kernels that have ended found (kernel/status.h), once; waits for nothing. NULL:
     // the calls themselves say it.
     bool (*take_status)(Device *device, DeviceStatus *status);

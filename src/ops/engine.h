@@ -38,21 +38,27 @@ typedef struct ForwardFault {
     char weight[64];
 } ForwardFault;
 
+typedef struct ProfileLook { // what two numbers that the device found are of
+    int layer;
+    bool is_statistic; // the first is a sum of running means; else the least and largest |output|
+} ProfileLook;
+
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
-// included.
+// included. What is found of values stays on the device until the owner reads it.
 typedef struct EngineProfile {
     int layers;
     double *seconds;     // [layers]; layer 0: outside of all
     double cast_seconds; // of these, in casts
-    float *largest;      // [layers], of |output| on the way forward where that is fp16; NULL: not
-                         // looked at
-    double look_seconds; // spent looking
-    int64_t operations;  // that were counted, those within others left out
-    bool seeks;          // a fault
-    ForwardFault fault;  // that was found
-    int poisoned;        // the first layer whose running statistics became not finite; -1: none
-    int depth;           // of operations within operations
+    Tensor *found;       // fp32, two a look; NULL: nothing is looked at
+    ProfileLook *looks;  // of which there are so many, and have room so many
+    int look_count, look_room;
+    bool looks_at_outputs; // on the way forward, where those are fp16; statistics always
+    double look_seconds;   // spent looking
+    int64_t operations;    // that were counted, those within others left out
+    bool seeks;            // a fault
+    ForwardFault fault;    // that was found: seeking waits for the device
+    int depth;             // of operations within operations
 } EngineProfile;
 
 typedef struct Engine {

@@ -91,31 +91,43 @@ void optimizer_set_progress(Optimizer *optimizer, uint64_t applied, uint64_t ski
 // In device memory, for the scaler.
 const StepFlags *optimizer_flags(const Optimizer *optimizer);
 
-// ---- these wait ---------------------------------------------------------------------------------
+// The next update also measures how far it moves each parameter.
+bool optimizer_measure(Optimizer *optimizer, Error *error) MUST_CHECK;
+
+// ---- in the report of a step --------------------------------------------------------------------
 
 typedef struct OptimizerReport {
-    bool scanned; // since the last step; without it the rest is of the step before
-    bool found_inf;
+    bool found_inf;      // of the last scan, as the rest
     double norm;         // of the unscaled gradients
     double sum, largest; // of |g|
     uint64_t count;
     uint64_t applied, skipped; // steps so far
 } OptimizerReport;
 
-OptimizerReport optimizer_report(Optimizer *optimizer);
-uint64_t optimizer_applied(Optimizer *optimizer);
-double optimizer_norm(Optimizer *optimizer); // of the gradients of the last scan, unscaled
-// Statistics of the last scan, one a parameter in order.
-void optimizer_read_stats(Optimizer *optimizer, GradStats *stats);
-
 typedef struct ParameterMove {
     double change_squared, before_squared; // of one parameter in one update; NaN: not measured
 } ParameterMove;
 
-// The next update also measures how far it moves each parameter (this does not wait).
-bool optimizer_measure(Optimizer *optimizer, Error *error) MUST_CHECK;
-// Of the last update that was measured, one a parameter in order.
-void optimizer_read_moves(Optimizer *optimizer, ParameterMove *moves);
+typedef struct OptimizerNote { // what the host knew when the step was reported
+    GradientsNote gradients;
+    bool measured;
+    double rate; // the base rate
+    int progress, moved;
+} OptimizerNote; // all zero: empty
+
+bool optimizer_add_report(const Optimizer *optimizer, Reports *reports, OptimizerNote *note,
+                          Error *error) MUST_CHECK;
+void optimizer_note_clear(OptimizerNote *note);
+// Of a report that was taken. Statistics of gradients are in note->gradients.
+OptimizerReport optimizer_reported(const OptimizerNote *note, const Reports *reports, int place);
+// One a parameter in order; NULL: the last update was not measured.
+const ParameterMove *optimizer_reported_moves(const OptimizerNote *note, const Reports *reports,
+                                              int place);
+
+// ---- these wait ---------------------------------------------------------------------------------
+
+OptimizerReport optimizer_report(Optimizer *optimizer);
+uint64_t optimizer_applied(Optimizer *optimizer);
 
 // ---- averages of weights ------------------------------------------------------------------------
 

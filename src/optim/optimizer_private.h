@@ -28,10 +28,11 @@ struct Optimizer {
     uint64_t random_blocks; // that one update takes; 0: nothing is rounded stochastically
     // Device memory, one block.
     Progress *progress;
-    double *moved;      // [2 * count]
+    double *moved;      // [2 * count], a ParameterMove each
     uint64_t *steps;    // [count], each parameter's own
     double *rates;      // [1 + group_count], as UpdateRule has them
     bool rates_changed; // since they were written there
+    bool measured;      // the last update was
 };
 
 // The share of the base rate that a group takes, as it was kept; what is none is left out.

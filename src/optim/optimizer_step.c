@@ -1,4 +1,4 @@
-// One step: gradients applied; and what can be read of it afterwards.
+// One step: gradients applied.
 #include <math.h>
 
 #include "optim/optimizer_private.h"
@@ -114,6 +114,7 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
     if (!device->backend->multi->update(device, &optimizer->rule, &optimizer->plan,
                                         gradients->flags, optimizer->progress, error))
         return false;
+    optimizer->measured = optimizer->rule.measures;
     optimizer->rule.measures = false;
     gradients_note_step(gradients);
     for (int k = 0; k < gradients->plan.count; k++) {
@@ -137,41 +138,6 @@ bool optimizer_step_scaled(Optimizer *optimizer, Scaler *scaler, Error *error) {
     return true;
 }
 
-// ---- these wait ---------------------------------------------------------------------------------
-
-OptimizerReport optimizer_report(Optimizer *optimizer) {
-    Device *device = optimizer->engine->device;
-    StepFlags flags;
-    Progress progress;
-    device_read(device, &flags, optimizer->gradients->flags, sizeof flags);
-    device_read(device, &progress, optimizer->progress, sizeof progress);
-    return (OptimizerReport){.scanned = optimizer->gradients->scanned,
-                             .found_inf = flags.found_inf != 0,
-                             .norm = sqrt(flags.norm_squared),
-                             .sum = flags.sum,
-                             .largest = (double)flags.largest,
-                             .count = flags.count,
-                             .applied = progress.applied,
-                             .skipped = progress.skipped};
-}
-
-double optimizer_norm(Optimizer *optimizer) {
-    double squared;
-    device_read(optimizer->engine->device, &squared, &optimizer->gradients->flags->norm_squared,
-                sizeof squared);
-    return sqrt(squared);
-}
-
-uint64_t optimizer_applied(Optimizer *optimizer) {
-    Progress progress;
-    device_read(optimizer->engine->device, &progress, optimizer->progress, sizeof progress);
-    return progress.applied;
-}
-
-void optimizer_read_stats(Optimizer *optimizer, GradStats *stats) {
-    gradients_read_stats(optimizer->gradients, stats);
-}
-
 bool optimizer_measure(Optimizer *optimizer, Error *error) {
     const int64_t shape[1] = {2 * (int64_t)optimizer->gradients->count};
     OpAttr attr = {.out_format = FORMAT_FP64, .has_out_format = true};
@@ -180,10 +146,4 @@ bool optimizer_measure(Optimizer *optimizer, Error *error) {
     call.output[0] = view_dense(optimizer->moved, FORMAT_FP64, 1, shape);
     optimizer->rule.measures = true;
     return device_run(optimizer->engine->device, &call, error);
-}
-
-void optimizer_read_moves(Optimizer *optimizer, ParameterMove *moves) {
-    _Static_assert(sizeof *moves == 2 * sizeof *optimizer->moved, "read as they lie");
-    device_read(optimizer->engine->device, moves, optimizer->moved,
-                (size_t)optimizer->gradients->count * sizeof *moves);
 }

@@ -3,7 +3,7 @@
 //
 // An optimizer owns one and reads its fields; only the functions here write them. A scaler holds it
 // too, between unscale and update, so it outlives an optimizer that goes meanwhile. Nothing here
-// waits for the device but gradients_read_stats.
+// waits for the device: what the pass found comes by a report.
 #pragma once
 
 #include "precision/scaler.h"
@@ -70,8 +70,33 @@ const GradPart *gradients_scaled_part(const Gradients *gradients, GradPart *own,
 // Whether all carry this scale, or were put in place by hand; or none and number is 0.
 bool gradients_carry_only(const Gradients *gradients, uint64_t number);
 
-// Waits. Statistics of the last scan, one a parameter in order.
-void gradients_read_stats(Gradients *gradients, GradStats *stats);
+// ---- in the report of a step --------------------------------------------------------------------
+
+typedef struct GradientNote { // what the host knew of one when the step was reported
+    bool is_there;            // in the last scan
+    bool has_had_gradient;
+    Format round_to;
+    uint64_t arrived;
+    int parts, parts_piece; // of several walks: how many, and what was counted of them
+} GradientNote;
+
+typedef struct GradientsNote {
+    GradientNote *each; // a parameter in order
+    int room;
+    int piece; // of the report
+    size_t flags_at, stats_at;
+} GradientsNote; // all zero: empty
+
+// Adds what the last scan found; `note` goes beside the report and is used again.
+bool gradients_report(const Gradients *gradients, Reports *reports, GradientsNote *note,
+                      Error *error) MUST_CHECK;
+void gradients_note_clear(GradientsNote *note);
+// Of a report that was taken: the flags, and the statistics of parameter i, in `room` where they
+// have to be put together; NULL: it had no gradient.
+const StepFlags *gradients_reported_flags(const GradientsNote *note, const Reports *reports,
+                                          int place);
+const GradStats *gradients_reported_stats(const GradientsNote *note, const Reports *reports,
+                                          int place, int i, GradStats *room);
 
 // ---- of one parameter ---------------------------------------------------------------------------
 

@@ -336,6 +336,10 @@ void scaler_load(Scaler *scaler, const ScaleState *state) {
 
 // ---- these wait ---------------------------------------------------------------------------------
 
+bool scaler_add_report(const Scaler *scaler, Reports *reports, int *piece, Error *error) {
+    return reports_add(reports, scaler_state_memory(scaler), sizeof(ScaleState), piece, error);
+}
+
 ScaleState scaler_state(Scaler *scaler) {
     ScaleState state;
     device_read(scaler->scalers->device, &state, scaler_state_memory(scaler), sizeof state);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernel/multi.h"
+#include "kernel/report.h"
 #include "precision/parameter.h"
 
 typedef struct ScalePreset {
@@ -51,6 +52,9 @@ bool scaler_prepare_step(Scaler *scaler, Gradients *gradients, Error *error) MUS
 // Ends the iteration: moves the scale. given > 0: to this value (a scaler that users write).
 // Refused when nothing was checked in this iteration, unless a value is given.
 bool scaler_update(Scaler *scaler, double given, Error *error) MUST_CHECK;
+
+// Adds the ScaleState to the report of a step.
+bool scaler_add_report(const Scaler *scaler, Reports *reports, int *piece, Error *error) MUST_CHECK;
 
 // These wait.
 double scaler_get(Scaler *scaler);

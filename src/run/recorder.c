@@ -53,7 +53,6 @@ void recorder_free(Recorder *recorder) {
     if (left)
         record_clear(left);
     free(left);
-    free(recorder->stats);
     pthread_cond_destroy(&recorder->to_writer);
     pthread_cond_destroy(&recorder->to_run);
     pthread_mutex_destroy(&recorder->lock);
@@ -303,7 +302,7 @@ void recorder_profile(Recorder *recorder, int layer, double seconds, double upda
 }
 
 // Most histograms fill a few dozen bins side by side: only those are copied.
-static void put_gradient(Recorder *recorder, const Parameter *parameter, const GradStats *stats) {
+static void put_gradient(Recorder *recorder, int layer, Format format, const GradStats *stats) {
     int first = 0, last = EXPONENT_BINS - 1, shift = 0;
     while (first < EXPONENT_BINS && stats->exponents[first] == 0)
         first++;
@@ -317,8 +316,8 @@ static void put_gradient(Recorder *recorder, const Parameter *parameter, const G
         return;
     *record = (PutGradient){
         .kind = PUT_GRADIENT,
-        .layer = parameter->layer - 1,
-        .format = parameter->round_to,
+        .layer = layer,
+        .format = format,
         .first_bin = first,
         .bins = bins,
         .shift = shift,
@@ -330,42 +329,37 @@ static void put_gradient(Recorder *recorder, const Parameter *parameter, const G
         record->exponents[i] = (uint32_t)(stats->exponents[first + i] >> shift);
 }
 
-static void put_gradients(Recorder *recorder, Optimizer *optimizer) {
-    int count = optimizer_parameter_count(optimizer);
-    if (count > recorder->stats_size) { // once an optimizer
-        GradStats *stats = realloc(recorder->stats, (size_t)count * sizeof *stats);
-        if (!stats)
-            return; // a step less
-        recorder->stats = stats;
-        recorder->stats_size = count;
-    }
-    optimizer_read_stats(optimizer, recorder->stats);
-    for (int i = 0; i < count; i++) {
+static void put_gradients(Recorder *recorder, const Optimizer *optimizer, const StepReport *report,
+                          int at) {
+    const GradientNote *notes = report->note->optimizers[at].gradients.each;
+    GradStats room;
+    for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
-        if (parameter && parameter->layer > 0 && recorder->stats[i].count > 0)
-            put_gradient(recorder, parameter, &recorder->stats[i]);
+        const GradStats *stats = run_reported_stats(report, at, i, &room);
+        if (stats && parameter && parameter->layer > 0)
+            put_gradient(recorder, parameter->layer - 1, notes[i].round_to, stats);
     }
 }
 
-void recorder_step(Recorder *recorder, Run *run, unsigned scanned) {
+void recorder_step(Recorder *recorder, Run *run, const StepReport *report, unsigned scanned) {
+    const StepNote *note = report->note;
     if (!recorder->is_begun || atomic_load_explicit(&recorder->is_over, memory_order_relaxed))
         return;
     double squares = 0;
-    for (int i = 0; i < run->optimizer_count; i++)
+    for (int i = 0; i < note->optimizer_count; i++)
         if (scanned >> i & 1) {
-            double norm = optimizer_norm(run->optimizers[i]);
+            double norm = run_reported(report, i).norm;
             squares += norm * norm;
-            put_gradients(recorder, run->optimizers[i]);
+            put_gradients(recorder, run->optimizers[i], report, i);
         }
-    double clock = run_clock(run);
     PutStep *record = put(recorder, sizeof *record);
     if (record)
         *record = (PutStep){.kind = PUT_STEP,
                             .has_norm = scanned != 0,
-                            .step = run->step,
+                            .step = note->step,
                             .scale = run->scale_last,
                             .norm = sqrt(squares),
-                            .seconds = clock - recorder->step_clock};
-    recorder->step_clock = clock;
+                            .seconds = note->clock - recorder->step_clock};
+    recorder->step_clock = note->clock;
     ring_publish(recorder->ring);
 }

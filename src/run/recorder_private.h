@@ -18,6 +18,8 @@ enum {
     MOST_EVENTS = 1 << 16,   // that wait for a commit; what comes then waits in the ring
 };
 
+typedef struct StepReport StepReport; // run/run_private.h
+
 // ---- what goes through the ring -----------------------------------------------------------------
 
 typedef enum PutKind {
@@ -113,12 +115,10 @@ struct Recorder {
     _Atomic(RunRecord *) snapshot; // the newest, not taken yet
     // The run's thread only.
     bool is_begun, has_told_over, is_telling;
-    bool has_lost;    // something was given up
-    double give_up;   // clock_seconds at which waiting ends; 0: nothing is waited for
-    int known_series; // whose names were put
-    GradStats *stats; // room for the statistics of one optimizer
-    int stats_size;
-    double step_clock; // run_clock at the last boundary
+    bool has_lost;     // something was given up
+    double give_up;    // clock_seconds at which waiting ends; 0: nothing is waited for
+    int known_series;  // whose names were put
+    double step_clock; // run_clock at the end of the step before
     // Under `lock`.
     pthread_mutex_t lock;
     pthread_cond_t to_writer, to_run;
@@ -130,8 +130,8 @@ struct Recorder {
 
 // ---- the run's thread ---------------------------------------------------------------------------
 
-// At the end of a step: what optimizers scanned in it (a bit each), points, the step.
-void recorder_step(Recorder *recorder, Run *run, unsigned scanned);
+// The step of a report: what optimizers scanned in it (a bit each), points, the step.
+void recorder_step(Recorder *recorder, Run *run, const StepReport *report, unsigned scanned);
 void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step, double value);
 void recorder_event(Recorder *recorder, const Event *event);
 // Until the writer has news, or a moment is over: signals wake nobody. With the lock held.

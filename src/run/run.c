@@ -52,6 +52,7 @@ void run_free(Run *run) {
     if (!run)
         return;
     run_drop_pending(run_state(run));
+    run_free_reports(run_state(run));
     run_free_sampler(run_state(run));
     engine_free(run->engine);
     device_close(run->device);
@@ -118,6 +119,7 @@ void run_add_optimizer(Run *run, Optimizer *optimizer) {
 }
 
 void run_remove_optimizer(Run *run, const Optimizer *optimizer) {
+    run_settle(run_state(run)); // reports tell of it
     WatchedOptimizer *watched = run_state(run)->watched;
     int kept = 0;
     for (int i = 0; i < run->optimizer_count; i++)
@@ -140,8 +142,11 @@ void run_finish(Run *run, const Error *error) {
     if (!run_status_goes_on(run->status))
         return;
     RunState *state = run_state(run);
-    run_read_pending(state, INT64_MAX);
+    run_report_points(state);
+    run_settle(state);
     run_tell_skip(state);
+    if (!error && state->fault.code != ERROR_NONE)
+        error = &state->fault;
     run_pause_clock(run);
     run_look_again(run); // while the scaler is there
     run->ended = clock_seconds();

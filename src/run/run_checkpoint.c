@@ -76,7 +76,8 @@ static CheckpointTraining training_of(const Run *run, Inventory *inventory,
 
 bool run_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, const char *path,
               CheckpointFile *file, Error *error) {
-    run_read_pending(run_state(run), INT64_MAX);
+    run_report_points(run_state(run));
+    run_settle(run_state(run));
     run_tell_skip(run_state(run));
     energy_sample(&run_state(run)->energy);
     CheckpointTraining training = training_of(run, inventory, extra);

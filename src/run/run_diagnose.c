@@ -190,11 +190,11 @@ void run_check_data(Run *run, const char *what, const float *values, int64_t cou
 
 // ---- rates that a script moves ------------------------------------------------------------------
 
-void run_check_rate(RunState *state, int i, bool has_skipped) {
+void run_check_rate(RunState *state, int i, double rate, bool has_skipped) {
     enum { IN_A_ROW = 3 }; // fewer may answer to something
     Run *run = &state->run;
     WatchedOptimizer *watched = &state->watched[i];
-    double rate = optimizer_rate(run->optimizers[i]), before = watched->rate;
+    double before = watched->rate;
     bool knows = watched->knows_rate, after_skip = watched->has_skipped;
     watched->knows_rate = true;
     watched->has_skipped = has_skipped;

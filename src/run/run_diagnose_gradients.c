@@ -1,7 +1,5 @@
 // Gradients that vanish in fp16, and those that never came. Looked at after a few steps and then
 // seldom: reading them costs about what recording a step does.
-#include <stdlib.h>
-
 #include "base/shortest.h"
 #include "run/run_private.h"
 
@@ -13,12 +11,12 @@ typedef struct Vanished {
     const char *worst_name;
 } Vanished;
 
-static double scale_of(const Run *run) {
-    return run->scaler ? run->scale_last : 1;
+static double scale_of(const Run *run, const StepNote *note) {
+    return note->scaler ? run->scale_last : 1;
 }
 
-static bool scale_moves(const Run *run) {
-    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
+static bool scale_moves(const StepNote *note) {
+    ScaleKind kind = note->scaler ? note->rule.kind : SCALE_NONE;
     return kind != SCALE_NONE && kind != SCALE_STATIC;
 }
 
@@ -37,11 +35,11 @@ static void add_vanished(Vanished *sum, const Tensor *tensor, const GradStats *s
 }
 
 // The scale moves, and still does not do for this one.
-static void check_flushed(Run *run, const Tensor *tensor, const GradStats *stats) {
+static void check_flushed(Run *run, const StepNote *note, const Tensor *tensor, Format round_to,
+                          const GradStats *stats) {
     const double worth_saying = 0.5;
-    const Parameter *parameter = parameter_of(tensor);
     double all = (double)(stats->count - stats->zeros);
-    if (!scale_moves(run) || !parameter || parameter->round_to != FORMAT_FP16 || !(all > 0) ||
+    if (!scale_moves(note) || !parameter_of(tensor) || round_to != FORMAT_FP16 || !(all > 0) ||
         (double)stats->flushed < worth_saying * all)
         return;
     const char *layer = run_layer_of(run, tensor);
@@ -49,13 +47,12 @@ static void check_flushed(Run *run, const Tensor *tensor, const GradStats *stats
                  "%.0f %% of the gradients of %.60s became zero in fp16 at scale %s, the largest "
                  "is %.2g: use --layer %.60s=bf16, or a larger scale",
                  100 * (double)stats->flushed / all, run_name_of(tensor),
-                 shortest_of_float(scale_of(run)).text, (double)stats->largest,
+                 shortest_of_float(scale_of(run, note)).text, (double)stats->largest,
                  layer[0] ? layer : "NAME");
 }
 
-static void check_missing(Run *run, Optimizer *optimizer, int i) {
-    const Tensor *tensor = optimizer_parameter(optimizer, i);
-    if (optimizer_has_had_gradient(optimizer, i) || !tensor->requires_grad)
+static void check_missing(Run *run, const Tensor *tensor, const GradientNote *note) {
+    if (note->has_had_gradient || !tensor->requires_grad)
         return;
     run_diagnose(run, DIAGNOSIS_NO_GRADIENT, run_layer_of(run, tensor),
                  "%.60s had no gradient in %lld steps and is not trained: the loss does not depend "
@@ -64,42 +61,42 @@ static void check_missing(Run *run, Optimizer *optimizer, int i) {
                  run_name_of(tensor), (long long)run->step);
 }
 
-static void check_scale(Run *run, const Vanished *sum) {
+static void check_scale(Run *run, const StepNote *note, const Vanished *sum) {
     const double worth_saying = 0.05;
-    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || scale_moves(run))
+    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || scale_moves(note))
         return;
     if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
         return;
     run_diagnose(run, DIAGNOSIS_NO_SCALER, "",
                  "%.0f %% of the gradients became zero in fp16 at scale %s (%.0f %% in %.60s): use "
                  "--loss-scale dynamic",
-                 100 * sum->lost / sum->all, shortest_of_float(scale_of(run)).text,
+                 100 * sum->lost / sum->all, shortest_of_float(scale_of(run, note)).text,
                  100 * sum->worst, sum->worst_name ? sum->worst_name : "one");
 }
 
-static void look_at(Run *run, Optimizer *optimizer, Vanished *sum) {
-    int count = optimizer_parameter_count(optimizer);
-    GradStats *stats = calloc((size_t)count, sizeof *stats);
-    if (!stats)
-        return; // a diagnosis less
-    optimizer_read_stats(optimizer, stats);
-    bool has_stepped = optimizer_applied(optimizer) > 0;
-    for (int i = 0; i < count; i++) {
+static void look_at(Run *run, const StepReport *report, int at, Vanished *sum) {
+    const Optimizer *optimizer = run->optimizers[at];
+    const GradientNote *notes = report->note->optimizers[at].gradients.each;
+    bool is_to_have_all = run->step == FIRST_LOOK && run_reported(report, at).applied > 0;
+    GradStats room;
+    for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
         const Tensor *tensor = optimizer_parameter(optimizer, i);
-        add_vanished(sum, tensor, &stats[i]);
-        check_flushed(run, tensor, &stats[i]);
-        if (has_stepped && run->step == FIRST_LOOK)
-            check_missing(run, optimizer, i);
+        const GradStats *stats = run_reported_stats(report, at, i, &room);
+        if (stats) {
+            add_vanished(sum, tensor, stats);
+            check_flushed(run, report->note, tensor, notes[i].round_to, stats);
+        }
+        if (is_to_have_all)
+            check_missing(run, tensor, &notes[i]);
     }
-    free(stats);
 }
 
-void run_check_gradients(RunState *state) {
+void run_check_gradients(RunState *state, const StepReport *report) {
     Run *run = &state->run;
     if (run->is_silent || (run->step != FIRST_LOOK && run->step % LOOK_EVERY != 0))
         return;
     Vanished sum = {0};
-    for (int i = 0; i < run->optimizer_count; i++)
-        look_at(run, run->optimizers[i], &sum);
-    check_scale(run, &sum);
+    for (int i = 0; i < report->note->optimizer_count; i++)
+        look_at(run, report, i, &sum);
+    check_scale(run, report->note, &sum);
 }

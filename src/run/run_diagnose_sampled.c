@@ -119,16 +119,7 @@ static bool is_lost(const Tensor *tensor, const ParameterMove *move) {
     return sqrt(move->change_squared / move->before_squared) < worth_saying * spacing;
 }
 
-static void tell_lost(Run *run, Optimizer *optimizer, int i, const ParameterMove *move) {
-    const Tensor *tensor = optimizer_parameter(optimizer, i);
-    GradStats *stats = calloc((size_t)optimizer_parameter_count(optimizer), sizeof *stats);
-    if (!stats)
-        return; // a diagnosis less
-    optimizer_read_stats(optimizer, stats);
-    bool has_gradient = stats[i].sum > 0;
-    free(stats);
-    if (!has_gradient) // there was nothing to lose
-        return;
+static void tell_lost(Run *run, const Tensor *tensor, const ParameterMove *move) {
     run_diagnose(run, DIAGNOSIS_LOST_UPDATES, run_layer_of(run, tensor),
                  "the last update moved %.60s by %.2g of its size: %s keeps nothing under 1/%d of "
                  "a weight, so nearly all of it was lost; keep fp32 masters, set stochastic = "
@@ -139,22 +130,27 @@ static void tell_lost(Run *run, Optimizer *optimizer, int i, const ParameterMove
 }
 
 // Late in a schedule updates are meant to be small.
-static bool is_at_full_rate(const RunState *state, Optimizer *optimizer) {
+static bool is_at_full_rate(const RunState *state, const StepReport *report, int i) {
     const double part = 0.1;
-    double largest = optimizer_rate(optimizer);
-    uint64_t applied = optimizer_applied(optimizer);
-    for (int i = 0; i < state->run.optimizer_count; i++)
-        if (state->run.optimizers[i] == optimizer)
-            largest = fmax(largest, state->watched[i].largest_rate);
+    const Optimizer *optimizer = state->run.optimizers[i];
+    double largest = fmax(report->note->optimizers[i].rate, state->watched[i].largest_rate);
+    uint64_t applied = run_reported(report, i).applied;
     return applied > 0 && optimizer_rate_after(optimizer, -1, applied - 1) >= part * largest;
 }
 
-void run_check_moves(RunState *state, Optimizer *optimizer, const ParameterMove *moves) {
+void run_check_moves(RunState *state, const StepReport *report, int i, const ParameterMove *moves) {
+    const Optimizer *optimizer = state->run.optimizers[i];
     if (optimizer_is_stochastic(optimizer)) // lost one by one, but not in the mean
         return;
-    if (!is_at_full_rate(state, optimizer))
+    if (!is_at_full_rate(state, report, i))
         return;
-    for (int i = 0; i < optimizer_parameter_count(optimizer); i++)
-        if (is_lost(optimizer_parameter(optimizer, i), &moves[i]))
-            tell_lost(&state->run, optimizer, i, &moves[i]);
+    for (int k = 0; k < optimizer_parameter_count(optimizer); k++) {
+        const Tensor *tensor = optimizer_parameter(optimizer, k);
+        if (!is_lost(tensor, &moves[k]))
+            continue;
+        GradStats room;
+        const GradStats *stats = run_reported_stats(report, i, k, &room);
+        if (stats && stats->sum > 0) // else there was nothing to lose
+            tell_lost(&state->run, tensor, &moves[k]);
+    }
 }

@@ -288,6 +288,7 @@ static void look_once(Run *run, bool is_within) {
         tell_over(run);
     // Some may have waited since the answers' queue was full, whatever it is that calls now.
     while (next_order(recorder, is_within, &order)) {
+        run_settle(run_state(run)); // of the steps before it
         run_obey(run, &order);
         give_answer(recorder, &order);
         wanted |= ATTEND_SNAPSHOT;
@@ -314,6 +315,7 @@ static void attend(Run *run, bool is_within) {
     look_once(run, is_within);
     if (!must_wait(run))
         return;
+    run_settle(run_state(run)); // nothing is left untold while it waits
     bool has_told_full = false;
     bool clock_ran = run_pause_clock(run);
     while (must_wait(run)) {

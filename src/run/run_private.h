@@ -9,13 +9,45 @@
 #include "store/commands.h"
 #include "store/skips.h"
 
-enum { RUN_MAX_PENDING = 256, RUN_SKIPS_AT_FLOOR = 20 };
+enum { RUN_MAX_PENDING = 256, RUN_SKIPS_AT_FLOOR = 20, RUN_MOST_LOOKS = 2048 };
 
-typedef struct PendingPoint { // logged, not read yet
+typedef struct PendingPoint { // logged, and goes into the next report
     int series;
-    int64_t step; // steps that had ended when it was logged
-    Tensor *value;
+    int64_t step;   // steps that had ended when it was logged
+    Tensor *tensor; // NULL: it is a number already
+    double number;
 } PendingPoint;
+
+typedef struct NotedPoint { // of a report
+    int series;
+    int64_t step;
+    bool is_number;
+    double number;
+    Format format; // else it lies in this piece
+    int piece;
+} NotedPoint;
+
+// What the host notes beside the report of a step, or of points alone.
+typedef struct StepNote {
+    bool is_step;
+    int64_t step;
+    NotedPoint points[RUN_MAX_PENDING];
+    int point_count;
+    double clock; // run_clock when it ended
+    OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
+    int optimizer_count;
+    const Scaler *scaler; // that marks the steps; NULL: none. It may be gone
+    ScaleRule rule;       // of it, then
+    int scale, found;     // pieces: the ScaleState, and what the sample found
+    bool has_sample;      // the step was sampled
+} StepNote;
+
+typedef struct StepReport StepReport;
+struct StepReport { // that is there, and is looked at
+    const StepNote *note;
+    const Reports *reports;
+    int place;
+};
 
 typedef struct RunSampler { // run_sample.c
     EngineProfile profile;
@@ -23,8 +55,9 @@ typedef struct RunSampler { // run_sample.c
     double *seconds;      // [layers]
     float *largest;       // [layers]
     ParameterMove *moved; // [layers]
-    ParameterMove *moves; // of one optimizer
-    int move_count;
+    Tensor *found;        // see EngineProfile
+    ProfileLook looks[RUN_MOST_LOOKS];
+    bool under_way;                     // the sample is in a report that was not looked at yet
     double next, next_look;             // clock_seconds
     double began;                       // run_clock
     double total_seconds, cast_seconds; // of all sampled steps
@@ -66,6 +99,9 @@ typedef struct RunState { // a Run is the first member of one
     Run run;
     PendingPoint pending[RUN_MAX_PENDING];
     int pending_count;
+    Reports *reports; // NULL: none was asked for yet
+    StepNote *notes;  // one a place of these
+    Error fault;      // of a step that makes going on pointless
     WatchedOptimizer watched[RUN_MAX_OPTIMIZERS];
     const Scaler *watched_scaler;
     SkippedStep waiting;
@@ -105,6 +141,28 @@ void run_record_event(Run *run, EventKind kind, const char *layer, double value,
 void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *layer, double value,
                          const char *text);
 
+// ---- reports ------------------------------------------------------------------------------------
+
+// A step has ended: asks for its report, and looks at those that are there. False where one of them
+// says that going on is pointless: then that step is the last.
+bool run_report_step(RunState *state, Error *error) MUST_CHECK;
+// Points that were logged go ahead of the end of their step.
+void run_report_points(RunState *state);
+// Waits for all reports, and looks at them: before what is to know all steps so far.
+void run_settle(RunState *state);
+// Whether a point that is known now has to queue behind others.
+bool run_awaits_points(const RunState *state);
+void run_free_reports(RunState *state);
+// The step of a report, as of its end.
+bool run_look_at_step(RunState *state, const StepReport *report, Error *error) MUST_CHECK;
+
+// Of the i-th optimizer; of one of its parameters (NULL: it had no gradient; `room` may hold it);
+// of the scaler (NULL: there was none).
+OptimizerReport run_reported(const StepReport *report, int i);
+const GradStats *run_reported_stats(const StepReport *report, int i, int parameter,
+                                    GradStats *room);
+const ScaleState *run_reported_scale(const StepReport *report);
+
 // ---- at a boundary ------------------------------------------------------------------------------
 
 // Does what the recorder's thread asks for; waits here while the run is paused.
@@ -117,8 +175,13 @@ bool run_publish_record(Run *run, Error *error);
 // Changes of precision that were queued.
 void run_apply_changes(Run *run);
 void run_include_scale(Run *run, double scale);
-// Ends a sample and begins one now and then; `applied`: by which optimizers, a bit each.
-void run_sample_step(RunState *state, unsigned applied);
+// The step that ends was sampled: what was found goes into its report, and is looked at there;
+// `applied`: by which optimizers, a bit each.
+bool run_end_sample(RunState *state);
+bool run_add_sample(RunState *state, int *piece, Error *error) MUST_CHECK;
+void run_look_at_sample(RunState *state, const StepReport *report, unsigned applied);
+// Begins a sample now and then.
+void run_begin_sample(RunState *state);
 void run_drop_sample(RunState *state);
 // The loss is not finite: the next step is sampled, to see where that begins.
 void run_sample_soon(RunState *state);
@@ -132,19 +195,17 @@ void run_free_sampler(RunState *state);
 typedef enum OwnSeries { OWN_SCALE, OWN_GRADIENT_NORM, OWN_STEP_SECONDS, OWN_SERIES } OwnSeries;
 extern const char *const run_own_series[OWN_SERIES];
 
-// Reads pending points logged before `step`.
-void run_read_pending(RunState *state, int64_t step);
+void run_add_point(RunState *state, int series, double value, int64_t step);
 void run_drop_pending(RunState *state);
 
 // ---- skipped steps ------------------------------------------------------------------------------
 
-// The step that ends was skipped by these optimizers, a bit each. False where going on is
-// pointless.
-bool run_count_skip(RunState *state, double scale_before, unsigned skipped,
-                    Error *error) MUST_CHECK;
-// Looks back from the step that ends, skipped or applied: too many skipped among others, a scale
-// that does not come up again.
-void run_check_skips(RunState *state, bool was_skipped, bool was_applied);
+// The step was skipped by these optimizers, a bit each. False where going on is pointless.
+bool run_count_skip(RunState *state, const StepReport *report, double scale_before,
+                    unsigned skipped, Error *error) MUST_CHECK;
+// Looks back from the step, skipped or applied: too many skipped among others, a scale that does
+// not come up again.
+void run_check_skips(RunState *state, const StepReport *report, bool was_skipped, bool was_applied);
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
 
@@ -154,11 +215,12 @@ bool run_is_low(Format format);
 const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none
 const char *run_name_of(const Tensor *parameter);
 
-void run_check_setup(RunState *state);     // after the first step
-void run_check_gradients(RunState *state); // those that vanish, or never came
+void run_check_setup(RunState *state); // after the first step
+// Those that vanish, or never came.
+void run_check_gradients(RunState *state, const StepReport *report);
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
-// The learning rate of optimizer i, which has skipped the step that ends or not.
-void run_check_rate(RunState *state, int i, bool has_skipped);
+// The learning rate of optimizer i, which has skipped the step or not.
+void run_check_rate(RunState *state, int i, double rate, bool has_skipped);
 // At the end: was anything trained that no step counted? Of a run that nobody stopped also whether
 // all that was to be trained was.
 void run_check_steps(RunState *state, bool is_whole);
@@ -169,4 +231,4 @@ void run_check_fault(RunState *state, const ForwardFault *fault); // on the way 
 void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);
-void run_check_moves(RunState *state, Optimizer *optimizer, const ParameterMove *moves);
+void run_check_moves(RunState *state, const StepReport *report, int i, const ParameterMove *moves);

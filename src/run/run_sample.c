@@ -29,7 +29,7 @@ void run_free_sampler(RunState *state) {
     free(state->sampler.seconds);
     free(state->sampler.largest);
     free(state->sampler.moved);
-    free(state->sampler.moves);
+    tensor_release(state->sampler.found);
 }
 
 // Room for so many layers; false: no sample this time.
@@ -61,14 +61,31 @@ void run_sample_soon(RunState *state) {
     sampler->next = sampler->next_look = 0;
 }
 
-static void begin_sample(RunState *state, double now) {
+// What is found of values has its place on the device; without it there is nothing to look with.
+static bool take_place(RunState *state) {
+    const int64_t shape[1] = {2 * RUN_MOST_LOOKS};
+    RunSampler *sampler = &state->sampler;
+    if (!sampler->found)
+        sampler->found =
+            tensor_new(state->run.device, FORMAT_FP32, 1, shape, MEMORY_WORKSPACE, NULL);
+    return sampler->found != NULL;
+}
+
+void run_begin_sample(RunState *state) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
+    double now = clock_seconds();
+    if (now >= state->next_energy)
+        run_sample_energy(run);
+    if (run->engine->profile || sampler->under_way || now < sampler->next)
+        return;
     int layers = policy_layer_count(run->engine->policy);
     sampler->next = now + sample_interval;
-    if (!make_room(sampler, layers))
+    if (!make_room(sampler, layers) || !take_place(state))
         return;
-    bool looks = now >= sampler->next_look;
+    for (int i = 0; i < run->optimizer_count; i++)
+        if (!optimizer_measure(run->optimizers[i], NULL))
+            return; // no sample this time
     for (int i = 0; i < layers; i++) {
         sampler->seconds[i] = 0;
         sampler->largest[i] = 0;
@@ -76,55 +93,89 @@ static void begin_sample(RunState *state, double now) {
     }
     sampler->profile = (EngineProfile){.layers = layers,
                                        .seconds = sampler->seconds,
-                                       .largest = looks ? sampler->largest : NULL,
-                                       .seeks = sampler->seeks,
-                                       .poisoned = -1};
-    for (int i = 0; i < run->optimizer_count; i++)
-        if (!optimizer_measure(run->optimizers[i], NULL))
-            return; // no sample this time
+                                       .found = sampler->found,
+                                       .looks = sampler->looks,
+                                       .look_room = RUN_MOST_LOOKS,
+                                       .looks_at_outputs = now >= sampler->next_look,
+                                       .seeks = sampler->seeks};
+    sampler->seeks = false;
     run->engine->profile = &sampler->profile;
     sampler->began = run_clock(run);
 }
 
-static void add_moves(RunState *state, Optimizer *optimizer) {
-    RunSampler *sampler = &state->sampler;
-    int count = optimizer_parameter_count(optimizer);
-    if (count > sampler->move_count) {
-        ParameterMove *moves = realloc(sampler->moves, (size_t)count * sizeof *moves);
-        if (!moves)
-            return;
-        sampler->moves = moves;
-        sampler->move_count = count;
-    }
-    optimizer_read_moves(optimizer, sampler->moves);
-    run_check_moves(state, optimizer, sampler->moves);
-    for (int i = 0; i < count; i++) {
-        const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, i));
-        if (!parameter || parameter->layer >= sampler->profile.layers ||
-            isnan(sampler->moves[i].change_squared))
-            continue;
-        ParameterMove *sum = &sampler->moved[parameter->layer];
-        sum->change_squared += sampler->moves[i].change_squared;
-        sum->before_squared += sampler->moves[i].before_squared;
-    }
-}
-
-static void end_sample(RunState *state, double now, unsigned applied) {
+bool run_end_sample(RunState *state) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
     const EngineProfile *profile = &sampler->profile;
+    if (run->engine->profile != profile)
+        return false;
     run->engine->profile = NULL;
+    sampler->under_way = true;
     sampler->count++;
     sampler->total_seconds += run_clock(run) - sampler->began - profile->look_seconds;
     sampler->cast_seconds += profile->cast_seconds;
     sampler->operations += profile->operations;
     for (int layer = 0; layer < profile->layers; layer++)
         sampler->op_seconds += profile->seconds[layer];
-    if (profile->largest)
-        sampler->next_look = now + fmax(sample_interval, look_price * profile->look_seconds);
-    for (int i = 0; i < run->optimizer_count; i++)
+    if (profile->looks_at_outputs)
+        sampler->next_look =
+            clock_seconds() + fmax(sample_interval, look_price * profile->look_seconds);
+    return true;
+}
+
+bool run_add_sample(RunState *state, int *piece, Error *error) {
+    const RunSampler *sampler = &state->sampler;
+    size_t bytes = 2 * sizeof(float) * (size_t)sampler->profile.look_count;
+    return reports_add(state->reports, sampler->found->view.data, bytes, piece, error);
+}
+
+// ---- a sample that is reported ------------------------------------------------------------------
+
+static void add_moves(RunState *state, const StepReport *report, int i) {
+    RunSampler *sampler = &state->sampler;
+    const Optimizer *optimizer = state->run.optimizers[i];
+    const ParameterMove *moves =
+        optimizer_reported_moves(&report->note->optimizers[i], report->reports, report->place);
+    if (!moves)
+        return;
+    run_check_moves(state, report, i, moves);
+    for (int k = 0; k < optimizer_parameter_count(optimizer); k++) {
+        const Parameter *parameter = parameter_of(optimizer_parameter(optimizer, k));
+        if (!parameter || parameter->layer >= sampler->profile.layers ||
+            isnan(moves[k].change_squared))
+            continue;
+        ParameterMove *sum = &sampler->moved[parameter->layer];
+        sum->change_squared += moves[k].change_squared;
+        sum->before_squared += moves[k].before_squared;
+    }
+}
+
+// The layer whose running statistics became not finite first; -1: none did.
+static int add_looks(RunSampler *sampler, const StepReport *report) {
+    const float *found = reports_piece(report->reports, report->place, report->note->found);
+    int poisoned = -1;
+    for (int i = 0; i < sampler->profile.look_count; i++, found += 2) {
+        const ProfileLook *look = &sampler->looks[i];
+        if (look->is_statistic && poisoned < 0 && !isfinite(found[0]))
+            poisoned = look->layer;
+        if (look->is_statistic)
+            continue;
+        float largest = fmaxf(fabsf(found[0]), fabsf(found[1])); // leaves NaN out: the loss tells
+        if (largest > sampler->largest[look->layer])
+            sampler->largest[look->layer] = largest;
+    }
+    return poisoned;
+}
+
+void run_look_at_sample(RunState *state, const StepReport *report, unsigned applied) {
+    Run *run = &state->run;
+    RunSampler *sampler = &state->sampler;
+    const EngineProfile *profile = &sampler->profile;
+    sampler->under_way = false;
+    for (int i = 0; i < report->note->optimizer_count; i++)
         if (applied >> i & 1)
-            add_moves(state, run->optimizers[i]);
+            add_moves(state, report, i);
+    int poisoned = add_looks(sampler, report);
     for (int layer = 1; layer < profile->layers; layer++) {
         const ParameterMove *moved = &sampler->moved[layer];
         double ratio = moved->before_squared > 0
@@ -132,14 +183,13 @@ static void end_sample(RunState *state, double now, unsigned applied) {
                            : (double)NAN;
         if (run->recorder && (profile->seconds[layer] > 0 || !isnan(ratio)))
             recorder_profile(run->recorder, layer - 1, profile->seconds[layer], ratio);
-        if (profile->largest)
-            run_check_activations(state, layer, (double)profile->largest[layer]);
+        if (profile->looks_at_outputs)
+            run_check_activations(state, layer, (double)sampler->largest[layer]);
     }
-    sampler->seeks = false;
     if (profile->fault.cause != FORWARD_SOUND)
         run_check_fault(state, &profile->fault);
-    if (profile->poisoned >= 0 && applied != 0) // else it was taken back
-        run_check_statistics(state, profile->poisoned);
+    if (poisoned >= 0 && applied != 0) // else it was taken back
+        run_check_statistics(state, poisoned);
     run_check_casts(state);
     run_check_kernels(state);
 }
@@ -147,14 +197,4 @@ static void end_sample(RunState *state, double now, unsigned applied) {
 void run_drop_sample(RunState *state) {
     if (state->run.engine->profile == &state->sampler.profile)
         state->run.engine->profile = NULL;
-}
-
-void run_sample_step(RunState *state, unsigned applied) {
-    double now = clock_seconds();
-    if (now >= state->next_energy)
-        run_sample_energy(&state->run);
-    if (state->run.engine->profile == &state->sampler.profile)
-        end_sample(state, now, applied);
-    else if (now >= state->sampler.next)
-        begin_sample(state, now);
 }

@@ -1,5 +1,5 @@
-// Points of series and results. A point that is a tensor waits here until a later step has ended,
-// so that reading it makes nobody wait.
+// Points of series and results. A point that is a tensor waits here for the end of the step, and
+// comes back with its report.
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static int find_series(Run *run, const char *name, Error *error) {
     return run->series_count++;
 }
 
-static void add_point(RunState *state, int index, double value, int64_t step) {
+void run_add_point(RunState *state, int index, double value, int64_t step) {
     RunSeries *series = &state->run.series[index];
     if (series->count++ == 0)
         series->first = value;
@@ -56,30 +56,22 @@ static void add_point(RunState *state, int index, double value, int64_t step) {
     run_check_loss(state, series->name, value, step);
 }
 
-void run_read_pending(RunState *state, int64_t step) {
-    int read = 0;
-    for (; read < state->pending_count && state->pending[read].step < step; read++) {
-        PendingPoint *point = &state->pending[read];
-        double value;
-        if (tensor_item(point->value, &value, NULL))
-            add_point(state, point->series, value, point->step);
-        tensor_release(point->value);
-    }
-    if (read == 0)
-        return;
-    state->pending_count -= read;
-    memmove(state->pending, state->pending + read,
-            (size_t)state->pending_count * sizeof *state->pending);
-}
-
 void run_drop_pending(RunState *state) {
     for (int i = 0; i < state->pending_count; i++)
-        tensor_release(state->pending[i].value);
+        tensor_release(state->pending[i].tensor);
     state->pending_count = 0;
 }
 
+static void add_pending(RunState *state, PendingPoint point) {
+    if (state->pending_count == RUN_MAX_PENDING)
+        run_report_points(state);
+    if (state->pending_count < RUN_MAX_PENDING) // else there is no memory for a report
+        state->pending[state->pending_count++] = point;
+    else
+        tensor_release(point.tensor);
+}
+
 bool run_log(Run *run, const char *name, Tensor *value, Error *error) {
-    RunState *state = run_state(run);
     if (tensor_count(value) != 1) {
         char text[96];
         tensor_describe(value, text, sizeof text);
@@ -90,13 +82,12 @@ bool run_log(Run *run, const char *name, Tensor *value, Error *error) {
     int series = find_series(run, name, error);
     if (series < 0)
         return false;
-    if (state->pending_count == RUN_MAX_PENDING)
-        run_read_pending(state, INT64_MAX);
     // A view of its own: the tensor would keep the whole graph that made it.
     Tensor *held = tensor_view(value, &value->view, error);
     if (!held)
         return false;
-    state->pending[state->pending_count++] = (PendingPoint){series, run->step, held};
+    add_pending(run_state(run),
+                (PendingPoint){.series = series, .step = run->step, .tensor = held});
     return true;
 }
 
@@ -104,8 +95,11 @@ bool run_log_number(Run *run, const char *name, double value, Error *error) {
     int series = find_series(run, name, error);
     if (series < 0)
         return false;
-    run_read_pending(run_state(run), INT64_MAX); // points of one series stay in order
-    add_point(run_state(run), series, value, run->step);
+    RunState *state = run_state(run);
+    if (run_awaits_points(state)) // points of one series stay in order
+        add_pending(state, (PendingPoint){.series = series, .step = run->step, .number = value});
+    else
+        run_add_point(state, series, value, run->step);
     return true;
 }
 

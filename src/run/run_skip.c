@@ -54,7 +54,7 @@ static BrokenLayer *broken_layer(const Run *run, BrokenList *list, const Tensor 
 }
 
 static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor, int at,
-                         const GradStats *stats) {
+                         const GradientNote *note, const GradStats *stats) {
     BrokenLayer *layer = broken_layer(run, list, tensor, at);
     if (!layer)
         return; // one less to list
@@ -62,27 +62,26 @@ static void add_gradient(const Run *run, BrokenList *list, const Tensor *tensor,
     layer->told.count += (int64_t)stats->count;
     layer->told.broken += (int64_t)broken;
     layer->has_spread = layer->has_spread || stats->nans + stats->infs > 0;
-    if (broken > 0 && tensor->arrived < layer->arrived)
-        layer->arrived = tensor->arrived;
+    if (broken > 0 && note->arrived < layer->arrived)
+        layer->arrived = note->arrived;
     if (broken <= layer->most)
         return;
     layer->most = broken;
     const Parameter *parameter = parameter_of(tensor);
-    layer->format = parameter ? parameter->round_to : tensor->view.format;
+    layer->format = note->round_to;
     utf8_copy(layer->parameter, sizeof layer->parameter,
               parameter && parameter->name[0] ? parameter->name : layer->told.name);
 }
 
-static void add_optimizer(const Run *run, BrokenList *list, Optimizer *optimizer) {
-    int count = optimizer_parameter_count(optimizer);
-    GradStats *stats = calloc((size_t)count, sizeof *stats);
-    if (!stats)
-        return;
-    optimizer_read_stats(optimizer, stats);
-    for (int i = 0; i < count; i++)
-        if (stats[i].count > 0)
-            add_gradient(run, list, optimizer_parameter(optimizer, i), i, &stats[i]);
-    free(stats);
+static void add_optimizer(const Run *run, BrokenList *list, const StepReport *report, int at) {
+    const Optimizer *optimizer = run->optimizers[at];
+    const GradientNote *notes = report->note->optimizers[at].gradients.each;
+    GradStats room;
+    for (int i = 0; i < optimizer_parameter_count(optimizer); i++) {
+        const GradStats *stats = run_reported_stats(report, at, i, &room);
+        if (stats)
+            add_gradient(run, list, optimizer_parameter(optimizer, i), i, &notes[i], stats);
+    }
 }
 
 static bool is_nearer(const BrokenLayer *a, const BrokenLayer *b) {
@@ -121,11 +120,11 @@ static void order_broken(BrokenList *list) {
 }
 
 // Of the optimizers that skipped, a bit each: the parameter to blame, its layer, and all layers.
-static void find_culprit(Run *run, unsigned skipped, SkippedStep *skip) {
+static void find_culprit(Run *run, const StepReport *report, unsigned skipped, SkippedStep *skip) {
     BrokenList list = {.count = 0};
-    for (int i = 0; i < run->optimizer_count; i++)
+    for (int i = 0; i < report->note->optimizer_count; i++)
         if (skipped >> i & 1)
-            add_optimizer(run, &list, run->optimizers[i]);
+            add_optimizer(run, &list, report, i);
     order_broken(&list);
     SkippedLayer told[SKIP_MOST_LAYERS];
     int count = list.count < SKIP_MOST_LAYERS ? list.count : SKIP_MOST_LAYERS;
@@ -178,20 +177,20 @@ void run_tell_skip(RunState *state) {
 }
 
 // Skips in a row that the scale could do nothing about: those on its way down are not among them.
-static int pointless_skips(const Run *run) {
-    return run->scaler ? (int)scaler_state(run->scaler).skips_at_floor : run->skips_in_a_row;
+static int pointless_skips(const Run *run, const StepReport *report) {
+    const ScaleState *scale = run_reported_scale(report);
+    return scale ? (int)scale->skips_at_floor : run->skips_in_a_row;
 }
 
 // 20 of them: going on is pointless.
-static bool fail_at_floor(RunState *state, Error *error) {
+static bool fail_at_floor(RunState *state, const StepReport *report, Error *error) {
     Run *run = &state->run;
-    int skips = pointless_skips(run);
-    run_read_pending(state, INT64_MAX);
+    int skips = pointless_skips(run, report);
     bool is_bad = state->bad_loss_step >= run->step - 2;
     bool is_fp16 = state->waiting.format == FORMAT_FP16;
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
-    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
+    const ScaleRule *rule = report->note->scaler ? &report->note->rule : NULL;
     bool is_fixed = rule && rule->kind == SCALE_STATIC;
     char scale[96] = "no loss scale in use";
     if (is_fixed)
@@ -220,11 +219,13 @@ static bool fail_at_floor(RunState *state, Error *error) {
         is_fp16 ? "set that layer to bf16 or fp32 with --layer" : "no other format has more range");
 }
 
-static bool is_stuck(const Run *run) {
-    return run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR && pointless_skips(run) >= RUN_SKIPS_AT_FLOOR;
+static bool is_stuck(const Run *run, const StepReport *report) {
+    return run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR &&
+           pointless_skips(run, report) >= RUN_SKIPS_AT_FLOOR;
 }
 
-bool run_count_skip(RunState *state, double scale_before, unsigned skipped, Error *error) {
+bool run_count_skip(RunState *state, const StepReport *report, double scale_before,
+                    unsigned skipped, Error *error) {
     Run *run = &state->run;
     run->skipped++;
     run->skips_in_a_row++;
@@ -232,19 +233,19 @@ bool run_count_skip(RunState *state, double scale_before, unsigned skipped, Erro
                                    .in_a_row = run->skips_in_a_row,
                                    .scale = scale_before,
                                    .scale_after = run->scale_last,
-                                   .has_scale = run->scaler != NULL};
-    find_culprit(run, skipped, &state->waiting);
+                                   .has_scale = report->note->scaler != NULL};
+    find_culprit(run, report, skipped, &state->waiting);
     utf8_copy(run->culprit, sizeof run->culprit, state->waiting.culprit);
-    return !is_stuck(run) || fail_at_floor(state, error);
+    return !is_stuck(run, report) || fail_at_floor(state, report, error);
 }
 
 // ---- looking back -------------------------------------------------------------------------------
 
 enum { LOOKED_BACK = 60, AT_LEAST = 30, ONE_IN = 4, TURNS = 6 };
 
-static void tell_many_skips(Run *run, int skips, int steps) {
+static void tell_many_skips(Run *run, const StepNote *note, int skips, int steps) {
     enum { LONG_INTERVAL = 100 };
-    const ScaleRule *rule = run->scaler ? scaler_rule(run->scaler) : NULL;
+    const ScaleRule *rule = note->scaler ? &note->rule : NULL;
     if (rule && rule->kind == SCALE_DYNAMIC && rule->interval < LONG_INTERVAL)
         run_diagnose(
             run, DIAGNOSIS_MANY_SKIPS, "",
@@ -263,7 +264,7 @@ static void tell_many_skips(Run *run, int skips, int steps) {
             shortest_of_float(run->scale_last).text);
 }
 
-static void check_many_skips(RunState *state, bool was_skipped) {
+static void check_many_skips(RunState *state, const StepNote *note, bool was_skipped) {
     SkipWatch *watch = &state->skips;
     watch->skipped = watch->skipped << 1 | was_skipped;
     watch->count += watch->count < LOOKED_BACK;
@@ -272,22 +273,22 @@ static void check_many_skips(RunState *state, bool was_skipped) {
     uint64_t last = watch->skipped & ((UINT64_C(1) << watch->count) - 1);
     int skips = __builtin_popcountll(last), turns = __builtin_popcountll(last & ~(last >> 1));
     if (skips * ONE_IN >= watch->count && turns >= TURNS) // else the scale only finds its place
-        tell_many_skips(&state->run, skips, watch->count);
+        tell_many_skips(&state->run, note, skips, watch->count);
 }
 
 // A rule that follows what it has seen may take an overflow far too seriously.
-static void check_stuck(RunState *state) {
+static void check_stuck(RunState *state, const StepReport *report) {
     enum { LONG = 30 };
     const double room = 64, end_of_fp16 = format_table[FORMAT_FP16].largest;
     Run *run = &state->run;
-    ScaleKind kind = run->scaler ? scaler_rule(run->scaler)->kind : SCALE_NONE;
+    ScaleKind kind = report->note->scaler ? report->note->rule.kind : SCALE_NONE;
     bool follows = kind == SCALE_LOGMAX || kind == SCALE_ADAPTIVE || kind == SCALE_GIVEN;
     state->skips.low_steps = follows && run->scale_last <= 1 ? state->skips.low_steps + 1 : 0;
     if (state->skips.low_steps != LONG || policy_preset(run->engine->policy)->low != FORMAT_FP16)
         return;
     double largest = 0;
-    for (int i = 0; i < run->optimizer_count; i++)
-        largest = fmax(largest, optimizer_report(run->optimizers[i]).largest);
+    for (int i = 0; i < report->note->optimizer_count; i++)
+        largest = fmax(largest, run_reported(report, i).largest);
     if (!(largest > 0) || largest * run->scale_last * room > end_of_fp16)
         return;
     run_diagnose(
@@ -299,10 +300,11 @@ static void check_stuck(RunState *state) {
         exp2(floor(log2(end_of_fp16 / largest))), scale_kind_name(kind));
 }
 
-void run_check_skips(RunState *state, bool was_skipped, bool was_applied) {
+void run_check_skips(RunState *state, const StepReport *report, bool was_skipped,
+                     bool was_applied) {
     if (state->run.is_silent)
         return;
-    check_many_skips(state, was_skipped);
+    check_many_skips(state, report->note, was_skipped);
     if (was_applied)
-        check_stuck(state);
+        check_stuck(state, report);
 }

@@ -10,30 +10,28 @@
 
 typedef enum StepOutcome { STEP_WITHOUT_UPDATE, STEP_APPLIED, STEP_SKIPPED } StepOutcome;
 
-// What one optimizer did since the last boundary.
-static StepOutcome observe_optimizer(WatchedOptimizer *watched, Optimizer *optimizer) {
-    uint64_t applied = optimizer_applied(optimizer);
-    if (applied < watched->applied) // its count was set back
+// What one optimizer did since the step before.
+static StepOutcome observe_optimizer(WatchedOptimizer *watched, OptimizerReport report) {
+    if (report.applied < watched->applied) // its count was set back
         watched->applied = watched->skipped = 0;
-    bool has_applied = applied > watched->applied;
-    watched->applied = applied;
+    bool has_applied = report.applied > watched->applied;
+    watched->applied = report.applied;
     if (has_applied)
         return STEP_APPLIED;
-    OptimizerReport report = optimizer_report(optimizer);
     bool has_skipped = report.skipped > watched->skipped;
     watched->skipped = report.skipped;
     return has_skipped ? STEP_SKIPPED : STEP_WITHOUT_UPDATE;
 }
 
 // Which of them acted, and which were applied, is a bit each.
-static StepOutcome observe_optimizers(RunState *state, unsigned *scanned, unsigned *applied) {
-    Run *run = &state->run;
+static StepOutcome observe_optimizers(RunState *state, const StepReport *report, unsigned *scanned,
+                                      unsigned *applied) {
     StepOutcome outcome = STEP_WITHOUT_UPDATE;
-    for (int i = 0; i < run->optimizer_count; i++) {
-        StepOutcome one = observe_optimizer(&state->watched[i], run->optimizers[i]);
+    for (int i = 0; i < report->note->optimizer_count; i++) {
+        StepOutcome one = observe_optimizer(&state->watched[i], run_reported(report, i));
         if (one != STEP_WITHOUT_UPDATE) {
             *scanned |= 1u << i;
-            run_check_rate(state, i, one == STEP_SKIPPED);
+            run_check_rate(state, i, report->note->optimizers[i].rate, one == STEP_SKIPPED);
         }
         if (one == STEP_APPLIED)
             *applied |= 1u << i;
@@ -51,19 +49,19 @@ void run_include_scale(Run *run, double scale) {
         run->scale_max = scale;
 }
 
-static void observe_scale(RunState *state) {
+static void observe_scale(RunState *state, const StepReport *report) {
     Run *run = &state->run;
-    if (!run->scaler)
+    const StepNote *note = report->note;
+    if (!note->scaler)
         return;
-    if (run->scaler != state->watched_scaler) { // what it started from counts too
-        const ScaleRule *rule = scaler_rule(run->scaler);
-        double initial = (double)scale_state_initial(rule).scale;
+    if (note->scaler != state->watched_scaler) { // what it started from counts too
+        double initial = (double)scale_state_initial(&note->rule).scale;
         if (!state->watched_scaler)
             run->scale_last = run->scale_min = run->scale_max = initial;
         run_include_scale(run, initial);
-        state->watched_scaler = run->scaler;
+        state->watched_scaler = note->scaler;
     }
-    double scale = scaler_get(run->scaler);
+    double scale = (double)run_reported_scale(report)->scale;
     if (scale != run->scale_last)
         run_include_scale(run, scale);
 }
@@ -92,9 +90,9 @@ void run_apply_changes(Run *run) {
 }
 
 // The scale moved by itself. Rules that move it at every step would only repeat its series.
-static void tell_scale(Run *run, double before) {
-    if (!run->recorder || !run->scaler || run->scale_last == before ||
-        scaler_rule(run->scaler)->kind != SCALE_DYNAMIC)
+static void tell_scale(Run *run, const StepNote *note, double before) {
+    if (!run->recorder || !note->scaler || run->scale_last == before ||
+        note->rule.kind != SCALE_DYNAMIC)
         return;
     char text[96];
     snprintf(text, sizeof text, "the loss scale went from %s to %s", shortest_of_float(before).text,
@@ -102,57 +100,78 @@ static void tell_scale(Run *run, double before) {
     run_record_event(run, EVENT_SCALE, "", run->scale_last, text);
 }
 
-// What is recorded of the step, and how long it waits for that: pauses are not on the clock.
-static void record_step(RunState *state, unsigned scanned, unsigned applied) {
+// ---- a step that is reported --------------------------------------------------------------------
+
+// What is recorded of the step, and how long it waits for that.
+static void record_step(RunState *state, const StepReport *report, unsigned scanned,
+                        unsigned applied) {
     Run *run = &state->run;
     double began = run_clock(run);
-    if (state->watch_from == 0)
-        state->watch_from = began;
-    run_sample_step(state, applied);
+    if (report->note->has_sample)
+        run_look_at_sample(state, report, applied);
     if (!run->recorder)
         return;
-    recorder_step(run->recorder, run, scanned);
-    run_attend(run);
+    recorder_step(run->recorder, run, report, scanned);
     state->watch_seconds += run_clock(run) - began;
 }
 
-// ---- the boundary -------------------------------------------------------------------------------
-
-bool run_step_ended(Run *run, bool *stop, Error *error) {
-    RunState *state = run_state(run);
-    *stop = false;
-    device_take_status(run->engine->device);
-    if (!run_check_layers(run, error) || !device_check(run->engine->device, error))
-        return false;
-    run->step++;
-    engine_end_step(run->engine);
-    if (run->step > run->total_steps)
-        run->total_steps = 0; // the plan was less than the script does: the end is unknown
-    run_read_pending(state, run->step);
+bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
+    Run *run = &state->run;
+    const StepNote *note = report->note;
     double scale_before = run->scale_last;
-    if (run->scaler && run->scaler != state->watched_scaler)
-        scale_before = (double)scale_state_initial(scaler_rule(run->scaler)).scale;
+    if (note->scaler && note->scaler != state->watched_scaler)
+        scale_before = (double)scale_state_initial(&note->rule).scale;
     run_tell_skip(state);
     unsigned scanned = 0, applied = 0;
-    StepOutcome outcome = observe_optimizers(state, &scanned, &applied);
-    observe_scale(state);
+    StepOutcome outcome = observe_optimizers(state, report, &scanned, &applied);
+    observe_scale(state, report);
     if (outcome == STEP_APPLIED) {
         run->applied++;
         run->skips_in_a_row = 0;
     }
     if (outcome != STEP_SKIPPED)
-        tell_scale(run, scale_before);
-    bool done =
-        outcome != STEP_SKIPPED || run_count_skip(state, scale_before, scanned & ~applied, error);
-    run_check_skips(state, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
+        tell_scale(run, note, scale_before);
+    bool done = outcome != STEP_SKIPPED ||
+                run_count_skip(state, report, scale_before, scanned & ~applied, error);
+    run_check_skips(state, report, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
+    run_check_gradients(state, report);
+    if (!run->is_silent)
+        record_step(state, report, scanned, applied);
+    return done;
+}
+
+// ---- the boundary -------------------------------------------------------------------------------
+
+// Pauses are not on the clock.
+static void attend(RunState *state) {
+    Run *run = &state->run;
+    double began = run_clock(run);
+    if (state->watch_from == 0)
+        state->watch_from = began;
+    run_begin_sample(state);
+    if (!run->recorder)
+        return;
+    run_attend(run);
+    state->watch_seconds += run_clock(run) - began;
+}
+
+bool run_step_ended(Run *run, bool *stop, Error *error) {
+    RunState *state = run_state(run);
+    *stop = false;
+    if (!run_check_layers(run, error))
+        return false;
+    run->step++;
+    engine_end_step(run->engine);
+    if (run->step > run->total_steps)
+        run->total_steps = 0; // the plan was less than the script does: the end is unknown
+    bool done = run_report_step(state, error);
     run_apply_changes(run);
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)
         run_check_setup(state);
-    run_check_gradients(state);
     if (!run->is_silent)
-        record_step(state, scanned, applied);
+        attend(state);
     if (run->observer.step && !run->is_silent)
         run->observer.step(run->observer.context, run);
     state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;

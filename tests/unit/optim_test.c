@@ -48,7 +48,7 @@ static void gradients_are_rounded_to_the_layers_format_unless_full(void) {
         const float *gradient = values_of(weight->grad);
         CHECK_NEAR(gradient[0], full ? slopes[0] : 1, 0);
         CHECK_NEAR(gradient[1], full ? slopes[1] : 0, 0);
-        optimizer_read_stats(optimizer, &stats);
+        read_stats(optimizer, &stats);
         CHECK_INT(stats.count, 3);
         CHECK_INT(stats.flushed, !full);
         CHECK_INT(stats.exponents[0 - EXPONENT_LOWEST], 1);
@@ -153,7 +153,7 @@ static void groups_have_their_own_rate_and_decay(void) {
     weights[0]->grad = NULL;
     DONE(optimizer_step(optimizer, &error));
     CHECK_NEAR(value_of(weights[2], 0), 2 - 2 * 0.025 * 4, 1e-6);
-    optimizer_read_stats(optimizer, stats);
+    read_stats(optimizer, stats);
     CHECK_INT(stats[0].count, 0);
     CHECK_INT(stats[1].count, 1);
     CHECK_NEAR(stats[2].largest, 4, 0);

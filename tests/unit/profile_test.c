@@ -30,7 +30,7 @@ static void check_move(Optimizer *optimizer, Tensor *weight, const float *slopes
         was += (double)before[i] * (double)before[i];
     }
     ParameterMove move;
-    optimizer_read_moves(optimizer, &move);
+    read_moves(optimizer, &move);
     CHECK(moved > 0);
     CHECK_NEAR(move.change_squared, moved, moved * 1e-6);
     CHECK_NEAR(move.before_squared, was, was * 1e-6);
@@ -61,31 +61,46 @@ static void a_skipped_update_moves_nothing_that_is_known(void) {
     DONE(optimizer_measure(optimizer, &error));
     DONE(optimizer_step(optimizer, &error));
     ParameterMove move;
-    optimizer_read_moves(optimizer, &move);
+    read_moves(optimizer, &move);
     CHECK(isnan(move.change_squared) && isnan(move.before_squared));
     optimizer_free(optimizer);
     tensor_release(weight);
 }
 
 static void the_time_of_operations_is_their_layers(void) {
+    enum { ROOM = 4 };
     double seconds[3] = {0};
-    float largest[3] = {0};
-    EngineProfile profile = {.layers = 3, .seconds = seconds, .largest = largest};
+    float found[2 * ROOM] = {0};
+    ProfileLook looks[ROOM];
+    Tensor *place = constant(0, 2 * ROOM, found);
+    EngineProfile profile = {.layers = 3,
+                             .seconds = seconds,
+                             .found = place,
+                             .looks = looks,
+                             .look_room = ROOM,
+                             .looks_at_outputs = true};
+    uint64_t waits = device->waits;
     Tensor *x = constant(2, 2, (float[]){1, -3, 2, 0});
     engine->layer = 1;
     engine->profile = &profile;
     Tensor *low = op_cast(engine, x, FORMAT_FP16, &error);
     CHECK(seconds[1] > 0 && profile.cast_seconds == seconds[1]);
-    CHECK_NEAR(largest[1], 3, 0);
+    CHECK_INT(profile.look_count, 1);
+    CHECK_INT(looks[0].layer, 1);
     engine->layer = 2;
     Tensor *sum = op_two(engine, OP_add, x, x, NULL, &error);
     CHECK(seconds[2] > 0 && seconds[0] == 0);
-    CHECK_NEAR(largest[2], 0, 0); // fp32 is not looked at
-    engine->layer = 7;            // registered after the profile was made
+    CHECK_INT(profile.look_count, 1); // fp32 is not looked at
+    engine->layer = 7;                // registered after the profile was made
     Tensor *late = op_two(engine, OP_add, x, x, NULL, &error);
     CHECK_INT(profile.depth, 0);
     engine->profile = NULL;
     engine->layer = 0;
+    CHECK_INT(device->waits, waits); // what was found lies on the device
+    DONE(tensor_read(place, found, &error));
+    CHECK_NEAR(found[0], -3, 0);
+    CHECK_NEAR(found[1], 2, 0);
+    tensor_release(place);
     tensor_release(x);
     tensor_release(low);
     tensor_release(sum);

@@ -45,7 +45,7 @@ static void each_part_is_rounded_by_itself(void) {
         CHECK_NEAR(value_of(weight->grad, 0), full ? 4 * more : 4, 0);
         CHECK_NEAR(value_of(weight->grad, 1), full ? 0x1p-24 : 0, 0);
         GradStats stats;
-        optimizer_read_stats(optimizer, &stats);
+        read_stats(optimizer, &stats);
         CHECK_INT(stats.count, 2);
         CHECK_INT(stats.flushed, full ? 0 : 1);
         CHECK_INT(stats.zeros, 0);
@@ -62,7 +62,7 @@ static void a_part_that_overflows_skips_the_step_and_is_counted_so(void) {
         backward(scaler, weight, (float[]){part == 1 ? 2 : 0.5f, 0.25f});
     DONE(optimizer_step_scaled(optimizer, scaler, &error));
     GradStats stats;
-    optimizer_read_stats(optimizer, &stats);
+    read_stats(optimizer, &stats);
     CHECK_INT(stats.overflowed, 1);
     CHECK_INT(stats.infs + stats.nans, 0);
     CHECK_INT(optimizer_report(optimizer).skipped, 1);

@@ -1,6 +1,8 @@
 // A device that replays accepts work and does none, and what was made meanwhile is not read.
 #include "checkpoint/replay.h"
 #include "ops/engine.h"
+#include "ops/views.h"
+#include "optim/optimizer.h"
 #include "tests/test.h"
 
 static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
@@ -67,7 +69,42 @@ static void memory_knows_when_it_was_made_or_written(void) {
     device_close(device);
 }
 
+// One that must be made dense first would have contents afterwards: zeros, or anything.
+static void a_gradient_from_a_replay_is_applied_by_nobody(void) {
+    Error error = {0};
+    Device *device;
+    Preset preset;
+    char why[8];
+    const int64_t shape[] = {3, 2}, turned[] = {2, 3};
+    CHECK(device_open("cpu", 1, &device, &error));
+    CHECK(preset_resolve("fp32", NULL, &preset, why, sizeof why, &error));
+    Engine *engine = engine_new(device, &preset, 1, &error);
+    Tensor *weight = op_fill(engine, FORMAT_FP32, 2, turned, 1, &error);
+    CHECK(parameter_attach(weight, "fc.weight", 0, false, &error));
+    OptimizerOptions options = optimizer_defaults(OPTIMIZER_SGD);
+    OptimizerGroup group = {&weight, 1, 1, 0};
+    Optimizer *optimizer = optimizer_new(engine, &options, &group, 1, &error);
+    CHECK_MESSAGE(optimizer, "%s", error.text);
+    device_note_step(device);
+    CHECK(device_begin_replay(device, &error));
+    Tensor *hollow = op_fill(engine, FORMAT_FP32, 2, shape, 7, &error);
+    device_end_replay(device);
+    weight->grad = op_transpose(engine, hollow, 0, 1, &error);
+    CHECK(weight->grad && !optimizer_step(optimizer, &error));
+    CHECK_CONTAINS(error.text, "run:model");
+    double value = 0;
+    Tensor *sum = op_one(engine, OP_sum, weight, NULL, &error);
+    CHECK(sum && tensor_item(sum, &value, &error) && value == 6);
+    tensor_release(sum);
+    optimizer_free(optimizer);
+    tensor_release(hollow);
+    tensor_release(weight);
+    engine_free(engine);
+    device_close(device);
+}
+
 int main(void) {
+    RUN_TEST(a_gradient_from_a_replay_is_applied_by_nobody);
     RUN_TEST(memory_knows_when_it_was_made_or_written);
     RUN_TEST(work_is_accepted_and_its_results_are_refused_afterwards);
     return test_end();

@@ -130,6 +130,12 @@ bool device_run(Device *device, const KernelCall *call, Error *error) {
     assert(shares_as_declared(call));
     const Backend *backend = device->backend;
     Kernel kernel = backend->kernels[call->op];
+    const OpAttr *attr = call->attr;
+    if (kernel && attr->has_compute && !backend->supports(device, call->op, attr->compute))
+        return error_fail(error, ERROR_USAGE,
+                          "device %s does not multiply in %s: set the layer to fp32, or run on "
+                          "--device ref",
+                          backend->name, format_name(attr->compute));
     if (kernel)
         return kernel(device, call, error);
     const char *why = backend->absences[call->op];

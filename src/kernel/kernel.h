@@ -193,6 +193,6 @@ bool device_check(const Device *device, Error *error) MUST_CHECK;
 // this device. NULL when there is no memory (then `error` is filled).
 void *device_workspace(Device *device, size_t bytes, Error *error);
 
-// Runs one kernel: checks that the backend has it, and nothing else. Where outputs may lie on
-// inputs is the caller's promise, as ops.def has it.
+// Runs one kernel: checks that the backend has it and multiplies as it is told, and nothing else.
+// Where outputs may lie on inputs is the caller's promise, as ops.def has it.
 bool device_run(Device *device, const KernelCall *call, Error *error) MUST_CHECK;

@@ -217,22 +217,13 @@ static bool run_kernel(Engine *engine, KernelCall *call, Error *error) {
 
 // What a product multiplies in, where that is not what its factors are kept in: told to the kernel,
 // and to the tape, whose rules go by it. The attributes to be used: those given, or `changed`.
-static const OpAttr *say_compute(const Engine *engine, OpId op, const OpFormats *formats,
-                                 const OpAttr *attr, OpAttr *changed, Error *error) {
-    if (formats->compute != formats->inputs && !attr->has_compute) {
-        *changed = *attr;
-        changed->has_compute = true;
-        changed->compute = formats->compute;
-        attr = changed;
-    }
-    const Backend *backend = engine->device->backend;
-    if (!attr->has_compute || backend->supports(engine->device, op, attr->compute))
+static const OpAttr *say_compute(const OpFormats *formats, const OpAttr *attr, OpAttr *changed) {
+    if (formats->compute == formats->inputs || attr->has_compute)
         return attr;
-    error_fail(
-        error, ERROR_USAGE,
-        "%s: device %s does not multiply in %s: set the layer to fp32, or run on --device ref",
-        op_table[op].name, backend->name, format_name(attr->compute));
-    return NULL;
+    *changed = *attr;
+    changed->has_compute = true;
+    changed->compute = formats->compute;
+    return changed;
 }
 
 static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
@@ -246,9 +237,7 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
     if (attr->has_out_format)
         formats.output = attr->out_format;
     OpAttr changed;
-    attr = say_compute(engine, op, &formats, attr, &changed, error);
-    if (!attr)
-        return false;
+    attr = say_compute(&formats, attr, &changed);
     Prepared prepared = {.count = 0};
     bool done = prepare(engine, op, inputs, input_count, &formats, &prepared, error);
     if (done) {

@@ -328,7 +328,19 @@ double *case_solve(Cases *cases, Case *test, int output) {
     return result;
 }
 
+static void multiply_in(Case *test, Format compute) {
+    test->attr.has_compute = true;
+    test->attr.compute = compute;
+    for (int i = 0; i < test->input_count; i++)
+        for (int64_t e = 0; !test->input[i].absent && e < test->input[i].storage; e++) {
+            double *value = &test->input[i].values[e];
+            *value = format_round(compute, *value, OVERFLOW_SATURATES);
+        }
+}
+
 void case_run(Cases *cases, Case *test, Format format) {
+    if (cases->compute != FORMAT_COUNT)
+        multiply_in(test, cases->compute);
     if (cases->runner) {
         cases->runner(cases, test);
         case_free(test);

@@ -89,6 +89,9 @@ typedef void (*CaseRunner)(Cases *cases, const Case *test);
 struct Cases {
     OpId op;
     Format format;
+    // Factors lie in `format`, hold what this one can, and are multiplied in it: a card may round
+    // them by a rule of its own, and has nothing to round then. FORMAT_COUNT: in `format`.
+    Format compute;
     Device *ref;
     Report *ref_report; // the reference device against itself: its rounding, its memory
     Device **devices;

@@ -112,6 +112,7 @@ static void check_op(OpId op, int format_index) {
     int running_of[MAX_DEVICES];
     Cases cases = {.op = op,
                    .format = storage_formats[format_index],
+                   .compute = FORMAT_COUNT,
                    .ref = ref,
                    .ref_report = &ref_report,
                    .devices = running,
@@ -139,6 +140,34 @@ static void check_op(OpId op, int format_index) {
         if (!print_line(op, cases.format, devices[i], report))
             matrix[op][format_index][i] = SUPPORT_FAILS;
     }
+}
+
+// Whether an operation is a product of its inputs alone: attention's shares are rounded on the way.
+static bool is_plain_product(OpId op) {
+    return op == OP_matmul || op == OP_linear || op == OP_conv2d || op == OP_conv_transpose2d ||
+           op == OP_conv2d_backward_input || op == OP_conv2d_backward_weight;
+}
+
+// Products of fp32 that are multiplied in tf32, on the devices that do.
+static void check_tf32(OpId op) {
+    Report ref_report = {0}, reports[MAX_DEVICES] = {0};
+    Device *running[MAX_DEVICES];
+    Cases cases = {.op = op,
+                   .format = FORMAT_FP32,
+                   .compute = FORMAT_TF32,
+                   .ref = ref,
+                   .ref_report = &ref_report,
+                   .devices = running,
+                   .reports = reports,
+                   .random = (uint64_t)op + 1};
+    for (int i = 0; i < device_count; i++)
+        if (devices[i]->backend->kernels[op] &&
+            devices[i]->backend->supports(devices[i], op, FORMAT_TF32))
+            running[cases.device_count++] = devices[i];
+    families[op](&cases);
+    print_line(op, FORMAT_TF32, ref, &ref_report);
+    for (int i = 0; i < cases.device_count; i++)
+        print_line(op, FORMAT_TF32, running[i], &reports[i]);
 }
 
 static void write_matrix(const char *path) {
@@ -196,6 +225,9 @@ int main(int argc, char **argv) {
     for (int op = 0; op < OP_COUNT; op++)
         for (int f = 0; f < STORAGE_FORMATS && is_wanted((OpId)op, argc, argv); f++)
             check_op((OpId)op, f);
+    for (int op = 0; op < OP_COUNT; op++)
+        if (is_plain_product((OpId)op) && is_wanted((OpId)op, argc, argv))
+            check_tf32((OpId)op);
     const char *path = getenv("MPBENCH_MATRIX");
     if (path && *path)
         write_matrix(path);

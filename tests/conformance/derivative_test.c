@@ -243,6 +243,7 @@ int main(void) {
             continue;
         Report report = {0};
         Cases cases = {.op = (OpId)op,
+                       .compute = FORMAT_COUNT,
                        .format = FORMAT_FP32,
                        .ref = device,
                        .ref_report = &report,

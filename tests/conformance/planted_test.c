@@ -290,6 +290,7 @@ static Found found_in(Plant planted, OpId op, Format format, bool on_both) {
     if (on_both)
         ref->backend = &backend;
     Cases cases = {.op = op,
+                   .compute = FORMAT_COUNT,
                    .format = format,
                    .ref = ref,
                    .ref_report = &found.of_ref,

@@ -165,10 +165,16 @@ static void a_device_that_cannot_says_so(void) {
     engine->autocast.enabled = true;
     Tensor *x = op_fill(engine, FORMAT_FP32, 2, (int64_t[]){2, 2}, 1, NULL);
     CHECK(!op_two(engine, OP_matmul, x, x, NULL, &error));
-    CHECK_TEXT(error.text, "head: matmul: device cpu does not multiply in tf32: set the layer to "
-                           "fp32, or run on --device ref");
+    CHECK_TEXT(error.text, "head: device cpu does not multiply in tf32: set the layer to fp32, or "
+                           "run on --device ref");
     Tensor *y = op_one(engine, OP_relu, x, NULL, &error); // no product
     CHECK_MESSAGE(y, "%s", error.text);
+    OpAttr attr = {.has_compute = true, .compute = FORMAT_TF32};
+    Tensor *const inputs[] = {x, x};
+    Tensor *asked = NULL;
+    engine->layer = 0;
+    CHECK(!op_apply(engine, OP_matmul, inputs, 2, &attr, &asked, &error));
+    CHECK_CONTAINS(error.text, "matmul: device cpu does not multiply in tf32");
     tensor_release(x), tensor_release(y);
     engine_close();
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "lua/bind/bind.h"
+#include "ops/functions.h"
 
 // The tensor; where there is none, the error says who wanted it.
 static Tensor *named(Tensor *tensor, const char *name, Error *error) {
@@ -55,18 +56,7 @@ static int mp_randint(lua_State *L) {
 static int mp_arange(lua_State *L) {
     Error error = {0};
     int64_t count = bind_integer(L, "arange", 1, "n");
-    if (count < 0 || count > INT32_MAX)
-        return bind_error(L, "arange: n is %lld: from 0 to %d is possible", (long long)count,
-                          INT32_MAX);
-    OpAttr attr = {.out_format = FORMAT_INT32, .has_out_format = true};
-    attr.create.ndim = 1;
-    attr.create.shape[0] = count;
-    attr.create.b = 1;
-    Tensor *output;
-    BIND_DONE(L, op_apply(session_of(L)->engine, OP_arange, NULL, 0, &attr, &output, &error),
-              &error);
-    bind_push_tensors(L, &output, 1);
-    return 1;
+    return BIND_TENSOR(L, op_arange(session_of(L)->engine, count, &error), &error);
 }
 
 // The shape of nested tables, from the first element of each level down.

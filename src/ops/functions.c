@@ -5,6 +5,20 @@
 #include "ops/shape.h"
 #include "ops/views.h"
 
+Tensor *op_arange(Engine *engine, int64_t count, Error *error) {
+    if (count < 0 || count > INT32_MAX) {
+        error_fail(error, ERROR_USAGE, "arange: n is %lld: from 0 to %d is possible",
+                   (long long)count, INT32_MAX);
+        return NULL;
+    }
+    OpAttr attr = {.out_format = FORMAT_INT32, .has_out_format = true};
+    attr.create.ndim = 1;
+    attr.create.shape[0] = count;
+    attr.create.b = 1;
+    Tensor *numbers;
+    return op_apply(engine, OP_arange, NULL, 0, &attr, &numbers, error) ? numbers : NULL;
+}
+
 // ---- point-wise ---------------------------------------------------------------------------------
 
 Tensor *op_negative(Engine *engine, Tensor *x, Error *error) {

@@ -8,6 +8,9 @@
 
 #include "ops/engine.h"
 
+// The whole numbers below `count`, from 0.
+Tensor *op_arange(Engine *engine, int64_t count, Error *error) MUST_CHECK;
+
 // -x; a whole number stays one.
 Tensor *op_negative(Engine *engine, Tensor *x, Error *error) MUST_CHECK;
 

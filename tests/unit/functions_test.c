@@ -22,6 +22,20 @@ static void check_floats(const Tensor *tensor, int64_t count, const float *expec
         CHECK_NEAR(values[i], expected[i], 1e-6);
 }
 
+static void whole_numbers_count_from_zero(void) {
+    Error error = {0};
+    int32_t values[3] = {-1, -1, -1};
+    engine_open("cpu", "fp32");
+    Tensor *numbers = op_arange(engine, 3, &error), *nothing = op_arange(engine, 0, &error);
+    CHECK(numbers && numbers->view.format == FORMAT_INT32 && tensor_read(numbers, values, NULL));
+    CHECK(values[0] == 0 && values[1] == 1 && values[2] == 2);
+    CHECK(nothing && tensor_count(nothing) == 0);
+    CHECK(!op_arange(engine, -1, &error));
+    CHECK_TEXT(error.text, "arange: n is -1: from 0 to 2147483647 is possible");
+    tensor_release(numbers), tensor_release(nothing);
+    engine_close();
+}
+
 static void the_negative_of_whole_numbers_is_whole(void) {
     const int32_t values[] = {3, -7, 0};
     int32_t negative[3] = {0};
@@ -188,6 +202,7 @@ static void a_part_lacks_the_dimension_that_it_was_taken_along(void) {
 }
 
 int main(void) {
+    RUN_TEST(whole_numbers_count_from_zero);
     RUN_TEST(the_negative_of_whole_numbers_is_whole);
     RUN_TEST(a_number_takes_part_as_it_is_and_is_compared_as_it_would_be_kept);
     RUN_TEST(rows_are_found_along_any_dimension);

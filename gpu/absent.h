@@ -27,10 +27,6 @@
 #define gpu_avg_pool2d_backward      NULL
 #define gpu_embedding                NULL
 #define gpu_embedding_backward       NULL
-#define gpu_gather                   NULL
-#define gpu_gather_backward          NULL
-#define gpu_cat                      NULL
-#define gpu_pad                      NULL
 #define gpu_sum                      NULL
 #define gpu_mean                     NULL
 #define gpu_max                      NULL

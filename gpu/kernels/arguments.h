@@ -5,11 +5,8 @@
 // a captured step would repeat it: a kernel gets the address of where it lies.
 #pragma once
 
-#include "kernel/attr.h"
+#include "kernel/kernel.h"
 #include "kernel/multi.h"
-#include "kernel/status.h"
-#include "kernel/view.h"
-#include "number/format.h"
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -116,61 +113,6 @@ typedef struct ProductArguments {
     i64 part;       // the depth of one, but for the last
     float *partial; // [matrices][parts][rows][columns], where there are several
 } ProductArguments;
-
-// ---- what moves, whatever it is -----------------------------------------------------------------
-
-// From array to array: by pieces of 16, 8, 4, 2 or 1 bytes as they are; or, where `bytes` is 0, one
-// number after the other from format to format.
-typedef struct Moving {
-    u32 bytes;
-    u32 from, to; // Format
-} Moving;
-
-// One number as often as 16 bytes hold it.
-typedef struct Pattern {
-    u32 word[4];
-} Pattern;
-
-// ---- cast.cu ------------------------------------------------------------------------------------
-
-typedef struct CastArguments {
-    Operand input, output;
-    Extent extent;
-    u32 wide;
-} CastArguments;
-
-typedef struct CopyArguments {
-    Operand input; // its strides, and the extent, count pieces
-    void *output;
-    Moving moving;
-    Extent extent;
-} CopyArguments;
-
-// ---- create.cu ----------------------------------------------------------------------------------
-
-typedef struct FillArguments {
-    void *output;
-    i64 count; // of pieces
-    u32 bytes; // of a piece
-    Pattern pattern;
-} FillArguments;
-
-typedef struct ArangeArguments {
-    Operand output;
-    i64 count;
-    double first, step;
-} ArangeArguments;
-
-// uniform: low and range, and the largest; normal: mean and deviation; randint: low and range;
-// dropout: probability, and the factor of what stays.
-typedef struct DrawArguments {
-    Operand input, output;
-    i64 count;
-    u32 wide;
-    RandomAttr random;
-    double a, b;
-    float last;
-} DrawArguments;
 
 // ---- what runs over all tensors at once: scan.cu, update.cu, pairs.cu, flags.cu -----------------
 
@@ -280,3 +222,5 @@ typedef struct PairArguments {
     const StepFlags *flags; // NULL: it goes on whatever they say
     float decay, rest;      // of an average
 } PairArguments;
+
+#include "gpu/kernels/select_arguments.h"

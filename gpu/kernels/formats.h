@@ -48,7 +48,11 @@ static __device__ __forceinline__ void move_piece(const Moving &moving, void *to
     case 4: ((u32 *)to)[to_at] = ((const u32 *)from)[from_at]; break;
     case 2: ((u16 *)to)[to_at] = ((const u16 *)from)[from_at]; break;
     case 1: ((u8 *)to)[to_at] = ((const u8 *)from)[from_at]; break;
-    default: store_any(moving.to, to, to_at, load_any(moving.from, from, from_at)); break;
+    default:
+        if (moving.from == FORMAT_INT32 && moving.to == FORMAT_INT32) // fp32 has not all its digits
+            ((u32 *)to)[to_at] = ((const u32 *)from)[from_at];
+        else
+            store_any(moving.to, to, to_at, load_any(moving.from, from, from_at));
     }
 }
 

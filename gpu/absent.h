@@ -16,11 +16,6 @@
 #define gpu_layer_norm_backward      NULL
 #define gpu_group_norm               NULL
 #define gpu_group_norm_backward      NULL
-#define gpu_cross_entropy            NULL
-#define gpu_cross_entropy_backward   NULL
-#define gpu_accuracy                 NULL
-#define gpu_argmax                   NULL
-#define gpu_topk                     NULL
 #define gpu_max_pool2d               NULL
 #define gpu_max_pool2d_backward      NULL
 #define gpu_avg_pool2d               NULL

@@ -1,4 +1,4 @@
-// What goes by rows: softmax and its like.
+// What goes by rows: softmax and its like, the largest of a row.
 #include "gpu/rows.h"
 
 #include "gpu/backend.h"
@@ -64,3 +64,15 @@ ROW_KERNEL(softmax, 1, ROW_CHUNKS)
 ROW_KERNEL(log_softmax, 1, ROW_CHUNKS)
 ROW_KERNEL(softmax_backward, 2, PAIR_CHUNKS)
 ROW_KERNEL(log_softmax_backward, 2, PAIR_CHUNKS)
+
+KERNEL_SIGNATURE(gpu, argmax) {
+    const GpuRows rows = gpu_rows(call, 1, 0);
+    return gpu_launch_argmax(device, rows.grid, &rows.arguments, error);
+}
+
+KERNEL_SIGNATURE(gpu, topk) {
+    const GpuRows rows = gpu_rows(call, 1, 0);
+    const TopkArguments arguments = {rows.arguments, call->output[1].data,
+                                     call->output[0].shape[call->output[0].ndim - 1]};
+    return gpu_launch_topk(device, rows.grid, &arguments, error);
+}

@@ -68,6 +68,46 @@ typedef struct RowArguments {
     u32 wide; // neighbours of every operand come and go by 16 bytes
 } RowArguments;
 
+// ---- classes.cu ---------------------------------------------------------------------------------
+
+enum {
+    CLASSES_OF_BLOCK = 16384, // that one block counts
+    ENTROPY_STEPS = 4         // a thread's parts of eight of the gradient
+};
+
+typedef struct ClassArguments {
+    RowArguments rows; // the logits
+    Operand classes;   // one a row
+    ValueArguments values;
+    float
+        *sums; // of cross entropy: the largest of each row, then the logarithms; NULL: nobody asks
+    float *given; // of each block's rows together
+    u32 *kept;    // how many of them take part
+} ClassArguments;
+
+typedef struct ClassMeanArguments {
+    Operand output;
+    const float *given;
+    const u32 *kept;
+    i64 count;
+} ClassMeanArguments;
+
+typedef struct EntropyBackwardArguments {
+    Operand gradient, logits, sums, classes, output;
+    i64 rows, length;
+    const u32 *kept;
+    u32 counts; // of `kept`
+    u32 wide;
+} EntropyBackwardArguments;
+
+// ---- order.cu -----------------------------------------------------------------------------------
+
+typedef struct TopkArguments {
+    RowArguments rows; // their output: the values
+    i32 *indices;
+    i64 count;
+} TopkArguments;
+
 // ---- pointwise.cu -------------------------------------------------------------------------------
 
 typedef struct PointwiseArguments {

@@ -38,15 +38,17 @@ template <int chunks> struct RowWalk {
 
     __device__ __forceinline__ bool has(i64 at) const { return at >= begin && at < end; }
 
-    // Calls with each part of this thread and its number.
-    template <class Function> __device__ __forceinline__ void each(Function function) const {
+    // Calls with each part of this thread and its number. Of a long row `ahead` are on their way at
+    // once.
+    template <int ahead = 2, class Function>
+    __device__ __forceinline__ void each(Function function) const {
         if constexpr (chunks > 0) {
 #pragma unroll
             for (int i = 0; i < chunks; i++)
                 if (team.member + i * team.size < parts)
                     function(i, part(team.member + i * team.size));
         } else {
-#pragma unroll 2
+#pragma unroll ahead
             for (i64 number = team.member; number < parts; number += team.size)
                 function(0, part(number));
         }

@@ -2,10 +2,6 @@
 // here.
 #pragma once
 
-#define gpu_conv2d                   NULL
-#define gpu_conv2d_backward_input    NULL
-#define gpu_conv2d_backward_weight   NULL
-#define gpu_conv_transpose2d         NULL
 #define gpu_attention                NULL
 #define gpu_attention_backward       NULL
 #define gpu_batch_norm               NULL

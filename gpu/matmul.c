@@ -57,7 +57,7 @@ static bool run(Device *device, Leading *leading, ProductArguments *product, Err
         product->b.batch[to] = present ? leading->b[i] : 0;
         product->c.batch[to] = present ? leading->c[i] : 0;
     }
-    return product_run_alone(device, product, error);
+    return product_run(device, product, error);
 }
 
 KERNEL_SIGNATURE(gpu, matmul) {

@@ -3,18 +3,20 @@
 #include "gpu/gpu.h"
 #include "gpu/launch.h"
 
-enum { WIDE = 16, SCRATCH_UNIT = 64 };
+enum { WIDE = 16, EIGHT = 8 }; // bytes of an access, and elements that a thread brings at once
 
 // How a kernel divides its work: the side of a block's tile, how much of the depth a part has at
 // least, and how many blocks a multiprocessor is to have before parts pay no more.
 typedef struct Division {
-    GpuKernel kernel;
+    GpuKernel kernel, conv;
     int64_t tile, least_part, blocks;
 } Division;
 
-static const Division plain = {GPU_KERNEL_product, 64, 128, 4};
-static const Division bf16_tiles = {GPU_KERNEL_product_bf16, 128, 128, 1};
-static const Division fp16_tiles = {GPU_KERNEL_product_fp16, 128, 128, 1};
+static const Division plain = {GPU_KERNEL_product, GPU_KERNEL_product_conv, 64, 128, 4};
+static const Division bf16_tiles = {GPU_KERNEL_product_bf16, GPU_KERNEL_product_conv_bf16, 128, 128,
+                                    1};
+static const Division fp16_tiles = {GPU_KERNEL_product_fp16, GPU_KERNEL_product_conv_fp16, 128, 128,
+                                    1};
 
 static const Division *division_of(const ProductArguments *product) {
     if (product->a.format != product->b.format || product->a.format == FORMAT_FP32)
@@ -76,46 +78,71 @@ static bool comes_wide(const ProductArguments *product, const ProductFactor *fac
            is_multiple(product->batch, factor->batch, each);
 }
 
-static ProductArguments completed(const Device *device, const ProductArguments *given) {
+// Eight neighbours are channels of one tap.
+static bool conv_comes_wide(const ProductArguments *product, const ProductFactor *factor,
+                            const ConvFactor *conv) {
+    int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
+    if (conv->kind == FACTOR_PLAIN)
+        return comes_wide(product, factor);
+    return (uintptr_t)factor->data % WIDE == 0 && conv->image % each == 0 &&
+           conv->row % each == 0 && conv->column % each == 0 &&
+           (conv->kind == FACTOR_FILTERS_BACK || conv->channels.by % EIGHT == 0) &&
+           is_multiple(product->batch, factor->batch, each);
+}
+
+static void complete(const Device *device, ProductArguments *product) {
+    int64_t each = WIDE / (int64_t)format_table[product->c.format].bytes;
+    product->c.wide = (uintptr_t)product->c.data % WIDE == 0 && product->c.row % each == 0 &&
+                      is_multiple(product->batch, product->c.batch, each);
+    divide(device, product);
+}
+
+// Launches the kernel of a product whose arguments, or those that it is part of, are given.
+static bool launch(Device *device, GpuKernel kernel, int64_t tiles, ProductArguments *product,
+                   const void *arguments, Error *error) {
+    int64_t results = product->rows * product->columns * matrices_of(product);
+    if (product->parts > 1) {
+        size_t bytes = (size_t)(results * product->parts) * sizeof(float);
+        if (!(product->partial = device_workspace(device, bytes, error)))
+            return false;
+    }
+    GpuGrid grid = {.x = tiles * product->parts};
+    return gpu_launch(device, kernel, grid, arguments, error) &&
+           (product->parts == 1 ||
+            gpu_launch_product_join(device, gpu_grid(GPU_KERNEL_product_join, results, 1), product,
+                                    error));
+}
+
+bool product_run(Device *device, const ProductArguments *given, Error *error) {
     ProductArguments product = *given;
     product.a.wide = comes_wide(&product, &product.a);
     product.b.wide = comes_wide(&product, &product.b);
-    int64_t each = WIDE / (int64_t)format_table[product.c.format].bytes;
-    product.c.wide = (uintptr_t)product.c.data % WIDE == 0 && product.c.row % each == 0 &&
-                     is_multiple(product.batch, product.c.batch, each);
-    divide(device, &product);
-    return product;
-}
-
-static size_t partial_bytes(const ProductArguments *product) {
-    return product->parts < 2 ? 0
-                              : (size_t)(product->rows * product->columns * matrices_of(product) *
-                                         product->parts) *
-                                    sizeof(float);
-}
-
-size_t product_scratch(const Device *device, const ProductArguments *given) {
-    ProductArguments product = completed(device, given);
-    return (partial_bytes(&product) + SCRATCH_UNIT - 1) / SCRATCH_UNIT * SCRATCH_UNIT;
-}
-
-bool product_run(Device *device, const ProductArguments *given, void *scratch, Error *error) {
-    ProductArguments product = completed(device, given);
+    complete(device, &product);
     const Division *division = division_of(&product);
-    product.partial = scratch;
-    GpuGrid grid = {.x = tiles_of(&product, division) * product.parts};
-    if (!gpu_launch(device, division->kernel, grid, &product, error))
-        return false;
-    int64_t results = product.rows * product.columns * matrices_of(&product);
-    return product.parts == 1 ||
-           gpu_launch_product_join(device, gpu_grid(GPU_KERNEL_product_join, results, 1), &product,
-                                   error);
+    return launch(device, division->kernel, tiles_of(&product, division), &product, &product,
+                  error);
 }
 
-bool product_run_alone(Device *device, const ProductArguments *product, Error *error) {
-    size_t bytes = product_scratch(device, product);
-    void *scratch = NULL;
-    if (bytes > 0 && !(scratch = device_workspace(device, bytes, error)))
-        return false;
-    return product_run(device, product, scratch, error);
+bool product_run_conv(Device *device, const ConvArguments *given, Error *error) {
+    ConvArguments conv = *given;
+    ProductArguments *product = &conv.product;
+    product->a.wide = conv_comes_wide(product, &product->a, &conv.a);
+    product->b.wide = conv_comes_wide(product, &product->b, &conv.b);
+    complete(device, product);
+    const Division *division = division_of(product);
+    return launch(device, division->conv, tiles_of(product, division), product, &conv, error);
+}
+
+bool product_join_rows(Device *device, float *partial, int64_t parts, int64_t columns, float *row,
+                       Error *error) {
+    ProductArguments product = {
+        .c = {.data = row, .format = FORMAT_FP32, .row = columns},
+        .rows = 1,
+        .columns = columns,
+        .batch = {1, 1, 1, 1},
+        .parts = (u32)parts,
+        .partial = partial,
+    };
+    return gpu_launch_product_join(device, gpu_grid(GPU_KERNEL_product_join, columns, 1), &product,
+                                   error);
 }

@@ -117,43 +117,6 @@ typedef struct PointwiseArguments {
     u32 wide;   // eight neighbours of every operand come and go by 16 bytes
 } PointwiseArguments;
 
-// ---- product.cu, product_mma.cu -----------------------------------------------------------------
-
-enum { PRODUCT_BATCHES = 4 }; // dimensions that matrices are counted by
-
-// One factor of a product, as seen from the sum: an outer dimension (of a its rows, of b its
-// columns) and the depth, which is summed over.
-typedef struct ProductFactor {
-    const void *data;
-    u32 format;       // Format
-    u32 along_depth;  // neighbours in memory are neighbours in depth, else in the outer one
-    u32 wide;         // eight such neighbours come by 16 bytes
-    i64 outer, depth; // strides
-    i64 batch[PRODUCT_BATCHES];
-} ProductFactor;
-
-// c = activation(a b + bias), of each of an array of matrices. In parts of the depth it is first
-// summed to fp32 apart, and then joined, in their order.
-typedef struct ProductArguments {
-    ProductFactor a, b;
-    struct {
-        void *data;
-        u32 format;
-        u32 wide; // eight neighbours go by 16 bytes
-        i64 row;  // stride; that of columns is 1
-        i64 batch[PRODUCT_BATCHES];
-    } c;
-    i64 rows, columns, depth;
-    i64 batch[PRODUCT_BATCHES]; // how many matrices along each, the last runs fastest
-    const void *bias;           // one a column, or NULL
-    u32 bias_format;
-    u32 activation; // Activation
-    u32 accumulate; // what c holds is added, before the bias
-    u32 parts;
-    i64 part;       // the depth of one, but for the last
-    float *partial; // [matrices][parts][rows][columns], where there are several
-} ProductArguments;
-
 // ---- what runs over all tensors at once: scan.cu, update.cu, pairs.cu, flags.cu -----------------
 
 // Tensors are cut into pieces of at most so many elements, and every piece has a block: a model of
@@ -263,4 +226,5 @@ typedef struct PairArguments {
     float decay, rest;      // of an average
 } PairArguments;
 
+#include "gpu/kernels/product_arguments.h"
 #include "gpu/kernels/select_arguments.h"

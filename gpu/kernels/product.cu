@@ -62,10 +62,14 @@ static __device__ __forceinline__ void put_sums(const float sum[OWN_ROWS][OWN_CO
         store_wide(sums + (row + i % 4 + i / 4 * HALF) * PITCH + column, bits_of_four(sum[i]));
 }
 
-GPU_DEFINE(product) {
+// `conv_a` and `conv_b` are NULL where the factors lie as matrices.
+static __device__ __forceinline__ void run(const ProductArguments &a, const ConvFactor *conv_a,
+                                           const ConvFactor *conv_b) {
     SHARED(float, memory, 4 * STAGE);
     float *left = memory, *right = memory + 2 * STAGE;
     const ProductTile tile = product_tile(a, TILE, TILE);
+    const ProductSource source_a = {a.a, conv_a, tile.a, a.rows, tile.depth_end};
+    const ProductSource source_b = {a.b, conv_b, tile.b, a.columns, tile.depth_end};
     const Place place_a = place_of(a.a), place_b = place_of(a.b);
     const int row = (int)threadIdx.x / 16 * 4, column = (int)threadIdx.x % 16 * 4;
     float sum[OWN_ROWS][OWN_COLUMNS] = {}, next_a[EIGHT], next_b[EIGHT];
@@ -74,13 +78,11 @@ GPU_DEFINE(product) {
     for (i64 depth = tile.depth - TILE_DEPTH; depth < tile.depth_end; depth += TILE_DEPTH) {
         const i64 next = depth + TILE_DEPTH;
         if (next < tile.depth_end) {
-            product_load(a.a,
-                         product_run(a.a, tile.a, tile.row + place_a.outer, a.rows,
-                                     next + place_a.depth, tile.depth_end),
+            product_load(source_a,
+                         product_run(source_a, tile.row + place_a.outer, next + place_a.depth),
                          next_a);
-            product_load(a.b,
-                         product_run(a.b, tile.b, tile.column + place_b.outer, a.columns,
-                                     next + place_b.depth, tile.depth_end),
+            product_load(source_b,
+                         product_run(source_b, tile.column + place_b.outer, next + place_b.depth),
                          next_b);
         }
         if (depth >= tile.depth)
@@ -97,6 +99,14 @@ GPU_DEFINE(product) {
     product_write(a, tile, memory, PITCH, 0, TILE, TILE);
 }
 
+GPU_DEFINE(product) {
+    run(a, nullptr, nullptr);
+}
+GPU_DEFINE(product_conv) {
+    run(a.product, a.a.kind == FACTOR_PLAIN ? nullptr : &a.a,
+        a.b.kind == FACTOR_PLAIN ? nullptr : &a.b);
+}
+
 // The parts of the sums, one behind the other, and what follows a sum.
 GPU_DEFINE(product_join) {
     const i64 size = a.rows * a.columns,
@@ -105,6 +115,7 @@ GPU_DEFINE(product_join) {
     if (index >= size * matrices)
         return;
     i64 matrix = index / size, at = 0;
+    const i64 bias = matrix % a.batch[PRODUCT_BATCHES - 1] * a.bias_step;
     const i64 within = index % size, row = within / a.columns, column = within % a.columns;
     const float *from = a.partial + matrix * a.parts * size + within;
     float sum = 0;
@@ -117,5 +128,5 @@ GPU_DEFINE(product_join) {
     }
     at += row * a.c.row + column;
     store_one(Operand{a.c.data, a.c.format, OPERAND_STRIDED, {}}, at,
-              product_result(a, sum, at, column));
+              product_result(a, sum, at, bias + column));
 }

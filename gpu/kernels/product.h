@@ -2,6 +2,7 @@
 // factors are read, what becomes of a sum.
 #pragma once
 
+#include "gpu/kernels/conv.h"
 #include "gpu/kernels/operands.h"
 
 // What one block computes: a tile of one matrix, over one part of the depth.
@@ -11,6 +12,7 @@ struct ProductTile {
     i64 matrix;
     u32 part;
     i64 a, b, c; // where the matrix begins in each
+    i64 bias;
 };
 
 // Tiles of a matrix lie one behind the other, rows first, then its parts, then the next matrix.
@@ -30,6 +32,7 @@ static __device__ __forceinline__ ProductTile product_tile(const ProductArgument
     tile.depth = tile.part * a.part;
     tile.depth_end = min(tile.depth + a.part, a.depth);
     tile.a = tile.b = tile.c = 0;
+    tile.bias = index % (u32)a.batch[PRODUCT_BATCHES - 1] * a.bias_step;
 #pragma unroll
     for (int i = PRODUCT_BATCHES - 1; i >= 0; i--) {
         const i64 at = index % (u32)a.batch[i];
@@ -43,49 +46,75 @@ static __device__ __forceinline__ ProductTile product_tile(const ProductArgument
 
 // ---- factors ------------------------------------------------------------------------------------
 
-// Eight neighbours of a factor: those that are there, the first of them.
-struct ProductRun {
-    i64 at, step;
-    int count;
-};
-
-static __device__ __forceinline__ ProductRun product_run(const ProductFactor &factor, i64 first,
-                                                         i64 outer, i64 outer_end, i64 depth,
-                                                         i64 depth_end) {
-    const bool along = factor.along_depth;
-    const i64 left = along ? (outer < outer_end ? depth_end - depth : 0)
-                           : (depth < depth_end ? outer_end - outer : 0);
-    return ProductRun{first + outer * factor.outer + depth * factor.depth,
-                      along ? factor.depth : factor.outer, (int)max(min(left, (i64)EIGHT), (i64)0)};
-}
-
 static __device__ __forceinline__ float product_element(const void *data, u32 format, i64 at) {
     return load_one(Operand{(void *)data, format, OPERAND_STRIDED, {}}, at);
 }
 
-// As fp32; what is not there is 0.
-static __device__ __forceinline__ void product_load(const ProductFactor &factor, ProductRun run,
-                                                    float *value) {
-    if (factor.wide && run.count == EIGHT) {
-        load_eight(Operand{(void *)factor.data, factor.format, OPERAND_WIDE, {}}, run.at, value);
+// A factor in the eyes of one block: where its matrix begins, and how far it goes. `conv` is NULL
+// where it lies as a matrix.
+struct ProductSource {
+    const ProductFactor &factor;
+    const ConvFactor *conv;
+    i64 first;
+    i64 outer_end, depth_end;
+};
+
+// Eight neighbours of a factor from (outer, depth) on: those that are there are the first `count`.
+struct ProductRun {
+    i64 outer, depth;
+    int count;
+};
+
+static __device__ __forceinline__ ProductRun product_run(const ProductSource &source, i64 outer,
+                                                         i64 depth) {
+    const i64 left = source.factor.along_depth
+                         ? (outer < source.outer_end ? source.depth_end - depth : 0)
+                         : (depth < source.depth_end ? source.outer_end - outer : 0);
+    return ProductRun{outer, depth, (int)max(min(left, (i64)EIGHT), (i64)0)};
+}
+
+// Where the i-th of a run lies; less than 0: nowhere, and it is 0.
+static __device__ __forceinline__ i64 product_place(const ProductSource &source,
+                                                    const ProductRun &run, int i) {
+    const i64 outer = run.outer + (source.factor.along_depth ? 0 : i);
+    const i64 depth = run.depth + (source.factor.along_depth ? i : 0);
+    if (!source.conv)
+        return source.first + outer * source.factor.outer + depth * source.factor.depth;
+    const i64 at = conv_place(*source.conv, source.factor.along_depth, (u32)outer, (u32)depth);
+    return at < 0 ? at : source.first + at;
+}
+
+// As fp32.
+static __device__ __forceinline__ void product_load(const ProductSource &source,
+                                                    const ProductRun &run, float *value) {
+    const ProductFactor &factor = source.factor;
+    const bool wide = factor.wide && run.count == EIGHT;
+    const i64 first = wide ? product_place(source, run, 0) : 0;
+    if (wide && first >= 0) {
+        load_eight(Operand{(void *)factor.data, factor.format, OPERAND_WIDE, {}}, first, value);
         return;
     }
 #pragma unroll
-    for (int i = 0; i < EIGHT; i++)
-        value[i] =
-            i < run.count ? product_element(factor.data, factor.format, run.at + i * run.step) : 0;
+    for (int i = 0; i < EIGHT; i++) {
+        const i64 at = wide || i >= run.count ? -1 : product_place(source, run, i);
+        value[i] = at < 0 ? 0 : product_element(factor.data, factor.format, at);
+    }
 }
 
 // The patterns of a factor of 16 bits.
-static __device__ __forceinline__ uint4 product_load_bits(const ProductFactor &factor,
-                                                          ProductRun run) {
-    const u16 *data = (const u16 *)factor.data;
-    if (factor.wide && run.count == EIGHT)
-        return load_wide(data + run.at);
+static __device__ __forceinline__ uint4 product_load_bits(const ProductSource &source,
+                                                          const ProductRun &run) {
+    const u16 *data = (const u16 *)source.factor.data;
+    const bool wide = source.factor.wide && run.count == EIGHT;
+    const i64 first = wide ? product_place(source, run, 0) : 0;
+    if (wide && first >= 0)
+        return load_wide(data + first);
     u16 part[EIGHT];
 #pragma unroll
-    for (int i = 0; i < EIGHT; i++)
-        part[i] = i < run.count ? data[run.at + i * run.step] : 0;
+    for (int i = 0; i < EIGHT; i++) {
+        const i64 at = wide || i >= run.count ? -1 : product_place(source, run, i);
+        part[i] = at < 0 ? 0 : data[at];
+    }
     return join_wide(part);
 }
 
@@ -100,13 +129,13 @@ static __device__ __forceinline__ float product_activate(u32 activation, float x
     }
 }
 
-// Of a whole sum, which belongs at `at` of c.
+// Of a whole sum, which belongs at `at` of c; `bias` is the number of its bias.
 static __device__ __forceinline__ float product_result(const ProductArguments &a, float sum, i64 at,
-                                                       i64 column) {
+                                                       i64 bias) {
     if (a.accumulate)
         sum += product_element(a.c.data, a.c.format, at);
     if (a.bias)
-        sum += product_element(a.bias, a.bias_format, column);
+        sum += product_element(a.bias, a.bias_format, bias);
     return product_activate(a.activation, sum);
 }
 
@@ -123,7 +152,7 @@ static __device__ __forceinline__ void product_store(const ProductArguments &a,
 #pragma unroll
         for (int i = 0; i < EIGHT; i++)
             if (i < count)
-                sum[i] = product_result(a, sum[i], at + i, column + i);
+                sum[i] = product_result(a, sum[i], at + i, tile.bias + column + i);
     if (count == EIGHT && (whole ? a.c.wide : a.columns % 4 == 0)) {
         store_eight(to, at, sum);
         return;

@@ -52,13 +52,13 @@ static __device__ __forceinline__ Place place_of(const ProductFactor &factor, in
     return Place{index % (TILE / EIGHT) * EIGHT, index / (TILE / EIGHT)};
 }
 
-static __device__ __forceinline__ void bring(const ProductFactor &factor, i64 first, i64 outer,
-                                             i64 outer_end, i64 depth, i64 depth_end, uint4 *bits) {
+static __device__ __forceinline__ void bring(const ProductSource &source, i64 outer, i64 depth,
+                                             uint4 *bits) {
 #pragma unroll
     for (int i = 0; i < BROUGHT; i++) {
-        const Place place = place_of(factor, i);
-        bits[i] = product_load_bits(factor, product_run(factor, first, outer + place.outer,
-                                                        outer_end, depth + place.depth, depth_end));
+        const Place place = place_of(source.factor, i);
+        bits[i] = product_load_bits(source,
+                                    product_run(source, outer + place.outer, depth + place.depth));
     }
 }
 
@@ -103,9 +103,14 @@ static __device__ __forceinline__ void put_sums(const float sum[4][4][4], int co
                      e % 2] = sum[i][j][e];
 }
 
-template <class Number> static __device__ __forceinline__ void run(const ProductArguments &a) {
+// `conv_a` and `conv_b` are NULL where the factors lie as matrices.
+template <class Number>
+static __device__ __forceinline__ void run(const ProductArguments &a, const ConvFactor *conv_a,
+                                           const ConvFactor *conv_b) {
     SHARED(u16, memory, 4 * STAGE);
     const ProductTile tile = product_tile(a, TILE, TILE);
+    const ProductSource source_a = {a.a, conv_a, tile.a, a.rows, tile.depth_end};
+    const ProductSource source_b = {a.b, conv_b, tile.b, a.columns, tile.depth_end};
     const Stage left = stage_of(a.a, memory, true);
     const Stage right = stage_of(a.b, memory + 2 * STAGE, false);
     const int warp = (int)threadIdx.x / 32, half = warp / 4;
@@ -117,8 +122,8 @@ template <class Number> static __device__ __forceinline__ void run(const Product
     for (i64 depth = tile.depth - TILE_DEPTH; depth < tile.depth_end; depth += TILE_DEPTH) {
         const i64 next = depth + TILE_DEPTH;
         if (next < tile.depth_end) {
-            bring(a.a, tile.a, tile.row, a.rows, next, tile.depth_end, next_a);
-            bring(a.b, tile.b, tile.column, a.columns, next, tile.depth_end, next_b);
+            bring(source_a, tile.row, next, next_a);
+            bring(source_b, tile.column, next, next_b);
         }
 #pragma unroll
         for (int k = 0; k < TILE_DEPTH && depth >= tile.depth; k += 16) {
@@ -149,9 +154,20 @@ template <class Number> static __device__ __forceinline__ void run(const Product
     }
 }
 
+template <class Number> static __device__ __forceinline__ void run_conv(const ConvArguments &a) {
+    run<Number>(a.product, a.a.kind == FACTOR_PLAIN ? nullptr : &a.a,
+                a.b.kind == FACTOR_PLAIN ? nullptr : &a.b);
+}
+
 GPU_DEFINE(product_bf16) {
-    run<NumberBf16>(a);
+    run<NumberBf16>(a, nullptr, nullptr);
 }
 GPU_DEFINE(product_fp16) {
-    run<NumberFp16>(a);
+    run<NumberFp16>(a, nullptr, nullptr);
+}
+GPU_DEFINE(product_conv_bf16) {
+    run_conv<NumberBf16>(a);
+}
+GPU_DEFINE(product_conv_fp16) {
+    run_conv<NumberFp16>(a);
 }

@@ -145,29 +145,38 @@ endif
 # (gpu/NAME.c where there is a tests/emulator/NAME.c) gives way, and kernels are compiled for the host.
 # It needs NVIDIA's headers and a compiler of C++, and nothing else of theirs.
 ifneq ($(and $(CUDA_H),$(shell command -v $(CXX) 2>/dev/null)),)
-EMULATOR     := $(BUILD)/emulator/mpbench-gpu.so
-EMULATOR_C   := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
-EMULATED_C   := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
-EMULATED_CU  := $(GPU_CU:%.cu=$(BUILD)/emulator/%.o)
+EMULATOR   := $(BUILD)/emulator/mpbench-gpu.so
+EMULATOR_C := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
+EMULATED_C := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
 # Tests of the emulator itself run kernels that are planted in place of the card's.
-PLANTED_C    := $(wildcard tests/emulator/planted/*.c)
-PLANTED_CU   := $(patsubst %.cu,$(BUILD)/emulator/%.o,$(wildcard tests/emulator/planted/*.cu))
-PLANTED_O    := $(patsubst %.c,$(BUILD)/emulator/%.o,$(PLANTED_C) \
-                    $(filter-out %/kernels.c %/images.c,$(EMULATOR_C)) gpu/driver_start.c) $(PLANTED_CU)
-EMULATED_O   := $(EMULATED_C:%.c=$(BUILD)/emulator/%.o) $(EMULATED_CU)
+PLANTED_C  := $(filter-out %/kernels.c %/images.c,$(EMULATOR_C)) gpu/driver_start.c \
+              $(wildcard tests/emulator/planted/*.c)
+PLANTED_CU := $(wildcard tests/emulator/planted/*.cu)
+# In folder $(1), of C and CUDA files.
+EMULATED_O  = $(patsubst %.c,$(BUILD)/$(1)/%.o,$(2)) $(patsubst %.cu,$(BUILD)/$(1)/%.o,$(3))
 CXXFLAGS_EMULATED := -std=c++17 -fno-exceptions -fno-rtti -ffp-contract=off -Wall -Wextra -Werror \
                      -Wno-unknown-pragmas -Wno-missing-field-initializers
 
-$(EMULATOR): $(EMULATED_O)
-	$(call say,link)$(CC) $(LDFLAGS) $(GPU_LDFLAGS) -o $@ $^ -lm
+# $(1) the folder, $(2) flags of the emulator, $(3) of kernels
+define EMULATED_RULES
+$(BUILD)/$(1)/mpbench-gpu.so: $(call EMULATED_O,$(1),$(EMULATED_C),$(GPU_CU))
+	$$(call say,link)$$(CC) $$(LDFLAGS) $$(GPU_LDFLAGS) $(3) -o $$@ $$^ -lm
 
-$(patsubst %.c,$(BUILD)/emulator/%.o,$(EMULATED_C) $(PLANTED_C)): $(BUILD)/emulator/%.o: %.c
-	@mkdir -p $(@D)
-	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+$(call EMULATED_O,$(1),$(sort $(EMULATED_C) $(PLANTED_C))): $(BUILD)/$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(call say,cc)$$(CC) $$(CPPFLAGS) $$(CFLAGS) $$(GPU_CFLAGS) $(2) $$(EXTRA_CFLAGS) -MMD -MP -c -o $$@ $$<
 
-$(EMULATED_CU) $(PLANTED_CU): $(BUILD)/emulator/%.o: %.cu
-	@mkdir -p $(@D)
-	$(call say,c++)$(CXX) -x c++ $(CXXFLAGS_EMULATED) $(OPT) $(GPU_CFLAGS) -DGPU_EMULATED='"tests/emulator/emulator.h"' -Isrc -I. -MMD -MP -c -o $@ $<
+$(call EMULATED_O,$(1),,$(GPU_CU) $(PLANTED_CU)): $(BUILD)/$(1)/%.o: %.cu
+	@mkdir -p $$(@D)
+	$$(call say,c++)$$(CXX) -x c++ $$(CXXFLAGS_EMULATED) $$(OPT) $$(GPU_CFLAGS) $(3) -DGPU_EMULATED='"tests/emulator/emulator.h"' -Isrc -I. -MMD -MP -c -o $$@ $$<
+endef
+$(eval $(call EMULATED_RULES,emulator))
+
+# Once more as a searcher of races in kernels: tests/emulator/races.h.
+ifeq ($(findstring sanitize,$(OPT))$(filter libtsan.so,$(shell $(CC) -print-file-name=libtsan.so)),)
+RACES := $(addprefix $(BUILD)/races/,mpbench-gpu.so planted conformance_test multi_test)
+$(eval $(call EMULATED_RULES,races,-DEMULATOR_RACES=1,-fsanitize=thread))
+endif
 endif
 
 # Where an installed program finds its experiments; the others look beside the program.
@@ -217,7 +226,7 @@ $(BUILD)/tests/%_test: tests/%_test.c $(BUILD)/libmpbench.a
 ifneq ($(EMULATOR),)
 EMULATOR_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/emulator/*_test.c))
 TEST_BIN += $(EMULATOR_TESTS)
-$(EMULATOR_TESTS): $(PLANTED_O)
+$(EMULATOR_TESTS): $(call EMULATED_O,emulator,$(PLANTED_C),$(PLANTED_CU))
 $(EMULATOR_TESTS): EXTRA_CFLAGS += $(GPU_CFLAGS)
 endif
 
@@ -226,7 +235,17 @@ CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard te
 $(CONFORMANCE_O): EXTRA_CFLAGS += -Wno-conversion
 $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
-test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture $(EMULATOR)
+# What tests/emulator/races_test.sh runs.
+ifneq ($(RACES),)
+RACES_O := $(addprefix $(BUILD)/tests/,emulator/races/planted.o conformance/conformance_test.o conformance/multi_test.o)
+$(RACES_O): EXTRA_CFLAGS += -Wno-conversion $(GPU_CFLAGS)
+$(BUILD)/races/planted: $(BUILD)/tests/emulator/races/planted.o $(call EMULATED_O,races,$(PLANTED_C),$(PLANTED_CU))
+$(filter %_test,$(RACES)): $(BUILD)/races/%_test: $(BUILD)/tests/conformance/%_test.o $(CONFORMANCE_O)
+$(filter-out %.so,$(RACES)): $(BUILD)/libmpbench.a
+	$(call say,link)$(CC) $(LDFLAGS) -fsanitize=thread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS)
+endif
+
+test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture $(EMULATOR) $(RACES)
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
 
 # ---- long campaigns and measurements ------------------------------------------------------------

@@ -44,11 +44,11 @@ void emulator_wait(BlockThread *thread);
 void emulator_wake(BlockThread *thread);
 
 // What a whole warp does with tiles.
-void emulator_tiles(EmulatorPlace place, EmulatorMeeting what, BlockThread *warp);
+void emulator_tiles(EmulatorMeeting what, BlockThread *warp);
 
-// At the begin of each block.
-void emulator_warps_begin(unsigned threads);
-void emulator_shared_begin(size_t dynamic);
+// At the begin of each block, which has one of the arenas (races.h).
+void emulator_warps_begin(unsigned threads, unsigned arena);
+void emulator_shared_begin(size_t dynamic, unsigned arena);
 // After the last block.
 void emulator_shared_end(void);
 

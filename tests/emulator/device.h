@@ -42,6 +42,7 @@ struct CUevent_st {
     Stream *stream;  // that it was recorded in last, NULL: never
     uint64_t number; // of that record
     double time;     // when it was done, in milliseconds
+    struct CUevent_st *next;
 };
 typedef struct CUevent_st Event;
 

@@ -56,11 +56,16 @@ CUresult emulated_cuEventCreate(CUevent *event, unsigned flags) {
     EMULATED_CALL(cuEventCreate, NEEDS_CARD);
     if (flags & ~(unsigned)(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING))
         return CUDA_ERROR_INVALID_VALUE;
-    *event = calloc(1, sizeof **event);
-    if (!*event)
+    static Event *events; // all that ever were
+    Event *made = calloc(1, sizeof *made);
+    if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     Card *card = emulator_current_card();
-    **event = (Event){.card = card, .alive = true, .timed = !(flags & CU_EVENT_DISABLE_TIMING)};
+    made->card = card;
+    made->alive = true;
+    made->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    made->next = events;
+    *event = events = made;
     card->events++;
     return CUDA_SUCCESS;
 }

@@ -135,6 +135,12 @@ static inline int __all_sync(unsigned mask, int predicate, EmulatorPlace place =
     return __ballot_sync(mask, !predicate, place) == 0;
 }
 
+static inline void emulator_check_wide(EmulatorPlace place, const void *at, const char *what) {
+    if ((uintptr_t)at % 16)
+        emulator_fail(place, EMULATOR_MISALIGNED, "%s of 16 bytes at %p, no multiple of 16", what,
+                      at);
+}
+
 // ---- tiles of a whole warp ----------------------------------------------------------------------
 
 static inline void emulator_multiply(EmulatorPlace place, EmulatorMeeting how, float *sum,
@@ -150,13 +156,21 @@ static inline void multiply_tiles_fp16(float *sum, const unsigned *a, const unsi
                                        EmulatorPlace place = emulator_here()) {
     emulator_multiply(place, MEETING_MULTIPLY_FP16, sum, a, b);
 }
+// Each lane reads its row itself, so that who looks for races sees who reads.
+static inline void emulator_load_row(EmulatorPlace place, EmulatorMeeting how, const void *row,
+                                     unsigned *part) {
+    emulator_check_wide(place, row, "row of a tile");
+    unsigned own[4];
+    memcpy(own, row, sizeof own);
+    emulator_meet(place, how, ~0u, own, part, 0, 0, warpSize);
+}
 static inline void load_tiles(const void *row, unsigned *part,
                               EmulatorPlace place = emulator_here()) {
-    emulator_meet(place, MEETING_LOAD_TILES, ~0u, &row, part, 0, 0, warpSize);
+    emulator_load_row(place, MEETING_LOAD_TILES, row, part);
 }
 static inline void load_tiles_turned(const void *row, unsigned *part,
                                      EmulatorPlace place = emulator_here()) {
-    emulator_meet(place, MEETING_LOAD_TILES_TURNED, ~0u, &row, part, 0, 0, warpSize);
+    emulator_load_row(place, MEETING_LOAD_TILES_TURNED, row, part);
 }
 
 // ---- atomics ------------------------------------------------------------------------------------
@@ -251,11 +265,6 @@ static inline uint16_t bf16_of_fp32(float value) {
 
 // ---- 16 bytes at once ---------------------------------------------------------------------------
 
-static inline void emulator_check_wide(EmulatorPlace place, const void *at, const char *what) {
-    if ((uintptr_t)at % 16)
-        emulator_fail(place, EMULATOR_MISALIGNED, "%s of 16 bytes at %p, no multiple of 16", what,
-                      at);
-}
 static inline uint4 load_wide(const void *from, EmulatorPlace place = emulator_here()) {
     emulator_check_wide(place, from, "load");
     uint4 value;

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/emulator/races.h"
 #include "tests/emulator/sanitizer.h"
 
 // Sanitizers put much between the variables of a function.
-enum { STACK = EMULATOR_ASAN ? 256 << 10 : 64 << 10, GUARD = 4096 };
+enum { STACK = EMULATOR_ASAN || EMULATOR_RACES ? 256 << 10 : 64 << 10, GUARD = 4096 };
 
 // Stores the registers that a call preserves below the stack pointer, and that pointer in *save;
 // takes all of them from `registers`. It leaves by a jump: processors predict where a return goes

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "tests/emulator/block.h"
+#include "tests/emulator/memory.h"
+#include "tests/emulator/races.h"
 #include "tests/emulator/sanitizer.h"
 
 enum {
@@ -13,7 +15,7 @@ enum {
     GAP = 64,                 // between arrays: touched by none
     MOST_ARRAYS = 64
 };
-enum { STATIC_ROOM = MOST_STATIC + MOST_ARRAYS * (GAP + 16), POISON = 0xFF };
+enum { STATIC_ROOM = MOST_STATIC + MOST_ARRAYS * (GAP + 16) };
 
 static struct {
     const void *key;
@@ -21,22 +23,32 @@ static struct {
 } arrays[MOST_ARRAYS];
 static unsigned array_count;
 static size_t static_bytes, used;
-static _Alignas(128) unsigned char static_room[STATIC_ROOM], dynamic_room[MOST_DYNAMIC + GAP];
+static _Alignas(128) unsigned char static_rooms[RACE_ARENAS][STATIC_ROOM];
+static _Alignas(128) unsigned char dynamic_rooms[RACE_ARENAS][MOST_DYNAMIC + GAP];
+static unsigned char *static_room, *dynamic_room; // of the block that runs
 
-void emulator_shared_begin(size_t dynamic) {
+static void poison(unsigned char *at, size_t bytes) {
+    races_ignore(1);
+    memset(at, EMULATOR_POISON, bytes);
+    races_ignore(0);
+}
+
+void emulator_shared_begin(size_t dynamic, unsigned arena) {
+    static_room = static_rooms[arena];
+    dynamic_room = dynamic_rooms[arena];
     ASAN_POISON_MEMORY_REGION(static_room, used);
     array_count = 0;
     static_bytes = used = 0;
     if (!dynamic)
         return;
-    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_room);
-    memset(dynamic_room, POISON, dynamic); // NaN in every format
-    ASAN_POISON_MEMORY_REGION(dynamic_room + dynamic, sizeof dynamic_room - dynamic);
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_rooms[0]);
+    poison(dynamic_room, dynamic);
+    ASAN_POISON_MEMORY_REGION(dynamic_room + dynamic, sizeof dynamic_rooms[0] - dynamic);
 }
 
 void emulator_shared_end(void) {
-    ASAN_UNPOISON_MEMORY_REGION(static_room, sizeof static_room);
-    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_room);
+    ASAN_UNPOISON_MEMORY_REGION(static_rooms, sizeof static_rooms);
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_rooms, sizeof dynamic_rooms);
     used = 0;
 }
 
@@ -55,7 +67,7 @@ void *emulator_shared(EmulatorPlace place, const void *key, size_t bytes, size_t
     ASAN_POISON_MEMORY_REGION(static_room + used, at - used);
     used = at + bytes;
     ASAN_UNPOISON_MEMORY_REGION(static_room + at, bytes);
-    memset(static_room + at, POISON, bytes);
+    poison(static_room + at, bytes);
     arrays[array_count].key = key;
     arrays[array_count++].at = static_room + at;
     return static_room + at;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/emulator/block.h"
+#include "tests/emulator/races.h"
 #include "tests/emulator/settings.h"
 
 EmulatorThread *emulator_thread;
@@ -15,13 +16,21 @@ Block emulator_block;
 
 // Of the block: how many threads began, ended and stand at the barrier, and who could go on.
 static unsigned started, ended, waiting, predicates;
-static unsigned barrier_result;
+static unsigned barrier_result, barriers;
 static BlockThread *ready[MOST_THREADS];
 static unsigned ready_count;
 
-// Fibres stay from block to block: between threads each is in the list of idle ones.
+// Fibres stay from block to block: between threads each is in the list of idle ones. In search of
+// races every thread has one of its own, since whoever shared a stack would seem to race for it.
 static Fibre host, fibres[MOST_THREADS], *idle[MOST_THREADS], *entering;
-static unsigned fibre_count, idle_count;
+static Fibre own_fibres[RACE_SETS][EMULATOR_RACES ? MOST_THREADS : 1];
+static unsigned fibre_count, idle_count, set;
+
+// What orders threads: the begin and the end of the launch, and in a block of an arena its
+// barriers, every other by another key, since some threads leave one later than others come to the
+// next.
+static unsigned arena;
+static char begin_key, end_key, barrier_keys[RACE_ARENAS][2];
 
 static struct {
     EmulatorFailure what;
@@ -37,12 +46,22 @@ static bool shuffled(void) {
 
 static void run_threads(void);
 
+static Fibre *enter(Fibre *fibre, unsigned number) {
+    fibre_prepare(fibre, number, run_threads);
+    return entering = fibre;
+}
+
+// That starts the next thread as soon as it runs.
 static Fibre *fibre_for_new_threads(void) {
+    if (EMULATOR_RACES) {
+        unsigned number = emulator_block.order[started];
+        Fibre *own = &own_fibres[set][number];
+        return own->registers ? own : enter(own, number);
+    }
     if (idle_count)
         return idle[--idle_count];
-    Fibre *fibre = &fibres[fibre_count];
-    fibre_prepare(fibre, fibre_count++, run_threads);
-    entering = fibre;
+    Fibre *fibre = enter(&fibres[fibre_count], fibre_count);
+    fibre_count++;
     return fibre;
 }
 
@@ -58,10 +77,12 @@ static Fibre *next_fibre(void) {
         ready[which] = ready[--ready_count];
         thread->state = RUNS;
         emulator_thread = &thread->seen;
+        races_run_thread(set, thread->seen.number);
         return thread->fibre;
     }
     if (started < emulator_block.count)
         return fibre_for_new_threads();
+    races_run_host();
     return &host; // all have ended, or nobody can go on
 }
 
@@ -71,7 +92,10 @@ static void start_thread(Fibre *fibre) {
     thread->state = RUNS;
     thread->fibre = fibre;
     emulator_thread = &thread->seen;
+    races_run_thread(set, thread->seen.number);
+    races_acquire(&begin_key);
     launch->kernel->call(launch->arguments);
+    races_release(&end_key);
     thread->state = ENDED;
     ended++;
 }
@@ -81,13 +105,13 @@ static void run_threads(void) {
     fibre_entered();
     Fibre *self = entering;
     for (;;) {
-        if (started < emulator_block.count && !prefers_ready()) {
+        do
             start_thread(self);
-        } else {
-            Fibre *next = next_fibre();
+        while (!EMULATOR_RACES && started < emulator_block.count && !prefers_ready());
+        Fibre *next = next_fibre();
+        if (!EMULATOR_RACES)
             idle[idle_count++] = self;
-            fibre_switch(self, next);
-        }
+        fibre_switch(self, next);
     }
 }
 
@@ -107,8 +131,11 @@ unsigned emulator_barrier(EmulatorPlace place, bool predicate) {
     self->place = place;
     self->state = AT_BARRIER;
     predicates += predicate;
+    const char *key = &barrier_keys[arena][barriers % 2];
+    races_release(key);
     if (++waiting < emulator_block.count) {
         emulator_wait(self);
+        races_acquire(key);
         return barrier_result;
     }
     for (unsigned i = emulator_block.count; i--;) {
@@ -123,6 +150,8 @@ unsigned emulator_barrier(EmulatorPlace place, bool predicate) {
     self->state = RUNS;
     barrier_result = predicates;
     waiting = predicates = 0;
+    barriers++;
+    races_acquire(key);
     return barrier_result;
 }
 
@@ -159,6 +188,7 @@ void emulator_fail(EmulatorPlace place, EmulatorFailure what, const char *format
         snprintf(where, sizeof where, "%s:%d: ", name_of_file(place.file), place.line);
     explain(what, "thread (%u,%u,%u), %s%s", thread->index.x, thread->index.y, thread->index.z,
             where, text);
+    races_run_host();
     fibre_switch(((BlockThread *)thread)->fibre, &host);
     abort(); // the block is abandoned: nobody comes back
 }
@@ -181,7 +211,7 @@ static void explain_deadlock(void) {
 // ---- launches -----------------------------------------------------------------------------------
 
 static void begin_block(void) {
-    started = ended = waiting = predicates = ready_count = 0;
+    started = ended = waiting = predicates = barriers = ready_count = 0;
     for (unsigned i = 0; i < emulator_block.count; i++)
         emulator_block.thread[i].state = NOT_STARTED;
     for (unsigned i = emulator_block.count; shuffled() && i > 1; i--) {
@@ -189,8 +219,8 @@ static void begin_block(void) {
         order[i - 1] = order[other];
         order[other] = last;
     }
-    emulator_warps_begin(emulator_block.count);
-    emulator_shared_begin(emulator_block.launch->dynamic_shared);
+    emulator_warps_begin(emulator_block.count, arena);
+    emulator_shared_begin(emulator_block.launch->dynamic_shared, arena);
 }
 
 static void begin_launch(const EmulatorLaunch *launch) {
@@ -234,11 +264,18 @@ static void run_blocks(const EmulatorLaunch *launch) {
             (EmulatorSize){(unsigned)(at % grid.x), (unsigned)(at / grid.x % grid.y),
                            (unsigned)(at / grid.x / grid.y)};
         at = (at + stride) % blocks;
+        set = (unsigned)(i % RACE_SETS);
+        arena = (unsigned)(i % RACE_ARENAS);
+        if (arena == 0) {
+            races_acquire(&end_key);
+            races_release(&begin_key);
+        }
         begin_block();
         fibre_switch(&host, fibre_for_new_threads());
         if (!failure.what && ended != emulator_block.count)
             explain_deadlock();
     }
+    races_acquire(&end_key);
 }
 
 EmulatorFailure emulator_run(const EmulatorLaunch *launch, char *why, size_t why_size) {
@@ -250,11 +287,15 @@ EmulatorFailure emulator_run(const EmulatorLaunch *launch, char *why, size_t why
     fesetenv(FE_DFL_ENV);
     emulator_watch_addresses();
     begin_launch(launch);
+    races_begin(emulator_block.count);
     run_blocks(launch);
     emulator_shared_end();
     emulator_thread = NULL;
-    if (failure.what) // whoever waits will never be woken
+    if (failure.what) { // whoever waits will never be woken
         fibre_count = idle_count = 0;
+        for (unsigned i = 0; EMULATOR_RACES && i < RACE_SETS * MOST_THREADS; i++)
+            own_fibres[i / MOST_THREADS][i % MOST_THREADS].registers = NULL;
+    }
     fesetenv(&environment);
     return failure.what;
 }

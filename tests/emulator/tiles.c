@@ -48,16 +48,10 @@ static void multiply(BlockThread *warp, bool bf16) {
 
 // ---- loading ------------------------------------------------------------------------------------
 
-static void load(EmulatorPlace place, BlockThread *warp, bool turned) {
+static void load(BlockThread *warp, bool turned) {
     uint16_t tile[TILES][SIDE][SIDE];
-    for (unsigned lane = 0; lane < WARP; lane++) {
-        const void *row;
-        memcpy(&row, warp[lane].in, sizeof row);
-        if ((uintptr_t)row % 16)
-            emulator_fail(place, EMULATOR_MISALIGNED, "row of a tile at %p, no multiple of 16",
-                          row);
-        memcpy(tile[lane / SIDE][lane % SIDE], row, sizeof tile[0][0]);
-    }
+    for (unsigned lane = 0; lane < WARP; lane++)
+        memcpy(tile[lane / SIDE][lane % SIDE], warp[lane].in, sizeof tile[0][0]);
     for (unsigned lane = 0; lane < WARP; lane++) {
         unsigned group = lane / 4, first = lane % 4 * 2;
         uint32_t part[TILES];
@@ -70,9 +64,9 @@ static void load(EmulatorPlace place, BlockThread *warp, bool turned) {
     }
 }
 
-void emulator_tiles(EmulatorPlace place, EmulatorMeeting what, BlockThread *warp) {
+void emulator_tiles(EmulatorMeeting what, BlockThread *warp) {
     if (what == MEETING_LOAD_TILES || what == MEETING_LOAD_TILES_TURNED)
-        load(place, warp, what == MEETING_LOAD_TILES_TURNED);
+        load(warp, what == MEETING_LOAD_TILES_TURNED);
     else
         multiply(warp, what == MEETING_MULTIPLY_BF16);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/emulator/block.h"
+#include "tests/emulator/races.h"
 
 // Groups of lanes of one warp may meet apart from each other, up to so many at a time.
 enum { MOST_GROUPS = 8 };
@@ -15,7 +16,13 @@ typedef struct Group {
 
 static Group groups[MOST_WARPS][MOST_GROUPS];
 
-void emulator_warps_begin(unsigned threads) {
+// What __syncwarp orders by: of each warp every other meeting has another key.
+static const char (*keys)[2];
+static unsigned met[MOST_WARPS];
+
+void emulator_warps_begin(unsigned threads, unsigned arena) {
+    static const char all_keys[RACE_ARENAS][MOST_WARPS][2];
+    keys = all_keys[arena];
     memset(groups, 0, (threads + WARP - 1) / WARP * sizeof groups[0]);
 }
 
@@ -93,12 +100,20 @@ static unsigned source_of(EmulatorMeeting what, unsigned lane, int argument, uns
     return from < end ? from : lane;
 }
 
+// Not by a call, which ThreadSanitizer would take for an access of a thread's.
+static void copy(void *to, const void *from, size_t bytes) {
+    if (bytes == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, 8);
+}
+
 static void shuffle(EmulatorPlace place, EmulatorMeeting what, unsigned mask, BlockThread *warp,
                     size_t bytes, unsigned width) {
     unsigned char value[WARP][8];
     for (unsigned lane = 0; lane < WARP; lane++)
         if (mask >> lane & 1)
-            memcpy(value[lane], warp[lane].in, bytes);
+            copy(value[lane], warp[lane].in, bytes);
     for (unsigned lane = 0; lane < WARP; lane++) {
         if (!(mask >> lane & 1))
             continue;
@@ -106,7 +121,7 @@ static void shuffle(EmulatorPlace place, EmulatorMeeting what, unsigned mask, Bl
         if (!(mask >> from & 1))
             emulator_fail(place, EMULATOR_WRONG_LAUNCH,
                           "lane %u reads lane %u, which is not in mask %08x", lane, from, mask);
-        memcpy(warp[lane].out, value[from], bytes);
+        copy(warp[lane].out, value[from], bytes);
     }
 }
 
@@ -143,17 +158,28 @@ void emulator_meet(EmulatorPlace place, EmulatorMeeting what, unsigned mask, con
     self->place = place;
     self->state = IN_MEETING;
     group->arrived |= 1u << self->seen.lane;
+    // Shuffles and votes order no memory.
+    const char *key =
+        what == MEETING_SYNC ? &keys[self->seen.warp][met[self->seen.warp] % 2] : NULL;
+    if (key)
+        races_release(key);
     if (group->arrived != mask) {
         emulator_wait(self);
+        if (key)
+            races_acquire(key);
         return;
     }
     if (what >= MEETING_MULTIPLY_BF16)
-        emulator_tiles(place, what, warp);
+        emulator_tiles(what, warp);
     else if (what >= MEETING_BALLOT)
         reduce(what, mask, warp);
     else if (what != MEETING_SYNC)
         shuffle(place, what, mask, warp, bytes, (unsigned)width);
     group->mask = 0;
     self->state = RUNS;
+    if (key) {
+        met[self->seen.warp]++;
+        races_acquire(key);
+    }
     wake_others(self, warp, mask);
 }

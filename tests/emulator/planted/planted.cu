@@ -110,6 +110,15 @@ PLANTED_DEFINE(dynamic_shared) {
     a.y[own_element()] = row[blockDim.x - 1 - threadIdx.x];
 }
 
+PLANTED_DEFINE(exchange_in_warp) {
+    SHARED(float, row, 64);
+    row[threadIdx.x] = a.x[own_element()];
+    __syncwarp();
+    a.y[own_element()] = row[threadIdx.x ^ 1];
+    __syncwarp();
+    row[threadIdx.x] = 0;
+}
+
 // ---- wrong ones ---------------------------------------------------------------------------------
 
 PLANTED_DEFINE(no_barrier) {
@@ -197,4 +206,15 @@ PLANTED_DEFINE(writes_hidden) {
     GLOBAL(hidden);
     if (threadIdx.x == 0)
         hidden[a.count] = a.value;
+}
+
+PLANTED_DEFINE(no_syncwarp) {
+    SHARED(float, row, 64);
+    row[threadIdx.x] = a.x[own_element()];
+    __shfl_xor_sync(~0u, threadIdx.x, 1);
+    a.y[own_element()] = row[threadIdx.x ^ 1];
+}
+
+PLANTED_DEFINE(plain_flag) {
+    a.y[0] = a.value;
 }

@@ -165,9 +165,12 @@ void run_finish(Run *run, const Error *error) {
 
 // ---- the clock of the steps ---------------------------------------------------------------------
 
+double run_clock_at(const RunState *state, double now) {
+    return state->run.training_seconds + (state->clock_runs ? now - state->clock_from : 0);
+}
+
 double run_clock(const Run *run) {
-    const RunState *state = (const RunState *)run;
-    return run->training_seconds + (state->clock_runs ? clock_seconds() - state->clock_from : 0);
+    return run_clock_at((const RunState *)run, clock_seconds());
 }
 
 bool run_pause_clock(Run *run) {

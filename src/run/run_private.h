@@ -132,6 +132,7 @@ static inline RunState *run_state(Run *run) {
 }
 
 int64_t run_wall_ms(void);
+double run_clock_at(const RunState *state, double now); // what run_clock says then
 // Facts that are the same for every run here.
 void run_look_around(Run *run);
 // Those that may change: how the scale grows, and what recording costs.
@@ -143,9 +144,9 @@ void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *lay
 
 // ---- reports ------------------------------------------------------------------------------------
 
-// A step has ended: asks for its report, and looks at those that are there. False where one of them
-// says that going on is pointless: then that step is the last.
-bool run_report_step(RunState *state, Error *error) MUST_CHECK;
+// A step has ended, at `now` of clock_seconds: asks for its report, and looks at those that are
+// there. False where one of them says that going on is pointless: then that step is the last.
+bool run_report_step(RunState *state, double now, Error *error) MUST_CHECK;
 // Points that were logged go ahead of the end of their step.
 void run_report_points(RunState *state);
 // Waits for all reports, and looks at them: before what is to know all steps so far.
@@ -181,7 +182,7 @@ bool run_end_sample(RunState *state);
 bool run_add_sample(RunState *state, int *piece, Error *error) MUST_CHECK;
 void run_look_at_sample(RunState *state, const StepReport *report, unsigned applied);
 // Begins a sample now and then.
-void run_begin_sample(RunState *state);
+void run_begin_sample(RunState *state, double now);
 void run_drop_sample(RunState *state);
 // The loss is not finite: the next step is sampled, to see where that begins.
 void run_sample_soon(RunState *state);

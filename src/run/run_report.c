@@ -54,9 +54,9 @@ static bool add_points(RunState *state, StepNote *note, Error *error) {
     return true;
 }
 
-static bool add_step(RunState *state, StepNote *note, Error *error) {
+static bool add_step(RunState *state, StepNote *note, double now, Error *error) {
     Run *run = &state->run;
-    note->clock = run_clock(run);
+    note->clock = run_clock_at(state, now);
     note->optimizer_count = run->optimizer_count;
     note->scaler = run->scaler;
     note->has_sample = run_end_sample(state);
@@ -71,13 +71,14 @@ static bool add_step(RunState *state, StepNote *note, Error *error) {
     return scaler_add_report(run->scaler, state->reports, &note->scale, error);
 }
 
-static bool post(RunState *state, bool is_step, Error *error) {
+// Of the step that ended at `now`; NULL: of points alone.
+static bool post(RunState *state, const double *now, Error *error) {
     if (!make_places(state, error))
         return false;
     StepNote *note = &state->notes[reports_begin(state->reports)];
-    note->is_step = is_step;
+    note->is_step = now != NULL;
     note->step = state->run.step;
-    if (!add_points(state, note, error) || (is_step && !add_step(state, note, error)) ||
+    if (!add_points(state, note, error) || (now && !add_step(state, note, *now, error)) ||
         !reports_post(state->reports, error))
         return false;
     run_drop_pending(state);
@@ -128,8 +129,8 @@ static bool take(RunState *state, bool drains, Error *error) {
     return done;
 }
 
-bool run_report_step(RunState *state, Error *error) {
-    return post(state, true, error) && take(state, false, error);
+bool run_report_step(RunState *state, double now, Error *error) {
+    return post(state, &now, error) && take(state, false, error);
 }
 
 void run_settle(RunState *state) {
@@ -139,7 +140,7 @@ void run_settle(RunState *state) {
 void run_report_points(RunState *state) {
     Error ignored = {0};
     if (state->pending_count > 0)
-        (void)post(state, false, &ignored); // without memory they go with the step
+        (void)post(state, NULL, &ignored); // without memory they go with the step
     (void)take(state, false, NULL);
 }
 

@@ -71,10 +71,9 @@ static bool take_place(RunState *state) {
     return sampler->found != NULL;
 }
 
-void run_begin_sample(RunState *state) {
+void run_begin_sample(RunState *state, double now) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
-    double now = clock_seconds();
     if (now >= state->next_energy)
         run_sample_energy(run);
     if (run->engine->profile || sampler->under_way || now < sampler->next)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/shortest.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
@@ -102,19 +103,6 @@ static void tell_scale(Run *run, const StepNote *note, double before) {
 
 // ---- a step that is reported --------------------------------------------------------------------
 
-// What is recorded of the step, and how long it waits for that.
-static void record_step(RunState *state, const StepReport *report, unsigned scanned,
-                        unsigned applied) {
-    Run *run = &state->run;
-    double began = run_clock(run);
-    if (report->note->has_sample)
-        run_look_at_sample(state, report, applied);
-    if (!run->recorder)
-        return;
-    recorder_step(run->recorder, run, report, scanned);
-    state->watch_seconds += run_clock(run) - began;
-}
-
 bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
     Run *run = &state->run;
     const StepNote *note = report->note;
@@ -135,20 +123,23 @@ bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
                 run_count_skip(state, report, scale_before, scanned & ~applied, error);
     run_check_skips(state, report, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
     run_check_gradients(state, report);
-    if (!run->is_silent)
-        record_step(state, report, scanned, applied);
+    if (note->has_sample)
+        run_look_at_sample(state, report, applied);
+    if (run->recorder && !run->is_silent)
+        recorder_step(run->recorder, run, report, scanned);
     return done;
 }
 
 // ---- the boundary -------------------------------------------------------------------------------
 
-// Pauses are not on the clock.
-static void attend(RunState *state) {
+// Samples, orders, and what all of the boundary that began at `now` cost: pauses are not on the
+// clock.
+static void attend(RunState *state, double now) {
     Run *run = &state->run;
-    double began = run_clock(run);
+    double began = run_clock_at(state, now);
     if (state->watch_from == 0)
         state->watch_from = began;
-    run_begin_sample(state);
+    run_begin_sample(state, now);
     if (!run->recorder)
         return;
     run_attend(run);
@@ -160,18 +151,19 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     *stop = false;
     if (!run_check_layers(run, error))
         return false;
+    double now = clock_seconds();
     run->step++;
     engine_end_step(run->engine);
     if (run->step > run->total_steps)
         run->total_steps = 0; // the plan was less than the script does: the end is unknown
-    bool done = run_report_step(state, error);
+    bool done = run_report_step(state, now, error);
     run_apply_changes(run);
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)
         run_check_setup(state);
     if (!run->is_silent)
-        attend(state);
+        attend(state, now);
     if (run->observer.step && !run->is_silent)
         run->observer.step(run->observer.context, run);
     state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;

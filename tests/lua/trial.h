@@ -18,10 +18,11 @@ typedef struct Trial { // one run, or a part of one
     int64_t steps, every, stop_at;
     Checkpoint *resume;
     SafeFile *weights;
-    int64_t parent;      // of a fork
-    size_t memory_limit; // of the script; 0: the usual one
-    double joules;       // that it has taken when it begins
-    double seconds;      // that its step 5 took, as far as it can tell
+    int64_t parent;            // of a fork
+    size_t memory_limit;       // of the script; 0: the usual one
+    double joules;             // that it has taken when it begins
+    void (*prepare)(Run *run); // before the script is read; NULL: nothing
+    double seconds;            // that its step 5 took, as far as it can tell
     Run *run;
     double losses[MOST_STEPS]; // the last loss that was known when the step ended
     int64_t step;              // where it ended
@@ -76,6 +77,8 @@ static inline void train(Trial *trial) {
         return;
     trial->run = run;
     run->observer = (RunObserver){.context = trial, .step = on_step};
+    if (trial->prepare)
+        trial->prepare(run);
     run_state(run)->energy = (Energy){.joules = trial->joules}; // known, and it does not rise
     LuaRunOptions lua = {.memory_limit = trial->memory_limit,
                          .print = on_print,

@@ -132,19 +132,22 @@ KERNEL_SIGNATURE(cpu, batch_norm_track) {
     const NormAttr *attr = &call->attr->norm;
     double unbiased = attr->count > 1 ? (double)attr->count / (double)(attr->count - 1) : 1;
     int64_t channels = view_count(&call->input[0]);
-    for (int64_t i = 0; i < channels; i++) {
-        float value[4];
+    float value[4][CPU_BLOCK]; // becomes what is stored, of the first two
+    CPU_EACH_BLOCK(at, size, 0, channels) {
         for (int k = 0; k < 4; k++)
-            cpu_load(device, call->input[k].format, cpu_at(&call->input[k], i), &value[k], 1);
-        double inverse = (double)value[3];
-        double variance = fmax(1 / (inverse * inverse) - attr->epsilon, 0) * unbiased;
-        variance = isnan(inverse) ? NAN : variance;
-        float next[2] = {
-            (float)((1 - attr->momentum) * (double)value[0] + attr->momentum * (double)value[2]),
-            (float)((1 - attr->momentum) * (double)value[1] + attr->momentum * variance)};
+            cpu_load(device, call->input[k].format, cpu_at(&call->input[k], at), value[k], size);
+        for (int64_t i = 0; i < size; i++) {
+            double inverse = (double)value[3][i];
+            double variance = fmax(1 / (inverse * inverse) - attr->epsilon, 0) * unbiased;
+            variance = isnan(inverse) ? NAN : variance;
+            value[0][i] = (float)((1 - attr->momentum) * (double)value[0][i] +
+                                  attr->momentum * (double)value[2][i]);
+            value[1][i] =
+                (float)((1 - attr->momentum) * (double)value[1][i] + attr->momentum * variance);
+        }
         for (int k = 0; k < 2; k++)
-            cpu_store(device, call->output[k].format, &next[k], cpu_at_mutable(&call->output[k], i),
-                      1);
+            cpu_store(device, call->output[k].format, value[k],
+                      cpu_at_mutable(&call->output[k], at), size);
     }
     return true;
 }

@@ -159,12 +159,20 @@ static BufferChange *change_new(Engine *engine, Tensor *buffer, Tensor *owner, E
     return change;
 }
 
+// Where it lies, so that the next step finds it there too.
+static bool replace_contents(Tensor *buffer, Tensor *value, Error *error) {
+    if (view_is_dense(&buffer->view))
+        return tensor_copy_into(buffer, value, error);
+    tensor_adopt(buffer, value);
+    return true;
+}
+
 bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
                           Error *error) {
     BufferChange *change = change_of(engine, buffer);
     // Of several forward passes before one step, the state before the first is what counts.
     if (!change || !change->before_any) {
-        Tensor *before = tensor_view(buffer, &buffer->view, error);
+        Tensor *before = tensor_copy_as(buffer, buffer->view.format, MEMORY_OPTIMIZER, error);
         if (before && !change)
             change = change_new(engine, buffer, owner, error);
         if (!before || !change) {
@@ -175,8 +183,7 @@ bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor 
         if (!change->before_own)
             change->before_own = tensor_hold(before);
     }
-    tensor_adopt(buffer, value);
-    return true;
+    return replace_contents(buffer, value, error);
 }
 
 // Whether no later step has a word in it: this one trains the owner, or no optimizer does.

@@ -131,7 +131,8 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
 
 // ---- running statistics -------------------------------------------------------------------------
 
-// Replaces the contents of `buffer` by `value`, remembering the old until the step is settled.
+// Replaces the contents of `buffer` by `value`, in place, remembering the old until the step is
+// settled.
 bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
                           Error *error) MUST_CHECK;
 // A step of the optimizer over these parameters has been decided by `flags`. Where it was skipped,

@@ -1,6 +1,7 @@
 // What a step asks of the host: nothing is told anew by value that changes from step to step, and
 // nothing is read.
 #include "optim/optimizer_private.h"
+#include "optim/state.h"
 #include "tests/training.h"
 
 // ---- the control block --------------------------------------------------------------------------
@@ -77,6 +78,15 @@ static void no_capture(Device *one) {
     (void)one;
 }
 
+// A device that captures steps is given equal memory for equal ones.
+static const Backend *begin_capture(Backend *capturing) {
+    const Backend *own = device->backend;
+    *capturing = *own;
+    capturing->end_step = no_capture;
+    device->backend = capturing;
+    return own;
+}
+
 static void step_with(Tensor *weight, Optimizer *optimizer, Scaler *scaler) {
     optimizer_zero_grad(optimizer);
     backward(scaler, weight, (float[]){1, 2});
@@ -90,10 +100,8 @@ static void step_with(Tensor *weight, Optimizer *optimizer, Scaler *scaler) {
 }
 
 static void plans_stay_as_they_are_in_steady_steps(void) {
-    const Backend *own = device->backend;
-    Backend capturing = *own;
-    capturing.end_step = no_capture;
-    device->backend = &capturing;
+    Backend capturing;
+    const Backend *own = begin_capture(&capturing);
     Tensor *weight = parameter("w", 2, (float[]){1, 2});
     Optimizer *optimizer = sgd(weight, 0.1);
     Scaler *scaler = scaler_named("dynamic");
@@ -119,6 +127,50 @@ static void plans_stay_as_they_are_in_steady_steps(void) {
     tensor_release(weight);
 }
 
+// ---- what a skipped step takes back -------------------------------------------------------------
+
+// One step that moves a running statistic, with this gradient.
+static void step_moving(Tensor *weight, Optimizer *optimizer, Tensor *running, float gradient) {
+    Tensor *next = op_two(engine, OP_add, running, running, NULL, &error);
+    DONE(engine_change_buffer(engine, running, next, weight, &error));
+    tensor_release(next);
+    gradient_set(weight, (float[]){gradient});
+    DONE(optimizer_step(optimizer, &error));
+    engine_end_step(engine);
+}
+
+static void a_skipped_step_leaves_all_as_it_was_and_reads_nothing(void) {
+    Backend capturing;
+    const Backend *own = begin_capture(&capturing);
+    Tensor *weight = parameter("w", 1, (float[]){10});
+    Tensor *running = constant(0, 1, (float[]){3});
+    Optimizer *optimizer = sgd(weight, 1);
+    WeightAverage *average = weight_average_new(engine, &weight, 1, 0.5, &error);
+    const void *lies = running->view.data;
+    for (int i = 0; i < 2; i++)
+        step_moving(weight, optimizer, running, 1);
+    uint64_t waits = device->waits, undo = engine->undo.table.version;
+    step_moving(weight, optimizer, running, INFINITY);
+    DONE(weight_average_update(average, optimizer_flags(optimizer), &error));
+    CHECK_INT(device->waits, waits);
+    CHECK_NEAR(value_of(weight, 0), 8, 0);
+    CHECK_NEAR(value_of(running, 0), 12, 0);
+    Tensor *of, *mean, *aside;
+    CHECK(weight_average_at(average, 0, &of, &mean, &aside));
+    CHECK_NEAR(value_of(mean, 0), 10, 0);
+    CHECK_INT(optimizer_report(optimizer).skipped, 1);
+    step_moving(weight, optimizer, running, 1);
+    CHECK_NEAR(value_of(weight, 0), 7, 0);
+    CHECK_NEAR(value_of(running, 0), 24, 0);
+    CHECK(running->view.data == lies); // a captured step finds it there again
+    CHECK_INT(engine->undo.table.version, undo);
+    device->backend = own;
+    weight_average_free(average);
+    optimizer_free(optimizer);
+    tensor_release(running);
+    tensor_release(weight);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -127,6 +179,7 @@ int main(void) {
         TEST(a_graph_that_outlives_its_step_keeps_its_random_numbers),
         TEST(rates_that_change_reach_the_next_update),
         TEST(plans_stay_as_they_are_in_steady_steps),
+        TEST(a_skipped_step_leaves_all_as_it_was_and_reads_nothing),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

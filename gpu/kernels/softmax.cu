@@ -57,7 +57,7 @@ static __device__ __forceinline__ void backward_row(const RowArguments &a) {
     const RowWalk<chunks> walk(a);
     RowValues<chunks> dy, y;
     float sum = 0;
-    walk.each<1>([&](int number, const Part &at) {
+    walk.template each<1>([&](int number, const Part &at) {
         const float *gradient = dy.load(walk, number, a.input[0], at, 0);
         const float *value = y.load(walk, number, a.input[1], at, 0);
         float term[EIGHT];
@@ -67,7 +67,7 @@ static __device__ __forceinline__ void backward_row(const RowArguments &a) {
         sum += sum_of_eight(term);
     });
     sum = join_team(walk.team, sum, Sum());
-    walk.each<1>([&](int number, const Part &at) {
+    walk.template each<1>([&](int number, const Part &at) {
         const float *gradient = dy.again(walk, number, a.input[0], at, 0);
         const float *value = y.again(walk, number, a.input[1], at, 0);
         float dx[EIGHT];

@@ -45,6 +45,11 @@ static inline double test_patience(void) {
     return patience > 1 ? patience : 1;
 }
 
+// Whether there is time to try more: MPBENCH_SOAK is set.
+static inline bool test_soaks(void) {
+    return getenv("MPBENCH_SOAK") != NULL;
+}
+
 static inline void test_run(const char *name, void (*body)(void)) {
     test_why[0] = test_skip[0] = 0;
     body();

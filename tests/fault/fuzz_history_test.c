@@ -4,7 +4,7 @@
 #include "tests/fuzz/orders_target.h"
 
 static uint64_t count_executions(void) {
-    return getenv("MPBENCH_SOAK") ? 100000 : 20000;
+    return test_soaks() ? 100000 : 20000;
 }
 
 static void damaged_histories_are_read_or_refused(void) {

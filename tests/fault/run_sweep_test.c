@@ -172,7 +172,7 @@ static bool run_with_fault(long number, bool of_recorder) {
 
 static void sweep(bool of_recorder, long stride) {
     long number = 1, met = 0;
-    long step = getenv("MPBENCH_SOAK") ? 1 + stride / 20 : stride;
+    long step = test_soaks() ? 1 + stride / 20 : stride;
     for (; !test_why[0] && run_with_fault(number, of_recorder); number += step)
         met++;
     CHECK_MESSAGE(test_why[0] || met > 20, "only %ld calls could fail", met);

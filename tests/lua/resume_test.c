@@ -78,7 +78,7 @@ static void check_script(const char *name, const char *script, const char *setti
     CHECK_MESSAGE(whole.kept == 1, "%s: %d checkpoints", name, whole.kept);
     if (!whole.done)
         return;
-    if (getenv("MPBENCH_SOAK"))
+    if (test_soaks())
         stops = 20;
     for (int i = 0; i < stops; i++) {
         int64_t at = random_to(whole.step - 1);

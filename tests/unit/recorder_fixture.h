@@ -110,6 +110,6 @@ static inline int64_t ask(const char *sql) {
 }
 
 // Work for the recorder's thread: a note of the run whose number `context` is.
-static inline bool write_note(Store *store, void *context, Error *fault) {
-    return store_set_note(store, *(int64_t *)context, "from the thread", fault);
+static inline bool write_note(Store *store, void *context, Error *why) {
+    return store_set_note(store, *(int64_t *)context, "from the thread", why);
 }

@@ -259,7 +259,7 @@ static void random_keys_clicks_and_sizes_break_nothing(void) {
     Store *store = make_owned_history(&worker);
     Ui *ui = open_screen(store, 2);
     uint32_t seed = 7;
-    int rounds = getenv("MPBENCH_SOAK") ? 100000 : 3000;
+    int rounds = test_soaks() ? 100000 : 3000;
     int columns = 120, rows = 36;
     for (int i = 0; i < rounds; i++) {
         uint32_t what = next_random(&seed) % 16;

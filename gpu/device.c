@@ -29,11 +29,22 @@ bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) {
     if (result == CUDA_SUCCESS)
         return true;
     if (gpu->failure.code == ERROR_NONE)
-        (void)error_fail(&gpu->failure, ERROR_FAILED,
-                         "device gpu: %s: %s (error %d); what the card computes is not to be "
-                         "trusted any more: resume the run from its last checkpoint",
-                         what, cause_of(gpu, result), (int)result);
+        (void)error_fail(&gpu->failure, ERROR_FAILED, "device %s: %s: %s (error %d); %s",
+                         gpu->device->label, what, cause_of(gpu, result), (int)result,
+                         gpu->is_open
+                             ? "what the card computes is not to be trusted any more: resume the "
+                               "run from its last checkpoint"
+                             : "use another, or --device cpu");
     return gpu_has_failed(gpu, error);
+}
+
+CUresult gpu_enter(const Gpu *gpu) {
+    static _Thread_local CUcontext current;
+    if (current == gpu->context)
+        return CUDA_SUCCESS;
+    CUresult result = gpu->driver->cuCtxSetCurrent(gpu->context);
+    current = result == CUDA_SUCCESS ? gpu->context : NULL;
+    return result;
 }
 
 // ---- opening and closing ------------------------------------------------------------------------
@@ -41,6 +52,23 @@ bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) {
 static int attribute(const Gpu *gpu, CUdevice_attribute which) {
     int value = 0;
     return gpu->driver->cuDeviceGetAttribute(&value, which, gpu->card) == CUDA_SUCCESS ? value : 0;
+}
+
+// A driver is started once, whatever comes of it.
+static const GpuDriver *start_driver(Error *error) {
+    static const GpuDriver *driver;
+    static Error failure;
+    if (!driver && failure.code == ERROR_NONE)
+        driver = gpu_driver(&failure);
+    if (!driver && error)
+        *error = failure;
+    return driver;
+}
+
+static int count_cards(void) {
+    const GpuDriver *driver = start_driver(NULL);
+    int cards = 0;
+    return driver && driver->cuDeviceGetCount(&cards) == CUDA_SUCCESS && cards > 1 ? cards : 1;
 }
 
 static bool choose_card(Device *device, int index, Error *error) {
@@ -66,6 +94,15 @@ static bool choose_card(Device *device, int index, Error *error) {
                           "device gpu:%d: %s has capability %d.%d, 8.0 or later is needed: use "
                           "--device cpu",
                           index, device->name, gpu->capability / 10, gpu->capability % 10);
+    size_t memory = 0;
+    if (!gpu_check(gpu, gpu->driver->cuDeviceTotalMem(&memory, gpu->card),
+                   "asking for the card's memory", error))
+        return false;
+    device->memory = memory;
+    snprintf(device->about, sizeof device->about,
+             "capability %d.%d, %.1f GiB, its driver serves CUDA %d.%d", gpu->capability / 10,
+             gpu->capability % 10, (double)memory / (1 << 30), gpu->driver->version / 1000,
+             gpu->driver->version % 1000 / 10);
     return true;
 }
 
@@ -83,6 +120,7 @@ static bool make_stages(Gpu *gpu, Error *error) {
 
 static void close_gpu(Device *device) {
     Gpu *gpu = gpu_of(device);
+    gpu_enter(gpu);
     for (int i = 0; i < GPU_STAGES; i++) {
         if (gpu->stage[i].passed)
             gpu->driver->cuEventDestroy(gpu->stage[i].passed);
@@ -95,6 +133,8 @@ static void close_gpu(Device *device) {
         gpu->driver->cuStreamDestroy(gpu->stream);
     if (gpu->context)
         gpu->driver->cuDevicePrimaryCtxRelease(gpu->card);
+    gpu->context = NULL;
+    gpu_enter(gpu);
     free(gpu);
     device->state = NULL;
 }
@@ -104,7 +144,7 @@ static bool start(Device *device, int index, Error *error) {
     return choose_card(device, index, error) &&
            gpu_check(gpu, gpu->driver->cuDevicePrimaryCtxRetain(&gpu->context, gpu->card),
                      "starting the card", error) &&
-           gpu_check(gpu, gpu->driver->cuCtxSetCurrent(gpu->context), "starting the card", error) &&
+           gpu_check(gpu, gpu_enter(gpu), "starting the card", error) &&
            gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
                      "making a stream", error) &&
            make_stages(gpu, error) && gpu_open_values(gpu, error) &&
@@ -112,16 +152,18 @@ static bool start(Device *device, int index, Error *error) {
 }
 
 static bool open_gpu(Device *device, int index, int threads, Error *error) {
-    const GpuDriver *driver = gpu_driver(error);
+    const GpuDriver *driver = start_driver(error);
     if (!driver)
         return false;
     Gpu *gpu = calloc(1, sizeof *gpu);
     if (!gpu)
         return error_fail(error, ERROR_MEMORY, "device gpu: no memory");
+    gpu->device = device;
     gpu->driver = driver;
     device->state = gpu;
     device->threads = threads > 0 ? threads : 1;
-    if (start(device, index, error))
+    gpu->is_open = start(device, index, error);
+    if (gpu->is_open)
         return true;
     close_gpu(device);
     return false;
@@ -133,6 +175,7 @@ static bool open_gpu(Device *device, int index, int threads, Error *error) {
 static void *memory_new(Device *device, size_t bytes) {
     Gpu *gpu = gpu_of(device);
     CUdeviceptr memory = 0;
+    gpu_enter(gpu);
     CUresult result = gpu->driver->cuMemAlloc(&memory, bytes);
     if (result != CUDA_ERROR_OUT_OF_MEMORY &&
         !gpu_check(gpu, result, "taking memory of the card", NULL))
@@ -143,6 +186,7 @@ static void *memory_new(Device *device, size_t bytes) {
 static void memory_free(Device *device, void *memory, size_t bytes) {
     (void)bytes;
     Gpu *gpu = gpu_of(device);
+    gpu_enter(gpu);
     bool freed =
         gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
         gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(memory)), "giving back memory", NULL);
@@ -153,6 +197,7 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
 static void write_bytes(Device *device, void *target, const void *host, size_t bytes) {
     Gpu *gpu = gpu_of(device);
     const GpuDriver *driver = gpu->driver;
+    gpu_enter(gpu);
     for (size_t done = 0; done < bytes && gpu->failure.code == ERROR_NONE;) {
         GpuStage *stage = &gpu->stage[gpu->next_stage];
         size_t part = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
@@ -182,6 +227,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
     Gpu *gpu = gpu_of(device);
     if (bytes == 0)
         return;
+    gpu_enter(gpu);
     if (gpu->failure.code == ERROR_NONE &&
         gpu_check(gpu,
                   gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),
@@ -193,6 +239,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
 
 static void synchronize(Device *device) {
     Gpu *gpu = gpu_of(device);
+    gpu_enter(gpu);
     if (gpu->failure.code == ERROR_NONE) {
         bool done = wait_for_all(gpu);
         (void)done; // the failure is kept, and told by the next check
@@ -232,6 +279,7 @@ static const char *const absences[OP_COUNT] = {
 
 const Backend gpu_backend = {
     .name = "gpu",
+    .count = count_cards,
     .open = open_gpu,
     .close = close_gpu,
     .memory_new = memory_new,

@@ -19,6 +19,8 @@ typedef struct GpuStage {
 } GpuStage;
 
 typedef struct Gpu {
+    const Device *device;
+    bool is_open;
     const GpuDriver *driver;
     CUdevice card;
     CUcontext context;
@@ -41,6 +43,10 @@ static inline Gpu *gpu_of(const Device *device) {
 
 // Whether a call of the driver went well. If not: `error` says what failed, and it is kept.
 bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) MUST_CHECK;
+
+// Makes the card the one that the driver's calls of this thread are about. Whoever makes the next
+// need not ask how it went: that fails as this did.
+CUresult gpu_enter(const Gpu *gpu);
 
 // Tells what the device failed at; always false.
 bool gpu_has_failed(const Gpu *gpu, Error *error) MUST_CHECK;

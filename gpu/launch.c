@@ -59,6 +59,7 @@ bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *argu
         return gpu_has_failed(gpu, error);
     if (grid.x == 0)
         return true;
+    gpu_enter(gpu);
     unsigned threads = grid.threads ? grid.threads : facts[kernel].threads;
     assert(threads % 32 == 0 && threads <= facts[kernel].threads && grid.x <= MOST_BLOCKS);
     static_assert(sizeof(PointwiseArguments) <= MOST_PARAMETERS, "what a launch can take");

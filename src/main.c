@@ -12,7 +12,8 @@ static const Command commands[] = {
      "history while it goes on, unless --no-history: `mpbench ctl` steers it, `mpbench show` reads "
      "it.\n"
      "Without --precision the experiment's own holds, else auto: fp16 where the device gains from\n"
-     "it, else bf16, else fp32; of two, the one it gains more from.",
+     "it, else bf16, else fp32; of two, the one it gains more from. Without --device a card is\n"
+     "taken where there is one, else the processor.",
      1, 1, command_run},
     {"resume", FOR_RESUME, "RUN", "goes on with a run from its last checkpoint",
      "The script is gone through again without computing, up to the checkpoint; from there on\n"

@@ -66,14 +66,21 @@ static bool load(const Backend **backend, Error *error) {
     return true;
 }
 
+static const Backend *loaded; // for the life of the program: its code may not go away
+
 // From here on the device is the plugin's.
 static bool open_plugin(Device *device, int index, int threads, Error *error) {
-    static const Backend *loaded; // for the life of the program: its code may not go away
     if (!loaded && !load(&loaded, error))
         return false;
     device->backend = loaded;
     return loaded->open(device, index, threads, error);
 }
 
+// Where none can be counted, opening one tells why.
+static int count_devices(void) {
+    return loaded || load(&loaded, NULL) ? loaded->count() : 1;
+}
+
 extern const Backend gpu_plugin;
-const Backend gpu_plugin = {.name = "gpu", .open = open_plugin};
+const Backend gpu_plugin = {
+    .name = "gpu", .preferred = true, .count = count_devices, .open = open_plugin};

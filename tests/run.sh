@@ -7,6 +7,9 @@
 # folder for temporary files and a history of its own, which go away with it.
 set -u
 export GOMP_SPINCOUNT=2000 # src/cli/spin.c says why
+# What a test does not run on a card itself is run without, whatever this machine has.
+: "${MPBENCH_GPU:=/dev/null/no-card}"
+export MPBENCH_GPU
 
 # run.sh --one PROGRAM: that program, its lines to $MPBENCH_TEST_LOGS.
 if [ "${1:-}" = --one ]; then

@@ -1,6 +1,7 @@
 #include "kernel/allocator.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,22 +128,32 @@ void allocator_free(Allocator *allocator) {
     free(allocator);
 }
 
-static bool has_room(const Allocator *allocator, size_t bytes) {
-    return !allocator->limit ||
-           allocator->use.reserved + allocator->host + bytes <= allocator->limit;
+// Memory of the device's own is limited by the device.
+static bool has_room(const Allocator *allocator, size_t bytes, bool on_host) {
+    bool own = allocator->device->memory > 0;
+    return !allocator->limit || (own && !on_host) ||
+           (own ? 0 : allocator->use.reserved) + allocator->host + bytes <= allocator->limit;
 }
 
-static bool fail_full(const Allocator *allocator, size_t bytes, Error *error) {
-    return error_fail(
-        error, ERROR_MEMORY,
-        "device %s is out of memory: %zu MiB asked, %zu MiB in use; a smaller batch or "
-        "a lower precision needs less",
-        allocator->device->backend->name, bytes >> 20,
-        (allocator->use.total_now + allocator->host) >> 20);
+static bool fail_full(const Allocator *allocator, size_t bytes, bool on_host, Error *error) {
+    const Device *device = allocator->device;
+    size_t used = (device->memory && on_host ? 0 : allocator->use.total_now) +
+                  (device->memory && !on_host ? 0 : allocator->host);
+    char who[64], all[32] = "";
+    if (device->memory && on_host)
+        snprintf(who, sizeof who, "the host");
+    else
+        snprintf(who, sizeof who, "device %s", device->label);
+    if (device->memory && !on_host)
+        snprintf(all, sizeof all, " of its %zu", (size_t)device->memory >> 20);
+    return error_fail(error, ERROR_MEMORY,
+                      "%s is out of memory: %zu MiB asked, %zu MiB%s in use; a smaller batch or a "
+                      "lower precision needs less",
+                      who, bytes >> 20, used >> 20, all);
 }
 
 static Block *block_new(Allocator *allocator, int class, size_t bytes) {
-    if (!has_room(allocator, bytes))
+    if (!has_room(allocator, bytes, false))
         return NULL;
     if (allocator->table_used * 2 >= allocator->table_size && !table_grow(allocator))
         return NULL;
@@ -180,7 +191,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
             block = block_new(allocator, class, rounded);
         }
         if (!block) {
-            fail_full(allocator, rounded, error);
+            fail_full(allocator, rounded, false, error);
             return NULL;
         }
     }
@@ -236,10 +247,10 @@ void allocator_forget_peaks(Allocator *allocator) {
 }
 
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {
-    if (!has_room(allocator, bytes))
+    if (!has_room(allocator, bytes, true))
         allocator_trim(allocator);
-    if (!has_room(allocator, bytes))
-        return fail_full(allocator, bytes, error);
+    if (!has_room(allocator, bytes, true))
+        return fail_full(allocator, bytes, true, error);
     allocator->host += bytes;
     return true;
 }

@@ -31,7 +31,8 @@ MemoryUse allocator_use(const Allocator *allocator);
 void allocator_forget_peaks(Allocator *allocator);
 // Gives cached blocks back to the system.
 void allocator_trim(Allocator *allocator);
-// A limit on what may be reserved, 0: none. Past it, allocator_take fails with advice.
+// A limit on what may be reserved of the host's memory, 0: none. Past it, allocator_take fails with
+// advice. Memory of a device's own ends where the device says so.
 void allocator_set_limit(Allocator *allocator, size_t bytes);
 // Memory of the host that somebody takes for what lies on the device or is on its way there,
 // tensors themselves and data sets: it counts against the limit too, and is no use of the device's.

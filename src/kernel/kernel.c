@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,30 @@ static const Backend *backend_named(const char *name, size_t length) {
     return NULL;
 }
 
+static bool open_device(const Backend *backend, int index, int threads, Device **out,
+                        Error *error) {
+    Device *device = calloc(1, sizeof *device);
+    if (!device)
+        return error_fail(error, ERROR_MEMORY, "device %s: no memory", backend->name);
+    device->backend = backend;
+    if (index > 0)
+        snprintf(device->label, sizeof device->label, "%s:%d", backend->name, index);
+    else
+        snprintf(device->label, sizeof device->label, "%s", backend->name);
+    if (!backend->open(device, index, threads, error)) {
+        free(device);
+        return false;
+    }
+    device->allocator = allocator_new(device);
+    if (!device->allocator) {
+        device->backend->close(device); // a plugin has put its own in place
+        free(device);
+        return error_fail(error, ERROR_MEMORY, "device %s: no memory", backend->name);
+    }
+    *out = device;
+    return true;
+}
+
 bool device_open(const char *name, int threads, Device **out, Error *error) {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -38,22 +63,23 @@ bool device_open(const char *name, int threads, Device **out, Error *error) {
         return error_fail(error, ERROR_UNAVAILABLE,
                           "device %s: this build has no such device; `mpbench doctor` lists them",
                           name);
-    Device *device = calloc(1, sizeof *device);
-    if (!device)
-        return error_fail(error, ERROR_MEMORY, "device %s: no memory", name);
-    device->backend = backend;
-    if (!backend->open(device, index, threads, error)) {
-        free(device);
-        return false;
+    return open_device(backend, index, threads, out, error);
+}
+
+bool device_open_best(int threads, Device **out, Error *passed, Error *error) {
+    *passed = (Error){0};
+    for (const Backend *const *backend = backend_list; *backend; backend++) {
+        if (!(*backend)->preferred)
+            continue;
+        for (int index = 0, count = (*backend)->count(); index < count; index++) {
+            Error why = {0};
+            if (open_device(*backend, index, threads, out, &why))
+                return true;
+            if (passed->code == ERROR_NONE && why.code != ERROR_UNAVAILABLE)
+                *passed = why;
+        }
     }
-    device->allocator = allocator_new(device);
-    if (!device->allocator) {
-        device->backend->close(device); // a plugin has put its own in place
-        free(device);
-        return error_fail(error, ERROR_MEMORY, "device %s: no memory", name);
-    }
-    *out = device;
-    return true;
+    return open_device(backend_list[0], 0, threads, out, error);
 }
 
 void device_close(Device *device) {

@@ -87,7 +87,10 @@ typedef struct Device {
     void *state; // the backend's own
     Allocator *allocator;
     int threads;
+    char label[32];      // what device_open opens it by: "gpu", "gpu:1"
     char name[96];       // of the hardware
+    char about[96];      // what else there is to say of it; may be empty
+    uint64_t memory;     // bytes of its own; 0: it works in the host's
     DeviceMarks marks;   // kept for a room above
     DeviceStatus status; // the first that was taken; see device_check
     // Tells a status as whoever made the call would; NULL: without its place.
@@ -123,7 +126,10 @@ typedef struct ReportKernels {
 
 struct Backend {
     const char *name; // as --device names it
-    bool is_idle;     // it accepts all work and does none (checkpoint/replay.h)
+    bool preferred;   // where one of these can be opened, no other is taken unasked
+    // How many there are, at least 1, whether or not they can be opened; NULL: one.
+    int (*count)(void);
+    bool is_idle; // it accepts all work and does none (checkpoint/replay.h)
     // Fills a fresh device (allocator excepted); `index` counts devices of this kind.
     bool (*open)(Device *device, int index, int threads, Error *error);
     void (*close)(Device *device);
@@ -170,6 +176,9 @@ extern const Backend *const backend_list[]; // ended by NULL; src/backends.c has
 
 // Opens "cpu", "ref", "gpu", "gpu:1". `threads` 0: as many as there are processors.
 bool device_open(const char *name, int threads, Device **device, Error *error) MUST_CHECK;
+// Opens the first that is preferred, or else the first of the list. *passed tells of one that is
+// there and cannot be used; its code is ERROR_NONE where there is none.
+bool device_open_best(int threads, Device **device, Error *passed, Error *error) MUST_CHECK;
 void device_close(Device *device); // NULL is fine; every memory must have been given back
 
 // Whether it accepts all work and does none: what was written cannot be read, and need not be done.

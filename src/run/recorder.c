@@ -134,7 +134,7 @@ static void tell_beginning(Recorder *recorder, Run *run) {
         snprintf(how, sizeof how, "forked from run %" PRId64 " after step %" PRId64,
                  options->parent, options->from);
     snprintf(text, sizeof text, "%s: %s in %s on %s, %d thread%s, process %lld", how,
-             run->experiment, run->precision, run->device->backend->name, run->device->threads,
+             run->experiment, run->precision, run->device->label, run->device->threads,
              run->device->threads == 1 ? "" : "s", (long long)recorder->worker.pid);
     int64_t step = options->parent && !options->resumes ? options->from : run->step;
     run_record_event_at(run, step, EVENT_LIFE, "", (double)NAN, text);

@@ -14,6 +14,13 @@
 
 // ---- life ---------------------------------------------------------------------------------------
 
+static bool open_device(const RunOptions *options, Device **device, Error *passed, Error *error) {
+    const char *name = options->device;
+    if (name && strcmp(name, "auto") != 0)
+        return device_open(name, options->threads, device, error);
+    return device_open_best(options->threads, device, passed, error);
+}
+
 Run *run_new(const RunOptions *options, Error *error) {
     RunState *state = calloc(1, sizeof *state);
     if (!state) {
@@ -28,13 +35,11 @@ Run *run_new(const RunOptions *options, Error *error) {
     run->epochs = options->epochs;
     run->scale_last = run->scale_min = run->scale_max = 1;
     state->loss_step = state->bad_loss_step = -1;
-    const char *device = options->device;
-    if (!device || strcmp(device, "auto") == 0)
-        device = "cpu";
     Preset preset;
+    Error passed = {0};
     char why[1];
     if (!preset_resolve("fp32", NULL, &preset, why, 0, error) ||
-        !device_open(device, options->threads, &run->device, error) ||
+        !open_device(options, &run->device, &passed, error) ||
         !(run->engine = engine_new(run->device, &preset, options->seed, error))) {
         run_free(run);
         return NULL;
@@ -43,6 +48,8 @@ Run *run_new(const RunOptions *options, Error *error) {
     allocator_set_limit(run->device->allocator, memory_of_machine() / 10 * 9);
     run->started = clock_seconds();
     run_look_around(run);
+    if (passed.code != ERROR_NONE)
+        run_add_fact(run, "device.passed", passed.text);
     energy_begin(&state->energy, NULL);
     run_resume_clock(run);
     return run;

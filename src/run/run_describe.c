@@ -142,7 +142,12 @@ void run_look_around(Run *run) {
     }
     snprintf(text, sizeof text, "%ld", (long)getpid());
     run_add_fact(run, "process", text); // by which who started it finds its run
-    run_add_fact(run, "processor", run->device->name);
+    if (run->device->about[0]) {
+        snprintf(text, sizeof text, "%s, %s", run->device->name, run->device->about);
+        run_add_fact(run, "card", text);
+    } else {
+        run_add_fact(run, "processor", run->device->name);
+    }
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);
     run_add_fact(run, "compiler", __VERSION__);
@@ -239,7 +244,7 @@ bool run_describe(const Run *run, RunRecord *record, Error *error) {
     utf8_copy(record->note, sizeof record->note, options->note ? options->note : "");
     utf8_copy(record->precision, sizeof record->precision, run->precision);
     utf8_copy(record->scale_rule, sizeof record->scale_rule, state->scale_rule_name);
-    utf8_copy(record->device, sizeof record->device, run->device->backend->name);
+    utf8_copy(record->device, sizeof record->device, run->device->label);
     utf8_copy(record->device_name, sizeof record->device_name, run->device->name);
     utf8_copy(record->script_path, sizeof record->script_path, run->script.path);
     utf8_copy(record->script_hash, sizeof record->script_hash, run->script.hash);

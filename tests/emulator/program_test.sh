@@ -22,6 +22,11 @@ doctor_says capability=120 'gpu Emulated card 12.0'
 [ ! -s "$folder/err" ] || fail "stderr: $(head -n 1 "$folder/err")"
 end
 
+begin doctor_knows_every_card
+doctor_says cards=2 'gpu:0 Emulated card 9.0, capability 9.0, 4.0 GiB, its driver serves CUDA 13.0 gpu:1 Emulated card'
+doctor_says cards=2,fail=cuStreamCreate/1:999 'gpu:0 making a stream: unknown error (error 999); use another, or --device cpu gpu:1 Emulated card'
+end
+
 begin doctor_says_why_there_is_no_card
 doctor_says cards=0 'this machine has no card that its driver serves'
 doctor_says driver=11080 'the driver serves CUDA 11.8, this build needs 13.0: install a newer driver'

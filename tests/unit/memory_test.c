@@ -57,8 +57,30 @@ static void a_walk_back_may_run_out_of_memory_anywhere(void) {
     engine_close(); // asserts that no memory of the device is in use
 }
 
+// The limit is on the host's memory: a device of its own has what it has.
+static void memory_of_a_device_is_apart_from_the_hosts(void) {
+    engine_open("ref", "fp32");
+    Allocator *allocator = fixture_device->allocator;
+    Error error = {0};
+    fixture_device->memory = 3 << 20;
+    allocator_trim(allocator);
+    allocator_set_limit(allocator, allocator_use(allocator).reserved + (1 << 20));
+    void *memory = allocator_take(allocator, 2 << 20, MEMORY_DATA, &error);
+    CHECK_MESSAGE(memory, "%s", error.text);
+    CHECK(!allocator_add_host(allocator, 2 << 20, &error));
+    CHECK_CONTAINS(error.text, "the host is out of memory: 2 MiB asked, 0 MiB in use");
+    CHECK(allocator_add_host(allocator, 1 << 19, &error));
+    allocator_remove_host(allocator, 1 << 19);
+    fixture_device->memory = 0;
+    CHECK(!allocator_add_host(allocator, 1 << 19, &error));
+    CHECK_CONTAINS(error.text, "device ref is out of memory: 0 MiB asked, 2 MiB in use;");
+    allocator_give(allocator, memory);
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(an_operation_that_fails_hands_out_nothing);
     RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
+    RUN_TEST(memory_of_a_device_is_apart_from_the_hosts);
     return test_end();
 }

@@ -24,7 +24,8 @@ enum {
 };
 
 typedef struct FoundDevice {
-    const char *name;
+    char name[32];
+    bool is_preferred;
     Device *device; // NULL: error says why
     Error error;
 } FoundDevice;
@@ -68,14 +69,32 @@ static void find_libraries(Findings *findings) {
     add_library(findings, "SQLite", store_library());
 }
 
-static void find_all(Findings *findings) {
-    findings->sandbox = confine_try(); // while there are no other threads
-    for (int i = 0; backend_list[i] && i < MOST_DEVICES; i++) {
+static void find_devices(Findings *findings, const Backend *backend) {
+    int count = backend->count ? backend->count() : 1;
+    for (int i = 0; i < count && findings->device_count < MOST_DEVICES; i++) {
         FoundDevice *found = &findings->devices[findings->device_count++];
-        found->name = backend_list[i]->name;
+        found->is_preferred = backend->preferred;
+        if (count > 1)
+            snprintf(found->name, sizeof found->name, "%s:%d", backend->name, i);
+        else
+            snprintf(found->name, sizeof found->name, "%s", backend->name);
         if (!device_open(found->name, 0, &found->device, &found->error))
             found->device = NULL;
     }
+}
+
+// The one that trains where none is asked for.
+static const Device *best_device(const Findings *findings) {
+    for (int i = 0; i < findings->device_count; i++)
+        if (findings->devices[i].is_preferred && findings->devices[i].device)
+            return findings->devices[i].device;
+    return findings->devices[0].device;
+}
+
+static void find_all(Findings *findings) {
+    findings->sandbox = confine_try(); // while there are no other threads
+    for (int i = 0; backend_list[i]; i++)
+        find_devices(findings, backend_list[i]);
     find_libraries(findings);
     Dataset *fashion = dataset_from_fashion(false, &findings->fashion_error);
     findings->has_fashion = fashion != NULL;
@@ -146,7 +165,7 @@ static const char *reason_of(const FoundDevice *found) {
 }
 
 static void print_machine(const Terminal *terminal, const Findings *findings) {
-    char text[256], memory[TEXT_SIZE];
+    char text[ERROR_TEXT_SIZE], memory[TEXT_SIZE];
     snprintf(text, sizeof text, "instructions %s, %s", isa_level_name(isa_level()),
              isa_has_amx() ? "AMX tiles for bf16 (and fp16 through them)" : "no AMX tiles");
     print_line(terminal, "processor", text);
@@ -155,11 +174,13 @@ static void print_machine(const Terminal *terminal, const Findings *findings) {
     for (int i = 0; i < findings->device_count; i++) {
         const FoundDevice *found = &findings->devices[i];
         const Device *device = found->device;
-        if (device)
+        if (device && device->about[0])
+            snprintf(text, sizeof text, "%-4s %s, %s", found->name, device->name, device->about);
+        else if (device)
             snprintf(text, sizeof text, "%-4s %s, %d thread%s", found->name, device->name,
                      device->threads, device->threads == 1 ? "" : "s");
         else
-            snprintf(text, sizeof text, "%-4s %.200s", found->name, reason_of(found));
+            snprintf(text, sizeof text, "%-4s %.450s", found->name, reason_of(found));
         print_line(terminal, i == 0 ? "devices" : "", text);
     }
 }
@@ -168,9 +189,8 @@ static bool is_for_users(Format format) {
     return format_is_floating(format) && format != FORMAT_FP64;
 }
 
-// Of the first device, which is the one that trains where none is asked for.
 static void print_formats(const Terminal *terminal, const Findings *findings) {
-    const Device *device = findings->devices[0].device;
+    const Device *device = best_device(findings);
     Preset preset;
     char text[256], why[160];
     if (!device)
@@ -312,6 +332,8 @@ static void write_device(JsonWriter *json, const FoundDevice *found) {
     json_put_text(json, "error", found->device ? NULL : found->error.text);
     if (found->device) {
         json_put_text(json, "hardware", found->device->name);
+        if (found->device->memory)
+            json_put_integer(json, "memory", (int64_t)found->device->memory);
         json_put_integer(json, "threads", found->device->threads);
         json_key(json, "gains");
         json_begin_array(json);

@@ -93,8 +93,8 @@ void summary_print(const Run *run, ColorChoice color) {
     begin_row(&terminal, "precision");
     printf("%s%s%s on %s (%s), %d thread%s\n",
            terminal_format_color(&terminal, policy_preset(run->engine->policy)->low),
-           run->precision, plain, run->device->backend->name, run->device->name,
-           run->device->threads, run->device->threads == 1 ? "" : "s");
+           run->precision, plain, run->device->label, run->device->name, run->device->threads,
+           run->device->threads == 1 ? "" : "s");
     print_steps(&terminal, run);
     print_series(&terminal, run);
     print_metrics(&terminal, run);

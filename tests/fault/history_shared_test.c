@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "store/checkpoints.h"
 #include "store/commands.h"
 #include "store/events.h"
 #include "tests/unit/store_fixture.h"

@@ -70,20 +70,26 @@ static bool prefers_ready(void) {
     return ready_count && (started == emulator_block.count || !shuffled() || emulator_random(2));
 }
 
-static Fibre *next_fibre(void) {
-    if (prefers_ready()) {
-        unsigned which = shuffled() ? emulator_random(ready_count) : ready_count - 1;
-        BlockThread *thread = ready[which];
-        ready[which] = ready[--ready_count];
-        thread->state = RUNS;
-        emulator_thread = &thread->seen;
-        races_run_thread(set, thread->seen.number);
-        return thread->fibre;
-    }
-    if (started < emulator_block.count)
-        return fibre_for_new_threads();
+static Fibre *ready_fibre(void) {
+    unsigned which = shuffled() ? emulator_random(ready_count) : ready_count - 1;
+    BlockThread *thread = ready[which];
+    ready[which] = ready[--ready_count];
+    thread->state = RUNS;
+    emulator_thread = &thread->seen;
+    races_run_thread(set, thread->seen.number);
+    return thread->fibre;
+}
+
+static Fibre *host_fibre(void) { // all have ended, or nobody can go on
     races_run_host();
-    return &host; // all have ended, or nobody can go on
+    return &host;
+}
+
+// For who keeps its own fibre.
+static Fibre *next_fibre(void) {
+    if (prefers_ready())
+        return ready_fibre();
+    return started < emulator_block.count ? fibre_for_new_threads() : host_fibre();
 }
 
 static void start_thread(Fibre *fibre) {
@@ -108,10 +114,13 @@ static void run_threads(void) {
         do
             start_thread(self);
         while (!EMULATOR_RACES && started < emulator_block.count && !prefers_ready());
-        Fibre *next = next_fibre();
-        if (!EMULATOR_RACES)
+        if (EMULATOR_RACES) {
+            fibre_switch(self, next_fibre());
+        } else { // somebody is ready, or all have begun: none that begins takes another fibre
+            Fibre *next = ready_count ? ready_fibre() : host_fibre();
             idle[idle_count++] = self;
-        fibre_switch(self, next);
+            fibre_switch(self, next);
+        }
     }
 }
 

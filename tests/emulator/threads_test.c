@@ -27,6 +27,28 @@ static void same_result_in_every_conduct(void) {
     }
 }
 
+static void largest_blocks_run_in_every_order(void) {
+    enum { LARGE = 1024 };
+    static float x[LARGE];
+    for (int i = 0; i < LARGE; i++)
+        x[i] = (float)(i % 17);
+    for (int seed = 0; seed < 10; seed++) {
+        char settings[64];
+        snprintf(settings, sizeof settings, "order=shuffled,seed=%d", seed);
+        emulator_control.set(settings);
+        float sum, expected = 0, *on_card = card_floats(LARGE), *result = card_floats(1);
+        write_floats(on_card, x, LARGE, NULL);
+        PlantedArguments arguments = {.x = on_card, .y = result};
+        CHECK_INT(launch_as("sum_large", 1, LARGE, 0, NULL, arguments), CUDA_SUCCESS);
+        read_floats(&sum, result, 1, NULL);
+        for (int i = 0; i < LARGE; i++)
+            expected += x[i];
+        CHECK_NEAR(sum, expected, 0);
+        card_free(on_card);
+        card_free(result);
+    }
+}
+
 static void warps_exchange_as_cuda_says(void) {
     enum { WORDS = 64, LANES = 128 };
     static float y[WORDS * LANES];
@@ -242,6 +264,7 @@ int main(void) {
         return 1;
     }
     RUN_TEST(same_result_in_every_conduct);
+    RUN_TEST(largest_blocks_run_in_every_order);
     RUN_TEST(warps_exchange_as_cuda_says);
     RUN_TEST(warps_multiply_tiles);
     RUN_TEST(barriers_count_predicates);

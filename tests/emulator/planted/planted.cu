@@ -40,6 +40,12 @@ PLANTED_DEFINE(sum_blocks) {
         a.y[blockIdx.x] = sum;
 }
 
+PLANTED_DEFINE(sum_large) {
+    const float sum = sum_of_block(a.x[own_element()]);
+    if (threadIdx.x == 0)
+        a.y[blockIdx.x] = sum;
+}
+
 PLANTED_DEFINE(warp_words) {
     const u32 lane = threadIdx.x % 32;
     const float value = (float)threadIdx.x;

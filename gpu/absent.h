@@ -16,8 +16,6 @@
 #define gpu_max_pool2d_backward      NULL
 #define gpu_avg_pool2d               NULL
 #define gpu_avg_pool2d_backward      NULL
-#define gpu_embedding                NULL
-#define gpu_embedding_backward       NULL
 #define gpu_sum                      NULL
 #define gpu_mean                     NULL
 #define gpu_max                      NULL

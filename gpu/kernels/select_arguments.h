@@ -97,3 +97,44 @@ typedef struct CheckArguments {
     i64 count;
     ValueArguments values;
 } CheckArguments;
+
+// ---- sort.cu ------------------------------------------------------------------------------------
+
+enum { SORT_TILE = 2048, SORT_DIGITS = 256 }; // entries of a block; values of a digit
+
+// The sorted entries of a row; none: two equal numbers.
+typedef struct SortBounds {
+    u32 first, end;
+} SortBounds;
+
+typedef struct SortArguments {
+    const i32 *index;
+    const u32 *key, *position; // as the last pass left them; key NULL: none did
+    u32 *key_out, *position_out;
+    u32 *starts; // [SORT_DIGITS][tiles]: how many, then how many before
+    SortBounds *bounds;
+    i64 count;
+    u32 tiles, shift;
+    ValueArguments values;
+} SortArguments;
+
+// ---- embedding.cu -------------------------------------------------------------------------------
+
+typedef struct EmbeddingArguments {
+    const void *weight;
+    const i32 *index;
+    void *output;
+    Moving moving;
+    ValueArguments values;
+    i64 depth, count; // in pieces: of a row, and of the output
+} EmbeddingArguments;
+
+enum { EMBEDDING_OFTEN = 128 }; // from so many entries on a row is shared out
+
+typedef struct EmbeddingSumArguments {
+    Operand input, output;
+    const u32 *key, *position; // sorted by the rows that the index names
+    const SortBounds *bounds;
+    i64 rows, depth;
+    u32 wide;
+} EmbeddingSumArguments;

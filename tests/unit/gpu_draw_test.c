@@ -1,13 +1,8 @@
 // What a card draws is what the processor draws, to the bit: from one seed runs can be compared
-// across devices. Over the card that MPBENCH_GPU names, else over the emulated one.
-#include <unistd.h>
-
+// across devices.
 #include "base/isa.h"
-#include "kernel/allocator.h"
 #include "kernel/random.h"
-#include "tests/test.h"
-
-static Device *cpu, *gpu;
+#include "tests/unit/gpu_fixture.h"
 
 static const int64_t counts[] = {1, 7, 8, 1027, 70001};
 static const Format formats[] = {
@@ -19,15 +14,6 @@ static const Format formats[] = {
 enum { COUNTS = sizeof counts / sizeof *counts, FORMATS = sizeof formats / sizeof *formats };
 
 // ---- both devices -------------------------------------------------------------------------------
-
-static void *on_device(Device *device, const void *host, size_t bytes) {
-    Error error;
-    void *memory = allocator_take(device->allocator, bytes, MEMORY_DATA, &error);
-    if (!memory)
-        abort();
-    device_write(device, memory, host, bytes);
-    return memory;
-}
 
 // Runs an operation of one array, or of none, on a device; the caller frees what it gives.
 static void *result(Device *device, OpId op, const OpAttr *attr, const float *x, Format format,
@@ -157,42 +143,15 @@ static void fill_and_arange_are_the_cpus(void) {
     }
 }
 
-// ---- the devices --------------------------------------------------------------------------------
-
-// The emulated card lies where the program does, unless another is named.
-static bool find_card(char *why, size_t size) {
-    const char *named = getenv("MPBENCH_GPU"), *program = getenv("MPBENCH");
-    if (named && *named)
-        return true;
-    char path[4096];
-    const char *slash = program ? strrchr(program, '/') : NULL;
-    snprintf(path, sizeof path, "%.*s/emulator/mpbench-gpu.so", slash ? (int)(slash - program) : 5,
-             slash ? program : "build");
-    if (access(path, R_OK) != 0) {
-        snprintf(why, size, "%s is not built", path);
-        return false;
-    }
-    return setenv("MPBENCH_GPU", path, 1) == 0;
-}
-
 int main(void) {
-    char why[4200];
-    Error error;
-    if (!find_card(why, sizeof why)) {
-        printf("skip what_the_card_draws: %s\n", why);
-        return 0;
-    }
-    if (!device_open("cpu", 2, &cpu, &error) || !device_open("gpu", 1, &gpu, &error)) {
-        printf("not ok devices_open: %s\n", error.text);
-        return 1;
-    }
+    int status;
+    if (!gpu_test_begin(&status))
+        return status;
     RUN_TEST(uniform_numbers_are_the_cpus);
     RUN_TEST(normal_numbers_are_the_cpus);
     RUN_TEST(whole_numbers_are_the_cpus);
     RUN_TEST(dropout_keeps_what_the_cpu_keeps);
     RUN_TEST(drawing_counts_from_the_devices_memory);
     RUN_TEST(fill_and_arange_are_the_cpus);
-    device_close(gpu);
-    device_close(cpu);
-    return test_end();
+    return gpu_test_end();
 }

@@ -2,29 +2,17 @@
 // here.
 #pragma once
 
-#define gpu_attention                NULL
-#define gpu_attention_backward       NULL
-#define gpu_batch_norm               NULL
-#define gpu_batch_norm_backward      NULL
-#define gpu_batch_norm_infer         NULL
-#define gpu_batch_norm_track         NULL
-#define gpu_layer_norm               NULL
-#define gpu_layer_norm_backward      NULL
-#define gpu_group_norm               NULL
-#define gpu_group_norm_backward      NULL
-#define gpu_max_pool2d               NULL
-#define gpu_max_pool2d_backward      NULL
-#define gpu_avg_pool2d               NULL
-#define gpu_avg_pool2d_backward      NULL
-#define gpu_sum                      NULL
-#define gpu_mean                     NULL
-#define gpu_max                      NULL
-#define gpu_min                      NULL
-#define gpu_mse                      NULL
-#define gpu_mse_backward             NULL
-#define gpu_l1                       NULL
-#define gpu_l1_backward              NULL
-#define gpu_bce_with_logits          NULL
-#define gpu_bce_with_logits_backward NULL
-#define gpu_bce                      NULL
-#define gpu_bce_backward             NULL
+#define gpu_attention           NULL
+#define gpu_attention_backward  NULL
+#define gpu_batch_norm          NULL
+#define gpu_batch_norm_backward NULL
+#define gpu_batch_norm_infer    NULL
+#define gpu_batch_norm_track    NULL
+#define gpu_layer_norm          NULL
+#define gpu_layer_norm_backward NULL
+#define gpu_group_norm          NULL
+#define gpu_group_norm_backward NULL
+#define gpu_max_pool2d          NULL
+#define gpu_max_pool2d_backward NULL
+#define gpu_avg_pool2d          NULL
+#define gpu_avg_pool2d_backward NULL

@@ -5,28 +5,35 @@
 
 enum { EACH = 8 }; // elements of a thread
 
-static bool run(Device *device, GpuKernel kernel, const KernelCall *call, Error *error) {
+static bool run(Device *device, GpuKernel kernel, const KernelCall *call, ScalarAttr constants,
+                Error *error) {
     PointwiseArguments arguments = {0};
     gpu_operands(call->input, call->input_count, &call->output[0], arguments.input,
                  &arguments.output, &arguments.extent);
     arguments.wide = gpu_goes_wide(&arguments.output);
     for (int i = 0; i < call->input_count; i++)
         arguments.wide = arguments.wide && gpu_goes_wide(&arguments.input[i]);
-    if (call->attr) {
-        arguments.a = (float)call->attr->scalar.a;
-        arguments.b = (float)call->attr->scalar.b;
-    }
+    arguments.a = (float)constants.a;
+    arguments.b = (float)constants.b;
     return gpu_launch(device, kernel, gpu_grid(kernel, arguments.extent.count, EACH), &arguments,
                       error);
 }
 
-#define POINTWISE(name)                                     \
-    KERNEL_SIGNATURE(gpu, name) {                           \
-        return run(device, GPU_KERNEL_##name, call, error); \
+static ScalarAttr constants_of(const KernelCall *call) {
+    return call->attr ? call->attr->scalar : (ScalarAttr){0};
+}
+
+#define POINTWISE(name)                                                         \
+    KERNEL_SIGNATURE(gpu, name) {                                               \
+        return run(device, GPU_KERNEL_##name, call, constants_of(call), error); \
     }
 #define UNARY(name, ...)   POINTWISE(name) POINTWISE(name##_backward)
 #define BINARY(name, ...)  POINTWISE(name)
 #define COMPARE(name, ...) POINTWISE(name)
-#define LOSS(name, ...)
+#define LOSS(name, ...)                                                       \
+    KERNEL_SIGNATURE(gpu, name##_backward) {                                  \
+        const ScalarAttr count = {.a = (double)view_count(&call->output[0])}; \
+        return run(device, GPU_KERNEL_##name##_backward, call, count, error); \
+    }
 #include "kernel/pointwise.def"
 POINTWISE(where)

@@ -3,6 +3,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/operands.h"
+#include "gpu/reduce.h"
 
 enum {
     WARP = 32,
@@ -12,21 +13,14 @@ enum {
     MOST = 512 // threads of a block of one
 };
 
-static u32 power_of_two_from(int64_t count) {
-    u32 power = 1;
-    while (power < count && power < MOST)
-        power *= 2;
-    return power;
-}
-
 // Threads of a row of so many parts: some lanes of a warp, if these can hold it, else a block.
 static u32 team_of(int64_t parts, int chunks) {
     const int64_t each = chunks > 0 ? chunks : 4;
     if (parts <= WARP)
-        return power_of_two_from(parts);
+        return gpu_power_of_two(parts, WARP);
     if (parts <= WARP * each)
         return WARP;
-    const u32 threads = power_of_two_from((parts + 1) / 2);
+    const u32 threads = gpu_power_of_two((parts + 1) / 2, MOST);
     return threads < FEWEST ? FEWEST : threads;
 }
 

@@ -55,6 +55,28 @@ typedef struct ValueArguments {
     FoundValue *found;
 } ValueArguments;
 
+// ---- losses.cu ----------------------------------------------------------------------------------
+
+typedef struct LossArguments {
+    Operand input[2];
+    Extent extent;
+    float *sums; // one a block
+    u32 wide;    // eight neighbours of both come by 16 bytes
+} LossArguments;
+
+// ---- reduce.cu ----------------------------------------------------------------------------------
+
+typedef struct ReduceArguments {
+    Operand input;  // its strides: along the dimensions that stay
+    Operand along;  // strides alone: along those that are reduced
+    Operand output; // [parts, kept.count]
+    Extent kept, reduced;
+    i64 part; // elements of `reduced` that are reduced together
+    float divisor;
+    u32 team; // threads of an output; of columns: of a row of threads
+    u32 wide; // neighbours come by 16 bytes
+} ReduceArguments;
+
 // ---- rows.h -------------------------------------------------------------------------------------
 
 // Parts of eight of a row that a thread holds at most: where it holds one row, and where two.

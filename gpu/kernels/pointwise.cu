@@ -1,20 +1,7 @@
 // Everything that goes element by element, whatever formats and strides: one kernel a function of
 // kernel/pointwise.def.
+#include "gpu/kernels/functions.h"
 #include "gpu/kernels/operands.h"
-
-typedef float real;
-
-#define EXP(x)           expf(x)
-#define LOG(x)           logf(x)
-#define LOG1P(x)         log1pf(x)
-#define TANH(x)          tanhf(x)
-#define ERF(x)           erff(x)
-#define SQRT(x)          sqrtf(x)
-#define ABS(x)           fabsf(x)
-#define POW(x, y)        powf(x, y)
-#define HALF             0.5f
-#define SQRT_HALF        0.70710678118654752f
-#define INVERSE_SQRT_2PI 0.39894228040143268f
 
 enum { BLOCK = 256 }; // threads, and steps between the elements of one, where they do not lie wide
 
@@ -80,7 +67,17 @@ static __device__ __forceinline__ void run(const PointwiseArguments &a, Function
     }
 #define BINARY(name, class_, forward, text) TWO(name, forward)
 #define COMPARE(name, forward, text)        TWO(name, (forward) ? 1 : 0)
-#define LOSS(name, ...)
+// Of the mean over `count` elements each has an equal share of the gradient.
+#define LOSS(name, class_, forward, gradient, ...) \
+    struct Backward_##name {                       \
+        CALL(dloss, x, t, count, ) {               \
+            const float dy = dloss / count;        \
+            return (float)(gradient);              \
+        }                                          \
+    };                                             \
+    GPU_DEFINE(name##_backward) {                  \
+        run<3>(a, Backward_##name());              \
+    }
 #include "kernel/pointwise.def"
 
 struct Choice {

@@ -1,0 +1,14 @@
+// gpu/reduce.h: reductions, for kernels that are done in two launches.
+#pragma once
+
+#include "gpu/launch.h"
+
+// Writes the sum of numbers on the device, divided, into an output of one element.
+bool gpu_sum_numbers(Device *device, const float *numbers, int64_t count, double divisor,
+                     const View *output, Error *error) MUST_CHECK;
+// The same down the columns of [rows, columns], into an output of `columns` elements.
+bool gpu_sum_columns(Device *device, const float *numbers, int64_t rows, int64_t columns,
+                     const View *output, Error *error) MUST_CHECK;
+
+// The smallest power of two that is not less than `count`, up to `most`, itself one.
+uint32_t gpu_power_of_two(int64_t count, uint32_t most);

@@ -116,11 +116,14 @@ static bool look_at(RunState *state, int place, Error *error) {
     return done;
 }
 
+// What kernels found wrong with values comes with the reports: from then on nothing is believed.
 // After a step that ends the run the reports of others are dropped.
 static bool take(RunState *state, bool drains, Error *error) {
+    Device *device = state->run.device;
     bool done = state->fault.code == ERROR_NONE;
     for (int place; state->reports && (place = reports_take(state->reports, drains)) >= 0;) {
-        done = done && look_at(state, place, &state->fault);
+        device_take_status(device);
+        done = done && device_check(device, &state->fault) && look_at(state, place, &state->fault);
         drains = drains || !done;
         reports_done(state->reports, place);
     }

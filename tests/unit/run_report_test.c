@@ -194,8 +194,40 @@ static void a_run_ends_at_the_step_that_says_so_however_late(void) {
     check_same("floor at the very end", "65536", gradients, 30, "20 steps in a row");
 }
 
+// ---- what kernels find --------------------------------------------------------------------------
+
+static bool finds;
+
+static bool find_late(Device *device, DeviceStatus *status) {
+    (void)device;
+    *status = (DeviceStatus){.check = {.fault = FAULT_CLASS, .op = OP_cross_entropy, .bound = 10},
+                             .value = 12};
+    bool found = finds;
+    finds = false;
+    return found;
+}
+
+static void what_a_kernel_finds_ends_the_run_and_nothing_read_since_is_believed(void) {
+    enum { STEPS = 10 };
+    bool stop;
+    open_run("finds", "dynamic", true);
+    late_backend.take_status = find_late;
+    for (int i = 0; i < STEPS; i++)
+        CHECK(train(1, &stop));
+    finds = true;
+    int64_t applied = model.run->applied;
+    CHECK(!train(1, &stop));
+    CHECK_CONTAINS(error.text, "12");
+    run_finish(model.run, &error);
+    CHECK_INT(model.run->status, RUN_FAILED);
+    CHECK_INT(model.run->applied, applied);
+    CHECK(recorder_end(model.recorder, model.run, &error));
+    end();
+}
+
 int main(void) {
     make_place();
+    RUN_TEST(what_a_kernel_finds_ends_the_run_and_nothing_read_since_is_believed);
     RUN_TEST(a_steady_step_waits_for_nothing);
     RUN_TEST(a_late_report_leaves_the_same_record);
     RUN_TEST(a_run_ends_at_the_step_that_says_so_however_late);

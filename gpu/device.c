@@ -6,6 +6,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/gpu.h"
+#include "gpu/report.h"
 #include "gpu/values.h"
 
 enum { STAGE_BYTES = 1 << 20, OLDEST_CAPABILITY = 80 };
@@ -127,6 +128,7 @@ static void close_gpu(Device *device) {
         if (gpu->stage[i].memory)
             gpu->driver->cuMemFreeHost(gpu->stage[i].memory);
     }
+    gpu_close_marks(gpu);
     gpu_close_values(gpu);
     gpu_unload_kernels(device);
     if (gpu->stream)
@@ -147,7 +149,7 @@ static bool start(Device *device, int index, Error *error) {
            gpu_check(gpu, gpu_enter(gpu), "starting the card", error) &&
            gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
                      "making a stream", error) &&
-           make_stages(gpu, error) && gpu_open_values(gpu, error) &&
+           make_stages(gpu, error) && gpu_open_values(gpu, error) && gpu_open_marks(gpu, error) &&
            gpu_load_kernels(device, error);
 }
 
@@ -287,6 +289,7 @@ const Backend gpu_backend = {
     .write = write_bytes,
     .read = read_bytes,
     .synchronize = synchronize,
+    .report = &gpu_report,
     .take_status = gpu_take_status,
     .check = check,
     .kernels = kernels,

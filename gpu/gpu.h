@@ -10,13 +10,19 @@
 #include "gpu/launch.h"
 #include "kernel/kernel.h"
 
-enum { GPU_STAGES = 8 };
+enum { GPU_STAGES = 8, GPU_MARKS = 5 };
 
 // A piece of pinned memory through which bytes of the host travel, so that the host may go on.
 typedef struct GpuStage {
     void *memory;
     CUevent passed; // the copy out of it is done
 } GpuStage;
+
+// Where a report of a step has come to: gpu/report.h.
+typedef struct GpuMark {
+    CUevent past;
+    FoundValue *found; // pinned: what kernels had found by then
+} GpuMark;
 
 typedef struct Gpu {
     const Device *device;
@@ -29,6 +35,7 @@ typedef struct Gpu {
     CUfunction kernel[GPU_KERNELS];
     GpuStage stage[GPU_STAGES];
     int next_stage;
+    GpuMark mark[GPU_MARKS];
     FoundValue *found,
         *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last
     uint64_t value_calls; // that were told to look at values

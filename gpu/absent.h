@@ -2,8 +2,6 @@
 // here.
 #pragma once
 
-#define gpu_attention           NULL
-#define gpu_attention_backward  NULL
 #define gpu_batch_norm          NULL
 #define gpu_batch_norm_backward NULL
 #define gpu_batch_norm_infer    NULL

@@ -70,12 +70,12 @@ static bool is_multiple(const int64_t *batch, const int64_t *strides, int64_t of
     return true;
 }
 
-static bool comes_wide(const ProductArguments *product, const ProductFactor *factor) {
+bool product_comes_wide(const int64_t *batch, const ProductFactor *factor) {
     int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
     int64_t along = factor->along_depth ? factor->depth : factor->outer;
     int64_t across = factor->along_depth ? factor->outer : factor->depth;
     return (uintptr_t)factor->data % WIDE == 0 && along == 1 && across % each == 0 &&
-           is_multiple(product->batch, factor->batch, each);
+           is_multiple(batch, factor->batch, each);
 }
 
 // Eight neighbours are channels of one tap.
@@ -83,7 +83,7 @@ static bool conv_comes_wide(const ProductArguments *product, const ProductFactor
                             const ConvFactor *conv) {
     int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
     if (conv->kind == FACTOR_PLAIN)
-        return comes_wide(product, factor);
+        return product_comes_wide(product->batch, factor);
     return (uintptr_t)factor->data % WIDE == 0 && conv->image % each == 0 &&
            conv->row % each == 0 && conv->column % each == 0 &&
            (conv->kind == FACTOR_FILTERS_BACK || conv->channels.by % EIGHT == 0) &&
@@ -115,8 +115,8 @@ static bool launch(Device *device, GpuKernel kernel, int64_t tiles, ProductArgum
 
 bool product_run(Device *device, const ProductArguments *given, Error *error) {
     ProductArguments product = *given;
-    product.a.wide = comes_wide(&product, &product.a);
-    product.b.wide = comes_wide(&product, &product.b);
+    product.a.wide = product_comes_wide(product.batch, &product.a);
+    product.b.wide = product_comes_wide(product.batch, &product.b);
     complete(device, &product);
     const Division *division = division_of(&product);
     return launch(device, division->kernel, tiles_of(&product, division), &product, &product,

@@ -13,6 +13,9 @@ enum { PRODUCT_MOST_SCRATCH = 32 << 20 }; // bytes that the parts of a sum may t
 // A factor whose outer dimension and depth have these strides, in elements.
 ProductFactor product_factor(const void *data, Format format, int64_t outer, int64_t depth);
 
+// Whether eight neighbours of a factor come by 16 bytes in all of so many matrices.
+bool product_comes_wide(const int64_t *batch, const ProductFactor *factor);
+
 bool product_run(Device *device, const ProductArguments *product, Error *error) MUST_CHECK;
 // The same of a product of which a factor is the windows of an image.
 bool product_run_conv(Device *device, const ConvArguments *conv, Error *error) MUST_CHECK;

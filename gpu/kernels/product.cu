@@ -1,66 +1,8 @@
 // Matrix products by plain arithmetic: exact products of any formats, summed in fp32 in the order
 // of the depth.
-#include "gpu/kernels/product.h"
+#include "gpu/kernels/plain.h"
 
-// A block has a tile of c, a thread eight rows by four columns of it, in two halves each, so that
-// neighbours read neighbours from shared memory.
-enum {
-    TILE = 64,       // rows and columns
-    TILE_DEPTH = 16, // of the factors in shared memory at a time
-    PITCH = TILE + 4,
-    HALF = TILE / 2,
-    STAGE = TILE_DEPTH * PITCH, // one factor's part of shared memory, as [depth][outer]
-    OWN_ROWS = 8,
-    OWN_COLUMNS = 4
-};
 static_assert(TILE * PITCH <= 4 * STAGE, "the sums lie where the factors were");
-
-// Which eight of a factor's tile a thread brings.
-struct Place {
-    int outer, depth;
-};
-static __device__ __forceinline__ Place place_of(const ProductFactor &factor) {
-    const int thread = (int)threadIdx.x;
-    if (factor.along_depth)
-        return Place{thread % TILE, thread / TILE * EIGHT};
-    return Place{thread % (TILE / EIGHT) * EIGHT, thread / (TILE / EIGHT)};
-}
-
-static __device__ __forceinline__ void put(const ProductFactor &factor, Place place,
-                                           const float *value, float *stage) {
-    float *to = stage + place.depth * PITCH + place.outer;
-    if (factor.along_depth) {
-#pragma unroll
-        for (int i = 0; i < EIGHT; i++)
-            to[i * PITCH] = value[i];
-    } else {
-        store_wide(to, bits_of_four(value));
-        store_wide(to + 4, bits_of_four(value + 4));
-    }
-}
-
-static __device__ __forceinline__ void multiply(const float *left, const float *right, int row,
-                                                int column, float sum[OWN_ROWS][OWN_COLUMNS]) {
-#pragma unroll
-    for (int k = 0; k < TILE_DEPTH; k++) {
-        float x[OWN_ROWS], y[OWN_COLUMNS];
-        four_of_bits(load_wide(left + k * PITCH + row), x);
-        four_of_bits(load_wide(left + k * PITCH + HALF + row), x + 4);
-        four_of_bits(load_wide(right + k * PITCH + column), y);
-#pragma unroll
-        for (int i = 0; i < OWN_ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < OWN_COLUMNS; j++)
-                sum[i][j] = fmaf(x[i], y[j], sum[i][j]);
-    }
-}
-
-static __device__ __forceinline__ void put_sums(const float sum[OWN_ROWS][OWN_COLUMNS], int row,
-                                                int column, float *sums) {
-#pragma unroll
-    for (int i = 0; i < OWN_ROWS; i++)
-        store_wide(sums + (row + i % 4 + i / 4 * HALF) * PITCH + column, bits_of_four(sum[i]));
-}
 
 // `conv_a` and `conv_b` are NULL where the factors lie as matrices.
 static __device__ __forceinline__ void run(const ProductArguments &a, const ConvFactor *conv_a,
@@ -71,7 +13,6 @@ static __device__ __forceinline__ void run(const ProductArguments &a, const Conv
     const ProductSource source_a = {a.a, conv_a, tile.a, a.rows, tile.depth_end};
     const ProductSource source_b = {a.b, conv_b, tile.b, a.columns, tile.depth_end};
     const Place place_a = place_of(a.a), place_b = place_of(a.b);
-    const int row = (int)threadIdx.x / 16 * 4, column = (int)threadIdx.x % 16 * 4;
     float sum[OWN_ROWS][OWN_COLUMNS] = {}, next_a[EIGHT], next_b[EIGHT];
     int stage = 0;
     // The next tile of the factors is on its way while this one is multiplied.
@@ -86,7 +27,7 @@ static __device__ __forceinline__ void run(const ProductArguments &a, const Conv
                          next_b);
         }
         if (depth >= tile.depth)
-            multiply(left + stage * STAGE, right + stage * STAGE, row, column, sum);
+            multiply(left + stage * STAGE, right + stage * STAGE, sum);
         if (next < tile.depth_end) {
             stage ^= 1;
             put(a.a, place_a, next_a, left + stage * STAGE);
@@ -94,7 +35,7 @@ static __device__ __forceinline__ void run(const ProductArguments &a, const Conv
         }
         __syncthreads();
     }
-    put_sums(sum, row, column, memory);
+    put_sums(sum, memory);
     __syncthreads();
     product_write(a, tile, memory, PITCH, 0, TILE, TILE);
 }

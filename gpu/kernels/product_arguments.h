@@ -80,3 +80,20 @@ typedef struct ConvColumnsArguments {
     i64 part;
     float *sums;
 } ConvColumnsArguments;
+
+// ---- attention.cu -------------------------------------------------------------------------------
+
+// Of arrays [batch][time][head][depth] as factors: the outer dimension is time, and of those that
+// matrices are counted by the last two are batch and head.
+typedef struct AttentionArguments {
+    ProductFactor q, k, v, dy, y; // the last two backward
+    void *out[3];                 // y; or dq, dk, dv
+    u32 format[3];
+    u32 wide[3];
+    float *sums; // [2][batch][head][query]: written forward, if not NULL, and read backward
+    i64 sums_stride[4];
+    float *delta; // [batch][head][query]: of each row the sum of dy y
+    i64 batches, heads, queries, keys, depth;
+    float scale;
+    u32 causal;
+} AttentionArguments;

@@ -1,0 +1,81 @@
+// Attention on a card: what gpu/kernels/attention.cu is told.
+#include "gpu/backend.h"
+#include "gpu/launch.h"
+#include "gpu/products.h"
+
+enum { TILE = 64, WARP = 32, WIDE = 16 };
+
+static ProductFactor factor_of(const View *view) {
+    ProductFactor factor =
+        product_factor(view->data, view->format, view->stride[1], view->stride[3]);
+    const int64_t batch[PRODUCT_BATCHES] = {1, 1, view->shape[0], view->shape[2]};
+    factor.along_depth = 1;
+    factor.batch[2] = view->stride[0];
+    factor.batch[3] = view->stride[2];
+    factor.wide = product_comes_wide(batch, &factor);
+    return factor;
+}
+
+static AttentionArguments arguments_of(const KernelCall *call, const View *q, const View *k,
+                                       const View *v) {
+    AttentionArguments arguments = {
+        .q = factor_of(q),
+        .k = factor_of(k),
+        .v = factor_of(v),
+        .batches = q->shape[0],
+        .heads = q->shape[2],
+        .queries = q->shape[1],
+        .keys = k->shape[1],
+        .depth = q->shape[3],
+        .scale = (float)call->attr->attention.scale,
+        .causal = call->attr->attention.causal,
+    };
+    return arguments;
+}
+
+static void keep_sums(AttentionArguments *arguments, const View *sums) {
+    arguments->sums = sums->data;
+    for (int i = 0; i < sums->ndim; i++)
+        arguments->sums_stride[i] = sums->stride[i];
+}
+
+static void write_to(AttentionArguments *arguments, int which, const View *view) {
+    int64_t each = WIDE / (int64_t)format_table[view->format].bytes;
+    arguments->out[which] = view->data;
+    arguments->format[which] = view->format;
+    arguments->wide[which] = (uintptr_t)view->data % WIDE == 0 && arguments->depth % each == 0;
+}
+
+// A block for each tile of rows of each head, and for each tile of the columns of its result.
+static GpuGrid tiles_of(const AttentionArguments *arguments, int64_t rows) {
+    return (GpuGrid){.x = (rows + TILE - 1) / TILE * arguments->batches * arguments->heads,
+                     .y = (unsigned)((arguments->depth + TILE - 1) / TILE)};
+}
+
+KERNEL_SIGNATURE(gpu, attention) {
+    AttentionArguments arguments =
+        arguments_of(call, &call->input[0], &call->input[1], &call->input[2]);
+    write_to(&arguments, 0, &call->output[0]);
+    keep_sums(&arguments, &call->output[1]);
+    return gpu_launch_attention(device, tiles_of(&arguments, arguments.queries), &arguments, error);
+}
+
+KERNEL_SIGNATURE(gpu, attention_backward) {
+    AttentionArguments arguments =
+        arguments_of(call, &call->input[1], &call->input[2], &call->input[3]);
+    int64_t rows = arguments.batches * arguments.heads * arguments.queries;
+    arguments.dy = factor_of(&call->input[0]);
+    arguments.y = factor_of(&call->input[4]);
+    keep_sums(&arguments, &call->input[5]);
+    for (int i = 0; i < 3; i++)
+        write_to(&arguments, i, &call->output[i]);
+    if (rows > 0 &&
+        !(arguments.delta = device_workspace(device, (size_t)rows * sizeof(float), error)))
+        return false;
+    GpuGrid by_warps = gpu_grid(GPU_KERNEL_attention_delta, rows * WARP, 1);
+    return gpu_launch_attention_delta(device, by_warps, &arguments, error) &&
+           gpu_launch_attention_queries(device, tiles_of(&arguments, arguments.queries), &arguments,
+                                        error) &&
+           gpu_launch_attention_keys(device, tiles_of(&arguments, arguments.keys), &arguments,
+                                     error);
+}

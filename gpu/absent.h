@@ -10,7 +10,3 @@
 #define gpu_layer_norm_backward NULL
 #define gpu_group_norm          NULL
 #define gpu_group_norm_backward NULL
-#define gpu_max_pool2d          NULL
-#define gpu_max_pool2d_backward NULL
-#define gpu_avg_pool2d          NULL
-#define gpu_avg_pool2d_backward NULL

@@ -4,15 +4,6 @@
 
 enum { BLOCK = 256 }; // threads, and steps between what one of them moves
 
-// What is left of `index` where it counts runs of `size`, and how many there are before it. A
-// division of 64 bits takes several times as long as one of 32.
-static __device__ __forceinline__ i64 part_off(i64 *index, i64 size, i64 count) {
-    const i64 whole = count <= 0xFFFFFFFF ? (i64)((u32)*index / (u32)size) : *index / size;
-    const i64 rest = *index - whole * size;
-    *index = whole;
-    return rest;
-}
-
 GPU_DEFINE(cat) {
     i64 at = (i64)blockIdx.x * BLOCK * EIGHT + threadIdx.x;
 #pragma unroll 1

@@ -138,3 +138,17 @@ typedef struct EmbeddingSumArguments {
     i64 rows, depth;
     u32 wide;
 } EmbeddingSumArguments;
+
+// ---- pool.cu ------------------------------------------------------------------------------------
+
+typedef struct PoolArguments {
+    Operand input, output;
+    u8 *where;         // where in its window the largest lay; NULL: unwanted, or an average
+    i32 height, width; // of the image
+    i32 out_height, out_width;
+    i32 kernel[2], stride[2], padding[2];
+    i64 channels;
+    u32 count;   // of what is written, eight channels or one
+    float share; // that every sum is multiplied by
+    u32 wide;
+} PoolArguments;

@@ -23,17 +23,30 @@ static ScalarAttr constants_of(const KernelCall *call) {
     return call->attr ? call->attr->scalar : (ScalarAttr){0};
 }
 
+// Of two numbers and a result that all are whole, fp32 has not all digits.
+static bool is_whole(const View *x, const View *y, const View *result) {
+    return !format_is_floating(x->format) && !format_is_floating(y->format) &&
+           !format_is_floating(result->format);
+}
+
 #define POINTWISE(name)                                                         \
     KERNEL_SIGNATURE(gpu, name) {                                               \
         return run(device, GPU_KERNEL_##name, call, constants_of(call), error); \
     }
+// The last two of its inputs are the numbers.
+#define POINTWISE_OF_ANY(name, first)                                                          \
+    KERNEL_SIGNATURE(gpu, name) {                                                              \
+        bool whole = is_whole(&call->input[first], &call->input[first + 1], &call->output[0]); \
+        return run(device, whole ? GPU_KERNEL_whole_##name : GPU_KERNEL_##name, call,          \
+                   constants_of(call), error);                                                 \
+    }
 #define UNARY(name, ...)   POINTWISE(name) POINTWISE(name##_backward)
-#define BINARY(name, ...)  POINTWISE(name)
-#define COMPARE(name, ...) POINTWISE(name)
+#define BINARY(name, ...)  POINTWISE_OF_ANY(name, 0)
+#define COMPARE(name, ...) POINTWISE_OF_ANY(name, 0)
 #define LOSS(name, ...)                                                       \
     KERNEL_SIGNATURE(gpu, name##_backward) {                                  \
         const ScalarAttr count = {.a = (double)view_count(&call->output[0])}; \
         return run(device, GPU_KERNEL_##name##_backward, call, count, error); \
     }
 #include "kernel/pointwise.def"
-POINTWISE(where)
+POINTWISE_OF_ANY(where, 1)

@@ -16,13 +16,18 @@ static const ScaleState *divisor_of(const Scaler *scaler) {
 
 // ---- made and freed -----------------------------------------------------------------------------
 
+void scaler_write_state(Scaler *scaler, const ScaleState *state) {
+    scaler->written = state->scale;
+    device_write(scaler->scalers->device, scaler_state_memory(scaler), state, sizeof *state);
+}
+
 static bool take_memory(Scaler *scaler, Error *error) {
     Device *device = scaler->scalers->device;
     scaler->memory = tensor_new_bytes(device, sizeof(ScaleState), MEMORY_OPTIMIZER, error);
     if (!scaler->memory)
         return false;
     ScaleState initial = scale_state_initial(&scaler->rule);
-    device_write(device, scaler_state_memory(scaler), &initial, sizeof initial);
+    scaler_write_state(scaler, &initial);
     View view = view_dense(&scaler_state_memory(scaler)->scale, FORMAT_FP32, 0, NULL);
     scaler->scale = tensor_view(scaler->memory, &view, error);
     return scaler->scale != NULL;
@@ -264,10 +269,10 @@ static bool check_given(const Scaler *scaler, const char *called, double scale, 
     return true;
 }
 
-static void write_scale(const Scaler *scaler, double scale) {
-    float value = (float)scale;
-    device_write(scaler->scalers->device, &scaler_state_memory(scaler)->scale, &value,
-                 sizeof value);
+static void write_scale(Scaler *scaler, double scale) {
+    scaler->written = (float)scale;
+    device_write(scaler->scalers->device, &scaler_state_memory(scaler)->scale, &scaler->written,
+                 sizeof scaler->written);
 }
 
 // What was checked in this iteration goes back to the start.
@@ -323,7 +328,7 @@ bool scaler_set_rule(Scaler *scaler, const ScaleRule *rule, Error *error) {
         return false;
     ScaleState state = scale_state_initial(rule);
     scaler->rule = *rule;
-    device_write(scaler->scalers->device, scaler_state_memory(scaler), &state, sizeof state);
+    scaler_write_state(scaler, &state);
     return true;
 }
 
@@ -331,14 +336,14 @@ void scaler_load(Scaler *scaler, const ScaleState *state) {
     Error unwanted; // a window that is open now belongs to what is thrown away
     if (!scaler_windows_save(scaler, false, &unwanted))
         scaler->version++;
-    device_write(scaler->scalers->device, scaler_state_memory(scaler), state, sizeof *state);
+    scaler_write_state(scaler, state);
 }
-
-// ---- these wait ---------------------------------------------------------------------------------
 
 bool scaler_add_report(const Scaler *scaler, Reports *reports, int *piece, Error *error) {
     return reports_add(reports, scaler_state_memory(scaler), sizeof(ScaleState), piece, error);
 }
+
+// ---- these wait ---------------------------------------------------------------------------------
 
 ScaleState scaler_state(Scaler *scaler) {
     ScaleState state;
@@ -346,8 +351,14 @@ ScaleState scaler_state(Scaler *scaler) {
     return state;
 }
 
+// Whether only the host moves the scale.
+static bool stands(const Scaler *scaler) {
+    ScaleKind kind = scaler->rule.kind;
+    return kind == SCALE_NONE || kind == SCALE_STATIC || kind == SCALE_GIVEN;
+}
+
 double scaler_get(Scaler *scaler) {
-    return (double)scaler_state(scaler).scale;
+    return (double)(stands(scaler) ? scaler->written : scaler_state(scaler).scale);
 }
 
 bool scaler_applied(Scaler *scaler, const Gradients *gradients, bool *applied, Error *error) {

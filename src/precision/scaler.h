@@ -56,7 +56,7 @@ bool scaler_update(Scaler *scaler, double given, Error *error) MUST_CHECK;
 // Adds the ScaleState to the report of a step.
 bool scaler_add_report(const Scaler *scaler, Reports *reports, int *piece, Error *error) MUST_CHECK;
 
-// These wait.
+// These wait; scaler_get only where the rule moves the scale by itself.
 double scaler_get(Scaler *scaler);
 bool scaler_applied(Scaler *scaler, const Gradients *gradients, bool *applied,
                     Error *error) MUST_CHECK;

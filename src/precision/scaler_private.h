@@ -34,6 +34,7 @@ struct Scaler {
     ScaleRule rule;
     uint64_t number;      // as gradients carry it
     Tensor *memory;       // holds the ScaleState
+    float written;        // the scale that the host wrote last; rules that stand leave it there
     Tensor *scale;        // of no dimension, over its scale
     uint64_t iteration;   // from 1
     uint64_t version;     // of the scale: how often it may have moved
@@ -46,6 +47,7 @@ struct Scaler {
 };
 
 ScaleState *scaler_state_memory(const Scaler *scaler); // the device's
+void scaler_write_state(Scaler *scaler, const ScaleState *state);
 
 // What this scaler knows of gradients; NULL: nothing. _get makes them known; NULL: no memory.
 Served *scaler_served_find(const Scaler *scaler, const Gradients *gradients);

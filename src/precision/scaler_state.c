@@ -23,7 +23,7 @@ void scaler_set_numbers(Scaler *scaler, const double numbers[SCALER_NUMBERS]) {
                         .variance = numbers[5],
                         .mean_weight = numbers[6],
                         .variance_weight = numbers[7]};
-    device_write(scaler->scalers->device, scaler_state_memory(scaler), &state, sizeof state);
+    scaler_write_state(scaler, &state);
 }
 
 bool scaler_kept_scale(const Scaler *scaler, int i, Tensor **kept) {

@@ -137,19 +137,27 @@ bool scaler_window_check(Scaler *scaler, const Served *served, const char *calle
 
 // ---- gradients that still carry a scale ---------------------------------------------------------
 
-// The scale, which it waits for; 1 also of one that nobody knows any more.
-static double scale_of(const Scalers *scalers, uint64_t number) {
-    for (Scaler *scaler = scalers->first; scaler; scaler = scaler->next)
-        if (scaler->number == number)
-            return scaler_get(scaler);
+// The scale, which it may wait for; 1 also of one that nobody knows any more. `*one` is the number
+// of a scale that was 1 when it was looked at: there are many gradients and few scales.
+static double scale_of(const Scalers *scalers, uint64_t number, uint64_t *one) {
+    if (number == *one)
+        return 1;
+    for (Scaler *scaler = scalers->first; scaler; scaler = scaler->next) {
+        if (scaler->number != number)
+            continue;
+        double scale = scaler_get(scaler);
+        if (scale == 1)
+            *one = number;
+        return scale;
+    }
     return 1;
 }
 
 // The first scale other than 1 that a parameter's gradient carries; 1: none.
-static double carried_scale(const Scalers *scalers, const Tensor *parameter) {
-    double scale = parameter->grad ? scale_of(scalers, parameter->carries) : 1;
+static double carried_scale(const Scalers *scalers, const Tensor *parameter, uint64_t *one) {
+    double scale = parameter->grad ? scale_of(scalers, parameter->carries, one) : 1;
     for (const GradPart *part = parameter->apart; part && scale == 1; part = part->next)
-        scale = scale_of(scalers, part->carries);
+        scale = scale_of(scalers, part->carries, one);
     return scale;
 }
 
@@ -157,8 +165,9 @@ bool scalers_allow_clip(const Scalers *scalers, Tensor *const *parameters, int c
                         const char *called, Error *error) {
     if (device_is_idle(scalers->device)) // it passed when there was a scale to read
         return true;
+    uint64_t one = GRAD_TRUE;
     for (int i = 0; i < count; i++) {
-        double scale = carried_scale(scalers, parameters[i]);
+        double scale = carried_scale(scalers, parameters[i], &one);
         if (scale == 1)
             continue;
         char name[64];
@@ -173,8 +182,9 @@ bool scalers_allow_clip(const Scalers *scalers, Tensor *const *parameters, int c
 
 bool scalers_allow_step(const Gradients *gradients, Error *error) {
     const Scalers *scalers = gradients->scalers;
+    uint64_t one = GRAD_TRUE;
     for (int i = 0; i < gradients->count && !device_is_idle(scalers->device); i++) {
-        double scale = carried_scale(scalers, gradients->parameters[i]);
+        double scale = carried_scale(scalers, gradients->parameters[i], &one);
         if (scale == 1)
             continue;
         char name[64];

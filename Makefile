@@ -111,12 +111,17 @@ CUDA_H      := $(firstword $(wildcard $(if $(NVCC),$(dir $(NVCC))../include/cuda
 GPU_CFLAGS  := $(patsubst %,-isystem %,$(filter-out /usr/include,$(abspath $(dir $(CUDA_H))))) -fPIC -fvisibility=hidden
 GPU_LDFLAGS := -shared -Wl,-z,defs -pthread
 GPU_SHARES  := src/base/error.c src/kernel/allocator.c src/kernel/status.c src/number/format.c
-GPU_C       := $(wildcard gpu/*.c)
+GPU_C       := $(filter-out gpu/dnn_absent.c,$(wildcard gpu/*.c))
 GPU_CU      := $(wildcard gpu/kernels/*.cu)
+# cuDNN is opened at run time, but its graphs are written in the words of its headers, 9.8 or later.
+CUDNN_H     := $(shell grep -ls CUDNN_ATTR_DEVICEPROP_HANDLE $(addsuffix /cudnn_graph.h,\
+                   $(patsubst %/,%,$(dir $(CUDA_H))) /usr/include /usr/include/$(MACHINE)-linux-gnu))
+DNN_C       := $(if $(and $(CUDA_H),$(CUDNN_H)),$(wildcard gpu/dnn/*.c),gpu/dnn_absent.c)
+DNN_O       := $(DNN_C:%.c=$(BUILD)/plugin/%.o)
 
 ifneq ($(NVCC),)
 PLUGIN      := $(BUILD)/mpbench-gpu.so
-GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES))
+GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES)) $(DNN_O)
 GPU_IMAGE   := $(GPU_CU:gpu/kernels/%.cu=$(BUILD)/plugin/images/%.fatbin)
 
 # Of these cards the compiler knows some; GPU_ARCHS="90" builds for one alone, in less time.
@@ -131,9 +136,6 @@ all: $(PLUGIN)
 $(PLUGIN): $(GPU_O)
 	$(call say,link)$(CC) $(GPU_LDFLAGS) -o $@ $^ -lm
 
-$(GPU_O): $(BUILD)/plugin/%.o: %.c
-	@mkdir -p $(@D)
-	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/plugin/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/plugin/gpu/images.o: $(GPU_IMAGE)
 
 $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
@@ -141,13 +143,17 @@ $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
 	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
 endif
 
+$(sort $(GPU_O) $(DNN_O)): $(BUILD)/plugin/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/plugin/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+
 # The same plugin over an emulated card, for tests: what asks the machine for a driver or a library
 # (gpu/NAME.c where there is a tests/emulator/NAME.c) gives way, and kernels are compiled for the host.
 # It needs NVIDIA's headers and a compiler of C++, and nothing else of theirs.
 ifneq ($(and $(CUDA_H),$(shell command -v $(CXX) 2>/dev/null)),)
 EMULATOR   := $(BUILD)/emulator/mpbench-gpu.so
 EMULATOR_C := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
-EMULATED_C := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
+EMULATED_C := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C) gpu/dnn_absent.c) $(EMULATOR_C) $(GPU_SHARES)
 # Tests of the emulator itself run kernels that are planted in place of the card's.
 PLANTED_C  := $(filter-out %/kernels.c %/images.c,$(EMULATOR_C)) gpu/driver_start.c \
               $(wildcard tests/emulator/planted/*.c)
@@ -204,7 +210,7 @@ $(EMBEDDED): %.o: %.c
 # ---- tests --------------------------------------------------------------------------------------
 
 TEST_C   := $(wildcard tests/unit/*_test.c tests/conformance/*_test.c tests/golden/*_test.c \
-                       tests/fault/*_test.c tests/lua/*_test.c)
+                       tests/fault/*_test.c tests/lua/*_test.c tests/gpu/*_test.c)
 TEST_BIN := $(TEST_C:%.c=$(BUILD)/%)
 
 # The screen is tested on a terminal of libvterm.
@@ -229,6 +235,14 @@ TEST_BIN += $(EMULATOR_TESTS)
 $(EMULATOR_TESTS): $(call EMULATED_O,emulator,$(PLANTED_C),$(PLANTED_CU))
 $(EMULATOR_TESTS): EXTRA_CFLAGS += $(GPU_CFLAGS)
 endif
+
+# cuDNN needs a driver to compile for, but none that has a card.
+MOCK_DRIVER := $(BUILD)/tests/gpu/libcuda.so.1
+$(BUILD)/tests/gpu/dnn_test: $(DNN_O) | $(MOCK_DRIVER)
+$(BUILD)/tests/gpu/dnn_test: EXTRA_CFLAGS += -DMOCK_DRIVER='"$(MOCK_DRIVER)"'
+$(MOCK_DRIVER): tests/gpu/mock_driver.c
+	@mkdir -p $(@D)
+	$(call say,cc)$(CC) $(CFLAGS) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 
 # What the conformance tests share.
 CONFORMANCE_O := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/conformance/*.c)))

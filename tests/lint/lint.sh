@@ -37,6 +37,10 @@ for file in $(echo "$sources" | grep '\.c$'); do
     case $file in
     */simd/*) extra=$wide ;;
     */amx/*) extra=$tiles ;;
+    gpu/dnn/*)
+        [ -e "${nvcc%/bin/nvcc}/include/cudnn.h" ] || continue
+        extra=$card
+        ;;
     gpu/*)
         [ -x "$nvcc" ] || continue
         extra=$card

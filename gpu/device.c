@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/about.h"
 #include "gpu/backend.h"
 #include "gpu/gpu.h"
 #include "gpu/report.h"
@@ -296,5 +297,7 @@ const Backend gpu_backend = {
     .absences = absences,
     .supports = supports,
     .gain = gain,
+    .parts = gpu_parts,
+    .readings = gpu_readings,
     .multi = &gpu_multi,
 };

@@ -41,6 +41,8 @@ typedef struct Gpu {
     uint64_t value_calls; // that were told to look at values
     int capability;       // 90 is 9.0
     int multiprocessors;
+    struct NvmlCard *sensors; // of it, for gpu/about.c; NULL: none, or not yet looked for
+    bool has_looked_for_sensors;
     Error failure; // the first; its code is ERROR_NONE while there was none
 } Gpu;
 

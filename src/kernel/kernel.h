@@ -74,6 +74,8 @@ typedef enum MemoryPurpose {
 typedef struct Backend Backend;
 typedef struct Allocator Allocator;       // kernel/allocator.h
 typedef struct MultiKernels MultiKernels; // kernel/multi.h
+typedef struct DevicePart DevicePart;     // kernel/about.h
+typedef struct DeviceReadings DeviceReadings;
 
 // Marks of memory, which tensor/ puts on it and a room above gives a meaning (checkpoint/replay.h).
 typedef struct DeviceMarks {
@@ -160,6 +162,11 @@ struct Backend {
     const MultiKernels *multi;
     // The name and version of the library it computes with; NULL function: none.
     void (*computes_with)(char *name, size_t name_size, char *version, size_t version_size);
+    // What the device is made of and works with, and what is missing: writes DEVICE_MOST_PARTS at
+    // most, returns how many; asked for by people, it may take its time. NULL: nothing to tell.
+    int (*parts)(const Device *device, DevicePart *parts);
+    // How it fares now; waits for none of its work. NULL: nothing can be read.
+    void (*readings)(Device *device, DeviceReadings *readings);
 };
 
 // A backend declares its kernels by expanding ops.def with KERNEL_SIGNATURE and lists them by

@@ -5,6 +5,7 @@
 // have been built of the same contract, which the stamp proves.
 #pragma once
 
+#include "kernel/about.h"
 #include "kernel/kernel.h"
 #include "kernel/multi.h"
 
@@ -24,11 +25,12 @@ static inline uint64_t plugin_stamp(void) {
 #include "kernel/ops.def"
         ;
     static const uint64_t sizes[] = {
-        sizeof(Backend),   sizeof(Device),     sizeof(KernelCall),   sizeof(OpAttr),
-        sizeof(View),      sizeof(GradStats),  sizeof(ScanItem),     sizeof(StepFlags),
-        sizeof(ScaleRule), sizeof(ScaleState), sizeof(UpdateItem),   sizeof(UpdateRule),
-        sizeof(Schedule),  sizeof(Progress),   sizeof(MultiKernels), sizeof(Error),
-        FORMAT_COUNT,      MEMORY_PURPOSES,    OPTIMIZER_COUNT,      EXPONENT_BINS,
+        sizeof(Backend),    sizeof(Device),         sizeof(KernelCall),   sizeof(OpAttr),
+        sizeof(View),       sizeof(GradStats),      sizeof(ScanItem),     sizeof(StepFlags),
+        sizeof(ScaleRule),  sizeof(ScaleState),     sizeof(UpdateItem),   sizeof(UpdateRule),
+        sizeof(Schedule),   sizeof(Progress),       sizeof(MultiKernels), sizeof(Error),
+        sizeof(DevicePart), sizeof(DeviceReadings), FORMAT_COUNT,         MEMORY_PURPOSES,
+        OPTIMIZER_COUNT,    EXPONENT_BINS,
     };
     uint64_t hash = UINT64_C(0xCBF29CE484222325); // FNV-1a
     for (size_t i = 0; i + 1 < sizeof operations; i++)

@@ -82,8 +82,10 @@ static const Command commands[] = {
      "An expression is computed in each format: + - * / ^ and parentheses, 1e-4*1e-4, 2^-25,\n"
      "0x1.8p3, inf, nan. Without one: what each format is made of.",
      0, CLI_MAX_OPERANDS, command_formats},
-    {"doctor", FOR_DOCTOR, "", "what this machine can do, what is missing, and what to do", NULL, 0,
-     0, command_doctor},
+    {"doctor", FOR_DOCTOR, "", "what this machine can do, what is missing, and what to do",
+     "Of each card: capability, driver, the libraries that are there and their versions, which\n"
+     "formats it trains in, and by which it gains.",
+     0, 0, command_doctor},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},
     {"version", 0, "", "the version", NULL, 0, 0, command_version},

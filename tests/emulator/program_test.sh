@@ -34,6 +34,28 @@ doctor_says capability=75 'has capability 7.5, 8.0 or later is needed: use --dev
 doctor_says fail=cuInit/1:999 'the driver does not start: unknown error (cuInit: 999)'
 end
 
+begin doctor_says_what_cards_work_with
+doctor_says '' 'gpu capability 9.0, driver 580.65.06, CUDA 13.0, cuBLASLt 13.0.2, cuDNN 9.14.0, NVML 13.580.65.06 trains in fp32, bf16, fp16; large products gain by bf16, fp16'
+doctor_says '' 'nothing is missing'
+doctor_says cards=2 'gpu:1 capability 9.0, driver 580.65.06'
+MPBENCH_EMULATOR='' "$mpbench" doctor --json >"$folder/out"
+expect_out '"name":"gpu","error":null,"hardware":"Emulated card 9.0","memory":4294967296,"threads":[0-9]*,"gains":\["bf16","fp16"\],"operations":'
+expect_out '"trains":\["fp32","bf16","fp16"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
+end
+
+begin doctor_says_what_is_missing_and_what_to_install
+for nvml in none broken; do
+    doctor_says libraries=0,nvml=$nvml 'driver unknown, CUDA 13.0, no cuBLASLt, no cuDNN, no NVML'
+done
+doctor_says libraries=0,cards=2 'install cuBLASLt (libcublasLt.so.13), NVIDIA'"'"'s package libcublas-13-0'
+doctor_says libraries=0 'install cuDNN (libcudnn.so.9)'
+doctor_says nvml=none 'for power, energy, temperature and clocks: install NVML'
+MPBENCH_EMULATOR=libraries=0,cards=2 "$mpbench" doctor >"$folder/out"
+[ "$(grep -c 'install cuDNN' "$folder/out")" -eq 1 ] || fail "two cards that lack one library: told not once"
+MPBENCH_EMULATOR=libraries=0,nvml=none "$mpbench" doctor --json >"$folder/out"
+expect_out '"driver":null,"CUDA":"13.0","cuBLASLt":null,"cuDNN":null,"NVML":null},"missing":\["for [^"]*cuBLASLt'
+end
+
 # Each call of the driver that the opening of a card makes fails in turn.
 begin doctor_survives_every_failure_of_the_driver
 report=$(MPBENCH_EMULATOR=report=1 "$mpbench" doctor 2>&1 >/dev/null)

@@ -74,18 +74,18 @@ static int64_t quotient_up(int64_t count, int64_t by) {
     return (count + by - 1) / by;
 }
 
-// Into how many parts the reduced elements are cut, of which each is worth at least `worth`, where
-// all outputs together keep `blocks` busy.
-static int64_t parts_of(const ReduceArguments *a, int64_t worth, int64_t blocks) {
-    const int64_t most = blocks > 0 ? ENOUGH_BLOCKS / blocks : 1;
-    const int64_t parts = a->reduced.count / worth;
+// Into how many parts `count` things are cut, each of which is worth at least `worth`, where there
+// are `blocks` of one part anyhow, and `enough` of them keep a card busy.
+static int64_t parts_of(int64_t count, int64_t worth, int64_t blocks, int64_t enough) {
+    const int64_t most = blocks > 0 ? enough / blocks : 1;
+    const int64_t parts = count / worth;
     const int64_t fewer = parts < most ? parts : most;
     return fewer > 1 ? fewer : 1;
 }
 
 static GpuGrid plan_rows(ReduceArguments *a) {
     a->wide = row_is_wide(a);
-    const int64_t parts = parts_of(a, PART_OF_ROW, a->kept.count);
+    const int64_t parts = parts_of(a->reduced.count, PART_OF_ROW, a->kept.count, ENOUGH_BLOCKS);
     a->part = quotient_up(a->reduced.count, parts);
     const int64_t steps = a->wide ? (a->part + 2 * WIDE - 2) / WIDE : a->part;
     a->team = gpu_power_of_two((steps + 1) / 2, BLOCK);
@@ -95,14 +95,23 @@ static GpuGrid plan_rows(ReduceArguments *a) {
                      .threads = threads};
 }
 
+GpuColumns gpu_columns(int64_t rows, int64_t across, int64_t rows_of_thread, int64_t blocks) {
+    GpuColumns columns = {.team = gpu_power_of_two(across, WARP)};
+    const int64_t wide = quotient_up(across, columns.team);
+    columns.parts = parts_of(rows, BLOCK / columns.team * rows_of_thread, wide, blocks);
+    columns.part = quotient_up(rows, columns.parts);
+    columns.grid = (GpuGrid){.x = wide, .y = (unsigned)columns.parts};
+    return columns;
+}
+
 static GpuGrid plan_columns(ReduceArguments *a) {
     a->wide = columns_are_wide(a);
-    const int64_t across = a->wide ? a->kept.count / WIDE : a->kept.count;
-    a->team = gpu_power_of_two(across, WARP);
-    const int64_t blocks = quotient_up(across, a->team);
-    const int64_t parts = parts_of(a, (int64_t)(BLOCK / a->team) * PART_OF_THREAD, blocks);
-    a->part = quotient_up(a->reduced.count, parts);
-    return (GpuGrid){.x = blocks, .y = (unsigned)parts};
+    const GpuColumns columns =
+        gpu_columns(a->reduced.count, a->wide ? a->kept.count / WIDE : a->kept.count,
+                    PART_OF_THREAD, ENOUGH_BLOCKS);
+    a->team = columns.team;
+    a->part = columns.part;
+    return columns.grid;
 }
 
 static bool run(Device *device, Rule rule, ReduceArguments *a, Error *error) {

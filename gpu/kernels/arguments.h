@@ -122,6 +122,37 @@ typedef struct EntropyBackwardArguments {
     u32 wide;
 } EntropyBackwardArguments;
 
+// ---- norm_rows.cu -------------------------------------------------------------------------------
+
+typedef struct NormRowArguments {
+    RowArguments rows; // x, or dy and x
+    Operand weight, bias, mean, inverse;
+    float epsilon;
+    u32 divides; // parts of eight divide a row
+} NormRowArguments;
+
+// ---- norm_sets.cu, norm_columns.cu --------------------------------------------------------------
+
+// Of a dense array [rows, channels], and what shares a mean: the set of an element is
+// row / rows_of_set * groups + channel / group.
+typedef struct NormArguments {
+    Operand x, dy, weight, bias, mean, inverse, output;
+    i64 rows, channels, rows_of_set, groups, group;
+    i64 part, parts;                   // rows of a part; how many
+    float *partial;                    // of each part two numbers a channel: [2, parts, channels]
+    const float *products, *gradients; // sums of dy n, and of dy, of each channel
+    float epsilon;
+    u32 inverse_is_variance; // of which the inverse deviation is made
+    u32 team;                // threads of a row of them
+    u32 wide;
+} NormArguments;
+
+typedef struct TrackArguments {
+    Operand old_mean, old_variance, mean, inverse, new_mean, new_variance;
+    i64 channels;
+    float epsilon, new_share, old_share, unbiased;
+} TrackArguments;
+
 // ---- order.cu -----------------------------------------------------------------------------------
 
 typedef struct TopkArguments {

@@ -140,7 +140,7 @@ GPU_DEFINE(cross_entropy_backward) {
         float value[EIGHT];
         if (whole)
             load_eight(a.logits, first, value);
-        i64 row = count <= 0xFFFFFFFF ? (i64)((u32)first / (u32)a.length) : first / a.length;
+        i64 row = quotient(first, a.length);
         i64 column = first - row * a.length;
         RowFacts facts = facts_of(a, row);
 #pragma unroll

@@ -43,8 +43,13 @@ static __device__ __forceinline__ void store_float(const Operand &to, i64 at, fl
         ((u16 *)to.data)[at] = to.format == FORMAT_BF16 ? bf16_of_fp32(value) : fp16_of_fp32(value);
 }
 
+// A division of 64 bits takes several times as long as one of 32.
+static __device__ __forceinline__ i64 quotient(i64 of, i64 by) {
+    return (u64)(of | by) <= 0xFFFFFFFF ? (i64)((u32)of / (u32)by) : of / by;
+}
+
 // Takes the place along a dimension of `size` off an index, the last dimension first; `count` is
-// more than any index. A division of 64 bits takes several times as long as one of 32.
+// more than any index.
 static __device__ __forceinline__ i64 part_off(i64 *index, i64 size, i64 count) {
     const i64 whole = count <= 0xFFFFFFFF ? (i64)((u32)*index / (u32)size) : *index / size;
     const i64 rest = *index - whole * size;

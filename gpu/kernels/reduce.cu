@@ -3,7 +3,7 @@
 // Where neighbours are reduced, a team has an output, and its threads walk along (`rows`); where
 // neighbours stay, they are of neighbouring threads, and a block's rows of threads walk down
 // (`columns`). What takes long is cut into parts, whose results are reduced in turn.
-#include "gpu/kernels/operands.h"
+#include "gpu/kernels/columns.h"
 #include "gpu/kernels/team.h"
 
 struct SumRule {
@@ -79,25 +79,17 @@ static __device__ __forceinline__ void reduce_rows(const ReduceArguments &a, Rul
 
 // ---- down ---------------------------------------------------------------------------------------
 
-enum { COLUMN_BLOCK = 256 };
-
 // Of `width` neighbouring outputs a thread.
 template <int width, class Rule>
 static __device__ __forceinline__ void reduce_columns(const ReduceArguments &a, Rule rule) {
-    SHARED(float, between, COLUMN_BLOCK *EIGHT);
-    const u32 across = a.team, down = COLUMN_BLOCK / across;
-    const u32 row = threadIdx.x / across;
-    const i64 output = ((i64)blockIdx.x * across + threadIdx.x % across) * width;
-    const bool valid = output < a.kept.count;
-    const i64 begin = (i64)blockIdx.y * a.part;
-    const i64 end = valid ? min(begin + a.part, a.reduced.count) : begin;
-    const i64 base = valid ? strided(a.input, a.kept, output) : 0;
+    const ColumnWalk<width> walk(a.team, a.kept.count, a.reduced.count, a.part);
+    const i64 base = walk.valid ? strided(a.input, a.kept, walk.column) : 0;
     float result[width];
 #pragma unroll
     for (int k = 0; k < width; k++)
         result[k] = Rule::first();
 #pragma unroll 2
-    for (i64 i = begin + row; i < end; i += down) {
+    for (i64 i = walk.begin + walk.row; i < walk.end; i += walk.down) {
         float value[EIGHT];
         if (width == EIGHT)
             load_eight(a.input, base + strided(a.along, a.reduced, i), value);
@@ -107,23 +99,12 @@ static __device__ __forceinline__ void reduce_columns(const ReduceArguments &a, 
         for (int k = 0; k < width; k++)
             result[k] = rule(result[k], value[k]);
     }
-#pragma unroll
-    for (int k = 0; k < width; k++)
-        between[threadIdx.x * width + k] = result[k];
-    for (u32 rows = down / 2; rows > 0; rows /= 2) {
-        __syncthreads();
-        if (row < rows)
-#pragma unroll
-            for (int k = 0; k < width; k++) {
-                const float other = between[(threadIdx.x + rows * across) * width + k];
-                result[k] = rule(result[k], other);
-                between[threadIdx.x * width + k] = result[k];
-            }
-    }
-    if (valid && row == 0)
+    walk.join(result, rule);
+    if (walk.valid && walk.row == 0)
 #pragma unroll
         for (int k = 0; k < width; k++)
-            store_float(a.output, blockIdx.y * a.kept.count + output + k, result[k] / a.divisor);
+            store_float(a.output, blockIdx.y * a.kept.count + walk.column + k,
+                        result[k] / a.divisor);
 }
 
 #define REDUCE(name, Rule)                    \

@@ -9,11 +9,6 @@ struct RowSum {
     float largest, sum;
 };
 
-static __device__ __forceinline__ float sum_of_eight(const float *value) {
-    return ((value[0] + value[1]) + (value[2] + value[3])) +
-           ((value[4] + value[5]) + (value[6] + value[7]));
-}
-
 static __device__ __forceinline__ float largest_of_eight(const float *value, float largest) {
 #pragma unroll
     for (int i = 0; i < EIGHT; i++)

@@ -79,6 +79,11 @@ template <int chunks> struct RowWalk {
     }
 };
 
+static __device__ __forceinline__ float sum_of_eight(const float *value) {
+    return ((value[0] + value[1]) + (value[2] + value[3])) +
+           ((value[4] + value[5]) + (value[6] + value[7]));
+}
+
 // A thread's parts of a row.
 template <int chunks> struct RowValues {
     float value[chunks > 0 ? chunks : 1][EIGHT];

@@ -30,6 +30,7 @@ static const Reduction reductions[] = {
     {{3, {4, 1, 7}}, 2, false, LIES_DENSE},
     {{2, {300, 250}}, 1, false, LIES_DENSE},
     {{2, {300, 250}}, 0, false, LIES_DENSE},
+    {{2, {2100, 16}}, 1, false, LIES_DENSE},
 };
 enum { REDUCTIONS = sizeof reductions / sizeof *reductions };
 

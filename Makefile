@@ -6,6 +6,7 @@
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
 #   make docs     docs/reference.md, docs/history.md             make pictures  those of README
+#   make gpu-check  on a machine with a card: docs/gpu.md
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -296,6 +297,11 @@ bench: $(BUILD)/mpbench $(BENCH_BIN) $(BUILD)/tests/screen/measure
 	MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
 
+# What it runs it names itself.
+gpu-check: $(BUILD)/mpbench $(PLUGIN) \
+        $(addprefix $(BUILD)/tests/,$(shell grep -oE '(conformance|golden|unit)/[a-z_]+_test' tests/gpu/check.sh))
+	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/gpu/check.sh
+
 demo: $(BUILD)/mpbench
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh demo.sh
 
@@ -363,5 +369,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak storm lint asan bench demo docs pictures recording deps install dist clean FORCE
+.PHONY: all test soak storm lint asan bench gpu-check demo docs pictures recording deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

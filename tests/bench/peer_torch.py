@@ -5,7 +5,8 @@ Four of the workloads of the speed tests, each built as a PyTorch user would and
 help that PyTorch offers on a CPU: fused optimizers, fused attention, channels-last images,
 torch.compile, denormals flushed. One configuration is one process, so that threads, peak memory
 and compiled code of one never colour another. A step is all of zero_grad, forward, loss, backward
-and update, on data in memory.
+and update, on data in memory. With --device cuda it is the card's: steps are then timed ten at a
+time, since none waits for the one before.
 
     peer_torch.py --workloads a,b,c,e --precision fp32,bf16 --threads 1,2 --seconds 3 --json
 
@@ -30,6 +31,7 @@ VARIANTS = {  # what else a workload can be built with; the first listed needs n
 }
 WARM_UP_STEPS = 3
 FEWEST_STEPS = 5  # timed, however long they take
+STEPS_AT_A_TIME = {"cpu": 1, "cuda": 10}
 SLOWEST_RUN_S = 300  # a compiler included
 NO_RESULT = 75  # exit status: this installation cannot build the configuration
 
@@ -127,7 +129,7 @@ BUILDERS = {"a": build_mlp_small, "b": build_mlp_large, "c": build_cnn, "e": bui
 
 
 def make_optimizer(kind, parameters, settings):
-    """The fused form where this PyTorch has it for the CPU, else the ordinary one."""
+    """The fused form where this PyTorch has it for the device, else the ordinary one."""
     parameters = list(parameters)
     try:
         return kind(parameters, fused=True, **settings), "fused"
@@ -156,11 +158,13 @@ def measure(config, seconds):
     model, inputs, classes, (kind, settings) = BUILDERS[config["workload"]](
         torch, config["variant"]
     )
+    device = config["device"]
+    model, inputs, classes = model.to(device), inputs.to(device), classes.to(device)
     optimizer, optimizer_form = make_optimizer(kind, model.parameters(), settings)
     low = config["precision"] == "bf16"
 
     def loss_of(inputs, classes):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=low):
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=low):
             return torch.nn.functional.cross_entropy(model(inputs), classes)
 
     if config["mode"] == "compile":
@@ -173,17 +177,22 @@ def measure(config, seconds):
         optimizer.step()
         return loss
 
-    started = time.perf_counter()
-    step()
-    first = time.perf_counter() - started
-    for _ in range(WARM_UP_STEPS):
-        loss = step()
+    def timed_steps(count):
+        """Seconds each, of steps that the host queues one after another, and the last loss."""
+        started = time.perf_counter()
+        for _ in range(count):
+            loss = step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return (time.perf_counter() - started) / count, loss
+
+    first, _ = timed_steps(1)
+    timed_steps(WARM_UP_STEPS)
     times = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < FEWEST_STEPS:
-        started = time.perf_counter()
-        loss = step()
-        times.append(time.perf_counter() - started)
+        each, loss = timed_steps(STEPS_AT_A_TIME[device])
+        times.append(each)
     times.sort()
     return {
         **config,
@@ -192,7 +201,7 @@ def measure(config, seconds):
         "median_ms": round(1e3 * statistics.median(times), 4),
         "p10_ms": round(1e3 * times[len(times) // 10], 4),
         "p90_ms": round(1e3 * times[len(times) * 9 // 10], 4),
-        "steps": len(times),
+        "steps": len(times) * STEPS_AT_A_TIME[device],
         "first_ms": round(1e3 * first, 1),
         "peak_mib": round(peak_memory_mib(), 1),
         "loss": round(float(loss.detach()), 6),
@@ -264,6 +273,7 @@ def parse_arguments():
         "--precision", type=choices(("fp32", "bf16")), default=["fp32", "bf16"]
     )
     parser.add_argument("--threads", type=thread_counts, default=[1, 2])
+    parser.add_argument("--device", choices=tuple(STEPS_AT_A_TIME), default="cpu")
     parser.add_argument("--modes", type=choices(MODES), default=list(MODES))
     parser.add_argument("--seconds", type=float, default=3.0, help="timed, each configuration")
     parser.add_argument("--python", default=sys.executable, help="interpreters, comma between")
@@ -279,7 +289,7 @@ def main():
         return 0
     configs = [
         {"workload": workload, "precision": precision, "threads": threads}
-        | {"mode": mode, "variant": variant}
+        | {"mode": mode, "variant": variant, "device": arguments.device}
         for workload in arguments.workloads
         for precision in arguments.precision
         for threads in arguments.threads

@@ -30,20 +30,22 @@ MPBENCH=$mpbench sh "$root/docs/history.sh" >"$folder/history.md" 2>"$folder/err
     wrong="run \`make docs\`: $(sed -n 2p "$folder/diff")"
 report history_page_is_the_schema "$wrong"
 
-# Files and functions that a page for programmers names are there: what moves takes its name along.
+# Files and functions that pages for programmers name are there: what moves takes its name along.
 wrong=
-tr '`' '\n' <"$root/docs/architecture.md" | sort -u >"$folder/words"
-grep -E '^(src|lua|ui|tests|docs)/[A-Za-z0-9_./]*$' "$folder/words" >"$folder/paths"
+cat "$root/docs/architecture.md" "$root/docs/gpu.md" | tr '`' '\n' | sort -u >"$folder/words"
+grep -E '^(src|lua|ui|gpu|tests|docs)/[A-Za-z0-9_./]*$' "$folder/words" >"$folder/paths"
 while read -r path; do
     [ -e "$root/$path" ] || wrong="$wrong $path"
 done <"$folder/paths"
 grep -E '^[a-z0-9]+(_[a-z0-9]+)+$' "$folder/words" >"$folder/functions"
 while read -r function; do
-    grep -rqw --include='*.[ch]' "$function" "$root/src" "$root/lua" "$root/ui" || wrong="$wrong $function"
+    grep -rqw --include='*.[ch]' "$function" "$root/src" "$root/lua" "$root/ui" "$root/gpu" || wrong="$wrong $function"
 done <"$folder/functions"
 [ "$(wc -l <"$folder/paths")" -gt 50 ] && [ "$(wc -l <"$folder/functions")" -gt 10 ] || wrong=" next to nothing"
-grep -q '(docs/architecture.md)' "$root/README.md" || wrong="$wrong, and README does not lead there"
-report architecture_names_what_is_there "${wrong:+docs/architecture.md names$wrong}"
+for page in architecture gpu; do
+    grep -q "(docs/$page.md)" "$root/README.md" || wrong="$wrong, and README does not lead to docs/$page.md"
+done
+report architecture_names_what_is_there "${wrong:+docs/architecture.md or docs/gpu.md names$wrong}"
 
 # Every name that scripts can reach, its room before it and what it is behind it.
 cat >"$folder/names.lua" <<'LUA'

@@ -81,6 +81,7 @@ const MultiKernels gpu_multi = {
     .scan = gpu_multi_scan,
     .clip_norm = clip_norm,
     .clip_value = gpu_multi_clip_value,
+    .multiply = gpu_multi_multiply,
     .update = gpu_multi_update,
     .scale_update = scale_update,
     .restore = restore,

@@ -8,6 +8,7 @@
 bool gpu_multi_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags *flags,
                     Error *error);
 bool gpu_multi_clip_value(Device *device, ScanPlan *plan, float limit, Error *error);
+bool gpu_multi_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error);
 bool gpu_multi_update(Device *device, const UpdateRule *rule, UpdatePlan *plan,
                       const StepFlags *flags, Progress *progress, Error *error);
 

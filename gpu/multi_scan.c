@@ -48,3 +48,12 @@ bool gpu_multi_clip_value(Device *device, ScanPlan *plan, float limit, Error *er
     ClipValueArguments arguments = {made.table, limit};
     return gpu_launch_clip_value(device, (GpuGrid){.x = made.table.pieces}, &arguments, error);
 }
+
+bool gpu_multi_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error) {
+    GpuPlan made;
+    GpuPlanSource source = source_of(plan, 0);
+    if (!gpu_plan_of(device, &plan->table, &source, &made, error))
+        return false;
+    MultiplyArguments arguments = {made.table, factor};
+    return gpu_launch_multiply(device, (GpuGrid){.x = made.table.pieces}, &arguments, error);
+}

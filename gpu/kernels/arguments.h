@@ -218,6 +218,11 @@ typedef struct ClipValueArguments {
     float limit;
 } ClipValueArguments;
 
+typedef struct MultiplyArguments {
+    PieceTable table; // of ScanRecord
+    const float *factor;
+} MultiplyArguments;
+
 typedef struct ClipNormArguments {
     double limit;
     StepFlags *flags;

@@ -1,5 +1,5 @@
 // What goes element by element over many tensors: statistics that a skipped step takes back, the
-// average of the weights, gradients whose values are held to a limit.
+// average of the weights, gradients whose values are held to a limit or multiplied by a number.
 #include "gpu/kernels/pieces.h"
 
 struct Restore {
@@ -40,6 +40,19 @@ struct ClipValue {
     }
 };
 
+struct Multiply {
+    const ScanRecord &record;
+    const float factor;
+    template <int N> __device__ __forceinline__ void run(i64 at) {
+        float value[N];
+        load_span<N>(record.gradient, at, value);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            value[i] *= factor;
+        store_span<N>(record.gradient, at, value);
+    }
+};
+
 GPU_DEFINE(restore) {
     if (!a.flags->found_inf)
         return;
@@ -59,5 +72,14 @@ GPU_DEFINE(average) {
 GPU_DEFINE(clip_value) {
     const Piece<ScanRecord> piece = piece_of_block<ScanRecord>(a.table);
     ClipValue body = {*piece.record, a.limit};
+    for_piece(piece, piece.record->wide, body);
+}
+
+GPU_DEFINE(multiply) {
+    const float factor = *a.factor;
+    if (factor == 1) // mostly nothing is clipped
+        return;
+    const Piece<ScanRecord> piece = piece_of_block<ScanRecord>(a.table);
+    Multiply body = {*piece.record, factor};
     for_piece(piece, piece.record->wide, body);
 }

@@ -43,6 +43,11 @@ static bool no_clip_value(Device *device, ScanPlan *plan, float limit, Error *er
     return true;
 }
 
+static bool no_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error) {
+    (void)device, (void)plan, (void)factor, (void)error;
+    return true;
+}
+
 static bool no_update(Device *device, const UpdateRule *rule, UpdatePlan *plan,
                       const StepFlags *flags, Progress *progress, Error *error) {
     (void)device, (void)rule, (void)plan, (void)flags, (void)progress, (void)error;
@@ -70,6 +75,7 @@ static const MultiKernels no_multi = {
     .scan = no_scan,
     .clip_norm = no_clip_norm,
     .clip_value = no_clip_value,
+    .multiply = no_multiply,
     .update = no_update,
     .scale_update = no_scale_update,
     .restore = no_restore,

@@ -173,6 +173,42 @@ static bool cpu_clip_value(Device *device, ScanPlan *plan, float limit, Error *e
     return true;
 }
 
+typedef struct Multiply {
+    const CpuMulti *table;
+    const ScanItem *items;
+    Pieces pieces;
+    float factor;
+} Multiply;
+
+static void multiply_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Multiply *work = context;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int item = pieces_item(&work->pieces, piece);
+        const View *gradient = &work->items[item].gradient;
+        int64_t at = (piece - work->pieces.first[item]) * PIECE_ELEMENTS;
+        int64_t last = cpu_smaller(at + PIECE_ELEMENTS, view_count(gradient));
+        work->table->multiply((float *)gradient->data + at, last - at, work->factor);
+    }
+}
+
+static bool cpu_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error) {
+    if (*factor == 1) // mostly nothing is clipped
+        return true;
+    void *memory = device_workspace(device, pieces_bytes_of(plan->count), error);
+    if (!memory)
+        return false;
+    Multiply work = {.table = cpu_simd(device)->multi,
+                     .items = plan->items,
+                     .pieces = pieces_of(memory, plan->count),
+                     .factor = *factor};
+    for (int i = 0; i < plan->count; i++)
+        pieces_add(&work.pieces, i, view_count(&plan->items[i].gradient));
+    cpu_parallel(device, work.pieces.count, 1, (double)work.pieces.elements * CPU_STREAM,
+                 multiply_task, &work);
+    return true;
+}
+
 static bool cpu_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                              const StepFlags *const *flags, int count, Error *error) {
     (void)device, (void)error;
@@ -243,6 +279,7 @@ const MultiKernels cpu_multi_kernels = {
     .scan = cpu_scan,
     .clip_norm = cpu_clip_norm,
     .clip_value = cpu_clip_value,
+    .multiply = cpu_multiply,
     .update = cpu_update,
     .scale_update = cpu_scale_update,
     .restore = cpu_restore,

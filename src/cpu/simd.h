@@ -148,6 +148,7 @@ typedef struct CpuMulti {
     void (*lamb_step)(float *p, const float *m, const float *v, int64_t count,
                       const CpuUpdate *update);
     void (*clip_value)(float *x, int64_t count, float limit);
+    void (*multiply)(float *x, int64_t count, float factor);
     void (*average)(float *average, const float *parameter, int64_t count, float decay, float rest);
     // fp32 to bf16, up or down with the probabilities that make it right on average.
     void (*stochastic_bf16)(const float *x, const uint32_t *words, uint16_t *y, int64_t count);

@@ -157,8 +157,9 @@ struct MultiKernels {
     // flags->norm = the norm, flags->clip = min(1, limit / norm); the update applies it. Where a
     // gradient is not finite the norm is infinite, and nothing is clipped.
     bool (*clip_norm)(Device *device, double limit, StepFlags *flags, Error *error);
-    // The items' gradients, each value held to the limit.
+    // The items' gradients, each value held to the limit; or times a number in device memory.
     bool (*clip_value)(Device *device, ScanPlan *plan, float limit, Error *error);
+    bool (*multiply)(Device *device, ScanPlan *plan, const float *factor, Error *error);
     // p, moments and low copies, unless flags->found_inf; counts in *progress. The gradient is
     // multiplied by flags->clip as it is read. flags NULL: always, unclipped.
     bool (*update)(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,

@@ -65,16 +65,6 @@ static Tensor *number_in(Tensor *base, size_t offset, Error *error) {
     return tensor_view(base, &view, error);
 }
 
-// gradient *= factor, a number on the device.
-static bool multiply_in_place(Device *device, const View *gradient, const View *factor,
-                              Error *error) {
-    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
-    KernelCall call = {.op = OP_mul, .input_count = 2, .output_count = 1, .attr = &attr};
-    call.input[0] = call.output[0] = *gradient;
-    call.input[1] = *factor;
-    return device_run(device, &call, error);
-}
-
 Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count, double limit,
                             Error *error) {
     const char *called = "clip_norm";
@@ -90,11 +80,9 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     bool done = base != NULL;
     if (done) {
         StepFlags *flags = base->view.data;
-        View clip = view_dense((char *)flags + offsetof(StepFlags, clip), FORMAT_FP32, 0, NULL);
         done = multi->scan(engine->device, plan, NULL, flags, error) &&
-               multi->clip_norm(engine->device, limit, flags, error);
-        for (int i = 0; done && i < plan->count; i++)
-            done = multiply_in_place(engine->device, &plan->items[i].gradient, &clip, error);
+               multi->clip_norm(engine->device, limit, flags, error) &&
+               multi->multiply(engine->device, plan, &flags->clip, error);
     }
     if (done)
         norm = number_in(base, offsetof(StepFlags, norm), error);

@@ -70,6 +70,7 @@ static const MultiKernels multi = {
     .scan = ref_scan,
     .clip_norm = ref_clip_norm,
     .clip_value = ref_clip_value,
+    .multiply = ref_multiply,
     .update = ref_update,
     .scale_update = ref_scale_update,
     .restore = ref_restore,

@@ -23,6 +23,7 @@ bool ref_scan(Device *device, ScanPlan *plan, const ScaleState *scale, StepFlags
               Error *error);
 bool ref_clip_norm(Device *device, double limit, StepFlags *flags, Error *error);
 bool ref_clip_value(Device *device, ScanPlan *plan, float limit, Error *error);
+bool ref_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error);
 bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                       const StepFlags *const *flags, int count, Error *error);
 bool ref_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,

@@ -92,6 +92,17 @@ bool ref_clip_value(Device *device, ScanPlan *plan, float limit, Error *error) {
     return true;
 }
 
+bool ref_multiply(Device *device, ScanPlan *plan, const float *factor, Error *error) {
+    (void)device;
+    (void)error;
+    for (int k = 0; k < plan->count; k++) {
+        const View *gradient = &plan->items[k].gradient;
+        for (int64_t i = 0; i < view_count(gradient); i++)
+            ref_put(gradient, i, ref_get(gradient, i) * (double)*factor);
+    }
+    return true;
+}
+
 bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                       const StepFlags *const *flags, int count, Error *error) {
     (void)device;

@@ -224,6 +224,27 @@ static void a_plan_follows_its_items(void) {
     give_all();
 }
 
+// By 1 too, by which devices leave them as they are.
+static void gradients_are_multiplied_as_the_reference_does(void) {
+    static const float factors[] = {1, 0.3f, 0};
+    static float values[MOST];
+    for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+        ScanItem items[SIDES][MOST_ITEMS] = {0};
+        for (int side = 0; side < SIDES; side++) {
+            for (int i = 0; i < MOST_ITEMS; i++) {
+                draw(values, sizes[i], (uint64_t)i, 30, f == 1);
+                items[side][i].gradient = numbers_at(side, FORMAT_FP32, sizes[i], values, i % 3);
+            }
+            const float *factor = take(side, sizeof *factor, &factors[f]);
+            ScanPlan plan = {.items = items[side], .count = MOST_ITEMS};
+            DONE(devices[side]->backend->multi->multiply(devices[side], &plan, factor, &error));
+        }
+        for (int i = 0; i < MOST_ITEMS; i++)
+            check_numbers("gradient", &items[REF][i].gradient, &items[TESTED][i].gradient, 0);
+        give_all();
+    }
+}
+
 // ---- what a step decides by ---------------------------------------------------------------------
 
 static void the_norm_is_clipped_where_the_flags_are(void) {
@@ -531,6 +552,7 @@ int main(void) {
     RUN_TEST(the_scan_rounds_counts_and_unscales_as_the_reference);
     RUN_TEST(gradients_far_from_one_lose_nothing_in_their_sums);
     RUN_TEST(a_plan_follows_its_items);
+    RUN_TEST(gradients_are_multiplied_as_the_reference_does);
     RUN_TEST(the_norm_is_clipped_where_the_flags_are);
     RUN_TEST(the_scale_moves_as_the_rule_has_it);
     RUN_TEST(updates_agree_with_the_reference);

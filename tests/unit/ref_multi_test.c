@@ -94,6 +94,9 @@ static void clipping_bounds_the_norm_or_each_value(void) {
     View gradient = FLOATS(-3, 0.5, 2, NAN);
     CHECK(multi->clip_value(&device, SCANS(&(ScanItem){.gradient = gradient}, 1), 1, &error));
     CHECK_VALUES(gradient, 0, -1, 0.5, 1, NAN);
+    const float half = 0.5f;
+    CHECK(multi->multiply(&device, SCANS(&(ScanItem){.gradient = gradient}, 1), &half, &error));
+    CHECK_VALUES(gradient, 0, -0.5, 0.25, 0.5, NAN);
 }
 
 // ---- updates ------------------------------------------------------------------------------------

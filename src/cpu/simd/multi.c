@@ -100,6 +100,11 @@ static void clip_value(float *restrict x, int64_t count, float limit) {
     }
 }
 
+static void multiply(float *restrict x, int64_t count, float factor) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] *= factor;
+}
+
 static void average(float *restrict mean, const float *restrict parameter, int64_t count,
                     float decay, float rest) {
     for (int64_t i = 0; i < count; i++)
@@ -127,6 +132,7 @@ const CpuMulti ISA_NAME(cpu_multi) = {
     .lamb_moments = lamb_moments,
     .lamb_step = lamb_step,
     .clip_value = clip_value,
+    .multiply = multiply,
     .average = average,
     .stochastic_bf16 = stochastic_bf16,
 };

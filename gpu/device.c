@@ -10,7 +10,7 @@
 #include "gpu/report.h"
 #include "gpu/values.h"
 
-enum { STAGE_BYTES = 1 << 20, OLDEST_CAPABILITY = 80 };
+enum { OLDEST_CAPABILITY = 80 };
 
 // ---- what the driver says -----------------------------------------------------------------------
 
@@ -108,27 +108,10 @@ static bool choose_card(Device *device, int index, Error *error) {
     return true;
 }
 
-static bool make_stages(Gpu *gpu, Error *error) {
-    for (int i = 0; i < GPU_STAGES; i++) {
-        GpuStage *stage = &gpu->stage[i];
-        if (!gpu_check(gpu, gpu->driver->cuMemHostAlloc(&stage->memory, STAGE_BYTES, 0),
-                       "taking pinned memory", error) ||
-            !gpu_check(gpu, gpu->driver->cuEventCreate(&stage->passed, CU_EVENT_DISABLE_TIMING),
-                       "making an event", error))
-            return false;
-    }
-    return true;
-}
-
 static void close_gpu(Device *device) {
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
-    for (int i = 0; i < GPU_STAGES; i++) {
-        if (gpu->stage[i].passed)
-            gpu->driver->cuEventDestroy(gpu->stage[i].passed);
-        if (gpu->stage[i].memory)
-            gpu->driver->cuMemFreeHost(gpu->stage[i].memory);
-    }
+    gpu_close_stages(gpu);
     gpu_close_marks(gpu);
     gpu_close_values(gpu);
     gpu_unload_kernels(device);
@@ -150,8 +133,8 @@ static bool start(Device *device, int index, Error *error) {
            gpu_check(gpu, gpu_enter(gpu), "starting the card", error) &&
            gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
                      "making a stream", error) &&
-           make_stages(gpu, error) && gpu_open_values(gpu, error) && gpu_open_marks(gpu, error) &&
-           gpu_load_kernels(device, error);
+           gpu_open_stages(gpu, error) && gpu_open_values(gpu, error) &&
+           gpu_open_marks(gpu, error) && gpu_load_kernels(device, error);
 }
 
 static bool open_gpu(Device *device, int index, int threads, Error *error) {
@@ -196,27 +179,10 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
     (void)freed; // the failure is kept, and told by the next check
 }
 
-// By way of pinned memory: a copy from it needs nobody to wait, and the host's own may be reused.
 static void write_bytes(Device *device, void *target, const void *host, size_t bytes) {
     Gpu *gpu = gpu_of(device);
-    const GpuDriver *driver = gpu->driver;
     gpu_enter(gpu);
-    for (size_t done = 0; done < bytes && gpu->failure.code == ERROR_NONE;) {
-        GpuStage *stage = &gpu->stage[gpu->next_stage];
-        size_t part = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
-        if (!gpu_check(gpu, driver->cuEventSynchronize(stage->passed), "waiting for a copy", NULL))
-            return;
-        memcpy(stage->memory, (const char *)host + done, part);
-        if (!gpu_check(gpu,
-                       driver->cuMemcpyHtoDAsync(gpu_address((char *)target + done), stage->memory,
-                                                 part, gpu->stream),
-                       "copying to the card", NULL) ||
-            !gpu_check(gpu, driver->cuEventRecord(stage->passed, gpu->stream),
-                       "copying to the card", NULL))
-            return;
-        done += part;
-        gpu->next_stage = (gpu->next_stage + 1) % GPU_STAGES;
-    }
+    gpu_send(gpu, target, host, bytes);
 }
 
 // With what kernels found on the way.

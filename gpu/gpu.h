@@ -8,15 +8,10 @@
 
 #include "gpu/driver.h"
 #include "gpu/launch.h"
+#include "gpu/stage.h"
 #include "kernel/kernel.h"
 
-enum { GPU_STAGES = 8, GPU_MARKS = 5 };
-
-// A piece of pinned memory through which bytes of the host travel, so that the host may go on.
-typedef struct GpuStage {
-    void *memory;
-    CUevent passed; // the copy out of it is done
-} GpuStage;
+enum { GPU_MARKS = 5 };
 
 // Where a report of a step has come to: gpu/report.h.
 typedef struct GpuMark {
@@ -33,8 +28,7 @@ typedef struct Gpu {
     CUstream stream;
     CUmodule module[GPU_FILES];
     CUfunction kernel[GPU_KERNELS];
-    GpuStage stage[GPU_STAGES];
-    int next_stage;
+    GpuStages stages;
     GpuMark mark[GPU_MARKS];
     FoundValue *found,
         *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last

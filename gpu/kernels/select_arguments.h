@@ -31,6 +31,16 @@ typedef struct CopyArguments {
     Extent extent;
 } CopyArguments;
 
+enum { CAST_TILE = 32 }; // rows and columns of what a block turns round
+
+typedef struct TransposeArguments {
+    Operand input, output; // the input's neighbours lie along dimension `along`
+    Extent extent;
+    u32 along;
+    u32 keeps; // bytes of a number that stays as it is; 0: from format to format
+    i64 tiles_along, tiles_last;
+} TransposeArguments;
+
 // ---- create.cu ----------------------------------------------------------------------------------
 
 typedef struct FillArguments {

@@ -73,7 +73,7 @@ part_machine() {
     passes doctor "$mpbench" doctor --verbose
 }
 
-part_bits() { programs unit/gpu_draw_test unit/gpu_select_test; }
+part_bits() { programs unit/gpu_draw_test unit/gpu_select_test unit/gpu_cast_test; }
 part_conformance() { programs conformance/conformance_test conformance/multi_test; }
 part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {

@@ -1,10 +1,11 @@
-// tests/unit/gpu_fixture.h: the processor and a card side by side: the card that MPBENCH_GPU names,
-// else the emulated one.
+// tests/unit/gpu_fixture.h: the processor and a card side by side: the card that
+// MPBENCH_TEST_DEVICE and MPBENCH_GPU name (tests/device.h), else the emulated one.
 #pragma once
 
 #include <unistd.h>
 
 #include "kernel/allocator.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 static Device *cpu, *gpu;
@@ -20,8 +21,8 @@ static inline void *on_device(Device *device, const void *host, size_t bytes) {
 
 // The emulated card lies where the program does.
 static inline bool gpu_find(char *why, size_t size) {
-    const char *named = getenv("MPBENCH_GPU"), *program = getenv("MPBENCH");
-    if (named && *named)
+    const char *program = getenv("MPBENCH");
+    if (test_device_or(NULL))
         return true;
     char path[4096];
     const char *slash = program ? strrchr(program, '/') : NULL;
@@ -44,7 +45,7 @@ static inline bool gpu_test_begin(int *status) {
         return false;
     }
     *status = 1;
-    if (device_open("cpu", 2, &cpu, &error) && device_open("gpu", 1, &gpu, &error))
+    if (device_open("cpu", 2, &cpu, &error) && device_open(test_device_or("gpu"), 1, &gpu, &error))
         return true;
     printf("not ok gpu_opens: %s\n", error.text);
     return false;

@@ -51,6 +51,7 @@ Run *run_new(const RunOptions *options, Error *error) {
     if (passed.code != ERROR_NONE)
         run_add_fact(run, "device.passed", passed.text);
     energy_begin(&state->energy, NULL);
+    vitals_begin(&state->vitals, run->device);
     run_resume_clock(run);
     return run;
 }

@@ -51,7 +51,7 @@ enum {
     RUN_MAX_SERIES = 64,
     RUN_MAX_METRICS = 64,
     RUN_MAX_DIAGNOSES = 64,
-    RUN_MAX_FACTS = 24,
+    RUN_MAX_FACTS = 40,
 };
 
 typedef struct RunSeries { // a logged quantity, summed up

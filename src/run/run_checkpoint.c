@@ -15,7 +15,7 @@ static void note_time(CheckpointNotes *notes, const RunState *state) {
     const Run *run = &state->run;
     checkpoint_put_note(notes, "seconds", "%a %a", run_clock(run), state->first_step_seconds);
     checkpoint_put_note(notes, "wall", "%a", clock_seconds() - run->started);
-    checkpoint_put_note(notes, "joules", "%a", state->energy.joules);
+    checkpoint_put_note(notes, "joules", "%a", run_joules(state));
 }
 
 static void note_diagnoses(CheckpointNotes *notes, const Run *run) {
@@ -79,7 +79,7 @@ bool run_save(Run *run, Inventory *inventory, const CheckpointExtra *extra, cons
     run_report_points(run_state(run));
     run_settle(run_state(run));
     run_tell_skip(run_state(run));
-    energy_sample(&run_state(run)->energy);
+    run_look_at_energy(run_state(run));
     CheckpointTraining training = training_of(run, inventory, extra);
     return checkpoint_save(&training, path, file, error);
 }
@@ -136,7 +136,7 @@ static void restore_time(const Checkpoint *checkpoint, RunState *state) {
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "wall"), numbers, 1) == 1)
         run->started -= numbers[0];
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "joules"), numbers, 1) == 1)
-        state->energy.joules += numbers[0];
+        run_set_joules(state, run_joules(state) + numbers[0]);
 }
 
 // What a run says of all its steps together.
@@ -163,9 +163,9 @@ static void begin_as_fork(RunState *state) {
     run_pause_clock(run);
     run->training_seconds = state->first_step_seconds = 0;
     run_resume_clock(run);
-    energy_sample(&state->energy);
-    if (!isnan(state->energy.joules))
-        state->energy.joules = 0;
+    run_look_at_energy(state);
+    if (!isnan(run_joules(state)))
+        run_set_joules(state, 0);
 }
 
 // A fork that is to be otherwise makes its own.

@@ -90,6 +90,36 @@ static void look_at_temperature(Run *run) {
     run_add_fact(run, "temperature.most", text);
 }
 
+// A number that is rounded as it is kept; where it is unknown, none.
+static void add_reading(Run *run, const char *name, int decimals, double value) {
+    char text[48];
+    if (isnan(value)) {
+        drop_fact(run, name);
+        return;
+    }
+    snprintf(text, sizeof text, "%.*f", decimals, value);
+    run_add_fact(run, name, text);
+}
+
+// How a card fares, as it was sampled last; and what the processors took beside it.
+static void look_at_card(Run *run) {
+    static const char *const names[READINGS] = {
+#define READING(id, name, text) [READING_##id] = "card." name,
+#include "kernel/readings.def"
+    };
+    RunState *state = run_state(run);
+    const Vitals *vitals = &state->vitals;
+    if (!vitals->device)
+        return;
+    for (int id = 0; id < READINGS; id++)
+        if (id != READING_ENERGY) // that is the run's
+            add_reading(run, names[id], id == READING_BUSY ? 2 : 0,
+                        reading_of(&vitals->now, (ReadingId)id));
+    add_reading(run, "card.power.most", 0, vitals->most_watts);
+    add_reading(run, "card.temperature.most", 0, vitals->most_degrees);
+    add_reading(run, "energy.processors", 0, state->energy.joules);
+}
+
 static void add_load(Run *run, const char *name, double processors) {
     char text[48];
     snprintf(text, sizeof text, "%.2f of %d", processors, load_processors());
@@ -124,6 +154,7 @@ void run_look_again(Run *run) {
         look_at_load(run);
     }
     look_at_temperature(run);
+    look_at_card(run);
     look_at_recording(run);
 }
 
@@ -176,7 +207,7 @@ static void describe_speed(const Run *run, RunRecord *record) {
     record->samples_per_s = rate > 0 && samples > 0 ? rate * samples : (double)NAN;
     record->wall_s = (run->ended > 0 ? run->ended : clock_seconds()) - run->started;
     record->cast_share = run_cast_share(run);
-    record->energy_j = state->energy.joules;
+    record->energy_j = run_joules(state);
 }
 
 static void describe_memory(const Run *run, RunRecord *record) {

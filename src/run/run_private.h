@@ -6,6 +6,7 @@
 #include "run/energy.h"
 #include "run/run.h"
 #include "run/temperature.h"
+#include "run/vitals.h"
 #include "store/commands.h"
 #include "store/skips.h"
 
@@ -114,6 +115,7 @@ typedef struct RunState { // a Run is the first member of one
     bool knows_layers; // those that --layer names were looked for
     RunSampler sampler;
     Energy energy;
+    Vitals vitals;                    // of the device
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
     double next_watch;                // clock_seconds
     double next_energy;               // clock_seconds
@@ -186,7 +188,11 @@ void run_begin_sample(RunState *state, double now);
 void run_drop_sample(RunState *state);
 // The loss is not finite: the next step is sampled, to see where that begins.
 void run_sample_soon(RunState *state);
-void run_sample_energy(Run *run);
+void run_sample_energy(Run *run);         // now and then, and once the run has ended
+void run_look_at_energy(RunState *state); // now
+// The joules that are the run's: the device's, where that is no processor.
+double run_joules(const RunState *state); // NaN: unknown
+void run_set_joules(RunState *state, double joules);
 double run_cast_share(const Run *run); // NaN: unknown
 void run_free_sampler(RunState *state);
 

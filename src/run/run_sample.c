@@ -16,7 +16,20 @@ void run_sample_energy(Run *run) {
     if (now < state->next_energy && run->ended == 0)
         return;
     state->next_energy = now + energy_interval;
+    run_look_at_energy(state);
+}
+
+void run_look_at_energy(RunState *state) {
     energy_sample(&state->energy);
+    vitals_sample(&state->vitals);
+}
+
+double run_joules(const RunState *state) {
+    return state->vitals.device ? state->vitals.joules : state->energy.joules;
+}
+
+void run_set_joules(RunState *state, double joules) {
+    *(state->vitals.device ? &state->vitals.joules : &state->energy.joules) = joules;
 }
 
 double run_cast_share(const Run *run) {

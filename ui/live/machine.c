@@ -16,7 +16,7 @@ typedef struct Reading {
     char text[64];
 } Reading;
 
-enum { MOST_READINGS = 20 };
+enum { MOST_READINGS = 24 };
 
 typedef struct Readings {
     Reading list[MOST_READINGS];
@@ -103,24 +103,70 @@ static double share_of(const RunRecord *run, const char *fact) {
     return part / whole;
 }
 
-// What this run and other programs do to the processors, on average while it trained; how hot they
-// are, or became.
-static void add_processor(Readings *readings, const RunRecord *run) {
+// What this run and other programs do to the processors, on average while it trained.
+static Reading *add_processor(Readings *readings, const RunRecord *run) {
     double own = share_of(run, "load.own"), others = share_of(run, RECORD_FACT_OTHERS);
-    double now = record_fact_number(run, "temperature"),
-           most = record_fact_number(run, "temperature.most");
     char text[96] = "–";
     if (isfinite(own) || isfinite(others))
         snprintf(text, sizeof text, "%s, others %s", whole_share(own).text,
                  whole_share(others).text);
-    add(readings, "processors", own, INK_GOOD, text);
-    snprintf(text, sizeof text, "–");
+    return add(readings, "processors", own, INK_GOOD, text);
+}
+
+// How hot the device is, or became.
+static void add_temperature(Readings *readings, const RunRecord *run, bool is_card) {
+    double now = record_fact_number(run, is_card ? "card.temperature" : "temperature"),
+           most = record_fact_number(run, is_card ? "card.temperature.most" : "temperature.most");
+    char text[64] = "–";
     if (isfinite(most) && live_is_over(run))
         snprintf(text, sizeof text, "%.0f °C at most", most);
     else if (isfinite(now))
         snprintf(text, sizeof text, "%.0f °C", now);
     const double hot = 100;
     add(readings, "temperature", now / hot, INK_WARN, text)->rank = isnan(now);
+}
+
+static void add_watts(Readings *readings, const RunRecord *run) {
+    double now = record_fact_number(run, "card.power"),
+           most = record_fact_number(run, "card.power.most"),
+           limit = record_fact_number(run, "card.power.limit");
+    char text[64] = "–";
+    if (isfinite(most) && live_is_over(run))
+        snprintf(text, sizeof text, "%.0f W at most", most);
+    else if (isfinite(now) && isfinite(limit))
+        snprintf(text, sizeof text, "%.0f W of %.0f", now, limit);
+    else if (isfinite(now))
+        snprintf(text, sizeof text, "%.0f W", now);
+    add(readings, "power", now / limit, INK_WARN, text)->rank = isnan(now);
+}
+
+static void add_clocks(Readings *readings, const RunRecord *run) {
+    double core = record_fact_number(run, "card.clock"),
+           memory = record_fact_number(run, "card.clock.memory");
+    char text[64] = "–";
+    if (isfinite(core) && isfinite(memory))
+        snprintf(text, sizeof text, "%.0f, %.0f MHz", core, memory);
+    else if (isfinite(core))
+        snprintf(text, sizeof text, "%.0f MHz", core);
+    add(readings, "clocks", NAN, INK_GOOD, text)->rank = isnan(core) ? 6 : 1;
+}
+
+// What the card does for all who use it, while it does; of its memory, what the run itself took
+// stands above.
+static void add_card(Readings *readings, const RunRecord *run) {
+    double busy = record_fact_number(run, "card.busy"),
+           used = record_fact_number(run, "card.memory.used"),
+           total = record_fact_number(run, "card.memory.total");
+    char text[2 * sizeof(Word) + 8] = "–";
+    add_watts(readings, run);
+    if (live_is_over(run))
+        return;
+    add_clocks(readings, run);
+    add(readings, "card busy", busy, INK_GOOD, whole_share(busy).text)->rank = isnan(busy) ? 6 : 1;
+    if (isfinite(used) && isfinite(total))
+        snprintf(text, sizeof text, "%s of %s", word_bytes((int64_t)used).text,
+                 word_bytes((int64_t)total).text);
+    add(readings, "card memory", used / total, INK_FP32, text)->rank = isnan(used) ? 6 : 1;
 }
 
 static void add_memory(Readings *readings, const LiveData *data) {
@@ -164,12 +210,16 @@ static void gather_readings(Readings *readings, const LiveData *data) {
     const RunRecord *run = &data->record;
     add_speed(readings, data);
     add_memory(readings, data);
-    add_processor(readings, run);
+    bool is_card = record_fact(run, "card");
+    if (is_card)
+        add_card(readings, run);
+    add_processor(readings, run)->rank = is_card ? 3 : 0;
+    add_temperature(readings, run, is_card);
     char text[64] = "–";
     double watts = ratio(run->energy_j, run->wall_s);
     if (isfinite(watts))
         snprintf(text, sizeof text, "%.1f W  %s J", watts, word_number(run->energy_j).text);
-    add(readings, "power", NAN, INK_GOOD, text);
+    add(readings, is_card ? "energy" : "power", NAN, INK_GOOD, text);
     add_share_of_step(readings, "casting", run->cast_share);
     double watching = record_fact_number(run, "telemetry.share");
     add_share_of_step(readings, "watching", watching)->rank = isnan(watching) ? 6 : 0;

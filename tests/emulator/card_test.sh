@@ -1,0 +1,89 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# Runs on the emulated card: what the history keeps of how the card fared, and such a run beside one
+# on the processors.
+. "$(dirname "$0")/../shell.sh"
+
+plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
+if [ ! -e "$plugin" ]; then
+    echo "skip runs_on_emulated_card: $plugin is not built, for lack of cuda.h or of a C++ compiler"
+    exit 0
+fi
+export MPBENCH_GPU="$plugin"
+
+# Trains simple for 20 steps as run NAME, with further options; MPBENCH_EMULATOR is $1.
+train() {
+    settings=$1 run_name=$2
+    shift 2
+    MPBENCH_EMULATOR=$settings "$mpbench" run simple --seed 3 --steps 20 --quiet --name "$run_name" "$@" >"$folder/out" 2>"$folder/err" ||
+        fail "$run_name does not train: $(tail -n 1 "$folder/err")"
+}
+
+begin card_of_a_run_is_kept
+train power=123000,degrees=44,clock=1700,busy=31 whole -d gpu
+run show whole
+expect_out 'card.power 123$'
+expect_out 'card.power.limit 700$'
+expect_out 'card.temperature 44$'
+expect_out 'card.temperature.most 44$'
+expect_out 'card.clock 1700$'
+expect_out 'card.memory.total 4294967296$'
+expect_out 'card.busy 0.31$'
+end
+
+# The energy of show --json, over the seconds that it took.
+watts_of() {
+    "$mpbench" show "$1" --json | tr ',' '\n' |
+        awk -F: '/"wall_s"/ { wall = $2 } /"energy_j"/ { energy = $2 } END { printf "%d\n", energy / wall }'
+}
+
+# The card takes 100 W, whichever way that is found. What is between the run and its samples is
+# little of its time.
+begin energy_of_a_run_is_its_card_s
+train power=100000 counted -d gpu
+train power=100000,nvml=old summed -d gpu
+for name_of in counted summed; do
+    watts=$(watts_of $name_of)
+    if [ "$watts" -lt 80 ] || [ "$watts" -gt 100 ]; then
+        fail "$name_of: $watts W"
+    fi
+done
+end
+
+begin what_the_card_does_not_tell_is_unknown
+for nvml in none broken deaf; do
+    train nvml=$nvml $nvml -d gpu
+    run show $nvml
+    expect_no_out 'card\.'
+    expect_out 'energy *unknown'
+    run show $nvml --json
+    expect_out '"energy_j":null'
+done
+end
+
+begin runs_of_one_seed_are_compared_across_devices
+train '' card -d gpu -p fp32
+train '' processors -d cpu -p fp32
+run compare processors card
+expect_status 0
+expect_out '^device *cpu *gpu$'
+expect_out '^machine .* Emulated card 9.0$'
+expect_out '^device=cpu '
+expect_out '^device=gpu .*x '
+expect_out '^loss of device=gpu'
+expect_out 'never beyond the noise of the loss'
+expect_out 'were not on one kind of device'
+expect_no_out 'were not on one machine'
+expect_no_out 'same number of threads'
+run compare processors card --json
+expect_out '"loss_delta":-\{0,1\}[0-9]'
+expect_out '"speedup":[0-9]'
+end
+
+begin auto_takes_the_card_and_its_best_format
+train '' chosen
+run show chosen
+expect_out 'precision *fp16 on gpu (Emulated card 9.0)'
+end
+
+exit "$failures"

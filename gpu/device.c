@@ -114,6 +114,7 @@ static void close_gpu(Device *device) {
     gpu_close_stages(gpu);
     gpu_close_marks(gpu);
     gpu_close_values(gpu);
+    blas_products_close(gpu->products);
     gpu_unload_kernels(device);
     if (gpu->stream)
         gpu->driver->cuStreamDestroy(gpu->stream);
@@ -149,8 +150,10 @@ static bool open_gpu(Device *device, int index, int threads, Error *error) {
     device->state = gpu;
     device->threads = threads > 0 ? threads : 1;
     gpu->is_open = start(device, index, error);
-    if (gpu->is_open)
+    if (gpu->is_open) {
+        gpu->products = blas_products_open();
         return true;
+    }
     close_gpu(device);
     return false;
 }

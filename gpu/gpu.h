@@ -6,6 +6,7 @@
 // number any more. From the thread that drives the device.
 #pragma once
 
+#include "gpu/blas_products.h"
 #include "gpu/driver.h"
 #include "gpu/launch.h"
 #include "gpu/stage.h"
@@ -37,7 +38,8 @@ typedef struct Gpu {
     int multiprocessors;
     struct NvmlCard *sensors; // of it, for gpu/about.c; NULL: none, or not yet looked for
     bool has_looked_for_sensors;
-    Error failure; // the first; its code is ERROR_NONE while there was none
+    BlasProducts *products; // NULL: there is no library
+    Error failure;          // the first; its code is ERROR_NONE while there was none
 } Gpu;
 
 static inline Gpu *gpu_of(const Device *device) {

@@ -1,5 +1,6 @@
 #include "gpu/products.h"
 
+#include "gpu/blas_products.h"
 #include "gpu/gpu.h"
 #include "gpu/launch.h"
 
@@ -90,13 +91,6 @@ static bool conv_comes_wide(const ProductArguments *product, const ProductFactor
            is_multiple(product->batch, factor->batch, each);
 }
 
-static void complete(const Device *device, ProductArguments *product) {
-    int64_t each = WIDE / (int64_t)format_table[product->c.format].bytes;
-    product->c.wide = (uintptr_t)product->c.data % WIDE == 0 && product->c.row % each == 0 &&
-                      is_multiple(product->batch, product->c.batch, each);
-    divide(device, product);
-}
-
 // Launches the kernel of a product whose arguments, or those that it is part of, are given.
 static bool launch(Device *device, GpuKernel kernel, int64_t tiles, ProductArguments *product,
                    const void *arguments, Error *error) {
@@ -113,12 +107,33 @@ static bool launch(Device *device, GpuKernel kernel, int64_t tiles, ProductArgum
                                     error));
 }
 
-bool product_run(Device *device, const ProductArguments *given, Error *error) {
+// Prepares a product for our own kernels, but for its parts.
+static void find_wide(ProductArguments *product) {
+    int64_t each = WIDE / (int64_t)format_table[product->c.format].bytes;
+    product->a.wide = product_comes_wide(product->batch, &product->a);
+    product->b.wide = product_comes_wide(product->batch, &product->b);
+    product->c.wide = (uintptr_t)product->c.data % WIDE == 0 && product->c.row % each == 0 &&
+                      is_multiple(product->batch, product->c.batch, each);
+}
+
+bool product_run_own(Device *device, const ProductArguments *given, Error *error) {
     ProductArguments product = *given;
-    product.a.wide = product_comes_wide(product.batch, &product.a);
-    product.b.wide = product_comes_wide(product.batch, &product.b);
-    complete(device, &product);
     const Division *division = division_of(&product);
+    find_wide(&product);
+    product.part = product.depth;
+    product.parts = 1;
+    return launch(device, division->kernel, tiles_of(&product, division), &product, &product,
+                  error);
+}
+
+bool product_run(Device *device, const ProductArguments *given, Error *error) {
+    BlasAnswer answer = blas_product_run(device, given, error);
+    if (answer != BLAS_DECLINED)
+        return answer == BLAS_DONE;
+    ProductArguments product = *given;
+    const Division *division = division_of(&product);
+    find_wide(&product);
+    divide(device, &product);
     return launch(device, division->kernel, tiles_of(&product, division), &product, &product,
                   error);
 }
@@ -126,9 +141,10 @@ bool product_run(Device *device, const ProductArguments *given, Error *error) {
 bool product_run_conv(Device *device, const ConvArguments *given, Error *error) {
     ConvArguments conv = *given;
     ProductArguments *product = &conv.product;
+    find_wide(product);
     product->a.wide = conv_comes_wide(product, &product->a, &conv.a);
     product->b.wide = conv_comes_wide(product, &product->b, &conv.b);
-    complete(device, product);
+    divide(device, product);
     const Division *division = division_of(product);
     return launch(device, division->conv, tiles_of(product, division), product, &conv, error);
 }

@@ -16,7 +16,10 @@ ProductFactor product_factor(const void *data, Format format, int64_t outer, int
 // Whether eight neighbours of a factor come by 16 bytes in all of so many matrices.
 bool product_comes_wide(const int64_t *batch, const ProductFactor *factor);
 
+// By the library where it serves (gpu/blas_products.h), else by kernels of our own.
 bool product_run(Device *device, const ProductArguments *product, Error *error) MUST_CHECK;
+// By our own, in one part, without the workspace.
+bool product_run_own(Device *device, const ProductArguments *product, Error *error) MUST_CHECK;
 // The same of a product of which a factor is the windows of an image.
 bool product_run_conv(Device *device, const ConvArguments *conv, Error *error) MUST_CHECK;
 

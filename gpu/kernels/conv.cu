@@ -21,8 +21,7 @@ static __device__ __forceinline__ void store_result(const ProductArguments &a, R
     const i64 at =
         result.matrix * a.c.batch[PRODUCT_BATCHES - 1] + result.row * a.c.row + result.column;
     const i64 bias = result.matrix * a.bias_step + result.column;
-    store_one(Operand{a.c.data, a.c.format, OPERAND_STRIDED, {}}, at,
-              product_result(a, sum, at, bias));
+    store_one(Operand{a.c.data, a.c.format, OPERAND_STRIDED, {}}, at, product_result(a, sum, bias));
 }
 
 // ---- narrow groups ------------------------------------------------------------------------------

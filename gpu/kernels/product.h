@@ -129,11 +129,9 @@ static __device__ __forceinline__ float product_activate(u32 activation, float x
     }
 }
 
-// Of a whole sum, which belongs at `at` of c; `bias` is the number of its bias.
-static __device__ __forceinline__ float product_result(const ProductArguments &a, float sum, i64 at,
+// Of a whole sum; `bias` is the number of its bias.
+static __device__ __forceinline__ float product_result(const ProductArguments &a, float sum,
                                                        i64 bias) {
-    if (a.accumulate)
-        sum += product_element(a.c.data, a.c.format, at);
     if (a.bias)
         sum += product_element(a.bias, a.bias_format, bias);
     return product_activate(a.activation, sum);
@@ -152,7 +150,7 @@ static __device__ __forceinline__ void product_store(const ProductArguments &a,
 #pragma unroll
         for (int i = 0; i < EIGHT; i++)
             if (i < count)
-                sum[i] = product_result(a, sum[i], at + i, tile.bias + column + i);
+                sum[i] = product_result(a, sum[i], tile.bias + column + i);
     if (count == EIGHT && (whole ? a.c.wide : a.columns % 4 == 0)) {
         store_eight(to, at, sum);
         return;

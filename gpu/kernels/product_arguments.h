@@ -34,11 +34,24 @@ typedef struct ProductArguments {
     i64 bias_step;              // from matrix to matrix along the last dimension
     u32 bias_format;
     u32 activation; // Activation
-    u32 accumulate; // what c holds is added, before the bias
     u32 parts;
     i64 part;       // the depth of one, but for the last
     float *partial; // [matrices][parts][rows][columns], where there are several
 } ProductArguments;
+
+// How far results are from those expected: sums of squares, over all that are finite.
+typedef struct ProductDistance {
+    double difference, expected;
+} ProductDistance;
+
+typedef struct CompareArguments {
+    const void *got;
+    u32 format;
+    i64 row; // stride
+    const float *expected;
+    i64 rows, columns;
+    ProductDistance *distance;
+} CompareArguments;
 
 // ---- convolution: product.cu, product_mma.cu, conv.cu -------------------------------------------
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/emulator/control.h"
+#include "tests/emulator/cublas.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
@@ -118,6 +119,7 @@ static void control_set(const char *settings) {
 static void read_state(EmulatorState *state) {
     *state = (EmulatorState){.calls = calls};
     emulator_streams_count(state);
+    emulator_cublas_count(state);
     emulator_memory_count(&state->device_blocks, &state->device_bytes, &state->pinned_blocks);
     for (int i = 0; i < MOST_CARDS; i++) {
         const Card *card = &emulator_cards[i];
@@ -151,13 +153,16 @@ __attribute__((destructor)) static void report(void) {
         return;
     EmulatorState state;
     read_state(&state);
-    fprintf(stderr,
-            "emulator: %llu calls, %llu launches, %llu kernels, %llu waits; left: %llu blocks of "
-            "%llu bytes, %llu pinned, %llu streams, %llu events, %llu modules, %llu contexts\n",
-            (unsigned long long)state.calls, (unsigned long long)state.launches,
-            (unsigned long long)state.kernels, (unsigned long long)state.waits,
-            (unsigned long long)state.device_blocks, (unsigned long long)state.device_bytes,
-            (unsigned long long)state.pinned_blocks, (unsigned long long)state.streams,
-            (unsigned long long)state.events, (unsigned long long)state.modules,
-            (unsigned long long)state.contexts);
+    fprintf(
+        stderr,
+        "emulator: %llu calls, %llu launches, %llu kernels, %llu waits, %llu products; left: %llu "
+        "blocks of %llu bytes, %llu pinned, %llu streams, %llu events, %llu modules, %llu "
+        "contexts, %llu descriptors\n",
+        (unsigned long long)state.calls, (unsigned long long)state.launches,
+        (unsigned long long)state.kernels, (unsigned long long)state.waits,
+        (unsigned long long)state.products, (unsigned long long)state.device_blocks,
+        (unsigned long long)state.device_bytes, (unsigned long long)state.pinned_blocks,
+        (unsigned long long)state.streams, (unsigned long long)state.events,
+        (unsigned long long)state.modules, (unsigned long long)state.contexts,
+        (unsigned long long)state.descriptors);
 }

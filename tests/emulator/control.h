@@ -10,9 +10,11 @@ typedef struct EmulatorState {
     uint64_t launches; // that were asked for
     uint64_t kernels;  // that ran
     uint64_t waits;    // calls that waited for a stream or an event
+    uint64_t products; // that the library was asked for, and took
     // What is there: memory in blocks, and how many of the rest.
     uint64_t device_blocks, device_bytes, pinned_blocks, streams, events, modules, contexts;
-    char message[512]; // the last thing that went wrong; "" while nothing did
+    uint64_t descriptors; // of the library, and its handles
+    char message[512];    // the last thing that went wrong; "" while nothing did
 } EmulatorState;
 
 typedef struct EmulatorControl {

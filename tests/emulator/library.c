@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpu/nvml.h"
+#include "tests/emulator/cublas.h"
 #include "tests/emulator/sensors.h"
 #include "tests/emulator/settings.h"
 
@@ -12,16 +13,12 @@ typedef struct Function {
     size_t (*version)(void);
 } Function;
 
-static size_t products_version(void) {
-    return 130002;
-}
-
 static size_t convolutions_version(void) {
     return 91400;
 }
 
 static const Function functions[] = {
-    {"libcublasLt.so.13", "cublasLtGetVersion", products_version},
+    {CUBLAS_FILE, "cublasLtGetVersion", emulator_cublas_version},
     {"libcudnn.so.9", "cudnnGetVersion", convolutions_version},
 };
 
@@ -39,6 +36,8 @@ void *gpu_library_function(void *library, const char *function) {
         return emulator_nvml_function(function);
     const Function *of = library;
     void *found = NULL;
+    if (strcmp(of->file, CUBLAS_FILE) == 0)
+        return emulator_cublas_function(function);
     if (strcmp(of->name, function) == 0)
         memcpy(&found, &of->version, sizeof found);
     return found;

@@ -1,0 +1,46 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# Products over the emulated card with a library that serves, is absent, refuses, or gives wrong
+# results: they hold whatever it does.
+. "$(dirname "$0")/../shell.sh"
+
+build=$(dirname "$mpbench")
+plugin=$build/emulator/mpbench-gpu.so
+if [ ! -e "$plugin" ]; then
+    echo "skip products_over_emulated_library: $plugin is not built, for lack of cuda.h or of a C++ compiler"
+    exit 0
+fi
+export MPBENCH_GPU="$plugin" MPBENCH_TEST_DEVICE=gpu
+
+# Runs the cases of linear over a machine that is as $1; how many products it took, to `products`.
+multiply_with() {
+    MPBENCH_EMULATOR=$1,report=1 "$build/tests/conformance/conformance_test" linear \
+        >"$folder/out" 2>"$folder/err"
+    wrong=$(grep '^not ok' "$folder/out" | head -n 1)
+    [ -z "$wrong" ] || fail "$1: $wrong"
+    grep -q '^ok linear .* gpu' "$folder/out" || fail "$1: nothing was run"
+    grep -q ' 0 descriptors$' "$folder/err" || fail "$1: $(tail -n 1 "$folder/err")"
+    products=$(sed -n 's/^emulator: .* \([0-9]*\) products;.*/\1/p' "$folder/err")
+}
+
+begin products_go_by_the_library
+multiply_with products=right
+[ "${products:-0}" -gt 100 ] || fail "the library was asked for ${products:-no} products"
+end
+
+begin products_hold_without_a_library
+multiply_with libraries=0
+[ "${products:-1}" -eq 0 ] || fail "an absent library was asked for ${products:-some} products"
+end
+
+begin products_hold_where_the_library_refuses
+multiply_with products=refused
+[ "${products:-1}" -eq 0 ] || fail "a library that refuses took ${products:-some} products"
+end
+
+begin wrong_product_of_the_library_is_made_anew
+multiply_with products=wrong
+[ "${products:-0}" -gt 50 ] || fail "the library was asked for ${products:-no} products"
+end
+
+exit "$failures"

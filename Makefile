@@ -11,6 +11,7 @@
 BUILD   ?= build
 PREFIX  ?= /usr/local
 DATADIR := $(PREFIX)/share/mpbench
+LIBDIR  := $(PREFIX)/lib/mpbench
 CC      ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
@@ -186,13 +187,16 @@ $(eval $(call EMULATED_RULES,races,-DEMULATOR_RACES=1,-fsanitize=thread))
 endif
 endif
 
-# Where an installed program finds its experiments; the others look beside the program.
+# Where an installed program finds its plugin and its experiments; the others look beside the program.
+$(BUILD)/src/plugin.o: EXTRA_CFLAGS += -DMPBENCH_LIBDIR='"$(LIBDIR)"'
+$(BUILD)/src/plugin.o: $(BUILD)/libdir.list
 $(BUILD)/src/cli/experiments.o: EXTRA_CFLAGS += -DMPBENCH_DATADIR='"$(DATADIR)"'
 $(BUILD)/src/cli/experiments.o: $(BUILD)/datadir.list
 
 # A list is written anew only where it differs.
 $(BUILD)/objects.list: LIST = $(ENGINE)
 $(BUILD)/datadir.list: LIST = $(DATADIR)
+$(BUILD)/libdir.list: LIST = $(LIBDIR)
 $(BUILD)/%.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIST)' > $@.new
@@ -330,6 +334,7 @@ DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
 install: $(BUILD)/mpbench $(PLUGIN)
 	install -D -m 755 $(BUILD)/mpbench $(DESTDIR)$(PREFIX)/bin/mpbench
+	$(if $(PLUGIN),install -D -m 755 $(PLUGIN) $(DESTDIR)$(LIBDIR)/mpbench-gpu.so)
 	install -D -m 644 -t $(DESTDIR)$(DATADIR)/experiments $(EXPERIMENTS)
 	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/mpbench/README.md
 

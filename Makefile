@@ -155,7 +155,7 @@ $(sort $(GPU_O) $(DNN_O)): $(BUILD)/plugin/%.o: %.c
 ifneq ($(and $(CUDA_H),$(shell command -v $(CXX) 2>/dev/null)),)
 EMULATOR   := $(BUILD)/emulator/mpbench-gpu.so
 EMULATOR_C := $(filter-out %_test.c,$(wildcard tests/emulator/*.c))
-EMULATED_C := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C) gpu/dnn_absent.c) $(EMULATOR_C) $(GPU_SHARES)
+EMULATED_C := $(filter-out $(EMULATOR_C:tests/emulator/%=gpu/%),$(GPU_C)) $(EMULATOR_C) $(GPU_SHARES)
 # Tests of the emulator itself run kernels that are planted in place of the card's.
 PLANTED_C  := $(filter-out %/kernels.c %/images.c,$(EMULATOR_C)) gpu/driver_start.c \
               $(wildcard tests/emulator/planted/*.c)

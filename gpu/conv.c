@@ -1,6 +1,6 @@
 // Convolution on a card: as a product of which one factor is windows of an image, found in place as
 // the product is made. Nothing is laid out in memory, whatever the size of the image.
-#include "gpu/backend.h"
+#include "gpu/dnn.h"
 #include "gpu/gpu.h"
 #include "gpu/launch.h"
 #include "gpu/products.h"
@@ -136,7 +136,7 @@ static bool run(Device *device, const Problem *problem, const ConvArguments *con
 
 // ---- forward ------------------------------------------------------------------------------------
 
-KERNEL_SIGNATURE(gpu, conv2d) {
+KERNEL_SIGNATURE(gpu_own, conv2d) {
     const ConvAttr *attr = &call->attr->conv;
     const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
     const View *y = &call->output[0];
@@ -199,11 +199,11 @@ static bool backward_input(Device *device, const KernelCall *call, const View *b
     return run(device, &problem, &conv, error);
 }
 
-KERNEL_SIGNATURE(gpu, conv2d_backward_input) {
+KERNEL_SIGNATURE(gpu_own, conv2d_backward_input) {
     return backward_input(device, call, NULL, error);
 }
 
-KERNEL_SIGNATURE(gpu, conv_transpose2d) {
+KERNEL_SIGNATURE(gpu_own, conv_transpose2d) {
     return backward_input(device, call, &call->input[2], error);
 }
 
@@ -245,7 +245,7 @@ static bool sum_pixels(Device *device, const Problem *problem, const View *dy, c
            product_join_rows(device, arguments.sums, parts, columns, sums, error);
 }
 
-KERNEL_SIGNATURE(gpu, conv2d_backward_weight) {
+KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
     const ConvAttr *attr = &call->attr->conv;
     const View *x = &call->input[0], *dy = &call->input[1];
     const View *dweight = &call->output[0], *dbias = &call->output[1];
@@ -253,6 +253,8 @@ KERNEL_SIGNATURE(gpu, conv2d_backward_weight) {
     if (!counts_fit(device, &problem, error) ||
         (dbias->data && !sum_pixels(device, &problem, dy, NULL, dbias->data, error)))
         return false;
+    if (!dweight->data)
+        return true;
     if (attr->groups > 1 && problem.channels == 1)
         return sum_pixels(device, &problem, dy, x, dweight->data, error);
     int64_t window = problem.taps * problem.channels;

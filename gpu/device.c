@@ -6,6 +6,7 @@
 
 #include "gpu/about.h"
 #include "gpu/backend.h"
+#include "gpu/dnn.h"
 #include "gpu/gpu.h"
 #include "gpu/report.h"
 #include "gpu/values.h"
@@ -112,6 +113,7 @@ static void close_gpu(Device *device) {
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
     gpu_close_stages(gpu);
+    gpu_close_dnn(gpu);
     gpu_close_marks(gpu);
     gpu_close_values(gpu);
     blas_products_close(gpu->products);

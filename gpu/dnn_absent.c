@@ -1,5 +1,5 @@
-// In place of gpu/dnn/*.c where cudnn.h is not installed, and over an emulated card: there is no
-// cuDNN, and all runs on our own kernels.
+// In place of gpu/dnn/*.c where cudnn.h is not installed: there is no cuDNN, and all runs on
+// our own kernels.
 #include <assert.h>
 
 #include "gpu/dnn/plans.h"
@@ -22,11 +22,6 @@ Dnn *dnn_open_described(const char *properties, Error *error) {
 // Of what was never opened there is nothing to be asked.
 void dnn_close(Dnn *dnn) {
     assert(!dnn);
-}
-
-size_t dnn_version(const Dnn *dnn) {
-    assert(dnn);
-    return 0;
 }
 
 DnnPlan *dnn_plan(Dnn *dnn, const DnnGraph *graph, Error *error) {

@@ -34,7 +34,9 @@ typedef struct Gpu {
     FoundValue *found,
         *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last
     uint64_t value_calls; // that were told to look at values
-    int capability;       // 90 is 9.0
+    struct Dnn *dnn;      // gpu/dnn.h: opened when it was first asked for; NULL: there is none
+    bool dnn_asked;
+    int capability; // 90 is 9.0
     int multiprocessors;
     struct NvmlCard *sensors; // of it, for gpu/about.c; NULL: none, or not yet looked for
     bool has_looked_for_sensors;

@@ -1,8 +1,9 @@
 // gpu/dnn/library.h: cuDNN's functions as one table, opened at run time.
 //
 // cudnn.h gives types and names only: nothing is linked. The files of this folder are built where
-// that header is installed; elsewhere, and over an emulated card, gpu/dnn_absent.c stands in their
-// place. Whoever needs another function adds its name here. From the thread that drives the device.
+// that header is installed; elsewhere gpu/dnn_absent.c stands in their place, and in tests over an
+// emulated card tests/emulator/dnn_plans.c. Whoever needs another function adds its name here. From
+// the thread that drives the device.
 #pragma once
 
 #include <cudnn.h>

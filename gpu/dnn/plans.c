@@ -100,10 +100,6 @@ void dnn_close(Dnn *dnn) {
     free(dnn);
 }
 
-size_t dnn_version(const Dnn *dnn) {
-    return dnn->library->cudnnGetVersion();
-}
-
 // ---- choosing an engine -------------------------------------------------------------------------
 
 // What the library says of an engine's numbers that ours do not have. Tensor cores multiply fp32 in
@@ -254,7 +250,7 @@ static void plan(const Dnn *dnn, Held *held) {
 
 static Held *find(const Dnn *dnn, const DnnGraph *graph) {
     for (int i = 0; i < dnn->count; i++)
-        if (memcmp(&dnn->held[i]->plan.graph, graph, sizeof *graph) == 0)
+        if (dnn_is_same(&dnn->held[i]->plan.graph, graph))
             return dnn->held[i];
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -69,8 +70,8 @@ typedef struct DnnAttention {
     DnnRows q, k, v, y, dy, dq, dk, dv; // those that the graph has not are zero
 } DnnAttention;
 
-// Two graphs are the same where their bytes are: every member is an int64_t, so that nothing lies
-// between them, and what a graph does not use is zero.
+// Every member of a graph is an int64_t, so that nothing lies between them: two are the same where
+// their bytes are.
 typedef struct DnnGraph {
     int64_t kind; // DnnKind
     union {
@@ -78,6 +79,11 @@ typedef struct DnnGraph {
         DnnAttention attention;
     };
 } DnnGraph;
+
+static inline bool dnn_is_same(const DnnGraph *a, const DnnGraph *b) {
+    size_t bytes = a->kind < DNN_ATTENTION ? sizeof a->convolution : sizeof a->attention;
+    return a->kind == b->kind && memcmp(&a->convolution, &b->convolution, bytes) == 0;
+}
 
 typedef struct DnnPlan {
     DnnGraph graph;
@@ -99,9 +105,6 @@ Dnn *dnn_open(void *stream, Error *error) MUST_CHECK;
 // are made, and cannot be run.
 Dnn *dnn_open_described(const char *properties, Error *error) MUST_CHECK;
 void dnn_close(Dnn *dnn); // NULL is fine
-
-// Of cuDNN: 91900 is 9.19.0.
-size_t dnn_version(const Dnn *dnn);
 
 // Made at the first call, and the same ever after; NULL only when there is no memory.
 DnnPlan *dnn_plan(Dnn *dnn, const DnnGraph *graph, Error *error) MUST_CHECK;

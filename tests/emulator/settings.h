@@ -12,6 +12,8 @@ typedef enum EmulatorStreams { STREAMS_LAZY, STREAMS_EAGER, STREAMS_SHUFFLED } E
 typedef enum EmulatorNvml { NVML_WHOLE, NVML_NONE, NVML_BROKEN, NVML_OLD, NVML_DEAF } EmulatorNvml;
 typedef enum EmulatorProducts { PRODUCTS_RIGHT, PRODUCTS_REFUSED, PRODUCTS_WRONG } EmulatorProducts;
 
+typedef enum EmulatorDnn { DNN_ABSENT, DNN_RIGHT, DNN_WRONG, DNN_UNLUCKY } EmulatorDnn;
+
 typedef struct EmulatorFault {
     char function[40]; // "": whichever
     uint64_t when;     // 0: never

@@ -70,8 +70,10 @@ static const GpuDriver *start_driver(Error *error) {
 
 static int count_cards(void) {
     const GpuDriver *driver = start_driver(NULL);
-    int cards = 0;
-    return driver && driver->cuDeviceGetCount(&cards) == CUDA_SUCCESS && cards > 1 ? cards : 1;
+    int cards;
+    if (!driver)
+        return 0;
+    return driver->cuDeviceGetCount(&cards) == CUDA_SUCCESS ? cards : 1; // opening it tells why
 }
 
 static bool choose_card(Device *device, int index, Error *error) {

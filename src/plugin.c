@@ -76,9 +76,8 @@ static bool open_plugin(Device *device, int index, int threads, Error *error) {
     return loaded->open(device, index, threads, error);
 }
 
-// Where none can be counted, opening one tells why.
 static int count_devices(void) {
-    return loaded || load(&loaded, NULL) ? loaded->count() : 1;
+    return loaded || load(&loaded, NULL) ? loaded->count() : 0;
 }
 
 extern const Backend gpu_plugin;

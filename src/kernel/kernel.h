@@ -129,7 +129,7 @@ typedef struct ReportKernels {
 struct Backend {
     const char *name; // as --device names it
     bool preferred;   // where one of these can be opened, no other is taken unasked
-    // How many there are, at least 1, whether or not they can be opened; NULL: one.
+    // How many there are, whether or not they can be opened; NULL: one.
     int (*count)(void);
     bool is_idle; // it accepts all work and does none (checkpoint/replay.h)
     // Fills a fresh device (allocator excepted); `index` counts devices of this kind.

@@ -13,15 +13,48 @@ static void expect_home(void) {
                   shown_text(&shown));
 }
 
-// On a history without runs, in the form of `simple`.
-static void open_form(void) {
+static char card[512]; // MPBENCH_GPU=the emulated one; "": it is not built
+
+static void find_card(void) {
+    const char *program = getenv("MPBENCH"), *slash = strrchr(program, '/');
+    snprintf(card, sizeof card, "MPBENCH_GPU=%.*s/emulator/mpbench-gpu.so",
+             slash ? (int)(slash - program) : 1, slash ? program : ".");
+    if (access(strchr(card, '=') + 1, R_OK) != 0)
+        card[0] = 0;
+}
+
+// On a history without runs, in the form of `simple`; `emulated` says how the card is, NULL: there
+// is none.
+static void open_form_beside(const char *emulated) {
     static const char *const nothing[] = {NULL};
-    const char *environment[] = {database, NULL};
+    const char *environment[] = {database, emulated ? card : "MPBENCH_GPU=/nowhere", emulated,
+                                 NULL};
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸fashion_cnn");
     press(KEY_DOWN KEY_DOWN KEY_DOWN, "▸simple");
     press("\r", "enter trains");
+}
+
+static void open_form(void) {
+    open_form_beside(NULL);
+}
+
+static void the_form_offers_the_devices_that_are_there(void) {
+    open_form();
+    press(KEY_DOWN KEY_DOWN KEY_RIGHT, "‹ auto ›");
+    press(KEY_RIGHT, "‹ cpu ›");
+    press(KEY_RIGHT, "‹ ref ›");
+    press(KEY_RIGHT, "‹ default ›");
+    leave();
+}
+
+static void of_these_cards_come_first(void) {
+    open_form_beside("MPBENCH_EMULATOR=cards=2");
+    press(KEY_DOWN KEY_DOWN KEY_RIGHT, "‹ gpu ›");
+    press(KEY_RIGHT, "‹ gpu:1 ›");
+    press(KEY_RIGHT, "‹ auto ›");
+    leave();
 }
 
 static void train_elsewhere(void) {
@@ -44,9 +77,9 @@ static bool is_finished(int64_t run) {
 }
 
 static void a_run_of_somebody_else_does_not_open(void) {
-    open_form();
-    press(KEY_DOWN KEY_DOWN KEY_LEFT KEY_LEFT, "‹ gpu ›");
-    press("\r", "gpu: this build"); // the worker's own word: it ended before it had a run
+    open_form_beside("MPBENCH_EMULATOR=fail=cuStreamCreate/1:999");
+    press(KEY_DOWN KEY_DOWN KEY_RIGHT, "‹ gpu ›");
+    press("\r", "making a stream"); // the worker's own word: it ended before it had a run
     train_elsewhere();
     expect("done");
     expect_home();
@@ -162,7 +195,14 @@ static void a_matrix_is_not_started_twice(void) {
 int main(void) {
     if (!make_place())
         return 1;
-    RUN_TEST(a_run_of_somebody_else_does_not_open);
+    find_card();
+    RUN_TEST(the_form_offers_the_devices_that_are_there);
+    if (card[0]) {
+        RUN_TEST(of_these_cards_come_first);
+        RUN_TEST(a_run_of_somebody_else_does_not_open);
+    } else {
+        printf("skip of_these_cards_come_first: no emulated card is built\n");
+    }
     RUN_TEST(a_worker_that_leaves_no_word_is_told_of);
     RUN_TEST(nothing_opens_under_what_is_typed);
     RUN_TEST(nothing_opens_under_the_next_form);

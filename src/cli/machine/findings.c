@@ -30,8 +30,10 @@ static void find_libraries(Findings *findings) {
     add_library(findings, "SQLite", store_library());
 }
 
+// Of a kind that there is none of, the first is opened all the same: that tells why.
 static void find_devices(Findings *findings, const Backend *backend) {
-    int count = backend->count ? backend->count() : 1;
+    int found_count = backend->count ? backend->count() : 1;
+    const int count = found_count > 0 ? found_count : 1;
     for (int i = 0; i < count && findings->device_count < MOST_DEVICES; i++) {
         FoundDevice *found = &findings->devices[findings->device_count++];
         found->is_preferred = backend->preferred;

@@ -85,7 +85,8 @@ static bool check_loss_scale(const char *text, Error *error) {
 
 typedef struct Host {
     char program[EXPERIMENT_PATH_SIZE], database[STORE_PATH_SIZE], settings[STORE_PATH_SIZE];
-    const char *precisions[MOST_CHOICES], *loss_scales[MOST_CHOICES];
+    const char *precisions[MOST_CHOICES], *loss_scales[MOST_CHOICES], *devices[MOST_CHOICES];
+    char device_names[MOST_CHOICES][32];
 } Host;
 
 static bool find_settings(char path[STORE_PATH_SIZE]) {
@@ -96,6 +97,28 @@ static bool find_settings(char path[STORE_PATH_SIZE]) {
     else if (home && home[0])
         length = snprintf(path, STORE_PATH_SIZE, "%s/.config/mpbench/config.lua", home);
     return length > 0 && length < STORE_PATH_SIZE;
+}
+
+static void add_devices(Host *host, int *count, const Backend *backend, int most) {
+    for (int i = 0; i < most && *count < MOST_CHOICES - 1; i++) {
+        char *name = host->device_names[*count];
+        int length = snprintf(name, sizeof host->device_names[0], "%s", backend->name);
+        if (i > 0)
+            snprintf(name + length, sizeof host->device_names[0] - (size_t)length, ":%d", i);
+        host->devices[(*count)++] = name;
+    }
+}
+
+// Those that this machine has, cards first. They are counted, which is quick, and not opened.
+static void list_devices(Host *host, bool is_demo) {
+    int count = 0;
+    for (int i = 0; backend_list[i]; i++)
+        if (backend_list[i]->preferred && !is_demo)
+            add_devices(host, &count, backend_list[i], backend_list[i]->count());
+    host->devices[count++] = "auto";
+    for (int i = 0; backend_list[i]; i++)
+        if (!backend_list[i]->preferred)
+            add_devices(host, &count, backend_list[i], 1);
 }
 
 static void list_choices(Host *host) {
@@ -132,7 +155,6 @@ static void tell_what_goes_on(const char *database) {
 }
 
 bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error) {
-    static const char *const devices[] = {"auto", "cpu", "gpu", "ref", NULL};
     Host *host = calloc(1, sizeof *host);
     if (!host)
         return error_fail(error, ERROR_MEMORY, "no memory for the screen");
@@ -143,13 +165,14 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
     if (!store_path(demo ? demo->path : cli->database, host->database, error))
         goto done;
     list_choices(host);
+    list_devices(host, demo != NULL);
     const UiHost ui_host = {.program = host->program,
                             .list_experiments = list_experiments,
                             .read_experiment = read_experiment,
                             .check_loss_scale = check_loss_scale,
                             .precisions = host->precisions,
                             .loss_scales = host->loss_scales,
-                            .devices = devices};
+                            .devices = host->devices};
     const UiOptions options = {.database = host->database,
                                .run = run,
                                .settings = find_settings(host->settings) ? host->settings : NULL,

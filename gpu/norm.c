@@ -9,7 +9,7 @@ enum {
     WIDE = 8, // neighbours by 16 bytes
     WARP = 32,
     MOST_OF_SET = 512, // threads
-    ROWS_TO_SUM = 32,
+    ROWS_TO_SUM = 16,
     BLOCKS_TO_SUM = 1024, // of a thread at least; in all at most
     ROWS_TO_WRITE = 8,
     BLOCKS_TO_WRITE = 8192
@@ -83,16 +83,11 @@ static float *take_partial(Device *device, NormArguments *a, int64_t totals, Err
     return a->partial;
 }
 
-// The gradients of weight and bias, where they are wanted. `a->products` and `a->gradients` are
-// where they lie then; those of a batch are needed in any case.
-static bool weight_gradients(Device *device, const KernelCall *call, NormArguments *a, bool needed,
-                             Error *error) {
+// Sums what the parts have: the gradients of weight and bias, where they are wanted; `a->products`
+// and `a->gradients` are where they lie then. A batch needs them in any case.
+static bool sum_parts(Device *device, const KernelCall *call, NormArguments *a, bool needed,
+                      Error *error) {
     View total[2] = {call->output[1], call->output[2]};
-    if (!needed && !total[0].data && !total[1].data)
-        return true;
-    const GpuGrid grid = plan_columns(a, ROWS_TO_SUM, BLOCKS_TO_SUM);
-    if (!take_partial(device, a, 2, error) || !gpu_launch_norm_weights(device, grid, a, error))
-        return false;
     for (int i = 0; i < 2; i++) {
         const float *partial = a->partial + i * a->parts * a->channels;
         if (!total[i].data && !needed)
@@ -106,6 +101,19 @@ static bool weight_gradients(Device *device, const KernelCall *call, NormArgumen
     a->products = total[0].data;
     a->gradients = total[1].data;
     return true;
+}
+
+static bool wants_weights(const KernelCall *call) {
+    return call->output[1].data || call->output[2].data;
+}
+
+static bool weight_gradients(Device *device, const KernelCall *call, NormArguments *a, bool needed,
+                             Error *error) {
+    if (!needed && !wants_weights(call))
+        return true;
+    const GpuGrid grid = plan_columns(a, ROWS_TO_SUM, BLOCKS_TO_SUM);
+    return take_partial(device, a, 2, error) && gpu_launch_norm_weights(device, grid, a, error) &&
+           sum_parts(device, call, a, needed, error);
 }
 
 static bool apply(Device *device, NormArguments *a, Error *error) {
@@ -216,13 +224,30 @@ KERNEL_SIGNATURE(gpu, layer_norm) {
     return gpu_launch_layer_norm(device, rows.grid, &arguments, error);
 }
 
+// Of so many that the sums kept of them are little beside the rows, and not more blocks than keep
+// any card busy.
+static int64_t rows_of_block(int64_t rows, int64_t teams) {
+    const int64_t least = teams * ROWS_TO_SUM;
+    const int64_t many = (rows + BLOCKS_TO_SUM - 1) / BLOCKS_TO_SUM;
+    return many > least ? (many + teams - 1) / teams * teams : least;
+}
+
 KERNEL_SIGNATURE(gpu, layer_norm_backward) {
     const GpuRows rows = gpu_rows(call, 2, PAIR_CHUNKS);
     NormArguments a = backward_arguments(call);
     share_rows(&a);
     if (rows.is_long)
         return sets_backward(device, call, &a, error);
-    const NormRowArguments arguments = row_arguments(&a, &rows);
-    return gpu_launch_layer_norm_backward(device, rows.grid, &arguments, error) &&
-           weight_gradients(device, call, &a, false, error);
+    NormRowArguments arguments = row_arguments(&a, &rows);
+    if (!wants_weights(call) || !arguments.divides || !rows.arguments.wide)
+        return gpu_launch_layer_norm_backward(device, rows.grid, &arguments, error) &&
+               weight_gradients(device, call, &a, false, error);
+    GpuGrid grid = rows.grid;
+    const int64_t teams = grid.threads / rows.arguments.team;
+    arguments.part = rows_of_block(a.rows, teams);
+    a.parts = grid.x = (a.rows + arguments.part - 1) / arguments.part;
+    arguments.partial = take_partial(device, &a, 0, error);
+    return arguments.partial &&
+           gpu_launch_layer_norm_backward_all(device, grid, &arguments, error) &&
+           sum_parts(device, call, &a, false, error);
 }

@@ -9,7 +9,7 @@ enum {
     WIDE = 8,           // neighbours by 16 bytes
     BLOCK = 256,        // threads
     PART_OF_ROW = 8192, // elements that are worth a block of their own
-    PART_OF_THREAD = 32,
+    PART_OF_THREAD = 8,
     ENOUGH_BLOCKS = 1024 // keep any card busy
 };
 

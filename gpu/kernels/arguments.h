@@ -128,7 +128,9 @@ typedef struct NormRowArguments {
     RowArguments rows; // x, or dy and x
     Operand weight, bias, mean, inverse;
     float epsilon;
-    u32 divides; // parts of eight divide a row
+    u32 divides;    // parts of eight divide a row
+    i64 part;       // rows of a block
+    float *partial; // [2, blocks, length]: of each block's rows, what weight and bias get
 } NormRowArguments;
 
 // ---- norm_sets.cu, norm_columns.cu --------------------------------------------------------------

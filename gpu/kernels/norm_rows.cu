@@ -54,10 +54,19 @@ GPU_DEFINE(layer_norm) {
     }
 }
 
+// ---- the gradient -------------------------------------------------------------------------------
+
+// What weights and biases get of a thread's columns, of all rows that its team has seen.
+struct ColumnSums {
+    float products[PAIR_CHUNKS][EIGHT], gradients[PAIR_CHUNKS][EIGHT];
+};
+
 // With n = (x - mean) / deviation and g = dy * weight:
 //     dx = (g - mean(g) - n * mean(g * n)) / deviation.
-GPU_DEFINE(layer_norm_backward) {
-    const RowWalk<PAIR_CHUNKS> walk(a.rows);
+template <bool sums>
+static __device__ __forceinline__ void gradient_of_row(const NormRowArguments &a,
+                                                       const RowWalk<PAIR_CHUNKS> &walk,
+                                                       ColumnSums &of_columns) {
     RowValues<PAIR_CHUNKS> g, n;
     const float mean = walk.valid ? load_float(a.mean, walk.row) : 0;
     const float inverse = walk.valid ? load_float(a.inverse, walk.row) : 0;
@@ -70,8 +79,12 @@ GPU_DEFINE(layer_norm_backward) {
         load_weights(a, walk, a.weight, at, 1, weight);
 #pragma unroll
         for (int i = 0; i < EIGHT; i++) {
-            gradient[i] *= weight[i];
             normal[i] = (normal[i] - mean) * inverse;
+            if (sums) {
+                of_columns.products[number][i] += gradient[i] * normal[i];
+                of_columns.gradients[number][i] += gradient[i];
+            }
+            gradient[i] *= weight[i];
             product[i] = at.whole || walk.has(at.first + i) ? gradient[i] * normal[i] : 0;
         }
         sum += sum_of_eight(gradient);
@@ -87,4 +100,55 @@ GPU_DEFINE(layer_norm_backward) {
             gradient[i] = (gradient[i] - sum - normal[i] * products) * inverse;
         walk.store(a.rows.output, at, gradient);
     });
+}
+
+GPU_DEFINE(layer_norm_backward) {
+    ColumnSums none;
+    gradient_of_row<false>(a, RowWalk<PAIR_CHUNKS>(a.rows), none);
+}
+
+enum { SUMS_BLOCK = 256, THREAD_COLUMNS = PAIR_CHUNKS * EIGHT };
+
+// Adds up what the teams of a block have of the same columns, and keeps it as the block's part.
+static __device__ __forceinline__ void keep_columns(Team team, float *part, i64 columns,
+                                                    const float (&own)[PAIR_CHUNKS][EIGHT]) {
+    SHARED(float, between, SUMS_BLOCK *THREAD_COLUMNS);
+    const u32 teams = blockDim.x / team.size;
+    if (teams > 1) {
+        __syncthreads(); // the last call's have been read
+#pragma unroll
+        for (int k = 0; k < THREAD_COLUMNS; k++)
+            between[k * SUMS_BLOCK + threadIdx.x] = own[k / EIGHT][k % EIGHT];
+        __syncthreads();
+    }
+    if (threadIdx.x >= team.size)
+        return;
+#pragma unroll
+    for (int k = 0; k < THREAD_COLUMNS; k++) {
+        float sum = own[k / EIGHT][k % EIGHT];
+        for (u32 i = 1; i < teams; i++)
+            sum += between[k * SUMS_BLOCK + i * team.size + threadIdx.x];
+        const i64 column = ((i64)(k / EIGHT) * team.size + threadIdx.x) * EIGHT + k % EIGHT;
+        if (column < columns)
+            part[column] = sum;
+    }
+}
+
+// The same of many rows one after the other, and on the way what weights and biases get: of rows
+// that parts of eight divide, so that a thread has the same columns of each.
+GPU_DEFINE(layer_norm_backward_all) {
+    ColumnSums sums;
+#pragma unroll
+    for (int k = 0; k < THREAD_COLUMNS; k++)
+        sums.products[k / EIGHT][k % EIGHT] = sums.gradients[k / EIGHT][k % EIGHT] = 0;
+    const Team team = team_of(a.rows.team);
+    const i64 begin = blockIdx.x * a.part, end = min(begin + a.part, a.rows.rows);
+    const u32 teams = blockDim.x / team.size;
+    for (i64 row = begin; row < end; row += teams) {
+        const i64 own = row + threadIdx.x / team.size;
+        gradient_of_row<true>(a, RowWalk<PAIR_CHUNKS>(a.rows, own, end), sums);
+    }
+    float *const part = a.partial + blockIdx.x * a.rows.length;
+    keep_columns(team, part, a.rows.length, sums.products);
+    keep_columns(team, part + gridDim.x * a.rows.length, a.rows.length, sums.gradients);
 }

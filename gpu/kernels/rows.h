@@ -20,10 +20,14 @@ template <int chunks> struct RowWalk {
     i64 base, parts;     // of the row's parts
     bool valid, wide;
 
-    __device__ __forceinline__ explicit RowWalk(const RowArguments &a) {
+    __device__ __forceinline__ explicit RowWalk(const RowArguments &a)
+        : RowWalk(a, ((i64)blockIdx.x * blockDim.x + threadIdx.x) / a.team, a.rows) {}
+
+    // Of a row past the last of `rows`, as a block may have, its team has nothing.
+    __device__ __forceinline__ RowWalk(const RowArguments &a, i64 own, i64 rows) {
         team = team_of(a.team);
-        row = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / team.size;
-        valid = row < a.rows; // the block's last rows need not be there
+        row = own;
+        valid = own < rows;
         wide = a.wide;
         begin = valid ? row * a.length : 0;
         end = valid ? begin + a.length : 0;

@@ -125,14 +125,16 @@ void cases_batch_norm(Cases *cases) {
     forward_cases(cases);
 }
 
-// Too long for a few threads of a card, and for what its threads can hold.
-static const Shape long_rows[] = {{2, {3, 3001}}, {2, {2, 9001}}, {2, {1, 20000}}};
-enum { LONG_ROWS = sizeof long_rows / sizeof *long_rows };
+// Rows too long for a few threads of a card, or for what its threads can hold; more of them than a
+// block has.
+static const Shape many_rows[] = {
+    {2, {3, 3001}}, {2, {2, 9001}}, {2, {1, 20000}}, {2, {40, 1600}}, {2, {2100, 24}}};
+enum { MANY_ROWS = sizeof many_rows / sizeof *many_rows };
 
 void cases_layer_norm(Cases *cases) {
     forward_cases(cases);
-    for (int i = 0; i < LONG_ROWS; i++) {
-        NormCase norm = {long_rows[i], 1, UNIFORM(-3, 9), i != 1, i != 0};
+    for (int i = 0; i < MANY_ROWS; i++) {
+        NormCase norm = {many_rows[i], 1, UNIFORM(-3, 9), i != 1, i != 0};
         forward_case(cases, &norm, cases->format);
     }
 }
@@ -266,8 +268,8 @@ void cases_norm_backward(Cases *cases) {
         norm.weight = false;
         backward_case(cases, &norm, NORMAL, cases->format, cases->format);
     }
-    for (int i = 0; i < LONG_ROWS && cases->op == OP_layer_norm_backward; i++) {
-        NormCase norm = {long_rows[i], 1, UNIFORM(-3, 9), i != 1, true};
+    for (int i = 0; i < MANY_ROWS && cases->op == OP_layer_norm_backward; i++) {
+        NormCase norm = {many_rows[i], 1, UNIFORM(-3, 9), i != 1, true};
         backward_case(cases, &norm, NORMAL, cases->format, cases->format);
     }
 }

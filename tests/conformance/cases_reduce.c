@@ -81,8 +81,11 @@ void cases_reduce(Cases *cases) {
         case_run(cases, test, FORMAT_FP32);
     }
     if (cases->op == OP_sum) {
-        const Reduction empty = {{2, {0, 3}}, 1, false, LIES_DENSE};
-        reduce_case(cases, &empty, ZEROS, cases->format);
+        const Reduction empty[] = {{{2, {0, 3}}, 1, false, LIES_DENSE},
+                                   {{2, {3, 0}}, 2, false, LIES_DENSE},
+                                   {{2, {3, 0}}, 1, false, LIES_DENSE}};
+        for (int i = 0; i < 3; i++)
+            reduce_case(cases, &empty[i], ZEROS, cases->format);
     }
 }
 

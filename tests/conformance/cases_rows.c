@@ -64,6 +64,7 @@ void cases_rowwise(Cases *cases) {
         rowwise_case(cases, row_shapes[i], NORMAL, cases->format);
         rowwise_case(cases, row_shapes[i], NORMAL, FORMAT_FP32);
     }
+    rowwise_case(cases, SHAPE(0, 7), ZEROS, cases->format);
     for (int i = 0; i < LONG_ROWS; i++) {
         rowwise_case(cases, long_rows[i], NORMAL, cases->format);
         rowwise_case(cases, long_rows[i], SPECIAL, cases->format);

@@ -6,6 +6,7 @@
 
 #include "gpu/about.h"
 #include "gpu/backend.h"
+#include "gpu/clock.h"
 #include "gpu/dnn.h"
 #include "gpu/gpu.h"
 #include "gpu/report.h"
@@ -116,6 +117,7 @@ static void close_gpu(Device *device) {
     gpu_enter(gpu);
     gpu_close_stages(gpu);
     gpu_close_dnn(gpu);
+    gpu_close_clock(gpu);
     gpu_close_marks(gpu);
     gpu_close_values(gpu);
     blas_products_close(gpu->products);
@@ -264,6 +266,7 @@ const Backend gpu_backend = {
     .read = read_bytes,
     .synchronize = synchronize,
     .report = &gpu_report,
+    .clock = &gpu_clock,
     .take_status = gpu_take_status,
     .check = check,
     .kernels = kernels,

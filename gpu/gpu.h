@@ -30,6 +30,8 @@ typedef struct Gpu {
     CUmodule module[GPU_FILES];
     CUfunction kernel[GPU_KERNELS];
     GpuStages stages;
+    CUevent *stamp; // gpu/clock.h; [stamp_room]
+    int stamp_room;
     GpuMark mark[GPU_MARKS];
     FoundValue *found,
         *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last

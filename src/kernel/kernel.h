@@ -126,6 +126,14 @@ typedef struct ReportKernels {
     bool (*is_past)(Device *device, int number, bool waits);
 } ReportKernels;
 
+// The clock of a device that runs on its own: stamps lie behind the work so far, numbered by
+// whoever puts them, the newer of a number in place of the older.
+typedef struct ClockKernels {
+    bool (*stamp)(Device *device, int number); // false: there is none
+    // Seconds from one to the other, of which both are past; NaN where that is not known.
+    double (*between)(Device *device, int from, int to);
+} ClockKernels;
+
 struct Backend {
     const char *name; // as --device names it
     bool preferred;   // where one of these can be opened, no other is taken unasked
@@ -143,6 +151,7 @@ struct Backend {
     void (*read)(Device *device, void *host, const void *source, size_t bytes); // waits
     void (*synchronize)(Device *device);
     const ReportKernels *report; // NULL: reading is no waiting, calls have done their work
+    const ClockKernels *clock;   // NULL: likewise, so the host's clock tells what a call takes
     // Gives what kernels that have ended found (kernel/status.h), once; waits for nothing. NULL:
     // the calls themselves say it.
     bool (*take_status)(Device *device, DeviceStatus *status);

@@ -43,15 +43,24 @@ typedef struct ProfileLook { // what two numbers that the device found are of
     bool is_statistic; // the first is a sum of running means; else the least and largest |output|
 } ProfileLook;
 
+typedef struct ProfileSpan { // of the device's own clock, between stamps 2 i and 2 i + 1
+    int layer;               // -1: it counts for none, being part of another or past the arrays
+    bool is_cast, is_look;
+} ProfileSpan;
+
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
-// included. What is found of values stays on the device until the owner reads it.
+// included. What is found of values stays on the device until the owner reads it, and so do times
+// where the device has a clock: profile_settle brings them.
 typedef struct EngineProfile {
     int layers;
-    double *seconds;     // [layers]; layer 0: outside of all
-    double cast_seconds; // of these, in casts
-    Tensor *found;       // fp32, two a look; NULL: nothing is looked at
-    ProfileLook *looks;  // of which there are so many, and have room so many
+    double *seconds;      // [layers]; layer 0: outside of all
+    double cast_seconds;  // of these, in casts
+    double whole_seconds; // from profile_open to profile_close without looks, by the device's clock
+    ProfileSpan *spans;   // of which there are so many, and have room so many; where it has one
+    int span_count, span_room;
+    Tensor *found;      // fp32, two a look; NULL: nothing is looked at
+    ProfileLook *looks; // of which there are so many, and have room so many
     int look_count, look_room;
     bool looks_at_outputs; // on the way forward, where those are fp16; statistics always
     double look_seconds;   // spent looking
@@ -61,7 +70,16 @@ typedef struct EngineProfile {
     int depth;             // of operations within operations
 } EngineProfile;
 
-typedef struct Engine {
+typedef struct Engine Engine;
+
+// Times operations from here on, into a profile whose arrays and room are set; and no more. The
+// first that was opened stays.
+void profile_open(Engine *engine, EngineProfile *profile);
+void profile_close(Engine *engine);
+// Adds what the device's clock told, when the device has passed profile_close.
+void profile_settle(const Engine *engine, EngineProfile *profile);
+
+struct Engine {
     Device *device;
     Tape *tape;
     Policy *policy;
@@ -82,7 +100,7 @@ typedef struct Engine {
     // NULL: nothing was drawn yet.
     Tensor *random_base;
     uint64_t random_began; // what is written there
-} Engine;
+};
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;
 void engine_free(Engine *engine);

@@ -288,7 +288,7 @@ bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, c
               Tensor **outputs, Error *error) {
     if (!engine->profile)
         return op_run(engine, op, inputs, input_count, attr, outputs, error);
-    double began = profile_begin(engine);
+    ProfileStart began = profile_begin(engine, op);
     bool done = op_run(engine, op, inputs, input_count, attr, outputs, error);
     profile_end(engine, op, inputs, input_count, began, done ? outputs[0] : NULL);
     return done;

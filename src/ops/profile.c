@@ -5,10 +5,74 @@
 
 #include "base/clock.h"
 
-double profile_begin(Engine *engine) {
-    engine->profile->depth++;
-    return clock_seconds();
+// ---- time ---------------------------------------------------------------------------------------
+
+static const ClockKernels *clock_of(const Engine *engine) {
+    return engine->device->backend->clock;
 }
+
+// A span of the device's clock that begins here; -1: no more are told apart.
+static int span_open(const Engine *engine, EngineProfile *profile) {
+    const ClockKernels *clock = clock_of(engine);
+    if (!clock || profile->span_count == profile->span_room ||
+        !clock->stamp(engine->device, 2 * profile->span_count))
+        return -1;
+    profile->spans[profile->span_count] = (ProfileSpan){.layer = -1};
+    return profile->span_count++;
+}
+
+static void span_close(const Engine *engine, EngineProfile *profile, int span, ProfileSpan what) {
+    if (span >= 0 && clock_of(engine)->stamp(engine->device, 2 * span + 1))
+        profile->spans[span] = what;
+}
+
+// The whole has the number behind the last span.
+void profile_open(Engine *engine, EngineProfile *profile) {
+    if (engine->profile)
+        return;
+    engine->profile = profile;
+    profile->whole_seconds = (double)NAN;
+    if (clock_of(engine) && clock_of(engine)->stamp(engine->device, 2 * profile->span_room))
+        profile->whole_seconds = 0;
+}
+
+void profile_close(Engine *engine) {
+    EngineProfile *profile = engine->profile;
+    engine->profile = NULL;
+    if (!isnan(profile->whole_seconds) &&
+        !clock_of(engine)->stamp(engine->device, 2 * profile->span_room + 1))
+        profile->whole_seconds = (double)NAN;
+}
+
+void profile_settle(const Engine *engine, EngineProfile *profile) {
+    const ClockKernels *clock = clock_of(engine);
+    if (!clock || isnan(profile->whole_seconds))
+        return;
+    profile->whole_seconds =
+        clock->between(engine->device, 2 * profile->span_room, 2 * profile->span_room + 1);
+    for (int i = 0; i < profile->span_count; i++) {
+        const ProfileSpan *span = &profile->spans[i];
+        double seconds = clock->between(engine->device, 2 * i, 2 * i + 1);
+        if (isnan(seconds))
+            continue;
+        if (span->is_look)
+            profile->whole_seconds -= seconds;
+        if (span->is_cast)
+            profile->cast_seconds += seconds;
+        if (span->layer >= 0)
+            profile->seconds[span->layer] += seconds;
+    }
+}
+
+// Spans within spans are worth a stamp only where they are casts.
+ProfileStart profile_begin(Engine *engine, OpId op) {
+    EngineProfile *profile = engine->profile;
+    bool is_outer = profile->depth++ == 0;
+    return (ProfileStart){.seconds = clock_seconds(),
+                          .span = is_outer || op == OP_cast ? span_open(engine, profile) : -1};
+}
+
+// ---- looks --------------------------------------------------------------------------------------
 
 // One number of a tensor, where the look has its own. Straight to the kernel: it belongs neither to
 // the graph nor to the profile.
@@ -27,11 +91,13 @@ static void look(const Engine *engine, EngineProfile *profile, const Tensor *ten
     int first = 2 * profile->look_count;
     if (profile->look_count == profile->look_room)
         return;
+    int span = span_open(engine, profile);
     bool done = is_statistic ? find(engine, OP_sum, tensor, first)
                              : find(engine, OP_min, tensor, first) &&
                                    find(engine, OP_max, tensor, first + 1);
     if (done)
         profile->looks[profile->look_count++] = (ProfileLook){engine->layer, is_statistic};
+    span_close(engine, profile, span, (ProfileSpan){.layer = -1, .is_look = true});
     profile->look_seconds += clock_seconds() - began;
 }
 
@@ -93,14 +159,18 @@ static bool may_be_infinite(OpId op) {
     return op == OP_fill || op == OP_where;
 }
 
-void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count, double began,
-                 Tensor *output) {
+void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                 ProfileStart began, Tensor *output) {
     EngineProfile *profile = engine->profile;
-    double seconds = clock_seconds() - began;
-    bool is_known = engine->layer < profile->layers;
+    // By the host's clock where calls have done their work, by the device's later where not.
+    double seconds = clock_of(engine) ? 0 : clock_seconds() - began.seconds;
+    bool is_known = engine->layer < profile->layers, is_outer = --profile->depth == 0;
+    span_close(engine, profile, began.span,
+               (ProfileSpan){.layer = is_outer && is_known ? engine->layer : -1,
+                             .is_cast = op == OP_cast});
     if (op == OP_cast)
         profile->cast_seconds += seconds;
-    if (--profile->depth == 0 && is_known) {
+    if (is_outer && is_known) {
         profile->seconds[engine->layer] += seconds;
         profile->operations++;
     }

@@ -3,8 +3,12 @@
 
 #include "ops/engine.h"
 
-// When an operation begins, in clock_seconds.
-double profile_begin(Engine *engine);
+typedef struct ProfileStart { // when an operation began
+    double seconds;           // clock_seconds
+    int span;                 // of the device's clock; -1: none
+} ProfileStart;
+
+ProfileStart profile_begin(Engine *engine, OpId op);
 // It is over; `output` is its first, NULL where it failed.
-void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count, double began,
-                 Tensor *output);
+void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                 ProfileStart began, Tensor *output);

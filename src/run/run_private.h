@@ -10,7 +10,12 @@
 #include "store/commands.h"
 #include "store/skips.h"
 
-enum { RUN_MAX_PENDING = 256, RUN_SKIPS_AT_FLOOR = 20, RUN_MOST_LOOKS = 2048 };
+enum {
+    RUN_MAX_PENDING = 256,
+    RUN_SKIPS_AT_FLOOR = 20,
+    RUN_MOST_LOOKS = 2048,
+    RUN_MOST_SPANS = 4096
+};
 
 typedef struct PendingPoint { // logged, and goes into the next report
     int series;
@@ -58,9 +63,10 @@ typedef struct RunSampler { // run_sample.c
     ParameterMove *moved; // [layers]
     Tensor *found;        // see EngineProfile
     ProfileLook looks[RUN_MOST_LOOKS];
+    ProfileSpan *spans;                 // [RUN_MOST_SPANS]; see EngineProfile
     bool under_way;                     // the sample is in a report that was not looked at yet
     double next, next_look;             // clock_seconds
-    double began;                       // run_clock
+    double began, seconds_of_host;      // run_clock; what the sampled step took by it
     double total_seconds, cast_seconds; // of all sampled steps
     double op_seconds;                  // in operations
     int64_t count, operations;          // how many samples; operations in them

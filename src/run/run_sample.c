@@ -42,6 +42,7 @@ void run_free_sampler(RunState *state) {
     free(state->sampler.seconds);
     free(state->sampler.largest);
     free(state->sampler.moved);
+    free(state->sampler.spans);
     tensor_release(state->sampler.found);
 }
 
@@ -95,6 +96,8 @@ void run_begin_sample(RunState *state, double now) {
     sampler->next = now + sample_interval;
     if (!make_room(sampler, layers) || !take_place(state))
         return;
+    if (run->device->backend->clock && !sampler->spans)
+        sampler->spans = malloc(RUN_MOST_SPANS * sizeof *sampler->spans); // else the whole alone
     for (int i = 0; i < run->optimizer_count; i++)
         if (!optimizer_measure(run->optimizers[i], NULL))
             return; // no sample this time
@@ -109,9 +112,11 @@ void run_begin_sample(RunState *state, double now) {
                                        .looks = sampler->looks,
                                        .look_room = RUN_MOST_LOOKS,
                                        .looks_at_outputs = now >= sampler->next_look,
+                                       .spans = sampler->spans,
+                                       .span_room = sampler->spans ? RUN_MOST_SPANS : 0,
                                        .seeks = sampler->seeks};
     sampler->seeks = false;
-    run->engine->profile = &sampler->profile;
+    profile_open(run->engine, &sampler->profile);
     sampler->began = run_clock(run);
 }
 
@@ -121,14 +126,9 @@ bool run_end_sample(RunState *state) {
     const EngineProfile *profile = &sampler->profile;
     if (run->engine->profile != profile)
         return false;
-    run->engine->profile = NULL;
+    profile_close(run->engine);
     sampler->under_way = true;
-    sampler->count++;
-    sampler->total_seconds += run_clock(run) - sampler->began - profile->look_seconds;
-    sampler->cast_seconds += profile->cast_seconds;
-    sampler->operations += profile->operations;
-    for (int layer = 0; layer < profile->layers; layer++)
-        sampler->op_seconds += profile->seconds[layer];
+    sampler->seconds_of_host = run_clock(run) - sampler->began - profile->look_seconds;
     if (profile->looks_at_outputs)
         sampler->next_look =
             clock_seconds() + fmax(sample_interval, look_price * profile->look_seconds);
@@ -179,11 +179,24 @@ static int add_looks(RunSampler *sampler, const StepReport *report) {
     return poisoned;
 }
 
+static void add_times(const Run *run, RunSampler *sampler) {
+    EngineProfile *profile = &sampler->profile;
+    profile_settle(run->engine, profile);
+    sampler->count++;
+    sampler->total_seconds +=
+        isnan(profile->whole_seconds) ? sampler->seconds_of_host : profile->whole_seconds;
+    sampler->cast_seconds += profile->cast_seconds;
+    sampler->operations += profile->operations;
+    for (int layer = 0; layer < profile->layers; layer++)
+        sampler->op_seconds += profile->seconds[layer];
+}
+
 void run_look_at_sample(RunState *state, const StepReport *report, unsigned applied) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
     const EngineProfile *profile = &sampler->profile;
     sampler->under_way = false;
+    add_times(run, sampler);
     for (int i = 0; i < report->note->optimizer_count; i++)
         if (applied >> i & 1)
             add_moves(state, report, i);

@@ -107,6 +107,61 @@ static void the_time_of_operations_is_their_layers(void) {
     tensor_release(late);
 }
 
+// ---- a device with a clock of its own ---------------------------------------------------------
+
+static double stamped[64]; // by number: what its clock, which ticks once a stamp, said then
+static int ticks;
+
+static bool put_stamp(Device *one, int number) {
+    (void)one;
+    stamped[number] = ++ticks;
+    return true;
+}
+
+static double seconds_between(Device *one, int from, int to) {
+    (void)one;
+    return stamped[to] - stamped[from];
+}
+
+static void times_of_a_device_are_by_its_own_clock(void) {
+    enum { ROOM = 3 };
+    static const ClockKernels clock_kernels = {put_stamp, seconds_between};
+    const Backend *backend = device->backend;
+    Backend clocked = *backend;
+    clocked.clock = &clock_kernels;
+    double seconds[3] = {0};
+    ProfileSpan spans[ROOM];
+    EngineProfile profile = {.layers = 3, .seconds = seconds, .spans = spans, .span_room = ROOM};
+    Tensor *x = constant(2, 2, (float[]){1, -3, 2, 0});
+    device->backend = &clocked;
+    ticks = 0;
+    profile_open(engine, &profile); // 1
+    engine->layer = 1;
+    Tensor *low = op_cast(engine, x, FORMAT_FP16, &error); // 2, 3
+    engine->layer = 2;
+    Tensor *sum = op_two(engine, OP_add, x, x, NULL, &error);  // 4, 5
+    engine->layer = 7;                                         // not of the profile
+    Tensor *late = op_two(engine, OP_add, x, x, NULL, &error); // 6, 7
+    engine->layer = 1;
+    Tensor *unseen = op_two(engine, OP_add, x, x, NULL, &error); // no room
+    profile_close(engine);                                       // 8
+    CHECK(seconds[1] == 0 && profile.cast_seconds == 0); // nothing is known before it is settled
+    profile_settle(engine, &profile);
+    CHECK_NEAR(profile.whole_seconds, 7, 0);
+    CHECK_NEAR(seconds[1], 1, 0);
+    CHECK_NEAR(seconds[2], 1, 0);
+    CHECK_NEAR(seconds[0], 0, 0);
+    CHECK_NEAR(profile.cast_seconds, 1, 0);
+    CHECK_INT(profile.operations, 3);
+    engine->layer = 0;
+    device->backend = backend;
+    tensor_release(x);
+    tensor_release(low);
+    tensor_release(sum);
+    tensor_release(late);
+    tensor_release(unseen);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -114,6 +169,7 @@ int main(void) {
         TEST(measured_updates_say_how_far_they_moved),
         TEST(a_skipped_update_moves_nothing_that_is_known),
         TEST(the_time_of_operations_is_their_layers),
+        TEST(times_of_a_device_are_by_its_own_clock),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

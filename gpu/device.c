@@ -243,17 +243,12 @@ static double gain(const Device *device, Format format) {
     return format == FORMAT_BF16 || format == FORMAT_FP16 ? 8 : 1;
 }
 
-#include "gpu/absent.h"
-
 static const Kernel kernels[OP_COUNT] = {
 #define OP(name, ...) [OP_##name] = gpu_##name,
 #include "kernel/ops.def"
 };
 
-static const char *const absences[OP_COUNT] = {
-#define OP(name, ...) [OP_##name] = "no kernel of it is written for the card yet; use --device cpu",
-#include "kernel/ops.def"
-};
+static const char *const absences[OP_COUNT] = {NULL};
 
 const Backend gpu_backend = {
     .name = "gpu",

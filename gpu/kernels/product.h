@@ -89,7 +89,7 @@ static __device__ __forceinline__ void product_load(const ProductSource &source,
                                                     const ProductRun &run, float *value) {
     const ProductFactor &factor = source.factor;
     const bool wide = factor.wide && run.count == EIGHT;
-    const i64 first = wide ? product_place(source, run, 0) : 0;
+    const i64 first = product_place(source, run, 0); // also where it is not asked: fewer registers
     if (wide && first >= 0) {
         load_eight(Operand{(void *)factor.data, factor.format, OPERAND_WIDE, {}}, first, value);
         return;

@@ -102,6 +102,7 @@ GPU_DEFINE(conv_repair) {
                                factor_element(product.b, matrix, at_b), sum);
             }
             sum = warp_sum(sum);
+            __syncwarp(); // another lane has read what is written now
             if (lane == 0)
                 store_result(product, result, sum);
         }

@@ -73,7 +73,7 @@ static void memory_of_a_device_is_apart_from_the_hosts(void) {
     allocator_remove_host(allocator, 1 << 19);
     fixture_device->memory = 0;
     CHECK(!allocator_add_host(allocator, 1 << 19, &error));
-    CHECK_CONTAINS(error.text, "device ref is out of memory: 0 MiB asked, 2 MiB in use;");
+    CHECK_CONTAINS(error.text, "is out of memory: 0 MiB asked, 2 MiB in use;");
     allocator_give(allocator, memory);
     engine_close();
 }

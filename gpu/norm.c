@@ -236,18 +236,13 @@ KERNEL_SIGNATURE(gpu, layer_norm_backward) {
     const GpuRows rows = gpu_rows(call, 2, PAIR_CHUNKS);
     NormArguments a = backward_arguments(call);
     share_rows(&a);
-    if (rows.is_long)
-        return sets_backward(device, call, &a, error);
     NormRowArguments arguments = row_arguments(&a, &rows);
-    if (!wants_weights(call) || !arguments.divides || !rows.arguments.wide)
-        return gpu_launch_layer_norm_backward(device, rows.grid, &arguments, error) &&
-               weight_gradients(device, call, &a, false, error);
+    if (rows.is_long || !arguments.divides || !rows.arguments.wide)
+        return sets_backward(device, call, &a, error);
     GpuGrid grid = rows.grid;
-    const int64_t teams = grid.threads / rows.arguments.team;
-    arguments.part = rows_of_block(a.rows, teams);
+    arguments.part = rows_of_block(a.rows, grid.threads / rows.arguments.team);
     a.parts = grid.x = (a.rows + arguments.part - 1) / arguments.part;
     arguments.partial = take_partial(device, &a, 0, error);
-    return arguments.partial &&
-           gpu_launch_layer_norm_backward_all(device, grid, &arguments, error) &&
+    return arguments.partial && gpu_launch_layer_norm_backward(device, grid, &arguments, error) &&
            sum_parts(device, call, &a, false, error);
 }

@@ -63,33 +63,34 @@ struct ColumnSums {
 
 // With n = (x - mean) / deviation and g = dy * weight:
 //     dx = (g - mean(g) - n * mean(g * n)) / deviation.
-template <bool sums>
 static __device__ __forceinline__ void gradient_of_row(const NormRowArguments &a,
                                                        const RowWalk<PAIR_CHUNKS> &walk,
                                                        ColumnSums &of_columns) {
     RowValues<PAIR_CHUNKS> g, n;
     const float mean = walk.valid ? load_float(a.mean, walk.row) : 0;
     const float inverse = walk.valid ? load_float(a.inverse, walk.row) : 0;
-    const float share = 1 / (float)a.rows.length;
     float sum = 0, products = 0;
     walk.each([&](int number, const Part &at) {
         float *gradient = g.load(walk, number, a.rows.input[0], at, 0);
-        float *normal = n.load(walk, number, a.rows.input[1], at, 0);
-        float weight[EIGHT], product[EIGHT];
+        float weight[EIGHT], own[EIGHT], product[EIGHT];
         load_weights(a, walk, a.weight, at, 1, weight);
 #pragma unroll
         for (int i = 0; i < EIGHT; i++) {
-            normal[i] = (normal[i] - mean) * inverse;
-            if (sums) {
-                of_columns.products[number][i] += gradient[i] * normal[i];
-                of_columns.gradients[number][i] += gradient[i];
-            }
+            own[i] = gradient[i];
             gradient[i] *= weight[i];
+        }
+        float *normal = n.load(walk, number, a.rows.input[1], at, 0);
+#pragma unroll
+        for (int i = 0; i < EIGHT; i++) {
+            normal[i] = (normal[i] - mean) * inverse;
+            of_columns.products[number][i] += own[i] * normal[i];
+            of_columns.gradients[number][i] += own[i];
             product[i] = at.whole || walk.has(at.first + i) ? gradient[i] * normal[i] : 0;
         }
         sum += sum_of_eight(gradient);
         products += sum_of_eight(product);
     });
+    const float share = 1 / (float)a.rows.length;
     sum = join_team(walk.team, sum, Sum()) * share;
     products = join_team(walk.team, products, Sum()) * share;
     walk.each([&](int number, const Part &at) {
@@ -100,11 +101,6 @@ static __device__ __forceinline__ void gradient_of_row(const NormRowArguments &a
             gradient[i] = (gradient[i] - sum - normal[i] * products) * inverse;
         walk.store(a.rows.output, at, gradient);
     });
-}
-
-GPU_DEFINE(layer_norm_backward) {
-    ColumnSums none;
-    gradient_of_row<false>(a, RowWalk<PAIR_CHUNKS>(a.rows), none);
 }
 
 enum { SUMS_BLOCK = 256, THREAD_COLUMNS = PAIR_CHUNKS * EIGHT };
@@ -134,9 +130,9 @@ static __device__ __forceinline__ void keep_columns(Team team, float *part, i64 
     }
 }
 
-// The same of many rows one after the other, and on the way what weights and biases get: of rows
-// that parts of eight divide, so that a thread has the same columns of each.
-GPU_DEFINE(layer_norm_backward_all) {
+// Many rows one after the other, and on the way what weights and biases get: of rows that parts of
+// eight divide, so that a thread has the same columns of each.
+GPU_DEFINE(layer_norm_backward) {
     ColumnSums sums;
 #pragma unroll
     for (int k = 0; k < THREAD_COLUMNS; k++)
@@ -146,7 +142,7 @@ GPU_DEFINE(layer_norm_backward_all) {
     const u32 teams = blockDim.x / team.size;
     for (i64 row = begin; row < end; row += teams) {
         const i64 own = row + threadIdx.x / team.size;
-        gradient_of_row<true>(a, RowWalk<PAIR_CHUNKS>(a.rows, own, end), sums);
+        gradient_of_row(a, RowWalk<PAIR_CHUNKS>(a.rows, own, end), sums);
     }
     float *const part = a.partial + blockIdx.x * a.rows.length;
     keep_columns(team, part, a.rows.length, sums.products);

@@ -37,7 +37,8 @@ over() {
 long=$!
 # The host must not touch memory of the device.
 over protect=1 unit/functions_test unit/memory_test unit/parameter_test unit/profile_test \
-    unit/statistics_test unit/tape_test unit/views_test
+    unit/replay_test unit/statistics_test unit/tape_test unit/views_test unit/waits_test \
+    unit/weights_test golden/model_test
 over protect=1,order=reverse,streams=shuffled conformance/multi_test golden/ops_test \
     golden/scaler_test unit/optim_test unit/scaler_test unit/scalers_test
 wait "$long" || failures=1

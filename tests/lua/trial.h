@@ -7,6 +7,7 @@
 
 #include "lua/experiment.h"
 #include "run/run_private.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 enum { MOST_STEPS = 512 };
@@ -24,7 +25,8 @@ typedef struct Trial { // one run, or a part of one
     void (*prepare)(Run *run); // before the script is read; NULL: nothing
     double seconds;            // that its step 5 took, as far as it can tell
     Run *run;
-    double losses[MOST_STEPS]; // the last loss that was known when the step ended
+    double losses[MOST_STEPS]; // the last that was known when the step ended; where a device tells
+                               // them late there is no saying of which step that is: 0
     int64_t step;              // where it ended
     int kept;                  // checkpoints to go on from
     bool done;
@@ -39,7 +41,7 @@ static inline void on_step(void *context, const Run *run) {
     Trial *trial = context;
     const RunSeries *loss = run_series(run, "loss");
     if (run->step < MOST_STEPS)
-        trial->losses[run->step] = loss ? loss->last : 0;
+        trial->losses[run->step] = loss && !run->device->backend->report ? loss->last : 0;
     if (run->step == 5) {
         trial->run->started -= trial->seconds;
         trial->run->training_seconds += trial->seconds;
@@ -62,8 +64,11 @@ static inline void on_print(void *context, const char *text, size_t length) {
 static inline void train(Trial *trial) {
     char text[256];
     RunSetting settings[16];
-    RunOptions options = {
-        .device = "cpu", .threads = 1, .seed = 7, .steps = trial->steps, .settings = settings};
+    RunOptions options = {.device = test_device_or("cpu"),
+                          .threads = 1,
+                          .seed = 7,
+                          .steps = trial->steps,
+                          .settings = settings};
     options.precision = trial->precision;
     options.parent = trial->parent;
     snprintf(text, sizeof text, "%s", trial->settings ? trial->settings : "");

@@ -3,6 +3,7 @@
 #include "ops/engine.h"
 #include "ops/views.h"
 #include "optim/optimizer.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
@@ -12,7 +13,7 @@ static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
     char why[8];
     const int64_t shape[] = {2, 3};
     double value = -1;
-    CHECK(device_open("cpu", 1, &device, &error));
+    CHECK(device_open(test_device_or("cpu"), 1, &device, &error));
     CHECK(preset_resolve("fp32", NULL, &preset, why, sizeof why, &error));
     Engine *engine = engine_new(device, &preset, 1, &error);
     Tensor *real = op_fill(engine, FORMAT_FP32, 0, NULL, 5, &error);
@@ -43,7 +44,7 @@ static void work_is_accepted_and_its_results_are_refused_afterwards(void) {
 static void memory_knows_when_it_was_made_or_written(void) {
     Error error = {0};
     Device *device;
-    CHECK(device_open("cpu", 1, &device, &error));
+    CHECK(device_open(test_device_or("cpu"), 1, &device, &error));
     Tensor *early = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_WEIGHTS, &error);
     Tensor *kept = tensor_new(device, FORMAT_FP32, 0, NULL, MEMORY_WEIGHTS, &error);
     CHECK(early && kept && !device_is_late(device));
@@ -76,7 +77,7 @@ static void a_gradient_from_a_replay_is_applied_by_nobody(void) {
     Preset preset;
     char why[8];
     const int64_t shape[] = {3, 2}, turned[] = {2, 3};
-    CHECK(device_open("cpu", 1, &device, &error));
+    CHECK(device_open(test_device_or("cpu"), 1, &device, &error));
     CHECK(preset_resolve("fp32", NULL, &preset, why, sizeof why, &error));
     Engine *engine = engine_new(device, &preset, 1, &error);
     Tensor *weight = op_fill(engine, FORMAT_FP32, 2, turned, 1, &error);

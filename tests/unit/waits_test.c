@@ -175,7 +175,10 @@ static void a_skipped_step_leaves_all_as_it_was_and_reads_nothing(void) {
     Optimizer *optimizer = sgd(weight, 1);
     WeightAverage *average = weight_average_new(engine, &weight, 1, 0.5, &error);
     const void *lies = running->view.data;
-    for (int i = 0; i < 4; i++) // the first take memory of the system
+    // What comes first takes memory of the system, and of the device for its plan.
+    step_moving(weight, optimizer, running, INFINITY);
+    DONE(weight_average_update(average, optimizer_flags(optimizer), &error));
+    for (int i = 0; i < 4; i++)
         step_moving(weight, optimizer, running, 1);
     uint64_t waits = device->waits, undo = engine->undo.table.version;
     CHECK_NEAR(step_moving(weight, optimizer, running, INFINITY), 48, 0);
@@ -186,7 +189,7 @@ static void a_skipped_step_leaves_all_as_it_was_and_reads_nothing(void) {
     Tensor *of, *mean, *aside;
     CHECK(weight_average_at(average, 0, &of, &mean, &aside));
     CHECK_NEAR(value_of(mean, 0), 10, 0);
-    CHECK_INT(optimizer_report(optimizer).skipped, 1);
+    CHECK_INT(optimizer_report(optimizer).skipped, 2);
     CHECK_NEAR(step_moving(weight, optimizer, running, 1), 96, 0);
     CHECK_NEAR(value_of(weight, 0), 5, 0);
     CHECK(running->view.data == lies); // a captured step finds it there again

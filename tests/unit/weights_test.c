@@ -3,6 +3,7 @@
 
 #include "checkpoint/weights.h"
 #include "kernel/kernel.h"
+#include "tests/device.h"
 #include "tests/test.h"
 
 static char path[64];
@@ -81,7 +82,7 @@ static void each_format_that_is_kept_has_one_type(void) {
 int main(void) {
     Error error = {0};
     snprintf(path, sizeof path, "/tmp/mpbench.weights.%ld", (long)getpid());
-    if (!device_open("cpu", 1, &device, &error)) {
+    if (!device_open(test_device_or("cpu"), 1, &device, &error)) {
         printf("not ok begin: %s\n", error.text);
         return 1;
     }

@@ -1,5 +1,5 @@
 // Attention on a card: what gpu/kernels/attention.cu is told.
-#include "gpu/backend.h"
+#include "gpu/dnn.h"
 #include "gpu/launch.h"
 #include "gpu/products.h"
 
@@ -52,7 +52,7 @@ static GpuGrid tiles_of(const AttentionArguments *arguments, int64_t rows) {
                      .y = (unsigned)((arguments->depth + TILE - 1) / TILE)};
 }
 
-KERNEL_SIGNATURE(gpu, attention) {
+KERNEL_SIGNATURE(gpu_own, attention) {
     AttentionArguments arguments =
         arguments_of(call, &call->input[0], &call->input[1], &call->input[2]);
     write_to(&arguments, 0, &call->output[0]);
@@ -60,7 +60,7 @@ KERNEL_SIGNATURE(gpu, attention) {
     return gpu_launch_attention(device, tiles_of(&arguments, arguments.queries), &arguments, error);
 }
 
-KERNEL_SIGNATURE(gpu, attention_backward) {
+KERNEL_SIGNATURE(gpu_own, attention_backward) {
     AttentionArguments arguments =
         arguments_of(call, &call->input[1], &call->input[2], &call->input[3]);
     int64_t rows = arguments.batches * arguments.heads * arguments.queries;

@@ -2,6 +2,7 @@
 #include "gpu/dnn.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "gpu/backend.h"
 #include "gpu/dnn/plans.h"
@@ -12,6 +13,8 @@ typedef struct Offer {
     bool possible;
     DnnGraph graph;
     void *operand[DNN_OPERANDS];
+    float scale;  // DNN_SCALE, of attention
+    int64_t rows; // of scores: so many numbers has each of attention's sums
 } Offer;
 
 // ---- the library --------------------------------------------------------------------------------
@@ -77,25 +80,45 @@ static bool are_alike(Device *device, const View *result, const void *expected,
     return true;
 }
 
-// Computes the first result again by our own kernel. It stays where it is if it is right, since
-// later ones are to be the same bits; else our own takes its place.
+enum { UNIT = 64 }; // bytes: arrays in one memory begin at multiples of it
+
+static size_t bytes_of(const View *view) {
+    size_t bytes = (size_t)view_count(view) * format_table[view->format].bytes;
+    return view->data ? (bytes + UNIT - 1) / UNIT * UNIT : 0;
+}
+
+// Computes the same again by our own kernel into `memory`, behind the room for what is found.
+static bool compute_again(Device *device, const KernelCall *call, char *memory, Kernel own,
+                          bool *alike, Error *error) {
+    static_assert(sizeof(DnnDifference) <= UNIT, "what is found has its room");
+    KernelCall again = *call;
+    char *to = memory + UNIT;
+    for (int i = 0; i < call->output_count; to += bytes_of(&call->output[i]), i++)
+        again.output[i].data = call->output[i].data ? to : NULL;
+    if (!own(device, &again, error))
+        return false;
+    *alike = true;
+    for (int i = 0; i < call->output_count && *alike; i++)
+        if (call->output[i].data && !are_alike(device, &call->output[i], again.output[i].data,
+                                               (DnnDifference *)memory, alike, error))
+            return false;
+    return true;
+}
+
+// Holds the first results against our own. They stay where they are if they are right, since later
+// ones are to be the same bits; else our own take their place.
 static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, Kernel own,
                         Error *error) {
-    enum { BEFORE = 64 }; // bytes, for what is found
-    static_assert(sizeof(DnnDifference) <= BEFORE, "what is found has its room");
-    const View *result = &call->output[0];
-    size_t bytes = (size_t)view_count(result) * format_table[result->format].bytes;
+    size_t bytes = UNIT;
+    for (int i = 0; i < call->output_count; i++)
+        bytes += bytes_of(&call->output[i]);
     Error lacking = {0};
-    char *memory = allocator_take(device->allocator, BEFORE + bytes, MEMORY_WORKSPACE, &lacking);
+    char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &lacking);
     if (!memory) {
         dnn_refuse(plan, "no memory to hold its first result against");
         return own(device, call, error);
     }
-    KernelCall again = *call;
-    again.output[0].data = memory + BEFORE;
-    bool done =
-        own(device, &again, error) &&
-        are_alike(device, result, memory + BEFORE, (DnnDifference *)memory, &plan->trusted, error);
+    bool done = compute_again(device, call, memory, own, &plan->trusted, error);
     allocator_give(device->allocator, memory);
     if (!done || plan->trusted)
         return done;
@@ -107,17 +130,68 @@ static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, K
 
 enum { WORKSPACE_UNIT = 256 };
 
-static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Error *error) {
+static size_t whole_units(size_t bytes) {
+    return (bytes + WORKSPACE_UNIT - 1) / WORKSPACE_UNIT * WORKSPACE_UNIT;
+}
+
+static View row_view(void *data, int64_t rows) {
+    return view_dense(data, FORMAT_FP32, 1, &rows);
+}
+
+// Our sums of a row are the largest score and the logarithm of what the others add to it; cuDNN
+// makes the total of which that is taken,
+static bool take_logarithm(Device *device, const Offer *offer, Error *error) {
+    View total = row_view(offer->operand[DNN_TOTAL], offer->rows);
+    KernelCall call = {
+        .op = OP_log, .input_count = 1, .input = {total}, .output_count = 1, .output = {total}};
+    return !total.data || gpu_log(device, &call, error);
+}
+// and reads both as one.
+static bool join_sums(Device *device, const Offer *offer, void *joined, Error *error) {
+    KernelCall call = {.op = OP_add,
+                       .input_count = 2,
+                       .input = {row_view(offer->operand[DNN_LARGEST], offer->rows),
+                                 row_view(offer->operand[DNN_TOTAL], offer->rows)},
+                       .output_count = 1,
+                       .output = {row_view(joined, offer->rows)}};
+    return gpu_add(device, &call, error);
+}
+
+// Attention's scratch beside the plan's own: DNN_SUMS and DNN_DELTA of the gradient. Some versions
+// of the library believe that what they are given is zero.
+static bool prepare_attention(Device *device, const DnnPlan *plan, const Offer *offer,
+                              char *workspace, void **operand, Error *error) {
     Gpu *gpu = gpu_of(device);
-    char *workspace = NULL;
-    if (plan->workspace > 0) {
-        workspace = device_workspace(device, plan->workspace + WORKSPACE_UNIT, error);
-        if (!workspace)
-            return false;
-        workspace += -(uintptr_t)workspace % WORKSPACE_UNIT;
-    }
-    gpu_enter(gpu);
-    return dnn_run(gpu->dnn, plan, offer->operand, workspace, error);
+    char *sums = workspace + whole_units(plan->workspace);
+    if (plan->workspace > 0 &&
+        !gpu_check(
+            gpu,
+            gpu->driver->cuMemsetD8Async(gpu_address(workspace), 0, plan->workspace, gpu->stream),
+            "filling memory", error))
+        return false;
+    if (plan->graph.kind == DNN_ATTENTION)
+        return true;
+    operand[DNN_SUMS] = sums;
+    operand[DNN_DELTA] = sums + whole_units((size_t)offer->rows * sizeof(float));
+    return join_sums(device, offer, sums, error);
+}
+
+static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Error *error) {
+    size_t rows = whole_units((size_t)offer->rows * sizeof(float));
+    size_t bytes = whole_units(plan->workspace) + 2 * rows + WORKSPACE_UNIT;
+    char *workspace = device_workspace(device, bytes, error);
+    if (!workspace)
+        return false;
+    workspace += -(uintptr_t)workspace % WORKSPACE_UNIT;
+    bool is_attention = plan->graph.kind >= DNN_ATTENTION;
+    float scale = offer->scale;
+    void *operand[DNN_OPERANDS];
+    memcpy(operand, offer->operand, sizeof operand);
+    operand[DNN_SCALE] = &scale;
+    gpu_enter(gpu_of(device));
+    return (!is_attention || prepare_attention(device, plan, offer, workspace, operand, error)) &&
+           dnn_run(gpu_of(device)->dnn, plan, operand, workspace, error) &&
+           (plan->graph.kind != DNN_ATTENTION || take_logarithm(device, offer, error));
 }
 
 // The call, by cuDNN or by our own kernel.
@@ -210,4 +284,79 @@ KERNEL_SIGNATURE(gpu, conv2d_backward_weight) {
     bias.output[0].data = NULL;
     return run(device, &weight, &offer, gpu_own_conv2d_backward_weight, error) &&
            (!bias.output[1].data || gpu_own_conv2d_backward_weight(device, &bias, error));
+}
+
+// ---- attention ----------------------------------------------------------------------------------
+
+static DnnRows rows_of(const View *view) {
+    return (DnnRows){view->stride[0], view->stride[1], view->stride[2]};
+}
+
+// Rows as they lie: each without gaps, and all at multiples of what the library reads at once.
+static bool rows_fit(const View *view, Format format) {
+    int64_t each = DNN_ALIGNMENT / (int64_t)format_table[format].bytes;
+    bool fit = view->format == format && has_elements(view) && view->stride[3] == 1;
+    for (int i = 0; i < 3; i++)
+        fit = fit && view->stride[i] % each == 0;
+    return fit;
+}
+
+static Offer attention(DnnKind kind, const KernelCall *call, const View *q, const View *k,
+                       const View *v, const View *y, const View *sums) {
+    Format format = q->format;
+    Offer offer = {
+        .possible = format_trains(format) && rows_fit(q, format) && rows_fit(k, format) &&
+                    rows_fit(v, format) && rows_fit(y, format) && !call->attr->has_compute &&
+                    (!sums->data || view_is_dense(sums)),
+        .graph = {.kind = kind,
+                  .attention = {.format = format,
+                                .batch = q->shape[0],
+                                .queries = q->shape[1],
+                                .keys = k->shape[1],
+                                .heads = q->shape[2],
+                                .depth = q->shape[3],
+                                .causal = call->attr->attention.causal,
+                                .q = rows_of(q),
+                                .k = rows_of(k),
+                                .v = rows_of(v),
+                                .y = rows_of(y)}},
+        .operand = {[DNN_Q] = q->data, [DNN_K] = k->data, [DNN_V] = v->data, [DNN_Y] = y->data},
+        .scale = (float)call->attr->attention.scale,
+        .rows = q->shape[0] * q->shape[1] * q->shape[2],
+    };
+    if (sums->data) {
+        offer.operand[DNN_LARGEST] = sums->data;
+        offer.operand[DNN_TOTAL] = (float *)sums->data + offer.rows;
+        // The second of them begins where it does: it must be there that the library takes it.
+        offer.possible = offer.possible && offer.rows * (int64_t)sizeof(float) % DNN_ALIGNMENT == 0;
+    }
+    return offer;
+}
+
+KERNEL_SIGNATURE(gpu, attention) {
+    const View *sums = &call->output[1];
+    Offer offer = attention(DNN_ATTENTION, call, &call->input[0], &call->input[1], &call->input[2],
+                            &call->output[0], sums);
+    offer.graph.attention.keeps_sums = sums->data != NULL;
+    return run(device, call, &offer, gpu_own_attention, error);
+}
+
+KERNEL_SIGNATURE(gpu, attention_backward) {
+    const View *dy = &call->input[0], *result = call->output;
+    Offer offer = attention(DNN_ATTENTION_BACKWARD, call, &call->input[1], &call->input[2],
+                            &call->input[3], &call->input[4], &call->input[5]);
+    DnnAttention *graph = &offer.graph.attention;
+    graph->dy = rows_of(dy);
+    graph->dq = rows_of(&result[0]);
+    graph->dk = rows_of(&result[1]);
+    graph->dv = rows_of(&result[2]);
+    offer.possible = offer.possible && rows_fit(dy, (Format)graph->format);
+    for (int i = 0; i < 3; i++)
+        offer.possible =
+            offer.possible && result[i].data && rows_fit(&result[i], (Format)graph->format);
+    offer.operand[DNN_DY] = dy->data;
+    offer.operand[DNN_DQ] = result[0].data;
+    offer.operand[DNN_DK] = result[1].data;
+    offer.operand[DNN_DV] = result[2].data;
+    return run(device, call, &offer, gpu_own_attention_backward, error);
 }

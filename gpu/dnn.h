@@ -14,6 +14,8 @@ KERNEL_SIGNATURE(gpu_own, conv2d_backward_input);
 // Either gradient may be asked for without the other, whose data is NULL then.
 KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight);
 KERNEL_SIGNATURE(gpu_own, conv_transpose2d);
+KERNEL_SIGNATURE(gpu_own, attention);
+KERNEL_SIGNATURE(gpu_own, attention_backward);
 
 // Gives back what was opened at the first offer.
 void gpu_close_dnn(Gpu *gpu);

@@ -51,6 +51,10 @@ static DnnDescriptor kept_row(Attention *attention, DnnOperand operand) {
     return dnn_operand(attention->description, operand, CUDNN_DATA_FLOAT, &attention->row);
 }
 
+static DnnDescriptor sum_row(Attention *attention, DnnOperand operand) {
+    return attention->of->keeps_sums ? kept_row(attention, operand) : row(attention);
+}
+
 static DnnDescriptor pointwise(Attention *attention, cudnnPointwiseMode_t mode, DnnDescriptor x,
                                DnnDescriptor b) {
     return dnn_pointwise(attention->description, mode, x, b, scores(attention, CUDNN_DATA_FLOAT));
@@ -86,15 +90,15 @@ void dnn_describe_attention(DnnDescription *description, const DnnGraph *graph) 
     DnnDescriptor seen =
         masked(&attention, scaled_scores(&attention, q, k, dnn_number(description, DNN_SCALE)));
 
-    DnnDescriptor largest = dnn_reduce(description, CUDNN_REDUCE_TENSOR_MAX, seen, row(&attention));
+    DnnDescriptor largest =
+        dnn_reduce(description, CUDNN_REDUCE_TENSOR_MAX, seen, sum_row(&attention, DNN_LARGEST));
     DnnDescriptor below = pointwise(&attention, CUDNN_POINTWISE_SUB, seen, largest);
     DnnDescriptor exponential = pointwise(&attention, CUDNN_POINTWISE_EXP, below, NULL);
-    DnnDescriptor sum =
-        dnn_reduce(description, CUDNN_REDUCE_TENSOR_ADD, exponential, row(&attention));
+    DnnDescriptor sum = dnn_reduce(description, CUDNN_REDUCE_TENSOR_ADD, exponential,
+                                   sum_row(&attention, DNN_TOTAL));
     DnnDescriptor logarithm =
         dnn_pointwise(description, CUDNN_POINTWISE_LOG, sum, NULL, row(&attention));
-    (void)dnn_pointwise(description, CUDNN_POINTWISE_ADD, largest, logarithm,
-                        kept_row(&attention, DNN_SUMS));
+    (void)dnn_pointwise(description, CUDNN_POINTWISE_ADD, largest, logarithm, row(&attention));
     DnnDescriptor shares = dnn_pointwise(description, CUDNN_POINTWISE_DIV, exponential, sum,
                                          scores(&attention, attention.type));
     (void)dnn_product(description, shares, v, y);

@@ -19,7 +19,7 @@ typedef enum DnnKind {
     DNN_CONVOLUTION,        // DNN_X DNN_W [DNN_BIAS]: DNN_Y
     DNN_CONVOLUTION_INPUT,  // DNN_Y DNN_W: DNN_X, gradients but for DNN_W
     DNN_CONVOLUTION_WEIGHT, // DNN_X DNN_Y: DNN_W, gradients but for DNN_X
-    DNN_ATTENTION,          // DNN_Q DNN_K DNN_V: DNN_Y DNN_SUMS
+    DNN_ATTENTION,          // DNN_Q DNN_K DNN_V: DNN_Y [DNN_LARGEST DNN_TOTAL]
     DNN_ATTENTION_BACKWARD, // DNN_Q DNN_K DNN_V DNN_Y DNN_SUMS DNN_DY: DNN_DQ DNN_DK DNN_DV
     DNN_KINDS
 } DnnKind;
@@ -34,7 +34,9 @@ typedef enum DnnOperand {
     DNN_Q,
     DNN_K,
     DNN_V,
-    DNN_SUMS, // [B,H,T] in fp32: of each row of scores the logarithm of the sum of exponentials
+    DNN_LARGEST, // [B,H,T] in fp32, of each row of scores the largest,
+    DNN_TOTAL,   // the sum of the exponentials of the differences from it,
+    DNN_SUMS,    // and the logarithm of the sum of the exponentials
     DNN_DY,
     DNN_DQ,
     DNN_DK,
@@ -67,6 +69,7 @@ typedef struct DnnAttention {
     int64_t format; // of all but sums
     int64_t batch, queries, keys, heads, depth;
     int64_t causal;
+    int64_t keeps_sums; // DNN_ATTENTION: whether DNN_LARGEST and DNN_TOTAL are written
     DnnRows q, k, v, y, dy, dq, dk, dv; // those that the graph has not are zero
 } DnnAttention;
 

@@ -103,6 +103,8 @@ static DnnGraph attention(DnnKind kind, const AttentionCase *of, Format format) 
                       .v = keys,
                       .y = queries},
     };
+    if (kind == DNN_ATTENTION)
+        graph.attention.keeps_sums = true;
     if (kind == DNN_ATTENTION_BACKWARD) {
         graph.attention.dy = graph.attention.dq = queries;
         graph.attention.dk = graph.attention.dv = keys;
@@ -174,6 +176,9 @@ static void ask_attention(List *list) {
             of->name, formats[i], "");
     }
     const AttentionCase *first = &attentions[0];
+    DnnGraph graph = attention(DNN_ATTENTION, first, FORMAT_FP16);
+    graph.attention.keeps_sums = false;
+    ask(list, graph, "attention", first->name, FORMAT_FP16, ", without sums");
     ask(list, attention(DNN_ATTENTION, first, FORMAT_FP32), "attention", first->name, FORMAT_FP32,
         "");
     ask(list, attention(DNN_ATTENTION_BACKWARD, first, FORMAT_FP32), "gradient of attention",

@@ -1,0 +1,112 @@
+// Convolutions of the emulated cuDNN, and how it reads and writes numbers.
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernel/attr.h"
+#include "number/format.h"
+#include "tests/emulator/dnn_compute.h"
+#include "tests/emulator/settings.h"
+
+double emulated_dnn_load(int64_t format, const void *from, int64_t at) {
+    return format == FORMAT_FP32 ? (double)((const float *)from)[at]
+                                 : format_decode((Format)format, ((const uint16_t *)from)[at]);
+}
+
+void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
+    if (emulator_settings.dnn == DNN_WRONG)
+        value = value * 1.25 + 1;
+    if (format == FORMAT_FP32)
+        ((float *)to)[at] = (float)value;
+    else
+        ((uint16_t *)to)[at] = (uint16_t)format_encode((Format)format, value, OVERFLOW_TO_SPECIAL);
+}
+
+static double activated(int64_t activation, double x) {
+    switch (activation) {
+    case ACTIVATION_RELU: return x < 0 ? 0 : x;
+    case ACTIVATION_TANH: return tanh(x);
+    case ACTIVATION_SIGMOID: return 1 / (1 + exp(-x));
+    default: return x;
+    }
+}
+
+// What is summed over every meeting of an element of x with one of w for one of y.
+typedef struct Sums {
+    const DnnConvolution *of;
+    DnnKind kind;
+    void *const *operand;
+    double *sum; // one for each element of the result
+} Sums;
+
+static void add_pair(const Sums *sums, int64_t x, int64_t w, int64_t y) {
+    void *const *operand = sums->operand;
+    int64_t format = sums->of->factors;
+    switch (sums->kind) {
+    case DNN_CONVOLUTION:
+        sums->sum[y] += emulated_dnn_load(format, operand[DNN_X], x) *
+                        emulated_dnn_load(format, operand[DNN_W], w);
+        break;
+    case DNN_CONVOLUTION_INPUT:
+        sums->sum[x] += emulated_dnn_load(format, operand[DNN_Y], y) *
+                        emulated_dnn_load(format, operand[DNN_W], w);
+        break;
+    default:
+        sums->sum[w] += emulated_dnn_load(format, operand[DNN_X], x) *
+                        emulated_dnn_load(format, operand[DNN_Y], y);
+    }
+}
+
+static void add_channels(const Sums *sums, int64_t x, int64_t tap, int64_t y) {
+    const DnnConvolution *of = sums->of;
+    int64_t channels = of->channels / of->groups, filters = of->filters / of->groups;
+    int64_t taps = of->kernel[0] * of->kernel[1];
+    for (int64_t o = 0; o < of->filters; o++)
+        for (int64_t c = 0; c < channels; c++)
+            add_pair(sums, x * of->channels + o / filters * channels + c,
+                     (o * taps + tap) * channels + c, y * of->filters + o);
+}
+
+static void add_pixels(const Sums *sums) {
+    const DnnConvolution *of = sums->of;
+    for (int64_t n = 0; n < of->images; n++)
+        for (int64_t y = 0; y < of->output[0] * of->output[1]; y++)
+            for (int64_t tap = 0; tap < of->kernel[0] * of->kernel[1]; tap++) {
+                const int64_t out[] = {y / of->output[1], y % of->output[1]};
+                const int64_t step[] = {tap / of->kernel[1], tap % of->kernel[1]};
+                int64_t in[2];
+                for (int i = 0; i < 2; i++)
+                    in[i] = out[i] * of->stride[i] - of->padding[i] + step[i] * of->dilation[i];
+                if (in[0] < 0 || in[1] < 0 || in[0] >= of->input[0] || in[1] >= of->input[1])
+                    continue;
+                add_channels(sums, (n * of->input[0] + in[0]) * of->input[1] + in[1], tap,
+                             n * of->output[0] * of->output[1] + y);
+            }
+}
+
+static int64_t results(const DnnConvolution *of, DnnKind kind) {
+    switch (kind) {
+    case DNN_CONVOLUTION: return of->images * of->output[0] * of->output[1] * of->filters;
+    case DNN_CONVOLUTION_INPUT: return of->images * of->input[0] * of->input[1] * of->channels;
+    default: return of->filters * of->kernel[0] * of->kernel[1] * of->channels / of->groups;
+    }
+}
+
+bool emulated_dnn_convolve(const DnnGraph *graph, void *const operand[DNN_OPERANDS]) {
+    static const DnnOperand result[] = {[DNN_CONVOLUTION] = DNN_Y,
+                                        [DNN_CONVOLUTION_INPUT] = DNN_X,
+                                        [DNN_CONVOLUTION_WEIGHT] = DNN_W};
+    const DnnConvolution *of = &graph->convolution;
+    DnnKind kind = (DnnKind)graph->kind;
+    int64_t count = results(of, kind);
+    double *sum = calloc((size_t)count, sizeof *sum);
+    if (!sum)
+        return false;
+    add_pixels(&(Sums){of, kind, operand, sum});
+    for (int64_t i = 0; i < count; i++) {
+        if (of->bias != DNN_NO_FORMAT)
+            sum[i] += emulated_dnn_load(of->bias, operand[DNN_BIAS], i % of->filters);
+        emulated_dnn_store(of->result, operand[result[kind]], i, activated(of->activation, sum[i]));
+    }
+    free(sum);
+    return true;
+}

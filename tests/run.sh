@@ -55,7 +55,7 @@ limit=300
 export MPBENCH_TEST_LOGS MPBENCH_TEST_LIMIT
 
 # What runs long comes first, so that no processor waits for it alone at the end.
-long='_test\.sh$|/screen/|/lua/|sweep|/conformance/|/golden/'
+long='_test\.sh$|/gpu/|/screen/|/lua/|sweep|/conformance/|/golden/'
 list=$MPBENCH_TEST_LOGS/list
 for program in "$@" tests/*/*_test.sh; do [ -e "$program" ] && echo "$program"; done >"$list"
 {

@@ -145,7 +145,7 @@ $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
 	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
 endif
 
-$(sort $(GPU_O) $(DNN_O)): $(BUILD)/plugin/%.o: %.c
+$(sort $(GPU_O) $(DNN_O) $(BUILD)/plugin/gpu/library.o): $(BUILD)/plugin/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/plugin/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -243,7 +243,7 @@ endif
 
 # cuDNN needs a driver to compile for, but none that has a card.
 MOCK_DRIVER := $(BUILD)/tests/gpu/libcuda.so.1
-$(BUILD)/tests/gpu/dnn_test: $(DNN_O) | $(MOCK_DRIVER)
+$(BUILD)/tests/gpu/dnn_test: $(DNN_O) $(BUILD)/plugin/gpu/library.o | $(MOCK_DRIVER)
 $(BUILD)/tests/gpu/dnn_test: EXTRA_CFLAGS += -DMOCK_DRIVER='"$(MOCK_DRIVER)"'
 $(MOCK_DRIVER): tests/gpu/mock_driver.c
 	@mkdir -p $(@D)

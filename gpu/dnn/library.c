@@ -1,17 +1,18 @@
 // cuDNN of this machine.
 #include "gpu/dnn/library.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
+#include "gpu/library.h"
+
 static bool find_functions(void *library, DnnLibrary *table, Error *error) {
-#define FIND(name)                                                                           \
-    {                                                                                        \
-        void *found = dlsym(library, #name);                                                 \
-        if (!found)                                                                          \
-            return error_fail(error, ERROR_UNAVAILABLE,                                      \
-                              "libcudnn.so.9 lacks " #name ": install a newer one of CUDA"); \
-        memcpy(&table->name, &found, sizeof found);                                          \
+#define FIND(name)                                                                   \
+    {                                                                                \
+        void *found = gpu_library_function(library, #name);                          \
+        if (!found)                                                                  \
+            return error_fail(error, ERROR_UNAVAILABLE,                              \
+                              "libcudnn.so.9 lacks " #name ": install a newer one"); \
+        memcpy(&table->name, &found, sizeof found);                                  \
     }
     DNN_FUNCTIONS(FIND)
 #undef FIND
@@ -23,7 +24,7 @@ const DnnLibrary *dnn_library(Error *error) {
     static bool ready;
     if (ready)
         return &table;
-    void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    void *library = gpu_library_open("libcudnn.so.9");
     if (!library) {
         (void)error_fail(error, ERROR_UNAVAILABLE,
                          "libcudnn.so.9 is not installed: install cuDNN 9 of CUDA %d",
@@ -31,7 +32,7 @@ const DnnLibrary *dnn_library(Error *error) {
         return NULL;
     }
     if (!find_functions(library, &table, error)) {
-        dlclose(library);
+        gpu_library_close(library);
         return NULL;
     }
     ready = true;

@@ -91,6 +91,7 @@ GPU_DEFINE(conv_repair) {
         float value = 0;
         if (columns + lane < product.columns)
             value = product_element(product.c.data, product.c.format, first + columns + lane);
+        __syncwarp(); // all have read what one of them may write
         for (u32 left = __ballot_sync(~0u, !(value == value)); left; left &= left - 1) {
             const Result result = {row, columns + __ffs((int)left) - 1, matrix};
             float sum = 0;

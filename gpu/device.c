@@ -239,7 +239,8 @@ static bool supports(const Device *device, OpId op, Format format) {
 // Of large products, beside fp32 without tf32: what the cards' makers give for their peaks. Which
 // format pays for a given model is measured, not looked up.
 static double gain(const Device *device, Format format) {
-    (void)device;
+    if (format == FORMAT_TF32)
+        return supports(device, OP_matmul, format) ? 4 : 1;
     return format == FORMAT_BF16 || format == FORMAT_FP16 ? 8 : 1;
 }
 

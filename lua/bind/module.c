@@ -140,7 +140,8 @@ static LayerPrecision precision_at(lua_State *L, int index) {
     LayerPrecision precision;
     if (lua_type(L, index) != LUA_TSTRING)
         bind_error(L, "precision: a format's name expected, got %s", bind_what_is(L, index));
-    if (!layer_precision_parse(lua_tostring(L, index), &precision, &error))
+    if (!layer_precision_parse(lua_tostring(L, index), session_of(L)->engine->device, &precision,
+                               &error))
         bind_raise(L, &error);
     return precision;
 }
@@ -217,7 +218,7 @@ static int mp_autocast(lua_State *L) {
     } else if (lua_type(L, 1) == LUA_TSTRING) {
         LayerPrecision precision;
         Error error = {0};
-        if (!layer_precision_parse(lua_tostring(L, 1), &precision, &error))
+        if (!layer_precision_parse(lua_tostring(L, 1), engine->device, &precision, &error))
             return bind_raise(L, &error);
         if (precision != LAYER_AUTO)
             region = (AutocastRegion){

@@ -190,7 +190,8 @@ static bool restore_rates(const Checkpoint *checkpoint, const Inventory *invento
 
 // Layers as they were set while the run went on; of a fork that sets some itself, they stay its
 // own.
-static bool restore_layers(const Checkpoint *checkpoint, Policy *policy, Error *error) {
+static bool restore_layers(const Checkpoint *checkpoint, const Device *device, Policy *policy,
+                           Error *error) {
     if (checkpoint->own.layers)
         return true;
     for (int i = 1; i < policy_layer_count(policy); i++) {
@@ -199,7 +200,7 @@ static bool restore_layers(const Checkpoint *checkpoint, Policy *policy, Error *
         snprintf(key, sizeof key, "layer%d", i);
         const char *saved = checkpoint_note(checkpoint, key);
         LayerPrecision own = LAYER_AUTO;
-        if (saved && !layer_precision_parse(saved, &own, error))
+        if (saved && !layer_precision_parse(saved, device, &own, error))
             return false;
         if (own != layer->own)
             policy_set_layer(policy, i, own);
@@ -215,13 +216,13 @@ bool checkpoint_restore(Checkpoint *checkpoint, const CheckpointTraining *traini
     if (!pieces_collect(&list, training->engine, inventory, false, error))
         return false;
     // At the end of a script nothing is trained any more, and what trained may be gone.
-    bool done = check_model(checkpoint, &list, error) &&
-                (training->extra->at_end || check_state(checkpoint, &list, error)) &&
-                check_positions(checkpoint, training, error) &&
-                restore_rules(checkpoint, inventory, error) &&
-                fill(checkpoint, &list, inventory, error) &&
-                restore_rates(checkpoint, inventory, error) &&
-                restore_layers(checkpoint, training->engine->policy, error);
+    bool done =
+        check_model(checkpoint, &list, error) &&
+        (training->extra->at_end || check_state(checkpoint, &list, error)) &&
+        check_positions(checkpoint, training, error) &&
+        restore_rules(checkpoint, inventory, error) && fill(checkpoint, &list, inventory, error) &&
+        restore_rates(checkpoint, inventory, error) &&
+        restore_layers(checkpoint, training->engine->device, training->engine->policy, error);
     pieces_clear(&list);
     return done;
 }

@@ -166,7 +166,7 @@ static bool set_layer(Cli *cli, const Option *option, const char *value, Error *
     for (int i = 0; i < count; i++)
         choices[i + 1] = format_name(formats[i]);
     LayerPrecision precision;
-    bool is_known = layer_precision_parse(equals + 1, &precision, error);
+    bool is_known = layer_precision_parse(equals + 1, NULL, &precision, error);
     if (!is_known && error->code == ERROR_USAGE)
         return choice_error(error, option->name, equals + 1, choices, count + 1);
     const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);

@@ -59,12 +59,15 @@ static void print_precisions(void) {
                preset->text);
     puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
          "where\n        those are, else fp32; of two, the one that is faster\n"
-         "  amp:  bf16 where only products in bf16 are faster, else fp16\n\n"
+         "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
+         "  tf32: products round their fp32 factors to it, all else is fp32; refused where the\n"
+         "        device does not multiply in it\n\n"
          "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
          "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
     char list[FORMAT_LIST_SIZE];
-    printf("  auto, %s\n\nNames of other tools do as well:\n",
+    printf("  auto, %s, or tf32 where the device multiplies in it\n\nNames of other tools do as "
+           "well:\n",
            format_list(list, format_trains, ", ", ", "));
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (format_trains((Format)i))

@@ -78,6 +78,11 @@ bool format_trains(Format format) {
     return format < FORMAT_COUNT && format_table[format].trains;
 }
 
+bool format_multiplies(Format format) {
+    return format_is_floating(format) && !format_table[format].stores &&
+           format_table[format].scaled == SCALED_NONE;
+}
+
 bool format_is_shown(Format format) {
     return format != FORMAT_FP64 && format < FORMAT_COUNT &&
            (format_is_floating(format) || format_table[format].scaled != SCALED_NONE);

@@ -56,8 +56,9 @@ const char *format_usual_name(const char *name);
 
 // What formats are chosen by.
 bool format_is_floating(Format format);
-bool format_trains(Format format);   // a layer can be set to it
-bool format_is_shown(Format format); // people look at its numbers: not fp64, and no plain integer
+bool format_trains(Format format);     // a layer can be set to it, on every device
+bool format_multiplies(Format format); // a way to multiply what is kept in another: tf32
+bool format_is_shown(Format format);   // people look at its numbers: not fp64, and no plain integer
 
 // What tensors that are computed with in `format` are kept in: itself, or fp32 where it keeps none.
 Format format_kept(Format format);

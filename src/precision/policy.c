@@ -82,9 +82,25 @@ bool precision_is_untrained(const char *name) {
     return format != FORMAT_COUNT && format_table[format].untrained;
 }
 
+bool precision_trains_on(const Device *device, Format format) {
+    return format_trains(format) ||
+           (format_multiplies(format) && device && device->backend->kernels[OP_matmul] &&
+            device->backend->supports(device, OP_matmul, format));
+}
+
 static bool untrained_format(const char *name, Error *error) {
     return error_fail(error, ERROR_UNAVAILABLE, "%s: %s", name,
                       format_table[format_named(name)].untrained);
+}
+
+// Of a format that only multiplies: all is kept in what it multiplies.
+static Preset preset_multiplying(Format format) {
+    return (Preset){.name = format_name(format),
+                    .mode = POLICY_CLASSES,
+                    .low = format,
+                    .masters = true,
+                    .loss_scale = "none",
+                    .text = "products in it, of fp32 numbers"};
 }
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
@@ -98,8 +114,13 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
         chosen = format_name(gain_of(device, FORMAT_BF16) > 1 && gain_of(device, FORMAT_FP16) <= 1
                                  ? FORMAT_BF16
                                  : FORMAT_FP16);
-    if (precision_is_untrained(chosen))
-        return untrained_format(chosen, error);
+    if (precision_is_untrained(chosen)) {
+        Format format = format_named(chosen);
+        if (!precision_trains_on(device, format))
+            return untrained_format(chosen, error);
+        *preset = preset_multiplying(format);
+        return true;
+    }
     const Preset *found = preset_named(chosen);
     if (!found)
         return error_fail(error, ERROR_USAGE, "precision %s: not known; one of %s", name,
@@ -118,12 +139,19 @@ const char *layer_precision_name(LayerPrecision precision) {
     return precision == LAYER_AUTO ? "auto" : format_name(layer_precision_format(precision));
 }
 
-bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) {
+bool layer_precision_check(LayerPrecision precision, const Device *device, Error *error) {
+    Format format = layer_precision_format(precision);
+    return precision == LAYER_AUTO || precision_trains_on(device, format) ||
+           untrained_format(format_name(format), error);
+}
+
+bool layer_precision_parse(const char *text, const Device *device, LayerPrecision *precision,
+                           Error *error) {
     Format format = format_named(text);
     char list[FORMAT_LIST_SIZE];
     if (strcmp(text, "auto") == 0)
         *precision = LAYER_AUTO;
-    else if (format_trains(format))
+    else if (precision_trains_on(device, format) || (!device && format_multiplies(format)))
         *precision = (LayerPrecision)(format + 1);
     else if (precision_is_untrained(text))
         return untrained_format(text, error);

@@ -36,9 +36,11 @@ extern const char precision_names[];
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
                     size_t why_size, Error *error) MUST_CHECK;
 
-// Formats that exist but that no device of this build trains in (tf32, fp8): asking for one is
-// refused by name, and none is ever suggested.
+// Formats that exist but that not every device trains in (tf32, fp8): asking a device that does not
+// for one is refused by name, and none is ever suggested.
 bool precision_is_untrained(const char *name);
+// Whether a layer can be set to it on this device; NULL: on every device.
+bool precision_trains_on(const Device *device, Format format);
 
 typedef enum LayerPrecision { // what a layer can be set to: of the formats, those that train
     LAYER_AUTO,
@@ -49,8 +51,11 @@ typedef enum LayerPrecision { // what a layer can be set to: of the formats, tho
 const char *layer_precision_name(LayerPrecision precision);
 // The format that it stands for; FORMAT_COUNT for LAYER_AUTO.
 Format layer_precision_format(LayerPrecision precision);
-// By the name of a format or an alias, or "auto".
-bool layer_precision_parse(const char *text, LayerPrecision *precision, Error *error) MUST_CHECK;
+// By the name of a format or an alias, or "auto". NULL: a device that is not known yet, which
+// layer_precision_check asks later.
+bool layer_precision_parse(const char *text, const Device *device, LayerPrecision *precision,
+                           Error *error) MUST_CHECK;
+bool layer_precision_check(LayerPrecision precision, const Device *device, Error *error) MUST_CHECK;
 
 typedef struct PolicyLayer {
     char *name;                   // "G.up1.conv"; that of another may be the same

@@ -67,9 +67,11 @@ void run_free(Run *run) {
     free(run);
 }
 
-static bool set_rules(Policy *policy, const RunLayerRule *rules, int count, Error *error) {
+static bool set_rules(const Run *run, const RunLayerRule *rules, int count, Error *error) {
+    Policy *policy = run->engine->policy;
     for (int i = 0; i < count; i++)
-        if (!policy_set(policy, rules[i].pattern, rules[i].precision, NULL, error))
+        if (!layer_precision_check(rules[i].precision, run->device, error) ||
+            !policy_set(policy, rules[i].pattern, rules[i].precision, NULL, error))
             return false;
     return true;
 }
@@ -104,8 +106,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         return false;
     policy_free(run->engine->policy);
     run->engine->policy = policy;
-    if (!set_rules(policy, rules, rule_count, error) ||
-        !set_rules(policy, options->layers, options->layer_count, error))
+    if (!set_rules(run, rules, rule_count, error) ||
+        !set_rules(run, options->layers, options->layer_count, error))
         return false;
     if (run->recorder && !recorder_begin(run->recorder, run, error))
         return false;

@@ -158,6 +158,24 @@ void run_look_again(Run *run) {
     look_at_recording(run);
 }
 
+// Those that it gains by, beside those that every device trains in.
+static void list_formats(Run *run) {
+    char text[FORMAT_LIST_SIZE] = "";
+    size_t used = 0;
+    bool has_more = false;
+    for (int i = 0; i < FORMAT_COUNT && used < sizeof text; i++) {
+        Format format = (Format)i;
+        bool is_more = !format_trains(format) && precision_trains_on(run->device, format) &&
+                       run->device->backend->gain(run->device, format) > 1;
+        has_more |= is_more;
+        if (is_more || format_trains(format))
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? " " : "",
+                                     format_name(format));
+    }
+    if (has_more)
+        run_add_fact(run, RECORD_FACT_FORMATS, text);
+}
+
 void run_look_around(Run *run) {
     struct utsname system;
     char text[RECORD_TEXT_SIZE];
@@ -181,6 +199,7 @@ void run_look_around(Run *run) {
     }
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);
+    list_formats(run);
     run_add_fact(run, "compiler", __VERSION__);
     if (run->device->backend->computes_with) {
         char library[RECORD_NAME_SIZE], name[RECORD_NAME_SIZE + 16];

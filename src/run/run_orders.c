@@ -92,7 +92,7 @@ static bool set_layer(Run *run, const char *pattern, const char *value, char *an
     if (!is_known_pattern(run, pattern, answer))
         return false;
     run_apply_changes(run); // the script's own, which are told as such
-    if (!layer_precision_parse(value, &precision, &error) ||
+    if (!layer_precision_parse(value, run->device, &precision, &error) ||
         !policy_queue(run->engine->policy, pattern, precision, &error))
         return refuse(answer, &error);
     policy_apply_queued(run->engine->policy);

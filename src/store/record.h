@@ -76,6 +76,8 @@ typedef struct RecordFact {
 // A fact that changes while the run goes on: how many processors other programs kept busy, of how
 // many: "0.42 of 16".
 #define RECORD_FACT_OTHERS "load.others"
+// The formats that layers may be set to, where the device has more than all have: "fp32 tf32 bf16".
+#define RECORD_FACT_FORMATS "formats"
 
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;

@@ -510,6 +510,22 @@ run run "$tiny" -p fp8
 expect_status 3
 end
 
+begin "tf32 is taken where the device multiplies in it, and refused elsewhere by one message"
+for asked in "-p tf32" "--layer *=tf32"; do
+    set -f
+    # shellcheck disable=SC2086 # words
+    run run "$tiny" $asked -d cpu
+    expect_error 3 "tf32: a way of tensor cores to multiply; this device has none, use fp32 or bf16"
+    # shellcheck disable=SC2086 # words
+    run run "$tiny" $asked -d ref --json
+    set +f
+    expect_status 0
+    expect_out '"precision":"tf32"'
+done
+run matrix "$tiny" -p fp32,tf32 -d cpu
+expect_error 3 "tf32: a way of tensor cores"
+end
+
 begin "a result that cannot be written is a failure"
 if [ -w /dev/full ]; then
     "$mpbench" formats 1 >/dev/full 2>"$folder/err"

@@ -158,10 +158,36 @@ static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
     CHECK(!preset_resolve("fp8", NULL, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_UNAVAILABLE);
     CHECK_CONTAINS(error.text, "fp8");
-    CHECK(!layer_precision_parse("tf32", &layer, &error));
+    CHECK(!layer_precision_parse("fp8", NULL, &layer, &error));
     CHECK_INT(error.code, ERROR_UNAVAILABLE);
     CHECK(!preset_resolve("fp12", NULL, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_USAGE);
+}
+
+static void tf32_is_trained_in_where_the_device_multiplies_in_it(void) {
+    Error error = {0};
+    Preset preset;
+    LayerPrecision layer;
+    Device *cpu, *ref;
+    CHECK(device_open("cpu", 1, &cpu, &error) && device_open("ref", 1, &ref, &error));
+    CHECK(!preset_resolve("tf32", cpu, &preset, NULL, 0, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK_CONTAINS(error.text, "tf32: a way of tensor cores to multiply; this device has none");
+    CHECK(!preset_resolve("tf32", NULL, &preset, NULL, 0, &error));
+    CHECK(!layer_precision_parse("tf32", cpu, &layer, &error));
+    CHECK_CONTAINS(error.text, "this device has none");
+    CHECK(layer_precision_parse("tf32", NULL, &layer, &error)); // until the device is known
+    CHECK(!layer_precision_check(layer, cpu, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK(layer_precision_check(layer, ref, &error));
+    CHECK(layer_precision_parse("tfloat32", ref, &layer, &error));
+    CHECK_INT(layer, LAYER_TF32);
+    CHECK(preset_resolve("tfloat32", ref, &preset, NULL, 0, &error));
+    CHECK_TEXT(preset.name, "tf32");
+    CHECK_TEXT(preset.loss_scale, "none");
+    CHECK_INT(preset.low, FORMAT_TF32);
+    CHECK(!preset_resolve("fp8", ref, &preset, NULL, 0, &error));
+    device_close(cpu), device_close(ref);
 }
 
 static void names_of_other_tools_are_formats_and_presets(void) {
@@ -172,9 +198,9 @@ static void names_of_other_tools_are_formats_and_presets(void) {
     CHECK_TEXT(preset.name, "fp16");
     CHECK(preset_resolve("bfloat16", NULL, &preset, NULL, 0, &error));
     CHECK_TEXT(preset.name, "bf16");
-    CHECK(layer_precision_parse("float32", &layer, &error));
+    CHECK(layer_precision_parse("float32", NULL, &layer, &error));
     CHECK_INT(layer, LAYER_FP32);
-    CHECK(!layer_precision_parse("double", &layer, &error));
+    CHECK(!layer_precision_parse("double", NULL, &layer, &error));
     CHECK_CONTAINS(error.text, "one of auto fp32 bf16 fp16");
 }
 
@@ -185,7 +211,8 @@ static void every_format_that_trains_is_a_preset_and_a_layers(void) {
         Error error = {0};
         const char *name = format_name((Format)i);
         CHECK(preset_resolve(name, NULL, &preset, NULL, 0, &error) == format_trains((Format)i));
-        CHECK(layer_precision_parse(name, &layer, &error) == format_trains((Format)i));
+        CHECK(layer_precision_parse(name, NULL, &layer, &error) ==
+              (format_trains((Format)i) || format_multiplies((Format)i)));
         if (!format_trains((Format)i))
             continue;
         CHECK_TEXT(layer_precision_name(layer), name);
@@ -247,6 +274,7 @@ int main(void) {
     RUN_TEST(without_masters_parameters_are_kept_low);
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
+    RUN_TEST(tf32_is_trained_in_where_the_device_multiplies_in_it);
     RUN_TEST(names_of_other_tools_are_formats_and_presets);
     RUN_TEST(every_format_that_trains_is_a_preset_and_a_layers);
     RUN_TEST(auto_says_why);

@@ -169,6 +169,33 @@ static void formats_are_pending_until_the_worker_answers(void) {
     store_close(store);
 }
 
+// The format that space asks for next, for the first layer, `presses` times.
+static const char *format_after(Ui *ui, int presses) {
+    while (presses-- > 0)
+        screen_live.request(ui, REQUEST_FORMAT);
+    return live_pending(live_of(ui), 0);
+}
+
+static void space_offers_the_formats_of_the_runs_device(void) {
+    WorkerId worker;
+    RunRecord record;
+    Store *store = make_owned_history(&worker);
+    RecordFact fact = {.name = RECORD_FACT_FORMATS};
+    snprintf(fact.value, sizeof fact.value, "%s %s %s", format_name(FORMAT_FP32),
+             format_name(FORMAT_TF32), format_name(FORMAT_FP16));
+    CHECK_DONE(store_read_run(store, 2, &record, &error) &&
+               record_set_facts(&record, &fact, 1, &error) &&
+               store_update_run(store, &record, &error));
+    record_clear(&record);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    CHECK_TEXT(format_after(ui, 1), "fp32"); // behind fp16, the last
+    CHECK_TEXT(format_after(ui, 1), format_name(FORMAT_TF32));
+    CHECK_TEXT(format_after(ui, 1), format_name(FORMAT_FP16));
+    close_screen(ui);
+    store_close(store);
+}
+
 static void type(Ui *ui, const char *text) {
     for (; *text; text++)
         prompt_key(ui, *text);
@@ -313,6 +340,7 @@ int main(void) {
     RUN_TEST(pause_of_a_run_that_is_over_is_of_its_replay);
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
+    RUN_TEST(space_offers_the_formats_of_the_runs_device);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);
     RUN_TEST(random_keys_clicks_and_sizes_break_nothing);

@@ -77,10 +77,25 @@ static bool send_format(Ui *ui, Live *live, int layer, const char *format) {
 
 // ---- formats ------------------------------------------------------------------------------------
 
+// Those that the run's device trains in.
+static int pick_formats(const RunRecord *run, Format formats[FORMAT_COUNT]) {
+    const char *names = record_fact(run, RECORD_FACT_FORMATS);
+    if (!names)
+        return format_pick(formats, format_trains);
+    int count = 0;
+    for (char name[16]; sscanf(names, "%15s", name) == 1; names += strlen(name)) {
+        names += strspn(names, " ");
+        Format format = format_named(name);
+        if (format != FORMAT_COUNT && count < FORMAT_COUNT)
+            formats[count++] = format;
+    }
+    return count > 0 ? count : format_pick(formats, format_trains);
+}
+
 // What is asked for already counts as what there is, so that keys can be pressed ahead of the run.
 static const char *next_format(const Live *live, int layer) {
     Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_trains);
+    const int count = pick_formats(&live->data.record, formats);
     const char *pending = live_pending(live, layer);
     const char *now = pending[0] && strcmp(pending, "auto") != 0
                           ? pending

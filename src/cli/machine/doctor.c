@@ -83,7 +83,7 @@ static void print_parts(const Terminal *terminal, const FoundDevice *found) {
 static size_t list_formats(char *text, size_t size, const Device *device,
                            bool (*holds)(const Device *device, Format format)) {
     Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_trains);
+    const int count = format_pick(formats, format_is_floating);
     size_t used = 0;
     *text = 0;
     for (int f = 0; f < count && used < size; f++)

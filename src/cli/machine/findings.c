@@ -10,6 +10,7 @@
 #include "data/fashion.h"
 #include "data/text.h"
 #include "lua/experiment.h"
+#include "precision/policy.h"
 
 static void add_library(Findings *findings, const char *name, const char *version) {
     FoundLibrary *found = &findings->libraries[findings->library_count++];
@@ -85,7 +86,7 @@ void findings_look_at_history(Findings *findings, const Cli *cli, bool whole) {
 }
 
 bool findings_trains(const Device *device, Format format) {
-    return format_trains(format) && findings_runs(device, OP_matmul, format);
+    return precision_trains_on(device, format) && findings_runs(device, OP_matmul, format);
 }
 
 bool findings_gains(const Device *device, Format format) {

@@ -115,6 +115,18 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
     return true;
 }
 
+// Whether it hangs on the device that this precision can be trained in.
+static bool asks_device(const char *precision) {
+    return format_multiplies(format_named(precision));
+}
+
+static bool open_asked(const Cli *cli, Device **device, Error *error) {
+    const char *name = cli->run.device;
+    Error passed;
+    return name && strcmp(name, "auto") != 0 ? device_open(name, 1, device, error)
+                                             : device_open_best(1, device, &passed, error);
+}
+
 // What no run would take is refused before the first one trains. (Of names that the experiment does
 // not have the run tells, and of one that is trusted, which cannot be read without that, or where
 // no process can be had.)
@@ -133,8 +145,12 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
         done = false;
     }
     free(info);
+    Device *device = NULL;
     for (int i = 0; i < matrix->precisions.count && done; i++)
-        done = preset_resolve(matrix->precisions.values[i], NULL, &preset, NULL, 0, error);
+        done = (device || !asks_device(matrix->precisions.values[i]) ||
+                open_asked(cli, &device, error)) &&
+               preset_resolve(matrix->precisions.values[i], device, &preset, NULL, 0, error);
+    device_close(device);
     return done;
 }
 

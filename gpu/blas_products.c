@@ -260,6 +260,7 @@ static BlasAnswer run_one(Device *device, const ProductArguments *product, const
                           char *scratch, Error *error) {
     Gpu *gpu = gpu_of(device);
     const GpuBlas *blas = gpu->products->blas;
+    gpu_enter(gpu);
     Plan *plan = plan_for(gpu->products, key);
     const float one = 1, zero = 0;
     if (!plan->usable ||

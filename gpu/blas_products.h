@@ -12,7 +12,8 @@
 
 typedef struct BlasProducts BlasProducts;
 
-// NULL where the library is missing or does not start; then our own kernels do all.
+// For the card that the thread has entered. NULL where the library is missing or does not start;
+// then our own kernels do all.
 BlasProducts *blas_products_open(void);
 void blas_products_close(BlasProducts *products); // NULL is fine
 

@@ -157,6 +157,7 @@ static bool open_gpu(Device *device, int index, int threads, Error *error) {
     device->threads = threads > 0 ? threads : 1;
     gpu->is_open = start(device, index, error);
     if (gpu->is_open) {
+        gpu_enter(gpu);
         gpu->products = blas_products_open();
         return true;
     }

@@ -29,6 +29,7 @@ void gpu_close_marks(Gpu *gpu) {
 static void *memory_new(Device *device, size_t bytes) {
     Gpu *gpu = gpu_of(device);
     void *memory = NULL;
+    gpu_enter(gpu);
     CUresult result = gpu->driver->cuMemHostAlloc(&memory, bytes, 0);
     if (result != CUDA_ERROR_OUT_OF_MEMORY && !gpu_check(gpu, result, failing, NULL))
         return NULL;
@@ -38,11 +39,13 @@ static void *memory_new(Device *device, size_t bytes) {
 static void memory_free(Device *device, void *memory, size_t bytes) {
     (void)bytes;
     Gpu *gpu = gpu_of(device);
+    gpu_enter(gpu);
     bool freed = gpu_check(gpu, gpu->driver->cuMemFreeHost(memory), failing, NULL);
     (void)freed; // the failure is kept, and told by the next check
 }
 
 static bool fetch(Gpu *gpu, void *host, const void *source, size_t bytes) {
+    gpu_enter(gpu);
     return gpu->failure.code == ERROR_NONE &&
            gpu_check(gpu,
                      gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),
@@ -68,6 +71,7 @@ static bool is_past(Device *device, int number, bool waits) {
     GpuMark *one = &gpu->mark[number];
     if (gpu->failure.code != ERROR_NONE)
         return true;
+    gpu_enter(gpu);
     CUresult result =
         waits ? gpu->driver->cuEventSynchronize(one->past) : gpu->driver->cuEventQuery(one->past);
     if (result == CUDA_ERROR_NOT_READY)

@@ -70,11 +70,34 @@ static void what_is_under_way_is_dropped_with_the_reports(void) {
     CHECK_MESSAGE(device_check(gpu, &error), "%s", error.text);
 }
 
+// Whoever closes a card leaves the thread without one.
+static void another_card_that_is_closed_takes_nothing_along(void) {
+    double *memory =
+        allocator_take(gpu->allocator, NUMBERS * sizeof *memory, MEMORY_WORKSPACE, &error);
+    write_step(memory, 1);
+    Device *other;
+    if (device_open("gpu:1", 1, &other, &error)) // else the machine has one card alone
+        device_close(other);
+    Reports *reports = reports_new(gpu, &error);
+    post_step(reports, memory);
+    int place = reports_take(reports, true);
+    CHECK(place >= 0);
+    if (place >= 0)
+        check_step(reports, place, 1);
+    if (device_open("gpu:1", 1, &other, &error))
+        device_close(other);
+    reports_free(reports);
+    allocator_give(gpu->allocator, memory);
+    CHECK_MESSAGE(device_check(gpu, &error), "%s", error.text);
+}
+
 int main(void) {
     int status;
+    (void)setenv("MPBENCH_EMULATOR", "cards=2", 0);
     if (!gpu_test_begin(&status))
         return status;
     RUN_TEST(reports_come_in_order_as_the_steps_were_and_nobody_waits);
     RUN_TEST(what_is_under_way_is_dropped_with_the_reports);
+    RUN_TEST(another_card_that_is_closed_takes_nothing_along);
     return gpu_test_end();
 }

@@ -1,6 +1,7 @@
 // What a card tells of itself: what it works with, and, by NVML, how it fares.
 #include "kernel/about.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,6 +141,8 @@ void gpu_readings(Device *device, DeviceReadings *readings) {
     NvmlCard *card = gpu->sensors;
     const double thousandth = 1e-3, percent = 1e-2;
     readings->known = 0;
+    for (int id = 0; id < READINGS; id++)
+        readings->value[id] = (double)NAN;
     if (!card)
         return;
     read_scaled(readings, READING_POWER, nvml->power, card, thousandth);

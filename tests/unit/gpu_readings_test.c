@@ -37,7 +37,7 @@ static bool is(const DeviceReadings *readings, ReadingId id, double value) {
 
 static bool is_all_unknown(const DeviceReadings *readings) {
     for (int id = 0; id < READINGS; id++)
-        if (!isnan(reading_of(readings, (ReadingId)id)))
+        if (!isnan(reading_of(readings, (ReadingId)id)) || !isnan(readings->value[id]))
             return false;
     return true;
 }

@@ -236,10 +236,9 @@ template <Rule rule> struct Update {
             load_span<N>(record.moment[0], at, m);
         if (rule != SGD)
             load_span<N>(record.moment[1], at, v);
-            // The gradient is where the direction goes.
 #pragma unroll
         for (int i = 0; i < N; i++)
-            g[i] = direction_of<rule>(c, p[i], g[i], m[i], v[i]);
+            g[i] = direction_of<rule>(c, p[i], g[i], m[i], v[i]); // in place of the gradient
         if (rule != LAMB && has_moment)
             store_span<N>(record.moment[0], at, m);
         if (rule != LAMB && rule != SGD)

@@ -1,4 +1,6 @@
 // matmul and linear on a card: views to the strides and batches of a product.
+#include <assert.h>
+
 #include "gpu/backend.h"
 #include "gpu/products.h"
 
@@ -46,6 +48,9 @@ static void join_rows(Leading *leading, ProductArguments *product) {
         leading->c[i] = leading->c[i + 1];
     }
 }
+
+// Of linear, which counts by one dimension more, the innermost is always joined to its single row.
+static_assert(PRODUCT_BATCHES >= VIEW_MAX_DIMS - 2, "what matrices are counted by has its place");
 
 static bool run(Device *device, Leading *leading, ProductArguments *product, Error *error) {
     join_rows(leading, product);

@@ -63,6 +63,12 @@ train memory=128M -d gpu
 expect_status 0
 end
 
+begin "a card that fails as memory is asked for is not taken for one that is full"
+train fail=cuMemAlloc/20:700 -d gpu
+expect_status 1
+expect_err 'device gpu: taking memory of the card: .*(error 700); what the card computes is not to be trusted'
+end
+
 begin "of two cards of which one fails the other trains"
 train cards=2,fail=cuStreamCreate/1:999
 expect_status 0

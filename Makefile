@@ -188,7 +188,7 @@ endif
 endif
 
 # Where an installed program finds its plugin and its experiments; the others look beside the program.
-$(BUILD)/src/plugin.o: EXTRA_CFLAGS += -DMPBENCH_LIBDIR='"$(LIBDIR)"'
+$(BUILD)/src/plugin.o: EXTRA_CFLAGS += -DMPBENCH_LIBDIR='"$(LIBDIR)"' $(if $(NVCC),-DMPBENCH_HAS_NVCC)
 $(BUILD)/src/plugin.o: $(BUILD)/libdir.list
 $(BUILD)/src/cli/experiments.o: EXTRA_CFLAGS += -DMPBENCH_DATADIR='"$(DATADIR)"'
 $(BUILD)/src/cli/experiments.o: $(BUILD)/datadir.list
@@ -196,7 +196,7 @@ $(BUILD)/src/cli/experiments.o: $(BUILD)/datadir.list
 # A list is written anew only where it differs.
 $(BUILD)/objects.list: LIST = $(ENGINE)
 $(BUILD)/datadir.list: LIST = $(DATADIR)
-$(BUILD)/libdir.list: LIST = $(LIBDIR)
+$(BUILD)/libdir.list: LIST = $(LIBDIR) $(if $(NVCC),nvcc)
 $(BUILD)/%.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIST)' > $@.new
@@ -343,13 +343,14 @@ install: $(BUILD)/mpbench $(PLUGIN)
 DIST_LINK  = -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib'
 LIBC_PARTS = ^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*)[.]so
 
-dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a
+dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a $(PLUGIN)
 	rm -rf $(DIST)
 	mkdir -p $(DIST)/lib $(DIST)/experiments
-	$(CC) $(LDFLAGS) $(DIST_LINK) -o $(DIST)/mpbench $^ $(LDLIBS)
+	$(CC) $(LDFLAGS) $(DIST_LINK) -o $(DIST)/mpbench $(filter-out %.so,$^) $(LDLIBS)
 	strip $(DIST)/mpbench
 	ldd $(DIST)/mpbench | awk '$$3 ~ "^/" && $$1 !~ /$(LIBC_PARTS)/ { print $$3 }' | \
 	    xargs cp -L -t $(DIST)/lib
+	$(if $(PLUGIN),cp $(PLUGIN) $(DIST))
 	cp $(EXPERIMENTS) $(DIST)/experiments
 	cp README.md $(DIST)
 	@echo "$(DIST): $$(du -sh $(DIST) | cut -f1)"

@@ -14,42 +14,51 @@
 #ifndef MPBENCH_LIBDIR
 #define MPBENCH_LIBDIR ""
 #endif
+#ifdef MPBENCH_HAS_NVCC
+#define MISSING "its plugin is not here"
+#else
+#define MISSING "this build has none: there was no nvcc (Debian: nvidia-cuda-toolkit)"
+#endif
 
 enum { PATH_SIZE = 4096 };
 static const char file_name[] = "mpbench-gpu.so";
 
-// The first place that has the file. `named` says that the environment chose it.
-static bool find_plugin(char *path, size_t size, bool *named) {
+// The folder that the program lies in; "" where the system does not tell.
+static void find_program(char *folder, size_t size) {
+    ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+    folder[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = 0;
+}
+
+// The first place that has the file; where none does, `error` names them.
+static bool find_plugin(char *path, size_t size, Error *error) {
     const char *chosen = getenv("MPBENCH_GPU");
-    *named = chosen && *chosen;
-    if (*named) {
+    if (chosen && *chosen) {
         snprintf(path, size, "%s", chosen);
-        return access(path, R_OK) == 0;
+        return access(path, R_OK) == 0 ||
+               error_fail(error, ERROR_UNAVAILABLE, "device gpu: MPBENCH_GPU: %s: %s", path,
+                          error_cause(errno));
     }
-    char program[PATH_SIZE];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = length > 0 ? (program[length] = 0, strrchr(program, '/')) : NULL;
-    if (slash) {
-        snprintf(path, size, "%.*s/%s", (int)(slash - program), program, file_name);
-        if (access(path, R_OK) == 0)
+    char program[PATH_SIZE - sizeof file_name];
+    find_program(program, sizeof program);
+    const char *const places[] = {program, MPBENCH_LIBDIR};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, size, "%s/%s", places[i], file_name);
+        if (*places[i] && access(path, R_OK) == 0)
             return true;
     }
-    snprintf(path, size, "%s/%s", MPBENCH_LIBDIR, file_name);
-    return *MPBENCH_LIBDIR && access(path, R_OK) == 0;
+    return error_fail(error, ERROR_UNAVAILABLE,
+                      "device gpu: " MISSING ": run make where nvcc is (docs/gpu.md), or use "
+                      "--device cpu; no %s lies in %s%s%s",
+                      file_name, program, *MPBENCH_LIBDIR ? " or " : "", MPBENCH_LIBDIR);
 }
 
 static bool load(const Backend **backend, Error *error) {
     char path[PATH_SIZE];
-    bool named;
-    if (!find_plugin(path, sizeof path, &named)) {
-        if (named)
-            return error_fail(error, ERROR_UNAVAILABLE, "device gpu: MPBENCH_GPU: %s: %s", path,
-                              error_cause(errno));
-        return error_fail(error, ERROR_UNAVAILABLE,
-                          "device gpu: this build has none: install nvcc (Debian's "
-                          "nvidia-cuda-toolkit, or NVIDIA's own) and run make again, or use "
-                          "--device cpu");
-    }
+    if (!find_plugin(path, sizeof path, error))
+        return false;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return error_fail(error, ERROR_UNAVAILABLE, "device gpu: %s", dlerror());

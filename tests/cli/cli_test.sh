@@ -510,6 +510,16 @@ run run "$tiny" -p fp8
 expect_status 3
 end
 
+begin "where no plugin lies it is said where it was looked for and how one is made"
+whole=$mpbench
+mkdir "$folder/alone"
+cp "$whole" "$folder/alone/mpbench"
+mpbench=$folder/alone/mpbench MPBENCH_GPU=
+run run "$tiny" --device gpu
+mpbench=$whole
+expect_error 3 "device gpu: .*: run make where nvcc is (docs/gpu.md), or use --device cpu; no mpbench-gpu.so lies in $folder/alone"
+end
+
 begin "tf32 is taken where the device multiplies in it, and refused elsewhere by one message"
 for asked in "-p tf32" "--layer *=tf32"; do
     set -f

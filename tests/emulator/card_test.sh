@@ -80,6 +80,15 @@ expect_out '"loss_delta":-\{0,1\}[0-9]'
 expect_out '"speedup":[0-9]'
 end
 
+begin a_layer_of_odd_sizes_is_told_on_the_card
+train '' odd -d gpu -p fp16 --set width=100
+run show odd --json
+expect_out '"kind":"odd_sizes","layer":"fc1".*a side of 100: .*take 104'
+train '' even -d gpu -p fp16 --set width=104
+run show even --json
+expect_no_out odd_sizes
+end
+
 begin auto_takes_the_card_and_its_best_format
 train '' chosen
 run show chosen

@@ -82,6 +82,16 @@ bool device_open_best(int threads, Device **out, Error *passed, Error *error) {
     return open_device(backend_list[0], 0, threads, out, error);
 }
 
+bool device_prepare(const char *name) {
+    bool found = false;
+    for (const Backend *const *backend = backend_list; *backend; backend++) {
+        bool named = !name || strncmp(name, (*backend)->name, strlen((*backend)->name)) == 0;
+        if ((*backend)->preferred && named)
+            found = (*backend)->count() > 0 || found;
+    }
+    return found;
+}
+
 void device_close(Device *device) {
     if (!device)
         return;

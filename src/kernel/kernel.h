@@ -195,6 +195,9 @@ bool device_open(const char *name, int threads, Device **device, Error *error) M
 // Opens the first that is preferred, or else the first of the list. *passed tells of one that is
 // there and cannot be used; its code is ERROR_NONE where there is none.
 bool device_open_best(int threads, Device **device, Error *passed, Error *error) MUST_CHECK;
+// Starts what the device named (NULL: any) needs of the system, without opening it: to be called
+// before the process gives up rights. Whether one could be opened that works with cards.
+bool device_prepare(const char *name);
 void device_close(Device *device); // NULL is fine; every memory must have been given back
 
 // Whether it accepts all work and does none: what was written cannot be read, and need not be done.

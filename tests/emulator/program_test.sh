@@ -78,4 +78,13 @@ while [ "$call" -le "${calls:-0}" ]; do
 done
 end
 
+# What a script may not open, the driver opens before the script is held to its files.
+begin a_driver_is_started_before_scripts_are_shut_in
+for device in gpu auto; do
+    MPBENCH_EMULATOR=shut=1 run run simple --device $device --steps 2 --no-history
+    expect_status 0
+    grep -q 'on gpu' "$folder/out" || fail "$device: $(cat "$folder/err" "$folder/out" | head -n 3 | tr '\n' ' ')"
+done
+end
+
 exit "$failures"

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,10 @@
 #include <unistd.h>
 
 #include "base/sandbox.h"
+#include "kernel/kernel.h"
 #include "store/store.h"
 
-enum { MOST_PATHS = 24 + CLI_MAX_RULES };
+enum { MOST_NODES = 40, MOST_PATHS = 24 + MOST_NODES + CLI_MAX_RULES };
 
 typedef struct Paths {
     SandboxPath list[MOST_PATHS];
@@ -41,6 +43,21 @@ static void add_environment(Paths *paths) {
     add(paths, getenv("MPBENCH_FASHION_MNIST"), false);
 }
 
+// A card is reached through files of the system. Its driver is started first, which may make them
+// by a program of its own.
+static void add_device(Paths *paths, const char *device) {
+    bool is_any = !device || strcmp(device, "auto") == 0;
+    glob_t nodes;
+    if (!device_prepare(is_any ? NULL : device) || glob("/dev/nvidia*", 0, NULL, &nodes) != 0)
+        return;
+    for (size_t i = 0; i < nodes.gl_pathc && i < MOST_NODES; i++) {
+        char *node = strdup(nodes.gl_pathv[i]);
+        add(paths, node, true);
+        paths->kept[paths->kept_count++] = node;
+    }
+    globfree(&nodes);
+}
+
 static void enter(Paths *paths) {
     sandbox_enter(paths->list, paths->count);
     while (paths->kept_count > 0)
@@ -54,6 +71,7 @@ void confine(const Cli *cli, const char *script, const char *written) {
     if (cli->trust || is_confined)
         return;
     is_confined = true;
+    add_device(&paths, cli->run.device);
     add_with_folder(&paths, script, false);
     add_environment(&paths);
     add(&paths, cli->weights, false);

@@ -217,7 +217,7 @@ static Operand operand_of(const View *view) {
 static bool sum_pixels(Device *device, const Problem *problem, const View *dy, const View *x,
                        float *sums, Error *error) {
     int64_t filters = dy->shape[3], pixels = pixels_of(dy), taps = x ? problem->taps : 1;
-    int64_t blocks = (filters + WARP - 1) / WARP * taps;
+    int64_t blocks = (filters + WARP - 1) / WARP * taps; // of one part
     int64_t wanted = (int64_t)gpu_of(device)->multiprocessors * COLUMN_BLOCKS;
     int64_t parts = blocks > 0 ? wanted / blocks : 1, most = pixels / LEAST_PIXELS;
     int64_t columns = filters * taps;
@@ -240,7 +240,7 @@ static bool sum_pixels(Device *device, const Problem *problem, const View *dy, c
         return true;
     arguments.sums =
         device_workspace(device, (size_t)(parts * columns) * sizeof *arguments.sums, error);
-    GpuGrid grid = {.x = (filters + WARP - 1) / WARP, .y = (unsigned)taps, .z = (unsigned)parts};
+    GpuGrid grid = {.x = blocks, .y = (unsigned)parts};
     return arguments.sums && gpu_launch_conv_columns(device, grid, &arguments, error) &&
            product_join_rows(device, arguments.sums, parts, columns, sums, error);
 }

@@ -17,7 +17,12 @@ static const KernelFacts facts[GPU_KERNELS] = {
 #include "gpu/kernels/kernels.def"
 };
 
-enum { MOST_BLOCKS = 0x7FFFFFFF, MOST_PARAMETERS = 4096 };
+// What one launch can take.
+enum { MOST_BLOCKS = 0x7FFFFFFF, MOST_BLOCKS_ACROSS = 65535, MOST_PARAMETERS = 4096 };
+
+#define GPU_KERNEL(file, name, arguments, threads) \
+    static_assert(sizeof(arguments) <= MOST_PARAMETERS, #name ": too many arguments");
+#include "gpu/kernels/kernels.def"
 
 bool gpu_load_kernels(Device *device, Error *error) {
     Gpu *gpu = gpu_of(device);
@@ -52,6 +57,17 @@ GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each) {
     return (GpuGrid){.x = (count + of_block - 1) / of_block};
 }
 
+// The driver would refuse it too, but what the driver refuses is a failure of the card.
+static bool fits_launch(const Device *device, GpuKernel kernel, GpuGrid grid, Error *error) {
+    return (grid.x <= MOST_BLOCKS && grid.y <= MOST_BLOCKS_ACROSS &&
+            grid.z <= MOST_BLOCKS_ACROSS) ||
+           error_fail(error, ERROR_UNAVAILABLE,
+                      "device %s: %s: tensors of such sizes need %lld x %u x %u blocks, more than "
+                      "one launch takes; use --device cpu",
+                      device->label, facts[kernel].name, (long long)grid.x, grid.y ? grid.y : 1,
+                      grid.z ? grid.z : 1);
+}
+
 bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *arguments,
                 Error *error) {
     Gpu *gpu = gpu_of(device);
@@ -59,10 +75,11 @@ bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *argu
         return gpu_has_failed(gpu, error);
     if (grid.x == 0)
         return true;
+    if (!fits_launch(device, kernel, grid, error))
+        return false;
     gpu_enter(gpu);
     unsigned threads = grid.threads ? grid.threads : facts[kernel].threads;
-    assert(threads % 32 == 0 && threads <= facts[kernel].threads && grid.x <= MOST_BLOCKS);
-    static_assert(sizeof(PointwiseArguments) <= MOST_PARAMETERS, "what a launch can take");
+    assert(threads % 32 == 0 && threads <= facts[kernel].threads);
     void *parameters[] = {(void *)(uintptr_t)arguments};
     CUresult result = gpu->driver->cuLaunchKernel(gpu->kernel[kernel], (unsigned)grid.x,
                                                   grid.y ? grid.y : 1, grid.z ? grid.z : 1, threads,

@@ -34,8 +34,9 @@ typedef struct GpuGrid {
 // As many blocks as give each of `count` elements a thread, where a thread takes `each` of them.
 GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each);
 
-// Puts a kernel into the device's stream; with no block nothing happens. What the device failed at
-// before fails again here.
+// Puts a kernel into the device's stream; with no block nothing happens. More blocks than one
+// launch takes are refused, and the device is as good as before. What it failed at before fails
+// again here.
 bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *arguments,
                 Error *error) MUST_CHECK;
 

@@ -117,14 +117,16 @@ GPU_DEFINE(conv_columns) {
     enum { WARPS = THREADS / WARP };
     SHARED(float, sums, THREADS);
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    const i64 filter = (i64)blockIdx.x * WARP + lane, part = blockIdx.z;
-    const i64 end = min((part + 1) * a.part, a.pixels);
+    const u32 across = (u32)((a.filters + WARP - 1) / WARP); // blocks of one tap
+    const u32 tap = blockIdx.x / across, part = blockIdx.y;
+    const i64 filter = (i64)(blockIdx.x % across) * WARP + lane;
+    const i64 begin = part * a.part, end = min(begin + a.part, a.pixels);
     const i32 kernel_columns = a.image.data ? (i32)a.windows.kernel_columns.by : 1;
-    const i32 tap_row = (i32)blockIdx.y / kernel_columns;
-    const i32 tap_column = (i32)blockIdx.y % kernel_columns;
+    const i32 tap_row = (i32)tap / kernel_columns;
+    const i32 tap_column = (i32)tap % kernel_columns;
     const i64 channel = filter / max(a.filters / max(a.channels, (i64)1), (i64)1);
     float sum = 0;
-    for (i64 pixel = part * a.part + warp; pixel < end && filter < a.filters; pixel += WARPS) {
+    for (i64 pixel = begin + warp; pixel < end && filter < a.filters; pixel += WARPS) {
         const float gradient = load_one(a.gradient, pixel * a.filters + filter);
         if (!a.image.data) {
             sum += gradient;
@@ -145,5 +147,5 @@ GPU_DEFINE(conv_columns) {
         return;
     for (int i = 1; i < WARPS; i++)
         sum += sums[i * WARP + lane];
-    a.sums[(part * a.filters + filter) * a.taps + blockIdx.y] = sum;
+    a.sums[(part * a.filters + filter) * a.taps + tap] = sum;
 }

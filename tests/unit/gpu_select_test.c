@@ -141,6 +141,30 @@ static void wrong_index_is_told_of_a_gradient(void) {
     free(dy);
 }
 
+// One column more than blocks side by side can have. The card is as good as before.
+static void what_no_launch_takes_is_refused_by_name(void) {
+    const int64_t depth = INT64_C(65535) * 32 + 1, one = 1, shape[] = {1, depth};
+    const int32_t first = 0;
+    float *gradient = calloc((size_t)depth, sizeof *gradient);
+    const OpAttr attr = {.index = {.count = 1}};
+    KernelCall call = {
+        .op = OP_embedding_backward, .input_count = 2, .output_count = 1, .attr = &attr};
+    call.input[0] = view_dense(on_device(gpu, gradient, (size_t)depth * sizeof *gradient),
+                               FORMAT_FP32, 2, shape);
+    call.input[1] = view_dense(on_device(gpu, &first, sizeof first), FORMAT_INT32, 1, &one);
+    call.output[0] = view_dense(on_device(gpu, gradient, (size_t)depth * sizeof *gradient),
+                                FORMAT_FP32, 2, shape);
+    Error error = {0};
+    CHECK(!device_run(gpu, &call, &error) && error.code == ERROR_UNAVAILABLE);
+    CHECK_CONTAINS(error.text, "gpu_kernel_embedding_often");
+    CHECK_CONTAINS(error.text, "1 x 65536 x 1 blocks, more than one launch takes");
+    CHECK_MESSAGE(device_check(gpu, &error), "%s", error.text);
+    for (int i = 0; i < call.input_count; i++)
+        allocator_give(gpu->allocator, call.input[i].data);
+    allocator_give(gpu->allocator, call.output[0].data);
+    free(gradient);
+}
+
 int main(void) {
     int status;
     if (!gpu_test_begin(&status))
@@ -149,5 +173,6 @@ int main(void) {
     RUN_TEST(gather_gradients_are_the_cpus);
     RUN_TEST(gradients_repeat_to_the_bit);
     RUN_TEST(wrong_index_is_told_of_a_gradient);
+    RUN_TEST(what_no_launch_takes_is_refused_by_name);
     return gpu_test_end();
 }

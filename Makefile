@@ -139,6 +139,7 @@ $(PLUGIN): $(GPU_O)
 	$(call say,link)$(CC) $(GPU_LDFLAGS) -o $@ $^ -lm
 
 $(BUILD)/plugin/gpu/images.o: $(GPU_IMAGE)
+$(BUILD)/plugin/gpu/images.o: EXTRA_CFLAGS += -DGPU_ARCHS='"$(GPU_ARCHS)"'
 
 $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
 	@mkdir -p $(@D)

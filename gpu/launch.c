@@ -30,9 +30,15 @@ bool gpu_load_kernels(Device *device, Error *error) {
         CUresult result = gpu->driver->cuModuleLoadData(&gpu->module[i], gpu_images[i]);
         if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
             return error_fail(error, ERROR_UNAVAILABLE,
-                              "device gpu: this build has no kernels for %s (capability %d.%d); "
-                              "it needs 8.0 or later",
-                              device->name, gpu->capability / 10, gpu->capability % 10);
+                              "device gpu: this build has no kernels for %s (capability %d.%d): it "
+                              "was made with GPU_ARCHS=\"%s\", build it anew with %d among them",
+                              device->name, gpu->capability / 10, gpu->capability % 10,
+                              gpu_capabilities, gpu->capability);
+        if (result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+            return error_fail(error, ERROR_UNAVAILABLE,
+                              "device gpu: the driver of %s is older than the compiler of this "
+                              "build's kernels: install a newer driver",
+                              device->name);
         if (!gpu_check(gpu, result, "loading the kernels", error))
             return false;
     }

@@ -53,3 +53,5 @@ void gpu_unload_kernels(Device *device);
 
 // The image of a file of kernels: a fat binary in the plugin's own data.
 extern const void *const gpu_images[GPU_FILES];
+// What these are for, "80 90": 90 is 9.0. The oldest also serves every later card.
+extern const char gpu_capabilities[];

@@ -9,3 +9,5 @@ const void *const gpu_images[GPU_FILES] = {
 #define GPU_FILE(name) &image_##name,
 #include "gpu/kernels/files.def"
 };
+
+const char gpu_capabilities[] = "80 90";

@@ -31,6 +31,8 @@ begin doctor_says_why_there_is_no_card
 doctor_says cards=0 'this machine has no card that its driver serves'
 doctor_says driver=11080 'the driver serves CUDA 11.8, this build needs 13.0: install a newer driver'
 doctor_says capability=75 'has capability 7.5, 8.0 or later is needed: use --device cpu'
+doctor_says fail=cuModuleLoadData/1:209 'this build has no kernels for Emulated card 9.0 (capability 9.0): it was made with GPU_ARCHS="80 90", build it anew with 90 among them'
+doctor_says fail=cuModuleLoadData/1:222 'the driver of Emulated card 9.0 is older than the compiler of this build'"'"'s kernels: install a newer driver'
 doctor_says fail=cuInit/1:999 'the driver does not start: unknown error (cuInit: 999)'
 end
 

@@ -172,7 +172,8 @@ struct Backend {
     // The name and version of the library it computes with; NULL function: none.
     void (*computes_with)(char *name, size_t name_size, char *version, size_t version_size);
     // What the device is made of and works with, and what is missing: writes DEVICE_MOST_PARTS at
-    // most, returns how many; asked for by people, it may take its time. NULL: nothing to tell.
+    // most, returns how many. Asked for by people, and once a run: it may take its time. NULL:
+    // nothing to tell.
     int (*parts)(const Device *device, DevicePart *parts);
     // How it fares now; waits for none of its work. NULL: nothing can be read.
     void (*readings)(Device *device, DeviceReadings *readings);

@@ -176,6 +176,27 @@ static void list_formats(Run *run) {
         run_add_fact(run, RECORD_FACT_FORMATS, text);
 }
 
+// What the device computes with, and what it is made of, as far as it is there.
+static void list_libraries(Run *run) {
+    const Backend *backend = run->device->backend;
+    DevicePart parts[DEVICE_MOST_PARTS];
+    char name[RECORD_NAME_SIZE], text[RECORD_TEXT_SIZE];
+    if (backend->computes_with) {
+        char library[RECORD_NAME_SIZE / 2];
+        backend->computes_with(library, sizeof library, text, sizeof text);
+        snprintf(name, sizeof name, "library.%s", library);
+        run_add_fact(run, name, text);
+    }
+    const int count = backend->parts ? backend->parts(run->device, parts) : 0;
+    for (int i = 0; i < count; i++) {
+        const DevicePart *part = &parts[i];
+        snprintf(name, sizeof name, "%s.%.31s", part->is_library ? "library" : "device",
+                 part->name);
+        if (part->version[0])
+            run_add_fact(run, name, part->version);
+    }
+}
+
 void run_look_around(Run *run) {
     struct utsname system;
     char text[RECORD_TEXT_SIZE];
@@ -201,12 +222,7 @@ void run_look_around(Run *run) {
     run_add_fact(run, "threads", text);
     list_formats(run);
     run_add_fact(run, "compiler", __VERSION__);
-    if (run->device->backend->computes_with) {
-        char library[RECORD_NAME_SIZE], name[RECORD_NAME_SIZE + 16];
-        run->device->backend->computes_with(library, sizeof library, text, sizeof text);
-        snprintf(name, sizeof name, "library.%s", library);
-        run_add_fact(run, name, text);
-    }
+    list_libraries(run);
     run_add_fact(run, "library.SQLite", store_library());
 }
 

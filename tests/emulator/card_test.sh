@@ -31,6 +31,20 @@ expect_out 'card.memory.total 4294967296$'
 expect_out 'card.busy 0.31$'
 end
 
+# Where two runs differ it is known whether the card's libraries did.
+begin what_the_card_computed_with_is_kept
+train '' versions -d gpu
+run show versions
+expect_out 'library.cuBLASLt 13.0.2$'
+expect_out 'library.cuDNN 9.14.0$'
+expect_out 'library.NVML 13.580.65.06$'
+expect_out 'device.driver 580.65.06$'
+train libraries=0,nvml=none bare -d gpu
+run show bare
+expect_no_out 'library.cu'
+expect_no_out 'device.driver'
+end
+
 # The energy of show --json, over the seconds that it took.
 watts_of() {
     "$mpbench" show "$1" --json | tr ',' '\n' |

@@ -3,18 +3,17 @@
 #include "gpu/blas.h"
 
 #if GPU_HAS_BLAS
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/backend.h"
 #include "gpu/gpu.h"
-#include "gpu/launch.h"
 #include "gpu/products.h"
+#include "gpu/proof.h"
 
 enum {
     WORKSPACE = 32 << 20, // bytes that the library may use: as its makers say for large cards
     SAMPLE = 1 << 20,     // results that are held against our own
-    MOST_PROOFS = 4,      // of zeros prove nothing: then the next product is looked at too
     MOST_CALLS = 32,      // of one product, where matrices lie in no one order
     PLANS = 1024,         // a power of two; three quarters of them are used
     ALIGNED = 256         // beyond this alignment pays no more
@@ -184,7 +183,7 @@ static Plan *plan_for(BlasProducts *products, const PlanKey *key) {
     while (plan->taken && memcmp(&plan->key, key, sizeof *key) != 0)
         plan = plan + 1 < products->plan + PLANS ? plan + 1 : products->plan;
     if (!plan->taken) {
-        *plan = (Plan){.taken = true, .proofs = MOST_PROOFS};
+        *plan = (Plan){.taken = true, .proofs = PROOF_MOST};
         memcpy(&plan->key, key, sizeof *key);
         plan->usable = describe(products->blas, plan) && choose(products, plan);
         products->plan_count++;
@@ -214,46 +213,36 @@ void blas_products_close(BlasProducts *products) {
 
 // ---- the proof ----------------------------------------------------------------------------------
 
-typedef enum Proof { PROOF_GIVEN, PROOF_OPEN, PROOF_FAILED, PROOF_REFUTED } Proof;
+enum { DISTANCE = 256 }; // bytes for what is found, so that the sample behind it is aligned
 
 // Holds the first results of a product against those of our own kernel.
-static Proof prove(Device *device, const ProductArguments *product, void *scratch, Error *error) {
+static Proof prove(Device *device, const ProductArguments *product, char *scratch, Error *error) {
+    static_assert(sizeof(ProofDistance) <= DISTANCE, "what is found has its room");
     ProductArguments sample = *product;
-    ProductDistance *distance = scratch;
     sample.columns = product->columns < SAMPLE ? product->columns : SAMPLE;
     int64_t rows = SAMPLE / sample.columns;
     sample.rows = product->rows < rows ? product->rows : rows;
     for (int i = 0; i < PRODUCT_BATCHES; i++)
         sample.batch[i] = 1;
-    sample.c.data = distance + 1;
-    sample.c.format = FORMAT_FP32;
+    sample.c.data = scratch + DISTANCE;
     sample.c.row = sample.columns;
-    CompareArguments compare = {
-        .got = product->c.data,
+    ProofArguments results = {
+        .result = product->c.data,
+        .expected = sample.c.data,
         .format = product->c.format,
         .row = product->c.row,
-        .expected = sample.c.data,
         .rows = sample.rows,
         .columns = sample.columns,
-        .distance = distance,
+        .distance = (ProofDistance *)scratch,
     };
-    ProductDistance found;
-    if (!product_run_own(device, &sample, error) ||
-        !gpu_launch_product_compare(device, (GpuGrid){.x = 1}, &compare, error))
-        return PROOF_FAILED;
-    gpu_backend.read(device, &found, distance, sizeof found);
-    if (gpu_of(device)->failure.code != ERROR_NONE)
-        return gpu_has_failed(gpu_of(device), error) ? PROOF_OPEN : PROOF_FAILED;
-    // Of all results taken together: single ones may cancel. A wrong algorithm misses by far more.
-    const double limit = product->c.format == FORMAT_FP32 ? 1e-4 : 5e-3;
-    if (!(found.difference <= limit * limit * found.expected))
-        return PROOF_REFUTED;
-    return found.expected > 0 ? PROOF_GIVEN : PROOF_OPEN;
+    return product_run_own(device, &sample, error)
+               ? gpu_prove(device, PROOF_OF_PRODUCT, &results, error)
+               : PROOF_FAILED;
 }
 
 // ---- running ------------------------------------------------------------------------------------
 
-enum { SCRATCH = WORKSPACE + (int)sizeof(ProductDistance) + SAMPLE * (int)sizeof(float) };
+enum { SCRATCH = WORKSPACE + DISTANCE + SAMPLE * (int)sizeof(float) };
 
 // One call of the library: matrices one step behind the other.
 static BlasAnswer run_one(Device *device, const ProductArguments *product, const PlanKey *key,
@@ -279,9 +268,11 @@ static BlasAnswer run_one(Device *device, const ProductArguments *product, const
     if (plan->proofs == 0)
         return BLAS_DONE;
     Proof proof = prove(device, product, scratch + WORKSPACE, error);
+    if (proof == PROOF_FAILED)
+        return BLAS_FAILED;
     plan->proofs = proof == PROOF_GIVEN ? 0 : plan->proofs - 1;
     plan->usable = proof != PROOF_REFUTED;
-    return proof == PROOF_FAILED ? BLAS_FAILED : proof == PROOF_REFUTED ? BLAS_DECLINED : BLAS_DONE;
+    return plan->usable ? BLAS_DONE : BLAS_DECLINED;
 }
 
 static const void *moved(const void *data, uint32_t format, int64_t by) {

@@ -286,6 +286,21 @@ typedef struct PairArguments {
     float decay, rest;      // of an average
 } PairArguments;
 
+// ---- proof.cu -----------------------------------------------------------------------------------
+
+// How far results are from those expected: sums of squares, over all that are finite on both sides.
+typedef struct ProofDistance {
+    double difference, expected;
+    double unlike; // how many are finite on one side alone, or not finite in another way
+} ProofDistance;
+
+typedef struct ProofArguments {
+    const void *result, *expected;
+    u32 format;             // of both
+    i64 row, rows, columns; // stride of the result; those expected are dense
+    ProofDistance *distance;
+} ProofArguments;
+
 // ---- dnn.cu -------------------------------------------------------------------------------------
 
 typedef struct DnnDifference {

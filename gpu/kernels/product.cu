@@ -72,22 +72,3 @@ GPU_DEFINE(product_join) {
     store_one(Operand{a.c.data, a.c.format, OPERAND_STRIDED, {}}, at,
               product_result(a, sum, bias + column));
 }
-
-// One block: it is asked seldom, and of few.
-GPU_DEFINE(product_compare) {
-    enum { THREADS = 256 };
-    SHARED(double, between, THREADS / WARP * 2);
-    double sum[2] = {0, 0};
-    for (i64 i = threadIdx.x; i < a.rows * a.columns; i += THREADS) {
-        const float expected = a.expected[i];
-        const float got = product_element(a.got, a.format, i / a.columns * a.row + i % a.columns);
-        if (fabsf(expected) < INFINITY && fabsf(got) < INFINITY) {
-            const double difference = (double)got - expected;
-            sum[0] += difference * difference;
-            sum[1] += (double)expected * expected;
-        }
-    }
-    block_sums<THREADS / WARP>(sum, between);
-    if (threadIdx.x == 0)
-        *a.distance = ProductDistance{sum[0], sum[1]};
-}

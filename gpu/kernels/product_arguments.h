@@ -39,20 +39,6 @@ typedef struct ProductArguments {
     float *partial; // [matrices][parts][rows][columns], where there are several
 } ProductArguments;
 
-// How far results are from those expected: sums of squares, over all that are finite.
-typedef struct ProductDistance {
-    double difference, expected;
-} ProductDistance;
-
-typedef struct CompareArguments {
-    const void *got;
-    u32 format;
-    i64 row; // stride
-    const float *expected;
-    i64 rows, columns;
-    ProductDistance *distance;
-} CompareArguments;
-
 // ---- convolution: product.cu, product_mma.cu, conv.cu -------------------------------------------
 
 // Divides numbers below 2^31, by a product and a shift.

@@ -7,6 +7,7 @@
 #include "gpu/blas.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +211,7 @@ typedef struct Product {
     float alpha, beta;
     const void *at_a, *at_b;
     void *at_d;
-    bool lies;
+    float error; // added to every result
 } Product;
 
 static size_t bytes_of(uint32_t type) {
@@ -339,7 +340,7 @@ static float element_of(const Product *product, int64_t matrix, uint64_t row, ui
         result += load(product->how.bias, product->d.type, (int64_t)row);
     if (product->how.epilogue & CUBLASLT_EPILOGUE_RELU)
         result = result < 0 ? 0 : result;
-    return product->lies ? result + 1 : result;
+    return result + product->error;
 }
 
 // A thread takes every so many-th element.
@@ -395,7 +396,8 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, 
     memcpy(&product.alpha, alpha, sizeof product.alpha);
     memcpy(&product.beta, beta, sizeof product.beta);
     product.at_a = a, product.at_b = b, product.at_d = d;
-    product.lies = emulator_settings.products == PRODUCTS_WRONG;
+    static const float error[] = {[PRODUCTS_WRONG] = 1, [PRODUCTS_NAN] = NAN};
+    product.error = error[emulator_settings.products];
     const char *wrong = wrong_with_call(&product, &choice, c, workspace, workspace_size);
     if (wrong)
         return refuse(CUBLAS_STATUS_INVALID_VALUE, "a product with %s", wrong);

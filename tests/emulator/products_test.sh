@@ -43,4 +43,9 @@ multiply_with products=wrong
 [ "${products:-0}" -gt 50 ] || fail "the library was asked for ${products:-no} products"
 end
 
+begin product_of_the_library_that_is_nan_is_made_anew
+multiply_with products=nan
+[ "${products:-0}" -gt 50 ] || fail "the library was asked for ${products:-no} products"
+end
+
 exit "$failures"

@@ -10,7 +10,12 @@
 typedef enum EmulatorOrder { ORDER_FORWARD, ORDER_REVERSE, ORDER_SHUFFLED } EmulatorOrder;
 typedef enum EmulatorStreams { STREAMS_LAZY, STREAMS_EAGER, STREAMS_SHUFFLED } EmulatorStreams;
 typedef enum EmulatorNvml { NVML_WHOLE, NVML_NONE, NVML_BROKEN, NVML_OLD, NVML_DEAF } EmulatorNvml;
-typedef enum EmulatorProducts { PRODUCTS_RIGHT, PRODUCTS_REFUSED, PRODUCTS_WRONG } EmulatorProducts;
+typedef enum EmulatorProducts {
+    PRODUCTS_RIGHT,
+    PRODUCTS_REFUSED,
+    PRODUCTS_WRONG,
+    PRODUCTS_NAN
+} EmulatorProducts;
 
 typedef enum EmulatorDnn { DNN_ABSENT, DNN_RIGHT, DNN_WRONG, DNN_UNLUCKY } EmulatorDnn;
 

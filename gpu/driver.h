@@ -12,7 +12,6 @@
 #define GPU_DRIVER_FUNCTIONS(F)  \
     F(cuInit)                    \
     F(cuDriverGetVersion)        \
-    F(cuGetErrorName)            \
     F(cuGetErrorString)          \
     F(cuDeviceGetCount)          \
     F(cuDeviceGet)               \
@@ -29,7 +28,6 @@
     F(cuLaunchKernel)            \
     F(cuMemAlloc)                \
     F(cuMemFree)                 \
-    F(cuMemGetInfo)              \
     F(cuMemHostAlloc)            \
     F(cuMemFreeHost)             \
     F(cuMemcpyHtoDAsync)         \

@@ -38,55 +38,39 @@ CUresult emulated_cuDriverGetVersion(int *version) {
 
 static const struct {
     CUresult result;
-    const char *name, *text;
+    const char *text;
 } results[] = {
-#define RESULT(code, text) \
-    { code, #code, text }
-    RESULT(CUDA_SUCCESS, "no error"),
-    RESULT(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
-    RESULT(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
-    RESULT(CUDA_ERROR_NOT_INITIALIZED, "initialization error"),
-    RESULT(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
-    RESULT(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
-    RESULT(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
-    RESULT(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
-    RESULT(CUDA_ERROR_NO_BINARY_FOR_GPU,
-           "no kernel image is available for execution on the device"),
-    RESULT(CUDA_ERROR_ECC_UNCORRECTABLE, "uncorrectable ECC error encountered"),
-    RESULT(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
-    RESULT(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
-    RESULT(CUDA_ERROR_NOT_READY, "device not ready"),
-    RESULT(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
-    RESULT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"),
-    RESULT(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"),
-    RESULT(CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"),
-    RESULT(CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"),
-    RESULT(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
-    RESULT(CUDA_ERROR_UNKNOWN, "unknown error"),
-#undef RESULT
+    {CUDA_SUCCESS, "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "out of memory"},
+    {CUDA_ERROR_NOT_INITIALIZED, "initialization error"},
+    {CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"},
+    {CUDA_ERROR_INVALID_CONTEXT, "invalid device context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, "uncorrectable ECC error encountered"},
+    {CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "device not ready"},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch"},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"},
+    {CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"},
+    {CUDA_ERROR_UNKNOWN, "unknown error"},
 };
-
-static CUresult find_result(CUresult result, size_t *row) {
-    for (*row = 0; *row < sizeof results / sizeof *results; ++*row)
-        if (results[*row].result == result)
-            return CUDA_SUCCESS;
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult emulated_cuGetErrorName(CUresult result, const char **name) {
-    EMULATED_CALL(cuGetErrorName, NEEDS_NOTHING);
-    size_t row;
-    CUresult found = find_result(result, &row);
-    *name = found == CUDA_SUCCESS ? results[row].name : NULL;
-    return found;
-}
 
 CUresult emulated_cuGetErrorString(CUresult result, const char **text) {
     EMULATED_CALL(cuGetErrorString, NEEDS_NOTHING);
-    size_t row;
-    CUresult found = find_result(result, &row);
-    *text = found == CUDA_SUCCESS ? results[row].text : NULL;
-    return found;
+    for (size_t row = 0; row < sizeof results / sizeof *results; row++)
+        if (results[row].result == result) {
+            *text = results[row].text;
+            return CUDA_SUCCESS;
+        }
+    *text = NULL;
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 // ---- cards --------------------------------------------------------------------------------------

@@ -42,13 +42,6 @@ CUresult emulated_cuMemFree(CUdeviceptr address) {
     return card->failure;
 }
 
-CUresult emulated_cuMemGetInfo(size_t *left, size_t *total) {
-    EMULATED_CALL(cuMemGetInfo, NEEDS_CARD);
-    *total = emulator_settings.memory;
-    *left = *total - emulator_memory_used(emulator_current_card()->index);
-    return CUDA_SUCCESS;
-}
-
 CUresult emulated_cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     EMULATED_CALL(cuMemHostAlloc, NEEDS_CARD);
     if (!bytes || flags & ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED))

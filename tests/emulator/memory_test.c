@@ -12,15 +12,9 @@ static void new_memory_is_nan(void) {
 
 static void card_has_no_more_than_its_memory(void) {
     emulator_control.set("memory=1M");
-    size_t left, total;
-    CHECK_INT(driver->cuMemGetInfo(&left, &total), CUDA_SUCCESS);
-    CHECK_INT(total, 1 << 20);
-    CHECK_INT(left, 1 << 20);
     CUdeviceptr most, more;
     CHECK_INT(driver->cuMemAlloc(&most, 1 << 20), CUDA_SUCCESS);
     CHECK_INT(driver->cuMemAlloc(&more, 1), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_INT(driver->cuMemGetInfo(&left, &total), CUDA_SUCCESS);
-    CHECK_INT(left, 0);
     CHECK_INT(driver->cuMemFree(most), CUDA_SUCCESS);
     CHECK_INT(driver->cuMemAlloc(&more, 1), CUDA_SUCCESS);
     CHECK_INT(driver->cuMemFree(more), CUDA_SUCCESS);

@@ -188,6 +188,12 @@ $(eval $(call EMULATED_RULES,races,-DEMULATOR_RACES=1,-fsanitize=thread))
 endif
 endif
 
+# What program and plugin share: one of another build is refused by a hash of it.
+CONTRACT   := $(sort $(wildcard src/kernel/*.[ch] src/kernel/*.def src/number/*.h src/number/*.def) src/base/error.h)
+CONTRACT_O := $(BUILD)/src/plugin.o $(patsubst %,$(BUILD)/%/gpu/plugin.o,plugin emulator races)
+$(CONTRACT_O): EXTRA_CFLAGS += -DMPBENCH_CONTRACT=0x$(firstword $(shell cat $(CONTRACT) | sha256sum | cut -c 1-16))
+$(CONTRACT_O): $(CONTRACT)
+
 # Where an installed program finds its plugin and its experiments; the others look beside the program.
 $(BUILD)/src/plugin.o: EXTRA_CFLAGS += -DMPBENCH_LIBDIR='"$(LIBDIR)"' $(if $(NVCC),-DMPBENCH_HAS_NVCC)
 $(BUILD)/src/plugin.o: $(BUILD)/libdir.list

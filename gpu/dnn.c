@@ -6,6 +6,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/dnn/plans.h"
+#include "gpu/proof.h"
 #include "kernel/allocator.h"
 
 // An operation as a graph, and where its operands lie.
@@ -54,32 +55,6 @@ static DnnPlan *plan_of(Gpu *gpu, const Offer *offer) {
 
 // ---- the first result ---------------------------------------------------------------------------
 
-// The largest difference from our own result that the order of sums and one rounding explain, as a
-// share of all of it. Factors that were rounded to TF32 on the way differ by more.
-static const float most_difference[FORMAT_COUNT] = {
-    [FORMAT_FP32] = 1e-4f,
-    [FORMAT_BF16] = 1.0f / 64,
-    [FORMAT_FP16] = 1.0f / 512,
-};
-
-// Whether two arrays are alike; what was found is read, which waits.
-static bool are_alike(Device *device, const View *result, const void *expected,
-                      DnnDifference *difference, bool *alike, Error *error) {
-    DnnCompareArguments arguments = {.result = result->data,
-                                     .expected = expected,
-                                     .format = result->format,
-                                     .count = view_count(result),
-                                     .difference = difference};
-    DnnDifference found;
-    if (!gpu_launch_dnn_compare(device, (GpuGrid){.x = 1}, &arguments, error))
-        return false;
-    device->waits++;
-    device->backend->read(device, &found, difference, sizeof found);
-    float most = most_difference[result->format];
-    *alike = found.unlike == 0 && found.squares <= most * most * found.expected_squares;
-    return true;
-}
-
 enum { UNIT = 64 }; // bytes: arrays in one memory begin at multiples of it
 
 static size_t bytes_of(const View *view) {
@@ -87,26 +62,34 @@ static size_t bytes_of(const View *view) {
     return view->data ? (bytes + UNIT - 1) / UNIT * UNIT : 0;
 }
 
-// Computes the same again by our own kernel into `memory`, behind the room for what is found.
-static bool compute_again(Device *device, const KernelCall *call, char *memory, Kernel own,
-                          bool *alike, Error *error) {
-    static_assert(sizeof(DnnDifference) <= UNIT, "what is found has its room");
+// Computes the same again by our own kernel into `memory`, behind the room for what is found. All
+// results must be proven; what says least, or against them, is what they say together.
+static Proof prove(Device *device, const KernelCall *call, char *memory, Kernel own, Error *error) {
+    static_assert(sizeof(ProofDistance) <= UNIT, "what is found has its room");
     KernelCall again = *call;
     char *to = memory + UNIT;
     for (int i = 0; i < call->output_count; to += bytes_of(&call->output[i]), i++)
         again.output[i].data = call->output[i].data ? to : NULL;
     if (!own(device, &again, error))
-        return false;
-    *alike = true;
-    for (int i = 0; i < call->output_count && *alike; i++)
-        if (call->output[i].data && !are_alike(device, &call->output[i], again.output[i].data,
-                                               (DnnDifference *)memory, alike, error))
-            return false;
-    return true;
+        return PROOF_FAILED;
+    Proof all = PROOF_GIVEN;
+    for (int i = 0; i < call->output_count && all <= PROOF_OPEN; i++) {
+        const View *result = &call->output[i];
+        ProofArguments results = {.result = result->data,
+                                  .expected = again.output[i].data,
+                                  .format = result->format,
+                                  .rows = 1,
+                                  .columns = view_count(result),
+                                  .distance = (ProofDistance *)memory};
+        Proof one = result->data ? gpu_prove(device, PROOF_OF_GRAPH, &results, error) : PROOF_GIVEN;
+        all = one > all ? one : all;
+    }
+    return all;
 }
 
 // Holds the first results against our own. They stay where they are if they are right, since later
-// ones are to be the same bits; else our own take their place.
+// ones are to be the same bits; else our own take their place. Without memory to compare them in
+// they prove nothing either way: whether a plan runs must not hang on what else is in memory.
 static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, Kernel own,
                         Error *error) {
     size_t bytes = UNIT;
@@ -114,16 +97,19 @@ static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, K
         bytes += bytes_of(&call->output[i]);
     Error lacking = {0};
     char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &lacking);
-    if (!memory) {
-        dnn_refuse(plan, "no memory to hold its first result against");
+    if (!memory)
+        return own(device, call, error);
+    Proof proof = prove(device, call, memory, own, error);
+    allocator_give(device->allocator, memory);
+    if (proof == PROOF_FAILED)
+        return false;
+    if (proof == PROOF_REFUTED) {
+        dnn_refuse(plan, "its first result was not our own kernel's");
         return own(device, call, error);
     }
-    bool done = compute_again(device, call, memory, own, &plan->trusted, error);
-    allocator_give(device->allocator, memory);
-    if (!done || plan->trusted)
-        return done;
-    dnn_refuse(plan, "its first result was not our own kernel's");
-    return own(device, call, error);
+    plan->open += proof == PROOF_OPEN;
+    plan->trusted = proof == PROOF_GIVEN || plan->open == PROOF_MOST;
+    return true;
 }
 
 // ---- running ------------------------------------------------------------------------------------

@@ -91,7 +91,8 @@ static inline bool dnn_is_same(const DnnGraph *a, const DnnGraph *b) {
 typedef struct DnnPlan {
     DnnGraph graph;
     bool available;
-    bool trusted; // for the caller: its first result was held against our own kernel's
+    bool trusted; // for the caller: its first result was held against our own kernel's,
+    int open;     // and so many proved nothing
     size_t workspace;
     char why[DNN_WHY_SIZE]; // it is not available
 } DnnPlan;

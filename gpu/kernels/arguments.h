@@ -301,19 +301,5 @@ typedef struct ProofArguments {
     ProofDistance *distance;
 } ProofArguments;
 
-// ---- dnn.cu -------------------------------------------------------------------------------------
-
-typedef struct DnnDifference {
-    float squares, expected_squares; // of all differences, and of what was expected
-    float unlike;                    // how many are not finite on one side alone
-} DnnDifference;
-
-typedef struct DnnCompareArguments {
-    const void *result, *expected;
-    u32 format; // of both
-    i64 count;
-    DnnDifference *difference;
-} DnnCompareArguments;
-
 #include "gpu/kernels/product_arguments.h"
 #include "gpu/kernels/select_arguments.h"

@@ -15,6 +15,8 @@ double emulated_dnn_load(int64_t format, const void *from, int64_t at) {
 void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
     if (emulator_settings.dnn == DNN_WRONG)
         value = value * 1.25 + 1;
+    if (emulator_settings.dnn == DNN_SCALED)
+        value *= 1.25;
     if (format == FORMAT_FP32)
         ((float *)to)[at] = (float)value;
     else

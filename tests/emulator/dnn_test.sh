@@ -52,6 +52,10 @@ over wrong conv2d_backward_weight
 none_is_believed
 end
 
+begin what_is_wrong_but_for_zeros_is_not_believed
+over scaled conv2d conv2d_backward_input conv2d_backward_weight
+end
+
 begin attention_that_is_wrong_is_not_believed
 over wrong attention attention_backward
 none_is_believed

@@ -17,7 +17,7 @@ typedef enum EmulatorProducts {
     PRODUCTS_NAN
 } EmulatorProducts;
 
-typedef enum EmulatorDnn { DNN_ABSENT, DNN_RIGHT, DNN_WRONG, DNN_UNLUCKY } EmulatorDnn;
+typedef enum EmulatorDnn { DNN_ABSENT, DNN_RIGHT, DNN_WRONG, DNN_SCALED, DNN_UNLUCKY } EmulatorDnn;
 
 typedef struct EmulatorFault {
     char function[40]; // "": whichever

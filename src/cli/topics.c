@@ -7,6 +7,7 @@
 #include "cli/topics.h"
 #include "kernel/kernel.h"
 #include "lua/embedded.h"
+#include "ops/gradient.h"
 #include "precision/policy.h"
 #include "precision/scaler.h"
 #include "run/diagnosis.h"
@@ -25,8 +26,13 @@ static const struct {
     [CLASS_INNER] = {NULL, NULL}, // only gradients and other operations call it
 };
 
+static const char *derivatives_of(OpId op) {
+    const GradientInfo *info = gradient_table[op];
+    return !info->rule ? "none" : info->once ? "once" : "any";
+}
+
 static void print_operations(void) {
-    enum { CLASS_COLUMN = 12, TEXT_COLUMN = 36 };
+    enum { CLASS_COLUMN = 12, TEXT_COLUMN = 43 };
     puts("What autocast does with an operation is its class. Every kernel computes in fp32 and "
          "rounds\nonce, to the format of its result.\n");
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
@@ -35,7 +41,9 @@ static void print_operations(void) {
         printf("  %-*s", CLASS_COLUMN - 2, classes[i].name);
         cli_print_wrapped(classes[i].text, CLASS_COLUMN);
     }
-    printf("\n  %-18s%-8s%-8s%s\n", "operation", "class", "inputs",
+    puts("\nDerivatives: any, as often as one likes; once, with no second one; or none, where the "
+         "result\ncounts as a constant.");
+    printf("\n  %-18s%-8s%-8s%-7s%s\n", "operation", "class", "inputs", "deriv.",
            "what it does; ? may be absent");
     for (int op = 0; op < OP_COUNT; op++) {
         const OpInfo *info = &op_table[op];
@@ -44,7 +52,8 @@ static void print_operations(void) {
         char inputs[16] = "any";
         if (info->inputs != VARIADIC)
             snprintf(inputs, sizeof inputs, "%d", info->inputs);
-        printf("  %-17s %-8s%-8s", info->name, classes[info->precision].name, inputs);
+        printf("  %-17s %-8s%-8s%-7s", info->name, classes[info->precision].name, inputs,
+               derivatives_of((OpId)op));
         cli_print_wrapped(info->text, TEXT_COLUMN);
     }
 }
@@ -144,7 +153,7 @@ static void print_lua(void) {
 const Topic topic_table[] = {
     {"lua", "everything that a script can name, with its arguments", print_lua},
     {"history", "where runs are kept: tables, columns, views", print_history},
-    {"operations", "every operation, its class and its inputs", print_operations},
+    {"operations", "every operation, its class, inputs and derivatives", print_operations},
     {"precisions", "what --precision takes", print_precisions},
     {"loss-scales", "what --loss-scale takes", print_scales},
     {"diagnoses", "what a run says of itself, and what helps", print_diagnoses},

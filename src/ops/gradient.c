@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/gradient_formulas.h"
 #include "ops/views.h"
 
 const GradientInfo *const gradient_table[OP_COUNT] = {
@@ -12,7 +13,7 @@ const GradientInfo *const gradient_table[OP_COUNT] = {
 #include "kernel/ops.def"
 };
 
-const GradientInfo gradient_none = {NULL, NULL};
+const GradientInfo gradient_none = {.rule = NULL};
 
 // ---- products -----------------------------------------------------------------------------------
 
@@ -122,7 +123,7 @@ static uint32_t saves_linear(OpId op, const OpAttr *attr) {
     bool fused = attr->linear.activation != ACTIVATION_NONE;
     return SAVE_INPUT(0) | SAVE_INPUT(1) | (fused ? SAVE_OUTPUT(0) : 0);
 }
-const GradientInfo gradient_linear = {back_linear, saves_linear};
+const GradientInfo gradient_linear = {.rule = back_linear, .saves = saves_linear};
 
 GRADIENT_RULE(conv2d) {
     Tensor *x = node->saved[0], *w = node->saved[1];
@@ -161,7 +162,7 @@ static uint32_t saves_conv2d(OpId op, const OpAttr *attr) {
     bool fused = attr->conv.activation != ACTIVATION_NONE;
     return SAVE_INPUT(0) | SAVE_INPUT(1) | (fused ? SAVE_OUTPUT(0) : 0);
 }
-const GradientInfo gradient_conv2d = {back_conv2d, saves_conv2d};
+const GradientInfo gradient_conv2d = {.rule = back_conv2d, .saves = saves_conv2d};
 
 // Its gradients are the convolution that it turns around, and that one's of the weights, with the
 // two images exchanged.
@@ -195,6 +196,8 @@ GRADIENT_RULE(conv_transpose2d) {
 GRADIENT_SAVES(conv_transpose2d, SAVE_INPUT(0) | SAVE_INPUT(1))
 
 GRADIENT_RULE(attention) {
+    if (gradient_is_recorded(context))
+        return formula_attention(context, node, output_grad, input_grad, error);
     Tensor *const inputs[] = {output_grad[0], node->saved[0], node->saved[1],
                               node->saved[2], node->saved[3], node->saved[4]};
     OpAttr attr = node->attr;
@@ -210,6 +213,8 @@ GRADIENT_SAVES(attention,
 // saved: x, weight, mean, inverse deviation.
 static bool norm_back(OpId backward, void *context, const GradNode *node,
                       Tensor *const *output_grad, Tensor **input_grad, Error *error) {
+    if (gradient_is_recorded(context))
+        return formula_norm(context, node, output_grad, input_grad, error);
     Tensor *const inputs[] = {output_grad[0], node->saved[0], node->saved[1], node->saved[2],
                               node->saved[3]};
     OpAttr attr = node->attr;
@@ -290,16 +295,22 @@ static bool back_with(OpId backward, void *context, const GradNode *node,
 }
 
 GRADIENT_RULE(softmax) {
+    if (gradient_is_recorded(context))
+        return formula_softmax(context, node, output_grad, input_grad, error);
     return back_with(OP_softmax_backward, context, node, output_grad, input_grad, error);
 }
 GRADIENT_SAVES(softmax, SAVE_OUTPUT(0))
 
 GRADIENT_RULE(log_softmax) {
+    if (gradient_is_recorded(context))
+        return formula_log_softmax(context, node, output_grad, input_grad, error);
     return back_with(OP_log_softmax_backward, context, node, output_grad, input_grad, error);
 }
 GRADIENT_SAVES(log_softmax, SAVE_OUTPUT(0))
 
 GRADIENT_RULE(cross_entropy) {
+    if (gradient_is_recorded(context))
+        return formula_cross_entropy(context, node, output_grad, input_grad, error);
     Tensor *const inputs[] = {output_grad[0], node->saved[0], node->saved[2], node->saved[1]};
     OpAttr attr = attr_with_format(node->inputs[0].format);
     return op_apply(context, OP_cross_entropy_backward, inputs, 4, &attr, input_grad, error);

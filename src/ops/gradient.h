@@ -1,7 +1,9 @@
 // ops/gradient.h: the derivative of each operation, by the name that its row in ops.def gives.
 //
-// A rule is written in operations, so that the walk back can itself be recorded. `saves` says which
-// tensors the forward pass must keep for it.
+// A rule is written in operations, so that the walk back can itself be recorded. Where it calls a
+// kernel of its own, either that has a rule too (gradient_again.c), or a walk that is recorded
+// takes a formula instead (gradient_formulas.h). `saves` says which tensors the forward pass must
+// keep.
 #pragma once
 
 #include "ops/engine.h"
@@ -12,6 +14,7 @@
 typedef struct GradientInfo {
     GradRule rule; // NULL: none
     uint32_t (*saves)(OpId op, const OpAttr *attr);
+    bool once; // it calls a kernel that has no rule: a walk that it takes part in is not recorded
 } GradientInfo;
 
 extern const GradientInfo *const gradient_table[OP_COUNT];
@@ -39,7 +42,7 @@ Tensor *gradient_sum_to(Engine *engine, Tensor *gradient, const GradShape *shape
         (void)attr;                                             \
         return set;                                             \
     }                                                           \
-    const GradientInfo gradient_##name = {back_##name, saves_##name};
+    const GradientInfo gradient_##name = {.rule = back_##name, .saves = saves_##name};
 
 static inline bool gradient_wanted(const GradNode *node, int input) {
     return node->wants & (1u << input);

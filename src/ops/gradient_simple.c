@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ops/gradient.h"
+#include "ops/gradient_formulas.h"
 #include "ops/views.h"
 
 const bool unary_saves_output[OP_COUNT] = {
@@ -79,7 +80,7 @@ static uint32_t saves_unary(OpId op, const OpAttr *attr) {
         return 0;
     return unary_saves_output[op] ? SAVE_OUTPUT(0) : SAVE_INPUT(0);
 }
-const GradientInfo gradient_unary = {back_unary, saves_unary};
+const GradientInfo gradient_unary = {.rule = back_unary, .saves = saves_unary};
 
 GRADIENT_RULE(cast) {
     input_grad[0] = op_cast(context, output_grad[0], gradient_format(node, 0), error);
@@ -100,8 +101,10 @@ GRADIENT_SAVES(dropout, 0)
 // The target's derivative is only known for differences, where it is the negative of the input's.
 GRADIENT_RULE(loss) {
     OpAttr attr = attr_with_format(gradient_format(node, 0));
-    Tensor *dx = op_three(context, backward_of[node->op], output_grad[0], node->saved[0],
-                          node->saved[1], &attr, error);
+    Tensor *dx = gradient_is_recorded(context)
+                     ? formula_loss(context, node, output_grad[0], error)
+                     : op_three(context, backward_of[node->op], output_grad[0], node->saved[0],
+                                node->saved[1], &attr, error);
     if (!dx)
         return false;
     bool done = true;

@@ -4,6 +4,9 @@
 // each case whose inputs are ordinary numbers (kinks, infinities and the ends of formats have no
 // derivative to compare). The result is weighted by random numbers and summed; for each floating
 // input, the slope along a random direction must be what the walk back says.
+//
+// Second derivatives the same way: of the gradients of all inputs, weighted and summed, as the
+// plain walk gives them, against a walk back over a walk that was recorded.
 #include "grad/tape.h"
 #include "ops/engine.h"
 #include "ops/gradient.h"
@@ -223,9 +226,161 @@ static void differentiate(Cases *cases, const Case *test) {
         tensor_release(inputs[i]);
 }
 
+// ---- derivatives of derivatives -----------------------------------------------------------------
+
+static Tensor *random_like(Cases *cases, const View *view) {
+    double *numbers = random_numbers(cases, view_count(view));
+    Tensor *tensor = tensor_from_host(engine->device, FORMAT_FP64, view->ndim, view->shape, numbers,
+                                      MEMORY_DATA, NULL);
+    free(numbers);
+    return tensor;
+}
+
+// The sum of the products of two tensors, added to *total.
+static bool add_product(Tensor **total, Tensor *x, Tensor *y, Error *error) {
+    OpAttr attr = {.out_format = FORMAT_FP64, .has_out_format = true};
+    Tensor *product = op_two(engine, OP_mul, x, y, &attr, error);
+    Tensor *sum = product ? op_one(engine, OP_sum, product, &attr, error) : NULL;
+    Tensor *next =
+        sum && *total ? op_two(engine, OP_add, *total, sum, &attr, error) : tensor_hold(sum);
+    tensor_release(product);
+    tensor_release(sum);
+    tensor_release(*total);
+    *total = next;
+    return next != NULL;
+}
+
+typedef struct Second { // what the gradients are weighted by
+    Tensor *seed, *weights[OP_MAX_INPUTS];
+} Second;
+
+// The weighted sum of the gradients of all inputs; NULL without an error where none arrives.
+static Tensor *gradients_weighted(const Case *test, Tensor *const *inputs, const Second *by,
+                                  bool recorded, Error *error) {
+    double count;
+    Tensor *result = NULL, *total = NULL, *wanted[OP_MAX_INPUTS], *gradients[OP_MAX_INPUTS] = {0};
+    int places[OP_MAX_INPUTS], found = 0;
+    for (int i = 0; i < test->input_count; i++)
+        if (inputs[i] && inputs[i]->requires_grad) {
+            wanted[found] = inputs[i];
+            places[found++] = i;
+        }
+    const BackwardOptions options = {
+        .create_graph = recorded, .inputs = wanted, .results = gradients, .input_count = found};
+    bool done = run_forward(test, inputs, NULL, &count, &result, error) &&
+                engine_backward(engine, result, by->seed, &options, error);
+    for (int i = 0; i < found; i++) {
+        done = done &&
+               (!gradients[i] || add_product(&total, gradients[i], by->weights[places[i]], error));
+        tensor_release(gradients[i]);
+    }
+    tensor_release(result);
+    if (done)
+        return total;
+    tensor_release(total);
+    return NULL;
+}
+
+static double second_by_differences(const Case *test, int moved, const double *direction,
+                                    const Second *by) {
+    static const double places[] = {-2, -1, 1, 2}, shares[] = {1, -8, 8, -1};
+    const double step = 1e-4;
+    double sum = 0;
+    for (int s = 0; s < 4; s++) {
+        Tensor *inputs[OP_MAX_INPUTS] = {NULL};
+        double value = 0;
+        for (int i = 0; i < test->input_count; i++)
+            if (!test->input[i].absent) {
+                inputs[i] =
+                    tensor_of(&test->input[i], i == moved ? direction : NULL, places[s] * step);
+                inputs[i]->requires_grad = differentiable_input(test, i);
+            }
+        Tensor *total = gradients_weighted(test, inputs, by, false, NULL);
+        if (total && !tensor_item(total, &value, NULL))
+            value = NAN;
+        sum += shares[s] * value;
+        tensor_release(total);
+        for (int i = 0; i < test->input_count; i++)
+            tensor_release(inputs[i]);
+    }
+    return sum / (12 * step);
+}
+
+// Large cases would take minutes.
+static bool is_small(const Case *test) {
+    int64_t count = 0;
+    for (int i = 0; i < test->input_count; i++)
+        if (!test->input[i].absent)
+            count += view_count(&test->input[i].view);
+    return count <= 4000;
+}
+
+static void differentiate_twice(Cases *cases, const Case *test) {
+    if (!is_smooth(test) || !is_small(test))
+        return;
+    Error error = {0};
+    Tensor *inputs[OP_MAX_INPUTS] = {NULL}, *result = NULL;
+    Second by = {.seed = NULL};
+    double count = 0;
+    for (int i = 0; i < test->input_count; i++) {
+        if (test->input[i].absent)
+            continue;
+        inputs[i] = tensor_of(&test->input[i], NULL, 0);
+        inputs[i]->requires_grad = differentiable_input(test, i);
+        by.weights[i] = random_like(cases, &inputs[i]->view);
+    }
+    bool done = run_forward(test, inputs, NULL, &count, &result, &error);
+    if (done && tensor_wants_grad(result) && count > 0) {
+        by.seed = random_like(cases, &result->view);
+        Tensor *total = gradients_weighted(test, inputs, &by, true, &error);
+        done = total || error.code == ERROR_NONE;
+        if (total && tensor_wants_grad(total))
+            done = engine_backward(engine, total, NULL, NULL, &error);
+        tensor_release(total);
+        for (int i = 0; done && i < test->input_count; i++) {
+            if (!inputs[i] || !inputs[i]->requires_grad)
+                continue;
+            double *direction = random_numbers(cases, tensor_count(inputs[i]));
+            double slope = slope_by_gradient(inputs[i], direction);
+            double expected = second_by_differences(test, i, direction, &by);
+            if (!isnan(expected) &&
+                !(fabs(slope - expected) <= 2e-7 * (1 + fabs(expected) + sqrt(count))))
+                note(test, i, slope, expected);
+            compared += !isnan(expected);
+            free(direction);
+        }
+    }
+    if (!done && !failure[0])
+        snprintf(failure, sizeof failure, "%s: %s", test->about, error.text);
+    tensor_release(by.seed);
+    tensor_release(result);
+    for (int i = 0; i < test->input_count; i++) {
+        tensor_release(inputs[i]);
+        tensor_release(by.weights[i]);
+    }
+}
+
 static void slopes_agree(void) {
     CHECK_MESSAGE(!failure[0], "%s", failure);
     CHECK_MESSAGE(compared > 0, "no case was smooth enough to compare");
+}
+
+static void examine(OpId op, Device *device, const char *what,
+                    void (*runner)(Cases *cases, const Case *test)) {
+    Report report = {0};
+    Cases cases = {.op = op,
+                   .compute = FORMAT_COUNT,
+                   .format = FORMAT_FP32,
+                   .ref = device,
+                   .ref_report = &report,
+                   .random = (uint64_t)op + 77,
+                   .runner = runner};
+    compared = 0;
+    failure[0] = 0;
+    families[op](&cases);
+    char name[64];
+    snprintf(name, sizeof name, "%s of %s", what, op_table[op].name);
+    test_run(name, slopes_agree);
 }
 
 int main(void) {
@@ -241,20 +396,9 @@ int main(void) {
     for (int op = 0; op < OP_COUNT; op++) {
         if (!gradient_table[op]->rule)
             continue;
-        Report report = {0};
-        Cases cases = {.op = (OpId)op,
-                       .compute = FORMAT_COUNT,
-                       .format = FORMAT_FP32,
-                       .ref = device,
-                       .ref_report = &report,
-                       .random = (uint64_t)op + 77,
-                       .runner = differentiate};
-        compared = 0;
-        failure[0] = 0;
-        families[op](&cases);
-        char name[64];
-        snprintf(name, sizeof name, "derivative of %s", op_table[op].name);
-        test_run(name, slopes_agree);
+        examine((OpId)op, device, "derivative", differentiate);
+        if (!gradient_table[op]->once)
+            examine((OpId)op, device, "second derivative", differentiate_twice);
     }
     engine_free(engine);
     device_close(device);

@@ -141,7 +141,7 @@ $(PLUGIN): $(GPU_O)
 $(BUILD)/plugin/gpu/images.o: $(GPU_IMAGE)
 $(BUILD)/plugin/gpu/images.o: EXTRA_CFLAGS += -DGPU_ARCHS='"$(GPU_ARCHS)"'
 
-$(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu
+$(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu $(BUILD)/gpu_archs.list
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
 endif
@@ -190,7 +190,7 @@ endif
 
 # What program and plugin share: one of another build is refused by a hash of it.
 CONTRACT   := $(sort $(wildcard src/kernel/*.[ch] src/kernel/*.def src/number/*.h src/number/*.def) src/base/error.h)
-CONTRACT_O := $(BUILD)/src/plugin.o $(patsubst %,$(BUILD)/%/gpu/plugin.o,plugin emulator races)
+CONTRACT_O := $(patsubst %,$(BUILD)/%/plugin.o,src plugin/gpu emulator/gpu races/gpu tests/gpu/bare)
 $(CONTRACT_O): EXTRA_CFLAGS += -DMPBENCH_CONTRACT=0x$(firstword $(shell cat $(CONTRACT) | sha256sum | cut -c 1-16))
 $(CONTRACT_O): $(CONTRACT)
 
@@ -204,6 +204,7 @@ $(BUILD)/src/cli/experiments.o: $(BUILD)/datadir.list
 $(BUILD)/objects.list: LIST = $(ENGINE)
 $(BUILD)/datadir.list: LIST = $(DATADIR)
 $(BUILD)/libdir.list: LIST = $(LIBDIR) $(if $(NVCC),nvcc)
+$(BUILD)/gpu_archs.list: LIST = $(NVCC) $(NVCC_ARCHS)
 $(BUILD)/%.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$(LIST)' > $@.new
@@ -271,14 +272,24 @@ $(filter-out %.so,$(RACES)): $(BUILD)/libmpbench.a
 	$(call say,link)$(CC) $(LDFLAGS) -fsanitize=thread -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS)
 endif
 
-test: $(BUILD)/mpbench $(TEST_BIN) $(BUILD)/tests/screen/picture $(EMULATOR) $(RACES)
+# The program as it is where there is no nvcc, whatever there is here.
+BARE := $(BUILD)/tests/gpu/bare/mpbench
+$(BUILD)/tests/gpu/bare/plugin.o: src/plugin.c
+	@mkdir -p $(@D)
+	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
+$(BARE): $(BUILD)/src/main.o $(BUILD)/tests/gpu/bare/plugin.o $(BUILD)/libmpbench.a
+	$(call say,link)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+TESTED := $(BUILD)/mpbench $(PLUGIN) $(EMULATOR) $(RACES) $(BARE) $(TEST_BIN) $(BUILD)/tests/screen/picture
+test: $(TESTED)
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(TEST_BIN)
 
 # ---- long campaigns and measurements ------------------------------------------------------------
 
-# The sanitizers' own code makes gcc see texts that do not fit where they do.
+# The sanitizers' own code makes gcc see texts that do not fit where they do. What nvcc compiles they do
+# not look into: the emulated card's plugin is theirs.
 SANITIZED = BUILD=$(BUILD)-asan OPT="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Wno-format-truncation" \
-    LDFLAGS="-fopenmp -pthread -fsanitize=address,undefined"
+    LDFLAGS="-fopenmp -pthread -fsanitize=address,undefined" PLUGIN=
 
 FUZZ_BIN  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*_bench.c))
@@ -291,7 +302,7 @@ $(FUZZ_BIN) $(BENCH_BIN): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
 
 # The storms run under the sanitizers alone, whole: there they would find most.
 STORM := $(filter %/storm_test,$(TEST_BIN))
-soak: $(BUILD)/mpbench $(TEST_BIN) $(FUZZ_BIN)
+soak: $(TESTED) $(FUZZ_BIN)
 	$(LIVE)status=0; \
 	for program in $(FUZZ_BIN); do "$$program" $(FUZZ_EXECUTIONS) || status=1; done; \
 	MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/run.sh $(filter-out $(STORM),$(TEST_BIN)) || status=1; \

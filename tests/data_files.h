@@ -1,7 +1,6 @@
 // tests/data_files.h: a temporary folder, and files in it, for the tests of readers.
 #pragma once
 
-#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,31 +8,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "tests/folder.h"
+
 static char folder[256];
 
-// Removes the folder and the files in it; it has no folders below but empty ones.
 static inline void folder_remove(void) {
-    DIR *entries = opendir(folder);
-    if (!entries)
-        return;
-    for (struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        char path[768];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        remove(path);
-    }
-    closedir(entries);
-    remove(folder);
+    test_folder_remove(folder);
 }
 
 static inline void folder_make(void) {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/mpbench-data-XXXXXX", base && base[0] ? base : "/tmp");
-    if (!mkdtemp(folder)) {
-        perror(folder);
+    if (!test_folder_make(folder, sizeof folder))
         exit(1);
-    }
     atexit(folder_remove);
 }
 

@@ -11,10 +11,11 @@
 #include "base/clock.h"
 #include "compare/compare.h"
 #include "store/runs.h"
+#include "tests/folder.h"
 
 enum { SAMPLES = 9, SHOWN = 50 };
 
-static char folder[] = "/tmp/mpbench-bench-XXXXXX";
+static char folder[TEST_FOLDER_SIZE];
 
 static void require(bool done, const Error *error) {
     if (done)
@@ -177,16 +178,13 @@ static void bench_comparison(int64_t steps) {
 }
 
 int main(void) {
-    if (!mkdtemp(folder)) {
-        perror("history_bench");
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
-    }
     puts("reading the history, N and 10 N (the best of several)");
     bench_lists(1000);
     bench_lists(10000);
     bench_comparison(100000);
     bench_comparison(1000000);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) == 0 ? 0 : 1;
+    test_folder_remove(folder);
+    return 0;
 }

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "data/safetensors.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char folder[64];
+static char folder[TEST_FOLDER_SIZE];
 
 static const char *path_of(const char *name) {
     static char path[4][256];
@@ -338,8 +339,7 @@ static void names_that_are_alike_are_not_written(void) {
 }
 
 int main(void) {
-    snprintf(folder, sizeof folder, "/tmp/mpbench-safe-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
     RUN_TEST(each_fault_of_a_header_is_named);
     RUN_TEST(lengths_past_the_cap_or_the_file_are_refused);
@@ -349,7 +349,6 @@ int main(void) {
     RUN_TEST(names_that_are_alike_are_not_written);
     RUN_TEST(a_writer_that_is_killed_leaves_the_old_file_or_the_new);
     RUN_TEST(a_full_disk_is_told_and_leaves_the_old_file);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 || test_end();
+    test_folder_remove(folder);
+    return test_end();
 }

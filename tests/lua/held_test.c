@@ -5,11 +5,12 @@
 
 #include "kernel/allocator.h"
 #include "lua/experiment.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
 enum { SCRIPT_MEMORY = 16 << 20, DEVICE_MEMORY = 48 << 20 };
 
-static char path[64];
+static char path[TEST_FOLDER_SIZE + 16];
 static double printed;
 
 static void on_print(void *context, const char *text, size_t length) {
@@ -80,15 +81,13 @@ static void graphs_and_data_count_against_the_memory_of_the_device(void) {
 }
 
 int main(void) {
-    snprintf(path, sizeof path, "/tmp/mpbench-held-XXXXXX");
-    if (!mkdtemp(path))
+    char folder[TEST_FOLDER_SIZE];
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
-    strcat(path, "/held.lua");
+    snprintf(path, sizeof path, "%s/held.lua", folder);
     RUN_TEST(objects_count_against_the_memory_of_the_script);
     RUN_TEST(what_is_let_go_of_counts_no_more);
     RUN_TEST(graphs_and_data_count_against_the_memory_of_the_device);
-    unlink(path);
-    *strrchr(path, '/') = 0;
-    rmdir(path);
+    test_folder_remove(folder);
     return test_end();
 }

@@ -8,6 +8,7 @@
 #include "lua/experiment.h"
 #include "run/run_private.h"
 #include "tests/device.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
 enum { MOST_STEPS = 512 };
@@ -36,7 +37,7 @@ typedef struct Trial { // one run, or a part of one
     Error error;
 } Trial;
 
-static char folder[64];
+static char folder[TEST_FOLDER_SIZE];
 static inline void on_step(void *context, const Run *run) {
     Trial *trial = context;
     const RunSeries *loss = run_series(run, "loss");
@@ -132,12 +133,10 @@ static inline const char *folder_of(const char *name) {
 
 // RUN_TEST between these two; what trials write lies in a folder that goes away.
 static inline bool trials_begin(void) {
-    snprintf(folder, sizeof folder, "/tmp/mpbench-trial-XXXXXX");
-    return mkdtemp(folder) != NULL;
+    return test_folder_make(folder, sizeof folder);
 }
 
 static inline int trials_end(void) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) != 0 || test_end();
+    test_folder_remove(folder);
+    return test_end();
 }

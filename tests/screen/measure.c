@@ -9,13 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/screen/history.h"
 #include "tests/screen/shown.h"
 
 enum { LAYERS = 50, FRAMES = 20, COLUMNS = 120, ROWS = 36 };
 
 static double seconds = 10;
-static char folder[64], path[96], database[128];
+static char folder[TEST_FOLDER_SIZE], path[96], database[128];
 static int missed;
 
 static double processor_seconds(pid_t process) {
@@ -143,13 +144,10 @@ static void measure_live(void) {
 int main(int count, char **arguments) {
     static const char *const home[] = {NULL};
     static const char *const watch[] = {"watch", "long", NULL};
-    const char *parent = getenv("TMPDIR");
     int64_t steps = count > 1 ? atoll(arguments[1]) : 1000000;
     seconds = count > 2 ? atof(arguments[2]) : seconds;
-    char command[128];
     Error error;
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
     snprintf(path, sizeof path, "%s/history.db", folder);
     snprintf(database, sizeof database, "MPBENCH_DB=%s", path);
@@ -166,6 +164,6 @@ int main(int count, char **arguments) {
     measure_idle(watch, "true values", "nothing happens, the run");
     measure_replay();
     measure_live();
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) != 0 || missed > 0;
+    test_folder_remove(folder);
+    return missed > 0;
 }

@@ -6,10 +6,11 @@
 
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/screen/shown.h"
 #include "tests/test.h"
 
-static char folder[64], history_path[96], database[128]; // MPBENCH_DB=history_path
+static char folder[TEST_FOLDER_SIZE], history_path[96], database[128]; // MPBENCH_DB=history_path
 static Shown shown;
 
 // A path in the folder; good until the fourth call after.
@@ -22,9 +23,7 @@ static inline const char *path_of(const char *name) {
 }
 
 static inline bool make_place(void) {
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return false;
     snprintf(history_path, sizeof history_path, "%s/history.db", folder);
     snprintf(database, sizeof database, "MPBENCH_DB=%s", history_path);
@@ -42,9 +41,8 @@ static inline void write_text(const char *file_path, const char *text) {
 }
 
 static inline int end_tests(void) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command) != 0 || test_end();
+    test_folder_remove(folder);
+    return test_end();
 }
 
 static inline void expect(const char *text) {

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "cli/history/checkpoint_files.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char root[64], made[STORE_PATH_SIZE + 16];
+static char root[TEST_FOLDER_SIZE], made[STORE_PATH_SIZE + 16];
 static int taken_when_made, taken_when_locked; // how often gc comes then
 
 int mkdir(const char *path, mode_t mode) {
@@ -66,9 +67,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void) {
 }
 
 int main(void) {
-    const char *parent = getenv("TMPDIR");
-    snprintf(root, sizeof root, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(root) || rmdir(root) != 0)
+    if (!test_folder_make(root, sizeof root) || rmdir(root) != 0)
         return 1;
     RUN_TEST(a_folder_that_gc_takes_before_it_is_opened_is_made_again);
     RUN_TEST(a_folder_that_gc_takes_before_it_is_locked_is_made_again);

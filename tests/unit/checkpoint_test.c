@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/test.h"
 
 enum { MOST = 32 };
@@ -19,7 +20,7 @@ int fsync(int file) {
     return 0;
 }
 
-static char root[] = "/tmp/mpbench-checkpoint-XXXXXX";
+static char root[TEST_FOLDER_SIZE];
 
 static ino_t inode_of(const char *path) {
     struct stat about;
@@ -52,11 +53,10 @@ static void a_folder_that_cannot_be_made_is_named(void) {
 }
 
 int main(void) {
-    if (!mkdtemp(root))
+    if (!test_folder_make(root, sizeof root))
         return 1;
     RUN_TEST(new_folders_are_kept_by_those_above_them);
     RUN_TEST(a_folder_that_cannot_be_made_is_named);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command) != 0 || test_end();
+    test_folder_remove(root);
+    return test_end();
 }

@@ -2,10 +2,11 @@
 #include <unistd.h>
 
 #include "store/worker.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 #include "tests/unit/compare_fixture.h"
 
-static char folder[] = "/tmp/mpbench-compare-XXXXXX";
+static char folder[TEST_FOLDER_SIZE];
 static const Planted fp32 = {"one", "fp32", 1, 0.9, 100, 0.1, 0.2, 0.05, 0};
 static const Planted bf16 = {"two", "bf16", 1, 0.9, 200, 0.1, 0.2, 0.06, 0};
 static const CompareOptions by_step = {.axis = COMPARE_BY_STEP, .grams_per_kwh = NAN};
@@ -181,14 +182,13 @@ static void results_of_a_run_that_goes_on_are_held_against_the_same_epoch(void) 
 }
 
 int main(void) {
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
     RUN_TEST(runs_are_read_with_their_losses);
     RUN_TEST(the_first_difference_of_long_runs_is_exact);
     RUN_TEST(one_run_is_told_and_the_same_run_twice_is_refused);
     RUN_TEST(seconds_follow_the_steps);
     RUN_TEST(results_of_a_run_that_goes_on_are_held_against_the_same_epoch);
-    char command[160];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    test_folder_remove(folder);
+    return test_end();
 }

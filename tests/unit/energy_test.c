@@ -2,11 +2,11 @@
 #include "run/energy.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char root[64];
+static char root[TEST_FOLDER_SIZE];
 
 static void plant(const char *zone, const char *file, const char *text) {
     char path[200];
@@ -72,12 +72,11 @@ static void what_cannot_be_read_is_unknown(void) {
 }
 
 int main(void) {
-    snprintf(root, sizeof root, "/tmp/mpbench-energy-%ld", (long)getpid());
-    mkdir(root, 0700);
+    if (!test_folder_make(root, sizeof root))
+        return 1;
     RUN_TEST(packages_are_summed_through_their_ends);
     RUN_TEST(more_packages_than_are_known_of_are_unknown_and_not_left_out);
     RUN_TEST(what_cannot_be_read_is_unknown);
-    char command[100];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command) == 0 ? test_end() : 1;
+    test_folder_remove(root);
+    return test_end();
 }

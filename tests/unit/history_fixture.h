@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include "store/store_private.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
 typedef struct History {
-    char folder[64], path[96];
+    char folder[TEST_FOLDER_SIZE], path[96];
     Store *store;
     int64_t run;
 } History;
@@ -35,8 +36,8 @@ static inline int64_t history_number(History *history, const char *sql) {
 
 static inline bool history_open(History *history) {
     Error error = {0};
-    *history = (History){.folder = "/tmp/mpbench-history-XXXXXX", .run = 1};
-    if (!mkdtemp(history->folder)) {
+    *history = (History){.run = 1};
+    if (!test_folder_make(history->folder, sizeof history->folder)) {
         CHECK(!"a folder for the test");
         return false;
     }
@@ -52,14 +53,8 @@ static inline bool history_open(History *history) {
 }
 
 static inline void history_close(History *history) {
-    const char *ends[] = {"", "-journal", "-wal", "-shm"};
     store_close(history->store);
-    for (int i = 0; i < 4; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s%s", history->path, ends[i]);
-        unlink(path);
-    }
-    rmdir(history->folder);
+    test_folder_remove(history->folder);
 }
 
 static inline uint64_t history_random(uint64_t *state) { // splitmix64

@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char root[64];
+static char root[TEST_FOLDER_SIZE];
 
 // Writes a file below the root, and makes its folders.
 static void plant(const char *name, const char *text) {
@@ -53,14 +54,12 @@ static void the_groups_above_hold_too(void) {
 }
 
 int main(void) {
-    char command[80];
-    snprintf(root, sizeof root, "/tmp/mpbench-XXXXXX");
-    if (!mkdtemp(root))
+    if (!test_folder_make(root, sizeof root))
         return 1;
     RUN_TEST(a_system_that_says_nothing_leaves_all);
     RUN_TEST(the_machine_leaves_memory_and_swap);
     RUN_TEST(a_group_leaves_its_limit_and_what_files_give_back);
     RUN_TEST(the_groups_above_hold_too);
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) != 0 || test_end();
+    test_folder_remove(root);
+    return test_end();
 }

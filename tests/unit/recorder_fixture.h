@@ -8,22 +8,22 @@
 #include "run/recorder_private.h"
 #include "store/runs.h"
 #include "store/store_private.h"
+#include "tests/folder.h"
 #include "tests/unit/run_fixture.h"
 
 static char told[900]; // so far
-static char folder[64], path[128];
+static char folder[TEST_FOLDER_SIZE], path[128];
 
-// In memory where there is such a place: what is tested here commits often.
 static inline void make_place(void) {
-    const char *parent = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(folder, sizeof folder, "%s/mpbench-recorder-%ld", parent, (long)getpid());
+    test_folder_in_memory();
+    if (!test_folder_make(folder, sizeof folder))
+        exit(1);
     snprintf(path, sizeof path, "%s/history.db", folder);
 }
 
 static inline int end_tests(void) {
-    char command[100];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    test_folder_remove(folder);
+    return test_end();
 }
 
 static void on_event(void *context, const Run *run, const char *text) {

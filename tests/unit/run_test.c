@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/unit/run_fixture.h"
 
 static int told;             // events
@@ -352,11 +353,13 @@ static void count_energy(const char *path, const char *microjoules) {
 
 // Counters go around within minutes: who looks at the end alone misses whole turns.
 static void energy_is_sampled_without_a_history_too(void) {
-    char path[64];
+    char folder[TEST_FOLDER_SIZE], path[TEST_FOLDER_SIZE + 16];
     bool stop;
+    if (!test_folder_make(folder, sizeof folder))
+        return;
     begin("fp32", NULL);
     RunState *state = run_state(model.run);
-    snprintf(path, sizeof path, "/tmp/mpbench-run-energy-%ld", (long)getpid());
+    snprintf(path, sizeof path, "%s/energy_uj", folder);
     count_energy(path, "9000000");
     state->energy = (Energy){.count = 1, .zones = {{.last = 9000000, .range = 10000000}}};
     snprintf(state->energy.zones[0].path, sizeof state->energy.zones[0].path, "%s", path);
@@ -368,7 +371,7 @@ static void energy_is_sampled_without_a_history_too(void) {
     }
     run_finish(model.run, NULL);
     CHECK_NEAR(state->energy.joules, 20, 1e-9);
-    unlink(path);
+    test_folder_remove(folder);
     end();
 }
 

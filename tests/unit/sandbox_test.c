@@ -12,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char folder[64];
+static char folder[TEST_FOLDER_SIZE];
 
 static const char *place(const char *name) {
     static char path[4][128];
@@ -160,8 +161,8 @@ static void threads_that_start_later_are_confined_too(void) {
 }
 
 int main(void) {
-    strcpy(folder, "/tmp/mpbench-sandbox-XXXXXX");
-    if (!mkdtemp(folder) || mkdir(place("read"), 0700) != 0 || mkdir(place("write"), 0700) != 0)
+    if (!test_folder_make(folder, sizeof folder) || mkdir(place("read"), 0700) != 0 ||
+        mkdir(place("write"), 0700) != 0)
         return 1;
     put("read/a");
     put("other");
@@ -170,7 +171,6 @@ int main(void) {
     RUN_TEST(a_confined_process_has_the_files_it_was_given);
     RUN_TEST(a_confined_process_starts_no_other_and_reaches_nobody);
     RUN_TEST(threads_that_start_later_are_confined_too);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    test_folder_remove(folder);
+    return test_end();
 }

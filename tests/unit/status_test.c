@@ -3,6 +3,7 @@
 // handed out.
 #include "lua/experiment.h"
 #include "ops/engine.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
 // ---- a device that runs on its own --------------------------------------------------------------
@@ -205,9 +206,11 @@ static void without_an_engine_the_message_lacks_the_place(void) {
 // The error that the script ends by, whose steps each take a class from `classes`.
 static const char *error_of_run(const char *classes, const char *after) {
     static Error error;
-    char path[] = "/tmp/mpbench.status.XXXXXX";
-    int descriptor = mkstemp(path);
-    FILE *file = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    char folder[TEST_FOLDER_SIZE], path[TEST_FOLDER_SIZE + 16];
+    if (!test_folder_make(folder, sizeof folder))
+        return "no folder";
+    snprintf(path, sizeof path, "%s/late.lua", folder);
+    FILE *file = fopen(path, "w");
     error = (Error){0};
     if (!file)
         return "no file";
@@ -233,7 +236,7 @@ static const char *error_of_run(const char *classes, const char *after) {
             error.text[0] = 0;
         run_free(run);
     }
-    remove(path);
+    test_folder_remove(folder);
     return error.text;
 }
 

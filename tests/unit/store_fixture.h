@@ -15,44 +15,20 @@
 
 #include "store/runs.h"
 #include "store/store_private.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char folder[64];
+static char folder[TEST_FOLDER_SIZE];
 static Error error;
 
-static inline void remove_tree(const char *path) {
-    DIR *entries = opendir(path);
-    struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        char inner[512];
-        struct stat status;
-        snprintf(inner, sizeof inner, "%s/%.200s", path, entry->d_name);
-        if (lstat(inner, &status) == 0 && S_ISDIR(status.st_mode))
-            remove_tree(inner);
-        else
-            unlink(inner);
-    }
-    if (entries)
-        closedir(entries);
-    rmdir(path);
-}
-
 static inline void remove_folder(void) {
-    remove_tree(folder);
+    test_folder_remove(folder);
 }
 
 static inline void make_folder(void) {
-    const char *parent = getenv("TMPDIR");
-    // In memory where there is such a place: the tests commit thousands of times.
-    if (!parent)
-        parent = access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent);
-    if (!mkdtemp(folder)) {
-        perror(folder);
+    test_folder_in_memory();
+    if (!test_folder_make(folder, sizeof folder))
         exit(1);
-    }
 }
 
 static inline const char *path_of(const char *name) {

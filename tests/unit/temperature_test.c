@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char root[64];
+static char root[TEST_FOLDER_SIZE];
 
 static void plant(const char *class, const char *device, const char *file, const char *text) {
     char path[200];
@@ -61,13 +62,11 @@ static void the_hottest_of_the_processors_counts(void) {
 }
 
 int main(void) {
-    char command[80];
-    snprintf(root, sizeof root, "/tmp/mpbench-XXXXXX");
-    if (!mkdtemp(root))
+    if (!test_folder_make(root, sizeof root))
         return 1;
     RUN_TEST(what_cannot_be_read_is_unknown);
     RUN_TEST(zones_tell_where_no_sensor_does);
     RUN_TEST(the_hottest_of_the_processors_counts);
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) != 0 || test_end();
+    test_folder_remove(root);
+    return test_end();
 }

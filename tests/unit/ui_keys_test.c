@@ -2,7 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../test.h"
+#include "tests/folder.h"
+#include "tests/test.h"
 #include "ui/keys/keys.h"
 #include "ui/keys/settings.h"
 
@@ -48,9 +49,18 @@ static void keys_are_written_and_read_back(void) {
     CHECK_INT(key_parse("ä"), 0xE4);
 }
 
+static char folder[TEST_FOLDER_SIZE];
+
+static const char *empty_file(void) {
+    static char path[TEST_FOLDER_SIZE + 10];
+    snprintf(path, sizeof path, "%s/settings", folder);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fclose(file) == 0);
+    return path;
+}
+
 static void settings_come_back_from_their_file(void) {
-    char path[] = "/tmp/mpbench-settings-XXXXXX";
-    close(mkstemp(path));
+    const char *path = empty_file();
     Settings settings, again;
     Keymap keymap, keys_again;
     Error error = {0};
@@ -74,9 +84,9 @@ static void settings_come_back_from_their_file(void) {
 }
 
 static void settings_are_written_through_a_link_and_never_over_what_is_read_only(void) {
-    char path[] = "/tmp/mpbench-settings-XXXXXX", link[64];
+    const char *path = empty_file();
+    char link[TEST_FOLDER_SIZE + 16];
     struct stat status;
-    close(mkstemp(path));
     snprintf(link, sizeof link, "%s.link", path);
     CHECK(symlink(path, link) == 0);
     Settings settings;
@@ -106,8 +116,8 @@ static void what_a_file_says_wrongly_is_named(void) {
         {"smoothing = nan", "from 0 to"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char path[] = "/tmp/mpbench-settings-XXXXXX";
-        FILE *file = fdopen(mkstemp(path), "w");
+        const char *path = empty_file();
+        FILE *file = fopen(path, "w");
         fprintf(file, "-- a comment\nmouse = true -- another\n%s\n", cases[i].line);
         fclose(file);
         Settings settings;
@@ -133,6 +143,8 @@ static void a_missing_file_leaves_what_is_usual(void) {
 }
 
 int main(void) {
+    if (!test_folder_make(folder, sizeof folder))
+        return 1;
     RUN_TEST(no_key_means_two_things_on_a_screen);
     RUN_TEST(every_request_is_found_by_its_key_and_explained);
     RUN_TEST(keys_are_written_and_read_back);
@@ -140,5 +152,6 @@ int main(void) {
     RUN_TEST(settings_are_written_through_a_link_and_never_over_what_is_read_only);
     RUN_TEST(what_a_file_says_wrongly_is_named);
     RUN_TEST(a_missing_file_leaves_what_is_usual);
+    test_folder_remove(folder);
     return test_end();
 }

@@ -3,12 +3,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "../test.h"
 #include "data/unpack.h"
+#include "tests/folder.h"
+#include "tests/test.h"
 
 enum { BYTES = 200000 };
 
-static char folder[64], packed[96], plain[96];
+static char folder[TEST_FOLDER_SIZE], packed[96], plain[96];
 static char text[BYTES];
 
 static void pack(void) {
@@ -87,9 +88,7 @@ static void what_is_missing_is_named(void) {
 }
 
 int main(void) {
-    const char *parent = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%.40s/mpbench-XXXXXX", parent ? parent : "/tmp");
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
     snprintf(packed, sizeof packed, "%s/packed.gz", folder);
     snprintf(plain, sizeof plain, "%s/plain", folder);
@@ -98,7 +97,6 @@ int main(void) {
     RUN_TEST(too_much_is_refused);
     RUN_TEST(damage_is_told_and_leaves_nothing);
     RUN_TEST(what_is_missing_is_named);
-    unlink(packed);
-    unlink(plain);
-    return rmdir(folder) != 0 || test_end();
+    test_folder_remove(folder);
+    return test_end();
 }

@@ -3,9 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/unit/vm_fixture.h"
 
-static char folder[64];
+static char folder[TEST_FOLDER_SIZE];
 
 static const char *place(const char *name) {
     static char path[4][160];
@@ -145,15 +146,13 @@ static void scripts_are_kept_with_their_hashes(void) {
 }
 
 int main(void) {
-    strcpy(folder, "/tmp/mpbench-vm-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!test_folder_make(folder, sizeof folder))
         return 1;
     RUN_TEST(files_that_are_no_scripts_are_refused);
     RUN_TEST(require_reads_files_beside_the_experiment_only);
     RUN_TEST(the_folder_of_mp_overrides_what_is_embedded);
     RUN_TEST(globals_of_a_script_do_not_reach_the_programs_own_modules);
     RUN_TEST(scripts_are_kept_with_their_hashes);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command) == 0 ? test_end() : 1;
+    test_folder_remove(folder);
+    return test_end();
 }

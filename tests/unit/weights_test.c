@@ -4,9 +4,10 @@
 #include "checkpoint/weights.h"
 #include "kernel/kernel.h"
 #include "tests/device.h"
+#include "tests/folder.h"
 #include "tests/test.h"
 
-static char path[64];
+static char path[TEST_FOLDER_SIZE + 16];
 static Device *device;
 
 // A file of one tensor of 2 numbers.
@@ -81,9 +82,13 @@ static void each_format_that_is_kept_has_one_type(void) {
 
 int main(void) {
     Error error = {0};
-    snprintf(path, sizeof path, "/tmp/mpbench.weights.%ld", (long)getpid());
+    char folder[TEST_FOLDER_SIZE];
+    if (!test_folder_make(folder, sizeof folder))
+        return 1;
+    snprintf(path, sizeof path, "%s/weights", folder);
     if (!device_open(test_device_or("cpu"), 1, &device, &error)) {
         printf("not ok begin: %s\n", error.text);
+        test_folder_remove(folder);
         return 1;
     }
     RUN_TEST(what_a_tensor_can_be_kept_in_comes_as_it_lies);
@@ -91,6 +96,6 @@ int main(void) {
     RUN_TEST(what_no_tensor_here_can_be_is_refused_by_name);
     RUN_TEST(each_format_that_is_kept_has_one_type);
     device_close(device);
-    remove(path);
+    test_folder_remove(folder);
     return test_end();
 }

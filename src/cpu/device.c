@@ -182,7 +182,7 @@ static void synchronize(Device *device) {
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     return format_trains(format) ||
-           (op == OP_cast && format < FORMAT_COUNT && format != FORMAT_TF32);
+           (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
 // With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h. Without, only the library's

@@ -21,18 +21,18 @@ const ConvertTable *convert_table_at(IsaLevel level) {
 }
 
 void convert_to_fp32(Format from, const void *source, float *target, size_t count) {
-    assert(from < FORMAT_COUNT);
+    assert(format_is_plain(from));
     tables[isa_level()]->to_fp32[from](source, target, count);
 }
 
 void convert_from_fp32(Format to, const float *source, void *target, size_t count,
                        Overflow overflow) {
-    assert(to < FORMAT_COUNT);
+    assert(format_is_plain(to));
     tables[isa_level()]->from_fp32[to][overflow](source, target, count);
 }
 
 void convert_round(Format format, float *values, size_t count, Overflow overflow) {
-    assert(format < FORMAT_COUNT);
+    assert(format_is_plain(format));
     tables[isa_level()]->round[format][overflow](values, count);
 }
 

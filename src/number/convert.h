@@ -12,6 +12,8 @@
 #include "base/isa.h"
 #include "number/format.h"
 
+// Formats are plain ones (format_is_plain): blocks are number/scaled.h's.
+//
 // Elements of any format to fp32. int8 counts steps: see convert_int8_dequantise for a scale.
 void convert_to_fp32(Format from, const void *source, float *target, size_t count);
 

@@ -25,7 +25,17 @@
                      .trains = trains_,                                                     \
                      .untrained = untrained_,                                               \
                      .stores = stores_,                                                     \
-                     .scaled = SCALED_##scaled_},
+                     SCALED_AS_##scaled_},
+
+// The column `scaled`.
+#define SCALED_AS_NONE .scaled = SCALED_NONE
+#define SCALED_AS_ROW  .scaled = SCALED_ROW
+#define SCALED_AS_TENSOR(element_, gradients_, scale_)                                       \
+    .scaled = SCALED_TENSOR, .element = FORMAT_##element_, .gradients = FORMAT_##gradients_, \
+    .scale = FORMAT_##scale_
+#define SCALED_AS_BLOCK(element_, gradients_, scale_, block_)                               \
+    .scaled = SCALED_BLOCK, .element = FORMAT_##element_, .gradients = FORMAT_##gradients_, \
+    .scale = FORMAT_##scale_, .block = block_
 
 const FormatInfo format_table[FORMAT_COUNT] = {
 #define FORMAT(...)  INFO(__VA_ARGS__, false, NULL)
@@ -79,12 +89,20 @@ bool format_trains(Format format) {
 }
 
 bool format_multiplies(Format format) {
-    return format_is_floating(format) && !format_table[format].stores &&
-           format_table[format].scaled == SCALED_NONE;
+    return format < FORMAT_COUNT && format_table[format].untrained && !format_is_scaled(format);
+}
+
+bool format_is_scaled(Format format) {
+    return format < FORMAT_COUNT && format_table[format].scaled >= SCALED_TENSOR;
+}
+
+bool format_is_plain(Format format) {
+    return format < FORMAT_COUNT &&
+           (!format_is_scaled(format) || format_table[format].element == format);
 }
 
 bool format_is_shown(Format format) {
-    return format != FORMAT_FP64 && format < FORMAT_COUNT &&
+    return format != FORMAT_FP64 && format_is_plain(format) &&
            (format_is_floating(format) || format_table[format].scaled != SCALED_NONE);
 }
 
@@ -137,7 +155,8 @@ static uint32_t encode_integer(const FormatInfo *info, double value) {
     return (uint32_t)(int64_t)whole & low_bits((int)(8 * info->bytes));
 }
 
-// Patterns of infinity and NaN, without the sign. A format without infinity has one NaN: all ones.
+// Patterns of infinity and NaN, without the sign. A format without infinity has one NaN: all ones,
+// which is the largest number of one that has no NaN either.
 static uint32_t infinity_pattern(const FormatInfo *info) {
     return low_bits(info->exponent_bits) << info->mantissa_bits;
 }
@@ -148,7 +167,7 @@ static uint32_t nan_pattern(const FormatInfo *info) {
 }
 
 static uint32_t overflow_pattern(const FormatInfo *info, Overflow overflow) {
-    bool is_fp8 = info->bytes == 1;
+    bool is_fp8 = info->bytes == 1 && info->has_nan;
     if (is_fp8 && overflow == OVERFLOW_SATURATES)
         return (info->has_infinity ? infinity_pattern(info) : nan_pattern(info)) - 1;
     return info->has_infinity ? infinity_pattern(info) : nan_pattern(info);
@@ -174,11 +193,26 @@ static uint32_t encode_magnitude(const FormatInfo *info, double magnitude, Overf
     return ((uint32_t)(exponent + info->bias - 1) << info->mantissa_bits) + (uint32_t)steps;
 }
 
+// A power of two, by its exponent alone.
+static uint32_t encode_power(const FormatInfo *info, double value, Overflow overflow) {
+    if (isnan(value) || value < 0)
+        return nan_pattern(info);
+    if (value <= info->smallest_normal)
+        return 0;
+    if (isinf(value) || value >= 1.5 * info->largest)
+        return overflow_pattern(info, overflow);
+    int exponent;
+    double part = frexp(value, &exponent); // in [0.5, 1)
+    return (uint32_t)(exponent - (part < 0.75 ? 1 : 0) + info->bias);
+}
+
 uint32_t format_encode(Format format, double value, Overflow overflow) {
-    assert(format < FORMAT_COUNT && format != FORMAT_FP64);
+    assert(format_is_plain(format) && format != FORMAT_FP64);
     const FormatInfo *info = &format_table[format];
     if (!format_is_floating(format))
         return encode_integer(info, value);
+    if (info->mantissa_bits == 0)
+        return encode_power(info, value, overflow);
     uint32_t sign = signbit(value) ? 1u << (info->exponent_bits + info->mantissa_bits) : 0;
     return sign | encode_magnitude(info, fabs(value), overflow);
 }
@@ -191,17 +225,20 @@ static double decode_integer(const FormatInfo *info, uint32_t bits) {
 }
 
 double format_decode(Format format, uint32_t bits) {
-    assert(format < FORMAT_COUNT && format != FORMAT_FP64);
+    assert(format_is_plain(format) && format != FORMAT_FP64);
     const FormatInfo *info = &format_table[format];
     if (!format_is_floating(format))
         return decode_integer(info, bits);
+    if (info->mantissa_bits == 0)
+        return (bits & 0xFF) == nan_pattern(info) ? (double)NAN
+                                                  : ldexp(1, (int)(bits & 0xFF) - info->bias);
     uint32_t field = (bits >> info->mantissa_bits) & low_bits(info->exponent_bits);
     uint32_t mantissa = bits & low_bits(info->mantissa_bits);
     uint32_t magnitude = bits & low_bits(info->exponent_bits + info->mantissa_bits);
     double value;
     if (info->has_infinity && field == low_bits(info->exponent_bits))
         value = mantissa ? (double)NAN : (double)INFINITY;
-    else if (!info->has_infinity && magnitude == nan_pattern(info))
+    else if (!info->has_infinity && info->has_nan && magnitude == nan_pattern(info))
         value = (double)NAN;
     else if (field == 0)
         value = mantissa * info->smallest_subnormal;
@@ -269,6 +306,8 @@ double format_below(Format format, double limit) {
     double nearest = format_round(format, limit, OVERFLOW_SATURATES);
     if (nearest < limit)
         return nearest;
+    if (info->sign_bits == 0) // no zero either, and neighbours are patterns
+        return format_decode(format, format_encode(format, nearest, OVERFLOW_SATURATES) - 1);
     if (nearest == 0)
         return info->smallest_subnormal > 0 ? -info->smallest_subnormal : -info->smallest_normal;
     // A sign, and a magnitude: not the largest of the negative ones, which is below every limit.

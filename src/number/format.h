@@ -8,7 +8,9 @@
 // processor's own fp32-to-double conversion then loses subnormals.
 //
 // Integers clamp to their range and turn NaN into 0; int8 uses -127..127 and its scale is the
-// caller's affair. tf32 has no subnormals: magnitudes below 2^-126 become 0.
+// caller's affair. tf32 has no subnormals: magnitudes below 2^-126 become 0. Elements of blocks
+// that have no NaN (e3m2, e2m3, e2m1) turn it into their largest, as hardware does; e8m0 has powers
+// of two alone: below its smallest all is that, and a negative number is its NaN.
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +23,7 @@ typedef enum Format {
     FORMAT_COUNT
 } Format;
 
-typedef enum FormatScaling { SCALED_NONE, SCALED_TENSOR, SCALED_ROW } FormatScaling;
+typedef enum FormatScaling { SCALED_NONE, SCALED_ROW, SCALED_TENSOR, SCALED_BLOCK } FormatScaling;
 
 typedef struct FormatInfo {
     const char *name;
@@ -38,6 +40,10 @@ typedef struct FormatInfo {
     const char *untrained; // why not, of one that could be elsewhere; else NULL
     bool stores;           // a tensor can be kept in it
     FormatScaling scaled;  // what shares a scale that goes with it
+    // Of factors of products, SCALED_TENSOR and SCALED_BLOCK: what they are made of, forward and
+    // in gradients, what their scales are kept in, and how many share one; 0: all.
+    Format element, gradients, scale;
+    int block;
 } FormatInfo;
 
 extern const FormatInfo format_table[FORMAT_COUNT];
@@ -59,6 +65,10 @@ bool format_is_floating(Format format);
 bool format_trains(Format format);     // a layer can be set to it, on every device
 bool format_multiplies(Format format); // a way to multiply what is kept in another: tf32
 bool format_is_shown(Format format);   // people look at its numbers: not fp64, and no plain integer
+bool format_is_scaled(Format format);  // products scale what they round to it: e4m3, mxfp8
+// It is numbers by themselves, which have bits and conversions: not a way to scale others, as
+// mxfp8.
+bool format_is_plain(Format format);
 
 // What tensors that are computed with in `format` are kept in: itself, or fp32 where it keeps none.
 Format format_kept(Format format);
@@ -66,7 +76,7 @@ Format format_kept(Format format);
 // The formats that are wanted, in the table's order; how many.
 int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format));
 
-enum { FORMAT_LIST_SIZE = 160 }; // more than all names take
+enum { FORMAT_LIST_SIZE = 256 }; // more than all names take
 // The names of the formats that are wanted, in that order, with `between` between them and
 // `last` before the last: ("fp32", "bf16" or "fp16"). Returns `text`.
 const char *format_list(char text[FORMAT_LIST_SIZE], bool (*wanted)(Format format),

@@ -66,7 +66,8 @@ KERNEL_INLINE float number_fp32_through_tf32(float value) {
     return number_fp32_of_bits(number_select_(magnitude, 0x800000, bits ^ magnitude, rounded));
 }
 
-// ---- fewer exponent bits: fp16 and fp8 ----------------------------------------------------------
+// ---- fewer exponent bits: from fp16 down
+// ----------------------------------------------------------
 
 // What a small format is made of. The constants fold away where these are inlined.
 typedef struct NumberSmall {
@@ -74,6 +75,7 @@ typedef struct NumberSmall {
     uint32_t overflow_from; // the first fp32 magnitude that rounds beyond the largest finite value
     uint32_t overflow;      // the pattern it gets
     uint32_t nan;
+    uint32_t special_from; // the first pattern that is no number; beyond all where each is one
 } NumberSmall;
 
 // Functions, since a device does not see the constants of the host.
@@ -82,11 +84,14 @@ typedef struct NumberSmall {
         const NumberSmall small = {__VA_ARGS__};       \
         return small;                                  \
     }
-NUMBER_SMALL_(fp16, 5, 10, 0x477FF000, 0x7C00, 0x7E00)
-NUMBER_SMALL_(e4m3_saturating, 4, 3, 0x43E80001, 0x7E, 0x7F)
-NUMBER_SMALL_(e4m3_special, 4, 3, 0x43E80001, 0x7F, 0x7F)
-NUMBER_SMALL_(e5m2_saturating, 5, 2, 0x47700000, 0x7B, 0x7E)
-NUMBER_SMALL_(e5m2_special, 5, 2, 0x47700000, 0x7C, 0x7E)
+NUMBER_SMALL_(fp16, 5, 10, 0x477FF000, 0x7C00, 0x7E00, 0x7C00)
+NUMBER_SMALL_(e4m3_saturating, 4, 3, 0x43E80001, 0x7E, 0x7F, 0x7F)
+NUMBER_SMALL_(e4m3_special, 4, 3, 0x43E80001, 0x7F, 0x7F, 0x7F)
+NUMBER_SMALL_(e5m2_saturating, 5, 2, 0x47700000, 0x7B, 0x7E, 0x7C)
+NUMBER_SMALL_(e5m2_special, 5, 2, 0x47700000, 0x7C, 0x7E, 0x7C)
+NUMBER_SMALL_(e3m2, 3, 2, 0x41F00000, 0x1F, 0x1F, 0x20)
+NUMBER_SMALL_(e2m3, 2, 3, 0x40F80000, 0x1F, 0x1F, 0x20)
+NUMBER_SMALL_(e2m1, 2, 1, 0x40E00000, 0x07, 0x07, 0x08)
 #undef NUMBER_SMALL_
 
 KERNEL_INLINE __attribute__((always_inline)) uint32_t number_encode_small_(float value,
@@ -125,11 +130,7 @@ KERNEL_INLINE __attribute__((always_inline)) float number_decode_small_(uint32_t
     uint32_t subnormal = number_bits_of_fp32(difference);
     uint32_t result =
         number_select_(magnitude, UINT32_C(1) << from.mantissa_bits, subnormal, normal);
-    // Infinity and NaN: with four exponent bits only the last pattern is special.
-    const uint32_t special_from =
-        from.exponent_bits == 4 ? from.nan
-                                : ((UINT32_C(1) << from.exponent_bits) - 1) << from.mantissa_bits;
-    result = number_select_(magnitude, special_from, result, shifted | NUMBER_INFINITY_);
+    result = number_select_(magnitude, from.special_from, result, shifted | NUMBER_INFINITY_);
     return number_fp32_of_bits(result | sign);
 }
 
@@ -157,6 +158,48 @@ KERNEL_INLINE uint8_t number_fp32_to_e5m2_saturating(float value) {
 }
 KERNEL_INLINE uint8_t number_fp32_to_e5m2_special(float value) {
     return (uint8_t)number_encode_small_(value, number_e5m2_special_());
+}
+
+// Elements of blocks, which have neither infinity nor NaN: both are the largest.
+KERNEL_INLINE float number_e3m2_to_fp32(uint8_t bits) {
+    return number_decode_small_(bits, number_e3m2_());
+}
+KERNEL_INLINE float number_e2m3_to_fp32(uint8_t bits) {
+    return number_decode_small_(bits, number_e2m3_());
+}
+KERNEL_INLINE float number_e2m1_to_fp32(uint8_t bits) {
+    return number_decode_small_(bits, number_e2m1_());
+}
+KERNEL_INLINE uint8_t number_fp32_to_e3m2(float value) {
+    return (uint8_t)number_encode_small_(value, number_e3m2_());
+}
+KERNEL_INLINE uint8_t number_fp32_to_e2m3(float value) {
+    return (uint8_t)number_encode_small_(value, number_e2m3_());
+}
+KERNEL_INLINE uint8_t number_fp32_to_e2m1(float value) {
+    return (uint8_t)number_encode_small_(value, number_e2m1_());
+}
+
+// Powers of two, by their exponents; see number/format.h.
+KERNEL_INLINE float number_e8m0_to_fp32(uint8_t bits) {
+    uint32_t power = number_select_(0, bits, (uint32_t)bits << 23, 0x400000); // 2^-127 is subnormal
+    return number_fp32_of_bits(number_select_(bits, 0xFF, power, 0x7FC00000));
+}
+KERNEL_INLINE uint8_t number_fp32_to_e8m0_(float value, uint32_t overflow) {
+    uint32_t bits = number_bits_of_fp32(value), magnitude = bits & NUMBER_MAGNITUDE_;
+    // Half a binade and more goes up; below 2^-126 there is 2^-127 alone.
+    uint32_t result = (magnitude + 0x400000) >> 23;
+    result = number_select_(magnitude, 0x600000, 0, result);
+    result = number_select_(result, 0xFF, result, overflow);
+    uint32_t negative = number_select_(0, magnitude, 0xFF, 0);
+    result = (bits >> 31) ? negative : result;
+    return (uint8_t)number_select_(NUMBER_INFINITY_, magnitude, 0xFF, result);
+}
+KERNEL_INLINE uint8_t number_fp32_to_e8m0_saturating(float value) {
+    return number_fp32_to_e8m0_(value, 0xFE);
+}
+KERNEL_INLINE uint8_t number_fp32_to_e8m0_special(float value) {
+    return number_fp32_to_e8m0_(value, 0xFF);
 }
 
 // ---- integers -----------------------------------------------------------------------------------

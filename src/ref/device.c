@@ -49,7 +49,7 @@ static void synchronize(Device *device) {
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     if (op == OP_cast)
-        return format < FORMAT_COUNT;
+        return format_is_plain(format);
     return format_is_floating(format);
 }
 

@@ -78,6 +78,9 @@ static void table_agrees_with_the_specification(void) {
         {"fp16", 2, 16, 15, 65504, 0x1p-14, 0x1p-24},
         {"e4m3", 1, 8, 7, 448, 0x1p-6, 0x1p-9},
         {"e5m2", 1, 8, 15, 57344, 0x1p-14, 0x1p-16},
+        {"e3m2", 1, 6, 3, 28, 0x1p-2, 0x1p-4},
+        {"e2m3", 1, 6, 1, 7.5, 1, 0x1p-3},
+        {"e2m1", 1, 4, 1, 6, 1, 0.5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         Format format = format_named(rows[i].name);
@@ -106,7 +109,7 @@ static void formats_go_by_the_names_that_other_tools_give_them(void) {
     } names[] = {
         {"float16", FORMAT_FP16}, {"half", FORMAT_FP16},     {"float32", FORMAT_FP32},
         {"float", FORMAT_FP32},   {"bfloat16", FORMAT_BF16}, {"double", FORMAT_FP64},
-        {"float64", FORMAT_FP64}, {"fp8", FORMAT_E4M3},      {"int8", FORMAT_INT8},
+        {"float64", FORMAT_FP64}, {"fp8", FORMAT_FP8},       {"int8", FORMAT_INT8},
         {"int32", FORMAT_INT32},  {"uint8", FORMAT_UINT8},   {"", FORMAT_COUNT},
         {"float1", FORMAT_COUNT}, {"float ", FORMAT_COUNT},  {"float32 float", FORMAT_COUNT},
         {"bfloat", FORMAT_COUNT}, {"16", FORMAT_COUNT},
@@ -181,17 +184,26 @@ static void build_ladder(Ladder *ladder, Format format, int mantissa_bits, doubl
     ladder->beyond = value;
 }
 
-static Ladder ladders[4];
+enum { LADDERS = 7 };
+static Ladder ladders[LADDERS];
 
 static void build_ladders(void) {
     build_ladder(&ladders[0], FORMAT_FP16, 10, 0x1p-24, 65504);
     build_ladder(&ladders[1], FORMAT_BF16, 7, 0x1p-133, 0x1.fep127);
     build_ladder(&ladders[2], FORMAT_E4M3, 3, 0x1p-9, 448);
     build_ladder(&ladders[3], FORMAT_E5M2, 2, 0x1p-16, 57344);
+    build_ladder(&ladders[4], FORMAT_E3M2, 2, 0x1p-4, 28);
+    build_ladder(&ladders[5], FORMAT_E2M3, 3, 0x1p-3, 7.5);
+    build_ladder(&ladders[6], FORMAT_E2M1, 1, 0.5, 6);
 }
 
 static uint32_t sign_of(Format format) {
-    return 1u << (8 * format_table[format].bytes - 1);
+    return 1u << (format_bits(format) - 1);
+}
+
+// Whether all its patterns are numbers.
+static bool is_all_finite(const Ladder *ladder) {
+    return (uint32_t)ladder->count == sign_of(ladder->format);
 }
 
 // The pattern of a magnitude, looked up.
@@ -200,6 +212,8 @@ static uint32_t nearest_on(const Ladder *ladder, double magnitude, Overflow over
     double limit = (ladder->values[last] + ladder->beyond) / 2;
     // The largest value is odd but in e4m3, where 480 would have been the odd one.
     bool over = ladder->format == FORMAT_E4M3 ? magnitude > limit : magnitude >= limit;
+    if (over && is_all_finite(ladder))
+        return (uint32_t)last;
     if (over) {
         bool fp8 = ladder->format == FORMAT_E4M3 || ladder->format == FORMAT_E5M2;
         return (uint32_t)(fp8 && overflow == OVERFLOW_SATURATES ? last : ladder->count);
@@ -219,7 +233,7 @@ static uint32_t nearest_on(const Ladder *ladder, double magnitude, Overflow over
 }
 
 static void every_pattern_both_ways(void) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LADDERS; i++) {
         const Ladder *ladder = &ladders[i];
         Format format = ladder->format;
         uint32_t sign = sign_of(format);
@@ -227,6 +241,8 @@ static void every_pattern_both_ways(void) {
             double value = format_decode(format, pattern);
             double negative = format_decode(format, sign | pattern);
             bool infinite = format != FORMAT_E4M3 && (int)pattern == ladder->count;
+            if (is_all_finite(ladder))
+                infinite = false;
             if ((int)pattern < ladder->count)
                 CHECK_MESSAGE(value == ladder->values[pattern], "%s %04x", format_name(format),
                               pattern);
@@ -247,6 +263,43 @@ static void every_pattern_both_ways(void) {
     }
 }
 
+// All 256: a power of two each, but for the last.
+static void every_pattern_of_a_scale_both_ways(void) {
+    double value = 1;
+    for (int i = 0; i < 127; i++)
+        value /= 2;
+    for (uint32_t pattern = 0; pattern < 255; pattern++, value *= 2) {
+        CHECK(format_decode(FORMAT_E8M0, pattern) == value);
+        CHECK_INT(format_encode(FORMAT_E8M0, value, saturates), pattern);
+        CHECK_INT(format_encode(FORMAT_E8M0, value * 1.4999, special), pattern);
+        CHECK_INT(format_encode(FORMAT_E8M0, value * 1.5, saturates),
+                  pattern < 254 ? pattern + 1 : 254);
+        CHECK_INT(format_encode(FORMAT_E8M0, value * 1.5, special), pattern + 1);
+        CHECK_INT(format_encode(FORMAT_E8M0, -value, saturates), 255);
+    }
+    CHECK(isnan(format_decode(FORMAT_E8M0, 255)));
+    CHECK_INT(format_encode(FORMAT_E8M0, (double)NAN, saturates), 255);
+    CHECK_INT(format_encode(FORMAT_E8M0, (double)INFINITY, saturates), 254);
+    CHECK_INT(format_encode(FORMAT_E8M0, (double)INFINITY, special), 255);
+    CHECK_INT(format_encode(FORMAT_E8M0, 0, special), 0);
+    CHECK_INT(format_encode(FORMAT_E8M0, 1e-300, special), 0);
+}
+
+static void golden_e2m1(void) {
+    static const double values[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    static const double ties[][2] = {{0.25, 0}, {0.75, 1}, {1.25, 1}, {1.75, 2},
+                                     {2.5, 2},  {3.5, 4},  {5, 4}};
+    for (uint32_t i = 0; i < 8; i++) {
+        CHECK(format_decode(FORMAT_E2M1, i) == values[i]);
+        CHECK(format_decode(FORMAT_E2M1, i | 8) == -values[i]);
+    }
+    for (size_t i = 0; i < sizeof ties / sizeof *ties; i++)
+        CHECK(format_round(FORMAT_E2M1, ties[i][0], saturates) == ties[i][1]);
+    CHECK(format_round(FORMAT_E2M1, 1e9, special) == 6);
+    CHECK(format_round(FORMAT_E2M1, -(double)INFINITY, special) == -6);
+    CHECK(format_round(FORMAT_E2M1, (double)NAN, special) == 6); // it has none
+}
+
 static void check_encodes(const Ladder *ladder, double value) {
     for (int mode = 0; mode < 2; mode++) {
         uint32_t expected = nearest_on(ladder, value, (Overflow)mode);
@@ -257,7 +310,7 @@ static void check_encodes(const Ladder *ladder, double value) {
 }
 
 static void every_midpoint_goes_to_the_even_one(void) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LADDERS; i++) {
         const Ladder *ladder = &ladders[i];
         for (int at = 0; at < ladder->count; at++) {
             double upper = at + 1 < ladder->count ? ladder->values[at + 1] : ladder->beyond;
@@ -305,7 +358,7 @@ static void check_below(Format format, double limit, double expected) {
 
 // A limit that is a number of the format has its neighbour below it; one between two has the lower.
 static void the_number_below_a_limit_is_the_next_one_down(void) {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LADDERS; i++) {
         const Ladder *ladder = &ladders[i];
         const double *values = ladder->values;
         for (int at = 0; at + 1 < ladder->count; at++) {
@@ -327,17 +380,17 @@ static void the_number_below_a_limit_is_the_next_one_down(void) {
 static void below_a_limit_out_of_range_is_the_largest_or_nothing(void) {
     for (int format = 0; format < FORMAT_COUNT; format++) {
         const FormatInfo *info = &format_table[format];
-        if (!format_is_floating((Format)format))
+        if (!format_is_floating((Format)format) || !format_is_plain((Format)format))
             continue;
         check_below((Format)format, (double)INFINITY, info->largest);
         check_below((Format)format, info->lowest, -(double)INFINITY);
         check_below((Format)format, -(double)INFINITY, -(double)INFINITY);
-        check_below((Format)format, nextafter(info->lowest, 0), info->lowest);
+        check_below((Format)format, nextafter(info->lowest, info->largest), info->lowest);
         if (format == FORMAT_FP64)
             continue;
         check_below((Format)format, info->largest * (1 + 0x1p-30), info->largest);
         check_below((Format)format, info->largest * 3, info->largest);
-        check_below((Format)format, info->lowest * 3, -(double)INFINITY);
+        check_below((Format)format, info->lowest > 0 ? -1 : info->lowest * 3, -(double)INFINITY);
     }
 }
 
@@ -351,6 +404,8 @@ int main(void) {
     RUN_TEST(formats_go_by_the_names_that_other_tools_give_them);
     RUN_TEST(lists_of_formats_read_as_sentences_do);
     RUN_TEST(every_pattern_both_ways);
+    RUN_TEST(every_pattern_of_a_scale_both_ways);
+    RUN_TEST(golden_e2m1);
     RUN_TEST(every_midpoint_goes_to_the_even_one);
     RUN_TEST(fp32_agrees_with_the_processor);
     RUN_TEST(the_number_below_a_limit_is_the_next_one_down);

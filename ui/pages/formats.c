@@ -15,6 +15,7 @@ static const Format shown[] = {
 #define FORMAT(...)
 #define TRAINED(id, ...)   FORMAT_##id,
 #define UNTRAINED(id, ...) FORMAT_##id,
+#define SCALED(...)
 #include "number/formats.def"
 };
 

@@ -80,6 +80,11 @@ static void print_parts(const Terminal *terminal, const FoundDevice *found) {
     print_line(terminal, found->name, text);
 }
 
+// What a device computes in, or may: neither the elements that others scale, nor those.
+static bool is_computed_in(Format format) {
+    return format_is_floating(format) && (format_table[format].stores || format_multiplies(format));
+}
+
 static size_t list_formats(char *text, size_t size, const Device *device,
                            bool (*holds)(const Device *device, Format format)) {
     Format formats[FORMAT_COUNT];
@@ -114,7 +119,7 @@ static void print_cards(const Terminal *terminal, const Findings *findings) {
 }
 
 static bool is_for_users(Format format) {
-    return format_is_floating(format) && format != FORMAT_FP64;
+    return is_computed_in(format) && format != FORMAT_FP64;
 }
 
 static void print_formats(const Terminal *terminal, const Findings *findings) {
@@ -136,6 +141,11 @@ static void print_formats(const Terminal *terminal, const Findings *findings) {
         printf("%s%-4s%s %s\n", terminal_format_color(terminal, format), format_name(format),
                terminal_style(terminal, STYLE_NONE), what);
     }
+    char scaled[FORMAT_LIST_SIZE];
+    print_label(terminal, "");
+    printf("%s: %s\n", format_list(scaled, format_is_scaled, " ", " "),
+           findings_runs(device, OP_matmul, FORMAT_MXFP8) ? "products alone, no faster"
+                                                          : "to look at only");
     if (preset_resolve("auto", device, &preset, why, sizeof why, NULL)) {
         snprintf(text, sizeof text, "%s: %s", preset.name, why);
         print_line(terminal, "auto", text);
@@ -224,7 +234,7 @@ static void print_advice(const Terminal *terminal, const Findings *findings, boo
 
 static void print_matrix(const Terminal *terminal, const FoundDevice *found) {
     Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_is_floating);
+    const int count = format_pick(formats, is_computed_in);
     printf("\n%sOperations on %s%s\n%-26s", terminal_style(terminal, STYLE_STRONG), found->name,
            terminal_style(terminal, STYLE_NONE), "");
     for (int f = 0; f < count; f++)

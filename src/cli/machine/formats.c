@@ -48,7 +48,9 @@ static void print_formats(const Terminal *terminal) {
         print_format(terminal, shown[i]);
     puts("\ns, e, m: bits of sign, exponent and mantissa. rounding: the largest relative error of "
          "a\n"
-         "normal number. tf32 is a way to compute with fp32 numbers; int8 goes with a scale.\n"
+         "normal number. tf32 is a way to compute with fp32 numbers; int8 goes with a scale, and "
+         "so do\n"
+         "factors of products in 8 bits and less (e8m0 is such a scale).\n"
          "A number in all of them: mpbench formats 1e-4*1e-4");
 }
 

@@ -1,0 +1,107 @@
+// number/scaled.h: numbers that share a scale: how the scale of a block or a tensor is chosen, and
+// how a number is rounded to the elements that stand for it.
+//
+// Everything is one number at a time, in fp32, the same steps on host and card, so that devices
+// agree to the bit; loops over it become vectors. Subnormal scales are not used: in a thread that
+// flushes denormals they would be 0. Any thread. number/block.h has a whole block for people to
+// look at.
+#pragma once
+
+#include <stdbool.h>
+
+#include "number/format.h"
+#include "number/inline.h"
+
+// What the elements are made of; number_element makes it of the table of formats, on the host.
+typedef struct NumberElement {
+    int mantissa_bits;
+    int lowest_exponent;  // of a normal number
+    int largest_exponent; // of any
+    float largest;
+} NumberElement;
+
+static inline NumberElement number_element(Format format) {
+    const FormatInfo *info = &format_table[format];
+    NumberElement element = {.mantissa_bits = info->mantissa_bits,
+                             .lowest_exponent = 1 - info->bias,
+                             .largest_exponent = ilogb(info->largest),
+                             .largest = (float)info->largest};
+    return element;
+}
+
+// The element nearest to `value`, the even one of two; beyond the largest that; NaN and infinity
+// stay, which whoever keeps them in an element's bits could not. `at_random`: one of the two
+// neighbours instead, which is up where `chance`, of [0, 1), is not below what is missing to the
+// upper one: the value itself, on average.
+KERNEL_INLINE __attribute__((always_inline)) float
+number_round_to_element(float value, NumberElement to, bool at_random, float chance) {
+    const uint32_t bits = number_bits_of_fp32(value), magnitude = bits & NUMBER_MAGNITUDE_;
+    const uint32_t lowest = (uint32_t)(127 + to.lowest_exponent) << 23;
+    const uint32_t binade = number_select_(magnitude, lowest, lowest, magnitude & 0x7F800000);
+    // One step of the elements in this binade, and its inverse: powers of two.
+    const uint32_t step = binade - ((uint32_t)to.mantissa_bits << 23);
+    float steps = number_fp32_of_bits(magnitude) * number_fp32_of_bits(0x7F000000 - step);
+    steps = steps < 0x1p22f ? steps : 0x1p22f; // of infinity and NaN
+    const float whole = at_random ? (float)(int32_t)(steps + chance) : (steps + 0x1p23f) - 0x1p23f;
+    const float rounded = whole * number_fp32_of_bits(step);
+    const float kept = rounded < to.largest ? rounded : to.largest;
+    const uint32_t result =
+        number_select_(magnitude, NUMBER_INFINITY_, number_bits_of_fp32(kept), magnitude);
+    return number_fp32_of_bits(result | (bits & 0x80000000));
+}
+
+// What numbers are multiplied by to become elements, and elements to become numbers.
+typedef struct NumberScale {
+    float to_elements, to_numbers;
+} NumberScale;
+
+enum { NUMBER_SCALE_LOWEST = -126, NUMBER_SCALE_HIGHEST = 127 };
+
+// A power of two (e8m0) for a block whose largest magnitude is `largest`, finite: one that brings
+// it into the elements' last binade, where it may be beyond the largest of them (`up` false, the
+// standard's rule); or the smallest for which it is not (`up`).
+KERNEL_INLINE NumberScale number_scale_of_power(float largest, NumberElement element, bool up) {
+    const uint32_t bits = number_bits_of_fp32(largest) & NUMBER_MAGNITUDE_;
+    const uint32_t beyond = number_bits_of_fp32(element.largest) & 0x7FFFFF;
+    int exponent = (int)(bits >> 23) - 127 - element.largest_exponent;
+    exponent += up && (bits & 0x7FFFFF) > beyond ? 1 : 0;
+    exponent = exponent < NUMBER_SCALE_LOWEST ? NUMBER_SCALE_LOWEST : exponent;
+    NumberScale scale = {number_fp32_of_bits((uint32_t)(127 - exponent) << 23),
+                         number_fp32_of_bits((uint32_t)(127 + exponent) << 23)};
+    return scale;
+}
+
+// An fp32 scale, for a tensor or a block: 1 where there is nothing to go by.
+KERNEL_INLINE NumberScale number_scale_of_largest(float largest, NumberElement element) {
+    NumberScale scale = {1, 1};
+    if (largest > 0 && largest <= 0x1.fffffep127f) {
+        const float times = element.largest / largest;
+        scale.to_elements = times <= 0x1.fffffep127f ? times : 0x1.fffffep127f;
+        scale.to_numbers = 1 / scale.to_elements;
+    }
+    return scale;
+}
+
+// Two scales: one of the tensor in fp32, by which the blocks' own fit into e4m3; and that of a
+// block, which goes to 0, and its numbers with it, where it is too small for that.
+KERNEL_INLINE float number_scale_of_tensor(float largest, NumberElement element) {
+    return largest > 0 && largest <= 0x1.fffffep127f ? largest / (element.largest * 448) : 1;
+}
+KERNEL_INLINE NumberScale number_scale_in_tensor(float largest, NumberElement element,
+                                                 float tensor) {
+    const float wanted = largest / element.largest / tensor;
+    NumberScale scale = {0, number_e4m3_to_fp32(number_fp32_to_e4m3_saturating(wanted)) * tensor};
+    if (scale.to_numbers > 0)
+        scale.to_elements = 1 / scale.to_numbers;
+    return scale;
+}
+
+// That of a block, whatever its scales are kept in. `tensor`: of number_scale_of_tensor.
+KERNEL_INLINE NumberScale number_scale_of_block(Format kept_in, float largest,
+                                                NumberElement element, bool up, float tensor) {
+    if (kept_in == FORMAT_E8M0)
+        return number_scale_of_power(largest, element, up);
+    if (kept_in == FORMAT_E4M3)
+        return number_scale_in_tensor(largest, element, tensor);
+    return number_scale_of_largest(largest, element);
+}

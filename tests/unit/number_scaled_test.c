@@ -1,0 +1,131 @@
+// Numbers that share a scale, against the rules as they are written down and a route of its own:
+// tables of the elements, searched in double.
+#include "number/scaled.h"
+
+#include <float.h>
+
+#include "tests/test.h"
+
+static NumberScale mx(Format element, float largest, bool up) {
+    return number_scale_of_power(largest, number_element(element), up);
+}
+
+static float nearest(Format element, float value) {
+    return number_round_to_element(value, number_element(element), false, 0);
+}
+
+static void golden_scales_of_powers(void) {
+    CHECK(mx(FORMAT_E4M3, 448, false).to_numbers == 1);
+    CHECK(mx(FORMAT_E4M3, 448, true).to_numbers == 1);
+    CHECK(mx(FORMAT_E4M3, 449, false).to_numbers == 1);
+    CHECK(nearest(FORMAT_E4M3, 449) == 448); // saturated
+    CHECK(mx(FORMAT_E4M3, 449, true).to_numbers == 2);
+    CHECK(mx(FORMAT_E4M3, 1, false).to_numbers == 0x1p-8f);
+    CHECK(nearest(FORMAT_E4M3, 1 * mx(FORMAT_E4M3, 1, false).to_elements) == 256);
+    CHECK(mx(FORMAT_E2M1, 6, false).to_numbers == 1);
+    CHECK(mx(FORMAT_E2M1, 7, false).to_numbers == 1);
+    CHECK(nearest(FORMAT_E2M1, 7) == 6);
+    CHECK(mx(FORMAT_E2M1, 7, true).to_numbers == 2);
+    CHECK(mx(FORMAT_E2M1, 8, false).to_numbers == 2);
+    CHECK(nearest(FORMAT_E2M1, 8 * mx(FORMAT_E2M1, 8, false).to_elements) == 4);
+}
+
+static void golden_scales_in_a_tensor(void) {
+    NumberElement e2m1 = number_element(FORMAT_E2M1);
+    float tensor = number_scale_of_tensor(2688, e2m1);
+    CHECK(tensor == 1);
+    NumberScale scale = number_scale_in_tensor(3, e2m1, tensor);
+    CHECK(scale.to_numbers == 0.5f);
+    CHECK(nearest(FORMAT_E2M1, 3 * scale.to_elements) == 6);
+    NumberScale none = number_scale_in_tensor(0, e2m1, tensor);
+    CHECK(none.to_numbers == 0 && none.to_elements == 0);
+    CHECK(number_scale_of_tensor(0, e2m1) == 1);
+}
+
+static void golden_scales_of_a_tensor(void) {
+    NumberElement e4m3 = number_element(FORMAT_E4M3), e5m2 = number_element(FORMAT_E5M2);
+    CHECK(number_scale_of_largest(0.25f, e4m3).to_elements == 1792);
+    CHECK(number_scale_of_largest(57344, e5m2).to_elements == 1);
+    CHECK(number_scale_of_largest(0, e4m3).to_elements == 1);
+    CHECK(number_scale_of_largest(INFINITY, e4m3).to_elements == 1);
+    CHECK(number_scale_of_largest(NAN, e4m3).to_elements == 1);
+    CHECK(number_scale_of_largest(1e-38f, e4m3).to_elements == 0x1.fffffep127f);
+}
+
+static const Format elements[] = {FORMAT_E4M3, FORMAT_E5M2, FORMAT_E3M2, FORMAT_E2M3, FORMAT_E2M1};
+enum { ELEMENTS = sizeof elements / sizeof *elements };
+
+static void the_rule_holds_for_every_binade_and_element(void) {
+    for (int e = 0; e < ELEMENTS; e++) {
+        const FormatInfo *info = &format_table[elements[e]];
+        for (int exponent = -100; exponent <= 120; exponent++)
+            for (double part = 1; part < 2; part += 1.0 / 64) {
+                float largest = (float)ldexp(part, exponent);
+                double floor_scale = (double)mx(elements[e], largest, false).to_numbers;
+                NumberScale up = mx(elements[e], largest, true);
+                CHECK(floor_scale == exp2(floor(log2((double)largest)) - ilogb(info->largest)));
+                double up_scale = (double)up.to_numbers;
+                CHECK((double)largest / up_scale <= info->largest);
+                CHECK((double)largest / (up_scale / 2) > info->largest);
+                CHECK((double)up.to_elements * up_scale == 1);
+            }
+    }
+}
+
+// All values of the elements and those between, below and beyond.
+static void elements_are_those_of_the_format(void) {
+    for (int e = 0; e < ELEMENTS; e++) {
+        Format format = elements[e];
+        const FormatInfo *info = &format_table[format];
+        uint32_t last = format_encode(format, info->largest, OVERFLOW_SATURATES);
+        for (uint32_t pattern = 0; pattern <= last; pattern++) {
+            double low = format_decode(format, pattern), high = low;
+            if (pattern < last)
+                high = format_decode(format, pattern + 1);
+            for (int part = 0; part < 16; part++) {
+                double value = low + (high - low) * part / 16;
+                double expected = format_round(format, value, OVERFLOW_SATURATES);
+                CHECK((double)nearest(format, (float)value) == expected);
+                CHECK((double)nearest(format, -(float)value) == -expected);
+            }
+        }
+        CHECK((double)nearest(format, 1e30f) == info->largest);
+        CHECK((double)nearest(format, -FLT_MAX) == -info->largest);
+        CHECK(nearest(format, 1e-40f) == 0);
+        CHECK(isinf(nearest(format, INFINITY)) && isnan(nearest(format, NAN)));
+        CHECK(signbit(nearest(format, -0.0f)));
+    }
+}
+
+static void chance_takes_a_neighbour_and_is_right_on_average(void) {
+    enum { DRAWS = 4096 };
+    for (int e = 0; e < ELEMENTS; e++) {
+        NumberElement element = number_element(elements[e]);
+        for (float value = -5.3f; value < 6; value += 0.37f) {
+            double sum = 0, low = INFINITY, high = -INFINITY;
+            for (int i = 0; i < DRAWS; i++) {
+                float chance = (float)i / DRAWS;
+                double got = (double)number_round_to_element(value, element, true, chance);
+                sum += got;
+                low = fmin(low, got);
+                high = fmax(high, got);
+            }
+            CHECK(low <= (double)value && high >= (double)value);
+            CHECK_NEAR(sum / DRAWS, (double)value, (high - low) * 2 / DRAWS);
+        }
+        for (int i = 0; i < 16; i++) // what is an element stays it
+            CHECK(number_round_to_element(1.5f, element, true, (float)i / 16) == 1.5f);
+        CHECK(number_round_to_element(1e9f, element, true, 0.5f) == element.largest);
+        CHECK(isnan(number_round_to_element(NAN, element, true, 0.5f)));
+    }
+}
+
+int main(void) {
+    RUN_TEST(golden_scales_of_powers);
+    RUN_TEST(golden_scales_in_a_tensor);
+    RUN_TEST(golden_scales_of_a_tensor);
+    RUN_TEST(the_rule_holds_for_every_binade_and_element);
+    RUN_TEST(elements_are_those_of_the_format);
+    RUN_TEST(chance_takes_a_neighbour_and_is_right_on_average);
+    return test_end();
+}

@@ -61,18 +61,23 @@ AMX_C   := $(wildcard src/*/amx/*.c)
 
 MACHINE := $(shell uname -m)
 ifeq ($(MACHINE),x86_64)
-ISAS      := base avx2 avx512 spr
+ISAS      := base avx2 avx512 avx512bf16 spr
 ISA_FLAGS_base   := -march=x86-64-v2
 ISA_FLAGS_avx2   := -march=x86-64-v3
 ISA_FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
+ISA_FLAGS_avx512bf16 := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16
 ISA_FLAGS_spr    := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512fp16 -mavx512bf16
 AMX_FLAGS        := -march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16
 else
 ISAS  := base
 AMX_C :=
 endif
-# The kernels gain nothing from the fourth level that their compiler could find by itself.
-ISAS_OF = $(if $(filter src/number/%,$(1)),$(ISAS),$(filter-out spr,$(ISAS)))
+# A file is compiled for the levels whose instructions it uses, or its compiler finds use for.
+ISAS_WITHOUT_bf16 := $(filter-out avx512bf16,$(ISAS))
+ISAS_OF = $(strip $(if $(filter src/number/%,$(1)),$(ISAS_WITHOUT_bf16),\
+          $(if $(filter %/gemm_kernel.c,$(1)),$(filter-out spr,$(ISAS)),\
+          $(if $(filter %/gemm_pack_pairs.c,$(1)),$(filter avx512bf16,$(ISAS)),\
+          $(filter-out spr,$(ISAS_WITHOUT_bf16))))))
 
 PLAIN_O := $(PLAIN_C:%.c=$(BUILD)/%.o)
 SIMD_O  := $(foreach f,$(SIMD_C),$(foreach i,$(call ISAS_OF,$(f)),$(f:%.c=$(BUILD)/%.$(i).o)))

@@ -4,7 +4,7 @@
 #
 # Each prints "ok NAME", "not ok NAME: why" or "skip NAME: why". One that dies, that prints none of
 # these, or that runs longer than its limit (MPBENCH_TEST_LIMIT seconds) counts as failed. Each has a
-# folder for temporary files and a history of its own, which go away with it.
+# folder for temporary files, a history and a cache of its own, which go away with it.
 set -u
 export GOMP_SPINCOUNT=2000 # src/cli/spin.c says why
 # What a test does not run on a card itself is run without, whatever this machine has.
@@ -17,7 +17,7 @@ if [ "${1:-}" = --one ]; then
     name=${program#build/}
     log=$MPBENCH_TEST_LOGS/$(echo "$name" | tr / -)
     TMPDIR=$(mktemp -d) && chmod 755 "$TMPDIR" || exit 255 # some tests give up being root
-    export TMPDIR MPBENCH_DB="$TMPDIR/own/history.db"
+    export TMPDIR MPBENCH_DB="$TMPDIR/own/history.db" XDG_CACHE_HOME="$TMPDIR/cache"
     case $program in *.sh) set -- sh "$program" ;; *) set -- "$program" ;; esac
     # A group of its own is what timeout ends, with all that the program started.
     trap 'kill "$running" 2>/dev/null; wait "$running"; rm -rf "$TMPDIR"; exit 255' INT TERM

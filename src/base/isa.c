@@ -10,7 +10,7 @@
 #include <unistd.h>
 #endif
 
-static const char *const level_names[ISA_COUNT] = {"base", "avx2", "avx512", "spr"};
+static const char *const level_names[ISA_COUNT] = {"base", "avx2", "avx512", "avx512bf16", "spr"};
 
 static IsaLevel level_of_processor(void) {
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ static IsaLevel level_of_processor(void) {
     enum { LEAF7_EDX_AVX512_FP16 = 1 << 23, LEAF71_EAX_AVX512_BF16 = 1 << 5 };
     bool fp16 = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & LEAF7_EDX_AVX512_FP16);
     bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & LEAF71_EAX_AVX512_BF16);
-    return fp16 && bf16 ? ISA_SPR : ISA_AVX512;
+    return !bf16 ? ISA_AVX512 : fp16 ? ISA_SPR : ISA_BF16;
 #else
     return ISA_BASE;
 #endif

@@ -2,9 +2,9 @@
 //
 // Files below a folder simd/ are compiled once per level in this list, with MPBENCH_ISA set to the
 // level's name; each exports a table whose name ends in it (ISA_NAME), and the room picks the table
-// of the best level the processor has. MPBENCH_ISA=base|avx2|avx512|spr in the environment names a
-// level at or below that one, for tests: nothing above it is used then, by libraries neither. Any
-// thread.
+// of the best level the processor has. MPBENCH_ISA=base|avx2|avx512|avx512bf16|spr in the
+// environment names a level at or below that one, for tests: nothing above it is used then, by
+// libraries neither. Any thread.
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@ typedef enum IsaLevel {
     ISA_BASE,   // whatever the compiler assumes: portable C
     ISA_AVX2,   // x86-64-v3: AVX2, FMA, F16C
     ISA_AVX512, // x86-64-v4
-    ISA_SPR,    // and AVX512-FP16 and AVX512-BF16
+    ISA_BF16,   // and AVX512-BF16
+    ISA_SPR,    // and AVX512-FP16
     ISA_COUNT
 } IsaLevel;
 

@@ -42,7 +42,8 @@ static GemmOperand scratch_operand(const float *data, int64_t stride, bool trans
     return (GemmOperand){data, FORMAT_FP32, transposed ? 1 : stride, transposed ? stride : 1, {0}};
 }
 
-static Gemm product(int64_t rows, int64_t columns, int64_t depth, GemmOperand a, GemmOperand b) {
+static Gemm product(const Attention *attention, int64_t rows, int64_t columns, int64_t depth,
+                    GemmOperand a, GemmOperand b) {
     return (Gemm){.rows = rows,
                   .columns = columns,
                   .depth = depth,
@@ -50,6 +51,7 @@ static Gemm product(int64_t rows, int64_t columns, int64_t depth, GemmOperand a,
                   .a = a,
                   .b = b,
                   .alpha = 1,
+                  .pairs = cpu_has_pairs(attention->device),
                   .threads = 1};
 }
 
@@ -153,10 +155,10 @@ static ForwardProducts forward_products(const Attention *attention, int64_t batc
                                         int64_t first, int64_t rows, float *scores, float *out) {
     int64_t keys = keys_before(attention, first + rows);
     ForwardProducts products = {
-        .scores =
-            product(rows, keys, attention->depth, operand(&attention->q, batch, head, first, false),
-                    operand(&attention->k, batch, head, 0, true)),
-        .values = product(rows, attention->depth, keys,
+        .scores = product(attention, rows, keys, attention->depth,
+                          operand(&attention->q, batch, head, first, false),
+                          operand(&attention->k, batch, head, 0, true)),
+        .values = product(attention, rows, attention->depth, keys,
                           scratch_operand(scores, attention->score_stride, false),
                           operand(&attention->v, batch, head, 0, false)),
     };
@@ -272,20 +274,22 @@ static void backward_products(const Attention *attention, const BackwardScratch 
     GemmOperand q = operand(&attention->q, batch, head, first, false);
     GemmOperand dy = operand(&attention->dy, batch, head, first, false);
     products[PRODUCT_SCORES] =
-        product(rows, keys, depth, q, operand(&attention->k, batch, head, 0, true));
+        product(attention, rows, keys, depth, q, operand(&attention->k, batch, head, 0, true));
     products[PRODUCT_SCORES].alpha = attention->scale;
     products[PRODUCT_SCORES].c = into_scratch(scratch->scores, stride);
     products[PRODUCT_D] =
-        product(rows, keys, depth, dy, operand(&attention->v, batch, head, 0, true));
+        product(attention, rows, keys, depth, dy, operand(&attention->v, batch, head, 0, true));
     products[PRODUCT_D].c = into_scratch(scratch->d, stride);
-    products[PRODUCT_DQ] = product(rows, depth, keys, scratch_operand(scratch->d, stride, false),
-                                   operand(&attention->k, batch, head, 0, false));
+    products[PRODUCT_DQ] =
+        product(attention, rows, depth, keys, scratch_operand(scratch->d, stride, false),
+                operand(&attention->k, batch, head, 0, false));
     products[PRODUCT_DQ].c = (GemmResult){
         at(&attention->dq, batch, head, first), attention->dq.format, attention->dq.stride[1], {0}};
-    products[PRODUCT_DK] = product(keys, depth, rows, scratch_operand(scratch->d, stride, true), q);
+    products[PRODUCT_DK] =
+        product(attention, keys, depth, rows, scratch_operand(scratch->d, stride, true), q);
     products[PRODUCT_DK].c = into_scratch(scratch->dk, out);
     products[PRODUCT_DV] =
-        product(keys, depth, rows, scratch_operand(scratch->scores, stride, true), dy);
+        product(attention, keys, depth, rows, scratch_operand(scratch->scores, stride, true), dy);
     products[PRODUCT_DV].c = into_scratch(scratch->dv, out);
     // The last block of queries comes first: it sees all keys.
     bool later = first + rows < attention->queries;

@@ -75,7 +75,9 @@ static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
                                          : &arrays->weight;
 }
 
-static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, ConvPass pass) {
+static ConvWay choose_way(const Device *device, const ConvProblem *problem,
+                          const ConvArrays *arrays, ConvPass pass) {
+    const bool bf16_pays = isa_has_amx() || cpu_has_pairs(device);
     const View *views[] = {&arrays->x, &arrays->weight, &arrays->y};
     const View *out = written_by(pass, arrays);
     bool all_bf16 = true, all_fp16 = true, low = false;
@@ -88,7 +90,7 @@ static ConvWay choose_way(const ConvProblem *problem, const ConvArrays *arrays, 
     }
     if (is_empty(problem))
         return WAY_COLUMNS;
-    if (all_bf16 && onednn_has_bf16() && out->format != FORMAT_FP16)
+    if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16)
         return WAY_LOW;
     // Tiles multiply fp16 exactly in our product, and faster than fp32 in the library.
     if (all_fp16 && isa_has_amx())
@@ -250,7 +252,7 @@ static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
 static bool run(Device *device, ConvPass pass, const ConvAttr *attr, const ConvArrays *arrays,
                 Error *error) {
     ConvProblem problem = problem_of(device, pass, attr, arrays);
-    return run_way(device, choose_way(&problem, arrays, pass), &problem, arrays, error);
+    return run_way(device, choose_way(device, &problem, arrays, pass), &problem, arrays, error);
 }
 
 // ---- the input's gradient as a convolution of dy ------------------------------------------------
@@ -378,7 +380,7 @@ static bool input_gradient(Device *device, const KernelCall *call, const View *b
     ConvArrays arrays = {call->output[0], call->input[1], *bias, call->input[0]};
     const ConvAttr *attr = &call->attr->conv;
     ConvProblem problem = problem_of(device, CONV_BACKWARD_INPUT, attr, &arrays);
-    ConvWay way = choose_way(&problem, &arrays, CONV_BACKWARD_INPUT);
+    ConvWay way = choose_way(device, &problem, &arrays, CONV_BACKWARD_INPUT);
     if (can_turn(&problem, way))
         return run_turned(device, attr, &arrays, error);
     return bias->data ? run_biased(device, way, &problem, &arrays, error)

@@ -131,6 +131,7 @@ static Gemm product_of(const ConvColumns *own, int64_t group, int64_t first, int
     const void *weight = arrays->weight.data ? cpu_at(&arrays->weight, weight_first) : NULL;
     void *y = cpu_at_mutable(&arrays->y, y_first);
     Gemm gemm = {.batch = {1, 1}, .alpha = 1, .threads = 1};
+    gemm.pairs = cpu_has_pairs(own->device);
     switch ((ConvPass)problem->pass) {
     case CONV_FORWARD:
         gemm.rows = pixels;

@@ -11,6 +11,7 @@
 
 typedef struct CpuState {
     CpuSimd simd;
+    bool pairs;            // bf16 is multiplied by the processor's own instructions (cpu/gains.h)
     struct OneDnn *onednn; // cpu/onednn.h: the library's primitives
 } CpuState;
 
@@ -21,6 +22,13 @@ static inline const CpuSimd *cpu_simd(const Device *device) {
 static inline struct OneDnn *cpu_onednn(const Device *device) {
     return ((const CpuState *)device->state)->onednn;
 }
+
+static inline bool cpu_has_pairs(const Device *device) {
+    return ((const CpuState *)device->state)->pairs;
+}
+
+// The processor as the system names it, without the marks of trade and the doubled spaces.
+void cpu_find_name(char *name, size_t size);
 
 // The loops of a level at most that of the processor; for tests. False: no such level here.
 bool cpu_set_level(Device *device, IsaLevel level);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cpu/cpu.h"
 #include "cpu/denormal.h"
+#include "cpu/gains.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "kernel/multi.h"
@@ -50,8 +51,7 @@ bool cpu_set_level(Device *device, IsaLevel level) {
     return true;
 }
 
-// The processor as the system names it, without the marks of trade and the doubled spaces.
-static void find_name(char *name, size_t size) {
+void cpu_find_name(char *name, size_t size) {
     snprintf(name, size, "CPU");
     FILE *file = fopen("/proc/cpuinfo", "r");
     if (!file)
@@ -127,7 +127,8 @@ static bool open_cpu(Device *device, int index, int threads, Error *error) {
         return error_fail(error, ERROR_MEMORY, "device cpu: no memory");
     }
     device->state = state;
-    find_name(device->name, sizeof device->name);
+    state->pairs = cpu_gain_pays(cpu_gain_of_pairs());
+    cpu_find_name(device->name, sizeof device->name);
     cpu_set_level(device, isa_level());
     omp_set_dynamic(0);
     denormal_flush();
@@ -185,15 +186,33 @@ static bool supports(const Device *device, OpId op, Format format) {
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
-// With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h. Without, only the library's
-// convolutions have instructions for bf16.
+// With tiles, an fp16 product is four of bf16: see cpu/gemm_tiles.h.
 static double gain(const Device *device, Format format) {
-    (void)device;
     switch (format) {
-    case FORMAT_BF16: return isa_has_amx() ? 5 : isa_level() >= ISA_SPR ? 1.5 : 1;
+    case FORMAT_BF16: return isa_has_amx() ? 5 : cpu_has_pairs(device) ? cpu_gain_of_pairs() : 1;
     case FORMAT_FP16: return isa_has_amx() ? 2 : 1;
     default: return 1;
     }
+}
+
+// ---- what was chosen by measuring ---------------------------------------------------------------
+
+static void prepare(void) {
+    (void)cpu_gain_of_pairs();
+}
+
+static const char pairs_way[] = "bf16 in pairs", plain_way[] = "bf16 in fp32";
+
+static void ways(const Device *device, char *text, size_t size) {
+    snprintf(text, size, "%s", cpu_has_pairs(device) ? pairs_way : plain_way);
+}
+
+static bool take_ways(Device *device, const char *text) {
+    bool pairs = strcmp(text, pairs_way) == 0;
+    if (pairs && isa_level() < ISA_BF16)
+        return false;
+    ((CpuState *)device->state)->pairs = pairs;
+    return pairs || strcmp(text, plain_way) == 0;
 }
 
 static const Kernel kernels[OP_COUNT] = {
@@ -205,6 +224,7 @@ static const char *const absences[OP_COUNT] = {NULL};
 
 const Backend cpu_backend = {
     .name = "cpu",
+    .prepare = prepare,
     .open = open_cpu,
     .close = close_cpu,
     .memory_new = memory_new,
@@ -216,6 +236,8 @@ const Backend cpu_backend = {
     .absences = absences,
     .supports = supports,
     .gain = gain,
+    .ways = ways,
+    .take_ways = take_ways,
     .multi = &cpu_multi_kernels,
     .computes_with = onednn_name,
 };

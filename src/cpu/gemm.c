@@ -8,9 +8,8 @@
 #include "cpu/gemm_tiles.h"
 
 enum {
-    // A tile of so many steps stays in the first-level cache while panels of B stream by from the
-    // second, where a block of B of so many bytes stays while the rows of A pass.
-    DEPTH_BLOCK = 384,
+    // Panels of B stream by from the second-level cache, where a block of so many bytes stays while
+    // the rows of A pass.
     B_BLOCK_BYTES = 896 << 10,
     TILES_TOGETHER = 8, // of A, packed in one sweep
     // An operand of so many bytes is read where it lies.
@@ -22,10 +21,11 @@ static const double WORK_PER_THREAD = 3e5;
 
 // How one product is cut. The same for gemm_run and gemm_workspace_size.
 typedef struct Plan {
+    const GemmKernels *kernels;
     int threads;
     int64_t row_parts, column_parts;              // of each product of the batch
     int64_t rows, columns;                        // of one part, at most
-    int64_t depth_block, row_block, column_block; // at most
+    int64_t depth_block, row_block, column_block; // at most; the first in words
     bool a_direct, b_direct;
     int64_t a_stride;       // of rows of A that are copied as they are; 0: A is packed in tiles
     const GemmTiles *tiles; // NULL: vectors
@@ -33,27 +33,45 @@ typedef struct Plan {
     size_t bytes;                           // and in all
 } Plan;
 
-static size_t whole_lines(int64_t floats) {
-    return gemm_whole_lines((size_t)floats * sizeof(float));
+static size_t whole_lines(int64_t words) {
+    return gemm_whole_lines((size_t)words * sizeof(GemmWord));
 }
 
-// So many rows, so far apart, would fall on the same few lines of the first-level cache.
+// So many rows, so many words apart, would fall on the same few lines of the first-level cache.
 static bool is_crowded(int64_t stride) {
-    return stride * (int64_t)sizeof(float) % 2048 == 0;
+    return stride * (int64_t)sizeof(GemmWord) % 2048 == 0;
 }
 
 static bool is_small(const GemmOperand *operand, int64_t rows, int64_t columns) {
-    int64_t row = operand->row_stride * (int64_t)sizeof(float);
-    int64_t column = operand->column_stride * (int64_t)sizeof(float);
-    return rows * columns * (int64_t)sizeof(float) <= DIRECT_BYTES && row < PAGE && column < PAGE &&
-           row > -PAGE && column > -PAGE;
+    int64_t number = gemm_bytes(operand->format);
+    int64_t row = operand->row_stride * number, column = operand->column_stride * number;
+    return rows * columns * number <= DIRECT_BYTES && row < PAGE && column < PAGE && row > -PAGE &&
+           column > -PAGE;
+}
+
+// Whether A is whole words as it lies, that can be read there.
+static bool can_read_a(const GemmKernels *kernels, const Gemm *gemm) {
+    const GemmOperand *a = &gemm->a;
+    const int word = kernels->word_numbers;
+    if (a->format != kernels->format || gemm->depth % word || a->row_stride % word)
+        return false;
+    if (a->column_stride != 1)
+        return word == 1 && is_small(a, gemm->rows, gemm->depth);
+    return is_small(a, gemm->rows, gemm->depth) || !is_crowded(a->row_stride / word);
+}
+
+// A panel of B that meets one tile of rows does not repay its packing.
+static bool can_read_b(const GemmKernels *kernels, const Gemm *gemm, int64_t rows) {
+    return kernels->word_numbers == 1 && gemm->b.format == kernels->format &&
+           gemm->b.column_stride == 1 &&
+           (rows <= kernels->tile_rows || is_small(&gemm->b, gemm->depth, gemm->columns));
 }
 
 // Each part packs what it needs for itself, so that no thread waits for another. Takes the cut
 // that leaves the longest part shortest: multiplications and copies, in units of about a cycle.
-static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gemm) {
+static void choose_parts(Plan *plan, const Gemm *gemm) {
     int64_t tall = plan->tiles ? plan->tiles->block : 1;
-    int64_t wide = plan->tiles ? plan->tiles->block : kernels->panel_columns;
+    int64_t wide = plan->tiles ? plan->tiles->block : plan->kernels->panel_columns;
     double best = 0;
     for (int64_t row_parts = 1; row_parts <= plan->threads; row_parts++) {
         if (plan->threads % row_parts)
@@ -72,19 +90,29 @@ static void choose_parts(Plan *plan, const GemmKernels *kernels, const Gemm *gem
     }
 }
 
-static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm) {
+static const GemmKernels *choose_kernels(const GemmWays *ways, const Gemm *gemm) {
+    bool both = gemm->a.format == FORMAT_BF16 && gemm->b.format == FORMAT_BF16;
+    return ways->pairs && gemm->pairs && both ? ways->pairs : ways->plain;
+}
+
+static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
     assert(gemm->rows >= 0 && gemm->columns >= 0 && gemm->depth >= 0);
     assert(gemm->batch[0] >= 0 && gemm->batch[1] >= 0);
     assert(format_trains(gemm->a.format) && format_trains(gemm->b.format));
     assert(format_trains(gemm->c.format));
     assert(!gemm->bias || format_trains(gemm->bias_format));
 
-    Plan plan = {.threads = 1,
+    Plan plan = {.kernels = choose_kernels(ways, gemm),
+                 .threads = 1,
                  .row_parts = 1,
                  .column_parts = 1,
                  .rows = gemm->rows,
-                 .columns = gemm->columns,
-                 .tiles = tiles && tiles->suits(gemm) ? tiles : NULL};
+                 .columns = gemm->columns};
+    if (ways->tiles && ways->tiles->suits(gemm)) {
+        plan.tiles = ways->tiles;
+        plan.kernels = ways->plain;
+    }
+    const GemmKernels *kernels = plan.kernels;
     int64_t products = gemm->batch[0] * gemm->batch[1];
     if (gemm->threads > 1) {
         double work = (double)gemm->rows * (double)gemm->columns *
@@ -94,31 +122,27 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
         // Many products are shared out whole, few are cut.
         bool whole = products % plan.threads == 0 || products >= 4 * (int64_t)plan.threads;
         if (plan.threads > 1 && !whole)
-            choose_parts(&plan, kernels, gemm);
+            choose_parts(&plan, gemm);
     }
 
     if (plan.tiles) {
         Gemm part = *gemm;
         part.rows = plan.rows;
         part.columns = plan.columns;
-        plan.bytes = tiles->workspace_size(kernels, &part);
+        plan.bytes = plan.tiles->workspace_size(kernels, &part);
         return plan;
     }
-    int64_t depth_blocks = gemm_divide_up(gemm->depth, DEPTH_BLOCK);
-    plan.depth_block = depth_blocks > 1 ? gemm_divide_up(gemm->depth, depth_blocks) : gemm->depth;
+    int64_t words = gemm_words(kernels, gemm->depth);
+    int64_t depth_blocks = gemm_divide_up(words, kernels->depth_block);
+    plan.depth_block = depth_blocks > 1 ? gemm_divide_up(words, depth_blocks) : words;
     int64_t depth = plan.depth_block ? plan.depth_block : 1;
-    plan.a_direct = gemm->a.format == FORMAT_FP32 &&
-                    (is_small(&gemm->a, gemm->rows, gemm->depth) ||
-                     (gemm->a.column_stride == 1 && !is_crowded(gemm->a.row_stride)));
+    plan.a_direct = can_read_a(kernels, gemm);
     if (gemm->a.column_stride == 1 && !plan.a_direct) {
-        int64_t vector = GEMM_CACHE_LINE / (int64_t)sizeof(float);
+        int64_t vector = GEMM_CACHE_LINE / (int64_t)sizeof(GemmWord);
         plan.a_stride = gemm_divide_up(depth, vector) * vector;
         plan.a_stride += is_crowded(plan.a_stride) ? vector : 0;
     }
-    // A panel of B that meets one tile of rows does not repay its packing.
-    plan.b_direct =
-        gemm->b.format == FORMAT_FP32 && gemm->b.column_stride == 1 &&
-        (plan.rows <= kernels->tile_rows || is_small(&gemm->b, gemm->depth, gemm->columns));
+    plan.b_direct = can_read_b(kernels, gemm, plan.rows);
     int64_t slack = kernels->vector_columns, panel = kernels->panel_columns;
     plan.row_block = plan.rows;
     if (!plan.a_direct) {
@@ -130,7 +154,7 @@ static Plan make_plan(const GemmKernels *kernels, const GemmTiles *tiles, const 
     if (!plan.b_direct) {
         int64_t panels = gemm_divide_up(plan.columns, panel);
         int64_t blocks =
-            gemm_divide_up(panels * panel * depth * (int64_t)sizeof(float), B_BLOCK_BYTES);
+            gemm_divide_up(panels * panel * depth * (int64_t)sizeof(GemmWord), B_BLOCK_BYTES);
         if (blocks > 1)
             panels = gemm_divide_up(panels, blocks);
         plan.column_block = panels * panel;
@@ -150,34 +174,35 @@ static const void *element(const void *data, Format format, int64_t at) {
 
 // The part of a product that one thread computes at a time.
 typedef struct Part {
-    const GemmKernels *kernels;
     const Gemm *gemm;
     const Plan *plan;
     const void *a, *b; // of this product of the batch
     void *c;
     int64_t first_row, first_column, rows, columns;
-    float *packed_a, *packed_b, *partial;
+    GemmWord *packed_a, *packed_b;
+    float *partial;
 } Part;
 
-// The rows of A of a block: where they lie or, better, copied.
-static void provide_a(const Part *part, GemmBlock *block, int64_t first_row, int64_t step) {
-    const GemmKernels *kernels = part->kernels;
+// The rows of A of a block, `depth` numbers from `step` on: where they lie or, better, copied.
+static void provide_a(const Part *part, GemmBlock *block, int64_t first_row, int64_t step,
+                      int64_t depth) {
     const GemmOperand *a = &part->gemm->a;
     const Plan *plan = part->plan;
+    const GemmKernels *kernels = plan->kernels;
     GemmSource source = {
         .format = a->format, .line_stride = a->row_stride, .step_stride = a->column_stride};
     source.data = element(part->a, a->format, first_row * a->row_stride + step * a->column_stride);
     block->a = part->packed_a;
     if (plan->a_direct) {
-        block->a = (const float *)source.data;
-        block->a_row = a->row_stride;
-        block->a_step = a->column_stride;
+        block->a = (const GemmWord *)source.data;
+        block->a_row = a->row_stride / kernels->word_numbers;
+        block->a_step = a->column_stride; // 1 where a word is more than a number
         return;
     }
     if (plan->a_stride) {
         block->a_row = plan->a_stride;
         block->a_step = 1;
-        kernels->copy(part->packed_a, plan->a_stride, &source, block->rows, block->depth);
+        kernels->copy(part->packed_a, plan->a_stride, &source, block->rows, depth);
         return;
     }
     block->a_packed = true;
@@ -188,7 +213,7 @@ static void provide_a(const Part *part, GemmBlock *block, int64_t first_row, int
             rows = (left / kernels->tile_rows - 1) * kernels->tile_rows;
         GemmSource tiles = source;
         tiles.data = element(source.data, a->format, row * a->row_stride);
-        kernels->pack(part->packed_a + row * block->depth, (int)tile, &tiles, rows, block->depth);
+        kernels->pack(part->packed_a + row * block->depth, (int)tile, &tiles, rows, depth);
     }
 }
 
@@ -198,7 +223,8 @@ static void pack_b(const Part *part, int64_t column, int64_t columns, int64_t st
     GemmSource source = {
         element(part->b, b->format, column * b->column_stride + step * b->row_stride), b->format,
         b->column_stride, b->row_stride};
-    part->kernels->pack(part->packed_b, part->kernels->panel_columns, &source, columns, depth);
+    const GemmKernels *kernels = part->plan->kernels;
+    kernels->pack(part->packed_b, kernels->panel_columns, &source, columns, depth);
 }
 
 // Some columns of the part, and a stretch of the depth, for all its rows.
@@ -206,11 +232,12 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
                              int64_t depth) {
     const Gemm *gemm = part->gemm;
     const Plan *plan = part->plan;
-    int64_t in_c = part->first_column + column, panel = part->kernels->panel_columns;
-    int64_t in_place = plan->b_direct ? columns - columns % part->kernels->vector_columns : 0;
+    const GemmKernels *kernels = plan->kernels;
+    int64_t in_c = part->first_column + column, panel = kernels->panel_columns;
+    int64_t in_place = plan->b_direct ? columns - columns % kernels->vector_columns : 0;
     if (in_place < columns)
         pack_b(part, in_c + in_place, columns - in_place, step, depth);
-    GemmBlock block = {.depth = depth,
+    GemmBlock block = {.depth = gemm_words(kernels, depth),
                        .alpha = gemm->alpha,
                        .partial_row = plan->column_block,
                        .first = step == 0,
@@ -222,16 +249,16 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
                        .activation = gemm->activation};
     for (int64_t row = 0; row < part->rows; row += plan->row_block) {
         block.rows = gemm_smaller(part->rows - row, plan->row_block);
-        provide_a(part, &block, part->first_row + row, step);
+        provide_a(part, &block, part->first_row + row, step, depth);
         for (int64_t j = 0; j < columns; j += block.columns) {
             bool direct = j < in_place;
             block.columns = direct ? in_place : columns - j;
             block.b = part->packed_b;
             block.b_step = panel;
-            block.b_panel = panel * depth;
+            block.b_panel = panel * block.depth;
             if (direct) {
-                block.b =
-                    (const float *)element(part->b, FORMAT_FP32, in_c + step * gemm->b.row_stride);
+                block.b = (const GemmWord *)element(part->b, kernels->format,
+                                                    in_c + step * gemm->b.row_stride);
                 block.b_step = gemm->b.row_stride;
                 block.b_panel = panel;
             }
@@ -239,18 +266,19 @@ static void multiply_columns(const Part *part, int64_t column, int64_t columns, 
             block.c = (void *)(uintptr_t)element(part->c, gemm->c.format, at_c);
             block.partial = part->partial ? part->partial + row * plan->column_block + j : NULL;
             block.bias = gemm->bias ? element(gemm->bias, gemm->bias_format, in_c + j) : NULL;
-            part->kernels->multiply(&block);
+            kernels->multiply(&block);
         }
     }
 }
 
 static void multiply_part(const Part *part) {
     int64_t all_steps = part->gemm->depth;
+    int64_t block = part->plan->depth_block * part->plan->kernels->word_numbers;
     for (int64_t column = 0, columns; column < part->columns; column += columns) {
         columns = gemm_smaller(part->columns - column, part->plan->column_block);
         int64_t step = 0;
         do { // once even without any depth: the bias and the activation remain
-            int64_t depth = gemm_smaller(all_steps - step, part->plan->depth_block);
+            int64_t depth = gemm_smaller(all_steps - step, block);
             multiply_columns(part, column, columns, step, depth);
             step += depth;
         } while (step < all_steps);
@@ -268,16 +296,16 @@ static void multiply_part_on_tiles(const Part *part, void *workspace) {
         (void *)(uintptr_t)element(part->c, gemm.c.format, row * gemm.c.row_stride + column);
     if (gemm.bias)
         gemm.bias = element(gemm.bias, gemm.bias_format, column);
-    part->plan->tiles->multiply(part->kernels, &gemm, workspace);
+    part->plan->tiles->multiply(part->plan->kernels, &gemm, workspace);
 }
 
 // The parts of all products in order, dealt out evenly; thread `index` of `count` does its share.
-static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const Plan *plan,
-                           char *workspace, int index, int count) {
+static void multiply_share(const Gemm *gemm, const Plan *plan, char *workspace, int index,
+                           int count) {
     char *own = workspace + plan->bytes * (size_t)index;
-    Part part = {.kernels = kernels, .gemm = gemm, .plan = plan};
-    part.packed_a = (float *)(void *)own;
-    part.packed_b = (float *)(void *)(own + plan->a_bytes);
+    Part part = {.gemm = gemm, .plan = plan};
+    part.packed_a = (GemmWord *)(void *)own;
+    part.packed_b = (GemmWord *)(void *)(own + plan->a_bytes);
     if (plan->partial_bytes)
         part.partial = (float *)(void *)(own + plan->a_bytes + plan->b_bytes);
     int64_t cut = plan->row_parts * plan->column_parts;
@@ -306,48 +334,51 @@ static void multiply_share(const GemmKernels *kernels, const Gemm *gemm, const P
     }
 }
 
-size_t gemm_workspace_size_with(const GemmKernels *kernels, const GemmTiles *tiles,
-                                const Gemm *gemm) {
-    Plan plan = make_plan(kernels, tiles, gemm);
+size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm) {
+    Plan plan = make_plan(ways, gemm);
     return plan.bytes ? plan.bytes * (size_t)plan.threads + GEMM_CACHE_LINE : 0; // to align it
 }
 
-void gemm_run_with(const GemmKernels *kernels, const GemmTiles *tiles, const Gemm *gemm,
-                   void *workspace) {
-    Plan plan = make_plan(kernels, tiles, gemm);
+void gemm_run_by(const GemmWays *ways, const Gemm *gemm, void *workspace) {
+    Plan plan = make_plan(ways, gemm);
     char *aligned = (char *)workspace + (0 - (uintptr_t)workspace) % GEMM_CACHE_LINE;
     if (plan.threads == 1) {
-        multiply_share(kernels, gemm, &plan, aligned, 0, 1);
+        multiply_share(gemm, &plan, aligned, 0, 1);
         return;
     }
 #pragma omp parallel num_threads(plan.threads)
-    multiply_share(kernels, gemm, &plan, aligned, omp_get_thread_num(), omp_get_num_threads());
+    multiply_share(gemm, &plan, aligned, omp_get_thread_num(), omp_get_num_threads());
 }
 
-const GemmKernels *gemm_kernels_at(IsaLevel level) {
+GemmWays gemm_ways_at(IsaLevel level) {
+    GemmWays ways = {.plain = &gemm_kernels_base};
 #if defined(__x86_64__)
+    if (level >= ISA_AVX2)
+        ways.plain = &gemm_kernels_avx2;
     if (level >= ISA_AVX512)
-        return &gemm_kernels_avx512;
-    if (level == ISA_AVX2)
-        return &gemm_kernels_avx2;
+        ways.plain = &gemm_kernels_avx512;
+    if (level >= ISA_BF16)
+        ways.pairs = &gemm_kernels_avx512bf16;
 #else
     (void)level;
 #endif
-    return &gemm_kernels_base;
+    return ways;
 }
 
-static const GemmTiles *tiles_here(void) {
+static GemmWays ways_here(void) {
+    GemmWays ways = gemm_ways_at(isa_level());
 #if defined(__x86_64__)
-    return isa_has_amx() ? &gemm_tiles : NULL;
-#else
-    return NULL;
+    ways.tiles = isa_has_amx() ? &gemm_tiles : NULL;
 #endif
+    return ways;
 }
 
 size_t gemm_workspace_size(const Gemm *gemm) {
-    return gemm_workspace_size_with(gemm_kernels_at(isa_level()), tiles_here(), gemm);
+    const GemmWays ways = ways_here();
+    return gemm_workspace_size_by(&ways, gemm);
 }
 
 void gemm_run(const Gemm *gemm, void *workspace) {
-    gemm_run_with(gemm_kernels_at(isa_level()), tiles_here(), gemm, workspace);
+    const GemmWays ways = ways_here();
+    gemm_run_by(&ways, gemm, workspace);
 }

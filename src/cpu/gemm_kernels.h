@@ -2,20 +2,29 @@
 // its SIMD files and its tests.
 //
 // A product is cut into blocks: some rows of A, some columns of B and a stretch of the depth. The
-// columns of a block are walked in panels of `panel_columns`, the rows in tiles of `tile_rows`. A
-// and B are copied ("packed") to fp32 in the order in which the kernel reads them, or read in place
-// when they are fp32 and lie well.
+// columns of a block are walked in panels of `panel_columns`, the rows in tiles of `tile_rows`.
+//
+// What one instruction multiplies is a word of 32 bits along the depth: one number of fp32, or two
+// neighbours of bf16. A and B are copied ("packed") to words in the order in which the kernel reads
+// them, converted on the way where their format is another, or read in place where they are such
+// words and lie well. So a whole operand is never converted, and a further format needs no more
+// than a way to pack it.
 #pragma once
 
 #include "base/isa.h"
 #include "cpu/gemm.h"
 
+// The bits of one fp32 number, or of two of bf16, the first in the lower half. It may lie wherever
+// a number of bf16 may.
+typedef float GemmWord __attribute__((may_alias, aligned(2)));
+
+// Strides and the depth of a block count words.
 typedef struct GemmBlock {
     int64_t rows, columns, depth;
-    const float *a; // tile after tile as packed; or a matrix, with the strides below
+    const GemmWord *a; // tile after tile as packed; or a matrix, with the strides below
     bool a_packed;
     int64_t a_row, a_step;   // not packed: from row to row and along the depth
-    const float *b;          // panel after panel as packed; or rows in place
+    const GemmWord *b;       // panel after panel as packed; or rows in place
     int64_t b_step, b_panel; // along the depth, and from panel to panel
     float alpha;
     // Sums so far, when the depth is cut and C cannot hold them; NULL otherwise.
@@ -39,6 +48,9 @@ typedef struct GemmSource {
 } GemmSource;
 
 typedef struct GemmKernels {
+    Format format;     // of the numbers in a word
+    int word_numbers;  // how many it holds
+    int depth_block;   // so many words of a tile of A stay near while panels of B stream by
     int tile_rows;     // the most rows of one register tile
     int panel_columns; // a multiple of vector_columns
     int vector_columns;
@@ -46,30 +58,36 @@ typedef struct GemmKernels {
     // The second half of multiply, for sums[row * sums_row + column] from elsewhere: read in
     // whole vectors.
     void (*finish)(const GemmBlock *block, const float *sums, int64_t sums_row);
-    // Packs `lines` lines into panels of `width` of them, each panel contiguous:
+    // Packs `lines` lines into panels of `width` of them, each panel contiguous. With the depth in
+    // words, of which the last is filled up with 0:
     //     to[(line / width * depth + step) * width + line % width] = source(line, step)
     // A last panel that is not full is filled up with anything to whole vectors, or to `width`; up
-    // to `vector_columns` numbers after its end may be overwritten.
-    void (*pack)(float *to, int width, const GemmSource *source, int64_t lines, int64_t depth);
+    // to `vector_columns` words after its end may be overwritten.
+    void (*pack)(GemmWord *to, int width, const GemmSource *source, int64_t lines, int64_t depth);
     // to[line * stride + step] = source(line, step), where steps are neighbours in the source.
-    void (*copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines, int64_t depth);
+    void (*copy)(GemmWord *to, int64_t stride, const GemmSource *source, int64_t lines,
+                 int64_t depth);
 } GemmKernels;
 
 extern const GemmKernels gemm_kernels_base;
 #if defined(__x86_64__)
 extern const GemmKernels gemm_kernels_avx2, gemm_kernels_avx512;
+extern const GemmKernels gemm_kernels_avx512bf16; // words of two
 #endif
 
-// The kernels of a level, or of the next lower level that has its own.
-const GemmKernels *gemm_kernels_at(IsaLevel level);
+// The ways of a product: the first of these that there is, and that suits it.
+typedef struct GemmWays {
+    const struct GemmTiles *tiles; // cpu/gemm_tiles.h; or NULL
+    const GemmKernels *pairs;      // of bf16, words of two; or NULL
+    const GemmKernels *plain;      // of everything, in fp32
+} GemmWays;
 
-// gemm_run and gemm_workspace_size with given kernels, and tiles (cpu/gemm_tiles.h) or NULL: for
-// tests.
-struct GemmTiles;
-size_t gemm_workspace_size_with(const GemmKernels *kernels, const struct GemmTiles *tiles,
-                                const Gemm *gemm);
-void gemm_run_with(const GemmKernels *kernels, const struct GemmTiles *tiles, const Gemm *gemm,
-                   void *workspace);
+// Those of a level, or of the next lower level that has its own, without tiles.
+GemmWays gemm_ways_at(IsaLevel level);
+
+// gemm_run and gemm_workspace_size by given ways.
+size_t gemm_workspace_size_by(const GemmWays *ways, const Gemm *gemm);
+void gemm_run_by(const GemmWays *ways, const Gemm *gemm, void *workspace);
 
 enum { GEMM_CACHE_LINE = 64 };
 
@@ -84,6 +102,11 @@ static inline int64_t gemm_smaller(int64_t a, int64_t b) {
 // Bytes of a number in one of the three formats.
 static inline int64_t gemm_bytes(Format format) {
     return format == FORMAT_FP32 ? 4 : 2;
+}
+
+// Words that hold so many numbers of the depth.
+static inline int64_t gemm_words(const GemmKernels *kernels, int64_t depth) {
+    return gemm_divide_up(depth, kernels->word_numbers);
 }
 
 static inline size_t gemm_whole_lines(size_t bytes) {

@@ -16,8 +16,8 @@ typedef struct GemmTiles {
     // Whether the formats allow it and the size makes it worth it.
     bool (*suits)(const Gemm *gemm);
     // For the first product of the batch, on the calling thread.
-    size_t (*workspace_size)(const GemmKernels *kernels, const Gemm *gemm);
-    void (*multiply)(const GemmKernels *kernels, const Gemm *gemm, void *workspace);
+    size_t (*workspace_size)(const GemmKernels *plain, const Gemm *gemm);
+    void (*multiply)(const GemmKernels *plain, const Gemm *gemm, void *workspace);
 } GemmTiles;
 
 extern const GemmTiles gemm_tiles;

@@ -48,6 +48,7 @@ static void keep_to_named_level(void) {
         [ISA_BASE] = dnnl_cpu_isa_sse41,
         [ISA_AVX2] = dnnl_cpu_isa_avx2,
         [ISA_AVX512] = dnnl_cpu_isa_avx512_core_vnni,
+        [ISA_BF16] = dnnl_cpu_isa_avx512_core_bf16,
         [ISA_SPR] = dnnl_cpu_isa_all,
     };
     if (isa_is_named())

@@ -15,6 +15,7 @@ GemmActivation product_activation(Activation activation) {
 
 bool product_run(Device *device, Gemm *gemm, Error *error) {
     gemm->threads = device->threads;
+    gemm->pairs = cpu_has_pairs(device);
     size_t bytes = gemm_workspace_size(gemm);
     void *workspace = NULL;
     if (bytes > 0 && !(workspace = device_workspace(device, bytes, error)))

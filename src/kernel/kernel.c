@@ -86,6 +86,8 @@ bool device_prepare(const char *name) {
     bool found = false;
     for (const Backend *const *backend = backend_list; *backend; backend++) {
         bool named = !name || strncmp(name, (*backend)->name, strlen((*backend)->name)) == 0;
+        if ((*backend)->prepare && named)
+            (*backend)->prepare();
         if ((*backend)->preferred && named)
             found = (*backend)->count() > 0 || found;
     }

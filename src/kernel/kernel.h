@@ -139,6 +139,8 @@ struct Backend {
     bool preferred;   // where one of these can be opened, no other is taken unasked
     // How many there are, whether or not they can be opened; NULL: one.
     int (*count)(void);
+    // Does what opening it needs rights for that the process then gives up; NULL: nothing.
+    void (*prepare)(void);
     bool is_idle; // it accepts all work and does none (checkpoint/replay.h)
     // Fills a fresh device (allocator excepted); `index` counts devices of this kind.
     bool (*open)(Device *device, int index, int threads, Error *error);
@@ -168,6 +170,11 @@ struct Backend {
     // (what `auto` asks); 1: no faster.
     bool (*supports)(const Device *device, OpId op, Format format);
     double (*gain)(const Device *device, Format format);
+    // What it chose by measuring when it was opened, and its results depend on in their last bits,
+    // in words of its own. By the second it goes on as another opening chose: false
+    // where it cannot. NULL: nothing is chosen so.
+    void (*ways)(const Device *device, char *text, size_t size);
+    bool (*take_ways)(Device *device, const char *text);
     const MultiKernels *multi;
     // The name and version of the library it computes with; NULL function: none.
     void (*computes_with)(char *name, size_t name_size, char *version, size_t version_size);
@@ -196,7 +203,7 @@ bool device_open(const char *name, int threads, Device **device, Error *error) M
 // Opens the first that is preferred, or else the first of the list. *passed tells of one that is
 // there and cannot be used; its code is ERROR_NONE where there is none.
 bool device_open_best(int threads, Device **device, Error *passed, Error *error) MUST_CHECK;
-// Starts what the device named (NULL: any) needs of the system, without opening it: to be called
+// Does what the device named (NULL: any) needs of the system before it is opened: to be called
 // before the process gives up rights. Whether one could be opened that works with cards.
 bool device_prepare(const char *name);
 void device_close(Device *device); // NULL is fine; every memory must have been given back

@@ -10,9 +10,8 @@ extern const ConvertTable convert_table_avx2, convert_table_avx512, convert_tabl
 static const ConvertTable *const tables[ISA_COUNT] = {
     [ISA_BASE] = &convert_table_base,
 #if defined(__x86_64__)
-    [ISA_AVX2] = &convert_table_avx2,
-    [ISA_AVX512] = &convert_table_avx512,
-    [ISA_SPR] = &convert_table_spr,
+    [ISA_AVX2] = &convert_table_avx2,   [ISA_AVX512] = &convert_table_avx512,
+    [ISA_BF16] = &convert_table_avx512, [ISA_SPR] = &convert_table_spr,
 #endif
 };
 

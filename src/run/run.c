@@ -16,9 +16,29 @@
 
 static bool open_device(const RunOptions *options, Device **device, Error *passed, Error *error) {
     const char *name = options->device;
-    if (name && strcmp(name, "auto") != 0)
-        return device_open(name, options->threads, device, error);
-    return device_open_best(options->threads, device, passed, error);
+    bool is_named = name && strcmp(name, "auto") != 0;
+    if (is_named ? !device_open(name, options->threads, device, error)
+                 : !device_open_best(options->threads, device, passed, error))
+        return false;
+    const Backend *backend = (*device)->backend;
+    if (options->ways && backend->take_ways) // where it cannot, the run tells: tell_ways
+        (void)backend->take_ways(*device, options->ways);
+    return true;
+}
+
+// Of a run that goes on where the device has lost the ways that it began by.
+static void tell_ways(Run *run) {
+    char now[RECORD_TEXT_SIZE], text[3 * RECORD_TEXT_SIZE];
+    if (!run->options->ways || !run->device->backend->ways)
+        return;
+    run->device->backend->ways(run->device, now, sizeof now);
+    if (strcmp(now, run->options->ways) == 0)
+        return;
+    snprintf(text, sizeof text,
+             "computes \"%s\" and no longer \"%s\", which this processor lacks: results part from "
+             "those before in their last bits",
+             now, run->options->ways);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 
 Run *run_new(const RunOptions *options, Error *error) {
@@ -112,6 +132,7 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     if (run->recorder && !recorder_begin(run->recorder, run, error))
         return false;
     run->script.text = NULL;
+    tell_ways(run);
     if (run->precision_why[0]) {
         char text[256];
         snprintf(text, sizeof text, "precision auto: %s, since %s", preset.name,

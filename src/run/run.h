@@ -33,6 +33,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const char *loss_scale; // NULL: what the precision asks for
     const char *device;     // "auto", "cpu", "ref", ...
     int threads;            // 0: all processors
+    const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice
     const RunSetting *settings;
     int setting_count;
     uint64_t seed;

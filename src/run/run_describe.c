@@ -221,6 +221,10 @@ void run_look_around(Run *run) {
     snprintf(text, sizeof text, "%d", run->device->threads);
     run_add_fact(run, "threads", text);
     list_formats(run);
+    if (run->device->backend->ways) {
+        run->device->backend->ways(run->device, text, sizeof text);
+        run_add_fact(run, RECORD_FACT_WAYS, text);
+    }
     run_add_fact(run, "compiler", __VERSION__);
     list_libraries(run);
     run_add_fact(run, "library.SQLite", store_library());

@@ -79,6 +79,9 @@ typedef struct RecordFact {
 // The formats that layers may be set to, where the device has more than all have: "fp32 tf32 bf16".
 #define RECORD_FACT_FORMATS "formats"
 
+// What the device chose by measuring (`ways` of kernel/kernel.h); a resume asks for the same.
+#define RECORD_FACT_WAYS "ways"
+
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;

@@ -1,9 +1,11 @@
 // tests/bench/gemm_bench.c: the matrix product next to oneDNN's, in one run: GFLOP/s.
 //
 //     make build/libmpbench.a
-//     gcc -O2 -Isrc -I. -fopenmp tests/bench/gemm_bench.c build/libmpbench.a -ldnnl -lm -o
-//     gemm_bench
-//     ./gemm_bench [threads [part of a shape's name]]
+//     gcc -O2 -Isrc -I. -fopenmp tests/bench/gemm_bench.c build/libmpbench.a -ldnnl -lm
+//         -o build/gemm_bench
+//     build/gemm_bench [threads [part of a shape's name]]
+//
+// "pairs" is bf16 by the processor's own instruction, "bf16" the same by conversion to fp32.
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdint.h>
@@ -54,7 +56,7 @@ typedef struct Job {
     double median, best; // seconds
 } Job;
 
-enum { JOBS = 5 };
+enum { JOBS = 6 };
 
 // Takes the samples of all jobs in turn, so that a busy moment of the machine hits all alike.
 static void measure(Job jobs[JOBS]) {
@@ -90,18 +92,6 @@ static void run_ours(void *context) {
     gemm_run(&job->gemm, job->workspace);
 }
 
-typedef struct SgemmJob {
-    const Shape *shape;
-    float *a, *b, *c;
-} SgemmJob;
-
-static void run_sgemm(void *context) {
-    SgemmJob *job = context;
-    const Shape *s = job->shape;
-    dnnl_sgemm(s->a, s->b, s->m, s->n, s->k, 1, job->a, s->a == 'N' ? s->k : s->m, job->b,
-               s->b == 'N' ? s->n : s->k, 0, job->c, s->n);
-}
-
 typedef struct MatmulJob {
     dnnl_primitive_t primitive;
     dnnl_stream_t stream;
@@ -114,17 +104,17 @@ static void run_matmul(void *context) {
     dnnl_stream_wait(job->stream);
 }
 
-static MatmulJob new_matmul(const Shape *s, dnnl_engine_t engine, dnnl_stream_t stream, float *a,
-                            float *b, float *c) {
+static MatmulJob new_matmul(const Shape *s, dnnl_data_type_t type, dnnl_engine_t engine,
+                            dnnl_stream_t stream, void *a, void *b, void *c) {
     MatmulJob job = {.stream = stream};
     dnnl_dims_t dims[3] = {{s->m, s->k}, {s->k, s->n}, {s->m, s->n}};
     dnnl_format_tag_t tags[3] = {s->a == 'N' ? dnnl_ab : dnnl_ba, s->b == 'N' ? dnnl_ab : dnnl_ba,
                                  dnnl_ab};
     int names[3] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-    float *data[3] = {a, b, c};
+    void *data[3] = {a, b, c};
     dnnl_memory_desc_t descriptions[3];
     for (int i = 0; i < 3; i++) {
-        dnnl_memory_desc_init_by_tag(&descriptions[i], 2, dims[i], dnnl_f32, tags[i]);
+        dnnl_memory_desc_init_by_tag(&descriptions[i], 2, dims[i], type, tags[i]);
         job.arguments[i].arg = names[i];
         dnnl_memory_create(&job.arguments[i].memory, &descriptions[i], engine, data[i]);
     }
@@ -137,8 +127,10 @@ static MatmulJob new_matmul(const Shape *s, dnnl_engine_t engine, dnnl_stream_t 
     return job;
 }
 
-static OurJob new_ours(const Shape *s, Format format, int threads, const void *a, const void *b,
-                       void *c) {
+static OurJob new_ours(const Shape *s, Format format, bool pairs, int threads,
+                       void *const data[3]) {
+    const void *a = data[0], *b = data[1];
+    void *c = data[2];
     OurJob job = {.gemm = {.rows = s->m,
                            .columns = s->n,
                            .depth = s->k,
@@ -147,6 +139,7 @@ static OurJob new_ours(const Shape *s, Format format, int threads, const void *a
                            .b = {.data = b, .format = format},
                            .c = {.data = c, .format = format, .row_stride = s->n},
                            .alpha = 1,
+                           .pairs = pairs,
                            .threads = threads}};
     job.gemm.a.row_stride = s->a == 'N' ? s->k : 1;
     job.gemm.a.column_stride = s->a == 'N' ? 1 : s->m;
@@ -163,51 +156,54 @@ int main(int argc, char **argv) {
     dnnl_stream_t stream;
     dnnl_engine_create(&engine, dnnl_cpu, 0);
     dnnl_stream_create(&stream, engine, dnnl_stream_in_order);
-    printf(
-        "%d thread(s): median | best %3s fp32     bf16     fp16    sgemm   matmul  |     fp32     "
-        "bf16     fp16    sgemm   matmul\n",
-        threads, "");
+    static const char *const names[JOBS] = {"fp32", "bf16",        "pairs",
+                                            "fp16", "oneDNN fp32", "oneDNN bf16"};
+    printf("%d thread(s), GFLOP/s: median | best\n%32s", threads, "");
+    for (int half = 0; half < 2; half++, printf(half < 2 ? "  |" : "\n"))
+        for (int j = 0; j < JOBS; j++)
+            printf(" %11s", names[j]);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const Shape *s = &shapes[i];
         if (argc > 2 && !strstr(s->what, argv[2]))
             continue;
-        float *data[3];
-        uint16_t *half[3];
+        void *data[3], *half[3];
         int64_t counts[3] = {s->m * s->k, s->k * s->n, s->m * s->n};
         for (int j = 0; j < 3; j++) {
-            data[j] = malloc((size_t)counts[j] * sizeof(float));
-            half[j] = malloc((size_t)counts[j] * sizeof(uint16_t));
+            float *numbers = data[j] = malloc((size_t)counts[j] * sizeof(float));
+            uint16_t *halves = half[j] = malloc((size_t)counts[j] * sizeof(uint16_t));
             for (int64_t e = 0; e < counts[j]; e++) {
-                data[j][e] = (float)(e * 7919 % 1000) / 1000;
-                half[j][e] = (uint16_t)(0x3800 + e * 7919 % 900); // ordinary in both formats
+                numbers[e] = (float)(e * 7919 % 1000) / 1000;
+                halves[e] = (uint16_t)(0x3800 + e * 7919 % 900); // ordinary in both formats
             }
         }
         double work = 2.0 * (double)s->m * (double)s->n * (double)s->k * 1e-9;
-        OurJob fp32 = new_ours(s, FORMAT_FP32, threads, data[0], data[1], data[2]);
-        OurJob bf16 = new_ours(s, FORMAT_BF16, threads, half[0], half[1], half[2]);
-        OurJob fp16 = new_ours(s, FORMAT_FP16, threads, half[0], half[1], half[2]);
-        SgemmJob sgemm = {s, data[0], data[1], data[2]};
-        MatmulJob matmul = new_matmul(s, engine, stream, data[0], data[1], data[2]);
-        Job jobs[JOBS] = {{.run = run_ours, .context = &fp32},
-                          {.run = run_ours, .context = &bf16},
-                          {.run = run_ours, .context = &fp16},
-                          {.run = run_sgemm, .context = &sgemm},
-                          {.run = run_matmul, .context = &matmul}};
+        OurJob ours[] = {new_ours(s, FORMAT_FP32, false, threads, data),
+                         new_ours(s, FORMAT_BF16, false, threads, half),
+                         new_ours(s, FORMAT_BF16, true, threads, half),
+                         new_ours(s, FORMAT_FP16, false, threads, half)};
+        MatmulJob theirs[] = {new_matmul(s, dnnl_f32, engine, stream, data[0], data[1], data[2]),
+                              new_matmul(s, dnnl_bf16, engine, stream, half[0], half[1], half[2])};
+        Job jobs[JOBS];
+        for (int j = 0; j < JOBS; j++)
+            jobs[j] = j < 4 ? (Job){.run = run_ours, .context = &ours[j]}
+                            : (Job){.run = run_matmul, .context = &theirs[j - 4]};
         measure(jobs);
         printf("%-16s %5ldx%4ldx%4ld %c%c", s->what, (long)s->m, (long)s->n, (long)s->k, s->a,
                s->b);
         for (int j = 0; j < JOBS; j++)
-            printf(" %8.1f", work / jobs[j].median);
+            printf(" %11.1f", work / jobs[j].median);
         printf("  |");
         for (int j = 0; j < JOBS; j++)
-            printf(" %8.1f", work / jobs[j].best);
+            printf(" %11.1f", work / jobs[j].best);
         printf("\n");
-        free(fp32.workspace);
-        free(bf16.workspace);
-        free(fp16.workspace);
-        dnnl_primitive_destroy(matmul.primitive);
+        for (int j = 0; j < 4; j++)
+            free(ours[j].workspace);
+        for (int k = 0; k < 2; k++) {
+            dnnl_primitive_destroy(theirs[k].primitive);
+            for (int j = 0; j < 3; j++)
+                dnnl_memory_destroy(theirs[k].arguments[j].memory);
+        }
         for (int j = 0; j < 3; j++) {
-            dnnl_memory_destroy(matmul.arguments[j].memory);
             free(data[j]);
             free(half[j]);
         }

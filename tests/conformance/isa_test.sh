@@ -4,7 +4,7 @@
 set -u
 name="conformance as with MPBENCH_ISA=avx512"
 mpbench=${MPBENCH:-build/mpbench}
-if ! "$mpbench" doctor --json | grep -q '"isa":"\(avx512\|spr\)"'; then
+if ! "$mpbench" doctor --json | grep -q '"isa":"\(avx512\|avx512bf16\|spr\)"'; then
     echo "skip $name: this processor has no AVX-512"
     exit 0
 fi

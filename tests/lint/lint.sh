@@ -30,11 +30,13 @@ formatted=$(echo "$sources" | grep -v '\.def$')
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -Wno-unknown-warning-option"
 flags="-std=c17 -fopenmp -Isrc -I. -D_POSIX_C_SOURCE=200809L -I/usr/include/lua5.4"
 wide="-DMPBENCH_ISA=avx512 -march=x86-64-v4"
+pairs="-DMPBENCH_ISA=avx512bf16 -march=x86-64-v4 -mavx512bf16"
 tiles="-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 card="-isystem ${nvcc%/bin/nvcc}/include -DGPU_IMAGES=\"lint\""
 for file in $(echo "$sources" | grep '\.c$'); do
     case $file in
+    */simd/*pairs.c) extra=$pairs ;;
     */simd/*) extra=$wide ;;
     */amx/*) extra=$tiles ;;
     gpu/dnn/*)

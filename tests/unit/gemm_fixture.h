@@ -94,14 +94,13 @@ static inline GemmOperand new_operand(double *values, int64_t rows, int64_t colu
 
 typedef void (*RunFunction)(const Gemm *gemm);
 
-static const GemmKernels *kernels_under_test;
-static const GemmTiles *tiles_under_test; // NULL: vectors
+static GemmWays ways_under_test;
 
 static inline void run_checked(const Gemm *gemm) {
-    size_t bytes = gemm_workspace_size_with(kernels_under_test, tiles_under_test, gemm);
+    size_t bytes = gemm_workspace_size_by(&ways_under_test, gemm);
     char *workspace = filled(bytes + GUARD);
     memset(workspace + bytes, GUARD_BYTE, GUARD);
-    gemm_run_with(kernels_under_test, tiles_under_test, gemm, bytes ? workspace : NULL);
+    gemm_run_by(&ways_under_test, gemm, bytes ? workspace : NULL);
     for (int i = 0; i < GUARD; i++)
         CHECK_INT((unsigned char)workspace[bytes + (size_t)i], GUARD_BYTE);
     free(workspace);
@@ -143,6 +142,7 @@ static inline void check_case(const Case *test, RunFunction run) {
                  .alpha = test->whole_numbers ? 1.0f : 0.75f,
                  .accumulate = test->accumulate,
                  .activation = test->activation,
+                 .pairs = true, // where the ways have them
                  .threads = test->threads};
     gemm.a =
         new_operand(a, test->rows, test->depth, test->a, test->a_layout, test->gap, test->products);

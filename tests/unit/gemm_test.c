@@ -3,8 +3,8 @@
 #include "tests/unit/gemm_fixture.h"
 
 static void at_every_level(void (*body)(RunFunction run)) {
-    for (IsaLevel level = ISA_BASE; level <= isa_level() && level <= ISA_AVX512; level++) {
-        kernels_under_test = gemm_kernels_at(level);
+    for (IsaLevel level = ISA_BASE; level <= isa_level() && level <= ISA_BF16; level++) {
+        ways_under_test = gemm_ways_at(level);
         body(run_checked);
     }
 }

@@ -13,12 +13,12 @@ static bool any_low_format(const Gemm *gemm) {
 static void on_emulated_tiles(void (*body)(RunFunction run)) {
     GemmTiles tiles = gemm_tiles_emulated;
     tiles.suits = any_low_format;
-    tiles_under_test = &tiles;
-    kernels_under_test = gemm_kernels_at(isa_level());
+    ways_under_test = gemm_ways_at(isa_level());
+    ways_under_test.tiles = &tiles;
     body(run_checked);
-    kernels_under_test = gemm_kernels_at(ISA_BASE);
+    ways_under_test = gemm_ways_at(ISA_BASE);
+    ways_under_test.tiles = &tiles;
     body(run_checked);
-    tiles_under_test = NULL;
 }
 
 static void check_tiles_large(RunFunction run) {
@@ -74,8 +74,8 @@ static void splitting_loses_nothing(void) {
                  .alpha = 1,
                  .threads = 1};
     CHECK(gemm_tiles_emulated.suits(&gemm));
-    kernels_under_test = gemm_kernels_at(isa_level());
-    tiles_under_test = &gemm_tiles_emulated;
+    ways_under_test = gemm_ways_at(isa_level());
+    ways_under_test.tiles = &gemm_tiles_emulated;
     run_checked(&gemm);
     for (int i = 0; i < SIDE * SIDE; i++)
         CHECK_MESSAGE((double)c[i] == format_decode(FORMAT_FP16, a[i]), "fp16 %04x became %.9g",
@@ -88,7 +88,6 @@ static void splitting_loses_nothing(void) {
     }
     gemm.b.data = a;
     run_checked(&gemm);
-    tiles_under_test = NULL;
     for (int i = 0; i < SIDE; i++) {
         double value = format_decode(FORMAT_FP16, a[i * SIDE + i]);
         CHECK((double)c[i * SIDE + i] == value * value);
@@ -106,7 +105,7 @@ static void small_products_and_fp32_stay_on_vectors(void) {
 }
 
 // With infinity in a row: tiles compute again what lies near it.
-static void check_same_bits(const GemmTiles *tiles, Format format, int64_t rows, int64_t columns) {
+static void check_same_bits(const GemmWays *ways, Format format, int64_t rows, int64_t columns) {
     enum { M = 200, N = 190, K = 520 };
     static float a[M * K], b[K * N], one[M * N], more[M * N];
     for (int i = 0; i < M * K; i++)
@@ -122,18 +121,21 @@ static void check_same_bits(const GemmTiles *tiles, Format format, int64_t rows,
                      .b = {b, format, N, 1, {0}},
                      .c = {threads == 1 ? one : more, FORMAT_FP32, N, {0}},
                      .alpha = 1,
+                     .pairs = true,
                      .threads = threads};
-        const GemmKernels *kernels = gemm_kernels_at(isa_level());
-        void *space = filled(gemm_workspace_size_with(kernels, tiles, &gemm));
-        gemm_run_with(kernels, tiles, &gemm, space);
+        void *space = filled(gemm_workspace_size_by(ways, &gemm));
+        gemm_run_by(ways, &gemm, space);
         free(space);
         CHECK(threads == 1 || memcmp(one, more, sizeof one) == 0);
     }
 }
 
 static void the_same_bits_for_any_number_of_threads(void) {
-    check_same_bits(NULL, FORMAT_FP32, 200, 190);
-    check_same_bits(&gemm_tiles_emulated, FORMAT_FP16, 104, 40);
+    GemmWays ways = gemm_ways_at(isa_level());
+    check_same_bits(&ways, FORMAT_FP32, 200, 190);
+    check_same_bits(&ways, FORMAT_BF16, 200, 190);
+    ways.tiles = &gemm_tiles_emulated;
+    check_same_bits(&ways, FORMAT_FP16, 104, 40);
 }
 
 int main(void) {

@@ -140,6 +140,7 @@ static bool set_options(Cli *cli, const Past *past, bool in_place, bool with_own
     cli->run.seed = (uint64_t)record->seed;
     cli->run.threads = record->threads; // the sums of other counts differ in their last bits
     cli->run.device = record->device;
+    cli->run.ways = record_fact(record, RECORD_FACT_WAYS); // likewise
     for (int i = 0; i < record->option_count; i++) {
         const RecordOption *option = &record->options[i];
         was_trusted = was_trusted || strcmp(option->name, "trust") == 0;

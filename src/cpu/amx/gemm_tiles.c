@@ -84,7 +84,8 @@ static Workspace lay_out(const GemmKernels *kernels, const Gemm *gemm, char *bas
     space.a = carve(base, &space.bytes, a_block);
     space.b = carve(base, &space.bytes, b_block * (size_t)space.column_blocks);
     space.special = carve(base, &space.bytes, (size_t)space.column_blocks * sizeof(bool));
-    space.vectors = carve(base, &space.bytes, gemm_workspace_size_with(kernels, NULL, &block));
+    space.vectors =
+        carve(base, &space.bytes, gemm_workspace_size_by(&(GemmWays){.plain = kernels}, &block));
     return space;
 }
 
@@ -270,7 +271,7 @@ static void multiply(const GemmKernels *kernels, const Gemm *gemm, void *workspa
             for (int64_t j = 0; j < columns; j += BLOCK) {
                 Gemm block = block_of(gemm, row, first + j);
                 if (split && (special || space.special[j / BLOCK])) {
-                    gemm_run_with(kernels, NULL, &block, space.vectors);
+                    gemm_run_by(&(GemmWays){.plain = kernels}, &block, space.vectors);
                     continue;
                 }
                 multiply_block(&tiles, &space, (const PackedTile *)space.a, a_parts,

@@ -23,7 +23,7 @@ enum { STEPS_AHEAD = 16 };
 
 // Where a tile reads, and its place in the block.
 typedef struct Tile {
-    const float *a, *b;
+    const GemmWord *a, *b;
     int64_t a_row, a_step, row, column;
     int columns; // 1 .. PANEL_COLUMNS
 } Tile;
@@ -125,7 +125,7 @@ static void finish_in_memory(const GemmBlock *block, const Tile *tile, int rows,
 }
 
 typedef struct Steps {
-    const float *a[3], *b;
+    const GemmWord *a[3], *b;
     int64_t a_row;
 } Steps;
 
@@ -136,9 +136,9 @@ ALWAYS_INLINE void multiply_step(const Steps *at, const int rows, const int vect
     UNROLL for (int j = 0; j < vectors; j++)
         __builtin_prefetch(at->b + STEPS_AHEAD * PANEL_COLUMNS + j * LANES);
     UNROLL for (int i = 0; i < rows; i++) {
-        Vector number = vector_all(at->a[i / 5][i % 5 * at->a_row]);
+        Vector word = word_to_all(at->a[i / 5] + i % 5 * at->a_row);
         UNROLL for (int j = 0; j < vectors; j++) sums[i][j] =
-            vector_multiply_add(number, line[j], sums[i][j]);
+            words_multiply_add(word, line[j], sums[i][j]);
     }
 }
 
@@ -279,6 +279,9 @@ static void finish_block(const GemmBlock *block, const float *sums, int64_t sums
 }
 
 const GemmKernels ISA_NAME(gemm_kernels) = {
+    .format = WORD_NUMBERS == 2 ? FORMAT_BF16 : FORMAT_FP32,
+    .word_numbers = WORD_NUMBERS,
+    .depth_block = WORD_NUMBERS == 2 ? 768 : 384,
     .tile_rows = TILE_ROWS,
     .panel_columns = PANEL_COLUMNS,
     .vector_columns = LANES,

@@ -1,6 +1,8 @@
 // cpu/simd/gemm_pack.c: copies panels of A and B to fp32 in the order in which the kernel reads.
+// Words of two numbers are packed by gemm_pack_pairs.c.
 #include "cpu/simd/gemm_pack.h"
 
+#include "cpu/simd/gemm_transpose.h"
 #include "cpu/simd/gemm_vector.h"
 
 // Panels that are filled side by side, so that each row of the source is read in one stretch.
@@ -13,8 +15,8 @@ static const void *source_at(const GemmSource *source, int64_t line, int64_t ste
 
 // `lines` neighbours in memory. A vector that reaches beyond them reads what follows there, where
 // `beyond` allows, and writes what is written later.
-ALWAYS_INLINE void pack_row(float *to, const void *from, const Format format, int lines, int width,
-                            bool beyond) {
+ALWAYS_INLINE void pack_row(GemmWord *to, const void *from, const Format format, int lines,
+                            int width, bool beyond) {
     int i = 0;
     for (; i + LANES <= lines; i += LANES)
         vector_store(to + i, vector_load_as(from, format, i));
@@ -30,7 +32,7 @@ ALWAYS_INLINE void pack_row(float *to, const void *from, const Format format, in
 
 // Lines lie side by side in memory: each step copies a row, a piece to each panel. The last step
 // reads no further than its lines, as nothing need follow them.
-ALWAYS_INLINE void pack_rows(float *to, int width, const GemmSource *source, const Format format,
+ALWAYS_INLINE void pack_rows(GemmWord *to, int width, const GemmSource *source, const Format format,
                              int64_t lines, int64_t depth) {
     const int64_t sweep = (int64_t)PANELS_AT_ONCE * width;
     for (int64_t first = 0; first < lines; first += sweep) {
@@ -56,35 +58,8 @@ ALWAYS_INLINE void pack_rows(float *to, int width, const GemmSource *source, con
     }
 }
 
-#if defined(__AVX512F__)
-#define LANES_OF_(a, b, c, d)                                                                   \
-    a, b, c, d, a + 4, b + 4, c + 4, d + 4, a + 8, b + 8, c + 8, d + 8, a + 12, b + 12, c + 12, \
-        d + 12
-#elif defined(__AVX2__)
-#define LANES_OF_(a, b, c, d) a, b, c, d, a + 4, b + 4, c + 4, d + 4
-#else
-#define LANES_OF_(a, b, c, d) a, b, c, d
-#endif
-// Within each quarter of 128 bits: numbers of `x` count from 0, those of `y` from LANES.
-#define SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, LANES_OF_(a, b, c, d))
-
-// Four numbers of every fourth row, side by side.
-ALWAYS_INLINE Vector gather_quads(const float *const rows[LANES], int first, int64_t at) {
-#if defined(__AVX512F__)
-    __m512 value = _mm512_castps128_ps512(_mm_loadu_ps(rows[first] + at));
-    value = _mm512_insertf32x4(value, _mm_loadu_ps(rows[first + 4] + at), 1);
-    value = _mm512_insertf32x4(value, _mm_loadu_ps(rows[first + 8] + at), 2);
-    return (Vector)_mm512_insertf32x4(value, _mm_loadu_ps(rows[first + 12] + at), 3);
-#elif defined(__AVX2__)
-    __m256 value = _mm256_castps128_ps256(_mm_loadu_ps(rows[first] + at));
-    return (Vector)_mm256_insertf128_ps(value, _mm_loadu_ps(rows[first + 4] + at), 1);
-#else
-    return vector_load(rows[first] + at);
-#endif
-}
-
 // One step of LANES lines, or two where each number is a pair of bf16.
-ALWAYS_INLINE void store_step(float *to, int width, Vector value, const bool pairs) {
+ALWAYS_INLINE void store_step(GemmWord *to, int width, Vector value, const bool pairs) {
     if (!pairs) {
         vector_store(to, value);
         return;
@@ -94,21 +69,13 @@ ALWAYS_INLINE void store_step(float *to, int width, Vector value, const bool pai
 }
 
 // LANES numbers of LANES rows, transposed. Steps are written in order, as pack_columns explains.
-ALWAYS_INLINE void transpose_block(float *to, int width, const float *const rows[LANES], int64_t at,
-                                   const bool pairs) {
+ALWAYS_INLINE void transpose_block(GemmWord *to, int width, const GemmWord *const rows[LANES],
+                                   int64_t at, const bool pairs) {
     const int step = pairs ? 2 * width : width;
-    UNROLL for (int k = 0; k < LANES; k += 4, to += 4 * step) {
-        Vector r0 = gather_quads(rows, 0, at + k), r1 = gather_quads(rows, 1, at + k);
-        Vector r2 = gather_quads(rows, 2, at + k), r3 = gather_quads(rows, 3, at + k);
-        Vector low01 = SHUFFLE(r0, r1, 0, LANES, 1, LANES + 1);
-        Vector high01 = SHUFFLE(r0, r1, 2, LANES + 2, 3, LANES + 3);
-        Vector low23 = SHUFFLE(r2, r3, 0, LANES, 1, LANES + 1);
-        Vector high23 = SHUFFLE(r2, r3, 2, LANES + 2, 3, LANES + 3);
-        store_step(to, width, SHUFFLE(low01, low23, 0, 1, LANES, LANES + 1), pairs);
-        store_step(to + step, width, SHUFFLE(low01, low23, 2, 3, LANES + 2, LANES + 3), pairs);
-        store_step(to + 2 * step, width, SHUFFLE(high01, high23, 0, 1, LANES, LANES + 1), pairs);
-        store_step(to + 3 * step, width, SHUFFLE(high01, high23, 2, 3, LANES + 2, LANES + 3),
-                   pairs);
+    UNROLL for (int k = 0; k < LANES; k += 4) {
+        Vector steps[4];
+        transpose_quads(steps, rows, at + k);
+        UNROLL for (int i = 0; i < 4; i++, to += step) store_step(to, width, steps[i], pairs);
     }
 }
 
@@ -118,17 +85,17 @@ enum { AHEAD = 128 };
 // The depth is contiguous in memory: blocks of LANES lines are transposed. Lines that are missing
 // at the edge repeat the last one: what their copies overwrite in the next step is written later,
 // by that step or, as the lines go downwards, by the lines before.
-ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, const Format format,
-                                const bool pairs, int lines, int64_t depth) {
+ALWAYS_INLINE void pack_columns(GemmWord *to, int width, const GemmSource *source,
+                                const Format format, const bool pairs, int lines, int64_t depth) {
     const bool converts = format != FORMAT_FP32 && !pairs;
     for (int first = (lines - 1) / LANES * LANES; first >= 0; first -= LANES) {
         int64_t offset[LANES];
-        const float *rows[LANES];
+        const GemmWord *rows[LANES];
         float converted[LANES][LANES];
         for (int i = 0; i < LANES; i++) {
             int line = first + i < lines ? first + i : lines - 1;
             offset[i] = line * source->line_stride;
-            rows[i] = converts ? converted[i] : (const float *)source_at(source, line, 0);
+            rows[i] = converts ? converted[i] : (const GemmWord *)source_at(source, line, 0);
         }
         // To the lines whose turn is next: those before, or the last of the next panel.
         const int64_t last = width + (width - 1) / LANES * LANES;
@@ -153,7 +120,7 @@ ALWAYS_INLINE void pack_columns(float *to, int width, const GemmSource *source, 
     }
 }
 
-ALWAYS_INLINE void pack_any(float *to, int width, const GemmSource *source, const Format format,
+ALWAYS_INLINE void pack_any(GemmWord *to, int width, const GemmSource *source, const Format format,
                             int lines, int64_t depth) {
     for (int64_t k = 0; k < depth; k++, to += width)
         for (int i = 0; i < width; i++)
@@ -166,8 +133,8 @@ ALWAYS_INLINE bool are_pairs(const GemmSource *source) {
            (uintptr_t)source->data % sizeof(float) == 0;
 }
 
-ALWAYS_INLINE void pack_format(float *to, int width, const GemmSource *source, const Format format,
-                               int64_t lines, int64_t depth) {
+ALWAYS_INLINE void pack_format(GemmWord *to, int width, const GemmSource *source,
+                               const Format format, int64_t lines, int64_t depth) {
     if (source->line_stride == 1) {
         pack_rows(to, width, source, format, lines, depth);
         return;
@@ -185,7 +152,7 @@ ALWAYS_INLINE void pack_format(float *to, int width, const GemmSource *source, c
     }
 }
 
-void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int64_t lines,
+void ISA_NAME(gemm_pack)(GemmWord *to, int width, const GemmSource *source, int64_t lines,
                          int64_t depth) {
     if (source->format == FORMAT_FP32)
         pack_format(to, width, source, FORMAT_FP32, lines, depth);
@@ -195,7 +162,7 @@ void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int64_t
         pack_format(to, width, source, FORMAT_FP16, lines, depth);
 }
 
-ALWAYS_INLINE void copy_format(float *to, int64_t stride, const GemmSource *source,
+ALWAYS_INLINE void copy_format(GemmWord *to, int64_t stride, const GemmSource *source,
                                const Format format, int64_t lines, int64_t depth) {
     for (int64_t line = 0; line < lines; line++, to += stride) {
         const void *from = source_at(source, line, 0);
@@ -207,7 +174,7 @@ ALWAYS_INLINE void copy_format(float *to, int64_t stride, const GemmSource *sour
     }
 }
 
-void ISA_NAME(gemm_copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines,
+void ISA_NAME(gemm_copy)(GemmWord *to, int64_t stride, const GemmSource *source, int64_t lines,
                          int64_t depth) {
     if (source->format == FORMAT_FP32)
         copy_format(to, stride, source, FORMAT_FP32, lines, depth);

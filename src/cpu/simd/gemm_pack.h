@@ -3,7 +3,7 @@
 
 #include "cpu/gemm_kernels.h"
 
-void ISA_NAME(gemm_pack)(float *to, int width, const GemmSource *source, int64_t lines,
+void ISA_NAME(gemm_pack)(GemmWord *to, int width, const GemmSource *source, int64_t lines,
                          int64_t depth);
-void ISA_NAME(gemm_copy)(float *to, int64_t stride, const GemmSource *source, int64_t lines,
+void ISA_NAME(gemm_copy)(GemmWord *to, int64_t stride, const GemmSource *source, int64_t lines,
                          int64_t depth);

@@ -10,6 +10,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "cpu/gemm_kernels.h"
 #include "number/format.h"
 #include "number/inline.h"
 
@@ -32,14 +33,14 @@ typedef float Vector __attribute__((vector_size(LANES * 4)));
 typedef int32_t Words __attribute__((vector_size(LANES * 4)));
 typedef uint32_t Bits __attribute__((vector_size(LANES * 4)));
 typedef uint16_t Halves __attribute__((vector_size(LANES * 2)));
-typedef float LooseVector __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef float LooseVector __attribute__((vector_size(LANES * 4), aligned(2), may_alias));
 typedef uint16_t LooseHalves __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
 
-ALWAYS_INLINE Vector vector_load(const float *from) {
+ALWAYS_INLINE Vector vector_load(const GemmWord *from) {
     return *(const LooseVector *)from;
 }
 
-ALWAYS_INLINE void vector_store(float *to, Vector value) {
+ALWAYS_INLINE void vector_store(GemmWord *to, Vector value) {
     *(LooseVector *)to = value;
 }
 
@@ -57,6 +58,31 @@ ALWAYS_INLINE Vector vector_multiply_add(Vector a, Vector b, Vector c) {
     return (Vector)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 #else
     return a * b + c;
+#endif
+}
+
+// ---- words of the depth (GemmWord) --------------------------------------------------------------
+
+#if defined(__AVX512BF16__)
+enum { WORD_NUMBERS = 2 };
+#else
+enum { WORD_NUMBERS = 1 };
+#endif
+
+ALWAYS_INLINE Vector word_to_all(const GemmWord *word) {
+#if defined(__AVX512BF16__)
+    return (Vector)_mm512_set1_ps(*word);
+#else
+    return vector_all(*word);
+#endif
+}
+
+// Each word of `a` times that of `b`, added up in fp32.
+ALWAYS_INLINE Vector words_multiply_add(Vector a, Vector b, Vector sum) {
+#if defined(__AVX512BF16__)
+    return (Vector)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
+    return vector_multiply_add(a, b, sum);
 #endif
 }
 
@@ -104,13 +130,19 @@ ALWAYS_INLINE Vector vector_of_fp16(const uint16_t *from) {
 #endif
 }
 
+// The processor's own instruction makes 0 of numbers below fp32's normal ones: of those are none
+// among the sums that it gets.
 ALWAYS_INLINE void bf16_of_vector(uint16_t *to, Vector value) {
+#if defined(__AVX512BF16__)
+    *(LooseHalves *)to = (Halves)_mm512_cvtneps_pbh((__m512)value);
+#else
     Bits bits = (Bits)value;
     Bits rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     Bits quiet = bits >> 16 | 0x40;
     Bits is_nan = (Bits)(value != value);
     rounded = (is_nan & quiet) | (~is_nan & rounded);
     *(LooseHalves *)to = __builtin_convertvector(rounded, Halves);
+#endif
 }
 
 ALWAYS_INLINE void fp16_of_vector(uint16_t *to, Vector value) {

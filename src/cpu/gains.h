@@ -1,0 +1,19 @@
+// cpu/gains.h: which of this processor's instructions pay, measured once and kept.
+//
+// That a processor has an instruction does not say that it is fast: products of bf16 in pairs take
+// half of fp32's time on one kind and twice that on another. So large products of both are timed
+// for a few milliseconds, and the figure is kept by the processor's name in
+// $XDG_CACHE_HOME/mpbench/gains, else ~/.cache/mpbench/gains. A file that cannot be read or written
+// costs the time again, and nothing else. Any thread; the first call measures on its own.
+#pragma once
+
+#include <stdbool.h>
+
+// How many times as fast as in fp32 large products of bf16 in pairs are, in halves; 0: this
+// processor, or the level that MPBENCH_ISA names, has no instruction for them.
+double cpu_gain_of_pairs(void);
+
+// Whether so much is worth another way of rounding.
+static inline bool cpu_gain_pays(double gain) {
+    return gain > 1;
+}

@@ -359,7 +359,6 @@ void recorder_step(Recorder *recorder, Run *run, const StepReport *report, unsig
                             .step = note->step,
                             .scale = run->scale_last,
                             .norm = sqrt(squares),
-                            .seconds = note->clock - recorder->step_clock};
-    recorder->step_clock = note->clock;
+                            .seconds = note->seconds};
     ring_publish(recorder->ring);
 }

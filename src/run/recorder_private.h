@@ -115,10 +115,9 @@ struct Recorder {
     _Atomic(RunRecord *) snapshot; // the newest, not taken yet
     // The run's thread only.
     bool is_begun, has_told_over, is_telling;
-    bool has_lost;     // something was given up
-    double give_up;    // clock_seconds at which waiting ends; 0: nothing is waited for
-    int known_series;  // whose names were put
-    double step_clock; // run_clock at the end of the step before
+    bool has_lost;    // something was given up
+    double give_up;   // clock_seconds at which waiting ends; 0: nothing is waited for
+    int known_series; // whose names were put
     // Under `lock`.
     pthread_mutex_t lock;
     pthread_cond_t to_writer, to_run;

@@ -132,6 +132,7 @@ static void restore_time(const Checkpoint *checkpoint, RunState *state) {
         run->training_seconds = numbers[0];
         state->first_step_seconds = numbers[1];
     }
+    state->step_clock = run->training_seconds;
     run_resume_clock(run);
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "wall"), numbers, 1) == 1)
         run->started -= numbers[0];
@@ -161,7 +162,7 @@ static void begin_as_fork(RunState *state) {
         run->scale_last = run->scale_min = run->scale_max = scaler_get(run->scaler);
     run->started = clock_seconds();
     run_pause_clock(run);
-    run->training_seconds = state->first_step_seconds = 0;
+    run->training_seconds = state->first_step_seconds = state->step_clock = 0;
     run_resume_clock(run);
     run_look_at_energy(state);
     if (!isnan(run_joules(state)))

@@ -39,7 +39,7 @@ typedef struct StepNote {
     int64_t step;
     NotedPoint points[RUN_MAX_PENDING];
     int point_count;
-    double clock; // run_clock when it ended
+    double seconds; // that it took, on the clock of the steps
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
     const Scaler *scaler; // that marks the steps; NULL: none. It may be gone
@@ -116,6 +116,7 @@ typedef struct RunState { // a Run is the first member of one
     int64_t loss_step, bad_loss_step; // last points of the loss: any, and one that was not finite
     double clock_from;                // when the clock last began to run
     bool clock_runs;
+    double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
     bool reached_limit;
     bool knows_layers; // those that --layer names were looked for

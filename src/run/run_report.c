@@ -56,7 +56,9 @@ static bool add_points(RunState *state, StepNote *note, Error *error) {
 
 static bool add_step(RunState *state, StepNote *note, double now, Error *error) {
     Run *run = &state->run;
-    note->clock = run_clock_at(state, now);
+    double clock = run_clock_at(state, now);
+    note->seconds = clock - state->step_clock;
+    state->step_clock = clock;
     note->optimizer_count = run->optimizer_count;
     note->scaler = run->scaler;
     note->has_sample = run_end_sample(state);

@@ -117,6 +117,14 @@ expect_status 0
 [ "$(says 5 applied)" = "$(says 1 applied)" ] || fail "applied $(says 5 applied)"
 end
 
+begin "the first step after a resume took its own time, not that of the steps before it"
+"$mpbench" export 5 --format jsonl >"$folder/out"
+sed -n 's/.*"step_seconds","step":\([0-9]*\),"value":\(.*\)}/\1 \2/p' "$folder/out" |
+    awk '$1 <= 200 { before += $2 } ($1 == 201 || $1 == 301) && $2 > took { took = $2 }
+        END { print took " s, all before it " before " s"; exit !(took > 0 && took < before) }' \
+        >"$folder/err" || fail "$(cat "$folder/err")"
+end
+
 begin "a long replay says where it is"
 if command -v script >/dev/null 2>&1; then
     TERM=xterm script -qec "'$mpbench' fork 5 --at 300" /dev/null </dev/null >"$folder/out" 2>&1

@@ -25,6 +25,7 @@ struct Reports {
     Place *places;
     int size;
     int first, under_way; // the oldest that was posted; how many were
+    int begun;            // that is put together
 };
 
 Reports *reports_new(Device *device, Error *error) {
@@ -67,28 +68,29 @@ int reports_under_way(const Reports *reports) {
     return reports->under_way;
 }
 
-static int place_begun(const Reports *reports) {
+int reports_begin(Reports *reports) {
     assert(reports->under_way < reports->size);
-    return (reports->first + reports->under_way) % reports->size;
+    reports->begun = (reports->first + reports->under_way) % reports->size;
+    Place *place = &reports->places[reports->begun];
+    place->count = 0;
+    place->bytes = 0;
+    return reports->begun;
 }
 
-int reports_begin(Reports *reports) {
-    int place = place_begun(reports);
-    reports->places[place].count = 0;
-    reports->places[place].bytes = 0;
-    return place;
+static bool more_pieces(Place *place, Error *error) {
+    int room = place->room ? 2 * place->room : 16;
+    Piece *pieces = realloc(place->pieces, (size_t)room * sizeof *pieces);
+    if (!pieces)
+        return error_fail(error, ERROR_MEMORY, "no memory for the report of a step");
+    place->pieces = pieces;
+    place->room = room;
+    return true;
 }
 
 bool reports_add(Reports *reports, const void *source, size_t bytes, int *piece, Error *error) {
-    Place *place = &reports->places[place_begun(reports)];
-    if (place->count == place->room) {
-        int room = place->room ? 2 * place->room : 16;
-        Piece *pieces = realloc(place->pieces, (size_t)room * sizeof *pieces);
-        if (!pieces)
-            return error_fail(error, ERROR_MEMORY, "no memory for the report of a step");
-        place->pieces = pieces;
-        place->room = room;
-    }
+    Place *place = &reports->places[reports->begun];
+    if (place->count == place->room && !more_pieces(place, error))
+        return false;
     *piece = place->count++;
     place->pieces[*piece] = (Piece){.source = source, .bytes = bytes, .offset = place->bytes};
     place->bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -111,7 +113,7 @@ static bool place_grow(const Reports *reports, Place *place, Error *error) {
 bool reports_post(Reports *reports, Error *error) {
     Device *device = reports->device;
     const ReportKernels *kernels = reports->kernels;
-    int number = place_begun(reports);
+    int number = reports->begun;
     Place *place = &reports->places[number];
     if (kernels && !place_grow(reports, place, error))
         return false;

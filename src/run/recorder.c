@@ -1,4 +1,5 @@
 // The life of a recorder, and what the run's thread puts into it.
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -301,14 +302,31 @@ void recorder_profile(Recorder *recorder, int layer, double seconds, double upda
             .kind = PUT_PROFILE, .layer = layer, .seconds = seconds, .update_ratio = update_ratio};
 }
 
+enum { STRETCH = 8 }; // bins that are looked at together: most are empty, at every step
+static_assert(EXPONENT_BINS % STRETCH == 0, "the histogram is stretches");
+
+static bool is_empty(const uint64_t *at) {
+    return (at[0] | at[1] | at[2] | at[3] | at[4] | at[5] | at[6] | at[7]) == 0;
+}
+
+// The bins from the first to the last that hold something.
+static int find_filled(const uint64_t *bins, int *first) {
+    int begin = 0, end = EXPONENT_BINS;
+    while (begin < end && is_empty(bins + begin))
+        begin += STRETCH;
+    while (begin < end && is_empty(bins + end - STRETCH))
+        end -= STRETCH;
+    while (begin < end && bins[begin] == 0)
+        begin++;
+    while (begin < end && bins[end - 1] == 0)
+        end--;
+    *first = begin;
+    return end - begin;
+}
+
 // Most histograms fill a few dozen bins side by side: only those are copied.
 static void put_gradient(Recorder *recorder, int layer, Format format, const GradStats *stats) {
-    int first = 0, last = EXPONENT_BINS - 1, shift = 0;
-    while (first < EXPONENT_BINS && stats->exponents[first] == 0)
-        first++;
-    while (last > first && stats->exponents[last] == 0)
-        last--;
-    int bins = first < EXPONENT_BINS ? last - first + 1 : 0;
+    int first, bins = find_filled(stats->exponents, &first), shift = 0;
     while (stats->count >> shift > UINT32_MAX)
         shift++;
     PutGradient *record = put(recorder, sizeof *record + (size_t)bins * sizeof(uint32_t));
@@ -321,10 +339,10 @@ static void put_gradient(Recorder *recorder, int layer, Format format, const Gra
         .first_bin = first,
         .bins = bins,
         .shift = shift,
-    };
-#define COUNT(name) record->name = stats->name;
-#define SUM(name)   record->name = stats->name;
+#define COUNT(name) .name = stats->name,
+#define SUM(name)   .name = stats->name,
 #include "number/statistics.def"
+    };
     for (int i = 0; i < bins; i++)
         record->exponents[i] = (uint32_t)(stats->exponents[first + i] >> shift);
 }

@@ -155,6 +155,23 @@ typedef struct TrackArguments {
     float epsilon, new_share, old_share, unbiased;
 } TrackArguments;
 
+// ---- line.cu ------------------------------------------------------------------------------------
+
+// An array [.., size, inner] around a dimension; its lines are counted without it.
+typedef struct LineArguments {
+    Operand input, gradient, output;
+    float *before; // of prod_backward: a number an element
+    i64 lines, size, inner;
+    u32 team; // threads of a line: a warp, or 1
+    u32 backwards;
+} LineArguments;
+
+typedef struct ResampleArguments {
+    Operand input, output;
+    ResampleAttr attr;
+    i64 inner, count; // elements of the output
+} ResampleArguments;
+
 // ---- order.cu -----------------------------------------------------------------------------------
 
 typedef struct TopkArguments {

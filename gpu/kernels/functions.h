@@ -1,6 +1,8 @@
 // gpu/kernels/functions.h: what the expressions of kernel/pointwise.def are made of, on a card.
 #pragma once
 
+#include "number/elementary.h"
+
 typedef float real;
 
 #define EXP(x)           expf(x)
@@ -8,6 +10,8 @@ typedef float real;
 #define LOG1P(x)         log1pf(x)
 #define TANH(x)          tanhf(x)
 #define ERF(x)           erff(x)
+#define SIN(x)           math_sin(x)
+#define COS(x)           math_cos(x)
 #define SQRT(x)          sqrtf(x)
 #define ABS(x)           fabsf(x)
 #define POW(x, y)        powf(x, y)

@@ -72,6 +72,7 @@ void bind_functions(lua_State *L, Session *session, const char *prefix,
 void bind_push_held(lua_State *L, Session *session, const char *prefix, const BindFunction *bound,
                     int which);
 extern const BindFunction bind_signature_functions[];
+extern const BindFunction bind_line_functions[]; // line.c
 // Makes the metatable `name` on top of the stack: methods in __index, protected from scripts.
 void bind_metatable(lua_State *L, Session *session, const char *name, const char *prefix,
                     const BindFunction *methods, const BindFunction *metamethods);

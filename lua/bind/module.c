@@ -313,6 +313,7 @@ void bind_open_module(lua_State *L, Session *session) {
     bind_functions(L, session, "", inner);
     bind_functions(L, session, "", bind_step_functions);
     bind_functions(L, session, "", bind_signature_functions);
+    bind_functions(L, session, "", bind_line_functions);
     lua_pop(L, 1);
     luaL_newmetatable(L, guard_type);
     bind_functions(L, session, "", guard_events);

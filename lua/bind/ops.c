@@ -269,7 +269,8 @@ static int bind_cat(lua_State *L) {
     return BIND_TENSOR(L, op_cat(session_of(L)->engine, parts, count, dim, &error), &error);
 }
 
-// pad(x, {{before, after}, ..} [, value]): a pair a dimension, from the first; the rest stay.
+// pad(x, {{before, after}, ..} [, value or mode]): a pair a dimension, from the first; the rest
+// stay.
 static int bind_pad(lua_State *L) {
     Tensor *x = bind_op_input(L, 1, "x");
     OpAttr attr = {.has_out_format = false};
@@ -285,6 +286,8 @@ static int bind_pad(lua_State *L) {
         attr.pad.before[i - 1] = pair[0];
         attr.pad.after[i - 1] = pair[1];
     }
+    if (lua_type(L, 3) == LUA_TSTRING)
+        return bind_pad_by_itself(L, &attr);
     attr.pad.value = luaL_optnumber(L, 3, 0);
     look_at_constant(L, OP_pad, x->view.format, attr.pad.value);
     return bind_op_run(L, &x, 1, &attr, 1);
@@ -296,6 +299,9 @@ static int bind_pad(lua_State *L) {
 #define bind_conv2d_backward_input  NULL
 #define bind_conv2d_backward_weight NULL
 #define bind_attention_backward     NULL
+#define bind_resample               NULL
+#define bind_resample_backward      NULL
+#define bind_prod_backward          NULL
 #define bind_norm_backward          NULL
 #define bind_batch_norm_infer       NULL
 #define bind_batch_norm_track       NULL
@@ -335,9 +341,14 @@ static const lua_CFunction binders[OP_COUNT] = {
 #define takes_embedding              "index, weight"
 #define takes_gather                 "x, dim, index"
 #define takes_cat                    "list [, dim]"
-#define takes_pad                    "x, { { before, after }, .. } [, value]"
+#define takes_pad                    "x, { { before, after }, .. } [, value or mode]"
 #define takes_where                  "condition, x, y"
 #define takes_dropout                "x [, p [, training]]"
+#define takes_cumsum                 "x, dim"
+#define takes_prod                   "x [, dim [, keep]]"
+#define takes_resample               NULL
+#define takes_resample_backward      NULL
+#define takes_prod_backward          NULL
 #define takes_reduce                 "x [, dim or list [, keep]]"
 #define takes_unary                  "x"
 #define takes_binary                 "x, y"

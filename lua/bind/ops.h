@@ -27,6 +27,12 @@ int bind_conv2d(lua_State *L);
 int bind_conv_transpose2d(lua_State *L);
 int bind_attention(lua_State *L);
 
+// ---- line.c -------------------------------------------------------------------------------------
+
+int bind_cumsum(lua_State *L);
+int bind_prod(lua_State *L);
+int bind_pad_by_itself(lua_State *L, const OpAttr *pairs); // F.pad with a mode
+
 // ---- norms.c ------------------------------------------------------------------------------------
 
 int bind_layer_norm(lua_State *L);

@@ -32,18 +32,64 @@ end)
 -- Everything but the first dimension in one.
 define("flatten", "x", function(x) return layer.tensor("flatten", "x", x):reshape(#x, -1) end)
 
--- Every pixel of [N,H,W,C] repeated.
-define("upsample", "x, factor", function(x, factor)
-    local shape = layer.tensor("upsample", "x", x):shape()
-    if #shape ~= 4 then
-        engine.fail(("upsample: input has shape [%s], [N,H,W,C] is wanted"):format(
-            table.concat(shape, ",")))
+-- x, or below 0 weight times x: one weight a channel, the last dimension, or one for all.
+define("prelu", "x, weight", function(x, weight)
+    layer.tensor("prelu", "weight", weight)
+    weight = weight:to(layer.tensor("prelu", "x", x):dtype())
+    return fn.relu(x) + weight * fn.clamp(x, -math.huge, 0)
+end)
+
+-- What `source` has goes to the element of its line that `index` names, and adds up there.
+define("scatter_add", "x, dim, index, source", engine.scatter_add)
+
+-- ---- statistics -----------------------------------------------------------------------------------
+
+local function in_fp32(title, name, x)
+    local format = layer.tensor(title, name, x):dtype()
+    return format == "fp64" and x or x:to "fp32"
+end
+
+-- How many elements become one.
+local function reduced_count(x, dim)
+    local shape, count = x:shape(), 1
+    if dim == nil then
+        for _, size in ipairs(shape) do count = count * size end
+    else
+        for _, d in ipairs(type(dim) == "table" and dim or { dim }) do
+            count = count * (shape[d < 0 and #shape + 1 + d or d] or 1)
+        end
     end
-    local n, height, width, channels = table.unpack(shape)
-    local down, right = table.unpack(layer.sizes("upsample", "factor", factor, 2, 1))
-    return x:reshape(n, height, 1, width, 1, channels)
-        :expand(n, height, down, width, right, channels)
-        :reshape(n, height * down, width * right, channels)
+    return count
+end
+
+local function variance(title, x, dim, options)
+    options = layer.options_of(title, options, { correction = "number", keep = "boolean" })
+    x = in_fp32(title, "x", x)
+    local correction = options.correction or 1
+    return core.autocast(false, function()
+        local far = x - fn.mean(x, dim, true)
+        return fn.sum(fn.square(far), dim, options.keep)
+            / math.max(0, reduced_count(x, dim) - correction)
+    end)
+end
+
+define("var", "x [, dim or list [, { correction = 1, keep = false }]]", function(x, dim, options)
+    return variance("var", x, dim, options)
+end)
+
+define("std", "x [, dim or list [, { correction = 1, keep = false }]]", function(x, dim, options)
+    return fn.sqrt(variance("std", x, dim, options))
+end)
+
+define("cosine_similarity", "x, y [, dim [, eps]]", function(x, y, dim, eps)
+    dim, eps = dim or -1, layer.number("cosine_similarity", "eps", eps, 1e-8)
+    x, y = in_fp32("cosine_similarity", "x", x), in_fp32("cosine_similarity", "y", y)
+    return core.autocast(false, function()
+        local function length(t)
+            return fn.sqrt(fn.maximum(fn.sum(fn.square(t), dim), eps * eps))
+        end
+        return fn.sum(x * y, dim) / (length(x) * length(y))
+    end)
 end)
 
 -- ---- losses ---------------------------------------------------------------------------------------

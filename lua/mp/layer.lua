@@ -66,7 +66,7 @@ end
 
 -- Uniform in [-bound, bound), trained.
 function layer.uniform(bound, name, ...)
-    return engine.parameter(core.rand(...) * (2 * bound) - bound, name, 0, name == "bias")
+    return engine.parameter(core.rand(...) * (2 * bound) - bound, name, 0, name:find("^bias") ~= nil)
 end
 
 function layer.filled(value, name, n)

@@ -14,7 +14,11 @@ local function declare(name, takes)
     nn[name] = module.declared_class(name, takes)
     return nn[name]
 end
-for name, class in pairs(require "mp.conv") do nn[name] = class end
+require "mp.pooling"
+local attention = require "mp.attention"
+for _, file in ipairs { require "mp.conv", require "mp.recurrent" } do
+    for name, class in pairs(file) do nn[name] = class end
+end
 
 -- A tensor that a module of one's own trains.
 nn.Parameter = strict.declare("nn.", "Parameter", "tensor", function(tensor)
@@ -54,22 +58,28 @@ function Embedding:forward(index)
 end
 
 -- Self-attention with several heads over [B, T, d].
-local Attention = declare("Attention", "d, heads [, { causal = false, bias = true }]")
+local Attention =
+    declare("Attention", "d, heads [, { causal = false, bias = true, dropout = 0 }]")
+rawset(Attention, "_takes_more", true)
 
 function Attention:init(width, heads, options)
     positive("Attention", "d", width)
     positive("Attention", "heads", heads)
-    options = options_of("Attention", options, { causal = "boolean", bias = "boolean" })
+    options = options_of("Attention", options,
+        { causal = "boolean", bias = "boolean", dropout = "number" })
     if width % heads ~= 0 then
         engine.fail(("Attention: width %d is no multiple of %d heads"):format(width, heads))
     end
     local bias = { bias = options.bias ~= false }
     self.qkv = Linear(width, 3 * width, bias)
     self.out = Linear(width, width, bias)
-    self._heads, self._options = heads, { causal = options.causal or false }
+    self._heads, self._causal, self._dropout = heads, options.causal or false, options.dropout or 0
+    if not (self._dropout >= 0 and self._dropout < 1) then
+        engine.fail(("Attention: dropout is %g: from 0 to below 1 is possible"):format(self._dropout))
+    end
 end
 
-function Attention:forward(x)
+function Attention:forward(x, mask)
     local shape = x:shape()
     if #shape ~= 3 then
         engine.fail(("Attention: input has shape [%s], [B,T,%d] is wanted"):format(
@@ -78,7 +88,8 @@ function Attention:forward(x)
     local batch, length, width = shape[1], shape[2], shape[3]
     local heads = self._heads
     local q, k, v = self.qkv(x):reshape(batch, length, 3 * heads, width // heads):chunk(3, 3)
-    local y = fn.attention(q, k, v, self._options)
+    local y = attention(q, k, v, { causal = self._causal, mask = mask,
+        dropout = self.training and self._dropout or 0 })
     return self.out(y:reshape(batch, length, width))
 end
 
@@ -188,9 +199,13 @@ simple("LeakyReLU", "[slope]", "leaky_relu", function(self, slope)
     self._slope = layer.number("LeakyReLU", "slope", slope, 0.01)
 end, function(self, x) return fn.leaky_relu(x, self._slope) end)
 simple("Flatten", "", "flatten", nothing, function(_, x) return fn.flatten(x) end)
-simple("Upsample", "factor", "upsample", function(self, factor)
-    self._factor = layer.sizes("Upsample", "factor", factor, 2, 1)
-end, function(self, x) return fn.upsample(x, self._factor) end)
+simple("Upsample", "factor [, { mode = \"nearest\", align_corners = false }]", "upsample",
+    function(self, factor, options)
+        if type(factor) ~= "table" then layer.positive("Upsample", "factor", factor) end
+        self._factor = factor
+        self._options = options_of("Upsample", options,
+            { mode = "string", align_corners = "boolean" })
+    end, function(self, x) return fn.upsample(x, self._factor, self._options) end)
 simple("GlobalAvgPool", "", "pool", nothing, function(_, x) return fn.mean(x, { 2, 3 }) end)
 simple("Dropout", "[p]", "dropout", function(self, p)
     self._p = layer.number("Dropout", "p", p, 0.5)
@@ -198,19 +213,37 @@ simple("Dropout", "[p]", "dropout", function(self, p)
         engine.fail(("Dropout: p is %g: from 0 to below 1 is possible"):format(self._p))
     end
 end, function(self, x) return fn.dropout(x, self._p, self.training) end)
-for name, operation in pairs { MaxPool2d = fn.max_pool2d, AvgPool2d = fn.avg_pool2d } do
-    simple(name, "size [, stride [, padding]]", "pool", function(self, size, stride, padding)
-        self._size = layer.sizes(name, "size", size, 2, 1)
-        self._stride = layer.sizes(name, "stride", stride, 2, 1, size)
-        self._padding = layer.sizes(name, "padding", padding, 2, 0, 0)
-    end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
+for name, kind in pairs { Max = "max", Avg = "avg" } do
+    for dims = 1, 3 do
+        local title = ("%sPool%dd"):format(name, dims)
+        local operation = fn[("%s_pool%dd"):format(kind, dims)]
+        simple(title, "size [, stride [, padding]]", "pool", function(self, size, stride, padding)
+            self._size = layer.sizes(title, "size", size, dims, 1)
+            self._stride = layer.sizes(title, "stride", stride, dims, 1, size)
+            self._padding = layer.sizes(title, "padding", padding, dims, 0, 0)
+        end, function(self, x) return operation(x, self._size, self._stride, self._padding) end)
+        local adaptive = fn[("adaptive_%s_pool%dd"):format(kind, dims)]
+        simple("Adaptive" .. title, "size", "pool", function(self, size)
+            self._size = layer.sizes("Adaptive" .. title, "size", size, dims, 1)
+        end, function(self, x) return adaptive(x, self._size) end)
+    end
 end
 
--- All take one tensor. They keep nothing of what goes through them, but for what a Sequential holds.
+local PReLU = declare("PReLU", "[n [, init]]")
+rawset(PReLU, "_kind", "prelu")
+
+function PReLU:init(n, init)
+    self.weight = engine.parameter(core.full(layer.number("PReLU", "init", init, 0.25),
+        positive("PReLU", "n", n or 1)), "weight", 0, true)
+end
+
+function PReLU:forward(x) return fn.prelu(x, self.weight) end
+
+-- Most take one tensor. They keep nothing of what goes through them, but for what a Sequential holds.
 -- That is known as long as their forward is the one here.
 for name, class in pairs(nn) do
     if type(class) == "table" then
-        rawset(class, "_single", class.forward)
+        if not rawget(class, "_takes_more") then rawset(class, "_single", class.forward) end
         if name ~= "Sequential" then rawset(class, "_plain", class.forward) end
     end
 end

@@ -65,6 +65,29 @@ typedef struct IndexAttr { // cat, gather, softmax: the dimension; topk: how man
     int64_t count;
 } IndexAttr;
 
+typedef struct LineAttr { // along one dimension
+    int dim;
+    bool backwards; // cumsum: from the last element on
+} LineAttr;
+
+// How a dimension is drawn anew (kernel/resample.h).
+typedef enum ResampleRule {
+    RESAMPLE_REFLECT,   // padded: what lies as far inside of the edge, the edge itself left out
+    RESAMPLE_REPLICATE, // .. by the edge
+    RESAMPLE_CIRCULAR,  // .. by what lies at the other end
+    RESAMPLE_LINEAR,    // on lines between the middles of neighbours
+    RESAMPLE_CORNERS,   // .. so that the first and last elements stay where they are
+    RESAMPLE_MEAN,      // means over as many parts, which share what does not divide evenly
+    RESAMPLE_RULES
+} ResampleRule;
+
+typedef struct ResampleAttr {
+    int dim;
+    ResampleRule rule;
+    int64_t size, count; // of the dimension: before, and in the result
+    int64_t before;      // where it is padded: elements in front
+} ResampleAttr;
+
 typedef struct PadAttr {
     int64_t before[VIEW_MAX_DIMS], after[VIEW_MAX_DIMS];
     double value;
@@ -108,6 +131,8 @@ typedef struct OpAttr {
         ReduceAttr reduce;
         AttentionAttr attention;
         IndexAttr index;
+        LineAttr line;
+        ResampleAttr resample;
         PadAttr pad;
         ViewAttr view;
         struct {

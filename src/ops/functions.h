@@ -26,6 +26,16 @@ Tensor *op_along(Engine *engine, OpId op, Tensor *x, int dim, Error *error) MUST
 Tensor *op_cat(Engine *engine, Tensor *const *parts, int64_t count, int dim,
                Error *error) MUST_CHECK;
 
+// Along one dimension: the product, whose dimension stays with size 1 where it is kept.
+Tensor *op_prod(Engine *engine, Tensor *x, int dim, bool keep, Error *error) MUST_CHECK;
+// A dimension drawn anew (kernel/resample.h): by OP_resample, or OP_interpolate, in `format`.
+// FORMAT_COUNT: as precision has it.
+Tensor *op_resample(Engine *engine, OpId op, Tensor *x, ResampleAttr attr, Format format,
+                    Error *error) MUST_CHECK;
+// x, and to each element that `index` names along the dimension what `source` has in its place.
+Tensor *op_scatter_add(Engine *engine, Tensor *x, int dim, Tensor *index, Tensor *source,
+                       Error *error) MUST_CHECK;
+
 // x itself where nothing is to be dropped.
 Tensor *op_dropout(Engine *engine, Tensor *x, double probability, bool training,
                    Error *error) MUST_CHECK;

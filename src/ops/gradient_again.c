@@ -126,6 +126,14 @@ BEND(reciprocal) {
     return formula_line(f, formula_mul(f, moved, s), -2, 0);
 }
 
+BEND(sin) {
+    return formula_line(f, formula_mul(f, moved, formula_one(f, OP_sin, s)), -1, 0);
+}
+
+BEND(cos) {
+    return formula_line(f, formula_mul(f, moved, formula_one(f, OP_cos, s)), -1, 0);
+}
+
 BEND(square) {
     return formula_line(f, moved, 2, 0);
 }

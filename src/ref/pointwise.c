@@ -11,6 +11,8 @@ typedef double real;
 #define LOG1P            log1p
 #define ERF              erf
 #define TANH             tanh
+#define SIN              sin
+#define COS              cos
 #define SQRT             sqrt
 #define POW              pow
 #define ABS              fabs

@@ -24,6 +24,15 @@ static char failure[800]; // the first that differs
 
 // ---- inputs -------------------------------------------------------------------------------------
 
+static double element(const CaseInput *input, int64_t index) {
+    int64_t at = input->offset;
+    for (int d = input->view.ndim - 1; d >= 0; d--) {
+        at += index % input->view.shape[d] * input->view.stride[d];
+        index /= input->view.shape[d];
+    }
+    return input->values[at];
+}
+
 // Whether two numbers of a row lie so near to each other that a step may make them change places.
 static bool has_ties(const CaseInput *input) {
     int64_t length = input->view.shape[input->view.ndim - 1];
@@ -35,11 +44,58 @@ static bool has_ties(const CaseInput *input) {
     return false;
 }
 
+// Whether what is the largest, or the smallest, may change places with another: of two numbers of
+// which one is taken, or of all that become one.
+static bool has_rivals(const Case *test) {
+    enum { MOST = 4096 };
+    const double near = 1e-3;
+    const View *x = &test->input[0].view;
+    const bool smallest = test->op == OP_min;
+    double extreme[MOST];
+    int rivals[MOST] = {0};
+    if (view_count(x) > MOST || view_count(&test->output[0]) > MOST)
+        return true;
+    if (test->op == OP_maximum || test->op == OP_minimum) {
+        double least = INFINITY;
+        const View *y = &test->input[1].view;
+        for (int64_t i = 0; i < view_count(x); i++)
+            for (int64_t j = 0; j < view_count(y); j++)
+                least =
+                    fmin(least, fabs(element(&test->input[0], i) - element(&test->input[1], j)));
+        return least < 1e-4;
+    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < view_count(x); i++) {
+            int64_t to = 0, step = 1, rest = i;
+            for (int d = x->ndim - 1; d >= 0; d--) {
+                int64_t at = rest % x->shape[d];
+                rest /= x->shape[d];
+                if (test->attr.reduce.dims && !(test->attr.reduce.dims >> d & 1)) {
+                    to += at * step;
+                    step *= x->shape[d];
+                }
+            }
+            double value = smallest ? -element(&test->input[0], i) : element(&test->input[0], i);
+            if (pass == 0)
+                extreme[to] = rivals[to]++ ? fmax(extreme[to], value) : value;
+            else
+                rivals[to] += value > extreme[to] - near ? MOST : 0;
+        }
+    for (int64_t i = 0; i < view_count(&test->output[0]); i++)
+        if (rivals[i] >= 2 * MOST)
+            return true;
+    return false;
+}
+
 // Whether a slope exists: finite, of moderate size, and off the quarters on which kinks and ties
 // lie; of topk, whose numbers may be whole, all of a row different.
 static bool is_smooth(const Case *test) {
     if (test->op == OP_topk)
         return !has_ties(&test->input[0]) && case_largest(test, 0) < 1000;
+    const bool chooses = test->op == OP_max || test->op == OP_min || test->op == OP_maximum ||
+                         test->op == OP_minimum;
+    if (chooses && has_rivals(test))
+        return false;
     for (int i = 0; i < test->input_count; i++) {
         const CaseInput *input = &test->input[i];
         if (input->absent || !format_is_floating(input->view.format))
@@ -55,15 +111,6 @@ static bool is_smooth(const Case *test) {
             return false;
     }
     return true;
-}
-
-static double element(const CaseInput *input, int64_t index) {
-    int64_t at = input->offset;
-    for (int d = input->view.ndim - 1; d >= 0; d--) {
-        at += index % input->view.shape[d] * input->view.stride[d];
-        index /= input->view.shape[d];
-    }
-    return input->values[at];
 }
 
 // The input as a dense tensor: fp64 for floating formats, moved by `step` along `direction`.

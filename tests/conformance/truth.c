@@ -78,6 +78,8 @@ DEFINE(sigmoid, logistic(x), y - y * y)
 DEFINE(softplus, soft_plus(x), logistic(x))
 DEFINE(exp, expl(x), y)
 DEFINE(log, logl(x), 1 / x)
+DEFINE(sin, sinl(x), cosl(x))
+DEFINE(cos, cosl(x), -sinl(x))
 DEFINE(sqrt, sqrtl(x), 1 / (2 * y))
 DEFINE(rsqrt, 1 / sqrtl(x), -powl(y, 3) / 2)
 DEFINE(reciprocal, 1 / x, -(y *y))
@@ -359,6 +361,9 @@ static const Truth truths[OP_COUNT] = {
     [OP_cross_entropy] = {solve_cross_entropy, TRUTH_EXACT},
     [OP_cross_entropy_backward] = {solve_cross_entropy_backward, TRUTH_FROM_KEPT},
     [OP_attention] = {solve_attention, TRUTH_EXACT},
+    [OP_resample] = {truth_resample, TRUTH_EXACT},
+    [OP_interpolate] = {truth_resample, TRUTH_EXACT},
+    [OP_resample_backward] = {truth_resample, TRUTH_EXACT},
 };
 
 TruthKind truth_solve(const Case *test, double *value[OP_MAX_OUTPUTS]) {

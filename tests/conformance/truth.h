@@ -13,6 +13,9 @@
 // was kept in fp32 by a forward pass, of that.
 typedef enum TruthKind { TRUTH_NONE, TRUTH_EXACT, TRUTH_FROM_KEPT } TruthKind;
 
+// Of truth.c alone: a dimension drawn anew (truth_line.c).
+bool truth_resample(const Case *test, double *value);
+
 // Fills value[i] for each output that the definition speaks of; the caller frees them. TRUTH_NONE,
 // and nothing filled, for operations without a definition here, and for cases that are refused.
 TruthKind truth_solve(const Case *test, double *value[OP_MAX_OUTPUTS]);

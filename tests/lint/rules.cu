@@ -4,6 +4,7 @@
 #include "kernel/kernel.h"
 #include "kernel/multi.h"
 #include "kernel/random.h"
+#include "kernel/resample.h"
 #include "number/inline.h"
 
 #ifndef __CUDACC__
@@ -46,5 +47,14 @@ __global__ void call_rules_of_random_numbers(const RandomAttr *random, float *ta
 __global__ void call_rules_of_views(const View *view, int64_t *count, bool *dense) {
     *count = view_count(view);
     *dense = view_is_dense(view);
+}
+
+__global__ void call_rules_along_a_dimension(const ResampleAttr *attr, int64_t *place,
+                                             float *value) {
+    ResampleTaps taps = resample_taps(attr, *place);
+    ResampleRange range = resample_reach(attr, *place, 1);
+    int64_t part, whole;
+    *place += range.end + resample_share(&taps, range.first, &part, &whole);
+    *value = math_sin(*value) + math_cos(*value);
 }
 }

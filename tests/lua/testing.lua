@@ -40,4 +40,32 @@ function testing.fails(part, f, ...)
     end
 end
 
+-- What f says of tensors of these contents, whose results are weighted and summed, has the slopes
+-- that differences have: `exact`, in fp64, where the device computes in it; else as near as fp32
+-- comes, which is too far for kinks.
+function testing.slopes(mp, exact, f, ...)
+    local format, step = exact and "fp64" or "fp32", exact and 1e-6 or 2e-2
+    local inputs = {}
+    for i, t in ipairs { ... } do inputs[i] = t:to(format):detach():requires_grad(true) end
+    local function value(list)
+        local y = f(table.unpack(list))
+        local count = 1
+        for _, size in ipairs(y:shape()) do count = count * size end
+        local weight = (mp.arange(count):to(format) * 0.7 + 0.3):reshape(y:shape())
+        return (y * weight / count):sum()
+    end
+    local found = mp.grad(value(inputs), inputs)
+    for i, x in ipairs(inputs) do
+        local direction = mp.randn(x:shape()):to(format)
+        local function at(factor)
+            local moved = table.move(inputs, 1, #inputs, 1, {})
+            moved[i] = x:detach() + direction * (factor * step)
+            return value(moved):item()
+        end
+        local wanted = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * step)
+        testing.near((found[i] * direction):sum():item(), wanted,
+            (exact and 1e-7 or 2e-2) * (1 + math.abs(wanted)), "the slope of input " .. i)
+    end
+end
+
 return testing

@@ -9,6 +9,8 @@ typedef float real;
 #define LOG1P(x)         math_log1p(x)
 #define TANH(x)          math_tanh(x)
 #define ERF(x)           math_erf(x)
+#define SIN(x)           math_sin(x)
+#define COS(x)           math_cos(x)
 #define SQRT(x)          sqrtf(x)
 #define ABS(x)           fabsf(x)
 #define POW(x, y)        powf(x, y)

@@ -298,9 +298,10 @@ SANITIZED = BUILD=$(BUILD)-asan OPT="-O1 -g -fsanitize=address,undefined -fno-sa
 
 FUZZ_BIN  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH_BIN := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/*_bench.c))
+LIMITS    := $(BUILD)/tests/bench/limits
 FUZZ_EXECUTIONS ?= 1000000
 
-$(FUZZ_BIN) $(BENCH_BIN): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
+$(FUZZ_BIN) $(BENCH_BIN) $(LIMITS): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(BUILD)/libmpbench.a $(LDLIBS)
@@ -318,11 +319,11 @@ storm: export MPBENCH_TEST_PATIENCE ?= 4
 storm: $(BUILD)/mpbench $(STORM)
 	$(LIVE)MPBENCH_SOAK=1 MPBENCH=$(abspath $(BUILD)/mpbench) $(STORM)
 
-bench: $(BUILD)/mpbench $(BENCH_BIN) $(BUILD)/tests/screen/measure
-	$(LIVE)for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
+bench: $(BUILD)/mpbench $(BENCH_BIN) $(LIMITS) $(BUILD)/tests/screen/measure
+	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) LIMITS=$(LIMITS) sh tests/bench/bench.sh; \
+	for program in $(BENCH_BIN); do echo "$$program"; "$$program" || exit 1; echo; done; \
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/telemetry_bench.sh; \
-	MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure; \
-	MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/bench/bench.sh
+	MPBENCH=$(abspath $(BUILD)/mpbench) $(BUILD)/tests/screen/measure
 
 # What it runs it names itself.
 gpu-check: $(BUILD)/mpbench $(PLUGIN) \

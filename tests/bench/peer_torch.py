@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """The training steps that mpbench is measured against, in PyTorch.
 
-Four of the workloads of the speed tests, each built as a PyTorch user would and then given every
+The workloads of the speed tests, each built as a PyTorch user would and then given every
 help that PyTorch offers on a CPU: fused optimizers, fused attention, channels-last images,
 torch.compile, denormals flushed. One configuration is one process, so that threads, peak memory
 and compiled code of one never colour another. A step is all of zero_grad, forward, loss, backward
 and update, on data in memory. With --device cuda it is the card's: steps are then timed ten at a
 time, since none waits for the one before.
 
-    peer_torch.py --workloads a,b,c,e --precision fp32,bf16 --threads 1,2 --seconds 3 --json
+    peer_torch.py --workloads a,b,c,d,e,f --precision fp32,bf16 --threads 1,2 --seconds 3 --json
 
 Prints one line a configuration, then the fastest for each workload and precision. With --python
 A,B several installations of PyTorch are compared and the best line is over all of them.
@@ -27,7 +27,9 @@ VARIANTS = {  # what else a workload can be built with; the first listed needs n
     "a": ("plain",),
     "b": ("plain",),
     "c": ("channels-first", "channels-last"),
+    "d": ("channels-first", "channels-last"),
     "e": ("plain", "fused-attention"),
+    "f": ("channels-first", "channels-last"),
 }
 WARM_UP_STEPS = 3
 FEWEST_STEPS = 5  # timed, however long they take
@@ -122,7 +124,75 @@ def build_gpt(torch, variant):
     return Gpt(), tokens, following, (torch.optim.AdamW, {"lr": 1e-3})
 
 
-BUILDERS = {"a": build_mlp_small, "b": build_mlp_large, "c": build_cnn, "e": build_gpt}
+def build_resnet(torch, variant):
+    """ResNet-18 as it is built for images of 32x32."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):
+        def __init__(self, channels, filters, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels, filters, 3, stride, 1, bias=False)
+            self.conv2 = nn.Conv2d(filters, filters, 3, 1, 1, bias=False)
+            self.norm1, self.norm2 = nn.BatchNorm2d(filters), nn.BatchNorm2d(filters)
+            self.short = nn.Identity()
+            if stride != 1 or channels != filters:
+                self.short = nn.Sequential(
+                    nn.Conv2d(channels, filters, 1, stride, bias=False), nn.BatchNorm2d(filters)
+                )
+
+        def forward(self, x):
+            y = functional.relu(self.norm1(self.conv1(x)))
+            return functional.relu(self.norm2(self.conv2(y)) + self.short(x))
+
+    widths = (64, 64, 128, 256, 512)
+    layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    for stage in range(4):
+        layers.append(Block(widths[stage], widths[stage + 1], 1 if stage == 0 else 2))
+        layers.append(Block(widths[stage + 1], widths[stage + 1], 1))
+    model = nn.Sequential(*layers, nn.AvgPool2d(4), nn.Flatten(), nn.Linear(512, 10))
+    inputs, classes = torch.randn(64, 3, 32, 32), torch.randint(0, 10, (64,))
+    if variant == "channels-last":
+        model = model.to(memory_format=torch.channels_last)
+        inputs = inputs.to(memory_format=torch.channels_last)
+    return model, inputs, classes, (torch.optim.SGD, {"lr": 0.01, "momentum": 0.9})
+
+
+def build_gan(torch, variant):
+    """The two halves of DCGAN for 64x64, and images that are real."""
+    nn, noise, width, batch = torch.nn, 100, 64, 32
+
+    def up(channels, filters, stride, padding):
+        return nn.ConvTranspose2d(channels, filters, 4, stride, padding, bias=False)
+
+    def down(channels, filters, stride, padding):
+        return nn.Conv2d(channels, filters, 4, stride, padding, bias=False)
+
+    generator = [up(noise, 8 * width, 1, 0), nn.BatchNorm2d(8 * width), nn.ReLU()]
+    discriminator = [down(3, width, 2, 1), nn.LeakyReLU(0.2)]
+    for times in (4, 2, 1):
+        generator += [up(2 * times * width, times * width, 2, 1)]
+        generator += [nn.BatchNorm2d(times * width), nn.ReLU()]
+    for times in (2, 4, 8):
+        discriminator += [down(times * width // 2, times * width, 2, 1)]
+        discriminator += [nn.BatchNorm2d(times * width), nn.LeakyReLU(0.2)]
+    generator += [up(width, 3, 2, 1), nn.Tanh()]
+    discriminator += [down(8 * width, 1, 1, 0), nn.Flatten(0)]
+    halves = nn.Sequential(*generator), nn.Sequential(*discriminator)
+    real = torch.rand(batch, 3, 64, 64) * 2 - 1
+    if variant == "channels-last":
+        halves = tuple(half.to(memory_format=torch.channels_last) for half in halves)
+        real = real.to(memory_format=torch.channels_last)
+    return *halves, real, torch.randn(batch, noise, 1, 1)
+
+
+BUILDERS = {
+    "a": build_mlp_small,
+    "b": build_mlp_large,
+    "c": build_cnn,
+    "d": build_resnet,
+    "e": build_gpt,
+}
+WORKLOADS = (*BUILDERS, "f")
 
 
 # ---- one configuration, in a process of its own --------------------------------------------------
@@ -146,25 +216,22 @@ def peak_memory_mib():
     return 0.0
 
 
-def measure(config, seconds):
-    import torch
+def autocast(torch, config):
+    low = config["precision"] == "bf16"
+    return torch.autocast(config["device"], dtype=torch.bfloat16, enabled=low)
 
-    # Before the first parallel region: the pool's threads inherit the setting.
-    torch.set_flush_denormal(True)
-    torch.set_num_threads(config["threads"])
-    torch.manual_seed(0)
-    if config["mode"] == "compile" and not hasattr(torch, "compile"):
-        sys.exit(NO_RESULT)
+
+def model_step(torch, config):
+    """A step of one model, as a function, and the form of its optimizer."""
     model, inputs, classes, (kind, settings) = BUILDERS[config["workload"]](
         torch, config["variant"]
     )
     device = config["device"]
     model, inputs, classes = model.to(device), inputs.to(device), classes.to(device)
     optimizer, optimizer_form = make_optimizer(kind, model.parameters(), settings)
-    low = config["precision"] == "bf16"
 
     def loss_of(inputs, classes):
-        with torch.autocast(device, dtype=torch.bfloat16, enabled=low):
+        with autocast(torch, config):
             return torch.nn.functional.cross_entropy(model(inputs), classes)
 
     if config["mode"] == "compile":
@@ -176,6 +243,55 @@ def measure(config, seconds):
         loss.backward()
         optimizer.step()
         return loss
+
+    return step, optimizer_form
+
+
+def gan_step(torch, config):
+    """One update of the discriminator and one of the generator."""
+    device = config["device"]
+    generator, discriminator, real, noise = build_gan(torch, config["variant"])
+    generator, discriminator = generator.to(device), discriminator.to(device)
+    real, noise = real.to(device), noise.to(device)
+    settings = {"lr": 2e-4, "betas": (0.5, 0.999)}
+    of_generator, form = make_optimizer(torch.optim.Adam, generator.parameters(), settings)
+    of_discriminator, _ = make_optimizer(torch.optim.Adam, discriminator.parameters(), settings)
+    yes, no = torch.ones(len(real), device=device), torch.zeros(len(real), device=device)
+    if config["mode"] == "compile":
+        generator, discriminator = torch.compile(generator), torch.compile(discriminator)
+
+    def judged(images, wanted):
+        with autocast(torch, config):
+            answers = discriminator(images)
+        return torch.nn.functional.binary_cross_entropy_with_logits(answers.float(), wanted)
+
+    def step():
+        of_discriminator.zero_grad(set_to_none=True)
+        judged(real, yes).backward()
+        with autocast(torch, config):
+            fake = generator(noise.normal_())
+        judged(fake.detach(), no).backward()
+        of_discriminator.step()
+        of_generator.zero_grad(set_to_none=True)
+        loss = judged(fake, yes)
+        loss.backward()
+        of_generator.step()
+        return loss
+
+    return step, form
+
+
+def measure(config, seconds):
+    import torch
+
+    # Before the first parallel region: the pool's threads inherit the setting.
+    torch.set_flush_denormal(True)
+    torch.set_num_threads(config["threads"])
+    torch.manual_seed(0)
+    if config["mode"] == "compile" and not hasattr(torch, "compile"):
+        sys.exit(NO_RESULT)
+    device = config["device"]
+    step, optimizer_form = (gan_step if config["workload"] == "f" else model_step)(torch, config)
 
     def timed_steps(count):
         """Seconds each, of steps that the host queues one after another, and the last loss."""
@@ -268,7 +384,7 @@ def thread_counts(text):
 def parse_arguments():
     summary = __doc__.split("\n", maxsplit=1)[0]
     parser = argparse.ArgumentParser(description=summary)
-    parser.add_argument("--workloads", type=choices(tuple(BUILDERS)), default=list(BUILDERS))
+    parser.add_argument("--workloads", type=choices(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument(
         "--precision", type=choices(("fp32", "bf16")), default=["fp32", "bf16"]
     )

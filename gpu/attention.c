@@ -5,9 +5,9 @@
 
 enum { TILE = 64, WARP = 32, WIDE = 16 };
 
-static ProductFactor factor_of(const View *view) {
-    ProductFactor factor =
-        product_factor(view->data, view->format, view->stride[1], view->stride[3]);
+static ProductFactor factor_of(const KernelCall *call, const View *view) {
+    ProductFactor factor = product_factor(view->data, product_format(call, view->format),
+                                          view->stride[1], view->stride[3]);
     const int64_t batch[PRODUCT_BATCHES] = {1, 1, view->shape[0], view->shape[2]};
     factor.along_depth = 1;
     factor.batch[2] = view->stride[0];
@@ -19,9 +19,9 @@ static ProductFactor factor_of(const View *view) {
 static AttentionArguments arguments_of(const KernelCall *call, const View *q, const View *k,
                                        const View *v) {
     AttentionArguments arguments = {
-        .q = factor_of(q),
-        .k = factor_of(k),
-        .v = factor_of(v),
+        .q = factor_of(call, q),
+        .k = factor_of(call, k),
+        .v = factor_of(call, v),
         .batches = q->shape[0],
         .heads = q->shape[2],
         .queries = q->shape[1],
@@ -29,6 +29,7 @@ static AttentionArguments arguments_of(const KernelCall *call, const View *q, co
         .depth = q->shape[3],
         .scale = (float)call->attr->attention.scale,
         .causal = call->attr->attention.causal,
+        .shares = product_format(call, FORMAT_FP32),
     };
     return arguments;
 }
@@ -64,8 +65,8 @@ KERNEL_SIGNATURE(gpu_own, attention_backward) {
     AttentionArguments arguments =
         arguments_of(call, &call->input[1], &call->input[2], &call->input[3]);
     int64_t rows = arguments.batches * arguments.heads * arguments.queries;
-    arguments.dy = factor_of(&call->input[0]);
-    arguments.y = factor_of(&call->input[4]);
+    arguments.dy = factor_of(call, &call->input[0]);
+    arguments.y = factor_of(call, &call->input[4]);
     keep_sums(&arguments, &call->input[5]);
     for (int i = 0; i < 3; i++)
         write_to(&arguments, i, &call->output[i]);

@@ -70,7 +70,9 @@ static uint32_t alignment_of(const void *data) {
 }
 
 static cudaDataType_t type_of(uint32_t format) {
-    return format == FORMAT_FP32 ? CUDA_R_32F : format == FORMAT_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+    return format == FORMAT_FP32 || format == FORMAT_TF32 ? CUDA_R_32F
+           : format == FORMAT_BF16                        ? CUDA_R_16BF
+                                                          : CUDA_R_16F;
 }
 
 // Which formats the library multiplies in fp32 without rounding twice, and which epilogues it has.
@@ -114,9 +116,11 @@ static bool describe(const GpuBlas *blas, Plan *plan) {
     cublasOperation_t right = key->along_depth[0] ? CUBLAS_OP_N : CUBLAS_OP_T;
     cublasLtEpilogue_t epilogue = (cublasLtEpilogue_t)key->epilogue;
     cudaDataType_t factors = type_of(key->factors);
+    cublasComputeType_t compute =
+        key->factors == FORMAT_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const int64_t inner_a = key->along_depth[0] ? key->depth : key->rows;
     const int64_t inner_b = key->along_depth[1] ? key->depth : key->columns;
-    return blas->cublasLtMatmulDescCreate(&plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+    return blas->cublasLtMatmulDescCreate(&plan->product, compute, CUDA_R_32F) ==
                CUBLAS_STATUS_SUCCESS &&
            SET(MatmulDesc, plan->product, MATMUL_DESC_TRANSA, left) &&
            SET(MatmulDesc, plan->product, MATMUL_DESC_TRANSB, right) &&
@@ -236,7 +240,9 @@ static Proof prove(Device *device, const ProductArguments *product, char *scratc
         .distance = (ProofDistance *)scratch,
     };
     return product_run_own(device, &sample, error)
-               ? gpu_prove(device, PROOF_OF_PRODUCT, &results, error)
+               ? gpu_prove(device,
+                           product->a.format == FORMAT_TF32 ? PROOF_OF_TF32 : PROOF_OF_PRODUCT,
+                           &results, error)
                : PROOF_FAILED;
 }
 

@@ -95,15 +95,18 @@ static ConvFactor windows_of(const Problem *problem, FactorKind kind, const View
 }
 
 // A factor that is found by a ConvFactor; eight neighbours of it are channels.
-static ProductFactor image_factor(const View *view, bool taps_in_depth, int64_t group) {
+static ProductFactor image_factor(const KernelCall *call, const View *view, bool taps_in_depth,
+                                  int64_t group) {
     return (ProductFactor){.data = view->data,
-                           .format = view->format,
+                           .format = product_format(call, view->format),
                            .along_depth = taps_in_depth,
                            .batch = {[LAST] = group}};
 }
 
-static ProductFactor matrix_factor(const View *view, int64_t outer, int64_t depth, int64_t group) {
-    ProductFactor factor = product_factor(view->data, view->format, outer, depth);
+static ProductFactor matrix_factor(const KernelCall *call, const View *view, int64_t outer,
+                                   int64_t depth, int64_t group) {
+    ProductFactor factor =
+        product_factor(view->data, product_format(call, view->format), outer, depth);
     factor.batch[LAST] = group;
     return factor;
 }
@@ -145,9 +148,9 @@ KERNEL_SIGNATURE(gpu_own, conv2d) {
         return false;
     int64_t window = problem.taps * problem.channels;
     ConvArguments conv = {
-        .product = {.a = problem.single ? matrix_factor(x, x->shape[3], 1, problem.channels)
-                                        : image_factor(x, true, problem.channels),
-                    .b = matrix_factor(weight, window, 1, problem.filters * window),
+        .product = {.a = problem.single ? matrix_factor(call, x, x->shape[3], 1, problem.channels)
+                                        : image_factor(call, x, true, problem.channels),
+                    .b = matrix_factor(call, weight, window, 1, problem.filters * window),
                     .c = {.data = y->data,
                           .format = y->format,
                           .row = y->shape[3],
@@ -175,10 +178,10 @@ static bool backward_input(Device *device, const KernelCall *call, const View *b
         return false;
     int64_t window = problem.taps * problem.channels, group = problem.filters * window;
     ConvArguments conv = {
-        .product = {.a = problem.single ? matrix_factor(dy, dy->shape[3], 1, problem.filters)
-                                        : image_factor(dy, true, problem.filters),
-                    .b = problem.single ? matrix_factor(weight, 1, window, group)
-                                        : image_factor(weight, false, group),
+        .product = {.a = problem.single ? matrix_factor(call, dy, dy->shape[3], 1, problem.filters)
+                                        : image_factor(call, dy, true, problem.filters),
+                    .b = problem.single ? matrix_factor(call, weight, 1, window, group)
+                                        : image_factor(call, weight, false, group),
                     .c = {.data = dx->data,
                           .format = dx->format,
                           .row = dx->shape[3],
@@ -209,13 +212,14 @@ KERNEL_SIGNATURE(gpu_own, conv_transpose2d) {
 
 // ---- gradient of the weights --------------------------------------------------------------------
 
-static Operand operand_of(const View *view) {
-    return (Operand){.data = view->data, .format = view->format, .kind = OPERAND_DENSE};
+static Operand operand_of(const View *view, Format format) {
+    return (Operand){.data = view->data, .format = format, .kind = OPERAND_DENSE};
 }
 
 // sums[filter][tap] of dy, times what the tap saw of x where that is given.
-static bool sum_pixels(Device *device, const Problem *problem, const View *dy, const View *x,
-                       float *sums, Error *error) {
+static bool sum_pixels(Device *device, const KernelCall *call, const Problem *problem,
+                       const View *x, float *sums, Error *error) {
+    const View *dy = &call->input[1];
     int64_t filters = dy->shape[3], pixels = pixels_of(dy), taps = x ? problem->taps : 1;
     int64_t blocks = (filters + WARP - 1) / WARP * taps; // of one part
     int64_t wanted = (int64_t)gpu_of(device)->multiprocessors * COLUMN_BLOCKS;
@@ -225,7 +229,7 @@ static bool sum_pixels(Device *device, const Problem *problem, const View *dy, c
     if (parts < 1)
         parts = 1;
     ConvColumnsArguments arguments = {
-        .gradient = operand_of(dy),
+        .gradient = operand_of(dy, x ? product_format(call, dy->format) : dy->format),
         .pixels = pixels,
         .filters = filters,
         .channels = problem->x->shape[3],
@@ -233,7 +237,7 @@ static bool sum_pixels(Device *device, const Problem *problem, const View *dy, c
         .part = (pixels + parts - 1) / parts,
     };
     if (x) {
-        arguments.image = operand_of(x);
+        arguments.image = operand_of(x, product_format(call, x->format));
         arguments.windows = windows_of(problem, FACTOR_WINDOWS, x, dy, 1);
     }
     if (columns == 0)
@@ -251,17 +255,17 @@ KERNEL_SIGNATURE(gpu_own, conv2d_backward_weight) {
     const View *dweight = &call->output[0], *dbias = &call->output[1];
     Problem problem = problem_of(attr, x, dy, &dweight->shape[1]);
     if (!counts_fit(device, &problem, error) ||
-        (dbias->data && !sum_pixels(device, &problem, dy, NULL, dbias->data, error)))
+        (dbias->data && !sum_pixels(device, call, &problem, NULL, dbias->data, error)))
         return false;
     if (!dweight->data)
         return true;
     if (attr->groups > 1 && problem.channels == 1)
-        return sum_pixels(device, &problem, dy, x, dweight->data, error);
+        return sum_pixels(device, call, &problem, x, dweight->data, error);
     int64_t window = problem.taps * problem.channels;
     ConvArguments conv = {
-        .product = {.a = matrix_factor(dy, 1, dy->shape[3], problem.filters),
-                    .b = problem.single ? matrix_factor(x, 1, x->shape[3], problem.channels)
-                                        : image_factor(x, false, problem.channels),
+        .product = {.a = matrix_factor(call, dy, 1, dy->shape[3], problem.filters),
+                    .b = problem.single ? matrix_factor(call, x, 1, x->shape[3], problem.channels)
+                                        : image_factor(call, x, false, problem.channels),
                     .c = {.data = dweight->data,
                           .format = dweight->format,
                           .row = window,

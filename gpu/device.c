@@ -232,9 +232,23 @@ static bool check(const Device *device, Error *error) {
 
 // ---- the tables ---------------------------------------------------------------------------------
 
+static bool multiplies(OpId op) {
+    switch (op) {
+    case OP_matmul:
+    case OP_linear:
+    case OP_conv2d:
+    case OP_conv2d_backward_input:
+    case OP_conv2d_backward_weight:
+    case OP_conv_transpose2d:
+    case OP_attention:
+    case OP_attention_backward: return true;
+    default: return false;
+    }
+}
+
 static bool supports(const Device *device, OpId op, Format format) {
-    (void)device, (void)op;
-    return format_trains(format);
+    (void)device;
+    return format_trains(format) || (format_multiplies(format) && multiplies(op));
 }
 
 // Of large products, beside fp32 without tf32: what the cards' makers give for their peaks. Which

@@ -6,6 +6,7 @@
 
 #include "gpu/backend.h"
 #include "gpu/dnn/plans.h"
+#include "gpu/products.h"
 #include "gpu/proof.h"
 #include "kernel/allocator.h"
 
@@ -64,7 +65,8 @@ static size_t bytes_of(const View *view) {
 
 // Computes the same again by our own kernel into `memory`, behind the room for what is found. All
 // results must be proven; what says least, or against them, is what they say together.
-static Proof prove(Device *device, const KernelCall *call, char *memory, Kernel own, Error *error) {
+static Proof prove(Device *device, const KernelCall *call, ProofKind kind, char *memory, Kernel own,
+                   Error *error) {
     static_assert(sizeof(ProofDistance) <= UNIT, "what is found has its room");
     KernelCall again = *call;
     char *to = memory + UNIT;
@@ -81,7 +83,7 @@ static Proof prove(Device *device, const KernelCall *call, char *memory, Kernel 
                                   .rows = 1,
                                   .columns = view_count(result),
                                   .distance = (ProofDistance *)memory};
-        Proof one = result->data ? gpu_prove(device, PROOF_OF_GRAPH, &results, error) : PROOF_GIVEN;
+        Proof one = result->data ? gpu_prove(device, kind, &results, error) : PROOF_GIVEN;
         all = one > all ? one : all;
     }
     return all;
@@ -99,7 +101,8 @@ static bool check_first(Device *device, const KernelCall *call, DnnPlan *plan, K
     char *memory = allocator_take(device->allocator, bytes, MEMORY_WORKSPACE, &lacking);
     if (!memory)
         return own(device, call, error);
-    Proof proof = prove(device, call, memory, own, error);
+    ProofKind kind = dnn_factors(&plan->graph) == FORMAT_TF32 ? PROOF_OF_TF32 : PROOF_OF_GRAPH;
+    Proof proof = prove(device, call, kind, memory, own, error);
     allocator_give(device->allocator, memory);
     if (proof == PROOF_FAILED)
         return false;
@@ -210,13 +213,13 @@ static Offer convolution(DnnKind kind, const KernelCall *call, const View *x, co
     Offer offer = {
         .possible = has_elements(x) && has_elements(w) && has_elements(y) &&
                     first->format == second->format && format_trains(first->format) &&
-                    format_trains(result->format) && !call->attr->has_compute,
+                    format_trains(result->format),
         .graph = {.kind = kind,
                   .convolution = {.images = x->shape[0],
                                   .channels = x->shape[3],
                                   .filters = y->shape[3],
                                   .groups = attr->groups,
-                                  .factors = first->format,
+                                  .factors = product_format(call, first->format),
                                   .result = result->format,
                                   .bias = DNN_NO_FORMAT}},
         .operand = {[DNN_X] = x->data, [DNN_W] = w->data, [DNN_Y] = y->data},
@@ -292,10 +295,10 @@ static Offer attention(DnnKind kind, const KernelCall *call, const View *q, cons
     Format format = q->format;
     Offer offer = {
         .possible = format_trains(format) && rows_fit(q, format) && rows_fit(k, format) &&
-                    rows_fit(v, format) && rows_fit(y, format) && !call->attr->has_compute &&
+                    rows_fit(v, format) && rows_fit(y, format) &&
                     (!sums->data || view_is_dense(sums)),
         .graph = {.kind = kind,
-                  .attention = {.format = format,
+                  .attention = {.format = product_format(call, format),
                                 .batch = q->shape[0],
                                 .queries = q->shape[1],
                                 .keys = k->shape[1],
@@ -336,10 +339,10 @@ KERNEL_SIGNATURE(gpu, attention_backward) {
     graph->dq = rows_of(&result[0]);
     graph->dk = rows_of(&result[1]);
     graph->dv = rows_of(&result[2]);
-    offer.possible = offer.possible && rows_fit(dy, (Format)graph->format);
+    Format format = call->input[1].format;
+    offer.possible = offer.possible && rows_fit(dy, format);
     for (int i = 0; i < 3; i++)
-        offer.possible =
-            offer.possible && result[i].data && rows_fit(&result[i], (Format)graph->format);
+        offer.possible = offer.possible && result[i].data && rows_fit(&result[i], format);
     offer.operand[DNN_DY] = dy->data;
     offer.operand[DNN_DQ] = result[0].data;
     offer.operand[DNN_DK] = result[1].data;

@@ -69,8 +69,10 @@ KERNEL_SIGNATURE(gpu, matmul) {
     const View *a = &call->input[0], *b = &call->input[1], *y = &call->output[0];
     int row = y->ndim - 2, column = y->ndim - 1, b_row = b->ndim - 2;
     ProductArguments product = {
-        .a = product_factor(a->data, a->format, a->stride[row], a->stride[column]),
-        .b = product_factor(b->data, b->format, b->stride[b_row + 1], b->stride[b_row]),
+        .a = product_factor(a->data, product_format(call, a->format), a->stride[row],
+                            a->stride[column]),
+        .b = product_factor(b->data, product_format(call, b->format), b->stride[b_row + 1],
+                            b->stride[b_row]),
         .c = {.data = y->data, .format = y->format, .row = y->shape[column]},
         .rows = y->shape[row],
         .columns = y->shape[column],
@@ -90,8 +92,10 @@ KERNEL_SIGNATURE(gpu, linear) {
     const View *y = &call->output[0];
     int column = x->ndim - 1;
     ProductArguments product = {
-        .a = product_factor(x->data, x->format, x->shape[column], x->stride[column]),
-        .b = product_factor(weight->data, weight->format, weight->stride[0], weight->stride[1]),
+        .a = product_factor(x->data, product_format(call, x->format), x->shape[column],
+                            x->stride[column]),
+        .b = product_factor(weight->data, product_format(call, weight->format), weight->stride[0],
+                            weight->stride[1]),
         .c = {.data = y->data, .format = y->format, .row = weight->shape[0]},
         .rows = 1,
         .columns = weight->shape[0],

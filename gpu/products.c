@@ -19,7 +19,12 @@ static const Division bf16_tiles = {GPU_KERNEL_product_bf16, GPU_KERNEL_product_
 static const Division fp16_tiles = {GPU_KERNEL_product_fp16, GPU_KERNEL_product_conv_fp16, 128, 128,
                                     1};
 
+static const Division tf32_tiles = {GPU_KERNEL_product_tf32, GPU_KERNEL_product_conv_tf32, 128, 128,
+                                    1};
+
 static const Division *division_of(const ProductArguments *product) {
+    if (product->a.format == FORMAT_TF32 || product->b.format == FORMAT_TF32)
+        return &tf32_tiles;
     if (product->a.format != product->b.format || product->a.format == FORMAT_FP32)
         return &plain;
     return product->a.format == FORMAT_BF16 ? &bf16_tiles : &fp16_tiles;
@@ -57,6 +62,10 @@ static void divide(const Device *device, ProductArguments *product) {
     product->part =
         divided_up(divided_up(product->depth, parts), division->least_part) * division->least_part;
     product->parts = (u32)divided_up(product->depth, product->part);
+}
+
+Format product_format(const KernelCall *call, Format kept) {
+    return kept == FORMAT_FP32 && call->attr->has_compute ? call->attr->compute : kept;
 }
 
 ProductFactor product_factor(const void *data, Format format, int64_t outer, int64_t depth) {

@@ -10,6 +10,9 @@
 
 enum { PRODUCT_MOST_SCRATCH = 32 << 20 }; // bytes that the parts of a sum may take
 
+// What a call multiplies a factor in that is kept in a format: fp32 in TF32, where it says so.
+Format product_format(const KernelCall *call, Format kept);
+
 // A factor whose outer dimension and depth have these strides, in elements.
 ProductFactor product_factor(const void *data, Format format, int64_t outer, int64_t depth);
 

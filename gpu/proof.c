@@ -10,6 +10,8 @@
 static const double most_difference[PROOF_KINDS][FORMAT_COUNT] = {
     [PROOF_OF_PRODUCT] = {[FORMAT_FP32] = 1e-4, [FORMAT_BF16] = 5e-3, [FORMAT_FP16] = 1.0 / 512},
     [PROOF_OF_GRAPH] = {[FORMAT_FP32] = 1e-4, [FORMAT_BF16] = 1.0 / 64, [FORMAT_FP16] = 1.0 / 512},
+    [PROOF_OF_TF32] =
+        {[FORMAT_FP32] = 1.0 / 256, [FORMAT_BF16] = 1.0 / 64, [FORMAT_FP16] = 1.0 / 256},
 };
 
 Proof gpu_prove(Device *device, ProofKind kind, const ProofArguments *results, Error *error) {

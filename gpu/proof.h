@@ -20,6 +20,7 @@ typedef enum Proof {
 typedef enum ProofKind {
     PROOF_OF_PRODUCT, // one sum, rounded once
     PROOF_OF_GRAPH,   // what is between its sums is rounded too
+    PROOF_OF_TF32,    // factors are rounded by a rule of the library's own
     PROOF_KINDS
 } ProofKind;
 

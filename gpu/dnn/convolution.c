@@ -78,7 +78,7 @@ static void add_behind(DnnDescription *description, const DnnConvolution *convol
 // fewer shapes.
 static bool ends_in_convolution(const DnnConvolution *convolution) {
     return convolution->bias == DNN_NO_FORMAT && convolution->activation == ACTIVATION_NONE &&
-           convolution->result == convolution->factors;
+           dnn_type(convolution->result) == dnn_type(convolution->factors);
 }
 
 void dnn_describe_convolution(DnnDescription *description, const DnnGraph *graph) {

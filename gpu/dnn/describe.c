@@ -72,10 +72,11 @@ DnnDescriptor dnn_finish(DnnDescription *description, DnnDescriptor descriptor, 
 
 // ---- tensors ------------------------------------------------------------------------------------
 
-// Of formats that train: plans are made of no other.
+// Of formats that train, and TF32: plans are made of no other.
 cudnnDataType_t dnn_type(int64_t format) {
     static const cudnnDataType_t types[FORMAT_COUNT] = {
         [FORMAT_FP32] = CUDNN_DATA_FLOAT,
+        [FORMAT_TF32] = CUDNN_DATA_FLOAT,
         [FORMAT_BF16] = CUDNN_DATA_BFLOAT16,
         [FORMAT_FP16] = CUDNN_DATA_HALF,
     };

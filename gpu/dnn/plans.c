@@ -103,7 +103,7 @@ void dnn_close(Dnn *dnn) {
 // ---- choosing an engine -------------------------------------------------------------------------
 
 // What the library says of an engine's numbers that ours do not have. Tensor cores multiply fp32 in
-// TF32, which is an axis of its own; factors of fewer bits they multiply exactly.
+// TF32, which must be asked for; factors of fewer bits they multiply exactly.
 static bool note_is_refused(cudnnBackendNumericalNote_t note, bool multiplies_fp32) {
     switch (note) {
     case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
@@ -117,11 +117,6 @@ static bool note_is_refused(cudnnBackendNumericalNote_t note, bool multiplies_fp
     case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return multiplies_fp32;
     default: return false;
     }
-}
-
-static bool multiplies_fp32(const DnnGraph *graph) {
-    return (graph->kind < DNN_ATTENTION ? graph->convolution.factors : graph->attention.format) ==
-           FORMAT_FP32;
 }
 
 // Whether an engine's numbers are as ours.
@@ -140,7 +135,7 @@ static bool computes_as_we_do(Held *held, DnnDescriptor candidate) {
             CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes) != CUDNN_STATUS_SUCCESS)
         return false;
     for (int64_t i = 0; i < count; i++)
-        if (note_is_refused(notes[i], multiplies_fp32(&held->plan.graph)))
+        if (note_is_refused(notes[i], dnn_factors(&held->plan.graph) == FORMAT_FP32))
             return false;
     return true;
 }

@@ -55,9 +55,10 @@ typedef struct DnnConvolution {
     int64_t images, channels, filters, groups;
     int64_t input[2], output[2], kernel[2]; // height, width
     int64_t stride[2], padding[2], dilation[2];
-    int64_t factors, result; // Format of the two that are multiplied, of what comes out
-    int64_t bias;            // Format, DNN_NO_FORMAT: there is none
-    int64_t activation;      // behind the bias
+    // Format of the two that are multiplied (TF32: of fp32), of what comes out.
+    int64_t factors, result;
+    int64_t bias;       // Format, DNN_NO_FORMAT: there is none
+    int64_t activation; // behind the bias
 } DnnConvolution;
 
 // Arrays [B,T,H,D] whose rows of D are dense.
@@ -66,7 +67,7 @@ typedef struct DnnRows {
 } DnnRows;
 
 typedef struct DnnAttention {
-    int64_t format; // of all but sums
+    int64_t format; // of all but sums; TF32: they are fp32, and multiplied in it
     int64_t batch, queries, keys, heads, depth;
     int64_t causal;
     int64_t keeps_sums; // DNN_ATTENTION: whether DNN_LARGEST and DNN_TOTAL are written
@@ -82,6 +83,11 @@ typedef struct DnnGraph {
         DnnAttention attention;
     };
 } DnnGraph;
+
+// The Format in which it multiplies.
+static inline int64_t dnn_factors(const DnnGraph *graph) {
+    return graph->kind < DNN_ATTENTION ? graph->convolution.factors : graph->attention.format;
+}
 
 static inline bool dnn_is_same(const DnnGraph *a, const DnnGraph *b) {
     size_t bytes = a->kind < DNN_ATTENTION ? sizeof a->convolution : sizeof a->attention;

@@ -40,6 +40,14 @@ static __device__ __forceinline__ ProductFactor turned(const ProductFactor &fact
 
 // ---- the two products ---------------------------------------------------------------------------
 
+static __device__ __forceinline__ void put_rounded(const ProductFactor &factor, Place place,
+                                                   float *value, float *stage) {
+#pragma unroll
+    for (int i = 0; i < EIGHT; i++)
+        value[i] = product_rounded(factor.format, value[i]);
+    put(factor, place, value, stage);
+}
+
 // A tile of left right', both [time][depth], of `depth` terms. Afterwards the block has met.
 static __device__ __forceinline__ void tile_of_scores(const ProductSource &left, i64 row,
                                                       const ProductSource &right, i64 column,
@@ -57,8 +65,8 @@ static __device__ __forceinline__ void tile_of_scores(const ProductSource &left,
         product_load(left, product_run(left, row + place.outer, depth + place.depth), next_left);
         product_load(right, product_run(right, column + place.outer, depth + place.depth),
                      next_right);
-        put(left.factor, place, next_left, stages);
-        put(right.factor, place, next_right, stages + STAGE);
+        put_rounded(left.factor, place, next_left, stages);
+        put_rounded(right.factor, place, next_right, stages + STAGE);
         __syncthreads();
         multiply(stages, stages + STAGE, sum);
         __syncthreads();
@@ -106,21 +114,24 @@ static __device__ __forceinline__ void add_values(const float *shares, const Pro
     for (int depth = 0; depth < TILE && first + depth < values.depth_end; depth += TILE_DEPTH) {
         product_load(values, product_run(values, column + place.outer, first + depth + place.depth),
                      next);
-        put(values.factor, place, next, stage);
+        put_rounded(values.factor, place, next, stage);
         __syncthreads();
         multiply_seen<seen>(shares + depth * PITCH, stage, depth, sum);
         __syncthreads();
     }
 }
 
-static __device__ __forceinline__ void put_turned(const float share[OWN_ROWS][OWN_COLUMNS],
-                                                  float *shares) {
+// `format`: TF32 where they are rounded to it.
+static __device__ __forceinline__ void
+put_turned(u32 format, const float share[OWN_ROWS][OWN_COLUMNS], float *shares) {
 #pragma unroll
     for (int j = 0; j < OWN_COLUMNS; j++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const float four[4] = {share[4 * half][j], share[4 * half + 1][j],
-                                   share[4 * half + 2][j], share[4 * half + 3][j]};
+            float four[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                four[i] = product_rounded(format, share[4 * half + i][j]);
             store_wide(shares + (own_column() + j) * PITCH + half * HALF + own_row(),
                        bits_of_four(four));
         }
@@ -210,7 +221,7 @@ GPU_DEFINE(attention) {
 #pragma unroll
         for (int i = 0; i < OWN_ROWS; i++)
             share_scores(a, work.row + row_of(i), key, score[i], largest[i], sum[i], result[i]);
-        put_turned(score, shares);
+        put_turned(a.shares, score, shares);
         if (a.causal && key == work.row)
             add_values<SEEN_UP_TO_ROW>(shares, v, key, work.column, stages, result);
         else
@@ -302,7 +313,7 @@ GPU_DEFINE(attention_queries) {
                 differentiate(a, is_seen(a, query, key + own_column() + j), facts, score[i][j],
                               gradient[i][j]);
         }
-        put_turned(gradient, shares);
+        put_turned(a.shares, gradient, shares);
         if (a.causal && key == work.row)
             add_values<SEEN_UP_TO_ROW>(shares, to, key, work.column, stages, dq);
         else
@@ -338,12 +349,12 @@ GPU_DEFINE(attention_keys) {
                               gradient[i][j]);
         }
         const bool diagonal = a.causal && query == work.row;
-        put_turned(score, shares);
+        put_turned(a.shares, score, shares);
         if (diagonal)
             add_values<SEEN_FROM_ROW>(shares, to_v, query, work.column, stages, dv);
         else
             add_values<SEEN_ALL>(shares, to_v, query, work.column, stages, dv);
-        put_turned(gradient, shares);
+        put_turned(a.shares, gradient, shares);
         if (diagonal)
             add_values<SEEN_FROM_ROW>(shares, to_k, query, work.column, stages, dk);
         else

@@ -20,9 +20,12 @@ enum GpuThreads {
 #define GPU_KERNEL(file, name, arguments, threads) typedef arguments GpuArguments_##name;
 #include "gpu/kernels/kernels.def"
 
-// The head of a kernel, whose arguments are `a`.
-#define GPU_DEFINE(name)                                             \
-    extern "C" __global__ void __launch_bounds__(GPU_THREADS_##name) \
+// The head of a kernel, whose arguments are `a`. One that needs more registers than nvcc likes to
+// give says so: then its blocks may have a multiprocessor each to themselves.
+#define GPU_DEFINE(name)       GPU_DEFINE_BOUND(name, GPU_THREADS_##name)
+#define GPU_DEFINE_LARGE(name) GPU_DEFINE_BOUND(name, GPU_THREADS_##name, 1)
+#define GPU_DEFINE_BOUND(name, ...)                           \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__) \
         gpu_kernel_##name(const __grid_constant__ GpuArguments_##name a)
 
 #ifdef GPU_EMULATED
@@ -60,21 +63,23 @@ static __device__ __forceinline__ void store_wide(void *to, uint4 value) {
     *(uint4 *)to = value;
 }
 
-// What a whole warp does at once with tiles of numbers of 16 bits. A lane holds of every 8 x 8 tile
-// two neighbours: of row lane / 4 those from column lane % 4 * 2 on.
+// What a whole warp does at once with tiles of eight rows of 16 bytes. A lane holds 4 bytes of
+// each: of row lane / 4 the word lane % 4, which is two neighbours of 16 bits or one of 32.
 //
-// sum += a b: of a four tiles, a column of them first; of b, turned, two; of sum two.
-#define GPU_MULTIPLY_TILES(format, b)                                                           \
+// sum += a b: of a four tiles, a column of them first; of b, turned, two; of sum, which is fp32 by
+// 8 columns, two: of each two neighbours from column lane % 4 * 2 on.
+#define GPU_MULTIPLY_TILES(format, shape, type)                                                 \
     static __device__ __forceinline__ void multiply_tiles_##format(float *sum, const u32 *left, \
                                                                    const u32 *right) {          \
-        asm("mma.sync.aligned.m16n8k16.row.col.f32." b "f16." b "f16.f32 "                      \
+        asm("mma.sync.aligned." shape ".row.col.f32." #type "." #type ".f32 "                   \
             "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                   \
             : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                            \
             : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]),            \
               "r"(right[1]));                                                                   \
     }
-GPU_MULTIPLY_TILES(bf16, "b")
-GPU_MULTIPLY_TILES(fp16, "")
+GPU_MULTIPLY_TILES(bf16, "m16n8k16", bf16)
+GPU_MULTIPLY_TILES(fp16, "m16n8k16", f16)
+GPU_MULTIPLY_TILES(tf32, "m16n8k8", tf32) // of fp32 whose last 13 bits are 0
 
 // Four tiles of shared memory. Lane i says where row i % 8 of tile i / 8 begins, a multiple of 16
 // bytes; `turned`, a row is a column of the tile.

@@ -10,10 +10,14 @@ struct Result {
     i64 row, column, matrix;
 };
 
+static __device__ __forceinline__ float conv_element(const Operand &factor, i64 at) {
+    return product_rounded(factor.format, product_element(factor.data, factor.format, at));
+}
+
 static __device__ __forceinline__ float factor_element(const ProductFactor &factor, i64 matrix,
                                                        i64 at) {
-    return product_element(factor.data, factor.format,
-                           matrix * factor.batch[PRODUCT_BATCHES - 1] + at);
+    return conv_element(Operand{(void *)factor.data, factor.format, OPERAND_STRIDED, {}},
+                        matrix * factor.batch[PRODUCT_BATCHES - 1] + at);
 }
 
 static __device__ __forceinline__ void store_result(const ProductArguments &a, Result result,
@@ -127,7 +131,7 @@ GPU_DEFINE(conv_columns) {
     const i64 channel = filter / max(a.filters / max(a.channels, (i64)1), (i64)1);
     float sum = 0;
     for (i64 pixel = begin + warp; pixel < end && filter < a.filters; pixel += WARPS) {
-        const float gradient = load_one(a.gradient, pixel * a.filters + filter);
+        const float gradient = conv_element(a.gradient, pixel * a.filters + filter);
         if (!a.image.data) {
             sum += gradient;
             continue;
@@ -137,8 +141,8 @@ GPU_DEFINE(conv_columns) {
         const i32 column = conv_tap(a.windows, 1, at.at[1], tap_column);
         if (row >= 0 && column >= 0)
             sum = fmaf(gradient,
-                       load_one(a.image, at.image * a.windows.image + row * a.windows.row +
-                                             column * a.windows.column + channel),
+                       conv_element(a.image, at.image * a.windows.image + row * a.windows.row +
+                                                 column * a.windows.column + channel),
                        sum);
     }
     sums[threadIdx.x] = sum;

@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/conv.h"
 #include "gpu/kernels/operands.h"
+#include "number/inline.h"
 
 // What one block computes: a tile of one matrix, over one part of the depth.
 struct ProductTile {
@@ -46,8 +47,17 @@ static __device__ __forceinline__ ProductTile product_tile(const ProductArgument
 
 // ---- factors ------------------------------------------------------------------------------------
 
+static __device__ __forceinline__ u32 product_kept(u32 format) {
+    return format == FORMAT_TF32 ? (u32)FORMAT_FP32 : format;
+}
+
+// As it is multiplied.
+static __device__ __forceinline__ float product_rounded(u32 format, float value) {
+    return format == FORMAT_TF32 ? number_fp32_through_tf32(value) : value;
+}
+
 static __device__ __forceinline__ float product_element(const void *data, u32 format, i64 at) {
-    return load_one(Operand{(void *)data, format, OPERAND_STRIDED, {}}, at);
+    return load_float(Operand{(void *)data, product_kept(format), OPERAND_STRIDED, {}}, at);
 }
 
 // A factor in the eyes of one block: where its matrix begins, and how far it goes. `conv` is NULL
@@ -84,14 +94,15 @@ static __device__ __forceinline__ i64 product_place(const ProductSource &source,
     return at < 0 ? at : source.first + at;
 }
 
-// As fp32.
+// As fp32, not yet rounded: that waits until they are there.
 static __device__ __forceinline__ void product_load(const ProductSource &source,
                                                     const ProductRun &run, float *value) {
     const ProductFactor &factor = source.factor;
     const bool wide = factor.wide && run.count == EIGHT;
     const i64 first = product_place(source, run, 0); // also where it is not asked: fewer registers
     if (wide && first >= 0) {
-        load_eight(Operand{(void *)factor.data, factor.format, OPERAND_WIDE, {}}, first, value);
+        load_eight(Operand{(void *)factor.data, product_kept(factor.format), OPERAND_WIDE, {}},
+                   first, value);
         return;
     }
 #pragma unroll

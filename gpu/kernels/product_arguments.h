@@ -10,7 +10,7 @@ enum { PRODUCT_BATCHES = 4 }; // dimensions that matrices are counted by
 // columns) and the depth, which is summed over.
 typedef struct ProductFactor {
     const void *data;
-    u32 format;       // Format
+    u32 format;       // Format; TF32 is fp32 that is rounded as it is brought
     u32 along_depth;  // neighbours in memory are neighbours in depth, else in the outer one
     u32 wide;         // eight such neighbours come by 16 bytes
     i64 outer, depth; // strides
@@ -95,4 +95,5 @@ typedef struct AttentionArguments {
     i64 batches, heads, queries, keys, depth;
     float scale;
     u32 causal;
+    u32 shares; // Format that shares, and gradients of scores, are multiplied in: FP32 or TF32
 } AttentionArguments;

@@ -1,92 +1,66 @@
-// Matrix products of two factors of 16 bits by the card's units for tiles, summed in fp32.
-#include "gpu/kernels/product.h"
-#include "gpu/kernels/tiles.h"
+// Matrix products by the card's units for tiles, summed in fp32: of two factors of 16 bits, or of
+// any in TF32.
+#include "gpu/kernels/fragments.h"
 
 // A block has a tile of c, a warp a part of it: four by four tiles of 16 x 8.
 enum {
     THREADS = 256,
-    TILE = 128,      // rows and columns
-    TILE_DEPTH = 32, // of the factors in shared memory at a time
-    // A factor lies there as in memory, [outer][depth] or [depth][outer], in rows of a pitch by
-    // which eight of them begin in different banks.
-    PITCH_ALONG = TILE_DEPTH + 8,
-    PITCH_ACROSS = TILE + 8,
-    STAGE = TILE * PITCH_ALONG, // the larger of both
+    TILE = 128, // rows and columns
     WARP_ROWS = 64,
     WARP_COLUMNS = 32,
-    PITCH_SUMS = TILE + 4,
-    BROUGHT = TILE * TILE_DEPTH / EIGHT / THREADS // times eight elements, of a factor by a thread
-};
-static_assert(STAGE >= TILE_DEPTH * PITCH_ACROSS, "both orders fit");
-static_assert(4 * STAGE * sizeof(u16) >= WARP_ROWS * PITCH_SUMS * sizeof(float),
-              "half of the sums lie where the factors were");
-
-// Where a factor's tile lies in shared memory, and what part of it this thread has.
-struct Stage {
-    u16 *memory;      // of two
-    int outer, depth; // strides
-    int lane;         // of what the lane loads as fragments
+    PITCH_SUMS = TILE + 4
 };
 
-// Of sixteen by sixteen as four tiles of [outer][depth], the second lies eight further in the outer
-// dimension, the third in depth (of a), or the other way round (of b).
-static __device__ __forceinline__ Stage stage_of(const ProductFactor &factor, u16 *memory,
-                                                 bool outer_first) {
-    const int lane = (int)threadIdx.x % 32, within = lane % 8;
-    const int second = lane / 8 % 2 * 8, third = lane / 16 * 8;
-    const int o = (outer_first ? second : third) + (factor.along_depth ? within : 0);
-    const int d = (outer_first ? third : second) + (factor.along_depth ? 0 : within);
-    const int outer = factor.along_depth ? PITCH_ALONG : 1;
-    const int depth = factor.along_depth ? 1 : PITCH_ACROSS;
-    return Stage{memory, outer, depth, o * outer + d * depth};
-}
+// Of the factors in shared memory at a time.
+template <class Number> struct Staged {
+    enum {
+        EACH = 16 / sizeof(typename Number::Stored), // of 16 bytes
+        DEPTH = 4 * EACH,
+        PITCH_ALONG = DEPTH + EACH,
+        PITCH_ACROSS = TILE + 8,
+        SIZE = TILE * PITCH_ALONG,               // the larger of both
+        BROUGHT = TILE * DEPTH / EIGHT / THREADS // times eight elements, of a factor by a thread
+    };
+    static_assert(SIZE >= DEPTH * PITCH_ACROSS, "both orders fit");
+    static_assert(4 * SIZE * sizeof(typename Number::Stored) >=
+                      WARP_ROWS * PITCH_SUMS * sizeof(float),
+                  "half of the sums lie where the factors were");
+};
 
 // Which eight elements of a factor's tile a thread brings, the i-th time.
 struct Place {
     int outer, depth;
 };
+template <class Number>
 static __device__ __forceinline__ Place place_of(const ProductFactor &factor, int i) {
-    const int index = (int)threadIdx.x + i * THREADS;
+    const int index = (int)threadIdx.x + i * THREADS, across = Staged<Number>::DEPTH / EIGHT;
     if (factor.along_depth)
-        return Place{index / (TILE_DEPTH / EIGHT), index % (TILE_DEPTH / EIGHT) * EIGHT};
+        return Place{index / across, index % across * EIGHT};
     return Place{index % (TILE / EIGHT) * EIGHT, index / (TILE / EIGHT)};
 }
 
+template <class Number>
+using FactorStage = Stage<Number, Staged<Number>::PITCH_ALONG, Staged<Number>::PITCH_ACROSS>;
+
+template <class Number>
 static __device__ __forceinline__ void bring(const ProductSource &source, i64 outer, i64 depth,
-                                             uint4 *bits) {
+                                             Eight<Number> *eight) {
 #pragma unroll
-    for (int i = 0; i < BROUGHT; i++) {
-        const Place place = place_of(source.factor, i);
-        bits[i] = product_load_bits(source,
-                                    product_run(source, outer + place.outer, depth + place.depth));
+    for (int i = 0; i < Staged<Number>::BROUGHT; i++) {
+        const Place place = place_of<Number>(source.factor, i);
+        eight[i] = bring_eight<Number>(source, outer + place.outer, depth + place.depth);
     }
 }
 
-static __device__ __forceinline__ void put(const ProductFactor &factor, const Stage &stage,
-                                           int which, const uint4 *bits) {
+template <class Number>
+static __device__ __forceinline__ void put(const ProductFactor &factor,
+                                           const FactorStage<Number> &stage, int which,
+                                           const Eight<Number> *eight) {
 #pragma unroll
-    for (int i = 0; i < BROUGHT; i++) {
-        const Place place = place_of(factor, i);
-        store_wide(stage.memory + which * STAGE + place.outer * stage.outer +
-                       place.depth * stage.depth,
-                   bits[i]);
-    }
-}
-
-template <int count>
-static __device__ __forceinline__ void fragments(const ProductFactor &factor, const Stage &stage,
-                                                 int which, int outer, int depth,
-                                                 u32 part[count][4]) {
-    const u16 *from =
-        stage.memory + which * STAGE + stage.lane + outer * stage.outer + depth * stage.depth;
-    if (factor.along_depth) {
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            load_tiles(from + 16 * i * PITCH_ALONG, part[i]);
-    } else {
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            load_tiles_turned(from + 16 * i, part[i]);
+    for (int i = 0; i < Staged<Number>::BROUGHT; i++) {
+        const Place place = place_of<Number>(factor, i);
+        put_eight(eight[i], stage.memory + which * Staged<Number>::SIZE +
+                                place.outer * stage.outer + place.depth * stage.depth);
     }
 }
 
@@ -107,29 +81,38 @@ static __device__ __forceinline__ void put_sums(const float sum[4][4][4], int co
 template <class Number>
 static __device__ __forceinline__ void run(const ProductArguments &a, const ConvFactor *conv_a,
                                            const ConvFactor *conv_b) {
-    SHARED(u16, memory, 4 * STAGE);
+    enum {
+        AT_ONCE = Number::AT_ONCE,
+        SIZE = Staged<Number>::SIZE,
+        DEPTH = Staged<Number>::DEPTH,
+        ALONG = Staged<Number>::PITCH_ALONG,
+        ACROSS = Staged<Number>::PITCH_ACROSS
+    };
+    SHARED(typename Number::Stored, memory, 4 * SIZE);
     const ProductTile tile = product_tile(a, TILE, TILE);
     const ProductSource source_a = {a.a, conv_a, tile.a, a.rows, tile.depth_end};
     const ProductSource source_b = {a.b, conv_b, tile.b, a.columns, tile.depth_end};
-    const Stage left = stage_of(a.a, memory, true);
-    const Stage right = stage_of(a.b, memory + 2 * STAGE, false);
+    const FactorStage<Number> left =
+        stage_of<Number, ALONG, ACROSS, SIDE_LEFT>(a.a.along_depth, memory);
+    const FactorStage<Number> right =
+        stage_of<Number, ALONG, ACROSS, SIDE_RIGHT>(a.b.along_depth, memory + 2 * SIZE);
     const int warp = (int)threadIdx.x / 32, half = warp / 4;
     const int row = half * WARP_ROWS, column = warp % 4 * WARP_COLUMNS;
     float sum[4][4][4] = {};
-    uint4 next_a[BROUGHT], next_b[BROUGHT];
     int which = 0;
+    Eight<Number> next_a[Staged<Number>::BROUGHT], next_b[Staged<Number>::BROUGHT];
     // The next tile of the factors is on its way while this one is multiplied.
-    for (i64 depth = tile.depth - TILE_DEPTH; depth < tile.depth_end; depth += TILE_DEPTH) {
-        const i64 next = depth + TILE_DEPTH;
+    for (i64 depth = tile.depth - DEPTH; depth < tile.depth_end; depth += DEPTH) {
+        const i64 next = depth + DEPTH;
         if (next < tile.depth_end) {
             bring(source_a, tile.row, next, next_a);
             bring(source_b, tile.column, next, next_b);
         }
 #pragma unroll
-        for (int k = 0; k < TILE_DEPTH && depth >= tile.depth; k += 16) {
+        for (int k = 0; k < DEPTH && depth >= tile.depth; k += AT_ONCE) {
             u32 x[4][4], y[2][4];
-            fragments<4>(a.a, left, which, row, k, x);
-            fragments<2>(a.b, right, which, column, k, y);
+            fragments<4, SIDE_LEFT>(a.a.along_depth, left, which * SIZE, row, k, x);
+            fragments<2, SIDE_RIGHT>(a.b.along_depth, right, which * SIZE, column, k, y);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -165,9 +148,15 @@ GPU_DEFINE(product_bf16) {
 GPU_DEFINE(product_fp16) {
     run<NumberFp16>(a, nullptr, nullptr);
 }
+GPU_DEFINE(product_tf32) {
+    run<NumberTf32>(a, nullptr, nullptr);
+}
 GPU_DEFINE(product_conv_bf16) {
     run_conv<NumberBf16>(a);
 }
 GPU_DEFINE(product_conv_fp16) {
     run_conv<NumberFp16>(a);
+}
+GPU_DEFINE_LARGE(product_conv_tf32) {
+    run_conv<NumberTf32>(a);
 }

@@ -1,10 +1,22 @@
-// gpu/kernels/tiles.h: the card's units for tiles of 16-bit numbers, by the format of the numbers.
+// gpu/kernels/tiles.h: the card's units for tiles of numbers, by the format of the numbers.
 #pragma once
 
 #include "gpu/kernels/card.h"
+#include "number/inline.h"
 
-struct NumberBf16 {};
-struct NumberFp16 {};
+// How a factor's numbers lie in tiles, and so many terms of a sum are added at once.
+struct NumberBf16 {
+    typedef u16 Stored;
+    enum { AT_ONCE = 16 };
+};
+struct NumberFp16 {
+    typedef u16 Stored;
+    enum { AT_ONCE = 16 };
+};
+struct NumberTf32 { // fp32, rounded
+    typedef u32 Stored;
+    enum { AT_ONCE = 8 };
+};
 
 static __device__ __forceinline__ void multiply_tiles(NumberBf16, float *sum, const u32 *a,
                                                       const u32 *b) {
@@ -14,11 +26,7 @@ static __device__ __forceinline__ void multiply_tiles(NumberFp16, float *sum, co
                                                       const u32 *b) {
     multiply_tiles_fp16(sum, a, b);
 }
-
-// Two neighbours as a lane holds them.
-static __device__ __forceinline__ u32 number_pair(NumberBf16, float first, float second) {
-    return bf16_of_fp32(first) | (u32)bf16_of_fp32(second) << 16;
-}
-static __device__ __forceinline__ u32 number_pair(NumberFp16, float first, float second) {
-    return fp16_of_fp32(first) | (u32)fp16_of_fp32(second) << 16;
+static __device__ __forceinline__ void multiply_tiles(NumberTf32, float *sum, const u32 *a,
+                                                      const u32 *b) {
+    multiply_tiles_tf32(sum, a, b);
 }

@@ -249,6 +249,8 @@ void case_add(Cases *cases, Case *test, Format format, Shape shape, Layout layou
             drawn[i] = normal(cases) - drawn[i - 1];
     if (values.kind == VALUES_SPECIAL)
         plant_specials(drawn, count);
+    for (int64_t i = 0; cases->compute != FORMAT_COUNT && i < count; i++)
+        drawn[i] = format_round(cases->compute, drawn[i], OVERFLOW_SATURATES);
     put_values(test, format, shape, layout, drawn);
     free(drawn);
 }
@@ -328,19 +330,9 @@ double *case_solve(Cases *cases, Case *test, int output) {
     return result;
 }
 
-static void multiply_in(Case *test, Format compute) {
-    test->attr.has_compute = true;
-    test->attr.compute = compute;
-    for (int i = 0; i < test->input_count; i++)
-        for (int64_t e = 0; !test->input[i].absent && e < test->input[i].storage; e++) {
-            double *value = &test->input[i].values[e];
-            *value = format_round(compute, *value, OVERFLOW_SATURATES);
-        }
-}
-
 void case_run(Cases *cases, Case *test, Format format) {
-    if (cases->compute != FORMAT_COUNT)
-        multiply_in(test, cases->compute);
+    test->attr.has_compute = cases->compute != FORMAT_COUNT;
+    test->attr.compute = cases->compute;
     if (cases->runner) {
         cases->runner(cases, test);
         case_free(test);

@@ -142,10 +142,9 @@ static void check_op(OpId op, int format_index) {
     }
 }
 
-// Whether an operation is a product of its inputs alone: attention's shares are rounded on the way.
-static bool is_plain_product(OpId op) {
-    return op == OP_matmul || op == OP_linear || op == OP_conv2d || op == OP_conv_transpose2d ||
-           op == OP_conv2d_backward_input || op == OP_conv2d_backward_weight;
+static bool is_product(OpId op) {
+    return op_table[op].precision == CLASS_LOW || op == OP_conv2d_backward_input ||
+           op == OP_conv2d_backward_weight || op == OP_attention_backward;
 }
 
 // Products of fp32 that are multiplied in tf32, on the devices that do.
@@ -226,7 +225,7 @@ int main(int argc, char **argv) {
         for (int f = 0; f < STORAGE_FORMATS && is_wanted((OpId)op, argc, argv); f++)
             check_op((OpId)op, f);
     for (int op = 0; op < OP_COUNT; op++)
-        if (is_plain_product((OpId)op) && is_wanted((OpId)op, argc, argv))
+        if (is_product((OpId)op) && is_wanted((OpId)op, argc, argv))
             check_tf32((OpId)op);
     const char *path = getenv("MPBENCH_MATRIX");
     if (path && *path)

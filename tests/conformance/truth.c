@@ -319,6 +319,13 @@ static int64_t shares_of(const Case *test, int first, int64_t b, int64_t h, int6
     return seen;
 }
 
+// A share as it is multiplied.
+static Wide factor_of(const Case *test, Wide share) {
+    return test->attr.has_compute
+               ? (Wide)format_round(test->attr.compute, (double)share, OVERFLOW_SATURATES)
+               : share;
+}
+
 static bool solve_attention(const Case *test, double *value) {
     const View *y = &test->output[0];
     const CaseInput *v = &test->input[2];
@@ -331,7 +338,7 @@ static bool solve_attention(const Case *test, double *value) {
         for (int64_t d = 0; d < depth; d++) {
             Wide sum = 0;
             for (int64_t j = 0; j < seen; j++)
-                sum += share[j] * element(v, (int64_t[]){b, j, h, d});
+                sum += factor_of(test, share[j]) * element(v, (int64_t[]){b, j, h, d});
             value[row * depth + d] = (double)sum;
         }
     }

@@ -18,6 +18,7 @@
 #include "tests/emulator/cublas.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
+#include "tests/emulator/tf32.h"
 
 enum { THREADS = 64, FIRST_ALGORITHM = 0x50524F44 };
 
@@ -222,7 +223,9 @@ static bool types_fit(const Product *product) {
     uint32_t a = product->a.type, d = product->d.type;
     bool known = a == CUDA_R_32F || a == CUDA_R_16BF || a == CUDA_R_16F;
     return known && product->b.type == a && (d == a || d == CUDA_R_32F) &&
-           product->how.compute == CUBLAS_COMPUTE_32F && product->how.scale == CUDA_R_32F;
+           (product->how.compute == CUBLAS_COMPUTE_32F ||
+            (product->how.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a == CUDA_R_32F)) &&
+           product->how.scale == CUDA_R_32F;
 }
 
 static bool epilogue_fits(uint32_t epilogue) {
@@ -327,14 +330,20 @@ static int64_t place(const Layout *layout, uint32_t turned, uint64_t i, uint64_t
                                  : (int64_t)i + (int64_t)k * layout->leading;
 }
 
+static double factor(const Product *product, const void *data, uint32_t type, int64_t at) {
+    float value = load(data, type, at);
+    return product->how.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? emulated_tf32(value)
+                                                                : (double)value;
+}
+
 static float element_of(const Product *product, int64_t matrix, uint64_t row, uint64_t column) {
     const Layout *a = &product->a, *b = &product->b;
     double sum = 0;
     for (uint64_t k = 0; k < product->depth; k++)
-        sum += (double)load(product->at_a, a->type,
-                            matrix * a->step + place(a, product->how.turned[0], row, k)) *
-               (double)load(product->at_b, b->type,
-                            matrix * b->step + place(b, product->how.turned[1], k, column));
+        sum += factor(product, product->at_a, a->type,
+                      matrix * a->step + place(a, product->how.turned[0], row, k)) *
+               factor(product, product->at_b, b->type,
+                      matrix * b->step + place(b, product->how.turned[1], k, column));
     float result = (float)sum;
     if (product->how.epilogue & CUBLASLT_EPILOGUE_BIAS)
         result += load(product->how.bias, product->d.type, (int64_t)row);

@@ -6,10 +6,14 @@
 #include "number/format.h"
 #include "tests/emulator/dnn_compute.h"
 #include "tests/emulator/settings.h"
+#include "tests/emulator/tf32.h"
 
 double emulated_dnn_load(int64_t format, const void *from, int64_t at) {
-    return format == FORMAT_FP32 ? (double)((const float *)from)[at]
-                                 : format_decode((Format)format, ((const uint16_t *)from)[at]);
+    switch (format) {
+    case FORMAT_FP32: return (double)((const float *)from)[at];
+    case FORMAT_TF32: return emulated_tf32(((const float *)from)[at]);
+    default: return format_decode((Format)format, ((const uint16_t *)from)[at]);
+    }
 }
 
 void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
@@ -17,7 +21,7 @@ void emulated_dnn_store(int64_t format, void *to, int64_t at, double value) {
         value = value * 1.25 + 1;
     if (emulator_settings.dnn == DNN_SCALED)
         value *= 1.25;
-    if (format == FORMAT_FP32)
+    if (format == FORMAT_FP32 || format == FORMAT_TF32)
         ((float *)to)[at] = (float)value;
     else
         ((uint16_t *)to)[at] = (uint16_t)format_encode((Format)format, value, OVERFLOW_TO_SPECIAL);

@@ -156,6 +156,17 @@ static inline void multiply_tiles_fp16(float *sum, const unsigned *a, const unsi
                                        EmulatorPlace place = emulator_here()) {
     emulator_multiply(place, MEETING_MULTIPLY_FP16, sum, a, b);
 }
+// A card multiplies 19 of the 32 bits, and what it makes of the others is nobody's to rely on.
+static inline void multiply_tiles_tf32(float *sum, const unsigned *a, const unsigned *b,
+                                       EmulatorPlace place = emulator_here()) {
+    for (int i = 0; i < 6; i++) {
+        const unsigned word = i < 4 ? a[i] : b[i - 4];
+        if (word & 0x1FFF && (word & 0x7FFFFFFF) <= 0x7F800000)
+            emulator_fail(place, EMULATOR_WRONG_LAUNCH, "factor 0x%08x is not rounded to tf32",
+                          word);
+    }
+    emulator_multiply(place, MEETING_MULTIPLY_TF32, sum, a, b);
+}
 // Each lane reads its row itself, so that who looks for races sees who reads.
 static inline void emulator_load_row(EmulatorPlace place, EmulatorMeeting how, const void *row,
                                      unsigned *part) {

@@ -37,12 +37,12 @@ doctor_says fail=cuInit/1:999 'the driver does not start: unknown error (cuInit:
 end
 
 begin doctor_says_what_cards_work_with
-doctor_says '' 'gpu capability 9.0, driver 580.65.06, CUDA 13.0, cuBLASLt 13.0.2, cuDNN 9.14.0, NVML 13.580.65.06 trains in fp32, bf16, fp16; large products gain by bf16, fp16'
+doctor_says '' 'gpu capability 9.0, driver 580.65.06, CUDA 13.0, cuBLASLt 13.0.2, cuDNN 9.14.0, NVML 13.580.65.06 trains in fp32, tf32, bf16, fp16; large products gain by tf32, bf16, fp16'
 doctor_says '' 'nothing is missing'
 doctor_says cards=2 'gpu:1 capability 9.0, driver 580.65.06'
 MPBENCH_EMULATOR='' "$mpbench" doctor --json >"$folder/out"
-expect_out '"name":"gpu","error":null,"hardware":"Emulated card 9.0","memory":4294967296,"threads":[0-9]*,"gains":\["bf16","fp16"\],"operations":'
-expect_out '"trains":\["fp32","bf16","fp16"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
+expect_out '"name":"gpu","error":null,"hardware":"Emulated card 9.0","memory":4294967296,"threads":[0-9]*,"gains":\["tf32","bf16","fp16"\],"operations":'
+expect_out '"trains":\["fp32","tf32","bf16","fp16"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
 end
 
 begin doctor_says_what_is_missing_and_what_to_install
@@ -87,6 +87,22 @@ for device in gpu auto; do
     expect_status 0
     grep -q 'on gpu' "$folder/out" || fail "$device: $(cat "$folder/err" "$folder/out" | head -n 3 | tr '\n' ' ')"
 done
+end
+
+# As a preset and as a layer's format: other losses than in fp32, and the same both ways, where
+# every layer is set.
+begin tf32_is_trained_in_on_the_card
+losses() {
+    run run simple --device gpu --steps 3 --no-history --json "$@"
+    expect_status 0
+    sed -n 's/.*"loss":{\([^}]*\)}.*/\1/p' "$folder/out"
+}
+full=$(losses -p fp32)
+whole=$(losses -p tf32)
+layers=$(losses -p fp32 --layer '*=tf32')
+[ -n "$whole" ] || fail "no loss is told: $(head -c 200 "$folder/out")"
+[ "$whole" != "$full" ] || fail "nothing was rounded: $whole in both"
+[ "$whole" = "$layers" ] || fail "$whole by the preset, $layers by layers"
 end
 
 exit "$failures"

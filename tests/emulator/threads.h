@@ -89,6 +89,7 @@ typedef enum EmulatorMeeting {
     MEETING_MAX_SIGNED,
     MEETING_MULTIPLY_BF16, // and all below of a whole warp: in: a[4] and b[2]; in and out: sums[4]
     MEETING_MULTIPLY_FP16,
+    MEETING_MULTIPLY_TF32,
     MEETING_LOAD_TILES, // in: the address of a row; out: parts of four tiles
     MEETING_LOAD_TILES_TURNED
 } EmulatorMeeting;

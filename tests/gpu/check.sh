@@ -93,7 +93,7 @@ losses() {
 }
 
 part_runs() {
-    for precision in fp32 bf16 fp16; do
+    for precision in fp32 tf32 bf16 fp16; do
         losses "first-$precision" simple --steps 60 -p "$precision"
         losses "again-$precision" simple --steps 60 -p "$precision"
         if [ "$(wc -l <"$out/first-$precision.losses")" -le 60 ]; then

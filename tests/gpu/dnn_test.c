@@ -137,18 +137,19 @@ static void ask(List *list, DnnGraph graph, const char *what, const char *shape,
 // All shapes in all formats; what is compiled when it is first asked for, and takes long, by
 // samples.
 static void ask_convolutions(List *list) {
-    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
-    for (int f = 0; f < 3; f++) {
+    static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16, FORMAT_TF32};
+    for (int f = 0; f < 4; f++) {
         Format format = formats[f];
         for (int i = 0; i < CONVOLUTIONS; i++) {
             const ConvolutionCase *of = &convolutions[i];
-            DnnGraph graph = convolution(DNN_CONVOLUTION, of, format, format);
+            const Format kept = format_kept(format);
+            DnnGraph graph = convolution(DNN_CONVOLUTION, of, format, kept);
             ask(list, graph, "convolution", of->name, format, "");
-            graph.convolution.bias = format;
+            graph.convolution.bias = kept;
             ask(list, graph, "convolution", of->name, format, ", bias");
-            graph = convolution(DNN_CONVOLUTION_INPUT, of, format, format);
+            graph = convolution(DNN_CONVOLUTION_INPUT, of, format, kept);
             ask(list, graph, "gradient of the input", of->name, format, "");
-            if (format == FORMAT_FP32) {
+            if (kept == FORMAT_FP32) {
                 graph = convolution(DNN_CONVOLUTION_WEIGHT, of, format, FORMAT_FP32);
                 ask(list, graph, "gradient of the weight", of->name, format, "");
             }
@@ -183,6 +184,8 @@ static void ask_attention(List *list) {
         "");
     ask(list, attention(DNN_ATTENTION_BACKWARD, first, FORMAT_FP32), "gradient of attention",
         first->name, FORMAT_FP32, "");
+    ask(list, attention(DNN_ATTENTION, first, FORMAT_TF32), "attention", first->name, FORMAT_TF32,
+        "");
 }
 
 // What no engine takes, and our own kernels do: how the names of its graphs begin and end, and on

@@ -1,4 +1,6 @@
 // Products that multiply in another format than their factors are kept in: tf32 of fp32.
+#include <math.h>
+
 #include "kernel/random.h"
 #include "number/inline.h"
 #include "tests/unit/engine_fixture.h"
@@ -69,8 +71,15 @@ static int64_t output_of(const Product *product, bool before, bool within, Forma
     return count;
 }
 
+// The reference sums in double in one order, other devices in fp32 in orders of their own.
+static double unless_ref(double tolerance) {
+    return fixture_device->backend->supports(fixture_device, OP_matmul, FORMAT_FP64) ? 0
+                                                                                     : tolerance;
+}
+
 static void factors_are_rounded_as_they_are_multiplied(void) {
     engine_open("ref", "fp32");
+    const double tolerance = unless_ref(4e-6); // rounding the factors moves results by 1e-4
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         float full[MOST], before[MOST], within[MOST];
         const char *name = op_table[products[i].op].name;
@@ -78,9 +87,10 @@ static void factors_are_rounded_as_they_are_multiplied(void) {
         output_of(&products[i], true, false, FORMAT_FP32, before);
         output_of(&products[i], false, true, FORMAT_FP32, within);
         for (int64_t k = 0; k < count; k++) {
-            CHECK_MESSAGE(within[k] == before[k], "%s[%d] is %.9g, expected %.9g", name, (int)k,
-                          (double)within[k], (double)before[k]);
-            differ += within[k] != full[k];
+            CHECK_MESSAGE(fabs((double)within[k] - (double)before[k]) <= tolerance,
+                          "%s[%d] is %.9g, expected %.9g", name, (int)k, (double)within[k],
+                          (double)before[k]);
+            differ += fabs((double)within[k] - (double)full[k]) > 4 * tolerance;
         }
         CHECK_MESSAGE(differ > 0, "%s: nothing was rounded", name);
     }
@@ -116,12 +126,14 @@ static void the_shares_of_attention_are_factors_too(void) {
     double share[] = {format_round(FORMAT_TF32, exp(score) / sum, OVERFLOW_SATURATES),
                       format_round(FORMAT_TF32, 1 / sum, OVERFLOW_SATURATES)};
     CHECK(tensor_read(outputs[0], y, NULL));
-    CHECK_NEAR(y[0], share[0] + 3 * share[1], 1e-7);
+    // Others round what is not yet divided by the sum.
+    const double tolerance = 1e-7 + unless_ref(0x1p-10);
+    CHECK_NEAR(y[0], share[0] + 3 * share[1], tolerance);
     Tensor *total = op_one(engine, OP_sum, outputs[0], NULL, NULL);
     CHECK(engine_backward(engine, total, NULL, NULL, NULL));
     CHECK(inputs[2]->grad && tensor_read(inputs[2]->grad, gradient, NULL));
     for (int i = 0; i < 2; i++)
-        CHECK_NEAR(gradient[i], 2 * share[i], 1e-7);
+        CHECK_NEAR(gradient[i], 2 * share[i], 2 * tolerance);
     for (int i = 0; i < 3; i++)
         tensor_release(inputs[i]);
     tensor_release(outputs[0]), tensor_release(outputs[1]), tensor_release(total);
@@ -159,6 +171,10 @@ static void a_layer_multiplies_in_tf32_forth_and_back(void) {
 static void a_device_that_cannot_says_so(void) {
     Error error = {0};
     engine_open("cpu", "fp32");
+    if (fixture_device->backend->supports(fixture_device, OP_matmul, FORMAT_TF32)) {
+        engine_close(); // another device was asked for
+        return;
+    }
     int layer = policy_add_layer(engine->policy, "head", 0, NULL);
     policy_set_layer(engine->policy, layer, LAYER_TF32);
     engine->layer = layer;

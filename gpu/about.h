@@ -3,5 +3,8 @@
 
 #include "kernel/kernel.h"
 
+// Of large products in a format beside fp32.
+double gpu_gain(const Device *device, Format format);
+
 int gpu_parts(const Device *device, DevicePart *parts);
 void gpu_readings(Device *device, DeviceReadings *readings);

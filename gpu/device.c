@@ -251,14 +251,6 @@ static bool supports(const Device *device, OpId op, Format format) {
     return format_trains(format) || (format_multiplies(format) && multiplies(op));
 }
 
-// Of large products, beside fp32 without tf32: what the cards' makers give for their peaks. Which
-// format pays for a given model is measured, not looked up.
-static double gain(const Device *device, Format format) {
-    if (format == FORMAT_TF32)
-        return supports(device, OP_matmul, format) ? 4 : 1;
-    return format == FORMAT_BF16 || format == FORMAT_FP16 ? 8 : 1;
-}
-
 static const Kernel kernels[OP_COUNT] = {
 #define OP(name, ...) [OP_##name] = gpu_##name,
 #include "kernel/ops.def"
@@ -283,7 +275,7 @@ const Backend gpu_backend = {
     .kernels = kernels,
     .absences = absences,
     .supports = supports,
-    .gain = gain,
+    .gain = gpu_gain,
     .parts = gpu_parts,
     .readings = gpu_readings,
     .multi = &gpu_multi,

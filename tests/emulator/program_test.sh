@@ -45,6 +45,22 @@ expect_out '"name":"gpu","error":null,"hardware":"Emulated card 9.0","memory":42
 expect_out '"trains":\["fp32","tf32","bf16","fp16"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
 end
 
+# By published figures: on some cards tensor cores are no faster in tf32 than the others in fp32.
+begin doctor_says_what_a_card_gains_by
+for capability in 80 90 100 103; do
+    doctor_says capability=$capability 'large products gain by tf32, bf16, fp16'
+done
+for capability in 86 89 120 121; do
+    doctor_says capability=$capability 'trains in fp32, tf32, bf16, fp16; large products gain by bf16, fp16'
+done
+for capability in 80:16 89:2 90:14.8; do
+    MPBENCH_EMULATOR=capability=${capability%:*} run run simple -p auto --steps 1 --no-history
+    expect_status 0
+    grep -q "about ${capability#*:} times as fast as in fp32" "$folder/out" "$folder/err" ||
+        fail "$capability: $(head -n 5 "$folder/out" "$folder/err" | tr '\n' ' ')"
+done
+end
+
 begin doctor_says_what_is_missing_and_what_to_install
 for nvml in none broken; do
     doctor_says libraries=0,nvml=$nvml 'driver unknown, CUDA 13.0, no cuBLASLt, no cuDNN, no NVML'

@@ -3,10 +3,13 @@
 
 #include "checkpoint/replay.h"
 #include "data/cifar.h"
+#include "data/csv.h"
 #include "data/fashion.h"
+#include "data/folder.h"
 #include "data/loader.h"
 #include "data/text.h"
 #include "lua/bind/bind.h"
+#include "lua/bind/transform.h"
 
 static const char loader_type[] = "mp.loader";
 
@@ -92,6 +95,19 @@ static int loader_vocabulary(lua_State *L) {
     return 1;
 }
 
+// classes(): the names of classes in order; nil where they have none
+static int loader_classes(lua_State *L) {
+    const Dataset *dataset = loader_dataset(loader_at(L, "classes")->loader);
+    if (!dataset->names)
+        return 0;
+    lua_createtable(L, dataset->classes, 0);
+    for (int32_t i = 0; i < dataset->classes; i++) {
+        lua_pushstring(L, dataset->names[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
 // decode(tokens): the text of a list of tokens, or of a tensor of them
 static int loader_decode(lua_State *L) {
     const Dataset *dataset = loader_dataset(loader_at(L, "decode")->loader);
@@ -139,7 +155,13 @@ static LoaderHandle *push_handle(lua_State *L, const char *function) {
         .limit = bind_field_integer(L, function, 1, "limit", 0),
         .seed = (uint64_t)bind_field_integer(L, function, 1, "seed",
                                              (int64_t)session->run->options->seed),
+        .transform = bind_transform(L, function, 1),
     };
+    int64_t threads = bind_field_integer(L, function, 1, "threads", 1);
+    if (threads < 1 || threads > LOADER_MOST_THREADS)
+        bind_error(L, "%s: threads: from 1 to %d are possible, not %lld", function,
+                   LOADER_MOST_THREADS, (long long)threads);
+    handle->options.threads = (int)threads;
     return handle;
 }
 
@@ -169,7 +191,9 @@ static bool open_loader(const Session *session, LoaderHandle *handle, const char
          error),                                                                               \
      1)
 
-#define LOADER ", batch = 32, shuffle = false, drop_last = false, limit = 0, seed }"
+#define LOADER                                                                   \
+    ", batch = 32, shuffle = false, drop_last = false, limit = 0, threads = 1, " \
+    "transform, seed }"
 
 // Whether the table asks for the training part.
 static bool wants_training(lua_State *L, const char *function) {
@@ -210,16 +234,73 @@ static int data_idx(lua_State *L) {
     return GIVE_LOADER(L, "idx", handle, dataset_from_idx(images, labels, classes, &error), &error);
 }
 
+// The folder that a data set lies in.
+static const char *folder_of(lua_State *L, const char *function, const char *what) {
+    const char *folder = bind_field_text(L, function, 1, "dir");
+    if (!folder)
+        bind_error(L, "%s: dir: the folder with %s is needed", function, what);
+    return bind_path(L, function, folder);
+}
+
 static int data_cifar10(lua_State *L) {
     Error error = {0};
-    const char *folder = bind_field_text(L, "cifar10", 1, "dir");
-    if (!folder)
-        return bind_error(L, "cifar10: dir: the folder with the binary batches is needed");
-    folder = bind_path(L, "cifar10", folder);
+    const char *folder = folder_of(L, "cifar10", "the binary batches");
     bool training = wants_training(L, "cifar10");
     LoaderHandle *handle = push_handle(L, "cifar10");
-    return GIVE_LOADER(L, "cifar10", handle, dataset_from_cifar10(folder, training, &error),
+    return GIVE_LOADER(L, "cifar10", handle, dataset_from_cifar(CIFAR_10, folder, training, &error),
                        &error);
+}
+
+static int data_cifar100(lua_State *L) {
+    Error error = {0};
+    const char *folder = folder_of(L, "cifar100", "train.bin and test.bin");
+    bool training = wants_training(L, "cifar100");
+    bool coarse = bind_field_boolean(L, "cifar100", 1, "coarse", false);
+    LoaderHandle *handle = push_handle(L, "cifar100");
+    return GIVE_LOADER(
+        L, "cifar100", handle,
+        dataset_from_cifar(coarse ? CIFAR_100_COARSE : CIFAR_100, folder, training, &error),
+        &error);
+}
+
+static int data_folder(lua_State *L) {
+    Error error = {0};
+    const char *folder = folder_of(L, "folder", "a folder of pictures for each class");
+    int64_t channels = bind_field_integer(L, "folder", 1, "channels", 0);
+    if (channels != 0 && channels != 1 && channels != 3)
+        return bind_error(L, "folder: channels: 1 or 3 expected, got %lld", (long long)channels);
+    LoaderHandle *handle = push_handle(L, "folder");
+    return GIVE_LOADER(L, "folder", handle, dataset_from_folder(folder, (int)channels, &error),
+                       &error);
+}
+
+// csv{path =, class = name or number, header =, separator =}
+static int data_csv(lua_State *L) {
+    Error error = {0};
+    CsvOptions options = {.class_column = -1};
+    const char *path = bind_field_text(L, "csv", 1, "path");
+    if (!path)
+        return bind_error(L, "csv: path: the file is needed");
+    path = bind_path(L, "csv", path);
+    int type = bind_push_field(L, 1, "class"); // it stays, and keeps its text
+    if (type == LUA_TSTRING)
+        options.class_name = lua_tostring(L, -1);
+    else if (lua_isinteger(L, -1))
+        options.class_column = lua_tointeger(L, -1);
+    else if (type != LUA_TNIL)
+        return bind_error(L, "csv: class: a column's name or number expected, got %s",
+                          bind_what_is(L, -1));
+    type = bind_push_field(L, 1, "header");
+    if (type == LUA_TBOOLEAN)
+        options.header = lua_toboolean(L, -1) ? CSV_HEADER_THERE : CSV_HEADER_NONE;
+    else if (type != LUA_TNIL)
+        return bind_error(L, "csv: header: true or false expected, got %s", bind_what_is(L, -1));
+    const char *separator = bind_field_text(L, "csv", 1, "separator");
+    if (separator && (strlen(separator) != 1 || strchr("\"\n\r.+-0123456789", separator[0])))
+        return bind_error(L, "csv: separator: one character that no number has expected");
+    options.separator = separator ? separator[0] : ',';
+    LoaderHandle *handle = push_handle(L, "csv");
+    return GIVE_LOADER(L, "csv", handle, dataset_from_csv(path, &options, &error), &error);
 }
 
 // The larger or the smaller part of a text; path NULL: found by default.
@@ -315,16 +396,18 @@ static int data_synthetic(lua_State *L) {
         dataset_synthetic(first, count, ndim, shape, classes, separation, seed, &error), &error);
 }
 
-static const BindFunction methods[] = {{"len", loader_length, ""},
-                                       {"samples", loader_sample_count, ""},
-                                       {"vocabulary", loader_vocabulary, ""},
-                                       {"decode", loader_decode, "list"},
-                                       {0}};
+static const BindFunction methods[] = {
+    {"len", loader_length, ""},        {"samples", loader_sample_count, ""},
+    {"classes", loader_classes, ""},   {"vocabulary", loader_vocabulary, ""},
+    {"decode", loader_decode, "list"}, {0}};
 
 static const BindFunction functions[] = {
     {"fashion_mnist", data_fashion_mnist, "{ split" LOADER},
     {"idx", data_idx, "{ images, labels [, classes]" LOADER},
     {"cifar10", data_cifar10, "{ dir, split" LOADER},
+    {"cifar100", data_cifar100, "{ dir, split, coarse = false" LOADER},
+    {"csv", data_csv, "{ path, class = -1, header, separator = \",\"" LOADER},
+    {"folder", data_folder, "{ dir [, channels]" LOADER},
     {"text", data_text, "{ path, context = 64, split, share = 0.1" LOADER},
     {"tensors", data_tensors, "{ x [, y, classes]" LOADER},
     {"synthetic", data_synthetic,

@@ -10,10 +10,26 @@ enum { PATH_SIZE = 4096, PIXELS = CIFAR_SIDE * CIFAR_SIDE };
 
 static const uint64_t max_file_bytes = (uint64_t)1 << 30;
 
-static const char *const train_files[] = {"data_batch_1.bin", "data_batch_2.bin",
-                                          "data_batch_3.bin", "data_batch_4.bin",
-                                          "data_batch_5.bin"};
-static const char *const test_files[] = {"test_batch.bin"};
+enum { MOST_FILES = 5 };
+
+// The two sets: how many bytes of labels a record begins with, which of them is meant, and files.
+typedef struct Cifar {
+    const char *name;
+    int classes, label, labels; // the label's place; bytes of labels
+    const char *train[MOST_FILES], *test[MOST_FILES];
+} Cifar;
+
+static const Cifar sets[] = {
+    [CIFAR_10] = {"CIFAR-10",
+                  10,
+                  0,
+                  1,
+                  {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                   "data_batch_5.bin"},
+                  {"test_batch.bin"}},
+    [CIFAR_100] = {"CIFAR-100", 100, 1, 2, {"train.bin"}, {"test.bin"}},
+    [CIFAR_100_COARSE] = {"CIFAR-100", 20, 0, 2, {"train.bin"}, {"test.bin"}},
+};
 
 // Planes of red, green and blue into pixels of three.
 static void interleave(uint8_t *out, const uint8_t *planes) {
@@ -32,35 +48,38 @@ static bool grow(IdxArray *array, int64_t more, Error *error) {
 }
 
 // Appends the records of one file.
-static bool append_file(const char *path, IdxArray *images, IdxArray *labels, Error *error) {
+static bool append_file(const Cifar *set, const char *path, IdxArray *images, IdxArray *labels,
+                        Error *error) {
+    const int size_of_record = set->labels + CIFAR_CHANNELS * PIXELS;
     uint8_t *bytes = NULL;
     size_t size = 0;
     bool done = false;
     if (!file_read(path, max_file_bytes, &bytes, &size, error))
-        return error_prefix(error, "CIFAR-10");
-    if (size == 0 || size % CIFAR_RECORD != 0) {
+        return error_prefix(error, "%s", set->name);
+    if (size == 0 || size % (size_t)size_of_record != 0) {
         error_fail(error, ERROR_FAILED,
-                   FILE_PATH ": has %zu bytes, which is not a multiple of CIFAR-10's record of %d: "
+                   FILE_PATH ": has %zu bytes, which is not a multiple of %s's record of %d: "
                              "cut at byte %zu, or not the binary version",
-                   path, size, CIFAR_RECORD, size / CIFAR_RECORD * CIFAR_RECORD);
+                   path, size, set->name, size_of_record,
+                   size / (size_t)size_of_record * (size_t)size_of_record);
         goto done;
     }
-    int64_t records = (int64_t)(size / CIFAR_RECORD);
-    if (!grow(images, records * (CIFAR_RECORD - 1), error) || !grow(labels, records, error))
+    int64_t records = (int64_t)size / size_of_record;
+    if (!grow(images, records * CIFAR_CHANNELS * PIXELS, error) || !grow(labels, records, error))
         goto done;
     for (int64_t i = 0; i < records; i++) {
-        const uint8_t *record = bytes + i * CIFAR_RECORD;
-        if (record[0] >= CIFAR_CLASSES) {
+        const uint8_t *record = bytes + i * size_of_record;
+        if (record[set->label] >= set->classes) {
             error_fail(error, ERROR_FAILED,
                        FILE_PATH ": label %d in record %" PRId64 " (byte %" PRId64
-                                 ") is outside the %d classes; CIFAR-10's binary version is "
-                                 "expected",
-                       path, record[0], i, i * CIFAR_RECORD, CIFAR_CLASSES);
+                                 ") is outside the %d classes; %s's binary version is expected",
+                       path, record[set->label], i, i * size_of_record + set->label, set->classes,
+                       set->name);
             goto done;
         }
-        labels->data[labels->count++] = record[0];
-        interleave(images->data + images->count, record + 1);
-        images->count += CIFAR_RECORD - 1;
+        labels->data[labels->count++] = record[set->label];
+        interleave(images->data + images->count, record + set->labels);
+        images->count += CIFAR_CHANNELS * PIXELS;
     }
     done = true;
 done:
@@ -68,18 +87,18 @@ done:
     return done;
 }
 
-Dataset *dataset_from_cifar10(const char *folder, bool train, Error *error) {
+Dataset *dataset_from_cifar(CifarSet which, const char *folder, bool train, Error *error) {
+    const Cifar *set = &sets[which];
     IdxArray images = {0}, labels = {0};
-    const char *const *files = train ? train_files : test_files;
-    size_t count = train ? sizeof train_files / sizeof train_files[0] : 1;
-    for (size_t i = 0; i < count; i++) {
+    const char *const *files = train ? set->train : set->test;
+    for (int i = 0; i < MOST_FILES && files[i]; i++) {
         char path[PATH_SIZE];
         int length = snprintf(path, sizeof path, "%s/%s", folder, files[i]);
         if (length < 0 || length >= PATH_SIZE) {
-            error_fail(error, ERROR_USAGE, "CIFAR-10: the path of its folder is too long");
+            error_fail(error, ERROR_USAGE, "%s: the path of its folder is too long", set->name);
             goto failed;
         }
-        if (!append_file(path, &images, &labels, error))
+        if (!append_file(set, path, &images, &labels, error))
             goto failed;
     }
     images.ndim = 4;
@@ -88,7 +107,7 @@ Dataset *dataset_from_cifar10(const char *folder, bool train, Error *error) {
     images.shape[3] = CIFAR_CHANNELS;
     labels.ndim = 1;
     labels.shape[0] = labels.count;
-    return dataset_from_bytes(&images, folder, &labels, folder, CIFAR_CLASSES, error);
+    return dataset_from_bytes(&images, folder, &labels, folder, set->classes, error);
 
 failed:
     idx_clear(&images);

@@ -52,8 +52,19 @@ void dataset_release(Dataset *dataset) {
         return;
     free(dataset->x.data);
     free(dataset->y.data);
+    dataset_free_names(dataset->names, dataset->classes);
     text_release(dataset->text);
     free(dataset);
+}
+
+void dataset_take_names(Dataset *dataset, char **names) {
+    dataset->names = names;
+}
+
+void dataset_free_names(char **names, int32_t count) {
+    for (int32_t i = 0; names && i < count; i++)
+        free(names[i]);
+    free(names);
 }
 
 static bool check_labels(const int32_t *labels, int64_t count, int32_t classes, const char *name,
@@ -153,13 +164,28 @@ failed:
 
 // ---- Images -------------------------------------------------------------------------------------
 
+Dataset *dataset_from_images(IdxArray *images, int32_t *labels, int32_t classes, Error *error) {
+    Dataset *dataset = dataset_new(error);
+    if (!dataset)
+        return NULL;
+    dataset->count = dataset->starts = images->shape[0];
+    Field *x = &dataset->x;
+    *x = (Field){.kind = FIELD_BYTES, .size = images->count / images->shape[0]};
+    for (int i = 1; i < images->ndim; i++)
+        x->shape[x->ndim++] = images->shape[i];
+    if (images->ndim == 3) // h, w: one channel
+        x->shape[x->ndim++] = 1;
+    x->data = images->data;
+    images->data = NULL;
+    dataset->y = (Field){.kind = FIELD_INTS, .size = 1, .data = labels};
+    dataset->classes = classes;
+    return dataset;
+}
+
 Dataset *dataset_from_bytes(IdxArray *images, const char *images_name, IdxArray *labels,
                             const char *labels_name, int32_t classes, Error *error) {
-    Dataset *dataset = dataset_new(error);
-    bool done = false;
-    if (!dataset)
-        goto done;
-    dataset->count = dataset->starts = images->shape[0];
+    Dataset *dataset = NULL;
+    int32_t *classes_of = NULL;
     if (images->shape[0] != labels->shape[0]) {
         error_fail(error, ERROR_FAILED,
                    FILE_PATH ": has %" PRId64 " images but %.120s has %" PRId64
@@ -167,33 +193,21 @@ Dataset *dataset_from_bytes(IdxArray *images, const char *images_name, IdxArray 
                    images_name, images->shape[0], labels_name, labels->shape[0]);
         goto done;
     }
-    Field *x = &dataset->x;
-    *x = (Field){.kind = FIELD_BYTES, .size = images->count / images->shape[0]};
-    for (int i = 1; i < images->ndim; i++)
-        x->shape[x->ndim++] = images->shape[i];
-    if (images->ndim == 3) // h, w: one channel
-        x->shape[x->ndim++] = 1;
-    int32_t *classes_of = malloc((size_t)labels->count * sizeof *classes_of);
+    classes_of = malloc((size_t)labels->count * sizeof *classes_of);
     if (!classes_of) {
         error_fail(error, ERROR_MEMORY, "no memory for %" PRId64 " labels", labels->count);
         goto done;
     }
     for (int64_t i = 0; i < labels->count; i++)
         classes_of[i] = labels->data[i];
-    dataset->y = (Field){.kind = FIELD_INTS, .size = 1, .data = classes_of};
-    if (classes > 0 && !check_labels(classes_of, labels->count, classes, labels_name, error))
-        goto done;
-    dataset->classes = classes;
-    x->data = images->data;
-    images->data = NULL;
-    done = true;
+    if (classes == 0 || check_labels(classes_of, labels->count, classes, labels_name, error))
+        dataset = dataset_from_images(images, classes_of, classes, error);
 done:
+    if (!dataset)
+        free(classes_of);
     idx_clear(images);
     idx_clear(labels);
-    if (done)
-        return dataset;
-    dataset_release(dataset);
-    return NULL;
+    return dataset;
 }
 
 Dataset *dataset_from_idx(const char *images, const char *labels, int32_t classes, Error *error) {

@@ -39,6 +39,7 @@ typedef struct Dataset {
     Field x, y;
     float scale, shift; // of FIELD_BYTES: 1/255 and 0 unless changed before the first batch
     int32_t classes;    // 0: y is not a class, or any
+    char **names;       // of the classes, [classes]; owned; NULL: they have none
     Text *text;         // of FIELD_WINDOWS
     int64_t first;      // the token with which the first window begins
     int64_t starts;     // how many tokens a window can begin with
@@ -62,6 +63,14 @@ Dataset *dataset_from_idx(const char *images, const char *labels, int32_t classe
 // The same from arrays, whose memory is taken over even when it fails. The names begin errors.
 Dataset *dataset_from_bytes(IdxArray *images, const char *images_name, IdxArray *labels,
                             const char *labels_name, int32_t classes, Error *error) MUST_CHECK;
+
+// The same with labels below `classes`, from malloc; both are taken over if it succeeds.
+Dataset *dataset_from_images(IdxArray *images, int32_t *labels, int32_t classes,
+                             Error *error) MUST_CHECK;
+
+// Gives classes names, from malloc each and together. NULL is fine for what frees them.
+void dataset_take_names(Dataset *dataset, char **names);
+void dataset_free_names(char **names, int32_t count);
 
 // Windows of context + 1 tokens out of text[begin, end): x is the first `context` of them, y each
 // one's successor. `name` begins the error that the text is too short.

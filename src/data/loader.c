@@ -13,8 +13,7 @@
 #endif
 
 enum {
-    AHEAD = 2,         // batches prepared beyond the one that the consumer has
-    SLOTS = AHEAD + 1, // of which one is the consumer's
+    SLOTS = LOADER_MOST_THREADS + 2, // at most
     ALIGNMENT = 64,
     THREAD_FROM = 64 << 10, // smaller batches are filled faster than handed over
 };
@@ -23,8 +22,12 @@ static const int64_t max_batch_bytes = (int64_t)1 << 40; // more is a mistake, n
 
 typedef struct Slot {
     void *x, *y;
+    int64_t *indices; // of the samples
+    float *scratch;   // one sample, where they are moved; NULL: none
     int64_t count;
     LoaderState at;
+    bool busy;  // a thread is filling it
+    bool ready; // it holds the batch whose turn it is
 } Slot;
 
 struct Loader {
@@ -40,23 +43,26 @@ struct Loader {
     bool resumed;     // loader_set_state was called and no batch came since
     bool skipped;     // so did loader_skip: the filler is behind
 
-    // The filler's: the thread's while there is one, else the consumer's.
-    int64_t *indices; // of one batch
-    uint32_t *order;  // of the epoch order_epoch; NULL unless a permutation is needed
+    // Whoever chooses a batch's samples: threads, under the lock, or else the consumer.
+    uint32_t *order; // of the epoch order_epoch; NULL unless a permutation is needed
     uint64_t order_epoch;
     bool ordered;
 
-    // Between the two, under the lock. Batch number i lies in slot i % SLOTS, counted over all
-    // epochs; the consumer has batch taken - 1.
-    bool threaded, started;
-    pthread_t thread;
+    // Between them, under the lock. Batch number i lies in slot i % slot_count, counted over all
+    // epochs; the consumer has batch taken - 1, threads have begun those before `begun`.
+    bool threaded;
+    int slot_count; // `ahead` are prepared beyond the one that the consumer has
+    int ahead;
+    int started; // threads that run
+    pthread_t thread[LOADER_MOST_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t changed_for_filler, changed_for_consumer;
-    bool filler_waits, consumer_waits;
+    int fillers_wait;
+    bool consumer_waits;
     bool stop;
-    uint64_t filled, taken;
-    LoaderState ahead;   // what is filled next
-    uint64_t generation; // counts the jumps: a batch begun before one is thrown away
+    uint64_t begun, taken;
+    LoaderState next_begun; // what is begun next
+    uint64_t generation;    // counts the jumps: a batch begun before one is thrown away
 };
 
 // ---- What is in a batch -------------------------------------------------------------------------
@@ -65,13 +71,13 @@ static bool draws_windows(const Loader *loader) {
     return loader->options.shuffle && loader->dataset->x.kind == FIELD_WINDOWS;
 }
 
-static void choose_indices(Loader *loader, LoaderState at, int64_t count) {
+static void choose_indices(Loader *loader, LoaderState at, int64_t count, int64_t *indices) {
     const LoaderOptions *options = &loader->options;
     int64_t begin = at.position * options->batch;
     if (draws_windows(loader)) {
         for (int64_t i = 0; i < count; i++)
-            loader->indices[i] = order_draw((uint32_t)loader->starts, (uint64_t)(begin + i),
-                                            options->seed, at.epoch);
+            indices[i] = order_draw((uint32_t)loader->starts, (uint64_t)(begin + i), options->seed,
+                                    at.epoch);
     } else if (options->shuffle) {
         if (!loader->ordered || loader->order_epoch != at.epoch) {
             order_shuffle(loader->order, (uint32_t)loader->samples, options->seed, at.epoch);
@@ -79,13 +85,13 @@ static void choose_indices(Loader *loader, LoaderState at, int64_t count) {
             loader->ordered = true;
         }
         for (int64_t i = 0; i < count; i++)
-            loader->indices[i] = loader->order[begin + i];
+            indices[i] = loader->order[begin + i];
     } else {
         // Windows that do not overlap begin a context apart.
         const Field *x = &loader->dataset->x;
         int64_t step = x->kind == FIELD_WINDOWS ? x->size : 1;
         for (int64_t i = 0; i < count; i++)
-            loader->indices[i] = (begin + i) * step;
+            indices[i] = (begin + i) * step;
     }
 }
 
@@ -94,11 +100,20 @@ static int64_t count_at(const Loader *loader, LoaderState at) {
     return left < loader->options.batch ? left : loader->options.batch;
 }
 
-static void fill_slot(Loader *loader, Slot *slot, LoaderState at) {
+// Which samples a slot gets, and then they themselves.
+static void begin_slot(Loader *loader, Slot *slot, LoaderState at) {
     slot->count = count_at(loader, at);
     slot->at = at;
-    choose_indices(loader, at, slot->count);
-    dataset_fill(loader->dataset, loader->indices, slot->count, slot->x, slot->y);
+    choose_indices(loader, at, slot->count, slot->indices);
+}
+
+static void fill_slot(const Loader *loader, Slot *slot) {
+    const Field *x = &loader->dataset->x;
+    const Transform *transform = &loader->options.transform;
+    dataset_fill(loader->dataset, slot->indices, slot->count, slot->x, slot->y);
+    for (int64_t i = 0; i < slot->count && transform_changes(transform); i++)
+        transform_sample(transform, x, loader->options.seed, slot->at.epoch, slot->indices[i],
+                         (float *)slot->x + i * x->size, slot->scratch);
 }
 
 // The batch after this one, in this epoch or the next.
@@ -127,71 +142,91 @@ static void be_patient(void) {
 #endif
 }
 
+// The slot of the batch that is to be begun, or NULL: all are prepared that may be, or a thread is
+// still at work there on what was thrown away.
+static Slot *free_slot(Loader *loader) {
+    if (loader->begun >= loader->taken + (uint64_t)loader->ahead)
+        return NULL;
+    Slot *slot = &loader->slots[loader->begun % (uint64_t)loader->slot_count];
+    return slot->busy ? NULL : slot;
+}
+
 static void *run_filler(void *argument) {
     Loader *loader = argument;
     be_patient();
     pthread_mutex_lock(&loader->lock);
     while (!loader->stop) {
-        if (loader->filled >= loader->taken + AHEAD) {
-            loader->filler_waits = true;
+        Slot *slot = free_slot(loader);
+        if (!slot) {
+            loader->fillers_wait++;
             pthread_cond_wait(&loader->changed_for_filler, &loader->lock);
-            loader->filler_waits = false;
+            loader->fillers_wait--;
             continue;
         }
-        Slot *slot = &loader->slots[loader->filled % SLOTS];
-        LoaderState at = loader->ahead;
+        begin_slot(loader, slot, loader->next_begun);
+        loader->next_begun = batch_after(loader, loader->next_begun);
+        loader->begun++;
+        slot->busy = true;
         uint64_t generation = loader->generation;
         pthread_mutex_unlock(&loader->lock);
-        fill_slot(loader, slot, at);
+        fill_slot(loader, slot);
         pthread_mutex_lock(&loader->lock);
-        if (generation != loader->generation)
-            continue;
-        loader->filled++;
-        loader->ahead = batch_after(loader, at);
-        if (loader->consumer_waits)
+        slot->busy = false;
+        slot->ready = generation == loader->generation;
+        if (slot->ready && loader->consumer_waits)
             pthread_cond_signal(&loader->changed_for_consumer);
+        if (!slot->ready && loader->fillers_wait > 0)
+            pthread_cond_broadcast(&loader->changed_for_filler);
     }
     pthread_mutex_unlock(&loader->lock);
     return NULL;
 }
 
-static bool start_thread(Loader *loader, Error *error) {
+// Of several threads those do that can be started.
+static bool start_threads(Loader *loader, Error *error) {
     // Signals are for the program's own threads to see.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&loader->thread, NULL, run_filler, loader);
+    int code = 0, wanted = loader->options.threads > 1 ? loader->options.threads : 1;
+    while (code == 0 && loader->started < wanted) {
+        code = pthread_create(&loader->thread[loader->started], NULL, run_filler, loader);
+        loader->started += code == 0;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0)
+    if (loader->started == 0)
         return error_fail(error, ERROR_FAILED, "cannot start the thread that loads data: %s%s",
                           error_cause(code), error_remedy(code));
-    loader->started = true;
     return true;
 }
 
 static Slot *take_slot(Loader *loader) {
     pthread_mutex_lock(&loader->lock);
-    while (loader->filled == loader->taken) {
+    Slot *slot = &loader->slots[loader->taken % (uint64_t)loader->slot_count];
+    while (!slot->ready) {
         loader->consumer_waits = true;
         pthread_cond_wait(&loader->changed_for_consumer, &loader->lock);
         loader->consumer_waits = false;
     }
-    Slot *slot = &loader->slots[loader->taken++ % SLOTS];
-    if (loader->filler_waits)
+    slot->ready = false;
+    loader->taken++;
+    if (loader->fillers_wait > 0)
         pthread_cond_signal(&loader->changed_for_filler);
     pthread_mutex_unlock(&loader->lock);
     return slot;
 }
 
-// Lets the filler go on from loader->next, whatever it has prepared. A slot that it is filling
-// right now is not the consumer's, so the batch in use stays whole.
+// Lets the threads go on from loader->next, whatever they have prepared. A slot that one of them is
+// filling right now is not the consumer's, so the batch in use stays whole.
 static void jump(Loader *loader) {
     pthread_mutex_lock(&loader->lock);
     loader->generation++;
-    loader->filled = loader->taken;
-    loader->ahead = batch_at(loader, loader->next);
-    if (loader->filler_waits)
-        pthread_cond_signal(&loader->changed_for_filler);
+    loader->begun = loader->taken;
+    loader->next_begun = batch_at(loader, loader->next);
+    for (int i = 0; i < loader->slot_count; i++)
+        loader->slots[i].ready = false;
+    if (loader->fillers_wait > 0)
+        pthread_cond_broadcast(&loader->changed_for_filler);
     pthread_mutex_unlock(&loader->lock);
 }
 
@@ -204,6 +239,9 @@ static bool plan_epoch(Loader *loader, Error *error) {
     if (options->batch < 1)
         return error_fail(error, ERROR_USAGE, "batch: is %" PRId64 "; 1 or more is expected",
                           options->batch);
+    if (options->threads < 0 || options->threads > LOADER_MOST_THREADS)
+        return error_fail(error, ERROR_USAGE, "threads: is %d; from 1 to %d is possible",
+                          options->threads, LOADER_MOST_THREADS);
     if (options->limit < 0)
         return error_fail(error, ERROR_USAGE, "limit: is %" PRId64 "; 0 (all) or more is expected",
                           options->limit);
@@ -259,22 +297,32 @@ static bool allocate_field(const Loader *loader, const Field *field, int64_t cou
     return true;
 }
 
+static bool allocate_slot(const Loader *loader, int64_t count, Slot *slot, Error *error) {
+    const Dataset *dataset = loader->dataset;
+    if (!allocate_field(loader, &dataset->x, count, &slot->x, error) ||
+        !allocate_field(loader, &dataset->y, count, &slot->y, error))
+        return false;
+    slot->indices = calloc((size_t)count, sizeof *slot->indices);
+    bool moves = transform_moves(&loader->options.transform);
+    slot->scratch = moves ? calloc((size_t)dataset->x.size, sizeof *slot->scratch) : NULL;
+    return (slot->indices && (slot->scratch || !moves)) ||
+           error_fail(error, ERROR_MEMORY, "no memory for a batch of %" PRId64 " samples", count);
+}
+
 static bool allocate(Loader *loader, Error *error) {
     const Dataset *dataset = loader->dataset;
-    int64_t count = smaller(loader->options.batch, loader->samples);
+    const LoaderOptions *options = &loader->options;
+    int64_t count = smaller(options->batch, loader->samples);
     int64_t bytes = 0, x_bytes = field_bytes(&dataset->x), y_bytes = field_bytes(&dataset->y);
     bool large = __builtin_mul_overflow(count, x_bytes + y_bytes, &bytes) || bytes > THREAD_FROM;
-    loader->threaded = loader->options.thread == LOADER_THREAD_ALWAYS ||
-                       (loader->options.thread == LOADER_THREAD_AUTO && large);
-    for (int i = 0; i < (loader->threaded ? SLOTS : 1); i++)
-        if (!allocate_field(loader, &dataset->x, count, &loader->slots[i].x, error) ||
-            !allocate_field(loader, &dataset->y, count, &loader->slots[i].y, error))
+    loader->threaded = options->thread == LOADER_THREAD_ALWAYS || options->threads > 1 ||
+                       (options->thread == LOADER_THREAD_AUTO && large);
+    loader->ahead = options->threads > 1 ? options->threads + 1 : 2;
+    loader->slot_count = loader->threaded ? loader->ahead + 1 : 1;
+    for (int i = 0; i < loader->slot_count; i++)
+        if (!allocate_slot(loader, count, &loader->slots[i], error))
             return false;
-    loader->indices = calloc((size_t)count, sizeof *loader->indices);
-    if (!loader->indices)
-        return error_fail(error, ERROR_MEMORY, "no memory for a batch of %" PRId64 " samples",
-                          count);
-    if (loader->options.shuffle && !draws_windows(loader)) {
+    if (options->shuffle && !draws_windows(loader)) {
         loader->order = calloc((size_t)loader->samples, sizeof *loader->order);
         if (!loader->order)
             return error_fail(error, ERROR_MEMORY, "no memory to shuffle %" PRId64 " samples",
@@ -294,7 +342,8 @@ Loader *loader_new(Dataset *dataset, const LoaderOptions *options, Error *error)
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->changed_for_filler, NULL);
     pthread_cond_init(&loader->changed_for_consumer, NULL);
-    if (!plan_epoch(loader, error) || !allocate(loader, error)) {
+    if (!transform_fits(&options->transform, &dataset->x, error) || !plan_epoch(loader, error) ||
+        !allocate(loader, error)) {
         loader_free(loader);
         return NULL;
     }
@@ -304,21 +353,21 @@ Loader *loader_new(Dataset *dataset, const LoaderOptions *options, Error *error)
 void loader_free(Loader *loader) {
     if (!loader)
         return;
-    if (loader->started) {
-        pthread_mutex_lock(&loader->lock);
-        loader->stop = true;
-        pthread_cond_signal(&loader->changed_for_filler);
-        pthread_mutex_unlock(&loader->lock);
-        pthread_join(loader->thread, NULL);
-    }
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->changed_for_filler);
+    pthread_mutex_unlock(&loader->lock);
+    for (int i = 0; i < loader->started; i++)
+        pthread_join(loader->thread[i], NULL);
     pthread_cond_destroy(&loader->changed_for_filler);
     pthread_cond_destroy(&loader->changed_for_consumer);
     pthread_mutex_destroy(&loader->lock);
     for (int i = 0; i < SLOTS; i++) {
         free(loader->slots[i].x);
         free(loader->slots[i].y);
+        free(loader->slots[i].indices);
+        free(loader->slots[i].scratch);
     }
-    free(loader->indices);
     free(loader->order);
     dataset_release(loader->dataset);
     free(loader);
@@ -364,13 +413,15 @@ bool loader_next(Loader *loader, LoaderBatch *batch, bool *end, Error *error) {
         jump(loader);
         loader->skipped = false;
     }
-    if (loader->threaded && !loader->started && !start_thread(loader, error))
+    if (loader->threaded && !loader->started && !start_threads(loader, error))
         return false;
     Slot *slot = &loader->slots[0];
-    if (loader->threaded)
+    if (loader->threaded) {
         slot = take_slot(loader);
-    else
-        fill_slot(loader, slot, loader->next);
+    } else {
+        begin_slot(loader, slot, loader->next);
+        fill_slot(loader, slot);
+    }
     give(loader, slot, batch);
     return true;
 }

@@ -1,9 +1,11 @@
 // data/loader.h: batches out of a dataset, prepared ahead of the training that takes them.
 //
 // A Loader belongs to one thread, the consumer's, which makes all calls. When a batch is large
-// enough to be worth it, a thread of the loader's own prepares the next two; which batches come,
-// and what is in them, depends on the dataset and the options alone, never on timing. Everything is
-// allocated by loader_new; the thread starts with the first batch.
+// enough to be worth it, a thread of the loader's own prepares the next two, or several threads one
+// more than they are, each a batch at a time. Batches come in the epoch's order whoever is done
+// first, and what is in them depends on the dataset and the options alone, never on timing or on
+// how many threads there are. Everything is allocated by loader_new; threads start with the first
+// batch.
 //
 // An epoch goes once through the samples: in order, or shuffled by a permutation made of (seed,
 // epoch). Windows of a text are, shuffled, as many full batches of windows as cover the text,
@@ -15,6 +17,7 @@
 
 #include "base/error.h"
 #include "data/dataset.h"
+#include "data/transform.h"
 
 typedef enum LoaderThread {
     LOADER_THREAD_AUTO,  // for batches of more than 64 KiB
@@ -30,7 +33,11 @@ typedef struct LoaderOptions {
     int64_t limit;  // use the first `limit` samples only; 0: all
     int64_t epochs; // loader_next says `end` after so many; 0: after each, -1: never
     LoaderThread thread;
+    int threads;         // more than 1: so many, whatever the size of a batch
+    Transform transform; // of x
 } LoaderOptions;
+
+enum { LOADER_MOST_THREADS = 64 };
 
 // What loader_next gives next: the batch with this number in this epoch, both from 0. Saved and set
 // again, the same batches follow. A position of loader_len is the end of the epoch.

@@ -10,6 +10,8 @@
 #include "tests/data_files.h"
 #include "tests/test.h"
 
+enum { CIFAR10_RECORD = 1 + CIFAR_CHANNELS * CIFAR_SIDE * CIFAR_SIDE };
+
 static Error error;
 
 // The last error has these parts, is one line, and is forgotten.
@@ -70,7 +72,7 @@ static void row_14_what_is_no_regular_file_is_named_without_waiting(void) {
     CHECK_INT(mkfifo(fifo, 0600), 0);
     CHECK_REFUSED(read_bytes(fifo), fifo, "is a FIFO");
     CHECK_REFUSED(read_idx(fifo, 3), fifo, "is a FIFO");
-    CHECK_REFUSED(made(dataset_from_cifar10(fifo, false, &error)), "Not a directory");
+    CHECK_REFUSED(made(dataset_from_cifar(CIFAR_10, fifo, false, &error)), "Not a directory");
     CHECK_REFUSED(read_bytes("/dev/null"), "/dev/null", "is a character device");
     const char *link = path_of("link");
     CHECK_INT(symlink(link, link), 0);
@@ -222,17 +224,17 @@ static void row_18_images_and_labels_must_agree(void) {
 }
 
 static void row_19_cifar_is_cut_into_records(void) {
-    static uint8_t bytes[2 * CIFAR_RECORD];
+    static uint8_t bytes[2 * CIFAR10_RECORD];
     write_file("test_batch.bin", bytes, sizeof bytes - 1);
-    CHECK_REFUSED(made(dataset_from_cifar10(folder, false, &error)), path_of("test_batch.bin"),
-                  "6145 bytes", "multiple", "3073");
+    CHECK_REFUSED(made(dataset_from_cifar(CIFAR_10, folder, false, &error)),
+                  path_of("test_batch.bin"), "6145 bytes", "multiple", "3073");
     write_file("test_batch.bin", bytes, 0);
-    CHECK_REFUSED(made(dataset_from_cifar10(folder, false, &error)), "0 bytes", "3073");
-    bytes[CIFAR_RECORD] = 11;
+    CHECK_REFUSED(made(dataset_from_cifar(CIFAR_10, folder, false, &error)), "0 bytes", "3073");
+    bytes[CIFAR10_RECORD] = 11;
     write_file("test_batch.bin", bytes, sizeof bytes);
-    CHECK_REFUSED(made(dataset_from_cifar10(folder, false, &error)), "label 11 in record 1",
+    CHECK_REFUSED(made(dataset_from_cifar(CIFAR_10, folder, false, &error)), "label 11 in record 1",
                   "byte 3073");
-    CHECK_REFUSED(made(dataset_from_cifar10(folder, true, &error)), "data_batch_1.bin",
+    CHECK_REFUSED(made(dataset_from_cifar(CIFAR_10, folder, true, &error)), "data_batch_1.bin",
                   "No such file");
 }
 

@@ -1,5 +1,7 @@
 // A short round of each fuzz program of the data readers; the long ones run on their own.
+#include "tests/fuzz/csv_target.h"
 #include "tests/fuzz/idx_target.h"
+#include "tests/fuzz/pictures_target.h"
 #include "tests/fuzz/safetensors_target.h"
 #include "tests/fuzz/text_target.h"
 #include "tests/test.h"
@@ -12,6 +14,14 @@ static void check_round(FuzzOne one, FuzzSeed seed_of, const char *target) {
 
 static void mutated_idx_files_are_read_or_refused(void) {
     check_round(fuzz_idx_one, fuzz_idx_seed, "idx");
+}
+
+static void mutated_pictures_are_read_or_refused(void) {
+    check_round(fuzz_pictures_one, fuzz_pictures_seed, "pictures");
+}
+
+static void mutated_tables_are_read_or_refused(void) {
+    check_round(fuzz_csv_one, fuzz_csv_seed, "csv");
 }
 
 static void mutated_texts_are_read_or_refused(void) {
@@ -28,9 +38,10 @@ static size_t no_seed(int index, uint8_t *out) {
 }
 
 static void what_once_was_hard_is_kept_and_tried_first(void) {
-    static const char *const targets[] = {"idx", "orders", "safetensors", "text"};
+    static const char *const targets[] = {"csv",      "idx",         "orders",
+                                          "pictures", "safetensors", "text"};
     uint8_t bytes[FUZZ_MAX_SIZE];
-    for (int t = 0; t < 4; t++) {
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
         FuzzInputs inputs = {.target = targets[t], .seed_of = no_seed};
         fuzz_inputs_find(&inputs);
         CHECK_MESSAGE(inputs.count >= 4, "%s: %d files", targets[t], inputs.count);
@@ -44,6 +55,8 @@ static void what_once_was_hard_is_kept_and_tried_first(void) {
 int main(void) {
     RUN_TEST(what_once_was_hard_is_kept_and_tried_first);
     RUN_TEST(mutated_idx_files_are_read_or_refused);
+    RUN_TEST(mutated_pictures_are_read_or_refused);
+    RUN_TEST(mutated_tables_are_read_or_refused);
     RUN_TEST(mutated_texts_are_read_or_refused);
     RUN_TEST(mutated_headers_of_safetensors_are_read_or_refused);
     return test_end();

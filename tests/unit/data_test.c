@@ -5,6 +5,8 @@
 #include "tests/data_files.h"
 #include "tests/unit/data_fixture.h"
 
+enum { CIFAR10_RECORD = 1 + CIFAR_CHANNELS * CIFAR_SIDE * CIFAR_SIDE };
+
 // ---- Sets on the disk ---------------------------------------------------------------------------
 
 static int64_t sum_of(const uint8_t *bytes, int64_t count) {
@@ -68,12 +70,12 @@ static void gzip_and_plain_read_the_same(void) {
 }
 
 static void cifar_planes_become_pixels(void) {
-    static uint8_t records[2 * CIFAR_RECORD];
+    static uint8_t records[2 * CIFAR10_RECORD];
     for (int r = 0; r < 2; r++) {
-        records[r * CIFAR_RECORD] = (uint8_t)(7 + r);
+        records[r * CIFAR10_RECORD] = (uint8_t)(7 + r);
         for (int c = 0; c < 3; c++)
             for (int i = 0; i < 1024; i++)
-                records[r * CIFAR_RECORD + 1 + c * 1024 + i] = (uint8_t)(c * 80 + i % 32 + r);
+                records[r * CIFAR10_RECORD + 1 + c * 1024 + i] = (uint8_t)(c * 80 + i % 32 + r);
     }
     write_file("test_batch.bin", records, sizeof records);
     for (int i = 1; i <= 5; i++) {
@@ -81,8 +83,8 @@ static void cifar_planes_become_pixels(void) {
         snprintf(name, sizeof name, "data_batch_%d.bin", i);
         write_file(name, records, sizeof records / (i == 5 ? 2 : 1));
     }
-    Dataset *test = dataset_from_cifar10(folder, false, &error);
-    Dataset *train = dataset_from_cifar10(folder, true, &error);
+    Dataset *test = dataset_from_cifar(CIFAR_10, folder, false, &error);
+    Dataset *train = dataset_from_cifar(CIFAR_10, folder, true, &error);
     CHECK_DONE(test != NULL && train != NULL);
     if (test && train) {
         CHECK_INT(test->count, 2);

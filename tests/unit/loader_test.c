@@ -149,6 +149,181 @@ static void a_thread_changes_nothing_but_the_time(void) {
     dataset_release(dataset);
 }
 
+// Images whose pixels tell the sample, the row, the column and the channel.
+static Dataset *pictures(int64_t count) {
+    enum { SIDE = 8, CHANNELS = 3, SIZE = SIDE * SIDE * CHANNELS };
+    float *x = malloc((size_t)count * SIZE * sizeof *x);
+    for (int64_t i = 0; i < count * SIZE; i++)
+        x[i] = (float)(i + 1);
+    int64_t shape[] = {count, SIDE, SIDE, CHANNELS};
+    DatasetTensor tx = {FORMAT_FP32, 4, shape, x};
+    Dataset *dataset = dataset_from_tensors(&tx, NULL, 0, &error);
+    CHECK_DONE(dataset != NULL);
+    if (!dataset)
+        exit(1);
+    free(x);
+    return dataset;
+}
+
+static const Transform every_change = {.flip = 0.5,
+                                       .crop = 2,
+                                       .noise = 0.25,
+                                       .has_mean = true,
+                                       .channels = 3,
+                                       .mean = {1, 2, 3},
+                                       .deviation = {4, 5, 6}};
+
+static void threads_change_neither_order_nor_values(void) {
+    enum { COUNT = 103, EPOCHS = 3, SIZE = 8 * 8 * 3 };
+    Dataset *dataset = pictures(COUNT);
+    Loader *loaders[3];
+    static const int threads[] = {1, 4, 13};
+    for (int i = 0; i < 3; i++)
+        loaders[i] = open_loader(dataset, (LoaderOptions){.batch = 5,
+                                                          .shuffle = true,
+                                                          .seed = 9,
+                                                          .epochs = -1,
+                                                          .thread = LOADER_THREAD_NEVER,
+                                                          .threads = threads[i],
+                                                          .transform = every_change});
+    for (int k = 0; k < EPOCHS * 21; k++) {
+        LoaderBatch one, other;
+        bool end;
+        CHECK_DONE(loader_next(loaders[0], &one, &end, &error));
+        for (int i = 1; i < 3; i++) {
+            CHECK_DONE(loader_next(loaders[i], &other, &end, &error));
+            CHECK_INT(other.count, one.count);
+            CHECK(other.at.epoch == one.at.epoch && other.at.position == one.at.position);
+            CHECK(memcmp(one.x.data, other.x.data, (size_t)one.count * SIZE * sizeof(float)) == 0);
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        loader_free(loaders[i]);
+    dataset_release(dataset);
+}
+
+static void several_threads_jump_and_end_at_any_moment(void) {
+    enum { COUNT = 40, SIZE = 8 * 8 * 3 };
+    Dataset *dataset = pictures(COUNT);
+    LoaderOptions options = {.batch = 3, .shuffle = true, .epochs = -1, .transform = every_change};
+    for (int round = 0; round < 40; round++) {
+        options.thread = LOADER_THREAD_NEVER;
+        options.threads = 1;
+        Loader *plain = open_loader(dataset, options);
+        options.threads = 4;
+        Loader *many = open_loader(dataset, options);
+        LoaderBatch one, other;
+        bool end;
+        for (int k = 0; k < round; k++) {
+            if (k % 7 == 3) {
+                const LoaderState to = {(uint64_t)round, k % 14};
+                CHECK_DONE(loader_set_state(plain, to, &error));
+                CHECK_DONE(loader_set_state(many, to, &error));
+            }
+            CHECK_DONE(loader_next(plain, &one, &end, &error));
+            CHECK_DONE(loader_next(many, &other, &end, &error));
+            CHECK(other.at.epoch == one.at.epoch && other.at.position == one.at.position);
+            CHECK(memcmp(one.x.data, other.x.data, (size_t)one.count * SIZE * sizeof(float)) == 0);
+        }
+        loader_free(plain);
+        loader_free(many);
+    }
+    dataset_release(dataset);
+}
+
+// Sample `sample` of an epoch, whole, as a loader of some batch size gives it.
+static void sample_of(Dataset *dataset, int64_t batch, const Transform *transform, uint64_t epoch,
+                      int64_t sample, float out[192]) {
+    Loader *loader =
+        open_loader(dataset, (LoaderOptions){.batch = batch, .seed = 4, .transform = *transform});
+    LoaderBatch got;
+    bool end;
+    CHECK_DONE(loader_set_state(loader, (LoaderState){epoch, sample / batch}, &error));
+    CHECK_DONE(loader_next(loader, &got, &end, &error));
+    memcpy(out, (const float *)got.x.data + sample % batch * 192, 192 * sizeof *out);
+    loader_free(loader);
+}
+
+static void a_sample_is_changed_alike_in_every_batch_and_anew_in_every_epoch(void) {
+    Dataset *dataset = pictures(20);
+    float one[192], other[192];
+    int same = 0;
+    for (int64_t i = 0; i < 20; i++) {
+        sample_of(dataset, 1, &every_change, 2, i, one);
+        sample_of(dataset, 7, &every_change, 2, i, other);
+        CHECK(memcmp(one, other, sizeof one) == 0);
+        sample_of(dataset, 7, &every_change, 3, i, other);
+        same += memcmp(one, other, sizeof one) == 0;
+    }
+    CHECK_INT(same, 0);
+    dataset_release(dataset);
+}
+
+static void images_are_moved_turned_and_brought_to_a_mean(void) {
+    enum { COUNT = 400 };
+    Dataset *dataset = pictures(COUNT);
+    float got[192];
+    int turned = 0, moved[5][5] = {0};
+    for (int64_t i = 0; i < COUNT; i++) {
+        sample_of(dataset, 1, &(Transform){.flip = 0.25, .crop = 2}, 0, i, got);
+        // The pixel in the middle tells where it came from, and its neighbour which way round.
+        int64_t at = (int64_t)got[(4 * 8 + 4) * 3] - 1 - i * 192,
+                next = (int64_t)got[(4 * 8 + 5) * 3];
+        bool flipped = next - 1 - i * 192 < at;
+        int64_t row = at / 24, column = at % 24 / 3;
+        turned += flipped;
+        int64_t down = row - 4, right = column - (flipped ? 3 : 4);
+        CHECK(down >= -2 && down <= 2 && right >= -2 && right <= 2);
+        if (down >= -2 && down <= 2 && right >= -2 && right <= 2)
+            moved[down + 2][right + 2]++;
+        for (int k = 0; k < 192; k++) { // all others with it, and zeros where there is none
+            int64_t h = k / 24 + down, w = k % 24 / 3;
+            w = (flipped ? 7 - w : w) + right;
+            bool inside = h >= 0 && h < 8 && w >= 0 && w < 8;
+            CHECK(got[k] == (inside ? (float)(i * 192 + (h * 8 + w) * 3 + k % 3 + 1) : 0));
+        }
+    }
+    CHECK_NEAR(turned, 100, 40);
+    for (int i = 0; i < 25; i++)
+        CHECK(moved[i / 5][i % 5] > 2);
+    const Transform mean = {.has_mean = true, .channels = 1, .mean = {10}, .deviation = {4}};
+    sample_of(dataset, 1, &mean, 0, 0, got);
+    CHECK(got[0] == -2.25f && got[13] == 1);
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < COUNT; i++) {
+        sample_of(dataset, 1, &(Transform){.noise = 3}, 0, i, got);
+        for (int k = 0; k < 192; k++) {
+            double noise = (double)got[k] - (double)(i * 192 + k + 1);
+            sum += noise;
+            squares += noise * noise;
+        }
+    }
+    CHECK_NEAR(sum / (COUNT * 192), 0, 0.06);
+    CHECK_NEAR(squares / (COUNT * 192), 9, 0.3);
+    dataset_release(dataset);
+}
+
+static void changes_that_cannot_be_are_refused(void) {
+    static const struct {
+        Transform transform;
+        const char *why;
+    } cases[] = {
+        {{.flip = 1.5}, "flip is 1.5"},
+        {{.flip = 0.5}, "are of images"},
+        {{.noise = -1}, "noise is -1"},
+        {{.has_mean = true, .channels = 2, .deviation = {1, 1}}, "are of 2 channels"},
+        {{.has_mean = true, .channels = 1}, "one above 0"},
+    };
+    Dataset *dataset = numbered(5);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const LoaderOptions options = {.batch = 1, .transform = cases[i].transform};
+        Loader *loader = loader_new(dataset, &options, &error);
+        CHECK_MESSAGE(loader == NULL && strstr(error.text, cases[i].why), "%s", error.text);
+        loader_free(loader);
+    }
+    dataset_release(dataset);
+}
+
 static void seeds_and_epochs_give_the_orders_that_are_on_record(void) {
     // A change here breaks the resuming of every checkpoint written before it.
     static const uint32_t expected[] = {7, 3, 0, 2, 5, 4, 6, 1};
@@ -273,6 +448,11 @@ int main(void) {
     RUN_TEST(batch_limit_and_drop_last_count_as_said);
     RUN_TEST(ends_come_after_as_many_epochs_as_asked);
     RUN_TEST(a_thread_changes_nothing_but_the_time);
+    RUN_TEST(threads_change_neither_order_nor_values);
+    RUN_TEST(several_threads_jump_and_end_at_any_moment);
+    RUN_TEST(a_sample_is_changed_alike_in_every_batch_and_anew_in_every_epoch);
+    RUN_TEST(images_are_moved_turned_and_brought_to_a_mean);
+    RUN_TEST(changes_that_cannot_be_are_refused);
     RUN_TEST(seeds_and_epochs_give_the_orders_that_are_on_record);
     RUN_TEST(resuming_gives_the_same_batches);
     RUN_TEST(leaving_an_epoch_begins_the_next);

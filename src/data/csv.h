@@ -1,0 +1,27 @@
+// data/csv.h: tables of numbers with one column of classes, as text: a line a sample, fields
+// between commas. Any thread.
+#pragma once
+
+#include "data/dataset.h"
+
+typedef enum CsvHeader {
+    CSV_HEADER_FOUND, // the first line is one where a field beside the classes is no number
+    CSV_HEADER_NONE,
+    CSV_HEADER_THERE,
+} CsvHeader;
+
+typedef struct CsvOptions {
+    CsvHeader header;
+    char separator;         // 0: a comma
+    const char *class_name; // of the column of classes, by the header; NULL: by its number
+    int64_t class_column;   // from 1, or from -1 backwards
+} CsvOptions;
+
+// x: the other columns, in fp32, in order; y: whole numbers from 0 as they stand, or else names,
+// which are numbered in the order of their bytes and which the dataset knows. An error names line
+// and column.
+Dataset *dataset_from_csv(const char *path, const CsvOptions *options, Error *error) MUST_CHECK;
+
+// The same from memory, whose bytes are changed on the way and of which bytes[size] is there too.
+Dataset *csv_parse(char *bytes, size_t size, const char *name, const CsvOptions *options,
+                   Error *error) MUST_CHECK;

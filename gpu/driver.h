@@ -43,7 +43,13 @@
     F(cuEventRecord)             \
     F(cuEventSynchronize)        \
     F(cuEventQuery)              \
-    F(cuEventElapsedTime)
+    F(cuEventElapsedTime)        \
+    F(cuStreamBeginCapture)      \
+    F(cuStreamEndCapture)        \
+    F(cuGraphInstantiate)        \
+    F(cuGraphDestroy)            \
+    F(cuGraphLaunch)             \
+    F(cuGraphExecDestroy)
 
 // cuda.h renames some (cuMemAlloc is cuMemAlloc_v2); a member is renamed with its function.
 typedef struct GpuDriver {

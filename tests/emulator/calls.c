@@ -8,6 +8,7 @@
 
 #include "tests/emulator/control.h"
 #include "tests/emulator/cublas.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
@@ -120,12 +121,14 @@ static void read_state(EmulatorState *state) {
     *state = (EmulatorState){.calls = calls};
     emulator_streams_count(state);
     emulator_cublas_count(state);
+    emulator_graphs_count(state);
     emulator_memory_count(&state->device_blocks, &state->device_bytes, &state->pinned_blocks);
     for (int i = 0; i < MOST_CARDS; i++) {
         const Card *card = &emulator_cards[i];
         state->streams += card->streams;
         state->events += card->events;
         state->modules += card->modules;
+        state->graphs_left += card->graphs;
         state->contexts += card->references != 0;
     }
     memcpy(state->message, message, sizeof message);
@@ -155,14 +158,16 @@ __attribute__((destructor)) static void report(void) {
     read_state(&state);
     fprintf(
         stderr,
-        "emulator: %llu calls, %llu launches, %llu kernels, %llu waits, %llu products; left: %llu "
-        "blocks of %llu bytes, %llu pinned, %llu streams, %llu events, %llu modules, %llu "
-        "contexts, %llu descriptors\n",
+        "emulator: %llu calls, %llu launches, %llu kernels, %llu waits, %llu graphs, %llu "
+        "products; "
+        "left: %llu blocks of %llu bytes, %llu pinned, %llu streams, %llu events, %llu modules, "
+        "%llu contexts, %llu graphs, %llu descriptors\n",
         (unsigned long long)state.calls, (unsigned long long)state.launches,
         (unsigned long long)state.kernels, (unsigned long long)state.waits,
-        (unsigned long long)state.products, (unsigned long long)state.device_blocks,
-        (unsigned long long)state.device_bytes, (unsigned long long)state.pinned_blocks,
-        (unsigned long long)state.streams, (unsigned long long)state.events,
-        (unsigned long long)state.modules, (unsigned long long)state.contexts,
+        (unsigned long long)state.graphs, (unsigned long long)state.products,
+        (unsigned long long)state.device_blocks, (unsigned long long)state.device_bytes,
+        (unsigned long long)state.pinned_blocks, (unsigned long long)state.streams,
+        (unsigned long long)state.events, (unsigned long long)state.modules,
+        (unsigned long long)state.contexts, (unsigned long long)state.graphs_left,
         (unsigned long long)state.descriptors);
 }

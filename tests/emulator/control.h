@@ -11,8 +11,10 @@ typedef struct EmulatorState {
     uint64_t kernels;  // that ran
     uint64_t waits;    // calls that waited for a stream or an event
     uint64_t products; // that the library was asked for, and took
+    uint64_t graphs;   // that were launched
     // What is there: memory in blocks, and how many of the rest.
     uint64_t device_blocks, device_bytes, pinned_blocks, streams, events, modules, contexts;
+    uint64_t graphs_left; // and what was made of them to be launched
     uint64_t descriptors; // of the library, and its handles
     char message[512];    // the last thing that went wrong; "" while nothing did
 } EmulatorState;

@@ -1,13 +1,16 @@
-// In place of gpu/dnn: a library that the setting `dnn` describes. It takes convolutions, computes
-// them in double on the host when they are put into the stream, and so shows whether what it is
-// told of them is true. It has no attention.
+// In place of gpu/dnn: a library that the setting `dnn` describes. It takes all that it is asked
+// for, computes it in double on the host when its turn in the stream comes, and so shows whether
+// what it is told is true.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/dnn/plans.h"
+#include "tests/emulator/calls.h"
 #include "tests/emulator/dnn_compute.h"
 #include "tests/emulator/driver.h"
 #include "tests/emulator/settings.h"
+#include "tests/emulator/streams.h"
 
 enum { MOST_PLANS = 4096, WORKSPACE = 1000 };
 
@@ -61,8 +64,16 @@ void dnn_refuse(DnnPlan *plan, const char *why) {
     snprintf(plan->why, sizeof plan->why, "%s", why);
 }
 
-bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,
-             Error *error) {
+// What waits in the stream. The scale is taken at the call.
+typedef struct Turn {
+    DnnGraph graph;
+    void *operand[DNN_OPERANDS];
+    void *workspace;
+    size_t bytes;
+    float scale;
+} Turn;
+
+static bool take_turn(const void *copy) {
     static bool (*const compute[DNN_KINDS])(const DnnGraph *, void *const *) = {
         [DNN_CONVOLUTION] = emulated_dnn_convolve,
         [DNN_CONVOLUTION_INPUT] = emulated_dnn_convolve,
@@ -70,12 +81,30 @@ bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], v
         [DNN_ATTENTION] = emulated_dnn_attend,
         [DNN_ATTENTION_BACKWARD] = emulated_dnn_attend_backward,
     };
+    Turn turn;
+    memcpy(&turn, copy, sizeof turn);
+    if (turn.operand[DNN_SCALE])
+        turn.operand[DNN_SCALE] = &turn.scale;
+    memset(turn.workspace, 0xFF, turn.bytes); // as the library may
+    return compute[turn.graph.kind](&turn.graph, turn.operand);
+}
+
+bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], void *workspace,
+             Error *error) {
+    EmulatorCall call __attribute__((cleanup(emulator_call_end))) =
+        emulator_call_begin("cudnnBackendExecute", NEEDS_CARD);
     dnn->runs++;
     if (emulator_settings.dnn == DNN_UNLUCKY)
         return error_fail(error, ERROR_FAILED, "the emulated cuDNN fails, as it was told to");
-    if (emulated_cuStreamSynchronize(dnn->stream) != CUDA_SUCCESS)
-        return error_fail(error, ERROR_FAILED, "the card has failed");
-    memset(workspace, 0xFF, plan->workspace); // as the library may
-    return compute[plan->graph.kind](&plan->graph, operand) ||
-           error_fail(error, ERROR_MEMORY, "no memory");
+    Turn turn = {.graph = plan->graph, .workspace = workspace, .bytes = plan->workspace};
+    memcpy(turn.operand, operand, sizeof turn.operand);
+    if (operand[DNN_SCALE])
+        memcpy(&turn.scale, operand[DNN_SCALE], sizeof turn.scale);
+    Operation *operation = emulator_operation_new(OPERATION_HOST, sizeof turn);
+    if (call.result != CUDA_SUCCESS || !operation)
+        return error_fail(error, ERROR_FAILED, "the emulated cuDNN does not run");
+    operation->host = take_turn;
+    memcpy(operation->copy, &turn, sizeof turn);
+    return emulator_stream_add(emulator_current_card(), dnn->stream, operation) == CUDA_SUCCESS ||
+           error_fail(error, ERROR_FAILED, "the card has failed");
 }

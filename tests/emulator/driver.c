@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/emulator/calls.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/settings.h"
 
@@ -59,6 +60,18 @@ static const struct {
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"},
     {CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"},
     {CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+     "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION,
+     "dependency created on uncaptured work in another stream"},
+    {CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+     "operation would make the legacy stream depend on a capturing blocking stream"},
+    {CUDA_ERROR_CAPTURED_EVENT,
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,
+     "attempt to terminate a thread-local capture sequence from another thread"},
     {CUDA_ERROR_UNKNOWN, "unknown error"},
 };
 
@@ -179,11 +192,12 @@ CUresult emulated_cuDevicePrimaryCtxRelease(CUdevice number) {
     if (--card->references || card->failure != CUDA_SUCCESS) // a card that failed frees nothing
         return CUDA_SUCCESS;
     size_t bytes = emulator_memory_used(card->index);
-    if (bytes || card->streams || card->events || card->modules)
+    if (bytes || card->streams || card->events || card->modules || card->graphs)
         return emulator_refuse(CUDA_SUCCESS,
-                               "card %u is left with %zu bytes of memory, %u streams, %u events "
-                               "and %u modules",
-                               card->index, bytes, card->streams, card->events, card->modules);
+                               "card %u is left with %zu bytes of memory, %u streams, %u events, "
+                               "%u modules and %u graphs",
+                               card->index, bytes, card->streams, card->events, card->modules,
+                               card->graphs);
     return CUDA_SUCCESS;
 }
 
@@ -199,6 +213,7 @@ CUresult emulated_cuCtxSetCurrent(CUcontext context) {
 
 CUresult emulated_cuModuleLoadData(CUmodule *module, const void *data) {
     EMULATED_CALL(cuModuleLoadData, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuModuleLoadData", NULL);
     const EmulatorImage *image = data;
     if (memcmp(image->magic, "EMULATED", sizeof image->magic) != 0)
         return CUDA_ERROR_INVALID_IMAGE;

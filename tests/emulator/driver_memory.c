@@ -3,6 +3,7 @@
 
 #include "tests/emulator/calls.h"
 #include "tests/emulator/driver.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/sanitizer.h"
 #include "tests/emulator/settings.h"
@@ -16,6 +17,7 @@ static void *at(CUdeviceptr address) {
 
 CUresult emulated_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
     EMULATED_CALL(cuMemAlloc, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuMemAlloc", NULL);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
     void *memory = emulator_memory_new(emulator_current_card()->index, bytes, false);
@@ -28,6 +30,7 @@ CUresult emulated_cuMemAlloc(CUdeviceptr *address, size_t bytes) {
 // The real one waits for the card too.
 CUresult emulated_cuMemFree(CUdeviceptr address) {
     EMULATED_CALL(cuMemFree, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuMemFree", NULL);
     if (!address)
         return CUDA_SUCCESS;
     Card *card = emulator_current_card();
@@ -44,6 +47,7 @@ CUresult emulated_cuMemFree(CUdeviceptr address) {
 
 CUresult emulated_cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     EMULATED_CALL(cuMemHostAlloc, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuMemHostAlloc", NULL);
     if (!bytes || flags & ~(unsigned)(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_WRITECOMBINED))
         return CUDA_ERROR_INVALID_VALUE;
     *memory = emulator_memory_new(emulator_current_card()->index, bytes, true);
@@ -52,6 +56,7 @@ CUresult emulated_cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
 
 CUresult emulated_cuMemFreeHost(void *address) {
     EMULATED_CALL(cuMemFreeHost, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuMemFreeHost", NULL);
     const EmulatorMemory *memory = emulator_memory_of(address, 0);
     if (!memory || !memory->pinned || memory->at != address)
         return emulator_refuse(CUDA_ERROR_INVALID_VALUE,
@@ -101,6 +106,8 @@ CUresult emulated_cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t byt
     if (emulator_memory_is_device(from))
         return refuse_host("cuMemcpyHtoDAsync", from);
     bool pinned = is_pinned(from, bytes);
+    if (!pinned && stream && stream->captures)
+        return emulator_graphs_forbid("cuMemcpyHtoDAsync from pageable memory", stream);
     Operation *copy = emulator_operation_new(OPERATION_COPY_IN, pinned ? 0 : bytes);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -126,14 +133,16 @@ CUresult emulated_cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CU
     if (emulator_memory_is_device(to))
         return refuse_host("cuMemcpyDtoHAsync", to);
     Card *card = emulator_current_card();
+    bool pinned = is_pinned(to, bytes);
+    if (!pinned && stream && stream->captures)
+        return emulator_graphs_forbid("cuMemcpyDtoHAsync into pageable memory", stream);
     Operation *copy = emulator_operation_new(OPERATION_COPY_OUT, 0);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
     copy->to = to;
     copy->from = at(from);
     copy->bytes = bytes;
-    bool pinned = is_pinned(to, bytes);
-    if (pinned)
+    if (pinned && !(stream && stream->captures))
         memset(to, EMULATOR_POISON, bytes);
     CUresult added = emulator_stream_add(card, stream, copy);
     if (added != CUDA_SUCCESS || pinned)

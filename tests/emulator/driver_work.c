@@ -4,6 +4,7 @@
 
 #include "tests/emulator/calls.h"
 #include "tests/emulator/driver.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
 
@@ -33,6 +34,7 @@ CUresult emulated_cuStreamDestroy(CUstream stream) {
 
 CUresult emulated_cuStreamSynchronize(CUstream stream) {
     EMULATED_CALL(cuStreamSynchronize, NEEDS_CARD);
+    FORBIDDEN_IN_CAPTURE("cuStreamSynchronize", stream);
     return emulator_stream_wait(emulator_current_card(), stream);
 }
 
@@ -40,6 +42,10 @@ CUresult emulated_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned fla
     EMULATED_CALL(cuStreamWaitEvent, NEEDS_CARD);
     if (!event || !event->alive || flags)
         return event && event->alive ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+    if (stream && stream->captures)
+        return emulator_graph_wait(stream->captures, event);
+    if (event->captured)
+        return emulator_graphs_refuse_other_stream();
     if (!event->stream)
         return CUDA_SUCCESS; // as one that was never recorded promises nothing
     Operation *wait = emulator_operation_new(OPERATION_WAIT, 0);
@@ -95,6 +101,8 @@ CUresult emulated_cuEventRecord(CUevent event, CUstream stream) {
     if (!record)
         return CUDA_ERROR_OUT_OF_MEMORY;
     record->event = event;
+    if (stream && stream->captures)
+        event->captured = stream->captures;
     return emulator_stream_add(card, stream, record);
 }
 
@@ -102,6 +110,9 @@ CUresult emulated_cuEventSynchronize(CUevent event) {
     EMULATED_CALL(cuEventSynchronize, NEEDS_CARD);
     if (!is_event(event))
         return CUDA_ERROR_INVALID_HANDLE;
+    if (event->captured)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    FORBIDDEN_IN_CAPTURE("cuEventSynchronize", NULL);
     if (event->stream)
         emulator_stream_run(event->stream, event->number);
     emulator_streams_waited(event->card);
@@ -113,6 +124,9 @@ CUresult emulated_cuEventQuery(CUevent event) {
     EMULATED_CALL(cuEventQuery, NEEDS_CARD);
     if (!is_event(event))
         return CUDA_ERROR_INVALID_HANDLE;
+    if (event->captured)
+        return CUDA_ERROR_CAPTURED_EVENT;
+    FORBIDDEN_IN_CAPTURE("cuEventQuery", NULL);
     if (has_happened(event))
         return CUDA_SUCCESS;
     emulator_stream_advance(event->stream);

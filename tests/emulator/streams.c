@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "tests/emulator/calls.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/sanitizer.h"
 #include "tests/emulator/settings.h"
@@ -39,7 +40,23 @@ Operation *emulator_operation_new(OperationKind kind, size_t copy) {
     return operation;
 }
 
-static void drop(Operation *operation) {
+Operation *emulator_operation_copy(const Operation *operation) {
+    Operation *copy = emulator_operation_new(operation->kind, operation->room);
+    if (!copy)
+        return NULL;
+    size_t room = copy->room;
+    *copy = *operation;
+    copy->room = room;
+    copy->next = NULL;
+    memcpy(copy->copy, operation->copy, operation->room);
+    if (operation->launch.arguments == operation->copy)
+        copy->launch.arguments = copy->copy;
+    if (operation->from == operation->copy)
+        copy->from = copy->copy;
+    return copy;
+}
+
+void emulator_operation_drop(Operation *operation) {
     if (operation->room > USUAL_COPY) {
         free(operation);
     } else {
@@ -129,11 +146,16 @@ static void do_wait(Card *card, Operation *operation) {
     emulator_stream_run(operation->awaited, operation->number);
 }
 
+static void do_host(Card *card, Operation *operation) {
+    if (!operation->host(operation->copy))
+        emulator_break_card(card, CUDA_ERROR_UNKNOWN, "a library has no memory");
+}
+
 static void (*const doers[])(Card *card, Operation *operation) = {
     [OPERATION_LAUNCH] = do_launch,     [OPERATION_COPY_IN] = do_copy_in,
     [OPERATION_COPY_OUT] = do_copy_out, [OPERATION_COPY] = do_copy,
     [OPERATION_FILL] = do_fill,         [OPERATION_RECORD] = do_record,
-    [OPERATION_WAIT] = do_wait,
+    [OPERATION_WAIT] = do_wait,         [OPERATION_HOST] = do_host,
 };
 
 // The first operation of a stream. On a card that failed nothing happens any more.
@@ -150,7 +172,7 @@ static void do_first(Stream *stream) {
     if (!stream->first)
         stream->end = &stream->first;
     stream->done++;
-    drop(operation);
+    emulator_operation_drop(operation);
 }
 
 void emulator_stream_advance(Stream *stream) {
@@ -174,6 +196,10 @@ void emulator_stream_run(Stream *stream, uint64_t number) {
         else
             do_first(stream);
     }
+}
+
+Stream *emulator_stream_next(const Stream *stream) {
+    return stream ? stream->next : streams;
 }
 
 void emulator_streams_finish(Card *card) {
@@ -204,10 +230,17 @@ bool emulator_stream_is_of(const Stream *stream, const Card *card) {
 CUresult emulator_stream_add(Card *card, Stream *stream, Operation *operation) {
     bool at_once = !stream || emulator_settings.streams == STREAMS_EAGER;
     if (stream && !emulator_stream_is_of(stream, card)) {
-        drop(operation);
+        emulator_operation_drop(operation);
         return CUDA_ERROR_INVALID_HANDLE;
     }
+    if (stream && stream->captures)
+        return emulator_graph_add(stream->captures, operation);
     if (!stream) {
+        CUresult forbidden = emulator_graphs_forbid_default_stream(card);
+        if (forbidden != CUDA_SUCCESS) {
+            emulator_operation_drop(operation);
+            return forbidden;
+        }
         finish_blocking(card);
         stream = default_stream(card);
     }
@@ -216,6 +249,7 @@ CUresult emulator_stream_add(Card *card, Stream *stream, Operation *operation) {
     stream->added++;
     launches += operation->kind == OPERATION_LAUNCH;
     if (operation->kind == OPERATION_RECORD) {
+        operation->event->captured = NULL;
         operation->event->stream = stream;
         operation->event->number = stream->added;
     }

@@ -16,8 +16,12 @@ typedef enum OperationKind {
     OPERATION_COPY,     // within the device
     OPERATION_FILL,
     OPERATION_RECORD,
-    OPERATION_WAIT
+    OPERATION_WAIT,
+    OPERATION_HOST // a function of a library's, which stands for kernels of its own
 } OperationKind;
+
+// False: the card breaks. It is given what was copied for it.
+typedef bool (*HostWork)(const void *copy);
 
 struct Operation {
     Operation *next;
@@ -27,6 +31,7 @@ struct Operation {
     const void *from;
     size_t bytes;
     uint64_t checksum; // of pinned memory that is still to be read
+    HostWork host;
     unsigned char value;
     Event *event;    // of a record
     Stream *awaited; // of a wait: the stream of the event, and the number of the record
@@ -39,12 +44,19 @@ Stream *emulator_stream_new(Card *card, bool blocking);
 
 // A new operation, not yet in a stream, with room for a copy of so many bytes; NULL: no memory.
 Operation *emulator_operation_new(OperationKind kind, size_t copy);
-// Puts it at the end of a stream of this card (NULL: the default one, which waits for the others).
+// Another like it. NULL: no memory.
+Operation *emulator_operation_copy(const Operation *operation);
+void emulator_operation_drop(Operation *operation);
+// Puts it at the end of a stream of this card (NULL: the default one, which waits for the others),
+// or of the graph that the stream captures.
 CUresult emulator_stream_add(Card *card, Stream *stream, Operation *operation);
 // Waits for all of a stream (NULL: the default one, and with it those that it waits for).
 CUresult emulator_stream_wait(Card *card, Stream *stream);
 // Whether a stream lives and is of this card.
 bool emulator_stream_is_of(const Stream *stream, const Card *card);
+
+// All streams one after the other, NULL before the first and after the last.
+Stream *emulator_stream_next(const Stream *stream);
 
 // Does all of a stream up to an operation, and what that waits for elsewhere.
 void emulator_stream_run(Stream *stream, uint64_t number);

@@ -177,12 +177,15 @@ static void forget(BlasProducts *products) {
     products->plan_count = 0;
 }
 
-static Plan *plan_for(BlasProducts *products, const PlanKey *key) {
+static Plan *plan_for(Gpu *gpu, const PlanKey *key) {
+    BlasProducts *products = gpu->products;
     uint64_t hash = UINT64_C(0xCBF29CE484222325); // FNV-1a
     for (size_t i = 0; i < sizeof *key; i++)
         hash = (hash ^ ((const unsigned char *)key)[i]) * UINT64_C(0x100000001B3);
-    if (products->plan_count > PLANS / 4 * 3)
-        forget(products); // no model has so many shapes at a time
+    if (products->plan_count > PLANS / 4 * 3) { // no model has so many shapes at a time
+        gpu_forget_steps(gpu);
+        forget(products);
+    }
     Plan *plan = &products->plan[hash % PLANS];
     while (plan->taken && memcmp(&plan->key, key, sizeof *key) != 0)
         plan = plan + 1 < products->plan + PLANS ? plan + 1 : products->plan;
@@ -250,24 +253,46 @@ static Proof prove(Device *device, const ProductArguments *product, char *scratc
 
 enum { SCRATCH = WORKSPACE + DISTANCE + SAMPLE * (int)sizeof(float) };
 
+// A call of the library as work for the stream.
+typedef struct Run {
+    const Plan *plan;
+    const void *a, *b, *bias; // bias NULL: none
+    void *c, *workspace;
+} Run;
+
+static CUresult put_product(Gpu *gpu, const void *what) {
+    const Run *run = what;
+    const Plan *plan = run->plan;
+    const GpuBlas *blas = gpu->products->blas;
+    const float one = 1, zero = 0;
+    bool done =
+        (!run->bias || SET(MatmulDesc, plan->product, MATMUL_DESC_BIAS_POINTER, run->bias)) &&
+        blas->cublasLtMatmul(gpu->products->handle, plan->product, &one, run->b, plan->layout[1],
+                             run->a, plan->layout[0], &zero, run->c, plan->layout[2], run->c,
+                             plan->layout[2], &plan->algorithm, run->workspace, WORKSPACE,
+                             (cudaStream_t)gpu->stream) == CUBLAS_STATUS_SUCCESS;
+    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // One call of the library: matrices one step behind the other.
 static BlasAnswer run_one(Device *device, const ProductArguments *product, const PlanKey *key,
                           char *scratch, Error *error) {
     Gpu *gpu = gpu_of(device);
-    const GpuBlas *blas = gpu->products->blas;
     gpu_enter(gpu);
-    Plan *plan = plan_for(gpu->products, key);
-    const float one = 1, zero = 0;
-    if (!plan->usable ||
-        (product->bias && !SET(MatmulDesc, plan->product, MATMUL_DESC_BIAS_POINTER, product->bias)))
+    Plan *plan = plan_for(gpu, key);
+    if (!plan->usable)
         return BLAS_DECLINED;
+    const Run run = {.plan = plan,
+                     .a = product->a.data,
+                     .b = product->b.data,
+                     .bias = product->bias,
+                     .c = product->c.data,
+                     .workspace = scratch};
+    bool done = gpu->failure.code == ERROR_NONE &&
+                gpu_put(gpu, put_product, "cuBLASLt", &run, sizeof run) == CUDA_SUCCESS;
     if (gpu->failure.code != ERROR_NONE)
         return gpu_has_failed(gpu, error) ? BLAS_DONE : BLAS_FAILED;
-    cublasStatus_t status = blas->cublasLtMatmul(
-        gpu->products->handle, plan->product, &one, product->b.data, plan->layout[1],
-        product->a.data, plan->layout[0], &zero, product->c.data, plan->layout[2], product->c.data,
-        plan->layout[2], &plan->algorithm, scratch, WORKSPACE, (cudaStream_t)gpu->stream);
-    if (status != CUBLAS_STATUS_SUCCESS) {
+    if (!done) {
         plan->usable = false;
         return BLAS_DECLINED;
     }

@@ -21,8 +21,10 @@ static bool has_stamp(Gpu *gpu, int number) {
 
 static bool stamp(Device *device, int number) {
     Gpu *gpu = gpu_of(device);
-    return gpu->failure.code == ERROR_NONE && gpu_check(gpu, gpu_enter(gpu), "timing", NULL) &&
-           has_stamp(gpu, number) &&
+    if (gpu->failure.code != ERROR_NONE || !gpu_check(gpu, gpu_enter(gpu), "timing", NULL))
+        return false;
+    gpu_put_apart(gpu);
+    return gpu->failure.code == ERROR_NONE && has_stamp(gpu, number) &&
            gpu_check(gpu, gpu->driver->cuEventRecord(gpu->stamp[number], gpu->stream), "timing",
                      NULL);
 }

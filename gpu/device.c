@@ -115,6 +115,7 @@ static bool choose_card(Device *device, int index, Error *error) {
 static void close_gpu(Device *device) {
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
+    gpu_close_capture(gpu);
     gpu_close_stages(gpu);
     gpu_close_dnn(gpu);
     gpu_close_clock(gpu);
@@ -140,8 +141,9 @@ static bool start(Device *device, int index, Error *error) {
            gpu_check(gpu, gpu_enter(gpu), "starting the card", error) &&
            gpu_check(gpu, gpu->driver->cuStreamCreate(&gpu->stream, CU_STREAM_NON_BLOCKING),
                      "making a stream", error) &&
-           gpu_open_stages(gpu, error) && gpu_open_values(gpu, error) &&
-           gpu_open_marks(gpu, error) && gpu_load_kernels(device, error);
+           gpu_open_capture(gpu, error) && gpu_open_stages(gpu, error) &&
+           gpu_open_values(gpu, error) && gpu_open_marks(gpu, error) &&
+           gpu_load_kernels(device, error);
 }
 
 static bool open_gpu(Device *device, int index, int threads, Error *error) {
@@ -183,6 +185,7 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
     (void)bytes;
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
+    gpu_forget_steps(gpu);
     bool freed =
         gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
         gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(memory)), "giving back memory", NULL);
@@ -207,6 +210,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
     if (bytes == 0)
         return;
     gpu_enter(gpu);
+    gpu_put_apart(gpu);
     if (gpu->failure.code == ERROR_NONE &&
         gpu_check(gpu,
                   gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),
@@ -219,6 +223,7 @@ static void read_bytes(Device *device, void *host, const void *source, size_t by
 static void synchronize(Device *device) {
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
+    gpu_put_apart(gpu);
     if (gpu->failure.code == ERROR_NONE) {
         bool done = wait_for_all(gpu);
         (void)done; // the failure is kept, and told by the next check
@@ -271,6 +276,7 @@ const Backend gpu_backend = {
     .report = &gpu_report,
     .clock = &gpu_clock,
     .take_status = gpu_take_status,
+    .end_step = gpu_end_step,
     .check = check,
     .kernels = kernels,
     .absences = absences,

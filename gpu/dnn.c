@@ -148,21 +148,48 @@ static bool join_sums(Device *device, const Offer *offer, void *joined, Error *e
 
 // Attention's scratch beside the plan's own: DNN_SUMS and DNN_DELTA of the gradient. Some versions
 // of the library believe that what they are given is zero.
+// Memory of the card as work for the stream.
+typedef struct Zeros {
+    void *memory;
+    size_t bytes;
+} Zeros;
+
+static CUresult put_zeros(Gpu *gpu, const void *what) {
+    const Zeros *zeros = what;
+    return gpu->driver->cuMemsetD8Async(gpu_address(zeros->memory), 0, zeros->bytes, gpu->stream);
+}
+
 static bool prepare_attention(Device *device, const DnnPlan *plan, const Offer *offer,
                               char *workspace, void **operand, Error *error) {
     Gpu *gpu = gpu_of(device);
     char *sums = workspace + whole_units(plan->workspace);
+    const Zeros zeros = {workspace, plan->workspace};
+    static const char filling[] = "filling memory";
     if (plan->workspace > 0 &&
-        !gpu_check(
-            gpu,
-            gpu->driver->cuMemsetD8Async(gpu_address(workspace), 0, plan->workspace, gpu->stream),
-            "filling memory", error))
+        !gpu_check(gpu, gpu_put(gpu, put_zeros, filling, &zeros, sizeof zeros), filling, error))
         return false;
     if (plan->graph.kind == DNN_ATTENTION)
         return true;
     operand[DNN_SUMS] = sums;
     operand[DNN_DELTA] = sums + whole_units((size_t)offer->rows * sizeof(float));
     return join_sums(device, offer, sums, error);
+}
+
+// A plan as work for the stream. Its scale lies with it, the address of which is given when it is
+// put.
+typedef struct PlanRun {
+    const DnnPlan *plan;
+    void *operand[DNN_OPERANDS], *workspace;
+    float scale;
+    u32 unused;
+} PlanRun;
+
+static CUresult put_plan(Gpu *gpu, const void *what) {
+    PlanRun run = *(const PlanRun *)what;
+    run.operand[DNN_SCALE] = &run.scale;
+    return dnn_run(gpu->dnn, run.plan, run.operand, run.workspace, &gpu->refusal)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Error *error) {
@@ -173,14 +200,17 @@ static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Er
         return false;
     workspace += -(uintptr_t)workspace % WORKSPACE_UNIT;
     bool is_attention = plan->graph.kind >= DNN_ATTENTION;
-    float scale = offer->scale;
-    void *operand[DNN_OPERANDS];
-    memcpy(operand, offer->operand, sizeof operand);
-    operand[DNN_SCALE] = &scale;
-    gpu_enter(gpu_of(device));
-    return (!is_attention || prepare_attention(device, plan, offer, workspace, operand, error)) &&
-           dnn_run(gpu_of(device)->dnn, plan, operand, workspace, error) &&
-           (plan->graph.kind != DNN_ATTENTION || take_logarithm(device, offer, error));
+    Gpu *gpu = gpu_of(device);
+    PlanRun run = {.plan = plan, .workspace = workspace, .scale = offer->scale};
+    memcpy(run.operand, offer->operand, sizeof run.operand);
+    gpu_enter(gpu);
+    if (is_attention && !prepare_attention(device, plan, offer, workspace, run.operand, error))
+        return false;
+    if (gpu_put(gpu, put_plan, "cuDNN", &run, sizeof run) != CUDA_SUCCESS) {
+        *error = gpu->failure.code == ERROR_NONE ? gpu->refusal : gpu->failure;
+        return false;
+    }
+    return plan->graph.kind != DNN_ATTENTION || take_logarithm(device, offer, error);
 }
 
 // The call, by cuDNN or by our own kernel.

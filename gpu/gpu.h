@@ -1,12 +1,13 @@
 // gpu/gpu.h: what one opened card is, for the files of this room alone.
 //
-// All work of a device goes to one stream, in the order of the calls, and nothing waits for it but
-// reading and synchronising. What the driver refuses after the device was opened is kept: no later
-// kernel does anything but say so (faults 56 to 60), since a card that failed once gives no right
-// number any more. From the thread that drives the device.
+// All work of a device goes to one stream, in the order of the calls (gpu/capture.h), and nothing
+// waits for it but reading and synchronising. What the driver refuses after the device was opened
+// is kept: no later kernel does anything but say so (faults 56 to 60), since a card that failed
+// once gives no right number any more. From the thread that drives the device.
 #pragma once
 
 #include "gpu/blas_products.h"
+#include "gpu/capture.h"
 #include "gpu/driver.h"
 #include "gpu/launch.h"
 #include "gpu/stage.h"
@@ -27,6 +28,7 @@ typedef struct Gpu {
     CUdevice card;
     CUcontext context;
     CUstream stream;
+    GpuCapture *capture;
     CUmodule module[GPU_FILES];
     CUfunction kernel[GPU_KERNELS];
     GpuStages stages;
@@ -35,9 +37,10 @@ typedef struct Gpu {
     GpuMark mark[GPU_MARKS];
     FoundValue *found,
         *arrived;         // gpu/values.h: on the device; on this side, as it was fetched last
-    uint64_t value_calls; // that were told to look at values
+    uint64_t value_calls; // of this step that were told to look at values
     struct Dnn *dnn;      // gpu/dnn.h: opened when it was first asked for; NULL: there is none
     bool dnn_asked;
+    Error refusal;  // why cuDNN last did not run a plan
     int capability; // 90 is 9.0
     int multiprocessors;
     struct NvmlCard *sensors; // of it, for gpu/about.c; NULL: none, or not yet looked for

@@ -1,6 +1,8 @@
 #include "gpu/launch.h"
 
 #include <assert.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "gpu/gpu.h"
 
@@ -74,6 +76,22 @@ static bool fits_launch(const Device *device, GpuKernel kernel, GpuGrid grid, Er
                       grid.z ? grid.z : 1);
 }
 
+// A launch as work for the stream.
+typedef struct Launch {
+    unsigned kernel; // GpuKernel
+    unsigned grid[3], threads, shared;
+    unsigned unused[2];
+    _Alignas(16) char arguments[MOST_PARAMETERS];
+} Launch;
+
+static CUresult put_launch(Gpu *gpu, const void *what) {
+    const Launch *launch = what;
+    void *parameters[] = {(void *)(uintptr_t)launch->arguments};
+    return gpu->driver->cuLaunchKernel(gpu->kernel[launch->kernel], launch->grid[0],
+                                       launch->grid[1], launch->grid[2], launch->threads, 1, 1,
+                                       launch->shared, gpu->stream, parameters, NULL);
+}
+
 bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *arguments,
                 Error *error) {
     Gpu *gpu = gpu_of(device);
@@ -84,11 +102,17 @@ bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *argu
     if (!fits_launch(device, kernel, grid, error))
         return false;
     gpu_enter(gpu);
-    unsigned threads = grid.threads ? grid.threads : facts[kernel].threads;
-    assert(threads % 32 == 0 && threads <= facts[kernel].threads);
-    void *parameters[] = {(void *)(uintptr_t)arguments};
-    CUresult result = gpu->driver->cuLaunchKernel(gpu->kernel[kernel], (unsigned)grid.x,
-                                                  grid.y ? grid.y : 1, grid.z ? grid.z : 1, threads,
-                                                  1, 1, grid.shared, gpu->stream, parameters, NULL);
+    Launch launch;
+    launch.kernel = kernel;
+    launch.grid[0] = (unsigned)grid.x;
+    launch.grid[1] = grid.y ? grid.y : 1;
+    launch.grid[2] = grid.z ? grid.z : 1;
+    launch.threads = grid.threads ? grid.threads : facts[kernel].threads;
+    launch.shared = grid.shared;
+    launch.unused[0] = launch.unused[1] = 0;
+    assert(launch.threads % 32 == 0 && launch.threads <= facts[kernel].threads);
+    memcpy(launch.arguments, arguments, facts[kernel].arguments);
+    CUresult result = gpu_put(gpu, put_launch, facts[kernel].name, &launch,
+                              offsetof(Launch, arguments) + facts[kernel].arguments);
     return gpu_check(gpu, result, facts[kernel].name, error);
 }

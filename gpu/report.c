@@ -46,6 +46,7 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
 
 static bool fetch(Gpu *gpu, void *host, const void *source, size_t bytes) {
     gpu_enter(gpu);
+    gpu_put_apart(gpu);
     return gpu->failure.code == ERROR_NONE &&
            gpu_check(gpu,
                      gpu->driver->cuMemcpyDtoHAsync(host, gpu_address(source), bytes, gpu->stream),

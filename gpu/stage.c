@@ -50,6 +50,9 @@ static bool turn(Gpu *gpu) {
 
 void gpu_send(Gpu *gpu, void *target, const void *host, size_t bytes) {
     GpuStages *stages = &gpu->stages;
+    if (bytes == 0 || gpu->failure.code != ERROR_NONE)
+        return;
+    char *to = gpu_put_sent(gpu, target, bytes);
     for (size_t done = 0; done < bytes && gpu->failure.code == ERROR_NONE;) {
         if (stages->used == STAGE_BYTES && !turn(gpu))
             return;
@@ -57,10 +60,10 @@ void gpu_send(Gpu *gpu, void *target, const void *host, size_t bytes) {
         size_t part = bytes - done < room ? bytes - done : room;
         char *piece = stages->stage[stages->filling].memory + stages->used;
         memcpy(piece, (const char *)host + done, part);
-        if (!gpu_check(gpu,
-                       gpu->driver->cuMemcpyHtoDAsync(gpu_address((char *)target + done), piece,
-                                                      part, gpu->stream),
-                       "copying to the card", NULL))
+        if (!gpu_check(
+                gpu,
+                gpu->driver->cuMemcpyHtoDAsync(gpu_address(to + done), piece, part, gpu->stream),
+                "copying to the card", NULL))
             return;
         done += part;
         stages->used += (part + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;

@@ -3,7 +3,8 @@
 // They are copied into pinned memory first, so that the host may reuse its own at once and nobody
 // waits for the card to fetch them. Pieces fill one stage after another; a stage is filled anew
 // when the card has passed all that was fetched from it, which is long past unless the host is as
-// far ahead as all stages together hold.
+// far ahead as all stages together hold. That is no part of a step (gpu/capture.h): pieces are on
+// their way at once, be it to the inbox of a step that is held back.
 #pragma once
 
 #include "gpu/driver.h"

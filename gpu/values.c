@@ -3,6 +3,7 @@
 static const char failing[] = "fetching what kernels found";
 
 static bool forget(Gpu *gpu, Error *error) {
+    gpu_put_apart(gpu);
     gpu->arrived->call = FOUND_NOTHING;
     return gpu_check(gpu,
                      gpu->driver->cuMemsetD8Async(gpu_address(gpu->found), 0xFF, sizeof *gpu->found,

@@ -1,7 +1,9 @@
 // gpu/values.h: what kernels find wrong with values (kernel/status.h), on its way to the host.
 //
 // Kernels write it into a FoundValue in memory of the device (gpu/kernels/values.h). It travels
-// behind whatever the host waits for: reading and synchronising fetch it.
+// behind whatever the host waits for: reading and synchronising fetch it; and with the report of
+// each step, so that the first step in which something is found is heard of first. Calls are told
+// apart by their number within a step, which is the same in each.
 #pragma once
 
 #include "gpu/gpu.h"

@@ -269,6 +269,8 @@ const Option option_table[] = {
      set_count, FIELD(run.epochs)},
     {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "of the device (all processors)",
      set_threads, 0},
+    {"no-capture", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
+     "launch every kernel of a step by itself, on a card too", set_flag, FIELD(run.no_capture)},
     {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_name, FIELD(run.name)},
     {"tag", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "of the run, for finding it again", set_name,
      FIELD(run.tag)},

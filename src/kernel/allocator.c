@@ -217,7 +217,7 @@ void allocator_give(Allocator *allocator, void *memory) {
     // For a device that captures steps by address, so that equal steps are given equal memory; for
     // others the one that is warm comes first.
     Block **place = &allocator->free_list[block->class];
-    if (allocator->device->backend->end_step)
+    if (device_captures(allocator->device))
         while (*place && (uintptr_t)(*place)->memory < (uintptr_t)memory)
             place = &(*place)->next;
     block->next = *place;

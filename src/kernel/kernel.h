@@ -98,7 +98,9 @@ typedef struct Device {
     // Tells a status as whoever made the call would; NULL: without its place.
     bool (*explain)(void *context, const DeviceStatus *status, Error *error);
     void *explain_context;
-    uint64_t waits; // how often the host waited: reads and synchronisations
+    uint64_t waits;  // how often the host waited: reads and synchronisations
+    bool no_capture; // steps are not captured, on a device that would; set before the first ends
+    uint64_t steps, captured; // of a device that would: how many ended, how many were captured
 } Device;
 
 typedef struct KernelCall {
@@ -157,8 +159,8 @@ struct Backend {
     // Gives what kernels that have ended found (kernel/status.h), once; waits for nothing. NULL:
     // the calls themselves say it.
     bool (*take_status)(Device *device, DeviceStatus *status);
-    // A step of the run has ended: a device that captures steps begins the next here. NULL: it
-    // captures none.
+    // A step of the run has ended: a device that captures steps begins the next here. What a step
+    // asks for may be held back until it ends, or until somebody waits. NULL: it captures none.
     void (*end_step)(Device *device);
     // False, with why, once the device itself has failed: what it gave since is nothing. NULL: a
     // device that never fails.
@@ -217,6 +219,10 @@ void device_write(Device *device, void *target, const void *host, size_t bytes);
 void device_read(Device *device, void *host, const void *source, size_t bytes);
 void device_synchronize(Device *device);
 void device_end_step(Device *device);
+// Whether steps are captured that find what the one before found, down to the addresses.
+static inline bool device_captures(const Device *device) {
+    return device->backend->end_step && !device->no_capture;
+}
 
 // Takes the status of a device that runs on its own, as device_read and device_synchronize do when
 // they have waited. Waits for nothing itself.

@@ -20,6 +20,7 @@ static bool open_device(const RunOptions *options, Device **device, Error *passe
     if (is_named ? !device_open(name, options->threads, device, error)
                  : !device_open_best(options->threads, device, passed, error))
         return false;
+    (*device)->no_capture = options->no_capture;
     const Backend *backend = (*device)->backend;
     if (options->ways && backend->take_ways) // where it cannot, the run tells: tell_ways
         (void)backend->take_ways(*device, options->ways);

@@ -34,6 +34,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const char *device;     // "auto", "cpu", "ref", ...
     int threads;            // 0: all processors
     const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice
+    bool no_capture;        // steps are not captured, on a device that would
     const RunSetting *settings;
     int setting_count;
     uint64_t seed;

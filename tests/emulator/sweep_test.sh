@@ -13,9 +13,14 @@ fi
 export MPBENCH_GPU="$plugin"
 memory=2 lost=700 # of cuda.h: no memory; the card is lost for good
 
-# The training in which the call $1 answers $2. Status 1: there was no such call any more.
+# The training in which the call $1 answers $2. Status 1: there was no such call any more. Steps are
+# captured after some.
 training() {
-    MPBENCH_EMULATOR="fail=$1:$2,report=1" timeout 60 "$mpbench" run simple --device gpu --steps 2 \
+    case $1 in
+    *Capture/* | *Graph*) steps=14 ;;
+    *) steps=2 ;;
+    esac
+    MPBENCH_EMULATOR="fail=$1:$2,report=1" timeout 60 "$mpbench" run simple --device gpu --steps "$steps" \
         --quiet --db "$folder/history.db" >"$folder/out" 2>"$folder/err" </dev/null
     status=$?
     grep -q '^emulator: .* fails with' "$folder/err" || return 1

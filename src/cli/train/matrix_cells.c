@@ -348,6 +348,8 @@ bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *ce
     for (int k = 0; k < matrix->key_count && done; k++)
         done = add(arguments, "--set") && add(arguments, "%s=%s", matrix->keys[k].name,
                                               matrix->keys[k].values[cell->values[k]]);
+    if (done && cli->run.no_capture)
+        done = add(arguments, "--no-capture");
     if (done && cli->trust)
         done = add(arguments, "--trust");
     done = done && add(arguments, "--") && add(arguments, "%s", matrix->experiment);

@@ -1,0 +1,110 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# Trainings on the emulated card whose steps are captured as graphs, beside the same without: the
+# same bits whatever happens between two steps, and graphs there are.
+. "$(dirname "$0")/../shell.sh"
+
+plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
+if [ ! -e "$plugin" ]; then
+    echo "skip captured_runs: $plugin is not built, for lack of cuda.h or of a C++ compiler"
+    exit 0
+fi
+export MPBENCH_GPU="$plugin"
+
+# Of what may happen in a training something happens every few steps.
+cat >"$folder/turns.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "turns", params = { steps = 64, adam = false, scaled = false }, run = function(run)
+    local p = run.params
+    local Net = nn.class "Net"
+    function Net:init()
+        self.fc1, self.norm, self.drop = nn.Linear(16, 24), nn.BatchNorm(24), nn.Dropout(0.2)
+        self.fc2 = nn.Linear(24, 4)
+    end
+    function Net:forward(x) return self.fc2(self.drop(F.relu(self.norm(self.fc1(x))))) end
+    local net = run:model(Net())
+    local opt = p.adam and mp.optim.AdamW(net:parameters(), { lr = 1e-2 })
+        or mp.optim.SGD(net:parameters(), { lr = 1e-2, momentum = 0.9 })
+    local scaler = run:scaler()
+    local data = mp.data.tensors { x = mp.randn(64, 16), y = mp.randint(4, 64), batch = 8, shuffle = true }
+    local function batches() while true do for b in data do coroutine.yield(b) end end end
+    local next_batch = coroutine.wrap(batches)
+    for step = 1, p.steps do
+        local b = next_batch()
+        local x, y, at = b.x, b.y, step
+        if at == 34 then x, y = x:slice(1, 1, 5), y:slice(1, 1, 5) end
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
+        scaler:scale(loss):backward()
+        if at == 38 then run:event("loss " .. loss:item()) end
+        scaler:step(opt)
+        if at == 42 and p.scaled then scaler:update(512) else scaler:update() end
+        run:log { loss = loss }
+        if at == 18 then net:find "fc1":precision "fp32" end
+        if at == 26 then net:find "fc1":precision "auto" end
+        if at == 46 then
+            net:eval()
+            mp.no_grad(function() run:log { held = F.accuracy(net(x), y) } end)
+            net:train()
+        end
+        if at == 50 then run:checkpoint() end
+        if at == 54 then opt:lr(5e-3) end
+    end
+end }
+LUA
+
+# What is known of a run beside its seconds.
+kept() { # RUN FILE
+    "$mpbench" export "$1" --format csv |
+        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "step_seconds") skip = i }
+                 { $skip = ""; print }' >"$2.csv"
+    "$mpbench" export "$1" --format safetensors -o "$2.file" 2>/dev/null
+    LC_ALL=C sed -e 's/^.*"__metadata__":{[^}]*},//' -e 's/}} */}}/' "$2.file" >"$2.weights"
+    grep -q 'fc1' "$2.weights" || fail "$1: no weights were kept"
+}
+
+# same NAME LEAST OPTION...: with graphs, LEAST at least, and without.
+same() {
+    what=$1 least=$2
+    shift 2
+    MPBENCH_EMULATOR="${settings:-},report=1" "$mpbench" run "$folder/turns.lua" -d gpu --quiet "$@" --name "$what" \
+        >"$folder/out" 2>"$folder/err" || fail "$what: $(grep '^mpbench' "$folder/err")"
+    graphs=$(sed -n 's/^emulator: .* \([0-9]*\) graphs, .*;.*/\1/p' "$folder/err")
+    [ "${graphs:-0}" -ge "$least" ] || fail "$what: ${graphs:-0} graphs, not $least"
+    MPBENCH_EMULATOR="${settings:-},report=1" "$mpbench" run "$folder/turns.lua" -d gpu --quiet --no-capture "$@" --name "$what-plain" \
+        >"$folder/out" 2>"$folder/err" || fail "$what, not captured: $(grep '^mpbench' "$folder/err")"
+    grep -q ' 0 graphs, [0-9]* products; ' "$folder/err" || fail "$what: --no-capture captures"
+    ! grep '^emulator' "$folder/err" | grep -qv ' calls, ' || fail "$what: $(grep '^emulator' "$folder/err" | head -n 1)"
+    kept "$what" "$folder/a"
+    kept "$what-plain" "$folder/b"
+    [ "$(wc -l <"$folder/a.csv")" -gt 10 ] || fail "$what: nothing was kept"
+    cmp -s "$folder/a.csv" "$folder/b.csv" || fail "$what: $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 2p) is not $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 4p)"
+    cmp -s "$folder/a.weights" "$folder/b.weights" || fail "$what: other weights"
+}
+
+begin captured_steps_are_the_same_to_the_bit_whatever_happens_between_them
+same fp32 20 -p fp32
+same fp16 20 -p fp16 --set scaled=true
+same bf16 20 -p bf16 --set adam=true
+end
+
+begin captured_steps_are_the_same_to_the_bit_where_steps_are_skipped
+same skips 20 -p fp16 --loss-scale megatron --set adam=true
+end
+
+begin captured_steps_are_the_same_to_the_bit_however_the_card_behaves
+settings=streams=shuffled,order=shuffled same shuffled 20 -p fp16
+settings=dnn=right,libraries=0 same alone 20 -p bf16
+end
+
+if [ -n "${MPBENCH_SOAK:-}" ]; then
+    begin captured_steps_are_the_same_to_the_bit_with_every_scaler
+    for scaler in none 1024 torch apex keras deepspeed fairseq logmax adaptive; do
+        same "$scaler" 20 -p fp16 --loss-scale "$scaler"
+        same "$scaler-adam" 20 -p fp16 --loss-scale "$scaler" --set adam=true --set scaled=true
+    done
+    end
+fi
+
+exit "$failures"

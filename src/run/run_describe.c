@@ -118,6 +118,9 @@ static void look_at_card(Run *run) {
     add_reading(run, "card.power.most", 0, vitals->most_watts);
     add_reading(run, "card.temperature.most", 0, vitals->most_degrees);
     add_reading(run, "energy.processors", 0, state->energy.joules);
+    const Device *device = run->device;
+    if (device_captures(device) && device->steps > 0)
+        add_reading(run, "steps.captured", 3, (double)device->captured / (double)device->steps);
 }
 
 static void add_load(Run *run, const char *name, double processors) {

@@ -31,6 +31,18 @@ expect_out 'card.memory.total 4294967296$'
 expect_out 'card.busy 0.31$'
 end
 
+# Of 20 steps the first few are not.
+begin share_of_captured_steps_is_kept
+run show whole
+expect_out 'steps.captured 0\.[1-8]'
+train '' launched -d gpu --no-capture
+run show launched
+expect_no_out 'steps.captured'
+train '' uncaptured -d cpu
+run show uncaptured
+expect_no_out 'steps.captured'
+end
+
 # Where two runs differ it is known whether the card's libraries did.
 begin what_the_card_computed_with_is_kept
 train '' versions -d gpu

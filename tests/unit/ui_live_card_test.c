@@ -28,12 +28,14 @@ static const RecordFact card_facts[] = {{"card", "Some card, capability 9.0"},
                                         {"card.clock.memory", "2619"},
                                         {"card.memory.used", "21474836480"},
                                         {"card.memory.total", "85899345920"},
-                                        {"card.busy", "0.87"}};
+                                        {"card.busy", "0.87"},
+                                        {"steps.captured", "0.942"}};
 enum { CARD_FACTS = sizeof card_facts / sizeof *card_facts };
 
 // What stands in the panel from "power" to "energy", a line each.
 static const char while_it_trains[] =
     " power       ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  412 W of 700\n"
+    " captured    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  94 %\n"
     " clocks                                     1980, 2619 MHz\n"
     " card busy   ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  87 %\n"
     " card memory ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  20 GiB of 80 GiB\n"
@@ -42,10 +44,12 @@ static const char while_it_trains[] =
     " energy                                     –\n";
 static const char when_it_is_over[] =
     " power       ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  655 W at most\n"
+    " captured    ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  94 %\n"
     " processors                                 –\n"
     " temperature ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━  78 °C at most\n"
     " energy                                     250.0 W  10,000 J\n";
 static const char where_nothing_is_read[] = " power                                      –\n"
+                                            " captured                                   –\n"
                                             " clocks                                     –\n"
                                             " card busy                                  –\n"
                                             " card memory                                –\n"

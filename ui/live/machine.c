@@ -157,8 +157,11 @@ static void add_card(Readings *readings, const RunRecord *run) {
     double busy = record_fact_number(run, "card.busy"),
            used = record_fact_number(run, "card.memory.used"),
            total = record_fact_number(run, "card.memory.total");
+    double captured = record_fact_number(run, "steps.captured");
     char text[2 * sizeof(Word) + 8] = "–";
     add_watts(readings, run);
+    add(readings, "captured", captured, INK_GOOD, whole_share(captured).text)->rank =
+        isnan(captured) ? 6 : 1;
     if (live_is_over(run))
         return;
     add_clocks(readings, run);

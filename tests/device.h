@@ -4,6 +4,7 @@
 // emulated card (tests/emulator), the same tests are that card's.
 #pragma once
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 // The one that is named, else what the test would take.
@@ -27,4 +28,10 @@ static inline const char *const *test_device_names(void) {
         names[1] = NULL;
     }
     return names;
+}
+
+// Whether that is the emulated card, whose settings were given: a thousand times slower than a real
+// one.
+static inline bool test_device_is_emulated(void) {
+    return getenv("MPBENCH_TEST_DEVICE") && getenv("MPBENCH_EMULATOR");
 }

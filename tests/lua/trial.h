@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "lua/experiment.h"
+#include "run/recorder.h"
 #include "run/run_private.h"
+#include "store/series.h"
 #include "tests/device.h"
 #include "tests/folder.h"
 #include "tests/test.h"
@@ -26,10 +28,11 @@ typedef struct Trial { // one run, or a part of one
     void (*prepare)(Run *run); // before the script is read; NULL: nothing
     double seconds;            // that its step 5 took, as far as it can tell
     Run *run;
-    double losses[MOST_STEPS]; // the last that was known when the step ended; where a device tells
-                               // them late there is no saying of which step that is: 0
-    int64_t step;              // where it ended
-    int kept;                  // checkpoints to go on from
+    bool is_recorded;          // in a history, from which these are read:
+    double losses[MOST_STEPS]; // of each step; NaN where it logged none
+    int loss_count;
+    int64_t step; // where it ended
+    int kept;     // checkpoints to go on from
     bool done;
     char printed[768];
     char diagnosed[256]; // kinds
@@ -38,11 +41,14 @@ typedef struct Trial { // one run, or a part of one
 } Trial;
 
 static char folder[TEST_FOLDER_SIZE];
+static inline const char *trial_history(void) {
+    static char path[TEST_FOLDER_SIZE + 16];
+    snprintf(path, sizeof path, "%s/history.db", folder);
+    return path;
+}
+
 static inline void on_step(void *context, const Run *run) {
     Trial *trial = context;
-    const RunSeries *loss = run_series(run, "loss");
-    if (run->step < MOST_STEPS)
-        trial->losses[run->step] = loss && !run->device->backend->report ? loss->last : 0;
     if (run->step == 5) {
         trial->run->started -= trial->seconds;
         trial->run->training_seconds += trial->seconds;
@@ -60,6 +66,25 @@ static inline void on_print(void *context, const char *text, size_t length) {
     Trial *trial = context;
     size_t used = strlen(trial->printed);
     snprintf(trial->printed + used, sizeof trial->printed - used, "%.*s;", (int)length, text);
+}
+
+// What the history has of the run's losses. Devices that tell them late tell of which step each is.
+static inline bool read_losses(Trial *trial) {
+    SeriesPoint *points = NULL;
+    int count = 0;
+    Store *store = store_open(trial_history(), STORE_READ, &trial->error);
+    bool done = store && store_read_series(store, trial->run->id, "loss", 0, MOST_STEPS - 1, 0,
+                                           &points, &count, &trial->error);
+    for (int i = 0; i < MOST_STEPS; i++)
+        trial->losses[i] = (double)NAN;
+    trial->loss_count = count;
+    for (int i = 0; i < count; i++) {
+        CHECK_INT(points[i].width, 1);
+        trial->losses[points[i].step] = series_point_value(&points[i]);
+    }
+    free(points);
+    store_close(store);
+    return done;
 }
 
 static inline void train(Trial *trial) {
@@ -83,6 +108,10 @@ static inline void train(Trial *trial) {
         return;
     trial->run = run;
     run->observer = (RunObserver){.context = trial, .step = on_step};
+    if (trial->is_recorded && !(run->recorder = recorder_new(trial_history(), &trial->error))) {
+        run_free(run);
+        return;
+    }
     if (trial->prepare)
         trial->prepare(run);
     run_state(run)->energy = (Energy){.joules = trial->joules}; // known, and it does not rise
@@ -93,6 +122,10 @@ static inline void train(Trial *trial) {
                          .resume = trial->resume,
                          .weights = trial->weights};
     trial->done = lua_run_experiment(run, trial->script, &lua, &trial->error);
+    Recorder *recorder = run->recorder;
+    if (recorder)
+        trial->done =
+            recorder_end(recorder, run, &trial->error) && read_losses(trial) && trial->done;
     trial->step = run->step;
     RunRecord record;
     CHECK(run_describe(run, &record, &trial->error));
@@ -102,6 +135,7 @@ static inline void train(Trial *trial) {
     for (int i = 0; i < run->diagnosis_count; i++)
         strncat(strncat(trial->diagnosed, run->diagnoses[i].kind, 64), ";", 2);
     run_request_stop(0);
+    recorder_free(recorder);
     run_free(run);
 }
 

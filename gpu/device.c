@@ -253,7 +253,8 @@ static bool multiplies(OpId op) {
 
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
-    return format_trains(format) || (format_multiplies(format) && multiplies(op));
+    return format_trains(format) || (format_multiplies(format) && multiplies(op)) ||
+           (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
 static const Kernel kernels[OP_COUNT] = {

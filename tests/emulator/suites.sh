@@ -9,13 +9,16 @@ if [ ! -e "$build/emulator/mpbench-gpu.so" ]; then
 fi
 export MPBENCH_GPU="$build/emulator/mpbench-gpu.so" MPBENCH_TEST_DEVICE=gpu
 
-# over SETTINGS PROGRAM...   each of these over a card with such settings
+# over SETTINGS PROGRAM...   each of these over a card with such settings; x/y_test.sh is a script
 over() {
     export MPBENCH_EMULATOR="$1"
     shift
     for program in "$@"; do
         said=$folder/$(basename "$program")
-        "$build/tests/$program" >"$said.out" 2>"$said.err"
+        case $program in
+        *.sh) sh "$(dirname "$0")/../$program" ;;
+        *) "$build/tests/$program" ;;
+        esac >"$said.out" 2>"$said.err"
         status=$?
         grep -E '^(ok|not ok|skip) ' "$said.out"
         begin "$program over the emulated card, $MPBENCH_EMULATOR"

@@ -80,7 +80,10 @@ part_units() {
     programs unit/tape_test unit/compute_test unit/scaler_test unit/scalers_test unit/waits_test \
         unit/parameter_test unit/optim_test unit/views_test unit/statistics_test
 }
-part_lua() { sh "$here/../lua/lua_test.sh"; }
+part_lua() {
+    sh "$here/../lua/lua_test.sh"
+    sh "$here/../lua/values_test.sh"
+}
 
 # losses NAME ARGUMENTS...: trains, and leaves the loss of each step in NAME.losses.
 losses() {

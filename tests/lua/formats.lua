@@ -26,7 +26,7 @@ return mp.experiment { name = "formats", precision = "fp32", run = function(run)
             if run.device == "ref" then
                 equal(call():dtype(), "fp64", "call " .. i)
             else
-                fails("device cpu does not compute in fp64: convert with :to \"fp32\"", call)
+                fails("device " .. run.device .. " does not compute in fp64: convert with :to \"fp32\"", call)
             end
         end
     end)
@@ -37,5 +37,20 @@ return mp.experiment { name = "formats", precision = "fp32", run = function(run)
         equal(x:transpose():clone():shape(), { 4, 2 })
         equal(x:reshape(8):dtype(), "fp64")
         equal(#x:table(), 2)
+    end)
+
+    test("fp64_keeps_its_bits_whatever_is_done_to_its_layout", function()
+        local rows = {}
+        for i = 1, 70 do
+            rows[i] = {}
+            for j = 1, 65 do rows[i][j] = i / 3 + j / 7 end
+        end
+        local t = mp.tensor(rows, "fp64")
+        local turned = t:transpose():clone():table()
+        equal(t:clone():table(), rows)
+        equal(t:slice(1, 3, 9):clone():table()[7], rows[9])
+        for i, row in ipairs(rows) do
+            for j, number in ipairs(row) do equal(turned[j][i], number) end
+        end
     end)
 end }

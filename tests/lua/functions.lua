@@ -24,7 +24,7 @@ local function check_gradient(f, values, what)
     near(x:grad():table(), slopes(f, values), 2e-3, what)
 end
 
-return mp.experiment { name = "functions", precision = "fp16", run = function()
+return mp.experiment { name = "functions", precision = "fp16", run = function(run)
     test("huber_is_a_square_near_and_a_line_far", function()
         local target = mp.tensor { 0, 0, 0, 1 }
         near(F.huber(mp.tensor { 0.5, -3, 2, 1 }, target):item(), (0.125 + 2.5 + 1.5) / 4, 1e-6)
@@ -61,7 +61,7 @@ return mp.experiment { name = "functions", precision = "fp16", run = function()
         for _, none_of in ipairs { F.nll(rows, none), F.cross_entropy(rows, none) } do
             assert(none_of:item() ~= none_of:item())
         end
-        fails("index 2", F.nll, rows, mp.tensor({ 1, 2 }, "int32"))
+        testing.fails_at_once(run, "index 2", F.nll, rows, mp.tensor({ 1, 2 }, "int32"))
     end)
 
     test("losses_are_computed_in_fp32_wherever_they_are_called", function()

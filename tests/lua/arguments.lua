@@ -43,7 +43,8 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails("F.cross_entropy takes 2 arguments, got 3: F.cross_entropy(logits, classes)",
             F.cross_entropy, x, mp.randint(4, 3), { label_smoothing = 0.1 })
         fails("F.mse takes 2 arguments, got 3: F.mse(x, target)", F.mse, x, y, "sum")
-        fails("F.upsample takes 2 arguments, got 3", F.upsample, image, 2, "bilinear")
+        fails("upsample: argument 3 (options): a table expected, got the string \"bilinear\"",
+            F.upsample, image, 2, "bilinear")
         fails("F.huber takes at most 3 arguments, got 4", F.huber, x, y, 1, "mean")
         fails("t:slice takes at most 3 arguments, got 4: t:slice(dim, first [, last])", x.slice, x, 1, 1, 3, 2)
         fails("t:item takes no arguments, got 1", x.item, x, 1)

@@ -86,7 +86,7 @@ return mp.experiment { name = "functions", precision = "fp16", run = function(ru
         F.upsample(x, 3):sum():backward()
         equal(x:grad():reshape(4):table(), { 9, 9, 9, 9 })
         fails("upsample: factor: a whole number of at least 1", F.upsample, x, 1.5)
-        fails("upsample: input has shape [2], [N,H,W,C] is wanted", F.upsample, mp.ones(2), 2)
+        fails("upsample: input has shape [2], [N,L,C], [N,H,W,C] or [N,D,H,W,C] is wanted", F.upsample, mp.ones(2), 2)
         fails("Upsample: factor", nn.Upsample, 0)
     end)
 

@@ -188,7 +188,7 @@ $(eval $(call EMULATED_RULES,emulator))
 
 # Once more as a searcher of races in kernels: tests/emulator/races.h.
 ifeq ($(findstring sanitize,$(OPT))$(filter libtsan.so,$(shell $(CC) -print-file-name=libtsan.so)),)
-RACES := $(addprefix $(BUILD)/races/,mpbench-gpu.so planted conformance_test multi_test)
+RACES := $(addprefix $(BUILD)/races/,mpbench-gpu.so planted conformance_test multi_test update_test)
 $(eval $(call EMULATED_RULES,races,-DEMULATOR_RACES=1,-fsanitize=thread))
 endif
 endif
@@ -270,7 +270,8 @@ $(filter $(BUILD)/tests/conformance/%,$(TEST_BIN)): $(CONFORMANCE_O)
 
 # What tests/emulator/races_test.sh runs.
 ifneq ($(RACES),)
-RACES_O := $(addprefix $(BUILD)/tests/,emulator/races/planted.o conformance/conformance_test.o conformance/multi_test.o)
+RACES_O := $(addprefix $(BUILD)/tests/,emulator/races/planted.o \
+               $(patsubst %_test,conformance/%_test.o,conformance_test multi_test update_test))
 $(RACES_O): EXTRA_CFLAGS += -Wno-conversion $(GPU_CFLAGS)
 $(BUILD)/races/planted: $(BUILD)/tests/emulator/races/planted.o $(call EMULATED_O,races,$(PLANTED_C),$(PLANTED_CU))
 $(filter %_test,$(RACES)): $(BUILD)/races/%_test: $(BUILD)/tests/conformance/%_test.o $(CONFORMANCE_O)

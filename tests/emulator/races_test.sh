@@ -51,8 +51,10 @@ done
 end
 
 begin card_kernels_have_no_race
-finds_nothing multi_test
-grep -q '^ok' "$folder/out" || fail "multi_test does not run: $(head -n 1 "$folder/err")"
+for program in multi_test update_test; do
+    finds_nothing $program
+    grep -q '^ok' "$folder/out" || fail "$program does not run: $(head -n 1 "$folder/err")"
+done
 # Under MPBENCH_SOAK every operation there is.
 some="relu sum argmax softmax layer_norm batch_norm embedding_backward"
 [ -z "${MPBENCH_SOAK:-}" ] || some=

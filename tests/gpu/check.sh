@@ -74,7 +74,7 @@ part_machine() {
 }
 
 part_bits() { programs unit/gpu_draw_test unit/gpu_select_test unit/gpu_cast_test; }
-part_conformance() { programs conformance/conformance_test conformance/multi_test; }
+part_conformance() { programs conformance/conformance_test conformance/multi_test conformance/update_test; }
 part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {
     programs unit/tape_test unit/compute_test unit/scaler_test unit/scalers_test unit/waits_test \

@@ -14,6 +14,7 @@ over protect=1 unit/functions_test unit/memory_test unit/parameter_test unit/pro
 over protect=1,libraries=0 unit/compute_test
 [ -z "${MPBENCH_SOAK:-}" ] || over protect=1 golden/model_test # convolutions take their time
 over protect=1,order=reverse,streams=shuffled conformance/multi_test conformance/update_test \
-    golden/ops_test golden/scaler_test unit/optim_test unit/scaler_test unit/scalers_test
+    golden/ops_test golden/scaler_test unit/optim_test \
+    unit/optim_refused_test unit/scaler_test unit/scalers_test
 
 exit "$failures"

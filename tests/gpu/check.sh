@@ -78,7 +78,8 @@ part_conformance() { programs conformance/conformance_test conformance/multi_tes
 part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {
     programs unit/tape_test unit/compute_test unit/scaler_test unit/scalers_test unit/waits_test \
-        unit/parameter_test unit/optim_test unit/views_test unit/statistics_test
+        unit/parameter_test unit/optim_test unit/optim_refused_test unit/views_test \
+        unit/statistics_test
 }
 part_lua() {
     sh "$here/../lua/lua_test.sh"

@@ -6,14 +6,6 @@
 #include "cpu/products.h"
 #include "kernel/allocator.h"
 
-// What an array of a call is converted from or to.
-typedef struct Conversion {
-    View given; // what the call gave; data NULL: as it is
-    float *buffer;
-} Conversion;
-
-enum { ARRAYS = 4 };
-
 static ConvProblem problem_of(const Device *device, ConvPass pass, const ConvAttr *attr,
                               const ConvArrays *arrays) {
     const View *x = &arrays->x, *weight = &arrays->weight, *y = &arrays->y;
@@ -145,88 +137,30 @@ static bool meets_what_is_not_finite(const Device *device, const ConvProblem *pr
            !is_finite_bf16(device, problem->pass == CONV_FORWARD ? &arrays->x : &arrays->y);
 }
 
-// ---- conversions --------------------------------------------------------------------------------
+// ---- RELU ---------------------------------------------------------------------------------------
 
-typedef struct ConvertTask {
+typedef struct ReluTask {
     const Device *device;
-    View view;
-    float *values;
-    bool load;
-} ConvertTask;
-
-static void convert_range(void *context, int64_t begin, int64_t end, int thread) {
-    const ConvertTask *task = context;
-    (void)thread;
-    if (task->load)
-        cpu_load(task->device, task->view.format, cpu_at(&task->view, begin), task->values + begin,
-                 end - begin);
-    else
-        cpu_store(task->device, task->view.format, task->values + begin,
-                  cpu_at_mutable(&task->view, begin), end - begin);
-}
-
-static void convert(const Device *device, const View *view, float *values, bool load) {
-    ConvertTask task = {device, *view, values, load};
-    int64_t count = view_count(view);
-    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, convert_range, &task);
-}
+    const View *view;
+} ReluTask;
 
 // The library's own takes NaN for 0 and would hide that something has overflowed.
 static void relu_range(void *context, int64_t begin, int64_t end, int thread) {
-    const ConvertTask *task = context;
+    const ReluTask *task = context;
+    const View *view = task->view;
     (void)thread;
     float buffer[CPU_BLOCK], clipped[CPU_BLOCK];
     CPU_EACH_BLOCK(at, size, begin, end) {
-        cpu_load(task->device, task->view.format, cpu_at(&task->view, at), buffer, size);
+        cpu_load(task->device, view->format, cpu_at(view, at), buffer, size);
         cpu_simd(task->device)->pointwise->unary[OP_relu](buffer, clipped, size, 0, 0);
-        cpu_store(task->device, task->view.format, clipped, cpu_at_mutable(&task->view, at), size);
+        cpu_store(task->device, view->format, clipped, cpu_at_mutable(view, at), size);
     }
 }
 
 static void relu(const Device *device, const View *view) {
-    ConvertTask task = {device, *view, NULL, false};
+    ReluTask task = {device, view};
     int64_t count = view_count(view);
     cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, relu_range, &task);
-}
-
-// Runs the library, with fp32 copies of what is not in the format that it computes in.
-static bool run_library(Device *device, const OneDnnConv *conv, const ConvProblem *problem,
-                        const ConvArrays *arrays, Error *error) {
-    ConvArrays theirs = *arrays;
-    View *views[ARRAYS] = {&theirs.x, &theirs.weight, &theirs.bias, &theirs.y};
-    Conversion conversions[ARRAYS];
-    static const int written[] = {
-        [CONV_FORWARD] = 3, [CONV_BACKWARD_INPUT] = 0, [CONV_BACKWARD_WEIGHT] = 1};
-    const int out = written[problem->pass];
-    size_t bytes = cpu_line(onednn_conv_workspace(conv)), own = bytes;
-    for (int i = 0; i < ARRAYS; i++) {
-        Format wanted = i == 2     ? FORMAT_FP32
-                        : i == out ? (Format)problem->out_format
-                                   : (Format)problem->format;
-        conversions[i] = (Conversion){.given = {.data = NULL}};
-        if (!views[i]->data || views[i]->format == wanted)
-            continue;
-        conversions[i].given = *views[i];
-        bytes += cpu_line((size_t)view_count(views[i]) * sizeof(float));
-    }
-    char *memory = device_workspace(device, bytes, error);
-    if (!memory)
-        return false;
-    char *next = memory + own;
-    for (int i = 0; i < ARRAYS; i++) {
-        if (!conversions[i].given.data)
-            continue;
-        conversions[i].buffer = (float *)(void *)next;
-        next += cpu_line((size_t)view_count(views[i]) * sizeof(float));
-        *views[i] = view_dense(conversions[i].buffer, FORMAT_FP32, views[i]->ndim, views[i]->shape);
-        if (i != out)
-            convert(device, &conversions[i].given, conversions[i].buffer, true);
-    }
-    if (!onednn_conv_run(conv, &theirs, memory, error))
-        return false;
-    if (conversions[out].given.data)
-        convert(device, &conversions[out].given, conversions[out].buffer, false);
-    return true;
 }
 
 static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
@@ -239,11 +173,11 @@ static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
     theirs.format = low ? FORMAT_BF16 : FORMAT_FP32;
     theirs.out_format = low && out == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32;
     theirs.activation = clips ? ACTIVATION_NONE : problem->activation;
-    const OneDnnConv *conv = way == WAY_COLUMNS ? NULL : onednn_conv(cpu_onednn(device), &theirs);
-    if (!conv)
-        return conv_columns_run(device, problem, arrays, error);
-    if (!run_library(device, conv, &theirs, arrays, error))
+    bool has_library = way != WAY_COLUMNS;
+    if (has_library && !conv_library_run(device, &theirs, arrays, &has_library, error))
         return false;
+    if (!has_library)
+        return conv_columns_run(device, problem, arrays, error);
     if (clips)
         relu(device, &arrays->y);
     return true;

@@ -1,9 +1,9 @@
 // cpu/conv.h: one convolution as the CPU's ways of computing it see it.
 //
 // conv.c brings the arrays of a call into one of two forms and chooses the way; conv_columns.c
-// lays windows out as the rows of a matrix and multiplies (any format, any geometry); onednn.c has
-// the library do it (fp32; bf16 where the processor has instructions for it). Private to this
-// folder; called on the thread that drives the device.
+// lays windows out as the rows of a matrix and multiplies (any format, any geometry);
+// conv_library.c has the library of onednn.c do it (fp32; bf16 where the processor has instructions
+// for it). Private to this folder; called on the thread that drives the device.
 #pragma once
 
 #include "cpu/cpu.h"
@@ -44,3 +44,11 @@ static inline double conv_cost(const ConvProblem *problem) {
     return (double)conv_out_pixels(problem) * (double)problem->filters *
            (double)(conv_window(problem) + 16) / 30;
 }
+
+// ---- conv_library.c -----------------------------------------------------------------------------
+
+// By the library, in the problem's formats. Arrays in others are copied, a slice of the batch at a
+// time, so that the copies stay in the caches and need no memory to speak of. *possible is false,
+// and nothing is done, where the library has no fast way.
+bool conv_library_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                      bool *possible, Error *error);

@@ -270,6 +270,35 @@ static void convolution_shows_nan_through_activations(void) {
     drop(&x), drop(&w), drop(&y);
 }
 
+// Copied in fp32 the batch is two slices, of six images and of five.
+static void convolution_by_slices_agrees(void) {
+    const ConvCase conv = {11, 64, 64, 16, 16, 2, 1, 0, 1, 16};
+    check_conv(&conv, FORMAT_FP16, false);
+}
+
+static void copies_of_a_batch_are_made_by_slices(void) {
+    Device *own;
+    CHECK(device_open("cpu", 2, &own, &error));
+    View x = ARRAY(FORMAT_FP16, 64, 32, 32, 32), w = ARRAY(FORMAT_FP16, 32, 3, 3, 32),
+         y = ARRAY(FORMAT_FP16, 64, 32, 32, 32), dw = ARRAY(FORMAT_FP32, 32, 3, 3, 32);
+    OpAttr attr = {.conv = {.stride = {1, 1},
+                            .padding = {1, 1},
+                            .dilation = {1, 1},
+                            .groups = 1,
+                            .input = {32, 32},
+                            .kernel = {3, 3}}};
+    KernelCall calls[] = {
+        {.op = OP_conv2d, .input = {x, w}, .output = {y}, .attr = &attr},
+        {.op = OP_conv2d_backward_input, .input = {y, w}, .output = {x}, .attr = &attr},
+        {.op = OP_conv2d_backward_weight, .input = {x, y}, .output = {dw}, .attr = &attr}};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        CHECK(device_run(own, &calls[i], &error));
+    size_t used = allocator_use(own->allocator).peak[MEMORY_WORKSPACE];
+    CHECK_MESSAGE(used < (8 << 20), "%zu bytes", used); // in fp32 each of x and y has as many
+    drop(&x), drop(&w), drop(&y), drop(&dw);
+    device_close(own);
+}
+
 static void second_step_asks_the_system_for_nothing(void) {
     View x = ARRAY(FORMAT_BF16, 2, 12, 12, 32), w = ARRAY(FORMAT_BF16, 32, 3, 3, 32),
          y = ARRAY(FORMAT_BF16, 2, 12, 12, 32), dx = ARRAY(FORMAT_BF16, 2, 12, 12, 32);
@@ -343,6 +372,8 @@ int main(void) {
     RUN_TEST(convolution_agrees_whichever_way_is_taken);
     RUN_TEST(convolution_by_columns_agrees_in_every_geometry);
     RUN_TEST(convolution_shows_nan_through_activations);
+    RUN_TEST(convolution_by_slices_agrees);
+    RUN_TEST(copies_of_a_batch_are_made_by_slices);
     RUN_TEST(second_step_asks_the_system_for_nothing);
     RUN_TEST(attention_reads_slices_of_one_array);
     device_close(device);

@@ -1,0 +1,188 @@
+// Convolution by the library, a slice of the batch at a time: see cpu/conv.h.
+#include <string.h>
+
+#include "cpu/conv.h"
+#include "cpu/onednn.h"
+
+enum { AT_X, AT_WEIGHT, AT_BIAS, AT_Y, ARRAYS };
+
+// Copies of a slice's images have so many bytes at most, or are those of one image.
+enum { SLICE_BYTES = 4 << 20 };
+
+typedef struct Library {
+    Device *device;
+    const ConvProblem *problem;
+    View views[ARRAYS];
+    int out;                   // which of them is written
+    bool copied[ARRAYS];       // in fp32
+    float *buffer[ARRAYS];     // where
+    int64_t slice;             // images
+    const OneDnnConv *conv[2]; // of a slice, and of the last, which may be smaller
+    float *more;               // the weights' gradient of slices but the first
+    char *workspace;           // the library's
+} Library;
+
+// ---- conversions --------------------------------------------------------------------------------
+
+typedef struct ConvertTask {
+    const Device *device;
+    View view;
+    float *values;
+    bool load;
+} ConvertTask;
+
+static void convert_range(void *context, int64_t begin, int64_t end, int thread) {
+    const ConvertTask *task = context;
+    (void)thread;
+    if (task->load)
+        cpu_load(task->device, task->view.format, cpu_at(&task->view, begin), task->values + begin,
+                 end - begin);
+    else
+        cpu_store(task->device, task->view.format, task->values + begin,
+                  cpu_at_mutable(&task->view, begin), end - begin);
+}
+
+static void convert(const Device *device, const View *view, float *values, bool load) {
+    ConvertTask task = {device, *view, values, load};
+    int64_t count = view_count(view);
+    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, convert_range, &task);
+}
+
+typedef struct AddTask {
+    float *sums;
+    const float *more;
+} AddTask;
+
+static void add_range(void *context, int64_t begin, int64_t end, int thread) {
+    const AddTask *task = context;
+    (void)thread;
+#pragma omp simd
+    for (int64_t i = begin; i < end; i++)
+        task->sums[i] += task->more[i];
+}
+
+// ---- slices -------------------------------------------------------------------------------------
+
+static bool has_images(int array) {
+    return array == AT_X || array == AT_Y;
+}
+
+static Format format_wanted(const ConvProblem *problem, int array, int out) {
+    if (array == AT_BIAS)
+        return FORMAT_FP32;
+    return (Format)(array == out ? problem->out_format : problem->format);
+}
+
+static const OneDnnConv *conv_of(const Library *library, int64_t images) {
+    ConvProblem problem = *library->problem;
+    problem.images = images;
+    return onednn_conv(cpu_onednn(library->device), &problem);
+}
+
+// As many images as the copies have room for, dealt out evenly.
+static void choose_slice(Library *library) {
+    int64_t bytes = 0, images = library->problem->images;
+    for (int i = 0; i < ARRAYS; i++)
+        if (library->copied[i] && has_images(i))
+            bytes += view_count(&library->views[i]) * (int64_t)sizeof(float);
+    int64_t slices = cpu_smaller((bytes + SLICE_BYTES - 1) / SLICE_BYTES, images);
+    library->slice = slices > 1 ? (images + slices - 1) / slices : images;
+    int64_t last = images % library->slice;
+    library->conv[0] = conv_of(library, library->slice);
+    library->conv[1] = last ? conv_of(library, last) : library->conv[0];
+}
+
+// Images of an array, or all of one that has none.
+static View slice_of(const Library *library, int array, int64_t first, int64_t images) {
+    View view = library->views[array];
+    if (!view.data || !has_images(array))
+        return view;
+    int64_t image = view_count(&view) / library->problem->images;
+    view.data = cpu_at_mutable(&view, first * image);
+    view.shape[0] = images;
+    return view;
+}
+
+static size_t carve(size_t *used, size_t bytes) {
+    size_t at = *used;
+    *used += cpu_line(bytes);
+    return at;
+}
+
+static bool lay_out(Library *library, Error *error) {
+    size_t used = 0, at[ARRAYS] = {0}, most = onednn_conv_workspace(library->conv[0]);
+    size_t last = onednn_conv_workspace(library->conv[1]);
+    (void)carve(&used, most > last ? most : last);
+    for (int i = 0; i < ARRAYS; i++) {
+        View view = slice_of(library, i, 0, library->slice);
+        if (library->copied[i])
+            at[i] = carve(&used, (size_t)view_count(&view) * sizeof(float));
+    }
+    bool sums = library->out == AT_WEIGHT && library->slice < library->problem->images;
+    size_t more =
+        carve(&used, sums ? (size_t)view_count(&library->views[AT_WEIGHT]) * sizeof(float) : 0);
+    library->workspace = device_workspace(library->device, used + 1, error);
+    if (!library->workspace)
+        return false;
+    for (int i = 0; i < ARRAYS; i++)
+        library->buffer[i] = (float *)(void *)(library->workspace + at[i]);
+    library->more = (float *)(void *)(library->workspace + more);
+    return true;
+}
+
+static bool run_slice(const Library *library, int64_t first, int64_t images, Error *error) {
+    const Device *device = library->device;
+    View given[ARRAYS], theirs[ARRAYS];
+    for (int i = 0; i < ARRAYS; i++) {
+        given[i] = theirs[i] = slice_of(library, i, first, images);
+        if (!library->copied[i])
+            continue;
+        theirs[i] = view_dense(library->buffer[i], FORMAT_FP32, given[i].ndim, given[i].shape);
+        // What is no image's stays from the first slice on.
+        if (i != library->out && (has_images(i) || first == 0))
+            convert(device, &given[i], library->buffer[i], true);
+    }
+    const bool adds = library->out == AT_WEIGHT && first > 0;
+    View *out = &theirs[library->out];
+    float *sums = out->data;
+    if (adds)
+        out->data = library->more;
+    const ConvArrays arrays = {theirs[AT_X], theirs[AT_WEIGHT], theirs[AT_BIAS], theirs[AT_Y]};
+    if (!onednn_conv_run(library->conv[images < library->slice], &arrays, library->workspace,
+                         error))
+        return false;
+    if (adds) {
+        AddTask task = {sums, library->more};
+        int64_t count = view_count(out);
+        cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, add_range, &task);
+    }
+    bool complete = library->out != AT_WEIGHT || first + images == library->problem->images;
+    if (library->copied[library->out] && complete)
+        convert(device, &given[library->out], library->buffer[library->out], false);
+    return true;
+}
+
+bool conv_library_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                      bool *possible, Error *error) {
+    static const int written[] = {
+        [CONV_FORWARD] = AT_Y, [CONV_BACKWARD_INPUT] = AT_X, [CONV_BACKWARD_WEIGHT] = AT_WEIGHT};
+    Library library = {.device = device,
+                       .problem = problem,
+                       .views = {arrays->x, arrays->weight, arrays->bias, arrays->y},
+                       .out = written[problem->pass]};
+    for (int i = 0; i < ARRAYS; i++)
+        library.copied[i] = library.views[i].data &&
+                            library.views[i].format != format_wanted(problem, i, library.out);
+    choose_slice(&library);
+    *possible = library.conv[0] && library.conv[1];
+    if (!*possible)
+        return true;
+    if (!lay_out(&library, error))
+        return false;
+    for (int64_t first = 0, images; first < problem->images; first += images) {
+        images = cpu_smaller(problem->images - first, library.slice);
+        if (!run_slice(&library, first, images, error))
+            return false;
+    }
+    return true;
+}

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/sanitize.h"
-#include "lua/bind/bind.h"
+#include "lua/bind/callback.h"
 
 // ---- the module ---------------------------------------------------------------------------------
 
@@ -21,6 +21,8 @@ static int open_core(lua_State *L) {
     bind_open_tensor(L, session);
     bind_open_ops(L, session);
     bind_open_module(L, session);
+    bind_open_gradient(L, session);
+    bind_open_custom(L, session);
     bind_open_optim(L, session);
     bind_open_data(L, session);
     bind_open_run(L, session);
@@ -81,7 +83,7 @@ static bool stop_wanted(void *context) {
 }
 
 static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *error) {
-    LuaVm *vm = lua_vm_new(options, error);
+    LuaVm *vm = callback_begin(session, error) ? lua_vm_new(options, error) : NULL;
     if (!vm)
         return NULL;
     lua_vm_set_places(vm, &(LuaVmPlaces){bind_place, bind_move, session});
@@ -186,6 +188,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                  checkpoint_read_journal(options->resume, &session.inventory.journal, error);
     LuaVm *vm = ready ? machine_new(&session, &vm_options, error) : NULL;
     if (!vm) {
+        callback_close(&session);
         inventory_clear(&session.inventory);
         run_finish(run, error);
         return false;
@@ -205,6 +208,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};
     lua_vm_free(vm);
+    callback_close(&session);
     inventory_clear(&session.inventory);
     return done;
 }
@@ -275,6 +279,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     }
     session.finished = true;
     lua_vm_free(vm);
+    callback_close(&session);
     inventory_clear(&session.inventory);
     run_free(run);
     return done;

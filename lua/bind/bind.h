@@ -29,6 +29,9 @@ typedef struct Session {
     bool trust;                   // scripts may name any file
     const void *tensor_metatable; // compared by address: faster than by name
     int depth;                    // of the modules whose forward is being run
+    lua_State *walker;            // that a walk back is in progress for; NULL: none is
+    bool has_thrown;              // what it called has raised something, which is kept
+    struct KeptValues *kept;      // what graphs have of Lua (callback.h)
     size_t handle_bytes;          // of tensors whose handles were made since the last collection
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     bool evaluates;               // the module whose forward runs is not in training
@@ -172,6 +175,8 @@ Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);
 // What tensors are asked without computing (reading.c); ended by NULL names.
 extern const BindFunction bind_reading_methods[], bind_reading_events[];
+// What gradients are asked by (gradient.c); ended by a NULL name.
+extern const BindFunction bind_gradient_methods[];
 // The functions of `mp` that make them out of nothing or of tables (tensor_create.c), and the
 // methods that view them otherwise (tensor_views.c); ended by NULL names.
 extern const BindFunction bind_creations[], bind_view_methods[];
@@ -187,6 +192,17 @@ lua_Integer bind_list(lua_State *L, const char *function, int index);
 // Sizes from the arguments from `first` on, or from one table; returns ndim.
 int bind_sizes(lua_State *L, const char *function, int first, int64_t *shape);
 Format bind_format(lua_State *L, const char *function, int argument);
+
+// What a protected block puts back when it ends, by an error too: what is in force, and whether the
+// tape records (module.c).
+typedef struct BindState {
+    AutocastRegion region;
+    bool recording, evaluates, walking_back;
+    int layer;
+} BindState;
+
+BindState bind_state(const Session *session);
+void bind_restore(Session *session, const BindState *state);
 
 // ---- tables of options --------------------------------------------------------------------------
 
@@ -246,6 +262,8 @@ Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 void bind_open_tensor(lua_State *L, Session *session);
 void bind_open_ops(lua_State *L, Session *session);
 void bind_open_module(lua_State *L, Session *session);
+void bind_open_gradient(lua_State *L, Session *session);
+void bind_open_custom(lua_State *L, Session *session);
 void bind_open_optim(lua_State *L, Session *session);
 void bind_open_scaler(lua_State *L, Session *session);  // called by bind_open_optim
 void bind_open_average(lua_State *L, Session *session); // the same, with the table on top

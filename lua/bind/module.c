@@ -171,31 +171,25 @@ static int mp_set_precision(lua_State *L) {
 
 // ---- regions ------------------------------------------------------------------------------------
 
-// What a protected block puts back when it ends, by an error too.
-typedef struct Before {
-    AutocastRegion region;
-    bool recording, evaluates;
-    int layer;
-} Before;
-
-static Before state_now(const Session *session) {
+BindState bind_state(const Session *session) {
     const Engine *engine = session->engine;
-    return (Before){engine->autocast, tape_is_enabled(engine->tape), session->evaluates,
-                    engine->layer};
+    return (BindState){engine->autocast, tape_is_enabled(engine->tape), session->evaluates,
+                       engine->walking_back, engine->layer};
 }
 
-static void state_restore(Session *session, const Before *before) {
+void bind_restore(Session *session, const BindState *state) {
     Engine *engine = session->engine;
-    session->evaluates = before->evaluates;
-    engine->autocast = before->region;
-    engine->layer = before->layer;
-    tape_set_enabled(engine->tape, before->recording);
+    session->evaluates = state->evaluates;
+    engine->autocast = state->region;
+    engine->layer = state->layer;
+    engine->walking_back = state->walking_back;
+    tape_set_enabled(engine->tape, state->recording);
 }
 
 // Calls the function below the topmost `arguments` values and returns what it returns.
-static int call_restoring(lua_State *L, int function, const Before *before) {
+static int call_restoring(lua_State *L, int function, const BindState *before) {
     int status = lua_pcall(L, lua_gettop(L) - function, LUA_MULTRET, 0);
-    state_restore(session_of(L), before);
+    bind_restore(session_of(L), before);
     if (status != LUA_OK)
         return lua_error(L);
     return lua_gettop(L) - function + 1;
@@ -226,7 +220,7 @@ static int mp_autocast(lua_State *L) {
         function = 2;
     }
     check_callable(L, "autocast", function);
-    Before before = state_now(session_of(L));
+    BindState before = bind_state(session_of(L));
     engine->autocast = region;
     return call_restoring(L, function, &before);
 }
@@ -234,8 +228,18 @@ static int mp_autocast(lua_State *L) {
 static int mp_no_grad(lua_State *L) {
     Engine *engine = session_of(L)->engine;
     check_callable(L, "no_grad", 1);
-    Before before = state_now(session_of(L));
+    BindState before = bind_state(session_of(L));
     tape_set_enabled(engine->tape, false);
+    return call_restoring(L, 1, &before);
+}
+
+// enable_grad(f, ..): records what f computes, inside of no_grad or of a gradient of one's own
+static int mp_enable_grad(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    check_callable(L, "enable_grad", 1);
+    BindState before = bind_state(session_of(L));
+    tape_set_enabled(engine->tape, true);
+    engine->walking_back = false;
     return call_restoring(L, 1, &before);
 }
 
@@ -245,43 +249,6 @@ static int mp_seed(lua_State *L) {
     engine_seed(session->engine, seed);
     lua_vm_seed(session->vm, seed);
     return 0;
-}
-
-// grad(output, inputs [, create_graph]): a list of gradients, nil where none arrived
-static int mp_grad(lua_State *L) {
-    enum { MOST = BIND_MOST_TENSORS };
-    Error error = {0};
-    Tensor *output = bind_tensor(L, "grad", 1, "output");
-    lua_Integer count = bind_list(L, "grad", 2);
-    if (count < 1 || count > MOST)
-        return bind_error(L, "grad: a list of 1 to %d inputs expected, got %lld", MOST,
-                          (long long)count);
-    Tensor *inputs[MOST], *results[MOST] = {0};
-    lua_settop(L, 3);
-    luaL_checkstack(L, MOST + 4, "grad");
-    for (lua_Integer i = 0; i < count; i++) { // they stay on the stack: the list may be a weak one
-        lua_rawgeti(L, 2, i + 1);
-        inputs[i] = bind_tensor(L, "grad", lua_gettop(L), "of the list");
-    }
-    bool create_graph = bind_optional_boolean(L, "grad", 3, "create_graph", false);
-    lua_createtable(L, (int)count, 0);
-    int list = lua_gettop(L);
-    BackwardOptions options = {.create_graph = create_graph,
-                               .keep_graph = create_graph,
-                               .inputs = inputs,
-                               .results = results,
-                               .input_count = (int)count};
-    bool done;
-    BIND_ENTERED(L, done = engine_backward(session_of(L)->engine, output, NULL, &options, &error));
-    if (!done) {
-        for (lua_Integer i = 0; i < count; i++)
-            tensor_release(results[i]);
-        return bind_raise(L, &error);
-    }
-    bind_push_tensors(L, results, (int)count);
-    for (lua_Integer i = count; i >= 1; i--)
-        lua_rawseti(L, list, i);
-    return 1;
 }
 
 static const BindFunction inner[] = {
@@ -299,8 +266,8 @@ static const BindFunction inner[] = {
 static const BindFunction outer[] = {
     {"autocast", mp_autocast, "[precision,] f, .."},
     {"no_grad", mp_no_grad, "f, .."},
+    {"enable_grad", mp_enable_grad, "f, .."},
     {"seed", mp_seed, "n"},
-    {"grad", mp_grad, "output, inputs [, create_graph]"},
     {"policy", mp_policy, ""},
     {0},
 };

@@ -1,5 +1,5 @@
 // Optimizers as Lua objects, and the clipping of gradients.
-#include "lua/bind/bind.h"
+#include "lua/bind/callback.h"
 
 static const char optimizer_type[] = "mp.optimizer";
 
@@ -189,6 +189,7 @@ static int optimizer_step_method(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     Optimizer *optimizer = *optimizer_slot(L, "step");
+    callback_refuse(L, "step");
     bind_check_layers(L);
     BIND_DONE(L, optimizer_step(optimizer, &error), &error);
     Run *run = session->run;

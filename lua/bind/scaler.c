@@ -2,7 +2,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "lua/bind/bind.h"
+#include "lua/bind/callback.h"
 
 static const char scaler_type[] = "mp.scaler";
 
@@ -107,6 +107,7 @@ static int scaler_unscale_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "unscale");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "unscale");
+    callback_refuse(L, "unscale");
     return BIND_DONE(L, scaler_unscale(handle->scaler, optimizer_gradients(optimizer), &error),
                      &error);
 }
@@ -115,6 +116,7 @@ static int scaler_step_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "step");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
+    callback_refuse(L, "step");
     bind_check_layers(L);
     return BIND_DONE(L, optimizer_step_scaled(optimizer, handle->scaler, &error), &error);
 }
@@ -177,6 +179,7 @@ static int scaler_update_method(lua_State *L) {
     double given = lua_isnoneornil(L, 2) ? 0 : bind_number(L, "update", 2, "scale");
     if (!lua_isnoneornil(L, 2) && (!(given > 0) || isinf(given)))
         return bind_error(L, "update: scale is %g: positive and finite is wanted", given);
+    callback_refuse(L, "update");
     if (handle->written_in_lua && given == 0)
         given = scale_from_lua(L, handle->scaler);
     BIND_DONE(L, scaler_update(handle->scaler, given, &error), &error);

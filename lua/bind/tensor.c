@@ -158,58 +158,7 @@ static int mp_add_method(lua_State *L) {
     return 0;
 }
 
-// ---- gradients ----------------------------------------------------------------------------------
-
-static int tensor_requires_grad(lua_State *L) {
-    Tensor *tensor = bind_tensor(L, "requires_grad", 1, "tensor");
-    if (lua_isnone(L, 2)) {
-        lua_pushboolean(L, tensor_wants_grad(tensor));
-        return 1;
-    }
-    bool wanted = bind_optional_boolean(L, "requires_grad", 2, "on", false);
-    if (tensor->origin && !wanted)
-        return bind_error(L, "requires_grad: only a tensor that no operation made can be switched "
-                             "off; use :detach()");
-    if (wanted && !format_is_floating(tensor->view.format))
-        return bind_error(L, "requires_grad: a tensor of %s has no gradient",
-                          format_name(tensor->view.format));
-    if (!tensor->origin)
-        tensor->requires_grad = wanted;
-    lua_settop(L, 1);
-    return 1;
-}
-
-// t:grad() reads; t:grad(gradient) and t:grad(nil) set.
-static int tensor_grad(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "grad", 1, "tensor");
-    if (!lua_isnone(L, 2)) {
-        const Tensor *gradient = bind_optional_tensor(L, "grad", 2, "gradient");
-        Tape *tape = session_of(L)->engine->tape;
-        return BIND_DONE(L, tape_set_gradient(tape, tensor, gradient, &error), &error);
-    }
-    Tensor *gradient = tensor_hold(tensor->grad);
-    bind_push_tensors(L, &gradient, 1); // nil where there is none
-    return 1;
-}
-
-static int tensor_zero_grad(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "zero_grad", 1, "tensor");
-    return BIND_DONE(L, tape_set_gradient(session_of(L)->engine->tape, tensor, NULL, &error),
-                     &error);
-}
-
-static int tensor_backward(lua_State *L) {
-    Error error = {0};
-    Tensor *tensor = bind_tensor(L, "backward", 1, "tensor");
-    Tensor *seed = bind_optional_tensor(L, "backward", 2, "gradient");
-    BackwardOptions options = {.keep_graph =
-                                   bind_field_boolean(L, "backward", 3, "keep_graph", false)};
-    bind_train(L);
-    return BIND_DONE(L, engine_backward(session_of(L)->engine, tensor, seed, &options, &error),
-                     &error);
-}
+// ---- copies -------------------------------------------------------------------------------------
 
 static int tensor_detach(lua_State *L) {
     Error error = {0};
@@ -258,10 +207,6 @@ static int tensor_copy(lua_State *L) {
 }
 
 static const BindFunction methods[] = {
-    {"requires_grad", tensor_requires_grad, "[on]"},
-    {"grad", tensor_grad, "[gradient]"},
-    {"zero_grad", tensor_zero_grad, ""},
-    {"backward", tensor_backward, "[gradient [, { keep_graph }]]"},
     {"detach", tensor_detach, ""},
     {"clone", tensor_clone, ""},
     {"copy", tensor_copy, "other"},
@@ -292,6 +237,7 @@ void bind_open_tensor(lua_State *L, Session *session) {
     lua_newtable(L); // methods; bind_open_ops adds the operations
     bind_functions(L, session, "t:", bind_view_methods);
     bind_functions(L, session, "t:", methods);
+    bind_functions(L, session, "t:", bind_gradient_methods);
     bind_functions(L, session, "t:", bind_reading_methods);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.tensor.methods");

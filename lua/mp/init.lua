@@ -9,6 +9,7 @@ end
 mp.nn = require "mp.nn"
 mp.fn = require "mp.functions"
 mp.optim = require "mp.optim"
+mp.custom = require "mp.custom"
 mp.experiment = require("mp.experiment").experiment
 
 local strict = require "mp.strict"

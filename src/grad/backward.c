@@ -7,43 +7,42 @@
 
 // ---- the heap of nodes to visit -----------------------------------------------------------------
 
-static bool heap_push(Tape *tape, GradNode *node, Error *error) {
-    if (tape->heap_count == tape->heap_size) {
-        int size = tape->heap_size ? tape->heap_size * 2 : 64;
-        GradNode **heap = realloc(tape->heap, (size_t)size * sizeof *heap);
+static bool heap_push(Walk *walk, GradNode *node, Error *error) {
+    if (walk->heap_count == walk->heap_size) {
+        int size = walk->heap_size ? walk->heap_size * 2 : 64;
+        GradNode **heap = realloc(walk->heap, (size_t)size * sizeof *heap);
         if (!heap)
             return error_fail(error, ERROR_MEMORY, "no memory for the walk back");
-        tape->heap = heap;
-        tape->heap_size = size;
+        walk->heap = heap;
+        walk->heap_size = size;
     }
-    node->queued = true;
+    node->walk = walk->depth;
     node->origin.references++; // the heap's own
-    int i = tape->heap_count++;
-    while (i > 0 && tape->heap[(i - 1) / 2]->number < node->number) {
-        tape->heap[i] = tape->heap[(i - 1) / 2];
+    int i = walk->heap_count++;
+    while (i > 0 && walk->heap[(i - 1) / 2]->number < node->number) {
+        walk->heap[i] = walk->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    tape->heap[i] = node;
+    walk->heap[i] = node;
     return true;
 }
 
-static GradNode *heap_pop(Tape *tape) {
-    GradNode *top = tape->heap[0], *last = tape->heap[--tape->heap_count];
+static GradNode *heap_pop(Walk *walk) {
+    GradNode *top = walk->heap[0], *last = walk->heap[--walk->heap_count];
     int i = 0;
     for (;;) {
         int child = 2 * i + 1;
-        if (child >= tape->heap_count)
+        if (child >= walk->heap_count)
             break;
-        if (child + 1 < tape->heap_count &&
-            tape->heap[child + 1]->number > tape->heap[child]->number)
+        if (child + 1 < walk->heap_count &&
+            walk->heap[child + 1]->number > walk->heap[child]->number)
             child++;
-        if (tape->heap[child]->number <= last->number)
+        if (walk->heap[child]->number <= last->number)
             break;
-        tape->heap[i] = tape->heap[child];
+        walk->heap[i] = walk->heap[child];
         i = child;
     }
-    tape->heap[i] = last;
-    top->queued = false;
+    walk->heap[i] = last;
     return top;
 }
 
@@ -102,17 +101,26 @@ static bool accumulate(Tape *tape, Tensor **slot, Tensor *gradient, bool recorde
 
 // ---- leaves -------------------------------------------------------------------------------------
 
+// Of a leaf: nobody else has what it is from now on.
+static Tensor *made_ours(Tape *tape, Tensor *gradient, Error *error) {
+    if (is_ours_alone(gradient))
+        return gradient;
+    Tensor *copy = tape->hooks.cast(tape->context, gradient, gradient->view.format, error);
+    tensor_release(gradient);
+    return copy;
+}
+
 // The first gradient of a walk: what is there already is put aside, and joined at the walk's end.
 static bool leaf_reach(Tape *tape, Tensor *leaf, Error *error) {
-    if (tape->reached_count == tape->reached_size) {
-        int size = tape->reached_size ? tape->reached_size * 2 : 64;
-        Reached *reached = realloc(tape->reached, (size_t)size * sizeof *reached);
+    if (tape->walk.reached_count == tape->walk.reached_size) {
+        int size = tape->walk.reached_size ? tape->walk.reached_size * 2 : 64;
+        Reached *reached = realloc(tape->walk.reached, (size_t)size * sizeof *reached);
         if (!reached)
             return error_fail(error, ERROR_MEMORY, "no memory for the walk back");
-        tape->reached = reached;
-        tape->reached_size = size;
+        tape->walk.reached = reached;
+        tape->walk.reached_size = size;
     }
-    tape->reached[tape->reached_count++] = (Reached){tensor_hold(leaf), leaf->grad};
+    tape->walk.reached[tape->walk.reached_count++] = (Reached){tensor_hold(leaf), leaf->grad};
     leaf->grad = NULL;
     return true;
 }
@@ -121,20 +129,15 @@ static bool leaf_reach(Tape *tape, Tensor *leaf, Error *error) {
 // to), so that it may not share memory with anything.
 static bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool recorded,
                             Error *error) {
-    if (leaf->arrived <= tape->began && !leaf_reach(tape, leaf, error)) {
+    if (leaf->arrived <= tape->walk.began && !leaf_reach(tape, leaf, error)) {
         tensor_release(gradient);
         return false;
     }
-    if (!leaf->grad && !recorded && !is_ours_alone(gradient)) {
-        Tensor *copy = tape->hooks.cast(tape->context, gradient, gradient->view.format, error);
-        tensor_release(gradient);
-        if (!copy)
-            return false;
-        gradient = copy;
-    }
+    if (!leaf->grad && !recorded && !(gradient = made_ours(tape, gradient, error)))
+        return false;
     leaf->arrivals++;
     tape->arrivals++;
-    if (leaf->arrived <= tape->began)
+    if (leaf->arrived <= tape->walk.began)
         leaf->arrived = tape->arrivals;
     return accumulate(tape, &leaf->grad, gradient, recorded, error);
 }
@@ -145,24 +148,24 @@ static bool leaf_join(Tape *tape, Tensor *leaf, Tensor *before, bool recorded, E
     Tensor *gradient = leaf->grad;
     leaf->grad = before;
     if (leaf->carries == GRAD_OF_ANY)
-        leaf->carries = tape->scale;
-    if (leaf->carries == tape->scale && recorded) // a graph of its own: nothing is rounded
+        leaf->carries = tape->walk.scale;
+    if (leaf->carries == tape->walk.scale && recorded) // a graph of its own: nothing is rounded
         return accumulate(tape, &leaf->grad, gradient, recorded, error);
     Tensor **sum = &leaf->grad;
     bool *is_rounded = &leaf->is_rounded;
     GradPart *part = leaf->apart;
-    while (leaf->carries != tape->scale && part && part->carries != tape->scale)
+    while (leaf->carries != tape->walk.scale && part && part->carries != tape->walk.scale)
         part = part->next;
-    if (leaf->carries != tape->scale && !part) {
+    if (leaf->carries != tape->walk.scale && !part) {
         part = malloc(sizeof *part);
         if (part)
-            *part = (GradPart){.next = leaf->apart, .grad = gradient, .carries = tape->scale};
+            *part = (GradPart){.next = leaf->apart, .grad = gradient, .carries = tape->walk.scale};
         else
             tensor_release(gradient);
         leaf->apart = part ? part : leaf->apart;
         return part || error_fail(error, ERROR_MEMORY, "no memory for the walk back");
     }
-    if (leaf->carries != tape->scale) {
+    if (leaf->carries != tape->walk.scale) {
         sum = &part->grad;
         is_rounded = &part->is_rounded;
     }
@@ -172,10 +175,30 @@ static bool leaf_join(Tape *tape, Tensor *leaf, Tensor *before, bool recorded, E
     return done;
 }
 
+// Who looks at a leaf's gradients looks at what this walk brought, which lies apart meanwhile: a
+// script may set the leaf's own.
+static bool leaf_look(Tape *tape, Tensor *leaf, Tensor **gradient, bool recorded, Error *error) {
+    GradHook **hooks = hooks_of_leaf(leaf);
+    if (!hooks || !*gradient)
+        return true;
+    Tensor *brought = *gradient;
+    *gradient = NULL;
+    bool done = hooks_look(tape, hooks, 0, &brought, error);
+    if (done && !recorded) // a script may have kept it
+        done = (brought = made_ours(tape, brought, error)) != NULL;
+    tensor_release(*gradient);
+    *gradient = brought;
+    return done;
+}
+
 // The walk is over. One that failed leaves what was there before it.
 static bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error) {
-    for (int i = 0; i < tape->reached_count; i++) {
-        Reached *reached = &tape->reached[i];
+    for (int i = 0; done && i < tape->walk.reached_count; i++) {
+        Tensor *leaf = tape->walk.reached[i].leaf;
+        done = leaf_look(tape, leaf, &leaf->grad, recorded, error);
+    }
+    for (int i = 0; i < tape->walk.reached_count; i++) {
+        Reached *reached = &tape->walk.reached[i];
         Tensor *leaf = reached->leaf;
         if (!done) {
             tensor_release(leaf->grad);
@@ -183,12 +206,12 @@ static bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error) {
         } else if (reached->before) {
             done = leaf_join(tape, leaf, reached->before, recorded, error);
         } else {
-            leaf->carries = tape->scale;
+            leaf->carries = tape->walk.scale;
             leaf->is_rounded = false;
         }
         tensor_release(leaf);
     }
-    tape->reached_count = 0;
+    tape->walk.reached_count = 0;
     return done;
 }
 
@@ -212,6 +235,12 @@ static bool deliver(Tape *tape, const GradEdge *edge, Tensor *gradient,
         return true;
     }
     GradNode *node = edge->node;
+    if (node->walk && node->walk != tape->walk.depth) {
+        tensor_release(gradient);
+        return error_fail(error, ERROR_USAGE,
+                          "backward: this graph is being walked already; what a gradient of one's "
+                          "own or a hook walks back is computed anew, from detached tensors");
+    }
     Format format = node->output[edge->output].format;
     if (gradient->view.format != format) {
         Tensor *cast = tape->hooks.cast(tape->context, gradient, format, error);
@@ -222,7 +251,7 @@ static bool deliver(Tape *tape, const GradEdge *edge, Tensor *gradient,
     }
     if (!accumulate(tape, &node->arrived[edge->output], gradient, recorded, error))
         return false;
-    return node->queued || heap_push(tape, node, error);
+    return node->walk || heap_push(&tape->walk, node, error);
 }
 
 // ---- the walk itself recorded -------------------------------------------------------------------
@@ -304,26 +333,30 @@ static bool saved_check(const GradNode *node, Error *error) {
                           "backward: %s: a tensor that its derivative needs, %s, was overwritten "
                           "since, by a copy or a step; call backward before it, or run the "
                           "forward pass again",
-                          op_table[node->op].name, text);
+                          node->op < OP_COUNT ? op_table[node->op].name : "custom", text);
     }
     return true;
 }
 
 // The scale that this node stands for is that of all gradients of the walk.
 static bool scale_check(Tape *tape, const GradNode *node, Error *error) {
-    if (node->scale && tape->scale && node->scale != tape->scale)
+    if (node->scale && tape->walk.scale && node->scale != tape->walk.scale)
         return error_fail(
             error, ERROR_USAGE,
             "backward: losses that two scalers have scaled were added up, and nothing "
             "divides their gradients again; call backward on each");
     if (node->scale)
-        tape->scale = node->scale;
+        tape->walk.scale = node->scale;
     return true;
 }
 
 static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
     Tensor *input_grad[OP_MAX_INPUTS] = {0};
     bool done = false;
+    tape->hooks.enter(tape->context, node->layer);
+    for (int i = 0; node->hooks && i < node->output_count; i++)
+        if (node->arrived[i] && !hooks_look(tape, &node->hooks, i, &node->arrived[i], error))
+            goto cleanup;
     for (int i = 0; i < options->input_count; i++) {
         Tensor *input = options->inputs[i];
         if (input->origin == &node->origin && node->arrived[input->output]) {
@@ -340,7 +373,6 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
     }
     if (!saved_check(node, error) || !scale_check(tape, node, error))
         goto cleanup;
-    tape->hooks.enter(tape->context, node->layer);
     done = options->create_graph
                ? rule_recorded(node, input_grad, error)
                : node->rule(tape->context, node, node->arrived, input_grad, error);
@@ -348,6 +380,8 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
         goto cleanup;
     if (!options->keep_graph && !options->create_graph) {
         grad_node_drop_saved(node);
+        hooks_release(node->hooks);
+        node->hooks = NULL;
         node->spent = true;
     }
     for (int i = 0; i < node->input_count && done; i++) {
@@ -399,11 +433,37 @@ static Tensor *seed_of_one(Tensor *root, Error *error) {
     return seed;
 }
 
+// Gives the walk that this one is inside of.
+static Walk walk_begin(Tape *tape) {
+    const Walk outer = tape->walk;
+    if (outer.depth > 0)
+        tape->walk = (Walk){0};
+    tape->walk.depth = outer.depth + 1;
+    tape->walk.began = tape->arrivals;
+    tape->walk.scale = GRAD_TRUE;
+    return outer;
+}
+
+// The outermost keeps its memory for the next.
+static void walk_end(Tape *tape, const Walk *outer) {
+    if (outer->depth == 0) {
+        tape->walk.depth = 0;
+        return;
+    }
+    free(tape->walk.heap);
+    free(tape->walk.reached);
+    tape->walk = *outer;
+}
+
 bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
                    Error *error) {
     const BackwardOptions defaults = {0};
     if (!options)
         options = &defaults;
+    if (tape->walk.depth > 0 && !options->inputs)
+        return error_fail(error, ERROR_USAGE,
+                          "backward: called inside of another walk back; take mp.grad of what was "
+                          "computed there, and return what it gives");
     if (!tensor_wants_grad(root))
         return error_fail(error, ERROR_USAGE,
                           "backward: nothing that led to this tensor asks for a gradient; was it "
@@ -419,24 +479,27 @@ bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions
                           (long long)view_count(&root->view));
     }
     bool previous = tape_set_enabled(tape, options->create_graph);
-    tape->began = tape->arrivals;
-    tape->scale = GRAD_TRUE;
+    const Walk outer = walk_begin(tape);
     GradEdge edge = grad_edge_to(root);
     bool done = deliver(tape, &edge, gradient, options, error);
     if (edge.node)
         node_let_go(edge.node);
     tensor_release(edge.leaf);
-    while (tape->heap_count > 0) {
-        GradNode *node = heap_pop(tape);
+    while (tape->walk.heap_count > 0) {
+        GradNode *node = heap_pop(&tape->walk);
         if (done)
             done = node_visit(tape, node, options, error);
         for (int i = 0; i < node->output_count; i++) { // what a failed walk left behind
             tensor_release(node->arrived[i]);
             node->arrived[i] = NULL;
         }
+        node->walk = 0;
         node_let_go(node);
     }
+    for (int i = 0; done && i < options->input_count; i++)
+        done = leaf_look(tape, options->inputs[i], &options->results[i], true, error);
     done = leaves_settle(tape, done, options->create_graph, error);
+    walk_end(tape, &outer);
     tape_set_enabled(tape, previous);
     return done;
 }

@@ -16,8 +16,8 @@ Tape *tape_new(void *context, const TapeHooks *hooks) {
 void tape_free(Tape *tape) {
     if (!tape)
         return;
-    free(tape->heap);
-    free(tape->reached);
+    free(tape->walk.heap);
+    free(tape->walk.reached);
     free(tape);
 }
 
@@ -39,6 +39,10 @@ void grad_node_drop_saved(GradNode *node) {
         node->saved[i] = NULL;
         tensor_release(saved);
     }
+    GradOwn *own = node->own;
+    node->own = NULL;
+    if (own)
+        own->release(own);
 }
 
 // Releasing what a node holds may release further nodes, whose chain can be as long as a training
@@ -56,6 +60,7 @@ static void node_release(TensorOrigin *origin) {
         GradNode *node = waiting;
         waiting = node->next;
         grad_node_drop_saved(node);
+        hooks_release(node->hooks);
         for (int i = 0; i < node->output_count; i++)
             tensor_release(node->arrived[i]);
         for (int i = 0; i < node->input_count; i++) {
@@ -186,6 +191,7 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
             continue;
         grad_output_link(output, node, i);
     }
+    node->own = record->own;
     if (node->origin.references == 0)
         node_release(&node->origin);
     return true;

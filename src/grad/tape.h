@@ -26,6 +26,26 @@ typedef bool (*GradRule)(void *context, const GradNode *node, Tensor *const *out
 
 enum { GRAD_MAX_SAVED = 6 };
 
+// What a rule has beside what the tape knows of, let go of with what the node saved. The first
+// member of its owner's.
+typedef struct GradOwn GradOwn;
+struct GradOwn {
+    void (*release)(GradOwn *own);
+};
+
+// Somebody who looks at a gradient before it is used, and may put another in its place: the first
+// member of its owner's. The tape releases it with what it hangs on, or once it says that it is
+// gone.
+typedef struct GradHook GradHook;
+struct GradHook {
+    GradHook *next; // the tape's
+    uint8_t output; // the tape's: of the node
+    bool is_gone;
+    // *gradient is held by the caller; a replacement takes its place, and its reference.
+    bool (*look)(GradHook *hook, Tensor **gradient, Error *error);
+    void (*release)(GradHook *hook);
+};
+
 typedef struct GradEdge {
     GradNode *node; // where the input came from, or
     Tensor *leaf;   // the leaf itself; both NULL: no gradient wanted
@@ -57,9 +77,12 @@ struct GradNode {
     int8_t saved_output[GRAD_MAX_SAVED]; // which output that is, -1: none
     int8_t saved_input[GRAD_MAX_SAVED];  // which input it was used in place of, -1: itself
     uint64_t saved_version[GRAD_MAX_SAVED];
+    GradOwn *own;                    // NULL: nothing
+    GradHook *hooks;                 // on its outputs
     Tensor *arrived[OP_MAX_OUTPUTS]; // during the walk back
     uint64_t scale; // that it multiplies a loss by, as gradients carry it; 0: it scales none
-    bool queued, spent;
+    int walk;       // the depth of the walk that gradients arrive by; 0: of none
+    bool spent;
     bool visited;   // by a walk that lists what graphs hold
     GradNode *next; // on lists of the tape
 };
@@ -98,6 +121,7 @@ typedef struct TapeRecord {
     Tensor *const *used;   // what the kernel was given in their place (format); may equal inputs
     Tensor **outputs;      // get the node as their origin
     Tensor *const *saved;  // inputs as used, or outputs; NULL for absent ones
+    GradOwn *own;          // taken over where a node is made
 } TapeRecord;
 
 // Links outputs to inputs, when recording is on and any input wants a gradient. Integer outputs
@@ -117,8 +141,13 @@ typedef struct BackwardOptions {
 // carry it. Nothing where no gradient is wanted.
 void tape_mark_scale(Tensor *scaled, uint64_t scale);
 
+// Has this looked at the whole gradient of a tensor in each walk that brings one: of a leaf before
+// it joins what is there, of others before it goes on. Takes the hook over; refused where the
+// tensor asks for no gradient.
+bool tape_add_hook(Tensor *tensor, GradHook *hook, Error *error) MUST_CHECK;
+
 // From `root` with gradient `seed` (NULL: 1, and root must have one element) to the leaves, whose
-// `grad` grows by it.
+// `grad` grows by it. A rule or a hook may walk another graph back meanwhile, to given inputs.
 bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
                    Error *error) MUST_CHECK;
 

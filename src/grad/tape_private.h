@@ -8,18 +8,23 @@ typedef struct Reached { // a leaf that a gradient came to
     Tensor *before;      // what it had from earlier walks
 } Reached;
 
+// One walk back. A gradient of somebody's own may walk another graph back inside of it.
+typedef struct Walk {
+    int depth;             // 1: the outermost; 0: none is in progress
+    uint64_t began, scale; // the tape's `arrivals` before it; the loss scale that it came by
+    Reached *reached;
+    int reached_count, reached_size;
+    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
+    int heap_count, heap_size;
+} Walk;
+
 struct Tape {
     void *context;
     TapeHooks hooks;
     bool enabled;
     uint64_t next_number;
     uint64_t arrivals; // gradients that came to leaves
-    // Of the walk in progress.
-    uint64_t began, scale; // `arrivals` before it; the loss scale that it came by
-    Reached *reached;
-    int reached_count, reached_size;
-    GradNode **heap; // nodes whose gradients have begun to arrive, the youngest first
-    int heap_count, heap_size;
+    Walk walk;         // in progress; between two, the memory of the next
 };
 
 // A node without contents but for its number, with room for its inputs; nobody holds it yet. Its
@@ -33,3 +38,12 @@ GradShape grad_shape_of(const Tensor *tensor);
 GradEdge grad_edge_to(Tensor *input);
 // Makes `output` the node's: it holds it from now on.
 void grad_output_link(Tensor *output, GradNode *node, int index);
+
+// ---- hooks.c
+
+// Has the hooks on this output of a node (of a leaf: 0) look at a gradient, which they may replace;
+// NULL on failure, perhaps.
+bool hooks_look(Tape *tape, GradHook **hooks, int output, Tensor **gradient, Error *error);
+void hooks_release(GradHook *hooks);
+// Those of a leaf, or where they are to be; NULL: it has none.
+GradHook **hooks_of_leaf(Tensor *leaf);

@@ -125,10 +125,11 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
                      Error *error) {
     AutocastRegion region = engine->autocast;
     int layer = engine->layer;
+    bool was_walking = engine->walking_back; // in whose course somebody walks another graph back
     engine->autocast = (AutocastRegion){0};
     engine->walking_back = true;
     bool done = tape_backward(engine->tape, root, seed, options, error);
-    engine->walking_back = false;
+    engine->walking_back = was_walking;
     engine->layer = layer;
     engine->autocast = region;
     return done;

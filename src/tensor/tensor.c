@@ -180,6 +180,8 @@ void tensor_release(Tensor *tensor) {
     TensorOrigin *origin = tensor->origin;
     if (tensor->parameter)
         tensor->parameter->release(tensor->parameter);
+    if (tensor->hooks)
+        tensor->hooks->release(tensor->hooks);
     tensor_drop_grad(tensor); // one level deep: a gradient of a gradient is not kept here
     Device *device = tensor_device(tensor);
     storage_release(tensor->storage);

@@ -35,7 +35,7 @@ struct TensorOrigin {
     void (*release)(TensorOrigin *origin); // called when the last reference goes
 };
 
-// What a tensor carries for a room above, released with it: precision/'s Parameter.
+// What a tensor carries for a room above, released with it: precision/'s Parameter, grad/'s hooks.
 typedef struct TensorCompanion TensorCompanion;
 struct TensorCompanion {
     void (*release)(TensorCompanion *companion);
@@ -71,6 +71,7 @@ struct Tensor {
     uint64_t arrivals;          // how often something was added to it
     uint64_t arrived;           // when its gradient began: the tape counts what comes to leaves
     int optimizers;             // how many train this leaf; optim/ counts them
+    TensorCompanion *hooks;     // of a leaf: who looks at its gradients; mostly NULL
     TensorCompanion *parameter; // what a trained weight has beside its value; NULL for all else
 };
 

@@ -194,6 +194,8 @@ local function make_objects(run)
         opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 }),
         loader = mp.data.tensors { x = mp.randn(8, 4), y = mp.randint(3, 8), batch = 3 },
     }
+    objects.hook = nn.Parameter(mp.randn(2)):hook(print)
+    mp.custom { forward = function(ctx, x) objects.ctx = ctx return x end, backward = print }(objects.t)
     objects.layers = { nn.Linear(4, 2), nn.Conv1d(2, 2, 2), nn.Conv2d(2, 3, 2, { padding = 1 }), nn.Conv3d(2, 2, 2),
         nn.ConvTranspose1d(4, 2, 2), nn.ConvTranspose2d(2, 3, 2, { stride = 2 }), nn.ConvTranspose3d(2, 2, 1),
         nn.BatchNorm(4), nn.LayerNorm(4), nn.GroupNorm(2, 4), nn.InstanceNorm(2), nn.Embedding(4, 3),
@@ -230,6 +232,9 @@ local function examples()
         ["mp.full"] = { 3, 2, 2 }, ["mp.randn"] = { 2, 3 }, ["mp.rand"] = { 5 }, ["mp.randint"] = { 5, 2, 3 },
         ["mp.arange"] = { 5 }, ["mp.seed"] = { 3 }, ["mp.grad"] = { loss, { trained[1] }, false }, ["mp.policy"] = {},
         ["mp.autocast"] = { "bf16", F.matmul, x, r(4, 3) }, ["mp.no_grad"] = { F.relu, x },
+        ["mp.enable_grad"] = { F.relu, x },
+        ["mp.custom"] = { { forward = print, backward = print, precision = "fp32" } },
+        ["t:hook"] = { F.relu }, ["ctx:save"] = { x, y },
         ["mp.scaler"] = { { init = 8, growth = 2, backoff = 0.5, interval = 2, hysteresis = 1, floor = 1 } },
         ["mp.experiment"] = { { name = "n", about = "a", params = { a = 1 }, run = print, precision = "fp16" } },
         ["mp.optim.EMA"] = { objects.m, 0.5 }, ["mp.optim.clip_norm"] = { trained, 1 },
@@ -329,6 +334,7 @@ local function arguments(entry, example, inputs, whole)
     if entry[4] then
         local own = entry[4] == "t" and mp.randn(2, 4) or objects[entry[4]]
         if entry[1] == "t:item" then own = mp.ones(1) end
+        if entry[1] == "t:hook" then own = mp.randn(2):requires_grad(true) end
         if entry[1] == "t:backward" then own = (mp.ones(2):requires_grad(true) * 2):sum() end
         if entry[1]:find "^s:" and example and example[1] == objects.opt then
             own, example = scaled(entry[1] == "s:applied")

@@ -157,6 +157,42 @@ static const char losses_script[] =
     "  end\n"
     "end }\n";
 
+// Gradients of one's own that read the device, hooks that change what comes, a penalty on
+// gradients, and a graph that is recorded in one step and walked in the next.
+static const char own_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'own', run = function(run)\n"
+    "  local net = run:model(nn.Sequential { nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2) })\n"
+    "  local opt = mp.optim.Adam(net:parameters(), { lr = 1e-2 })\n"
+    "  local scaler, largest = run:scaler(), 0\n"
+    "  local own = mp.custom { precision = 'fp32',\n"
+    "    forward = function(ctx, x) local y = x:tanh() ctx:save(x, y) ctx.at = run.step return y "
+    "end,\n"
+    "    backward = function(ctx, dy)\n"
+    "      local x, y = ctx:saved()\n"
+    "      largest = math.max(largest, x:abs():max():item())\n"
+    "      return dy * (1 - y:square()) * (1 + ctx.at % 2)\n"
+    "    end }\n"
+    "  net:parameters()[1]:hook(function(g) return g * (largest > 1 and 0.5 or 1) end)\n"
+    "  local before\n"
+    "  for i = 1, 12 do\n"
+    "    opt:zero_grad()\n"
+    "    local x = mp.randn(3, 4):requires_grad(true)\n"
+    "    local y = mp.autocast(net, x)\n"
+    "    local slope = mp.grad(y:sum(), { x }, true)[1]\n"
+    "    local loss = own(y):square():mean() + slope:square():mean()\n"
+    "    scaler:scale(loss):backward()\n"
+    "    if before then before:backward() end\n"
+    "    before = own(mp.randn(2):requires_grad(true) * 2):sum()\n"
+    "    scaler:step(opt) scaler:update()\n"
+    "    run:log { loss = loss, largest = largest }\n"
+    "  end\n"
+    "end }\n";
+
+static void gradients_of_ones_own_and_hooks_do(void) {
+    check_script("own", write_script("own", own_script), "", "fp16", 0, 5);
+}
+
 static void several_losses_with_a_scaler_each_do(void) {
     check_script("losses", write_script("losses", losses_script), "", "fp16", 0, 5);
 }
@@ -272,6 +308,7 @@ int main(void) {
         return 1;
     RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
     RUN_TEST(several_losses_with_a_scaler_each_do);
+    RUN_TEST(gradients_of_ones_own_and_hooks_do);
     RUN_TEST(rates_of_groups_and_counts_of_parameters_do);
     RUN_TEST(a_convolutional_network_on_images_does);
     RUN_TEST(a_transformer_with_shuffled_text_does);

@@ -1,4 +1,5 @@
--- mp.fn: the operations as functions. Those of ops.def come from C; these are made of them.
+-- mp.fn: the operations as functions. Those of ops.def come from C; these are made of them, as are
+-- losses (mp/losses.lua).
 local core = require "mp.core"
 local layer = require "mp.layer"
 local strict = require "mp.strict"
@@ -92,59 +93,6 @@ define("cosine_similarity", "x, y [, dim [, eps]]", function(x, y, dim, eps)
     end)
 end)
 
--- ---- losses ---------------------------------------------------------------------------------------
-
-local function wide_tensor(title, argument, name, x)
-    if getmetatable(x) ~= "tensor" then
-        engine.fail(("%s: argument %d (%s): a tensor expected, got %s"):format(title, argument, name,
-            type(x)))
-    end
-    local format = x:dtype()
-    return (format == "fp32" or format == "fp64") and x or x:to "fp32"
-end
-
--- A loss is a sum over many: it is computed in fp32 wherever it is called.
-local function define_loss(name, takes, f)
-    define(name, takes, function(x, target, ...)
-        return core.autocast(false, f, wide_tensor(name, 1, "input", x),
-            wide_tensor(name, 2, "target", target), ...)
-    end)
-end
-
--- Half the square of a difference up to delta, then a straight line.
-define_loss("huber", "x, target [, delta]", function(x, target, delta)
-    delta = delta or 1
-    if type(delta) ~= "number" or delta ~= delta or delta <= 0 then
-        engine.fail(("huber: delta: a positive number expected, got %s"):format(tostring(delta)))
-    end
-    local far = (x - target):abs()
-    local near = far:clamp(0, delta)
-    return (near * (far - near * 0.5)):mean()
-end)
-
--- The target is 1 or -1.
-define_loss("hinge", "x, target", function(x, target) return fn.relu(1 - x * target):mean() end)
-
--- The divergence of the probabilities `target` from those, a mean over rows. What has no probability
--- adds nothing.
-define_loss("kl", "log_probabilities, target", function(x, target)
-    local least = 1e-37 -- a normal number of fp32, whose logarithm is finite
-    local shape = x:shape()
-    local rows = 1
-    for i = 1, #shape - 1 do rows = rows * shape[i] end
-    local terms = target * (fn.maximum(target, least):log() - x)
-    return fn.where(fn.equal(target, 0), 0, terms):sum() / rows
-end)
-
--- The mean of what each row says of its class, negated; class -1 is left out.
-define_loss("nll", "log_probabilities, classes", function(x, classes)
-    local shape = classes:shape()
-    local index = classes:to "fp32"
-    local counts = fn.greater(index, -1)
-    local width = table.move(shape, 1, #shape, 1, {})
-    width[#width + 1] = 1
-    local chosen = fn.gather(x, -1, index:clamp(0):to "int32":reshape(width)):reshape(shape)
-    return -fn.where(counts, chosen, 0):sum() / counts:to "fp32":sum()
-end)
+require "mp.losses"
 
 return fn

@@ -79,6 +79,15 @@ int bind_argument_error(lua_State *L, const char *function, int argument, const 
                       expected, bind_what_is(L, argument));
 }
 
+void *bind_object(lua_State *L, int index, const char *type) {
+    if (!lua_istable(L, index))
+        return luaL_testudata(L, index, type);
+    bind_push_field(L, index, "_inner");
+    void *object = luaL_testudata(L, -1, type); // which the instance keeps
+    lua_pop(L, 1);
+    return object;
+}
+
 bool bind_is_callable(lua_State *L, int index) {
     if (lua_isfunction(L, index))
         return true;

@@ -254,6 +254,8 @@ enum { BIND_MOST_GROUPS = 64 };
 void bind_optimizer_options(lua_State *L, OptimizerOptions *options);
 int bind_optimizer_groups(lua_State *L, OptimizerOptions *options, OptimizerGroup *groups);
 Schedule bind_schedule(lua_State *L, const char *function, int at, double rate);
+// Of our type, or inside of an instance of a class made by mp.class; NULL: neither.
+void *bind_object(lua_State *L, int index, const char *type);
 // The optimizer among a function's arguments; anything else raises an error.
 Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function);
 

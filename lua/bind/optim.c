@@ -1,4 +1,6 @@
 // Optimizers as Lua objects, and the clipping of gradients.
+#include <string.h>
+
 #include "lua/bind/callback.h"
 
 static const char optimizer_type[] = "mp.optimizer";
@@ -40,7 +42,7 @@ static Optimizer **optimizer_slot(lua_State *L, const char *function) {
 }
 
 Optimizer *bind_optimizer_at(lua_State *L, int index, const char *function) {
-    Optimizer **slot = luaL_testudata(L, index, optimizer_type);
+    Optimizer **slot = bind_object(L, index, optimizer_type);
     if (!slot || !*slot)
         bind_argument_error(L, function, index, "optimizer", "an optimizer");
     return *slot;
@@ -184,6 +186,41 @@ static int optimizer_steps(lua_State *L) {
     return 1;
 }
 
+// parameters(): a list of all that it trains
+static int optimizer_parameters(lua_State *L) {
+    Optimizer *optimizer = *optimizer_slot(L, "parameters");
+    int count = optimizer_parameter_count(optimizer);
+    lua_createtable(L, count, 0);
+    for (int i = 0; i < count; i++) {
+        Tensor *parameter = tensor_hold(optimizer_parameter(optimizer, i));
+        bind_push_tensors(L, &parameter, 1);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+// change(state, value): the tensor `state` holds the value from now on, unless the step that
+// follows turns out to be skipped
+static int optimizer_change(lua_State *L) {
+    Error error = {0};
+    Optimizer *optimizer = *optimizer_slot(L, "change");
+    Tensor *state = bind_tensor(L, "change", 2, "state");
+    Tensor *value = bind_tensor(L, "change", 3, "value");
+    char wanted[96], came[96];
+    tensor_describe(state, wanted, sizeof wanted);
+    tensor_describe(value, came, sizeof came);
+    if (strcmp(wanted, came) != 0)
+        return bind_error(L, "change: state is %s, the value %s: both have one shape and format",
+                          wanted, came);
+    if (tensor_wants_grad(state) || state->parameter)
+        return bind_error(L, "change: state is trained: change(state, value) is for what an "
+                             "optimizer itself keeps");
+    return BIND_DONE(L,
+                     engine_change_buffer(session_of(L)->engine, state, value,
+                                          optimizer_parameter(optimizer, 0), &error),
+                     &error);
+}
+
 // A step without a scaler of the run's ends the run's step too.
 static int optimizer_step_method(lua_State *L) {
     Error error = {0};
@@ -233,6 +270,8 @@ static const BindFunction optimizer_methods[] = {{"step", optimizer_step_method,
                                                  {"lr", optimizer_lr, "[rate [, group]]"},
                                                  {"groups", optimizer_groups, ""},
                                                  {"steps", optimizer_steps, ""},
+                                                 {"parameters", optimizer_parameters, ""},
+                                                 {"change", optimizer_change, "state, value"},
                                                  {"schedule", optimizer_schedule, "table"},
                                                  {0}};
 

@@ -4,7 +4,7 @@
 
 #include "lua/bind/callback.h"
 
-static const char scaler_type[] = "mp.scaler";
+static const char scaler_type[] = "mp.scaler", step_field[] = "mp.step_by";
 
 typedef struct ScalerHandle {
     Scaler *scaler;
@@ -60,7 +60,7 @@ int bind_push_scaler(lua_State *L, const ScaleRule *rule) {
 }
 
 Scaler *bind_scaler_at(lua_State *L, int index) {
-    ScalerHandle *handle = luaL_testudata(L, index, scaler_type);
+    const ScalerHandle *handle = bind_object(L, index, scaler_type);
     return handle ? handle->scaler : NULL;
 }
 
@@ -118,6 +118,12 @@ static int scaler_step_method(lua_State *L) {
     Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
     callback_refuse(L, "step");
     bind_check_layers(L);
+    if (lua_istable(L, 2)) { // an optimizer of one's own has a step of its own
+        lua_getfield(L, LUA_REGISTRYINDEX, step_field);
+        lua_insert(L, 1);
+        lua_call(L, 2, 0);
+        return 0;
+    }
     return BIND_DONE(L, optimizer_step_scaled(optimizer, handle->scaler, &error), &error);
 }
 
@@ -143,14 +149,13 @@ static ScaleReport read_report(const Run *run, Scaler *scaler) {
                          .scale = scaler_get(scaler)};
 }
 
-// Calls the user's function with the step's statistics and its own state; returns the new scale.
-static double scale_from_lua(lua_State *L, Scaler *scaler) {
+// stats(): what the step found, as a rule that is a function gets it
+static int push_report(lua_State *L, Scaler *scaler) {
     ScaleReport report;
     if (!bind_recall(L, JOURNAL_REPORT, &report, sizeof report)) {
         BIND_ENTERED(L, report = read_report(session_of(L)->run, scaler));
         bind_remember(L, JOURNAL_REPORT, &report, sizeof report);
     }
-    lua_getiuservalue(L, 1, 1);
     lua_createtable(L, 0, 5);
     lua_pushboolean(L, report.found_inf != 0);
     lua_setfield(L, -2, "found_inf");
@@ -162,6 +167,17 @@ static double scale_from_lua(lua_State *L, Scaler *scaler) {
     lua_setfield(L, -2, "norm");
     lua_pushnumber(L, report.scale);
     lua_setfield(L, -2, "scale");
+    return 1;
+}
+
+static int scaler_stats_method(lua_State *L) {
+    return push_report(L, scaler_handle(L, "stats")->scaler);
+}
+
+// Calls the user's function with the step's statistics and its own state; returns the new scale.
+static double scale_from_lua(lua_State *L, Scaler *scaler) {
+    lua_getiuservalue(L, 1, 1);
+    push_report(L, scaler);
     lua_getiuservalue(L, 1, 2);
     lua_call(L, 2, 1);
     int is_number;
@@ -269,6 +285,7 @@ static const BindFunction methods[] = {
     {"step", scaler_step_method, "opt"},
     {"update", scaler_update_method, "[scale]"},
     {"get", scaler_get_method, ""},
+    {"stats", scaler_stats_method, ""},
     {"applied", scaler_applied_method, "opt"},
     {"state", scaler_state_method, ""},
     {"load", scaler_load_method, "{ scale, good, hysteresis_left }"},
@@ -281,8 +298,42 @@ static const BindFunction functions[] = {
      "rule or { init, growth, backoff, interval, hysteresis, floor, ceiling }"},
     {0}};
 
+// ---- for classes of the script's own (mp/class.lua) ---------------------------------------------
+
+// step_by(f): f(scaler, optimizer) steps an optimizer that is an instance of a class
+static int set_step_by(lua_State *L) {
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_setfield(L, LUA_REGISTRYINDEX, step_field);
+    return 0;
+}
+
+// has_unscaled(scaler, optimizer)
+static int has_unscaled(lua_State *L) {
+    const ScalerHandle *handle = scaler_handle(L, "step");
+    const Optimizer *optimizer = bind_optimizer_at(L, 2, "step");
+    lua_pushboolean(L, scaler_has_unscaled(handle->scaler, optimizer_gradients(optimizer)));
+    return 1;
+}
+
+// methods("scaler" or "optimizer"): by name
+static int methods_of(lua_State *L) {
+    lua_pushfstring(L, "mp.%s", luaL_checkstring(L, 1));
+    lua_gettable(L, LUA_REGISTRYINDEX);
+    luaL_checktype(L, -1, LUA_TTABLE);
+    lua_getfield(L, -1, "__index");
+    return 1;
+}
+
+static const BindFunction inner[] = {{"step_by", set_step_by, NULL},
+                                     {"has_unscaled", has_unscaled, NULL},
+                                     {"methods", methods_of, NULL},
+                                     {0}};
+
 void bind_open_scaler(lua_State *L, Session *session) {
     bind_metatable(L, session, scaler_type, "s:", methods, events);
     lua_pop(L, 1);
     bind_functions(L, session, "mp.", functions);
+    lua_getfield(L, -1, "engine");
+    bind_functions(L, session, "", inner);
+    lua_pop(L, 1);
 }

@@ -1,5 +1,6 @@
 -- mp.experiment: checks what a script declares, and trains it: by the standard loop below, or by
 -- the script's own `run`.
+local class = require "mp.class"
 local core = require "mp.core"
 local module = require "mp.module"
 local strict = require "mp.strict"
@@ -181,7 +182,9 @@ end
 
 local function scaler_of(spec)
     if spec.scaler == nil then return engine.run_scaler() end
-    local scaler = core.scaler(spec.scaler)
+    local given = spec.scaler
+    local scaler = class.is_class(given, "scaler") and given() or class.is_instance(given, "scaler") and given
+        or core.scaler(given)
     engine.lead_scaler(scaler)
     return scaler
 end
@@ -225,7 +228,9 @@ local function run_declared(spec, run)
     if schedule and schedule.total == 0 then schedule.total = total end
     local parameters = model:parameters()
     local opt = spec.optim(parameters, p, model, schedule)
-    if type(opt) ~= "userdata" then refuse("optim", "an optimizer", opt) end
+    if type(opt) ~= "userdata" and not class.is_instance(opt, "optimizer") then
+        refuse("optim", "an optimizer", opt)
+    end
     if schedule then opt:schedule(schedule) end
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)

@@ -10,6 +10,7 @@ mp.nn = require "mp.nn"
 mp.fn = require "mp.functions"
 mp.optim = require "mp.optim"
 mp.custom = require "mp.custom"
+mp.class = require("mp.class").class
 mp.experiment = require("mp.experiment").experiment
 
 local strict = require "mp.strict"

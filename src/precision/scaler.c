@@ -249,10 +249,13 @@ static bool unscale_others(Scaler *scaler, Gradients *gradients, Error *error) {
     return true;
 }
 
-bool scaler_prepare_step(Scaler *scaler, Gradients *gradients, Error *error) {
+bool scaler_has_unscaled(const Scaler *scaler, const Gradients *gradients) {
     const Served *served = scaler_served_find(scaler, gradients);
-    bool done = served && served->stage == STAGE_UNSCALED;
-    return (done || unscale(scaler, gradients, "step", error)) &&
+    return served && served->stage == STAGE_UNSCALED;
+}
+
+bool scaler_prepare_step(Scaler *scaler, Gradients *gradients, Error *error) {
+    return (scaler_has_unscaled(scaler, gradients) || unscale(scaler, gradients, "step", error)) &&
            unscale_others(scaler, gradients, error);
 }
 

@@ -46,6 +46,8 @@ Tensor *scaler_begin(Scaler *scaler);
 uint64_t scaler_number(const Scaler *scaler);
 // Rounds the gradients to their layers' formats, counts, checks, unscales (the one pass).
 bool scaler_unscale(Scaler *scaler, Gradients *gradients, Error *error) MUST_CHECK;
+// Whether it has unscaled these in this iteration, and they were not stepped on since.
+bool scaler_has_unscaled(const Scaler *scaler, const Gradients *gradients);
 // Before a step: unscales unless that was done, and by their own scalers what carries the scales of
 // others.
 bool scaler_prepare_step(Scaler *scaler, Gradients *gradients, Error *error) MUST_CHECK;

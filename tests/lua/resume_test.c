@@ -189,6 +189,42 @@ static const char own_script[] =
     "  end\n"
     "end }\n";
 
+// A scaler and an optimizer of one's own in the standard loop, some of whose steps are skipped.
+static const char classes_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "local Clipping = mp.class('Clipping', mp.scaler)\n"
+    "function Clipping:init() Clipping.super.init(self, { init = 2^16, interval = 2 }) end\n"
+    "function Clipping:unscale(opt)\n"
+    "  Clipping.super.unscale(self, opt)\n"
+    "  mp.optim.clip_norm(opt:parameters(), 0.5)\n"
+    "end\n"
+    "local Signs = mp.class('Signs', mp.optim.SGD)\n"
+    "function Signs:init(params, options)\n"
+    "  Signs.super.init(self, params, options)\n"
+    "  self.means = {}\n"
+    "  for i, p in ipairs(self:parameters()) do self.means[i] = mp.zeros(p:shape()) end\n"
+    "end\n"
+    "function Signs:step()\n"
+    "  for i, p in ipairs(self:parameters()) do\n"
+    "    self:change(self.means[i], self.means[i] * 0.9 + p:grad() * 0.1)\n"
+    "    p:grad(self.means[i] / (self.means[i]:abs() + 1e-6))\n"
+    "  end\n"
+    "  Signs.super.step(self)\n"
+    "end\n"
+    "return mp.experiment { name = 'classes', scaler = Clipping,\n"
+    "  data = function() return { train = mp.data.synthetic { shape = { 6 }, count = 96, batch = 8 "
+    "} } end,\n"
+    "  model = function() return nn.Sequential { nn.Linear(6, 16), nn.ReLU(), "
+    "nn.Linear(16, 10) } end,\n"
+    "  loss = function(model, b) return F.cross_entropy(model(b.x), b.y, { label_smoothing = 0.1 "
+    "}) "
+    "end,\n"
+    "  optim = function(params) return Signs(params, { lr = 1e-3 }) end }\n";
+
+static void classes_of_ones_own_do(void) {
+    check_script("classes", write_script("classes", classes_script), "", "fp16", 0, 5);
+}
+
 static void gradients_of_ones_own_and_hooks_do(void) {
     check_script("own", write_script("own", own_script), "", "fp16", 0, 5);
 }
@@ -309,6 +345,7 @@ int main(void) {
     RUN_TEST(the_introductory_loop_goes_on_bit_for_bit);
     RUN_TEST(several_losses_with_a_scaler_each_do);
     RUN_TEST(gradients_of_ones_own_and_hooks_do);
+    RUN_TEST(classes_of_ones_own_do);
     RUN_TEST(rates_of_groups_and_counts_of_parameters_do);
     RUN_TEST(a_convolutional_network_on_images_does);
     RUN_TEST(a_transformer_with_shuffled_text_does);

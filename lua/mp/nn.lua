@@ -16,7 +16,7 @@ local function declare(name, takes)
 end
 require "mp.pooling"
 local attention = require "mp.attention"
-for _, file in ipairs { require "mp.conv", require "mp.recurrent" } do
+for _, file in ipairs { require "mp.conv", require "mp.recurrent", require "mp.spectral" } do
     for name, class in pairs(file) do nn[name] = class end
 end
 
@@ -152,6 +152,7 @@ end)
 -- ---- what holds others ----------------------------------------------------------------------------
 
 local Sequential = declare("Sequential", "{ .. }")
+rawset(Sequential, "_holds_others", true)
 
 function Sequential:init(list)
     if type(list) ~= "table" or #list == 0 then
@@ -239,12 +240,13 @@ end
 
 function PReLU:forward(x) return fn.prelu(x, self.weight) end
 
--- Most take one tensor. They keep nothing of what goes through them, but for what a Sequential holds.
+-- Most take one tensor. They keep nothing of what goes through them, but for what those hold that hold
+-- others.
 -- That is known as long as their forward is the one here.
-for name, class in pairs(nn) do
+for _, class in pairs(nn) do
     if type(class) == "table" then
         if not rawget(class, "_takes_more") then rawset(class, "_single", class.forward) end
-        if name ~= "Sequential" then rawset(class, "_plain", class.forward) end
+        if not rawget(class, "_holds_others") then rawset(class, "_plain", class.forward) end
     end
 end
 

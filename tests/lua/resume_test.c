@@ -214,7 +214,7 @@ static const char classes_script[] =
     "return mp.experiment { name = 'classes', scaler = Clipping,\n"
     "  data = function() return { train = mp.data.synthetic { shape = { 6 }, count = 96, batch = 8 "
     "} } end,\n"
-    "  model = function() return nn.Sequential { nn.Linear(6, 16), nn.ReLU(), "
+    "  model = function() return nn.Sequential { nn.SpectralNorm(nn.Linear(6, 16)), nn.ReLU(), "
     "nn.Linear(16, 10) } end,\n"
     "  loss = function(model, b) return F.cross_entropy(model(b.x), b.y, { label_smoothing = 0.1 "
     "}) "

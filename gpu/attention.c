@@ -1,4 +1,5 @@
-// Attention on a card: what gpu/kernels/attention.cu is told.
+// Attention on a card: what gpu/kernels/attention.cu and attention_mma.cu are told, and which of
+// them.
 #include "gpu/dnn.h"
 #include "gpu/launch.h"
 #include "gpu/products.h"
@@ -29,7 +30,6 @@ static AttentionArguments arguments_of(const KernelCall *call, const View *q, co
         .depth = q->shape[3],
         .scale = (float)call->attr->attention.scale,
         .causal = call->attr->attention.causal,
-        .shares = product_format(call, FORMAT_FP32),
     };
     return arguments;
 }
@@ -53,12 +53,40 @@ static GpuGrid tiles_of(const AttentionArguments *arguments, int64_t rows) {
                      .y = (unsigned)((arguments->depth + TILE - 1) / TILE)};
 }
 
+typedef struct AttentionKernels {
+    GpuKernel forward, queries, keys;
+} AttentionKernels;
+
+static const AttentionKernels plain = {GPU_KERNEL_attention, GPU_KERNEL_attention_queries,
+                                       GPU_KERNEL_attention_keys};
+static const AttentionKernels bf16_tiles = {
+    GPU_KERNEL_attention_bf16, GPU_KERNEL_attention_queries_bf16, GPU_KERNEL_attention_keys_bf16};
+static const AttentionKernels fp16_tiles = {
+    GPU_KERNEL_attention_fp16, GPU_KERNEL_attention_queries_fp16, GPU_KERNEL_attention_keys_fp16};
+static const AttentionKernels tf32_tiles = {
+    GPU_KERNEL_attention_tf32, GPU_KERNEL_attention_queries_tf32, GPU_KERNEL_attention_keys_tf32};
+
+// Tiles take factors of one format of 16 bits, or any where one is multiplied in TF32.
+static const AttentionKernels *kernels_of(const ProductFactor *const *factors, int count) {
+    bool same = true;
+    for (int i = 0; i < count; i++) {
+        if (factors[i]->format == FORMAT_TF32)
+            return &tf32_tiles;
+        same = same && factors[i]->format == factors[0]->format;
+    }
+    if (!same || factors[0]->format == FORMAT_FP32)
+        return &plain;
+    return factors[0]->format == FORMAT_BF16 ? &bf16_tiles : &fp16_tiles;
+}
+
 KERNEL_SIGNATURE(gpu_own, attention) {
     AttentionArguments arguments =
         arguments_of(call, &call->input[0], &call->input[1], &call->input[2]);
     write_to(&arguments, 0, &call->output[0]);
     keep_sums(&arguments, &call->output[1]);
-    return gpu_launch_attention(device, tiles_of(&arguments, arguments.queries), &arguments, error);
+    const ProductFactor *factors[] = {&arguments.q, &arguments.k, &arguments.v};
+    return gpu_launch(device, kernels_of(factors, 3)->forward,
+                      tiles_of(&arguments, arguments.queries), &arguments, error);
 }
 
 KERNEL_SIGNATURE(gpu_own, attention_backward) {
@@ -74,9 +102,11 @@ KERNEL_SIGNATURE(gpu_own, attention_backward) {
         !(arguments.delta = device_workspace(device, (size_t)rows * sizeof(float), error)))
         return false;
     GpuGrid by_warps = gpu_grid(GPU_KERNEL_attention_delta, rows * WARP, 1);
+    const ProductFactor *factors[] = {&arguments.q, &arguments.k, &arguments.v, &arguments.dy};
+    const AttentionKernels *kernels = kernels_of(factors, 4);
     return gpu_launch_attention_delta(device, by_warps, &arguments, error) &&
-           gpu_launch_attention_queries(device, tiles_of(&arguments, arguments.queries), &arguments,
-                                        error) &&
-           gpu_launch_attention_keys(device, tiles_of(&arguments, arguments.keys), &arguments,
-                                     error);
+           gpu_launch(device, kernels->queries, tiles_of(&arguments, arguments.queries), &arguments,
+                      error) &&
+           gpu_launch(device, kernels->keys, tiles_of(&arguments, arguments.keys), &arguments,
+                      error);
 }

@@ -13,15 +13,16 @@
 enum Side { SIDE_LEFT, SIDE_RIGHT };
 
 // Where a factor's tile lies, in rows of these pitches, and where in it the lane's part of the
-// first fragment begins.
-template <class Number, int along, int across> struct Stage {
+// first fragment begins. `paired`: of two neighbours in depth the first is taken for the first
+// tile, the other for the second, as of a left factor that lies in registers as sums do.
+template <class Number, int along, int across, bool paired = false> struct Stage {
     typename Number::Stored *memory;
     int outer, depth; // strides
     int lane;
 };
 
-template <class Number, int along, int across, Side side>
-static __device__ __forceinline__ Stage<Number, along, across>
+template <class Number, int along, int across, Side side, bool paired = false>
+static __device__ __forceinline__ Stage<Number, along, across, paired>
 stage_of(bool along_depth, typename Number::Stored *memory) {
     const int lane = (int)threadIdx.x % 32, within = lane % 8;
     const int second = lane / 8 % 2, third = lane / 16;
@@ -30,15 +31,16 @@ stage_of(bool along_depth, typename Number::Stored *memory) {
         (side == SIDE_LEFT ? third : second) * (Number::AT_ONCE / 2) + (along_depth ? 0 : within);
     const int outer = along_depth ? along : 1, depth = along_depth ? 1 : across;
     const bool single = sizeof(typename Number::Stored) == 4 && !along_depth;
-    return {memory, outer, depth, single ? lane / 4 + lane % 4 * across : o * outer + d * depth};
+    return {memory, outer, depth,
+            single ? lane / 4 + lane % 4 * (paired ? 2 : 1) * across : o * outer + d * depth};
 }
 
 // `count` fragments one behind the other in the outer dimension, from (outer, depth) of the tile
 // on that begins `at` elements into the memory.
-template <int count, Side side, class Number, int along, int across>
+template <int count, Side side, class Number, int along, int across, bool paired>
 static __device__ __forceinline__ void fragments(bool along_depth,
-                                                 const Stage<Number, along, across> &stage, int at,
-                                                 int outer, int depth, u32 part[count][4]) {
+                                                 const Stage<Number, along, across, paired> &stage,
+                                                 int at, int outer, int depth, u32 part[count][4]) {
     const typename Number::Stored *from =
         stage.memory + at + stage.lane + outer * stage.outer + depth * stage.depth;
     if (along_depth) {
@@ -50,7 +52,7 @@ static __device__ __forceinline__ void fragments(bool along_depth,
         for (int i = 0; i < count; i++)
             load_tiles_turned(from + 16 * i, part[i]);
     } else { // what turns tiles turns 16 bits
-        const int down = Number::AT_ONCE / 2 * across;
+        const int down = (paired ? 1 : Number::AT_ONCE / 2) * across;
         const int second = side == SIDE_LEFT ? 8 : down, third = side == SIDE_LEFT ? down : 8;
 #pragma unroll
         for (int i = 0; i < count; i++) {

@@ -80,7 +80,7 @@ typedef struct ConvColumnsArguments {
     float *sums;
 } ConvColumnsArguments;
 
-// ---- attention.cu -------------------------------------------------------------------------------
+// ---- attention.cu, attention_mma.cu -------------------------------------------------------------
 
 // Of arrays [batch][time][head][depth] as factors: the outer dimension is time, and of those that
 // matrices are counted by the last two are batch and head.
@@ -95,5 +95,4 @@ typedef struct AttentionArguments {
     i64 batches, heads, queries, keys, depth;
     float scale;
     u32 causal;
-    u32 shares; // Format that shares, and gradients of scores, are multiplied in: FP32 or TF32
 } AttentionArguments;

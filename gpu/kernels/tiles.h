@@ -30,3 +30,11 @@ static __device__ __forceinline__ void multiply_tiles(NumberTf32, float *sum, co
                                                       const u32 *b) {
     multiply_tiles_tf32(sum, a, b);
 }
+
+// As fp32.
+static __device__ __forceinline__ float number_wide(NumberBf16, u16 bits) {
+    return fp32_of_bf16(bits);
+}
+static __device__ __forceinline__ float number_wide(NumberFp16, u16 bits) {
+    return fp32_of_fp16(bits);
+}

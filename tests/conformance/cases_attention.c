@@ -51,10 +51,19 @@ static Case *forward(Cases *cases, const AttentionCase *attention, OpId op, Form
     return test;
 }
 
-// How far a share may be off that is itself a factor, in the truth and in what is held against it:
-// each is rounded, to eleven digits of TF32, in a place of its own.
-static double share_units(const Cases *cases) {
-    return cases->compute == FORMAT_TF32 ? 2 * 0x1p13 : 0;
+// How far a share may be off that is itself a factor: rounded to eleven digits of TF32, where the
+// layer multiplies in it, in the truth and in what is held against it, each in a place of its own;
+// or by tiles, which take nothing wider.
+static double share_units(const Cases *cases, bool by_tiles) {
+    const double rounding = 0x1p13;
+    if (cases->compute == FORMAT_TF32)
+        return 2 * rounding;
+    return by_tiles && cases->format != FORMAT_FP32 ? rounding : 0;
+}
+
+static Bound *bounds_of(Case *test, int by_tiles) {
+    test->has_tiles = true;
+    return by_tiles ? test->by_tiles : test->bound;
 }
 
 // Scores without a rounding: queries of 1, one deep. What they have in common must not be seen in
@@ -76,10 +85,12 @@ static Case *exact(Cases *cases, Values keys, Values values) {
 static void exact_case(Cases *cases, Values keys, Values values) {
     Case *test = exact(cases, keys, values);
     double units = 2 * fmin(case_spread(test, 1), 104) + sum_terms(exact_scores.keys) + 16;
-    double rounded = share_units(cases);
     test->signed_inputs = 3;
-    test->bound[0].absolute = units + rounded;
-    test->bound[1] = (Bound){.ulps = 2, .constant = units};
+    for (int tiles = 0; tiles < 2; tiles++) {
+        Bound *bound = bounds_of(test, tiles);
+        bound[0].absolute = units + share_units(cases, tiles);
+        bound[1] = (Bound){.ulps = 2, .constant = units};
+    }
     test->ignored[1] = keys.kind == VALUES_SPECIAL; // of a row without a sum
     test->zeros_expected = true;
     case_run(cases, test, FORMAT_FP32);
@@ -90,8 +101,11 @@ static void forward_case(Cases *cases, const AttentionCase *attention, Values va
     double units = score_units(attention, test->attr.attention.scale, test, 0, 1);
     // Only the values' signs are dropped: A is what the shares weigh.
     test->signed_inputs = 3;
-    test->bound[0].absolute = 2 * units + sum_terms(attention->keys) + 16 + share_units(cases);
-    test->bound[1] = (Bound){.ulps = 2, .constant = units + sum_terms(attention->keys) + 8};
+    for (int tiles = 0; tiles < 2; tiles++) {
+        Bound *bound = bounds_of(test, tiles);
+        bound[0].absolute = 2 * units + sum_terms(attention->keys) + 16 + share_units(cases, tiles);
+        bound[1] = (Bound){.ulps = 2, .constant = units + sum_terms(attention->keys) + 8};
+    }
     test->zeros_expected = values.kind == VALUES_ZEROS;
     case_run(cases, test, out);
 }
@@ -129,13 +143,17 @@ static void backward_case(Cases *cases, const AttentionCase *attention, Format d
         double scale = test->attr.attention.scale, depth = (double)attention->depth;
         double dy = case_largest(test, 0), q = case_largest(test, 1), k = case_largest(test, 2),
                v = case_largest(test, 3);
-        double share = 2 * score_units(attention, scale, test, 1, 2) + 16 + share_units(cases);
-        // The gradient of a score: a sum of `depth` products of dy and v, less that of y.
-        double score = dy * v * sqrt(depth) * (share + sum_terms(attention->depth));
-        double many = sqrt((double)attention->queries) + sum_terms(attention->queries) / 4;
-        test->bound[0].constant = 2 * scale * score * k;
-        test->bound[1].constant = 2 * scale * score * q * many;
-        test->bound[2].constant = share * dy * many;
+        for (int tiles = 0; tiles < 2; tiles++) {
+            double share =
+                2 * score_units(attention, scale, test, 1, 2) + 16 + share_units(cases, tiles);
+            // The gradient of a score: a sum of `depth` products of dy and v, less that of y.
+            double score = dy * v * sqrt(depth) * (share + sum_terms(attention->depth));
+            double many = sqrt((double)attention->queries) + sum_terms(attention->queries) / 4;
+            Bound *bound = bounds_of(test, tiles);
+            bound[0].constant = 2 * scale * score * k;
+            bound[1].constant = 2 * scale * score * q * many;
+            bound[2].constant = share * dy * many;
+        }
         case_run(cases, test, out);
     } else {
         case_free(test);
@@ -162,14 +180,17 @@ static void exact_backward_case(Cases *cases, Values gradient, Values keys, Valu
         case_add_given(test, FORMAT_FP32, sums_shape(attention), sums);
         double dy = case_largest(test, 0), k = case_largest(test, 2), v = case_largest(test, 3);
         double count = (double)attention->queries;
-        double units = sum_terms(attention->queries) + 32 + share_units(cases);
-        double score = 2 * dy * v * units;
-        // Of each key's gradient the parts cancel; of a query's, what the keys have in common.
-        test->bound[0].constant = score * k;
-        test->bound[1].constant = score * count;
-        test->bound[2].constant = dy * count * units;
-        for (int i = 0; i < 3; i++)
-            test->bound[i].vanishing = count * (1 + v) * (1 + k) * (1 + dy);
+        for (int tiles = 0; tiles < 2; tiles++) {
+            double units = sum_terms(attention->queries) + 32 + share_units(cases, tiles);
+            double score = 2 * dy * v * units;
+            Bound *bound = bounds_of(test, tiles);
+            // Of each key's gradient the parts cancel; of a query's, what the keys have in common.
+            bound[0].constant = score * k;
+            bound[1].constant = score * count;
+            bound[2].constant = dy * count * units;
+            for (int i = 0; i < 3; i++)
+                bound[i].vanishing = count * (1 + v) * (1 + k) * (1 + dy);
+        }
         test->zeros_expected = true;
         case_run(cases, test, FORMAT_FP32);
     } else {

@@ -33,6 +33,9 @@ typedef struct Case {
     CaseInput input[OP_MAX_INPUTS];
     View output[OP_MAX_OUTPUTS];
     Bound bound[OP_MAX_OUTPUTS];
+    // In place of `bound`, of devices that take what comes up on the way into tiles of TF32.
+    Bound by_tiles[OP_MAX_OUTPUTS];
+    bool has_tiles;
     bool ignored[OP_MAX_OUTPUTS]; // where the contract leaves the answer open
     OpAttr attr;
     uint32_t signed_inputs; // bit i: input i keeps its signs in A

@@ -15,7 +15,7 @@ export MPBENCH_GPU="$plugin"
 cat >"$folder/turns.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
-return mp.experiment { name = "turns", params = { steps = 64, adam = false, scaled = false }, run = function(run)
+return mp.experiment { name = "turns", params = { steps = 64, adam = false, scaled = false, wrong = 0 }, run = function(run)
     local p = run.params
     local Net = nn.class "Net"
     function Net:init()
@@ -30,8 +30,10 @@ return mp.experiment { name = "turns", params = { steps = 64, adam = false, scal
     local data = mp.data.tensors { x = mp.randn(64, 16), y = mp.randint(4, 64), batch = 8, shuffle = true }
     local function batches() while true do for b in data do coroutine.yield(b) end end end
     local next_batch = coroutine.wrap(batches)
+    local unknown = mp.data.tensors { x = mp.randn(64, 16), y = mp.randint(40, 64), batch = 8, shuffle = true }
     for step = 1, p.steps do
         local b = next_batch()
+        if step == p.wrong then for other in unknown do b = other break end end
         local x, y, at = b.x, b.y, step
         if at == 34 then x, y = x:slice(1, 1, 5), y:slice(1, 1, 5) end
         opt:zero_grad()
@@ -91,11 +93,43 @@ end
 
 begin captured_steps_are_the_same_to_the_bit_where_steps_are_skipped
 same skips 20 -p fp16 --loss-scale megatron --set adam=true
+run show skips --json
+expect_out '"skipped":[1-9]'
 end
 
 begin captured_steps_are_the_same_to_the_bit_however_the_card_behaves
 settings=streams=shuffled,order=shuffled same shuffled 20 -p fp16
 settings=dnn=right,libraries=0 same alone 20 -p bf16
+end
+
+begin a_fork_of_captured_steps_ends_as_its_parent_did
+run fork fp16 --at 50 --name again --quiet
+expect_status 0
+kept fp16 "$folder/a"
+kept again "$folder/b"
+cmp -s "$folder/a.weights" "$folder/b.weights" || fail "other weights"
+for side in a b; do # a fork has no column of what was evaluated before it
+    tail -n 14 "$folder/$side.csv" | sed 's/ *$//' >"$folder/$side.last"
+done
+cmp -s "$folder/a.last" "$folder/b.last" || fail "other losses: $(diff "$folder/a.last" "$folder/b.last" | sed -n 2p)"
+end
+
+# What kernels find wrong with values they tell in a graph too, in the same words.
+begin a_wrong_value_in_a_captured_step_is_told
+run run "$folder/turns.lua" -d gpu -p fp32 --quiet --set wrong=30
+expect_status 1
+captured=$(grep '^mpbench' "$folder/err")
+run run "$folder/turns.lua" -d gpu -p fp32 --quiet --set wrong=30 --no-capture
+expect_status 1
+expect_err 'cross_entropy.*class [0-9]* '
+[ "$captured" = "$(grep '^mpbench' "$folder/err")" ] || fail "$captured, not $(grep '^mpbench' "$folder/err")"
+end
+
+# A number of the script's that is another in each step: a step of it is never like another.
+begin a_number_of_a_script_that_changes_is_never_frozen
+sed 's/F.cross_entropy(net(x), y) end/F.cross_entropy(net(x), y) * (1 + 1 \/ step) end/' "$folder/turns.lua" >"$folder/numbers.lua"
+cp "$folder/numbers.lua" "$folder/turns.lua"
+same numbers 0 -p fp32
 end
 
 if [ -n "${MPBENCH_SOAK:-}" ]; then

@@ -10,6 +10,7 @@
 over protect=1 unit/functions_test unit/memory_test unit/parameter_test unit/profile_test \
     unit/replay_test unit/statistics_test unit/tape_test unit/views_test unit/waits_test \
     unit/weights_test
+over streams=shuffled lua/waits_test
 # Libraries round to TF32 by rules of their own, our kernels as the reference does.
 over protect=1,libraries=0 unit/compute_test
 [ -z "${MPBENCH_SOAK:-}" ] || over protect=1 golden/model_test # convolutions take their time

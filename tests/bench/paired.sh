@@ -1,0 +1,68 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2154 # what measure.sh sets
+# paired.sh OTHER_MPBENCH: whole training steps of this build beside those of another one, of an
+# older commit say, in pairs that take turns: what a machine is busy with besides hits both alike.
+#
+# MPBENCH           this build's program           (build/mpbench)
+# BENCH_SECONDS     of each long run               (1)
+# BENCH_ROUNDS      pairs                          (9)
+# BENCH_WORKLOADS   of a b c e, see workloads/     (a b c e)
+# BENCH_PRECISIONS  of fp32 bf16 fp16              (fp32 bf16 fp16)
+#
+# A line each workload, precision and clock: how long this build takes, the other being 1, and what
+# that surely lies between (measure.sh has the clocks). One thread, without a history. Exit status
+# 1: something could not be measured; one that is slower is no failure.
+set -u
+here=$(dirname "$0")
+mpbench=${MPBENCH:-build/mpbench}
+other=${1:?paired.sh OTHER_MPBENCH: the program of another build}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+. "$here/measure.sh"
+failed=0
+
+# report WORKLOAD PRECISION CLOCK <RATIOS
+report() {
+    middle | awk -v what="$1 $2" -v clock="$3" '{
+        verdict = $4 < 6 ? "" : $2 > 1 ? ": slower" : $3 < 1 ? ": faster" : "" # few prove nothing
+        printf "%-7s %-10s %.3f of the other'\''s time, surely %.3f to %.3f, %d pairs%s\n",
+            what, clock, $1, $2, $3, $4, verdict
+    }'
+}
+
+# pair WORKLOAD PRECISION
+pair() {
+    script=$here/workloads/$1.lua
+    find_steps "$mpbench" "$script" "${BENCH_SECONDS:-1}" --precision "$2" --no-history
+    if [ -z "$many" ]; then
+        echo "paired: $1 in $2 could not be measured: $(sed -n 1p "$folder/errors")" >&2
+        failed=1
+        return
+    fi
+    : >"$folder/pairs"
+    round=0
+    while [ "$round" -lt "${BENCH_ROUNDS:-9}" ]; do
+        round=$((round + 1))
+        # Each pair in the other order than the one before: what else the machine does drifts.
+        if [ $((round % 2)) -eq 1 ]; then
+            order="$mpbench $other"
+        else
+            order="$other $mpbench"
+        fi
+        for program in $order; do
+            measure_side "$program" "$script" "$many" --precision "$2" --no-history
+            [ "$program" = "$mpbench" ] && own=$side || others=$side
+        done
+        echo "$own $others" >>"$folder/pairs"
+    done
+    awk '$1 > 0 && $3 > 0 { print $3 / $1 }' "$folder/pairs" | report "$1" "$2" wall
+    awk '$2 > 0 && $4 > 0 { print $2 / $4 }' "$folder/pairs" | report "$1" "$2" processor
+}
+
+for workload in ${BENCH_WORKLOADS:-a b c e}; do
+    for precision in ${BENCH_PRECISIONS:-fp32 bf16 fp16}; do
+        pair "$workload" "$precision"
+    done
+done
+exit "$failed"

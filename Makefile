@@ -125,6 +125,7 @@ CUDNN_H     := $(shell grep -ls CUDNN_ATTR_DEVICEPROP_HANDLE $(addsuffix /cudnn_
                    $(patsubst %/,%,$(dir $(CUDA_H))) /usr/include /usr/include/$(MACHINE)-linux-gnu))
 DNN_C       := $(if $(and $(CUDA_H),$(CUDNN_H)),$(wildcard gpu/dnn/*.c),gpu/dnn_absent.c)
 DNN_O       := $(DNN_C:%.c=$(BUILD)/plugin/%.o)
+LIBRARY_O   := $(BUILD)/plugin/gpu/library.o $(BUILD)/plugin/gpu/library_fill.o
 
 ifneq ($(NVCC),)
 PLUGIN      := $(BUILD)/mpbench-gpu.so
@@ -151,7 +152,7 @@ $(GPU_IMAGE): $(BUILD)/plugin/images/%.fatbin: gpu/kernels/%.cu $(BUILD)/gpu_arc
 	$(call say,nvcc)$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MD -MF $(@:.fatbin=.d) -MT $@ -fatbin -o $@ $<
 endif
 
-$(sort $(GPU_O) $(DNN_O) $(BUILD)/plugin/gpu/library.o): $(BUILD)/plugin/%.o: %.c
+$(sort $(GPU_O) $(DNN_O) $(LIBRARY_O)): $(BUILD)/plugin/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) $(GPU_CFLAGS) -DGPU_IMAGES='"$(BUILD)/plugin/images"' $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -257,7 +258,7 @@ endif
 
 # cuDNN needs a driver to compile for, but none that has a card.
 MOCK_DRIVER := $(BUILD)/tests/gpu/libcuda.so.1
-$(BUILD)/tests/gpu/dnn_test: $(DNN_O) $(BUILD)/plugin/gpu/library.o | $(MOCK_DRIVER)
+$(BUILD)/tests/gpu/dnn_test: $(DNN_O) $(LIBRARY_O) | $(MOCK_DRIVER)
 $(BUILD)/tests/gpu/dnn_test: EXTRA_CFLAGS += -DMOCK_DRIVER='"$(MOCK_DRIVER)"'
 $(MOCK_DRIVER): tests/gpu/mock_driver.c
 	@mkdir -p $(@D)

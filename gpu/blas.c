@@ -2,35 +2,27 @@
 
 #if GPU_HAS_BLAS
 #include <stdbool.h>
-#include <string.h>
 
 #include "gpu/library.h"
 
 // Of the same major version as what this build was made with, whose types it uses.
-#define TEXT_(name) #name
-#define TEXT(name)  TEXT_(name)
-#define LIBRARY     "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR)
+#define LIBRARY "libcublasLt.so." LIBRARY_TEXT(CUBLAS_VER_MAJOR)
 
-static bool find_functions(void *library, GpuBlas *blas) {
-#define FIND(name)                                          \
-    {                                                       \
-        void *found = gpu_library_function(library, #name); \
-        if (!found)                                         \
-            return false;                                   \
-        memcpy(&blas->name, &found, sizeof found);          \
-    }
-    GPU_BLAS_FUNCTIONS(FIND)
-#undef FIND
-    return true;
-}
+static const LibraryFunction functions[] = {
+#define ROW(name) LIBRARY_FUNCTION(GpuBlas, name)
+    GPU_BLAS_FUNCTIONS(ROW)
+#undef ROW
+};
 
 const GpuBlas *gpu_blas(void) {
     static GpuBlas blas;
     static bool ready;
     if (ready)
         return &blas;
-    void *library = gpu_library_open(LIBRARY);
-    ready = library && find_functions(library, &blas);
+    const char *lacking;
+    void *library =
+        gpu_library_fill(LIBRARY, functions, sizeof functions / sizeof *functions, &blas, &lacking);
+    ready = library && !lacking;
     if (ready)
         return &blas;
     gpu_library_close(library);

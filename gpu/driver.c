@@ -1,24 +1,19 @@
 // The driver of this machine. tests/emulator/driver.c stands in its place in tests.
 #include "gpu/driver.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include "gpu/library.h"
 
-#define TEXT_(name) #name
-#define TEXT(name)  TEXT_(name)
+static const LibraryFunction functions[] = {
+#define ROW(name) LIBRARY_FUNCTION(GpuDriver, name)
+    GPU_DRIVER_FUNCTIONS(ROW)
+#undef ROW
+};
 
-static bool find_functions(void *library, GpuDriver *driver, Error *error) {
-#define FIND(name)                                                                            \
-    {                                                                                         \
-        void *found = dlsym(library, TEXT(name));                                             \
-        if (!found)                                                                           \
-            return error_fail(error, ERROR_UNAVAILABLE,                                       \
-                              "device gpu: the driver lacks %s: install a newer one", #name); \
-        memcpy(&driver->name, &found, sizeof found);                                          \
-    }
-    GPU_DRIVER_FUNCTIONS(FIND)
-#undef FIND
-    return true;
+static bool start(GpuDriver *driver, const char *lacking, Error *error) {
+    if (lacking)
+        return error_fail(error, ERROR_UNAVAILABLE,
+                          "device gpu: the driver lacks %s: install a newer one", lacking);
+    return gpu_driver_start(driver, error);
 }
 
 const GpuDriver *gpu_driver(Error *error) {
@@ -26,17 +21,16 @@ const GpuDriver *gpu_driver(Error *error) {
     static bool ready;
     if (ready)
         return &driver;
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
+    const char *lacking;
+    void *library = gpu_library_fill("libcuda.so.1", functions,
+                                     sizeof functions / sizeof *functions, &driver, &lacking);
+    if (!library)
         (void)error_fail(error, ERROR_UNAVAILABLE,
                          "device gpu: no driver is installed (libcuda.so.1): install NVIDIA's, or "
                          "use --device cpu");
-        return NULL;
-    }
-    if (!find_functions(library, &driver, error) || !gpu_driver_start(&driver, error)) {
-        dlclose(library);
-        return NULL;
-    }
-    ready = true;
-    return &driver;
+    ready = library && start(&driver, lacking, error);
+    if (ready)
+        return &driver;
+    gpu_library_close(library);
+    return NULL;
 }

@@ -1,22 +1,20 @@
 #include "gpu/nvml.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "gpu/library.h"
 
+static const LibraryFunction functions[] = {
+#define ROW(member, name, parameters) {name, offsetof(Nvml, member)},
+    NVML_FUNCTIONS(ROW)
+#undef ROW
+};
+
 static bool open_nvml(Nvml *nvml) {
-    void *library = gpu_library_open(NVML_FILE);
-    if (!library)
-        return false;
-    void *found;
-#define FIND(member, name, parameters)           \
-    found = gpu_library_function(library, name); \
-    memcpy(&nvml->member, &found, sizeof found);
-    NVML_FUNCTIONS(FIND)
-#undef FIND
-    if (nvml->start && nvml->start() == NVML_OK)
+    const char *lacking; // whoever calls one looks whether it is there
+    void *library = gpu_library_fill(NVML_FILE, functions, sizeof functions / sizeof *functions,
+                                     nvml, &lacking);
+    if (library && nvml->start && nvml->start() == NVML_OK)
         return true;
     gpu_library_close(library);
     return false;

@@ -4,7 +4,7 @@
 #include "gpu/launch.h"
 #include "gpu/products.h"
 
-enum { TILE = 64, WARP = 32, WIDE = 16 };
+enum { TILE = 64 };
 
 static ProductFactor factor_of(const KernelCall *call, const View *view) {
     ProductFactor factor = product_factor(view->data, product_format(call, view->format),
@@ -41,16 +41,17 @@ static void keep_sums(AttentionArguments *arguments, const View *sums) {
 }
 
 static void write_to(AttentionArguments *arguments, int which, const View *view) {
-    int64_t each = WIDE / (int64_t)format_table[view->format].bytes;
+    int64_t each = WIDE_BYTES / (int64_t)format_table[view->format].bytes;
     arguments->out[which] = view->data;
     arguments->format[which] = view->format;
-    arguments->wide[which] = (uintptr_t)view->data % WIDE == 0 && arguments->depth % each == 0;
+    arguments->wide[which] =
+        (uintptr_t)view->data % WIDE_BYTES == 0 && arguments->depth % each == 0;
 }
 
 // A block for each tile of rows of each head, and for each tile of the columns of its result.
 static GpuGrid tiles_of(const AttentionArguments *arguments, int64_t rows) {
-    return (GpuGrid){.x = (rows + TILE - 1) / TILE * arguments->batches * arguments->heads,
-                     .y = (unsigned)((arguments->depth + TILE - 1) / TILE)};
+    return (GpuGrid){.x = gpu_divided_up(rows, TILE) * arguments->batches * arguments->heads,
+                     .y = (unsigned)gpu_divided_up(arguments->depth, TILE)};
 }
 
 typedef struct AttentionKernels {

@@ -51,8 +51,8 @@ static bool transpose(Device *device, const CastArguments *cast, int along, Erro
                             .extent = *extent,
                             .along = (u32)along,
                             .keeps = keeps ? (u32)format_table[cast->input.format].bytes : 0,
-                            .tiles_along = (alongs + CAST_TILE - 1) / CAST_TILE,
-                            .tiles_last = (lasts + CAST_TILE - 1) / CAST_TILE};
+                            .tiles_along = gpu_divided_up(alongs, CAST_TILE),
+                            .tiles_last = gpu_divided_up(lasts, CAST_TILE)};
     const int64_t others = extent->count / (lasts * alongs);
     const GpuGrid grid = {.x = others * a.tiles_along * a.tiles_last};
     return gpu_launch_transpose(device, grid, &a, error);

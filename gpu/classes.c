@@ -55,7 +55,7 @@ KERNEL_SIGNATURE(gpu, accuracy) {
 KERNEL_SIGNATURE(gpu, cross_entropy_backward) {
     const View *logits = &call->input[1], *classes = &call->input[3];
     const int64_t length = logits->shape[logits->ndim - 1], rows = view_count(classes);
-    const int64_t blocks = (rows + CLASSES_OF_BLOCK - 1) / CLASSES_OF_BLOCK;
+    const int64_t blocks = gpu_divided_up(rows, CLASSES_OF_BLOCK);
     Kept kept;
     if (view_count(logits) == 0)
         return true;

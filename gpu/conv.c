@@ -7,8 +7,7 @@
 
 enum {
     LAST = PRODUCT_BATCHES - 1,
-    NARROW = 4, // columns of a group up to which a tile of them is mostly empty
-    WARP = 32,
+    NARROW = 4,        // columns of a group up to which a tile of them is mostly empty
     COLUMN_BLOCKS = 8, // a multiprocessor, of sums over pixels
     LEAST_PIXELS = 64  // of one part of such a sum
 };
@@ -221,7 +220,7 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
                        const View *x, float *sums, Error *error) {
     const View *dy = &call->input[1];
     int64_t filters = dy->shape[3], pixels = pixels_of(dy), taps = x ? problem->taps : 1;
-    int64_t blocks = (filters + WARP - 1) / WARP * taps; // of one part
+    int64_t blocks = gpu_divided_up(filters, WARP) * taps; // of one part
     int64_t wanted = (int64_t)gpu_of(device)->multiprocessors * COLUMN_BLOCKS;
     int64_t parts = blocks > 0 ? wanted / blocks : 1, most = pixels / LEAST_PIXELS;
     int64_t columns = filters * taps;
@@ -234,7 +233,7 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
         .filters = filters,
         .channels = problem->x->shape[3],
         .taps = taps,
-        .part = (pixels + parts - 1) / parts,
+        .part = gpu_divided_up(pixels, parts),
     };
     if (x) {
         arguments.image = operand_of(x, product_format(call, x->format));

@@ -6,7 +6,7 @@
 #include "gpu/sort.h"
 #include "gpu/values.h"
 
-enum { EACH = 8, WARP = 32, COLUMNS = 8 }; // of a thread: pieces; of a lane: columns
+enum { EACH = 8 }; // pieces of a thread
 
 KERNEL_SIGNATURE(gpu, embedding) {
     const View *weight = &call->input[0], *index = &call->input[1], *y = &call->output[0];
@@ -43,10 +43,10 @@ KERNEL_SIGNATURE(gpu, embedding_backward) {
                                .bounds = sorted.bounds,
                                .rows = rows,
                                .depth = depth};
-    a.wide = gpu_goes_wide(&a.input) && gpu_goes_wide(&a.output) && depth % COLUMNS == 0;
-    const int64_t columns = a.wide ? WARP * COLUMNS : WARP;
-    const GpuGrid often = {.x = (count + EMBEDDING_OFTEN - 1) / EMBEDDING_OFTEN,
-                           .y = (unsigned)((depth + columns - 1) / columns)};
+    a.wide = gpu_goes_wide(&a.input) && gpu_goes_wide(&a.output) && depth % EIGHT == 0;
+    const int64_t columns = a.wide ? WARP * EIGHT : WARP;
+    const GpuGrid often = {.x = gpu_divided_up(count, EMBEDDING_OFTEN),
+                           .y = (unsigned)gpu_divided_up(depth, columns)};
     return gpu_launch_embedding_rows(device, gpu_grid(GPU_KERNEL_embedding_rows, rows * WARP, 1),
                                      &a, error) &&
            gpu_launch_embedding_often(device, often, &a, error);

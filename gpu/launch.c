@@ -62,7 +62,7 @@ void gpu_unload_kernels(Device *device) {
 
 GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each) {
     int64_t of_block = (int64_t)facts[kernel].threads * each;
-    return (GpuGrid){.x = (count + of_block - 1) / of_block};
+    return (GpuGrid){.x = gpu_divided_up(count, of_block)};
 }
 
 // The driver would refuse it too, but what the driver refuses is a failure of the card.

@@ -31,6 +31,10 @@ typedef struct GpuGrid {
     unsigned shared;
 } GpuGrid;
 
+static inline int64_t gpu_divided_up(int64_t count, int64_t by) {
+    return (count + by - 1) / by;
+}
+
 // As many blocks as give each of `count` elements a thread, where a thread takes `each` of them.
 GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each);
 

@@ -17,7 +17,6 @@ static LineArguments lines_of(const View *x, int dim, const View *input, const V
 
 // Of lines that lie behind each other a warp has one, of those side by side a thread.
 static GpuGrid grid_of(GpuKernel kernel, LineArguments *a) {
-    enum { WARP = 32 };
     a->team = a->inner == 1 ? WARP : 1;
     return gpu_grid(kernel, a->lines * a->team, 1);
 }

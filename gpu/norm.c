@@ -6,8 +6,6 @@
 #include "gpu/rows.h"
 
 enum {
-    WIDE = 8, // neighbours by 16 bytes
-    WARP = 32,
     MOST_OF_SET = 512, // threads
     ROWS_TO_SUM = 16,
     BLOCKS_TO_SUM = 1024, // of a thread at least; in all at most
@@ -60,7 +58,7 @@ static NormArguments backward_arguments(const KernelCall *call) {
 
 // Whether `neighbours` fall into parts of eight, of all arrays.
 static bool goes_wide(const NormArguments *a, int64_t neighbours) {
-    return neighbours % WIDE == 0 && gpu_goes_wide(&a->x) && gpu_goes_wide(&a->output) &&
+    return neighbours % EIGHT == 0 && gpu_goes_wide(&a->x) && gpu_goes_wide(&a->output) &&
            (a->dy.kind == OPERAND_ABSENT || gpu_goes_wide(&a->dy));
 }
 
@@ -68,7 +66,7 @@ static bool goes_wide(const NormArguments *a, int64_t neighbours) {
 
 static GpuGrid plan_columns(NormArguments *a, int64_t rows_of_thread, int64_t blocks) {
     a->wide = goes_wide(a, a->channels);
-    const int64_t across = a->wide ? a->channels / WIDE : a->channels;
+    const int64_t across = a->wide ? a->channels / EIGHT : a->channels;
     const GpuColumns columns = gpu_columns(a->rows, across, rows_of_thread, blocks);
     a->team = columns.team;
     a->part = columns.part;
@@ -173,7 +171,7 @@ KERNEL_SIGNATURE(gpu, batch_norm_track) {
 
 static GpuGrid plan_sets(NormArguments *a) {
     a->wide = goes_wide(a, a->group);
-    const int64_t steps = a->rows_of_set * a->group / (a->wide ? WIDE : 1);
+    const int64_t steps = a->rows_of_set * a->group / (a->wide ? EIGHT : 1);
     const u32 threads = gpu_power_of_two((steps + 1) / 2, MOST_OF_SET);
     return (GpuGrid){.x = a->rows / a->rows_of_set * a->groups,
                      .threads = threads < WARP ? WARP : threads};
@@ -211,7 +209,7 @@ static NormRowArguments row_arguments(const NormArguments *a, const GpuRows *row
                               .mean = a->mean,
                               .inverse = a->inverse,
                               .epsilon = a->epsilon,
-                              .divides = a->channels % WIDE == 0};
+                              .divides = a->channels % EIGHT == 0};
 }
 
 KERNEL_SIGNATURE(gpu, layer_norm) {
@@ -228,8 +226,8 @@ KERNEL_SIGNATURE(gpu, layer_norm) {
 // any card busy.
 static int64_t rows_of_block(int64_t rows, int64_t teams) {
     const int64_t least = teams * ROWS_TO_SUM;
-    const int64_t many = (rows + BLOCKS_TO_SUM - 1) / BLOCKS_TO_SUM;
-    return many > least ? (many + teams - 1) / teams * teams : least;
+    const int64_t many = gpu_divided_up(rows, BLOCKS_TO_SUM);
+    return many > least ? gpu_divided_up(many, teams) * teams : least;
 }
 
 KERNEL_SIGNATURE(gpu, layer_norm_backward) {
@@ -241,7 +239,7 @@ KERNEL_SIGNATURE(gpu, layer_norm_backward) {
         return sets_backward(device, call, &a, error);
     GpuGrid grid = rows.grid;
     arguments.part = rows_of_block(a.rows, grid.threads / rows.arguments.team);
-    a.parts = grid.x = (a.rows + arguments.part - 1) / arguments.part;
+    a.parts = grid.x = gpu_divided_up(a.rows, arguments.part);
     arguments.partial = take_partial(device, &a, 0, error);
     return arguments.partial && gpu_launch_layer_norm_backward(device, grid, &arguments, error) &&
            sum_parts(device, call, &a, false, error);

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-enum { WIDE = 16 }; // bytes of an access
-
 // The stride of an input along a dimension of the output: 0 where it is broadcast.
 static int64_t stride_along(const View *input, const View *output, int dim) {
     int own = dim - (output->ndim - input->ndim);
@@ -30,7 +28,7 @@ static OperandKind kind_of(const Operand *operand, const Extent *extent) {
         return OPERAND_ONE;
     if (!dense)
         return OPERAND_STRIDED;
-    return (uintptr_t)operand->data % WIDE == 0 ? OPERAND_WIDE : OPERAND_DENSE;
+    return (uintptr_t)operand->data % WIDE_BYTES == 0 ? OPERAND_WIDE : OPERAND_DENSE;
 }
 
 void gpu_operands(const View *inputs, int count, const View *output, Operand *input_operands,
@@ -67,7 +65,7 @@ bool gpu_goes_wide(const Operand *operand) {
 }
 
 Operand gpu_dense(const View *view) {
-    bool wide = (uintptr_t)view->data % WIDE == 0;
+    bool wide = (uintptr_t)view->data % WIDE_BYTES == 0;
     return (Operand){.data = view->data,
                      .format = view->format,
                      .kind = !view->data ? OPERAND_ABSENT

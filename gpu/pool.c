@@ -3,8 +3,6 @@
 #include "gpu/launch.h"
 #include "gpu/operands.h"
 
-enum { CHANNELS = 8 }; // of a thread, where all lie wide
-
 // `where` names the largest of each window: written forward, read backward.
 static bool pool(Device *device, GpuKernel kernel, const KernelCall *call, const View *where,
                  bool backward, double share, Error *error) {
@@ -25,9 +23,9 @@ static bool pool(Device *device, GpuKernel kernel, const KernelCall *call, const
         a.stride[i] = (i32)attr->stride[i];
         a.padding[i] = (i32)attr->padding[i];
     }
-    a.wide = gpu_goes_wide(&a.input) && gpu_goes_wide(&a.output) && a.channels % CHANNELS == 0 &&
-             (uintptr_t)a.where % CHANNELS == 0;
-    const int64_t count = view_count(out) / (a.wide ? CHANNELS : 1);
+    a.wide = gpu_goes_wide(&a.input) && gpu_goes_wide(&a.output) && a.channels % EIGHT == 0 &&
+             (uintptr_t)a.where % EIGHT == 0;
+    const int64_t count = view_count(out) / (a.wide ? EIGHT : 1);
     if (count > UINT32_MAX)
         return error_fail(error, ERROR_UNAVAILABLE,
                           "pooling: %lld numbers are more than the card's kernel counts; use "

@@ -4,8 +4,6 @@
 #include "gpu/gpu.h"
 #include "gpu/launch.h"
 
-enum { WIDE = 16, EIGHT = 8 }; // bytes of an access, and elements that a thread brings at once
-
 // How a kernel divides its work: the side of a block's tile, how much of the depth a part has at
 // least, and how many blocks a multiprocessor is to have before parts pay no more.
 typedef struct Division {
@@ -30,10 +28,6 @@ static const Division *division_of(const ProductArguments *product) {
     return product->a.format == FORMAT_BF16 ? &bf16_tiles : &fp16_tiles;
 }
 
-static int64_t divided_up(int64_t count, int64_t by) {
-    return (count + by - 1) / by;
-}
-
 static int64_t matrices_of(const ProductArguments *product) {
     int64_t matrices = 1;
     for (int i = 0; i < PRODUCT_BATCHES; i++)
@@ -42,8 +36,8 @@ static int64_t matrices_of(const ProductArguments *product) {
 }
 
 static int64_t tiles_of(const ProductArguments *product, const Division *division) {
-    return divided_up(product->rows, division->tile) *
-           divided_up(product->columns, division->tile) * matrices_of(product);
+    return gpu_divided_up(product->rows, division->tile) *
+           gpu_divided_up(product->columns, division->tile) * matrices_of(product);
 }
 
 // Few tiles of great depth leave most of the card idle: then each is summed in parts.
@@ -59,9 +53,9 @@ static void divide(const Device *device, ProductArguments *product) {
     product->parts = 1;
     if (parts < 2)
         return;
-    product->part =
-        divided_up(divided_up(product->depth, parts), division->least_part) * division->least_part;
-    product->parts = (u32)divided_up(product->depth, product->part);
+    product->part = gpu_divided_up(gpu_divided_up(product->depth, parts), division->least_part) *
+                    division->least_part;
+    product->parts = (u32)gpu_divided_up(product->depth, product->part);
 }
 
 Format product_format(const KernelCall *call, Format kept) {
@@ -81,20 +75,20 @@ static bool is_multiple(const int64_t *batch, const int64_t *strides, int64_t of
 }
 
 bool product_comes_wide(const int64_t *batch, const ProductFactor *factor) {
-    int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
+    int64_t each = WIDE_BYTES / (int64_t)format_table[factor->format].bytes;
     int64_t along = factor->along_depth ? factor->depth : factor->outer;
     int64_t across = factor->along_depth ? factor->outer : factor->depth;
-    return (uintptr_t)factor->data % WIDE == 0 && along == 1 && across % each == 0 &&
+    return (uintptr_t)factor->data % WIDE_BYTES == 0 && along == 1 && across % each == 0 &&
            is_multiple(batch, factor->batch, each);
 }
 
 // Eight neighbours are channels of one tap.
 static bool conv_comes_wide(const ProductArguments *product, const ProductFactor *factor,
                             const ConvFactor *conv) {
-    int64_t each = WIDE / (int64_t)format_table[factor->format].bytes;
+    int64_t each = WIDE_BYTES / (int64_t)format_table[factor->format].bytes;
     if (conv->kind == FACTOR_PLAIN)
         return product_comes_wide(product->batch, factor);
-    return (uintptr_t)factor->data % WIDE == 0 && conv->image % each == 0 &&
+    return (uintptr_t)factor->data % WIDE_BYTES == 0 && conv->image % each == 0 &&
            conv->row % each == 0 && conv->column % each == 0 &&
            (conv->kind == FACTOR_FILTERS_BACK || conv->channels.by % EIGHT == 0) &&
            is_multiple(product->batch, factor->batch, each);
@@ -118,10 +112,10 @@ static bool launch(Device *device, GpuKernel kernel, int64_t tiles, ProductArgum
 
 // Prepares a product for our own kernels, but for its parts.
 static void find_wide(ProductArguments *product) {
-    int64_t each = WIDE / (int64_t)format_table[product->c.format].bytes;
+    int64_t each = WIDE_BYTES / (int64_t)format_table[product->c.format].bytes;
     product->a.wide = product_comes_wide(product->batch, &product->a);
     product->b.wide = product_comes_wide(product->batch, &product->b);
-    product->c.wide = (uintptr_t)product->c.data % WIDE == 0 && product->c.row % each == 0 &&
+    product->c.wide = (uintptr_t)product->c.data % WIDE_BYTES == 0 && product->c.row % each == 0 &&
                       is_multiple(product->batch, product->c.batch, each);
 }
 

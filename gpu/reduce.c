@@ -5,8 +5,6 @@
 #include "gpu/operands.h"
 
 enum {
-    WARP = 32,
-    WIDE = 8,           // neighbours by 16 bytes
     BLOCK = 256,        // threads
     PART_OF_ROW = 8192, // elements that are worth a block of their own
     PART_OF_THREAD = 8,
@@ -60,18 +58,14 @@ static bool walks_down(const ReduceArguments *a) {
 
 static bool columns_are_wide(const ReduceArguments *a) {
     bool wide = gpu_goes_wide(&a->input) && a->kept.ndim == 1 && a->input.stride[0] == 1 &&
-                a->kept.count % WIDE == 0;
+                a->kept.count % EIGHT == 0;
     for (u32 i = 0; i < a->reduced.ndim; i++)
-        wide = wide && a->along.stride[i] % WIDE == 0;
+        wide = wide && a->along.stride[i] % EIGHT == 0;
     return wide;
 }
 
 static bool row_is_wide(const ReduceArguments *a) {
     return gpu_goes_wide(&a->input) && a->reduced.ndim == 1 && a->along.stride[0] == 1;
-}
-
-static int64_t quotient_up(int64_t count, int64_t by) {
-    return (count + by - 1) / by;
 }
 
 // Into how many parts `count` things are cut, each of which is worth at least `worth`, where there
@@ -86,20 +80,20 @@ static int64_t parts_of(int64_t count, int64_t worth, int64_t blocks, int64_t en
 static GpuGrid plan_rows(ReduceArguments *a) {
     a->wide = row_is_wide(a);
     const int64_t parts = parts_of(a->reduced.count, PART_OF_ROW, a->kept.count, ENOUGH_BLOCKS);
-    a->part = quotient_up(a->reduced.count, parts);
-    const int64_t steps = a->wide ? (a->part + 2 * WIDE - 2) / WIDE : a->part;
+    a->part = gpu_divided_up(a->reduced.count, parts);
+    const int64_t steps = a->wide ? (a->part + 2 * EIGHT - 2) / EIGHT : a->part;
     a->team = gpu_power_of_two((steps + 1) / 2, BLOCK);
     const u32 threads = a->team > WARP ? a->team : BLOCK;
-    return (GpuGrid){.x = quotient_up(a->kept.count, threads / a->team),
+    return (GpuGrid){.x = gpu_divided_up(a->kept.count, threads / a->team),
                      .y = (unsigned)parts,
                      .threads = threads};
 }
 
 GpuColumns gpu_columns(int64_t rows, int64_t across, int64_t rows_of_thread, int64_t blocks) {
     GpuColumns columns = {.team = gpu_power_of_two(across, WARP)};
-    const int64_t wide = quotient_up(across, columns.team);
+    const int64_t wide = gpu_divided_up(across, columns.team);
     columns.parts = parts_of(rows, BLOCK / columns.team * rows_of_thread, wide, blocks);
-    columns.part = quotient_up(rows, columns.parts);
+    columns.part = gpu_divided_up(rows, columns.parts);
     columns.grid = (GpuGrid){.x = wide, .y = (unsigned)columns.parts};
     return columns;
 }
@@ -107,7 +101,7 @@ GpuColumns gpu_columns(int64_t rows, int64_t across, int64_t rows_of_thread, int
 static GpuGrid plan_columns(ReduceArguments *a) {
     a->wide = columns_are_wide(a);
     const GpuColumns columns =
-        gpu_columns(a->reduced.count, a->wide ? a->kept.count / WIDE : a->kept.count,
+        gpu_columns(a->reduced.count, a->wide ? a->kept.count / EIGHT : a->kept.count,
                     PART_OF_THREAD, ENOUGH_BLOCKS);
     a->team = columns.team;
     a->part = columns.part;

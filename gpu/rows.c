@@ -6,7 +6,6 @@
 #include "gpu/reduce.h"
 
 enum {
-    WARP = 32,
     PART = 8,           // neighbours of a thread
     SHARED_BLOCK = 256, // threads of a block of several rows
     FEWEST = 64,
@@ -42,7 +41,7 @@ GpuRows gpu_rows(const KernelCall *call, int inputs, int chunks) {
     rows.is_long = parts > (int64_t)a->team * chunks;
     rows.grid.threads = a->team > WARP ? a->team : SHARED_BLOCK;
     const int64_t rows_of_block = rows.grid.threads / a->team;
-    rows.grid.x = (a->rows + rows_of_block - 1) / rows_of_block;
+    rows.grid.x = gpu_divided_up(a->rows, rows_of_block);
     return rows;
 }
 

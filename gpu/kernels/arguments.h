@@ -15,6 +15,13 @@ typedef uint64_t u64;
 typedef int32_t i32;
 typedef int64_t i64;
 
+// What host and kernels count by.
+enum {
+    WARP = 32,       // threads that step together
+    WIDE_BYTES = 16, // of the widest access
+    EIGHT = 8        // neighbours that a thread brings at once, where they lie wide
+};
+
 // How the elements of an operand are found from the number of an element of the output.
 typedef enum OperandKind {
     OPERAND_ABSENT,

@@ -3,8 +3,6 @@
 
 #include "gpu/kernels/card.h"
 
-enum { WARP = 32 };
-
 // The sum over a warp; every lane gets it.
 template <class Value> static __device__ __forceinline__ Value warp_sum(Value value) {
 #pragma unroll

@@ -7,7 +7,7 @@ enum {
     BLOCK = 256, // threads, and steps between what one of them moves
     LONG = 512,  // threads for a row that the index names often
     LONGS = LONG / 32,
-    COLUMNS = 32 * EIGHT // most that a warp adds up at a time
+    COLUMNS = WARP * EIGHT // most that a warp adds up at a time
 };
 
 GPU_DEFINE(embedding) {

@@ -7,8 +7,6 @@
 
 #include "gpu/kernels/card.h"
 
-enum { EIGHT = 8 };
-
 static __device__ __forceinline__ float load_one(const Operand &from, i64 at) {
     switch (from.format) {
     case FORMAT_FP32: return ((const float *)from.data)[at];

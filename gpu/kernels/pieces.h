@@ -3,7 +3,7 @@
 
 #include "gpu/kernels/operands.h"
 
-enum { PIECE_THREADS = 256, PIECE_WARPS = PIECE_THREADS / 32 };
+enum { PIECE_THREADS = 256, PIECE_WARPS = PIECE_THREADS / WARP };
 
 template <class Record> struct Piece {
     const Record *record;

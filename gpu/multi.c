@@ -43,9 +43,9 @@ static bool scale_update(Device *device, const ScaleRule *rule, ScaleState *stat
 
 // ---- pairs --------------------------------------------------------------------------------------
 
-static int64_t pair_of(const void *items, int i, void *memory) {
+static int64_t pair_of(const void *items, int i, void *records) {
     const ViewPair *item = (const ViewPair *)items + i;
-    *(PairRecord *)memory =
+    ((PairRecord *)records)[i] =
         (PairRecord){.target = gpu_span(&item->target),
                      .source = gpu_span(&item->source),
                      .wide = gpu_lies_wide(&item->target) && gpu_lies_wide(&item->source)};

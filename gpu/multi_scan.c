@@ -6,15 +6,15 @@
 #include "gpu/plan.h"
 #include "number/inline.h"
 
-static int64_t record_of(const void *items, int i, void *record) {
+static int64_t record_of(const void *items, int i, void *records) {
     const ScanItem *item = (const ScanItem *)items + i;
     float normal = (float)format_table[item->round_to].smallest_normal;
-    *(ScanRecord *)record = (ScanRecord){.gradient = gpu_span(&item->gradient),
-                                         .stats = item->stats,
-                                         .round_to = item->round_to,
-                                         .smallest_normal = number_bits_of_fp32(normal),
-                                         .adds = item->adds,
-                                         .wide = gpu_lies_wide(&item->gradient)};
+    ((ScanRecord *)records)[i] = (ScanRecord){.gradient = gpu_span(&item->gradient),
+                                              .stats = item->stats,
+                                              .round_to = item->round_to,
+                                              .smallest_normal = number_bits_of_fp32(normal),
+                                              .adds = item->adds,
+                                              .wide = gpu_lies_wide(&item->gradient)};
     return view_count(&item->gradient);
 }
 

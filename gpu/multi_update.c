@@ -5,27 +5,24 @@
 #include "gpu/plan.h"
 #include "kernel/random.h"
 
-static int64_t record_of(const void *items, int i, void *record) {
+static int64_t record_of(const void *items, int i, void *records) {
     const UpdateItem *item = (const UpdateItem *)items + i;
+    UpdateRecord *table = records;
     bool wide = gpu_lies_wide(&item->parameter) && gpu_lies_wide(&item->gradient) &&
                 gpu_lies_wide(&item->moment[0]) && gpu_lies_wide(&item->moment[1]) &&
                 gpu_lies_wide(&item->low);
-    *(UpdateRecord *)record =
-        (UpdateRecord){.parameter = gpu_span(&item->parameter),
-                       .gradient = gpu_span(&item->gradient),
-                       .moment = {gpu_span(&item->moment[0]), gpu_span(&item->moment[1])},
-                       .low = gpu_span(&item->low),
-                       .moved = item->moved,
-                       .steps = item->steps,
-                       .group = item->group,
-                       .weight_decay = item->weight_decay,
-                       .wide = wide};
+    table[i] = (UpdateRecord){.parameter = gpu_span(&item->parameter),
+                              .gradient = gpu_span(&item->gradient),
+                              .moment = {gpu_span(&item->moment[0]), gpu_span(&item->moment[1])},
+                              .low = gpu_span(&item->low),
+                              .moved = item->moved,
+                              .steps = item->steps,
+                              .group = item->group,
+                              .weight_decay = item->weight_decay,
+                              .wide = wide};
     // Each tensor begins a new block of random numbers behind those of the one before.
-    if (i > 0) {
-        const UpdateRecord *before = (const UpdateRecord *)record - 1;
-        ((UpdateRecord *)record)->block =
-            before->block + random_blocks(view_count(&item[-1].parameter));
-    }
+    if (i > 0)
+        table[i].block = table[i - 1].block + random_blocks(table[i - 1].pieces.count);
     return view_count(&item->parameter);
 }
 

@@ -31,7 +31,7 @@ static u32 fill_records(const GpuPlanSource *source, char *records) {
     memset(records, 0, line((size_t)source->count * source->record_size));
     for (int i = 0; i < source->count; i++) {
         char *record = records + (size_t)i * source->record_size;
-        int64_t count = source->record(source->items, i, record);
+        int64_t count = source->record(source->items, i, records);
         Pieces own = {count, pieces, pieces_in(count)};
         memcpy(record, &own, sizeof own);
         pieces += own.number;

@@ -8,9 +8,9 @@
 #include "gpu/kernels/arguments.h"
 #include "kernel/kernel.h"
 
-// Fills the record of an item, zeroed before, but for what lies in its `pieces`; how many elements
-// it has.
-typedef int64_t (*GpuRecord)(const void *items, int i, void *record);
+// Fills records[i], which is zeroed, of items[i], but for what lies in its `pieces`; those before
+// it are filled. How many elements the item has.
+typedef int64_t (*GpuRecord)(const void *items, int i, void *records);
 
 typedef struct GpuPlanSource {
     const void *items;

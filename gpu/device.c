@@ -186,6 +186,7 @@ static void memory_free(Device *device, void *memory, size_t bytes) {
     Gpu *gpu = gpu_of(device);
     gpu_enter(gpu);
     gpu_forget_steps(gpu);
+    device->waits++;
     bool freed =
         gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
         gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(memory)), "giving back memory", NULL);

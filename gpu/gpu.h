@@ -22,7 +22,7 @@ typedef struct GpuMark {
 } GpuMark;
 
 typedef struct Gpu {
-    const Device *device;
+    Device *device;
     bool is_open;
     const GpuDriver *driver;
     CUdevice card;

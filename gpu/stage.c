@@ -43,8 +43,10 @@ static bool turn(Gpu *gpu) {
     stages->used = 0;
     CUevent passed = stages->stage[stages->filling].passed;
     CUresult result = gpu->driver->cuEventQuery(passed);
-    if (result == CUDA_ERROR_NOT_READY)
+    if (result == CUDA_ERROR_NOT_READY) {
+        gpu->device->waits++;
         result = gpu->driver->cuEventSynchronize(passed);
+    }
     return gpu_check(gpu, result, failing, NULL);
 }
 

@@ -98,7 +98,9 @@ typedef struct Device {
     // Tells a status as whoever made the call would; NULL: without its place.
     bool (*explain)(void *context, const DeviceStatus *status, Error *error);
     void *explain_context;
-    uint64_t waits;  // how often the host waited: reads and synchronisations
+    // How often the host waited: it read, synchronised, gave memory back to the system, or had sent
+    // more than the device takes on.
+    uint64_t waits;
     bool no_capture; // steps are not captured, on a device that would; set before the first ends
     uint64_t steps, captured; // of a device that would: how many ended, how many were captured
 } Device;

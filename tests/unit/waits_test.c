@@ -201,6 +201,32 @@ static void a_skipped_step_leaves_all_as_it_was_and_reads_nothing(void) {
     tensor_release(weight);
 }
 
+// ---- what is a wait -----------------------------------------------------------------------------
+
+// Of a device that runs on its own; any other has done its work by then.
+static void giving_memory_back_to_the_system_is_a_wait(void) {
+    void *memory = allocator_take(device->allocator, 1 << 20, MEMORY_WORKSPACE, &error);
+    CHECK(memory != NULL);
+    allocator_give(device->allocator, memory);
+    uint64_t waits = device->waits;
+    allocator_trim(device->allocator);
+    CHECK((device->waits > waits) == (device->backend->report != NULL));
+}
+
+static void sending_more_than_the_device_takes_on_is_a_wait(void) {
+    enum { LITTLE = 1 << 10, MUCH = 64 << 20 };
+    char *bytes = calloc(1, MUCH);
+    Tensor *sent = tensor_new_bytes(device, MUCH, MEMORY_DATA, &error);
+    CHECK(bytes && sent);
+    uint64_t waits = device->waits;
+    device_write(device, sent->view.data, bytes, LITTLE);
+    CHECK_INT(device->waits, waits);
+    device_write(device, sent->view.data, bytes, MUCH);
+    CHECK((device->waits > waits) == (device->backend->report != NULL));
+    tensor_release(sent);
+    free(bytes);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -211,6 +237,8 @@ int main(void) {
         TEST(plans_stay_as_they_are_in_steady_steps),
         TEST(a_scale_that_stands_is_known_without_a_wait),
         TEST(a_skipped_step_leaves_all_as_it_was_and_reads_nothing),
+        TEST(giving_memory_back_to_the_system_is_a_wait),
+        TEST(sending_more_than_the_device_takes_on_is_a_wait),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

@@ -191,8 +191,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
             block = block_new(allocator, class, rounded);
         }
         if (!block) {
-            const Device *device = allocator->device;
-            if (!device->backend->check || device->backend->check(device, error))
+            if (device_works(allocator->device, error))
                 fail_full(allocator, rounded, false, error);
             return NULL; // one that has failed gives none, however much is left
         }

@@ -129,7 +129,7 @@ void device_take_status(Device *device) {
 
 bool device_check(const Device *device, Error *error) {
     const DeviceStatus *status = &device->status;
-    if (device->backend->check && !device->backend->check(device, error))
+    if (!device_works(device, error))
         return false;
     if (status->check.fault == FAULT_NONE)
         return true;

@@ -229,6 +229,11 @@ static inline bool device_captures(const Device *device) {
 // Takes the status of a device that runs on its own, as device_read and device_synchronize do when
 // they have waited. Waits for nothing itself.
 void device_take_status(Device *device);
+// False, with why, once the device itself has failed; see Backend.check.
+static inline bool device_works(const Device *device, Error *error) {
+    return !device->backend->check || device->backend->check(device, error);
+}
+
 // False when a status was taken, or the device has failed: then nothing that the device has
 // computed since may be believed, and the run ends by this error.
 bool device_check(const Device *device, Error *error) MUST_CHECK;

@@ -107,7 +107,8 @@ static bool place_grow(const Reports *reports, Place *place, Error *error) {
     place->memory = kernels->memory_new(reports->device, size);
     place->size = place->memory ? size : 0;
     return place->memory ||
-           error_fail(error, ERROR_MEMORY, "no memory for the report of a step: %zu bytes", size);
+           (device_works(reports->device, error) &&
+            error_fail(error, ERROR_MEMORY, "no memory for the report of a step: %zu bytes", size));
 }
 
 bool reports_post(Reports *reports, Error *error) {

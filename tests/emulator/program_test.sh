@@ -121,4 +121,15 @@ layers=$(losses -p fp32 --layer '*=tf32')
 [ "$whole" = "$layers" ] || fail "$whole by the preset, $layers by layers"
 end
 
+# The card is lost while the first step's report is given room: that is no lack of memory.
+begin a_card_that_is_lost_is_never_told_to_be_full
+lost=0
+for call in 13 14 15 16 17; do
+    MPBENCH_EMULATOR=fail=cuMemHostAlloc/$call:700 run run simple --device gpu --steps 2 --no-history
+    grep -q 'no memory' "$folder/err" && fail "call $call: $(head -n 1 "$folder/err")"
+    grep -q 'reporting a step: .*(error 700); what the card computes' "$folder/err" && lost=1
+done
+[ "$lost" -eq 1 ] || fail "no call was that of a report"
+end
+
 exit "$failures"

@@ -57,6 +57,41 @@ expect_error() { # STATUS [TEXT]: in one line
     [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "not one line of error: $(head -n 3 "$folder/err" | tr '\n' ' ')"
 }
 
+# A mistake: nothing on standard output.
+expect_usage_error() { # TEXT
+    expect_silent out
+    expect_error 2 "$1"
+}
+
+# A key's first value in the JSON of the last command.
+value_of() {
+    sed 's/[[:space:]]//g' "$folder/out" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2-
+}
+
+# An experiment that trains until it is ended.
+write_endless() {
+    cat >"$folder/endless.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "endless",
+    run = function(run)
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(4, 2) })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+        while true do
+            opt:zero_grad()
+            local loss = net(mp.randn(2, 4)):sum()
+            loss:backward()
+            opt:step()
+            run:log { loss = loss }
+        end
+    end,
+}
+LUA
+}
+is_running() { # NAME COUNT: whether so many runs like that are in progress
+    "$mpbench" ls status:running "$1" 2>/dev/null | grep -c '^ *[0-9]' | grep -qx "$2"
+}
+
 # Compiles what a test loads into the program.
 # shellcheck disable=SC2086 # a compiler may be words, as in "ccache gcc"
 compile() { ${CC:-gcc} -shared -fPIC -O1 -o "$@" 2>"$folder/err"; }

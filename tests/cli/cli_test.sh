@@ -4,14 +4,6 @@
 # and what lands on which stream. $MPBENCH is the program.
 . "$(dirname "$0")/../shell.sh"
 
-# A mistake: status 2, nothing on standard output, one line that begins with the program's name.
-expect_usage_error() {
-    expect_status 2
-    expect_silent out
-    expect_err "^mpbench: .*$1"
-    [ "$(wc -l <"$folder/err")" -eq 1 ] || fail "more than one line of error"
-}
-
 cat >"$folder/tiny.lua" <<'LUA'
 local mp = require "mp"
 return mp.experiment {
@@ -193,115 +185,6 @@ run run "$folder"
 expect_usage_error "a folder; give the path of a Lua file"
 end
 
-# ---- formats -------------------------------------------------------------------------------------
-
-begin "formats shows that a product can vanish"
-run formats '1e-4*1e-4'
-expect_status 0
-expect_out "^fp16 .*0x0000 *0 .*flushed to zero"
-expect_out "^bf16 .*0x322C "
-expect_silent err
-end
-
-begin "formats shows the ends of the formats"
-run formats 65519.99 65520 464 2^-25 -0.0
-expect_status 0
-expect_out "^fp16 .*0x7BFF *65504 "
-expect_out "^fp16 .*0x7C00 *inf .*overflowed"
-expect_out "^e4m3 .*0x7E *448 .*"
-run formats -- -2^-25
-expect_out "^fp16 .*flushed to zero"
-run formats -1.0625
-expect_out "^e4m3 .*0xB8 *-1 .*rounded"
-end
-
-begin "formats without a number lists them"
-run formats
-expect_status 0
-expect_out "^fp16 .* 65504 "
-expect_out "^e5m2 .* 57344 "
-end
-
-begin "formats refuses what is no number"
-run formats '1+'
-expect_usage_error "column 3"
-run formats 1 'two'
-expect_usage_error "column 1"
-end
-
-begin "formats writes JSON"
-run formats --json '1e-4*1e-4' inf
-expect_status 0
-expect_out '"format":"fp16","hex":"0x0000"'
-expect_out '"expression":"inf","value":"inf"'
-end
-
-begin "formats says what a double cannot hold"
-run formats 1e400
-expect_status 0
-expect_out "^1e400 = inf$"
-expect_out "exceeds a double.*neighbours are those of the rounded value"
-run formats -1e-400
-expect_out "too small for a double.*neighbours are those of the rounded value"
-run formats inf 1/0 65504*2 1e300 0
-expect_no_out "double"
-run formats --json 1e400 1e300
-expect_out '"expression":"1e400","value":"inf","beyond_double":true,'
-expect_out '"expression":"1e300","value":1e+300,"beyond_double":false,'
-end
-
-begin "colour comes when it is asked for"
-escape=$(printf '\033')
-run formats 1
-grep -q "$escape" "$folder/out" && fail "colour without a terminal"
-run formats 1 --color always
-expect_out "$escape"
-end
-
-# ---- doctor --------------------------------------------------------------------------------------
-
-begin "doctor fits on a screen and says what to do"
-run doctor
-expect_status 0
-expect_out "^mpbench .*oneDNN [0-9].*Lua 5.*SQLite 3"
-expect_out "^devices *cpu "
-expect_out "bf16 *trains"
-expect_out "tf32 *to look at only"
-expect_out "^history .*history.db: "
-expect_out "^what to do "
-expect_no_out "matmul"
-[ "$(wc -l <"$folder/out")" -le 24 ] || fail "$(wc -l <"$folder/out") lines"
-echo "not a history" >"$folder/other.db"
-run doctor --db "$folder/other.db"
-expect_status 0
-expect_out "for a history: see above"
-end
-
-begin "doctor --verbose and --json list what devices run"
-run doctor --verbose
-expect_status 0
-expect_out "^devices *cpu "
-expect_out "^  matmul  *- *yes"
-run doctor --json
-expect_status 0
-expect_out '"matmul":\["fp32","bf16","fp16"\]'
-end
-
-begin "doctor --json has what doctor says of libraries and of the history"
-rm -f "$folder/none.db"
-run doctor --json --db "$folder/none.db"
-expect_out '"libraries":{"oneDNN":"[0-9.]*","Lua":"5[0-9.]*","SQLite":"3[0-9.]*"}'
-expect_out '"history":{"path":"[^"]*/none.db","readable":false,"runs":0,"checked":false,"error":null}'
-"$mpbench" run "$tiny" --quiet --db "$folder/one.db" >/dev/null 2>&1 || fail "it does not train"
-run doctor --json --db "$folder/one.db"
-expect_out '"readable":true,"runs":1,"checked":false,"error":null'
-run doctor --json --verbose --db "$folder/one.db"
-expect_out '"readable":true,"runs":1,"checked":true,"error":null'
-run doctor --json --db "$folder/other.db"
-expect_status 0
-expect_out '"readable":false,"runs":null,"checked":false,"error":"[^"]*other.db'
-end
-
 # ---- run -----------------------------------------------------------------------------------------
 
 begin "a run ends with its result on standard output"
@@ -444,6 +327,7 @@ expect_out "^tiny-[0-9]* finished"
 end
 
 begin "what a script prints is shown, not obeyed"
+escape=$(printf '\033')
 run run "$tiny" --quiet
 expect_err '^\\x1b\[31mkind'
 grep -q "$escape" "$folder/err" && fail "an escape of the script reached standard error"

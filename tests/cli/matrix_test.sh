@@ -1,0 +1,141 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
+# The matrix: every combination of precisions, seeds and settings, trained by processes of its own.
+. "$(dirname "$0")/../shell.sh"
+
+write_endless
+matrix() {
+    run matrix simple --steps 40 --threads 2 "$@"
+}
+
+begin "a matrix runs every combination and ends with the comparison"
+matrix -p fp32,bf16 --seeds 2 --workers 2 --json
+expect_status 0
+expect_err "4/4 done"
+expect_out '"verdict":\["bf16 '
+ids=$(value_of runs)
+[ -n "$ids" ] || fail "no runs in the object"
+"$mpbench" ls --json | tr -d '[:space:]' | grep -o '"name":"simple[^"]*"' | sort -u >"$folder/names"
+before=$(wc -l <"$folder/names")
+matrix -p fp32,bf16 --seeds 2 --workers 2
+expect_status 0
+expect_err "4/4 done before"
+"$mpbench" ls --json | tr -d '[:space:]' | grep -o '"name":"simple[^"]*"' | sort -u >"$folder/names"
+[ "$(wc -l <"$folder/names")" -eq "$before" ] || fail "finished runs were run again"
+end
+
+begin "a matrix that grows runs what it lacks"
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
+expect_status 0
+expect_err "8/8 done"
+expect_out "lr=0.02"
+"$mpbench" rm @last >/dev/null
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
+expect_err "7/8 done before"
+expect_err "8/8 done: "
+end
+
+begin "the same matrix twice at once is refused"
+"$mpbench" matrix simple -p fp32,bf16 --set lr=0.03 --steps 2000000 --quiet >/dev/null 2>&1 &
+first=$!
+for _ in $(seq 200); do # until its first run trains
+    run ls status:running
+    grep -q running "$folder/out" && break
+    sleep 0.05
+done
+run matrix simple -p bf16,fp16 --set lr=0.03 --steps 2000000
+expect_error 1 "another process trains this matrix"
+run ls status:running
+[ "$(grep -c running "$folder/out")" = 1 ] || fail "it trained beside the first"
+run matrix simple -p fp32 --set lr=0.03 --steps 30 --quiet # another one is free to go
+expect_status 0
+kill "$first"
+wait "$first"
+run matrix simple -p fp32,bf16 --set lr=0.03 --steps 40 --quiet # and the lock went with it
+expect_status 0
+end
+
+begin "a run of a matrix that fails is named, and tried again"
+cat >"$folder/fails.lua" <<'LUA'
+return require("mp").experiment {
+    name = "fails", params = { bad = 0 },
+    run = function(run)
+        if run.params.bad == 1 then error "on purpose" end
+        run:log { loss = 1 }
+        run:result { accuracy = 0.5 }
+    end,
+}
+LUA
+run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
+expect_status 1
+expect_err "bad=1, seed 2 failed"
+expect_err "^mpbench: matrix: 2 of 4 runs failed"
+run matrix "$folder/fails.lua" --set bad=0,1 --seeds 2
+expect_err "2/4 done before"
+run export @last:failed --format safetensors -o "$folder/none.safetensors"
+expect_error 1 "has no checkpoint"
+[ ! -e "$folder/none.safetensors" ] || fail "an empty file was left"
+end
+
+begin "a value that no run would take is refused before any trains"
+runs=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
+run matrix simple -p fp32 --set lr=0.1,x
+expect_error 2 "lr=x: a number expected"
+run matrix simple -p fp32,fp7 --set lr=0.1
+expect_error 2 "fp7: not known"
+[ "$("$mpbench" ls --json | grep -o '"name"' | wc -l)" -eq "$runs" ] || fail "something trained"
+end
+
+begin "a matrix is asked for rightly"
+matrix -p fp32,fp61
+expect_error 2 "did you mean fp16"
+matrix -p fp32,fp32
+expect_error 2 "named twice"
+matrix -p half,fp16
+expect_error 2 "named twice"
+matrix -p fp32,bf16 --seeds 1000
+expect_error 2 "more than 256"
+matrix -p fp32 --name x
+expect_error 2 "has no option --name"
+end
+
+begin "a signal to a matrix reaches its runs"
+"$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --quiet >/dev/null 2>&1 &
+leader=$!
+wait_until 10 is_running endless 2
+kill -TERM "$leader"
+wait "$leader"
+status=$?
+expect_status 143
+run ls status:running
+expect_out "No run is like that"
+run ls status:stopped endless
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 2 ] || fail "two stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+begin "a matrix that is killed leaves no run behind"
+"$mpbench" matrix "$folder/endless.lua" --seeds 2 --workers 2 --threads 2 --steps 1000000000 --quiet >/dev/null 2>&1 &
+leader=$!
+workers="$workers $leader"
+wait_until 10 is_running endless 2 || fail "it did not begin"
+kill -KILL "$leader"
+wait "$leader"
+wait_until 10 is_running endless 0 || fail "$(pgrep -cf "$folder/endless.lua") processes go on"
+run ls status:stopped endless
+[ "$(grep -c '^ *[0-9]' "$folder/out")" -eq 4 ] || fail "four stopped runs were expected: $(tail -n 2 "$folder/out")"
+end
+
+begin "a matrix of one run, or of none, has an object like every other"
+run matrix simple --steps 20 -p fp32 --set lr=0.5 --json --quiet
+expect_status 0
+expect_out '^{"by":"step","runs":\[{"id":[0-9]*,.*"verdict":\["One run is held against nothing: fp32 reaches accuracy'
+cp "$folder/out" "$folder/first"
+run matrix simple --steps 20 -p fp32 --set lr=0.5 --json --quiet
+expect_status 0
+cmp -s "$folder/out" "$folder/first" || fail "again it says $(head -c 200 "$folder/out")"
+run matrix "$folder/fails.lua" --set bad=1 --json --quiet
+expect_status 1
+expect_out '^{"by":"step","runs":\[\],"groups":\[\],.*"verdict":\[\]}$'
+end
+
+exit "$failures"

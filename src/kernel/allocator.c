@@ -130,8 +130,10 @@ void allocator_free(Allocator *allocator) {
 
 // Memory of the device's own is limited by the device.
 static bool has_room(const Allocator *allocator, size_t bytes, bool on_host) {
+    if (!allocator->limit)
+        return true;
     bool own = allocator->device->memory > 0;
-    return !allocator->limit || (own && !on_host) ||
+    return (own && !on_host) ||
            (own ? 0 : allocator->use.reserved) + allocator->host + bytes <= allocator->limit;
 }
 
@@ -248,10 +250,11 @@ void allocator_forget_peaks(Allocator *allocator) {
 }
 
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {
-    if (!has_room(allocator, bytes, true))
+    if (!has_room(allocator, bytes, true)) {
         allocator_trim(allocator);
-    if (!has_room(allocator, bytes, true))
-        return fail_full(allocator, bytes, true, error);
+        if (!has_room(allocator, bytes, true))
+            return fail_full(allocator, bytes, true, error);
+    }
     allocator->host += bytes;
     return true;
 }

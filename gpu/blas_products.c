@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "gpu/gpu.h"
 #include "gpu/products.h"
 #include "gpu/proof.h"
@@ -179,14 +180,11 @@ static void forget(BlasProducts *products) {
 
 static Plan *plan_for(Gpu *gpu, const PlanKey *key) {
     BlasProducts *products = gpu->products;
-    uint64_t hash = UINT64_C(0xCBF29CE484222325); // FNV-1a
-    for (size_t i = 0; i < sizeof *key; i++)
-        hash = (hash ^ ((const unsigned char *)key)[i]) * UINT64_C(0x100000001B3);
     if (products->plan_count > PLANS / 4 * 3) { // no model has so many shapes at a time
         gpu_forget_steps(gpu);
         forget(products);
     }
-    Plan *plan = &products->plan[hash % PLANS];
+    Plan *plan = &products->plan[mix_bytes(MIX_BEGIN, key, sizeof *key) % PLANS];
     while (plan->taken && memcmp(&plan->key, key, sizeof *key) != 0)
         plan = plan + 1 < products->plan + PLANS ? plan + 1 : products->plan;
     if (!plan->taken) {

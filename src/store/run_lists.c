@@ -5,23 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "store/store_private.h"
 
 // ---- what a list holds, as one number -----------------------------------------------------------
 
-static void mix_bytes(uint64_t *hash, const void *data, size_t size) {
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < size; i++)
-        *hash = (*hash ^ bytes[i]) * 0x100000001b3u; // FNV-1a
-}
-
 // Up to the end of the text: what follows it in its array is no part of it.
 static void mix_text(uint64_t *hash, const char *text) {
-    mix_bytes(hash, text, strlen(text) + 1);
+    *hash = mix_bytes(*hash, text, strlen(text) + 1);
 }
 
 static void mix_integer(uint64_t *hash, int64_t value) {
-    mix_bytes(hash, &value, sizeof value);
+    *hash = mix_bytes(*hash, &value, sizeof value);
+}
+
+static void mix_number(uint64_t *hash, double value) {
+    *hash = mix_bytes(*hash, &value, sizeof value);
 }
 
 // ---- elements: how each is hashed, put and got --------------------------------------------------
@@ -32,7 +31,7 @@ static void hash_parameter(uint64_t *hash, const void *element) {
     const RecordParameter *parameter = element;
     mix_text(hash, parameter->name);
     mix_integer(hash, (int64_t)parameter->kind);
-    mix_bytes(hash, &parameter->number, sizeof parameter->number);
+    mix_number(hash, parameter->number);
     mix_integer(hash, parameter->integer);
     mix_text(hash, parameter->text);
 }
@@ -103,7 +102,7 @@ static void get_layer(Query *query, void *element) {
 static void hash_metric(uint64_t *hash, const void *element) {
     const RecordMetric *metric = element;
     mix_text(hash, metric->name);
-    mix_bytes(hash, &metric->value, sizeof metric->value);
+    mix_number(hash, metric->value);
 }
 
 static void put_metric(Query *query, const void *element) {
@@ -207,7 +206,7 @@ static const List lists[STORE_RECORD_LISTS] = {
 };
 
 static uint64_t hash_list(const List *list, const char *elements, int count) {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = MIX_BEGIN;
     mix_integer(&hash, count);
     for (int i = 0; i < count; i++)
         list->hash(&hash, elements + (size_t)i * list->size);

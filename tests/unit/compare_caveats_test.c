@@ -6,10 +6,9 @@
 static void a_run_without_an_end_kept_company_until_it_died(void) {
     static const RunStatus without_end[] = {RUN_RUNNING, RUN_PAUSED, RUN_DEAD};
     for (int s = 0; s < 3; s++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
+        RunRecord *runs = planted_records(six, 2);
         Error error;
         for (int i = 0; i < 2; i++) {
-            runs[i] = planted_record(&six[i]);
             runs[i].created_ms += 1000 * i;
             runs[i].ended_ms = runs[i].created_ms + 8000;
             runs[i].wall_s = 8;
@@ -27,13 +26,9 @@ static void a_run_without_an_end_kept_company_until_it_died(void) {
 }
 
 static void a_run_that_counts_no_epochs_is_told_where_they_are_the_axis(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    CompareCurve *curves = calloc(2, sizeof *curves);
+    RunRecord *runs = planted_records(six, 2);
+    CompareCurve *curves = planted_curves(six, 2);
     Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        curves[i] = planted_curve(&six[i]);
-    }
     runs[1].epoch = runs[1].epochs = 0;
     CompareOptions options = {.axis = COMPARE_BY_EPOCH, .grams_per_kwh = NAN};
     Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
@@ -43,10 +38,9 @@ static void a_run_that_counts_no_epochs_is_told_where_they_are_the_axis(void) {
 }
 
 static void speeds_of_short_runs_and_of_company_mislead(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
+    RunRecord *runs = planted_records(six, 2);
     Error error;
     for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
         runs[i].ended_ms = runs[i].created_ms + 8000;
         runs[i].wall_s = 0.2;
     }
@@ -68,9 +62,8 @@ static void a_speed_measured_in_company_only_seemed_so(void) {
                  {1.05, "seemed 1.05 times as fast as fp32 ("},
                  {0.5, "seemed to run at 0.5 of the speed of fp32 ("}};
     for (int c = 0; c < 3; c++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
+        RunRecord *runs = planted_records(six, 2);
         for (int i = 0; i < 2; i++) {
-            runs[i] = planted_record(&six[i]);
             runs[i].ended_ms = runs[i].created_ms + 8000;
             runs[i].wall_s = 8;
             runs[i].energy_j = 100 * (i + 1);
@@ -85,10 +78,8 @@ static void a_speed_measured_in_company_only_seemed_so(void) {
 }
 
 static void what_misleads_is_said(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
+    RunRecord *runs = planted_records(six, 2);
     Error error;
-    for (int i = 0; i < 2; i++)
-        runs[i] = planted_record(&six[i]);
     snprintf(runs[1].device_name, sizeof runs[1].device_name, "Another one");
     runs[1].status = RUN_STOPPED;
     runs[1].step = 120;
@@ -118,9 +109,7 @@ static void a_run_that_did_not_finish_is_told_in_a_sentence(void) {
         {RUN_FAILED, false, "b1 failed: its"},      {RUN_DEAD, false, "b1 died: its"}};
     Error error;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        RunRecord *runs = calloc(2, sizeof *runs);
-        for (int i = 0; i < 2; i++)
-            runs[i] = planted_record(&six[i]);
+        RunRecord *runs = planted_records(six, 2);
         runs[1].status = cases[c].status;
         runs[1].stale = cases[c].stale;
         CompareOptions options = {.grams_per_kwh = NAN};
@@ -132,13 +121,9 @@ static void a_run_that_did_not_finish_is_told_in_a_sentence(void) {
 }
 
 static void two_experiments_are_no_evidence_of_precision(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
-    CompareCurve *curves = calloc(2, sizeof *curves);
+    RunRecord *runs = planted_records(six, 2);
+    CompareCurve *curves = planted_curves(six, 2);
     Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        curves[i] = planted_curve(&six[i]);
-    }
     snprintf(runs[1].experiment, sizeof runs[1].experiment, "another");
     CompareOptions options = {.grams_per_kwh = 400};
     Comparison *comparison = compare_records(runs, curves, 2, &options, &error);
@@ -150,13 +135,10 @@ static void two_experiments_are_no_evidence_of_precision(void) {
 }
 
 static void of_a_fork_the_costs_are_of_its_own_steps(void) {
-    RunRecord *runs = calloc(2, sizeof *runs);
+    RunRecord *runs = planted_records(six, 2);
     Error error;
-    for (int i = 0; i < 2; i++) {
-        runs[i] = planted_record(&six[i]);
-        runs[i].id = i + 1;
+    for (int i = 0; i < 2; i++)
         runs[i].steps_per_s = NAN;
-    }
     runs[1].parent = runs[0].id;
     runs[1].parent_step = 300;
     runs[1].wall_s = 25; // of 100 of 400 steps

@@ -111,14 +111,25 @@ static inline CompareCurve planted_curve(const Planted *planted) {
     return curve;
 }
 
-static inline Comparison *compare_planted(const Planted *planted, int count, CompareAxis axis) {
+static inline RunRecord *planted_records(const Planted *planted, int count) {
     RunRecord *runs = calloc((size_t)count, sizeof *runs);
-    CompareCurve *curves = calloc((size_t)count, sizeof *curves);
     for (int i = 0; i < count; i++) {
         runs[i] = planted_record(&planted[i]);
         runs[i].id = i + 1;
-        curves[i] = planted_curve(&planted[i]);
     }
+    return runs;
+}
+
+static inline CompareCurve *planted_curves(const Planted *planted, int count) {
+    CompareCurve *curves = calloc((size_t)count, sizeof *curves);
+    for (int i = 0; i < count; i++)
+        curves[i] = planted_curve(&planted[i]);
+    return curves;
+}
+
+static inline Comparison *compare_planted(const Planted *planted, int count, CompareAxis axis) {
+    RunRecord *runs = planted_records(planted, count);
+    CompareCurve *curves = planted_curves(planted, count);
     Error error;
     CompareOptions options = {.axis = axis, .grams_per_kwh = 400};
     return compare_records(runs, curves, count, &options, &error);

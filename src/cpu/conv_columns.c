@@ -209,6 +209,67 @@ static void run_lines(void *context, int64_t begin, int64_t end, int thread) {
     }
 }
 
+// ---- a gradient of large weights ----------------------------------------------------------------
+
+typedef struct GatherTask {
+    const ConvColumns *own;
+    int64_t group, line;
+    char *columns;
+} GatherTask;
+
+static void gather_range(void *context, int64_t begin, int64_t end, int thread) {
+    const GatherTask *task = context;
+    const ConvColumns *own = task->own;
+    size_t element = format_table[own->columns_format].bytes;
+    size_t line = (size_t)(own->problem->out_size[1] * own->window) * element;
+    (void)thread;
+    gather(own, task->group, task->line + begin, end - begin, task->columns + (size_t)begin * line);
+}
+
+static Gemm product_together(const ConvColumns *own, int64_t group, int64_t line, int64_t lines,
+                             const void *columns) {
+    int64_t width = own->problem->out_size[1];
+    Gemm gemm = product_of(own, group, line * width, lines * width, columns);
+    gemm.threads = own->device->threads;
+    gemm.accumulate = line > 0;
+    return gemm;
+}
+
+// One sum, to which all threads add a stretch of lines after the other: sums of each worker's own
+// would take more memory than all else.
+static bool run_together(Device *device, ConvColumns *own, Error *error) {
+    const View *weight = &own->arrays->weight;
+    const bool direct = weight->format == FORMAT_FP32;
+    size_t products = 0;
+    const int64_t lengths[] = {own->part, own->lines % own->part};
+    for (int i = 0; i < 2; i++) {
+        Gemm gemm = product_together(own, 0, 1, lengths[i], NULL);
+        size_t bytes = gemm_workspace_size(&gemm);
+        products = bytes > products ? bytes : products;
+    }
+    size_t sums_bytes = direct ? 0 : cpu_line((size_t)own->weights * sizeof(float));
+    char *memory = device_workspace(device, own->columns_bytes + sums_bytes + products + 1, error);
+    if (!memory)
+        return false;
+    float *sums = direct ? weight->data : (float *)(void *)(memory + own->columns_bytes);
+    if (own->lines == 0)
+        memset(sums, 0, (size_t)own->weights * sizeof *sums);
+    for (int64_t line = 0, lines; line < own->lines; line += lines) {
+        lines = cpu_smaller(own->part, own->lines - line);
+        for (int64_t group = 0; group < own->problem->groups; group++) {
+            GatherTask task = {own, group, line, memory};
+            double numbers = (double)(lines * own->problem->out_size[1] * own->window);
+            cpu_parallel(device, lines, 1, numbers * CPU_STREAM, gather_range, &task);
+            Gemm gemm = product_together(own, group, line, lines, memory);
+            gemm.c.data = sums + group * own->filters * own->window;
+            gemm_run(&gemm, memory + own->columns_bytes + sums_bytes);
+        }
+    }
+    if (!direct)
+        cpu_store(device, weight->format, sums, weight->data, own->weights);
+    return true;
+}
+
 // ---- the whole ----------------------------------------------------------------------------------
 
 static void plan_parts(ConvColumns *own) {
@@ -261,11 +322,13 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
     if (input)
         own.columns_format = FORMAT_FP32;
     plan_parts(&own);
+    own.weights = weights ? problem->filters * own.window : 0;
+    if (own.weights * (int64_t)sizeof(float) > COLUMN_BYTES)
+        return run_together(device, &own, error);
     double cost = conv_cost(problem);
     int workers = cpu_workers(device, cost);
     int64_t inputs = input ? view_count(&arrays->x) : 0;
     bool direct = arrays->x.format == FORMAT_FP32;
-    own.weights = weights ? problem->filters * own.window : 0;
     size_t threads = own.per_thread * (size_t)workers;
     size_t sums = cpu_line((size_t)((direct ? 0 : inputs) + own.weights * workers) * sizeof(float));
     own.workspace = device_workspace(device, threads + sums + 64, error);

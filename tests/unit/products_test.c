@@ -270,6 +270,44 @@ static void convolution_shows_nan_through_activations(void) {
     drop(&x), drop(&w), drop(&y);
 }
 
+// More weights than a stretch of windows has numbers, and pixels of two stretches.
+static const ConvCase large_weights = {1, 260, 1, 64, 256, 3, 1, 1, 1, 1};
+
+static void gradient_of_large_weights_agrees(void) {
+    for (int f = 0; f < 2; f++)
+        check_conv(&large_weights, formats[f], true);
+}
+
+static void gradient_of_large_weights_is_the_same_for_any_number_of_threads(void) {
+    const ConvCase *conv = &large_weights;
+    View x = ARRAY(FORMAT_BF16, conv->n, conv->h, conv->w, conv->c),
+         y = ARRAY(FORMAT_BF16, conv->n, conv->h, conv->w, conv->o),
+         one = ARRAY(FORMAT_FP32, conv->o, 3, 3, conv->c),
+         more = ARRAY(FORMAT_FP32, conv->o, 3, 3, conv->c);
+    ConvProblem problem = {.images = conv->n,
+                           .size = {conv->h, conv->w},
+                           .channels = conv->c,
+                           .filters = conv->o,
+                           .out_size = {conv->h, conv->w},
+                           .kernel = {3, 3},
+                           .stride = {1, 1},
+                           .padding = {1, 1},
+                           .dilation = {1, 1},
+                           .groups = 1,
+                           .pass = CONV_BACKWARD_WEIGHT};
+    for (int threads = 1; threads <= 3; threads++) {
+        Device *own;
+        CHECK(device_open("cpu", threads, &own, &error));
+        problem.threads = threads;
+        ConvArrays arrays = {.x = x, .weight = threads == 1 ? one : more, .y = y};
+        CHECK(conv_columns_run(own, &problem, &arrays, &error));
+        size_t bytes = (size_t)view_count(&one) * sizeof(float);
+        CHECK(threads == 1 || memcmp(one.data, more.data, bytes) == 0);
+        device_close(own);
+    }
+    drop(&x), drop(&y), drop(&one), drop(&more);
+}
+
 // Copied in fp32 the batch is two slices, of six images and of five.
 static void convolution_by_slices_agrees(void) {
     const ConvCase conv = {11, 64, 64, 16, 16, 2, 1, 0, 1, 16};
@@ -372,6 +410,8 @@ int main(void) {
     RUN_TEST(convolution_agrees_whichever_way_is_taken);
     RUN_TEST(convolution_by_columns_agrees_in_every_geometry);
     RUN_TEST(convolution_shows_nan_through_activations);
+    RUN_TEST(gradient_of_large_weights_agrees);
+    RUN_TEST(gradient_of_large_weights_is_the_same_for_any_number_of_threads);
     RUN_TEST(convolution_by_slices_agrees);
     RUN_TEST(copies_of_a_batch_are_made_by_slices);
     RUN_TEST(second_step_asks_the_system_for_nothing);

@@ -12,7 +12,8 @@ typedef struct Lines {
     const Device *device;
     const KernelCall *call;
     int64_t outer, size, inner;
-    float *before; // of prod_backward: the product of what came before each element
+    float *before;            // of prod_backward: the product of what came before each element
+    const ResampleTaps *taps; // of a dimension that is drawn anew: of each element of the result
 } Lines;
 
 static Lines lines_of(const Device *device, const KernelCall *call, const View *x, int dim) {
@@ -65,6 +66,40 @@ static void run(const Lines *lines, CpuTask task, double each) {
 
 // ---- running sums and products ------------------------------------------------------------------
 
+// Sums of a few places of a strip, one row of `width` behind the other, on top of those before.
+static void add_up(float *values, int64_t places, int64_t width, bool backwards, double *sum) {
+    if (width == 1) { // in a register
+        double one = sum[0];
+        for (int64_t p = 0; p < places; p++) {
+            float *value = values + (backwards ? places - 1 - p : p);
+            one += (double)*value;
+            *value = (float)one;
+        }
+        sum[0] = one;
+        return;
+    }
+    for (int64_t p = 0; p < places; p++) {
+        float *row = values + (backwards ? places - 1 - p : p) * width;
+        for (int64_t k = 0; k < width; k++) {
+            sum[k] += (double)row[k];
+            row[k] = (float)sum[k];
+        }
+    }
+}
+
+static void multiply_up(const float *values, int64_t places, int64_t width, double *product) {
+    if (width == 1) {
+        double one = product[0];
+        for (int64_t p = 0; p < places; p++)
+            one *= (double)values[p];
+        product[0] = one;
+        return;
+    }
+    for (int64_t p = 0; p < places; p++)
+        for (int64_t k = 0; k < width; k++)
+            product[k] *= (double)values[p * width + k];
+}
+
 static void cumsum_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Lines *lines = context;
@@ -80,13 +115,7 @@ static void cumsum_task(void *context, int64_t begin, int64_t end, int thread) {
             const int64_t place = backwards ? lines->size - i - places : i;
             const int64_t at = strip.first + place * lines->inner, count = places * strip.width;
             load(lines, x, at, values, count);
-            for (int64_t p = 0; p < places; p++) {
-                float *row = values + (backwards ? places - 1 - p : p) * strip.width;
-                for (int64_t k = 0; k < strip.width; k++) {
-                    sum[k] += (double)row[k];
-                    row[k] = (float)sum[k];
-                }
-            }
+            add_up(values, places, strip.width, backwards, sum);
             store(lines, y, at, values, count);
         }
     }
@@ -111,9 +140,7 @@ static void prod_task(void *context, int64_t begin, int64_t end, int thread) {
         for (int64_t i = 0, places; i < lines->size; i += places) {
             places = cpu_smaller(strip.places, lines->size - i);
             load(lines, x, strip.first + i * lines->inner, values, places * strip.width);
-            for (int64_t p = 0; p < places; p++)
-                for (int64_t k = 0; k < strip.width; k++)
-                    product[k] *= (double)values[p * strip.width + k];
+            multiply_up(values, places, strip.width, product);
         }
         for (int64_t k = 0; k < strip.width; k++)
             values[k] = (float)product[k];
@@ -176,88 +203,131 @@ KERNEL_SIGNATURE(cpu, prod_backward) {
 
 // ---- a dimension drawn anew ---------------------------------------------------------------------
 
-// Rows of the result, each `inner` numbers: element i % count of outer index i / count.
+// Elements of a dense view as fp32, where they lie if that will do.
+static const float *numbers(const Lines *lines, const View *x, int64_t at, int64_t count,
+                            float *buffer) {
+    if (x->format == FORMAT_FP32)
+        return (const float *)x->data + at;
+    load(lines, x, at, buffer, count);
+    return buffer;
+}
+
+static void add_share(float *restrict sum, const float *restrict x, int64_t count, float share) {
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += share * x[i];
+}
+
+static float share_at(const ResampleTaps *taps, int64_t place) {
+    int64_t part = 0, whole = 1;
+    (void)resample_share(taps, place, &part, &whole);
+    return (float)part / (float)whole;
+}
+
+// A row of the result, `inner` numbers: the sum of rows of the input in their shares.
+static void draw_row(const Lines *lines, const ResampleTaps *taps, int64_t from, int64_t to) {
+    const View *x = &lines->call->input[0], *y = &lines->call->output[0];
+    const Result result = result_of(lines->device, y);
+    const int64_t inner = lines->inner;
+    _Alignas(64) float values[CPU_BLOCK], sums[CPU_BLOCK];
+    CPU_EACH_BLOCK(at, size, 0, inner) {
+        float *sum = result_begin(&result, to + at, sums);
+        const float first = share_at(taps, taps->first);
+        const float *row = numbers(lines, x, from + at, size, values);
+        for (int64_t i = 0; i < size; i++)
+            sum[i] = first * row[i];
+        for (int64_t k = 1; k < taps->count; k++)
+            add_share(sum, numbers(lines, x, from + k * inner + at, size, values), size,
+                      share_at(taps, taps->first + k));
+        result_end(&result, to + at, size, sum);
+    }
+}
+
+// Rows of the result: element row % count of outer index row / count.
 static void resample_task(void *context, int64_t begin, int64_t end, int thread) {
     (void)thread;
     const Lines *lines = context;
     const View *x = &lines->call->input[0], *y = &lines->call->output[0];
     const ResampleAttr *attr = &lines->call->attr->resample;
     const int64_t inner = lines->inner, bytes = (int64_t)format_table[y->format].bytes;
-    _Alignas(64) float values[CPU_BLOCK], sum[CPU_BLOCK];
+    int64_t place = begin % attr->count, outer = begin / attr->count;
     for (int64_t row = begin; row < end; row++) {
-        const ResampleTaps taps = resample_taps(attr, row % attr->count);
-        const int64_t first = (row / attr->count * attr->size + taps.first) * inner;
-        if (taps.count == 1 && x->format == y->format) {
-            memcpy(cpu_at_mutable(y, row * inner), cpu_at(x, first), (size_t)(inner * bytes));
-            continue;
-        }
-        CPU_EACH_BLOCK(at, size, 0, inner) {
-            for (int64_t k = 0; k < taps.count; k++) {
-                int64_t part = 1, whole = 1;
-                (void)resample_share(&taps, taps.first + k, &part, &whole);
-                const float share = (float)part / (float)whole;
-                load(lines, x, first + k * inner + at, values, size);
-                for (int64_t i = 0; i < size; i++)
-                    sum[i] = (k ? sum[i] : 0) + share * values[i];
-            }
-            store(lines, y, row * inner + at, taps.count > 1 ? sum : values, size);
+        const ResampleTaps *taps = &lines->taps[place];
+        const int64_t from = (outer * attr->size + taps->first) * inner;
+        if (taps->count == 1 && x->format == y->format)
+            memcpy(cpu_at_mutable(y, row * inner), cpu_at(x, from), (size_t)(inner * bytes));
+        else
+            draw_row(lines, taps, from, row * inner);
+        if (++place == attr->count) {
+            place = 0;
+            outer++;
         }
     }
 }
 
-static bool resample(Device *device, const KernelCall *call) {
-    const View *y = &call->output[0];
-    const Lines lines = lines_of(device, call, &call->input[0], call->attr->resample.dim);
-    cpu_parallel(device, lines.outer * call->attr->resample.count, 1,
-                 (double)view_count(y) * 2 * CPU_STREAM, resample_task, (void *)(uintptr_t)&lines);
+// The taps of every element of the result: they are the same for all lines.
+static const ResampleTaps *taps_of(Device *device, const ResampleAttr *attr, Error *error) {
+    ResampleTaps *taps = device_workspace(device, (size_t)(attr->count + 1) * sizeof *taps, error);
+    for (int64_t i = 0; taps && i < attr->count; i++)
+        taps[i] = resample_taps(attr, i);
+    return taps;
+}
+
+static bool resample(Device *device, const KernelCall *call, Error *error) {
+    const ResampleAttr *attr = &call->attr->resample;
+    Lines lines = lines_of(device, call, &call->input[0], attr->dim);
+    if (!(lines.taps = taps_of(device, attr, error)))
+        return false;
+    cpu_parallel(device, lines.outer * attr->count, 1,
+                 (double)view_count(&call->output[0]) * 2 * CPU_STREAM, resample_task, &lines);
     return true;
 }
 
 KERNEL_SIGNATURE(cpu, resample) {
-    (void)error;
-    return resample(device, call);
+    return resample(device, call, error);
 }
 KERNEL_SIGNATURE(cpu, interpolate) {
-    (void)error;
-    return resample(device, call);
+    return resample(device, call, error);
 }
 
-// Rows of the input's gradient, each from all rows of the result that it had a share of, in order.
-static void resample_backward_task(void *context, int64_t begin, int64_t end, int thread) {
-    (void)thread;
-    const Lines *lines = context;
-    const View *dy = &lines->call->input[0], *dx = &lines->call->output[0];
+// A row of the input's gradient, from all rows of the result that it had a share of, in order.
+static void draw_back(const Lines *lines, int64_t place, int64_t from, int64_t to) {
+    const View *dy = &lines->call->input[0];
     const ResampleAttr *attr = &lines->call->attr->resample;
+    const Result result = result_of(lines->device, &lines->call->output[0]);
     const int64_t inner = lines->inner;
-    _Alignas(64) float values[CPU_BLOCK], sum[CPU_BLOCK];
-    for (int64_t row = begin; row < end; row++) {
-        const int64_t place = row % attr->size, base = row / attr->size * attr->count;
-        CPU_EACH_BLOCK(at, size, 0, inner) {
-            memset(sum, 0, sizeof sum);
-            for (int number = 0; number < RESAMPLE_RANGES; number++) {
-                const ResampleRange range = resample_reach(attr, place, number);
-                for (int64_t from = range.first; from < range.end; from++) {
-                    const ResampleTaps taps = resample_taps(attr, from);
-                    int64_t part, whole;
-                    if (!resample_share(&taps, place, &part, &whole))
-                        continue;
-                    const float share = (float)part / (float)whole;
-                    load(lines, dy, (base + from) * inner + at, values, size);
-                    for (int64_t i = 0; i < size; i++)
-                        sum[i] += share * values[i];
-                }
+    _Alignas(64) float values[CPU_BLOCK], sums[CPU_BLOCK];
+    CPU_EACH_BLOCK(at, size, 0, inner) {
+        float *sum = result_begin(&result, to + at, sums);
+        memset(sum, 0, (size_t)size * sizeof *sum);
+        for (int number = 0; number < RESAMPLE_RANGES; number++) {
+            const ResampleRange range = resample_reach(attr, place, number);
+            for (int64_t k = range.first; k < range.end; k++) {
+                const ResampleTaps *taps = &lines->taps[k];
+                if (place >= taps->first && place < taps->first + taps->count)
+                    add_share(sum, numbers(lines, dy, from + k * inner + at, size, values), size,
+                              share_at(taps, place));
             }
-            store(lines, dx, row * inner + at, sum, size);
         }
+        result_end(&result, to + at, size, sum);
     }
 }
 
+static void resample_backward_task(void *context, int64_t begin, int64_t end, int thread) {
+    (void)thread;
+    const Lines *lines = context;
+    const ResampleAttr *attr = &lines->call->attr->resample;
+    for (int64_t row = begin; row < end; row++)
+        draw_back(lines, row % attr->size, row / attr->size * attr->count * lines->inner,
+                  row * lines->inner);
+}
+
 KERNEL_SIGNATURE(cpu, resample_backward) {
-    (void)error;
     const View *dy = &call->input[0];
-    const Lines lines = lines_of(device, call, dy, call->attr->resample.dim);
-    cpu_parallel(device, lines.outer * call->attr->resample.size, 1,
-                 (double)view_count(dy) * 3 * CPU_STREAM, resample_backward_task,
-                 (void *)(uintptr_t)&lines);
+    const ResampleAttr *attr = &call->attr->resample;
+    Lines lines = lines_of(device, call, dy, attr->dim);
+    if (!(lines.taps = taps_of(device, attr, error)))
+        return false;
+    cpu_parallel(device, lines.outer * attr->size, 1, (double)view_count(dy) * 3 * CPU_STREAM,
+                 resample_backward_task, &lines);
     return true;
 }

@@ -155,7 +155,7 @@ static bool next_line(Csv *csv, bool *end) {
 // strtod reads what the locale has for a point; the program leaves numbers' locale as C has it.
 static bool number_of(const char *field, double *value) {
     char *end;
-    if (!field[0] || is_blank(field[0]))
+    if (!field[0] || strpbrk(field, "xXpP")) // nothing in base 16
         return false;
     *value = strtod(field, &end);
     return *end == 0;

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "number/inline.h"
@@ -84,51 +83,48 @@ ELEMENTARY_INLINE void math_cos_sin(float turns, float *cosine, float *sine) {
 }
 
 // 32 digits of 2 / pi in base 2, from digit 32 (number - 1) + 1 behind the point on.
-ELEMENTARY_INLINE uint32_t math_two_over_pi(uint32_t number) {
-    uint32_t digits = 0;
-    digits = number == 1 ? 0xA2F9836Eu : digits;
-    digits = number == 2 ? 0x4E441529u : digits;
-    digits = number == 3 ? 0xFC2757D1u : digits;
-    digits = number == 4 ? 0xF534DDC0u : digits;
-    digits = number == 5 ? 0xDB629599u : digits;
-    digits = number == 6 ? 0x3C439041u : digits;
-    digits = number == 7 ? 0xFE5163ABu : digits;
-    return digits;
+ELEMENTARY_INLINE uint64_t math_two_over_pi(uint32_t number) {
+    static const uint32_t digits[9] = {0,           0xA2F9836Eu, 0x4E441529u,
+                                       0xFC2757D1u, 0xF534DDC0u, 0xDB629599u,
+                                       0x3C439041u, 0xFE5163ABu, 0};
+    return digits[number];
 }
 
 // How many quarter turns a finite magnitude of 1/2 or more is: those left over of whole turns, in
 // units of 2^-62. A product of its 24 bits with 96 of 2 / pi: those before them are whole turns,
 // those behind do not count (no fp32 is nearer to a quarter than about 2^-29).
 ELEMENTARY_INLINE uint64_t math_quarters(uint32_t bits) {
-    uint32_t significand = (bits & 0x7FFFFF) | 0x800000;
-    uint32_t place = (bits >> 23) - 120; // of the first digit that counts; 32 is the point's
-    uint32_t word = place >> 5, shift = place & 31;
-    uint32_t part[4], digits[3];
-    for (uint32_t i = 0; i < 4; i++)
-        part[i] = math_two_over_pi(word + i);
-    for (uint32_t i = 0; i < 3; i++)
-        digits[i] = (uint32_t)((((uint64_t)part[i] << 32 | part[i + 1]) << shift) >> 32);
-    uint64_t low = (uint64_t)significand * digits[2];
-    uint64_t middle = (uint64_t)significand * digits[1] + (low >> 32);
-    uint64_t high = (uint64_t)significand * digits[0] + (middle >> 32);
+    uint64_t significand = (bits & 0x7FFFFF) | 0x800000;
+    uint32_t exponent = bits >> 23, least = 120;
+    uint32_t place =
+        (exponent < least ? least : exponent) - least; // of the first digit that counts
+    uint32_t word = place >> 5;
+    uint64_t shift = place & 31;
+    uint64_t a = math_two_over_pi(word), b = math_two_over_pi(word + 1);
+    uint64_t c = math_two_over_pi(word + 2), d = math_two_over_pi(word + 3);
+    uint64_t low = significand * (((c << 32 | d) << shift) >> 32);
+    uint64_t middle = significand * (((b << 32 | c) << shift) >> 32) + (low >> 32);
+    uint64_t high = significand * (((a << 32 | b) << shift) >> 32) + (middle >> 32);
     return high << 32 | (middle & 0xFFFFFFFFu);
 }
 
-// cos and sin of any number, however large.
+// cos and sin of any number, however large. Nothing branches, so that loops become vectors.
 ELEMENTARY_INLINE void math_cos_sin_of(float x, float *cosine, float *sine) {
     uint32_t bits = number_bits_of_fp32(x), magnitude = bits & 0x7FFFFFFF;
     float size = number_fp32_of_bits(magnitude);
     uint64_t turned = math_quarters(magnitude);
-    uint32_t quarter = (uint32_t)((turned + ((uint64_t)1 << 61)) >> 62);
-    int64_t over = (int64_t)(turned - ((uint64_t)quarter << 62));
-    bool is_small = size < 0.75f; // less than half a quarter
-    float rest = is_small ? size * 0.6366197724f : (float)over * 0x1p-62f;
-    math_of_quarter(rest, is_small ? 0 : quarter, cosine, sine);
-    uint32_t turned_sine = number_bits_of_fp32(*sine) ^ (bits & 0x80000000);
-    *sine = size < 0x1p-12f ? x : number_fp32_of_bits(turned_sine);
-    bool is_finite = magnitude < 0x7F800000;
-    *sine = is_finite ? *sine : x - x;
-    *cosine = is_finite ? *cosine : x - x;
+    uint64_t quarter = (turned + ((uint64_t)1 << 61)) >> 62;
+    int64_t over = (int64_t)(turned - (quarter << 62));
+    uint32_t is_small = 0u - (uint32_t)(size < 0.75f); // less than half a quarter
+    // In two parts: few processors convert 64 bits.
+    float above = (float)(int32_t)(over >> 32) * 0x1p-30f;
+    float rest = above + (float)(int32_t)((uint32_t)over >> 8) * 0x1p-54f;
+    rest = size < 0.75f ? size * 0.6366197724f : rest;
+    math_of_quarter(rest, (uint32_t)quarter & ~is_small, cosine, sine);
+    float signed_sine = number_fp32_of_bits(number_bits_of_fp32(*sine) ^ (bits & 0x80000000));
+    float lost = x - x; // NaN of what is not finite
+    *sine = size < 0x1p-12f ? x : signed_sine + lost;
+    *cosine = *cosine + lost;
 }
 
 ELEMENTARY_INLINE float math_sin(float x) {

@@ -268,6 +268,32 @@ static void a_script_that_decides_by_what_it_reads_does(void) {
     check_script("early", write_script("early", early_script), "", "fp32", 0, 4);
 }
 
+// Samples that three threads change on their way, and layers with chance and state of their own.
+static const char changed_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "local Net = nn.class 'Net'\n"
+    "function Net:init()\n"
+    "  self.conv = nn.Conv2d(2, 4, 3, { padding = 1, padding_mode = 'circular' })\n"
+    "  self.rows = nn.LSTM(16, 8, { num_layers = 2, dropout = 0.3 })\n"
+    "  self.seen = nn.Attention(8, 2, { dropout = 0.2 })\n"
+    "  self.slope, self.head = nn.PReLU(4), nn.Linear(8, 3)\n"
+    "end\n"
+    "function Net:forward(x)\n"
+    "  local y = self.rows(self.slope(self.conv(x)):reshape(-1, 4, 16))\n"
+    "  return self.head(self.seen(y):mean(2))\n"
+    "end\n"
+    "return mp.experiment { name = 'changed', params = { epochs = 3 },\n"
+    "  data = function() return { train = mp.data.tensors { x = mp.randn(40, 4, 4, 2),\n"
+    "    y = mp.randint(3, 40), batch = 8, shuffle = true, threads = 3,\n"
+    "    transform = { crop = 1, flip = true, noise = 0.1, mean = 0.5 } } } end,\n"
+    "  model = function() return Net() end,\n"
+    "  loss = function(m, b) return F.cross_entropy(m(b.x), b.y) end,\n"
+    "  optim = function(p) return mp.optim.Adam(p, { lr = 1e-2 }) end }\n";
+
+static void samples_that_threads_change_do(void) {
+    check_script("changed", write_script("changed", changed_script), "", "fp16", 0, 3);
+}
+
 // Layers of one name, set to something, and names that differ only far behind.
 static const char twins_script[] =
     "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
@@ -352,6 +378,7 @@ int main(void) {
     RUN_TEST(dropout_shuffling_statistics_and_accumulation_do);
     RUN_TEST(two_optimizers_two_scalers_and_an_average_do);
     RUN_TEST(a_script_that_decides_by_what_it_reads_does);
+    RUN_TEST(samples_that_threads_change_do);
     RUN_TEST(layers_of_one_name_and_long_names_do);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
     RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);

@@ -67,6 +67,7 @@ static void classes_with_names_are_numbered_in_their_order(void) {
 static void what_is_wrong_is_named_by_line_and_column(void) {
     check_refused("a,b,kind\n1,2,0\n1,x2,0\n", &usual, "line 3, column 2 (b): \"x2\" is no number");
     check_refused("1,2,0\n\n1,,0\n", &usual, "line 3, column 2: \"\" is no number");
+    check_refused("1,2,0\n1,0x2,0\n", &usual, "line 2, column 2: \"0x2\" is no number");
     check_refused("1,2,0\n1,inf,0\n", &usual, "line 2, column 2: \"inf\" is no finite number");
     check_refused("1,2,0\n1,1e40,0\n", &usual, "no finite number of fp32");
     check_refused("1,2,0\n1,2\n", &usual, "line 2: has 2 columns, those before have 3");

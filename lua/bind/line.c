@@ -50,6 +50,9 @@ static int mp_resample(lua_State *L) {
     attr.dim = bind_dimension(L, function, 3, x->view.ndim);
     while (attr.rule + 1 < RESAMPLE_RULES && strcmp(rule, rule_names[attr.rule]) != 0)
         attr.rule++;
+    if (!format_is_floating(x->view.format))
+        return bind_error(L, "%s: x is %s, a floating format is wanted: convert it with :to",
+                          function, format_name(x->view.format));
     bool line = attr.rule == RESAMPLE_LINEAR || attr.rule == RESAMPLE_CORNERS;
     Format format = lua_isnoneornil(L, 7) ? FORMAT_COUNT : bind_format(L, function, 7);
     return BIND_TENSOR(L,
@@ -69,7 +72,13 @@ int bind_pad_by_itself(lua_State *L, const OpAttr *pairs) {
         return bind_error(L, "pad: mode: reflect, replicate or circular expected, got \"%.60s\"",
                           mode);
     lua_settop(L, 1);
-    int ndim = bind_tensor(L, "pad", 1, "x")->view.ndim;
+    const View *view = &bind_tensor(L, "pad", 1, "x")->view;
+    if (!format_is_floating(view->format))
+        return bind_error(L,
+                          "pad: x is %s, with a mode a floating format is wanted: convert it "
+                          "with :to",
+                          format_name(view->format));
+    int ndim = view->ndim;
     for (int i = 0; i < ndim; i++) {
         const int64_t before = pairs->pad.before[i], after = pairs->pad.after[i];
         if (before == 0 && after == 0)

@@ -35,8 +35,13 @@ define("flatten", "x", function(x) return layer.tensor("flatten", "x", x):reshap
 
 -- x, or below 0 weight times x: one weight a channel, the last dimension, or one for all.
 define("prelu", "x, weight", function(x, weight)
-    layer.tensor("prelu", "weight", weight)
-    weight = weight:to(layer.tensor("prelu", "x", x):dtype())
+    local shape = layer.tensor("prelu", "x", x):shape()
+    local own = layer.tensor("prelu", "weight", weight):shape()
+    if #own > 1 or (own[1] or 1) ~= 1 and own[1] ~= shape[#shape] then
+        engine.fail(("prelu: weight has shape [%s]: one number is wanted, or one for each of the %d "
+            .. "channels"):format(table.concat(own, ","), shape[#shape] or 1))
+    end
+    weight = weight:to(x:dtype())
     return fn.relu(x) + weight * fn.clamp(x, -math.huge, 0)
 end)
 
@@ -50,15 +55,22 @@ local function in_fp32(title, name, x)
     return format == "fp64" and x or x:to "fp32"
 end
 
--- How many elements become one.
-local function reduced_count(x, dim)
+-- How many elements become one, where there are any.
+local function reduced_count(title, x, dim)
     local shape, count = x:shape(), 1
-    if dim == nil then
-        for _, size in ipairs(shape) do count = count * size end
-    else
-        for _, d in ipairs(type(dim) == "table" and dim or { dim }) do
-            count = count * (shape[d < 0 and #shape + 1 + d or d] or 1)
+    local dims = type(dim) == "table" and dim or { dim }
+    for i = 1, dim == nil and #shape or #dims do
+        local d = dim == nil and i or math.tointeger(dims[i])
+        local size = d and shape[d < 0 and #shape + 1 + d or d]
+        if not size then
+            engine.fail(("%s: dimension %s: the tensor has %d (counted from 1, or from -1 backwards)")
+                :format(title, strict.shown(dims[i]), #shape))
         end
+        count = count * size
+    end
+    if count == 0 then
+        engine.fail(("%s: input has shape [%s]: nothing has no spread"):format(title,
+            table.concat(shape, ",")))
     end
     return count
 end
@@ -67,10 +79,11 @@ local function variance(title, x, dim, options)
     options = layer.options_of(title, options, { correction = "number", keep = "boolean" })
     x = in_fp32(title, "x", x)
     local correction = options.correction or 1
+    local count = reduced_count(title, x, dim)
     return core.autocast(false, function()
         local far = x - fn.mean(x, dim, true)
         return fn.sum(fn.square(far), dim, options.keep)
-            / math.max(0, reduced_count(x, dim) - correction)
+            / math.max(0, count - correction)
     end)
 end
 

@@ -65,6 +65,18 @@ end
 
 -- ---- to sizes asked for ---------------------------------------------------------------------------
 
+-- Of [outer,n,1,inner] the largest over n. The operation keeps places in a byte, so that of a long
+-- line the largest of each piece comes first.
+local function largest_of_all(rows)
+    local most, length = 256, rows:shape()[2]
+    if length <= most then return fn.max_pool2d(rows, { length, 1 }) end
+    local pieces = {}
+    for first = 1, length, most do
+        pieces[#pieces + 1] = largest_of_all(rows:slice(2, first, math.min(first + most - 1, length)))
+    end
+    return largest_of_all(fn.cat(pieces, 2))
+end
+
 -- The largest of `count` parts of dimension `dim`, which overlap where they do not divide it.
 local function largest_of_parts(x, dim, count)
     local shape = x:shape()
@@ -72,13 +84,13 @@ local function largest_of_parts(x, dim, count)
     for i = 1, dim - 1 do outer = outer * shape[i] end
     local rows = x:reshape(outer, size, 1, -1)
     local y
-    if size % count == 0 then
+    if size % count == 0 and size // count <= 256 then
         y = fn.max_pool2d(rows, { size // count, 1 })
     else
         local parts = {}
         for i = 1, count do
             local first, last = (i - 1) * size // count, (i * size + count - 1) // count
-            parts[i] = fn.max_pool2d(rows:slice(2, first + 1, last), { last - first, 1 })
+            parts[i] = largest_of_all(rows:slice(2, first + 1, last))
         end
         y = fn.cat(parts, 2)
     end

@@ -97,7 +97,7 @@ for kind, step in pairs(steps) do
     -- x [B,in] and the state, zeros where there is none; LSTM has a second, c.
     function class:forward(x, h, c)
         local shape = layer.tensor(title, "x", x):shape()
-        if #shape ~= 2 then
+        if #shape ~= 2 or shape[2] ~= self._inputs then
             engine.fail(("%s: input has shape [%s], [B,%d] is wanted"):format(title,
                 table.concat(shape, ","), self._inputs))
         end
@@ -201,7 +201,7 @@ for kind, step in pairs(steps) do
 
     function class:forward(x, h, c)
         local shape = layer.tensor(kind, "x", x):shape()
-        if #shape ~= 3 or shape[2] == 0 then
+        if #shape ~= 3 or shape[2] == 0 or shape[3] ~= self._inputs then
             engine.fail(("%s: input has shape [%s], [B,T,%d] is wanted"):format(kind,
                 table.concat(shape, ","), self._inputs))
         end

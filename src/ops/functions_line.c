@@ -26,20 +26,24 @@ Tensor *op_resample(Engine *engine, OpId op, Tensor *x, ResampleAttr attr, Forma
 
 Tensor *op_scatter_add(Engine *engine, Tensor *x, int dim, Tensor *index, Tensor *source,
                        Error *error) {
-    for (int i = 0; i < x->view.ndim && x->view.ndim == index->view.ndim; i++)
-        if (i != dim && x->view.shape[i] != index->view.shape[i]) {
-            shape_fail(error,
-                       "scatter_add: index has shape %s, x %s: they may differ in dimension "
-                       "%d only",
-                       shape_text_of(&index->view).text, shape_text_of(&x->view).text, dim + 1);
-            return NULL;
-        }
+    bool fits = x->view.ndim == index->view.ndim;
+    for (int i = 0; i < x->view.ndim && fits; i++)
+        fits = i == dim || x->view.shape[i] == index->view.shape[i];
+    if (!fits) {
+        shape_fail(error,
+                   "scatter_add: index has shape %s, x %s: they may differ in dimension "
+                   "%d only",
+                   shape_text_of(&index->view).text, shape_text_of(&x->view).text, dim + 1);
+        return NULL;
+    }
     // What is added up is kept in fp32 until it meets x.
     OpAttr attr = {.has_out_format = true};
     attr.out_format = source->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
     attr.index.dim = dim;
     attr.index.count = x->view.shape[dim];
     Tensor *sums = op_two(engine, OP_gather_backward, source, index, &attr, error);
+    if (!sums)
+        error_prefix(error, "scatter_add");
     OpAttr widest = {.has_out_format = x->view.format == source->view.format};
     widest.out_format = x->view.format;
     Tensor *result = sums ? op_two(engine, OP_add, x, sums, &widest, error) : NULL;

@@ -138,6 +138,7 @@ return mp.experiment { name = "attending", run = function(run)
         equal(layer:find("l1_reverse")[1].weight_ih:shape(), { 12, 8 })
         fails("GRU: h has shape [2,2,4], [4,2,4] is wanted", layer, x, mp.zeros(2, 2, 4))
         fails("GRU: input has shape [2,3], [B,T,3] is wanted", layer, mp.zeros(2, 3))
+        fails("GRU: input has shape [2,3,4], [B,T,3] is wanted", layer, mp.zeros(2, 3, 4))
         fails("nonlinearity: tanh or relu expected", nn.RNN, 1, 1, { nonlinearity = "gelu" })
     end)
 

@@ -1,6 +1,4 @@
 // matmul and linear on a card: views to the strides and batches of a product.
-#include <assert.h>
-
 #include "gpu/backend.h"
 #include "gpu/products.h"
 
@@ -49,11 +47,8 @@ static void join_rows(Leading *leading, ProductArguments *product) {
     }
 }
 
-// Of linear, which counts by one dimension more, the innermost is always joined to its single row.
-static_assert(PRODUCT_BATCHES >= VIEW_MAX_DIMS - 2, "what matrices are counted by has its place");
-
-static bool run(Device *device, Leading *leading, ProductArguments *product, Error *error) {
-    join_rows(leading, product);
+static bool run_counted(Device *device, const Leading *leading, ProductArguments *product,
+                        Error *error) {
     for (int i = 0; i < PRODUCT_BATCHES; i++) {
         int to = PRODUCT_BATCHES - 1 - i;
         bool present = i < leading->count;
@@ -63,6 +58,34 @@ static bool run(Device *device, Leading *leading, ProductArguments *product, Err
         product->c.batch[to] = present ? leading->c[i] : 0;
     }
     return product_run(device, product, error);
+}
+
+static void *moved(const void *data, uint32_t format, int64_t by) {
+    return (char *)(uintptr_t)data + by * (int64_t)format_table[format].bytes;
+}
+
+// A kernel counts matrices by few dimensions. Where more are left that cannot be joined, it is
+// called for each place along the outermost.
+static bool run_each(Device *device, const Leading *leading, const ProductArguments *product,
+                     Error *error) {
+    ProductArguments part = *product;
+    if (leading->count <= PRODUCT_BATCHES)
+        return run_counted(device, leading, &part, error);
+    Leading inner = *leading;
+    const int outer = --inner.count;
+    for (int64_t i = 0; i < leading->size[outer]; i++) {
+        part.a.data = moved(product->a.data, product->a.format, i * leading->a[outer]);
+        part.b.data = moved(product->b.data, product->b.format, i * leading->b[outer]);
+        part.c.data = moved(product->c.data, product->c.format, i * leading->c[outer]);
+        if (!run_each(device, &inner, &part, error))
+            return false;
+    }
+    return true;
+}
+
+static bool run(Device *device, Leading *leading, ProductArguments *product, Error *error) {
+    join_rows(leading, product);
+    return run_each(device, leading, product, error);
 }
 
 KERNEL_SIGNATURE(gpu, matmul) {

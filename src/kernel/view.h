@@ -11,7 +11,7 @@
 #include "base/kernel_inline.h"
 #include "number/format.h"
 
-enum { VIEW_MAX_DIMS = 6 };
+enum { VIEW_MAX_DIMS = 8 };
 
 typedef struct View {
     void *data; // the first element; device memory

@@ -58,9 +58,9 @@ void callback_push(lua_State *L, const Callback *callback) {
 
 bool callback_call(const Callback *callback, const void *key, void *context, Error *error) {
     enum { SLOTS = 32 };
-    Session *session = callback->session;
-    lua_State *L = session->walker;
-    if (callback->kept->is_closed || !L)
+    Session *session = callback->kept->is_closed ? NULL : callback->session;
+    lua_State *L = session ? session->walker : NULL;
+    if (!L)
         return error_fail(error, ERROR_FAILED,
                           "backward: the script that this graph is of is over");
     if (!lua_checkstack(L, SLOTS))

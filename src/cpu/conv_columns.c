@@ -18,7 +18,11 @@ typedef struct ConvColumns {
     Format columns_format;
     size_t columns_bytes, gemm_bytes, per_thread;
     char *workspace;
-    float *dx; // gradient of the input, summed in fp32
+    // The gradient of the input, summed in fp32: in place, or where that is of another format a
+    // worker's own of the images of a stretch, behind its windows and products.
+    float *dx;        // NULL: those
+    int64_t image;    // numbers of one
+    size_t dx_offset; // in the worker's memory
     int64_t weights;
     float *partial; // gradient of the weights, one a worker
 } ConvColumns;
@@ -90,9 +94,9 @@ static void gather(const ConvColumns *own, int64_t group, int64_t line, int64_t 
         }
 }
 
-// Adds the gradient of every tap to the input pixel that it saw.
+// Adds the gradient of every tap to the input pixel that it saw; `dx` begins with image `first`.
 static void scatter(const ConvColumns *own, int64_t group, int64_t line, int64_t lines,
-                    const float *columns) {
+                    const float *columns, float *dx, int64_t first) {
     const ConvProblem *problem = own->problem;
     for (int64_t i = 0; i < lines; i++)
         for (int64_t out = 0; out < problem->out_size[1]; out++)
@@ -102,9 +106,9 @@ static void scatter(const ConvColumns *own, int64_t group, int64_t line, int64_t
                     int64_t w = tap(problem, 1, out, kw);
                     if (h < 0 || w < 0)
                         continue;
-                    int64_t image = (line + i) / problem->out_size[0];
+                    int64_t image = (line + i) / problem->out_size[0] - first;
                     int64_t pixel = (image * problem->size[0] + h) * problem->size[1] + w;
-                    float *to = own->dx + pixel * problem->channels + group * own->channels;
+                    float *to = dx + pixel * problem->channels + group * own->channels;
                     for (int64_t c = 0; c < own->channels; c++)
                         to[c] += columns[c];
                 }
@@ -174,9 +178,10 @@ static bool run_plain(Device *device, const ConvColumns *own, Error *error) {
     return product_run(device, &gemm, error);
 }
 
-// One stretch of lines, all groups; `partial` is where the gradient of the weights is summed.
+// One stretch of lines, all groups; `partial` is where the gradient of the weights is summed, `dx`
+// that of the input, from `first_image` on.
 static void run_part(const ConvColumns *own, int64_t line, int64_t lines, char *memory,
-                     float *partial) {
+                     float *partial, float *dx, int64_t first_image) {
     const ConvProblem *problem = own->problem;
     int64_t width = problem->out_size[1];
     for (int64_t group = 0; group < problem->groups; group++) {
@@ -189,7 +194,7 @@ static void run_part(const ConvColumns *own, int64_t line, int64_t lines, char *
         }
         gemm_run(&gemm, memory + own->columns_bytes);
         if (problem->pass == CONV_BACKWARD_INPUT)
-            scatter(own, group, line, lines, (const float *)(const void *)memory);
+            scatter(own, group, line, lines, (const float *)(const void *)memory, dx, first_image);
     }
 }
 
@@ -201,11 +206,23 @@ static void run_lines(void *context, int64_t begin, int64_t end, int thread) {
     char *memory = own->workspace + (size_t)thread * own->per_thread;
     float *partial = own->partial + thread * own->weights;
     int64_t height = own->problem->out_size[0];
+    const View *x = &own->arrays->x;
+    const bool sums_apart = own->problem->pass == CONV_BACKWARD_INPUT && !own->dx;
+    float *sums = (float *)(void *)(memory + own->dx_offset);
     for (int64_t line = begin, lines; line < end; line += lines) {
         lines = cpu_smaller(own->part, end - line);
         if (own->part < height) // no stretch across images: their tails are alike
             lines = cpu_smaller(lines, height - line % height);
-        run_part(own, line, lines, memory, partial);
+        if (!sums_apart) {
+            run_part(own, line, lines, memory, partial, own->dx, 0);
+            continue;
+        }
+        int64_t image = line / height, numbers = product_larger(lines / height, 1) * own->image;
+        if (line % height == 0)
+            memset(sums, 0, (size_t)numbers * sizeof *sums);
+        run_part(own, line, lines, memory, partial, sums, image);
+        if ((line + lines) % height == 0)
+            cpu_store(own->device, x->format, sums, cpu_at_mutable(x, image * own->image), numbers);
     }
 }
 
@@ -293,6 +310,20 @@ static void plan_parts(ConvColumns *own) {
     own->per_thread = own->columns_bytes + cpu_line(own->gemm_bytes);
 }
 
+// Where the gradient of the input is summed.
+static void plan_sums(ConvColumns *own) {
+    const ConvProblem *problem = own->problem;
+    const View *x = &own->arrays->x;
+    own->image = problem->size[0] * problem->size[1] * problem->channels;
+    if (x->format == FORMAT_FP32) {
+        own->dx = x->data;
+        return;
+    }
+    int64_t images = product_larger(own->part / product_larger(problem->out_size[0], 1), 1);
+    own->dx_offset = own->per_thread;
+    own->per_thread += cpu_line((size_t)(images * own->image) * sizeof(float));
+}
+
 // Gives the sums of all workers to the output, in its format.
 static void finish_weights(const ConvColumns *own, int workers) {
     for (int worker = 1; worker < workers; worker++)
@@ -327,24 +358,23 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
         return run_together(device, &own, error);
     double cost = conv_cost(problem);
     int workers = cpu_workers(device, cost);
-    int64_t inputs = input ? view_count(&arrays->x) : 0;
-    bool direct = arrays->x.format == FORMAT_FP32;
+    if (input)
+        plan_sums(&own);
     size_t threads = own.per_thread * (size_t)workers;
-    size_t sums = cpu_line((size_t)((direct ? 0 : inputs) + own.weights * workers) * sizeof(float));
+    size_t sums = cpu_line((size_t)(own.weights * workers) * sizeof(float));
     own.workspace = device_workspace(device, threads + sums + 64, error);
     if (!own.workspace)
         return false;
     own.partial = (float *)(void *)(own.workspace + threads);
-    own.dx = input && direct ? arrays->x.data : own.partial;
     memset(own.partial, 0, (size_t)(own.weights * workers) * sizeof(float));
-    memset(own.dx, 0, (size_t)inputs * sizeof(float));
+    if (input && (own.dx || own.lines == 0)) // 0 in every format
+        memset(arrays->x.data, 0,
+               (size_t)view_count(&arrays->x) * format_table[arrays->x.format].bytes);
     cpu_parallel(device, own.lines,
                  input || own.part >= problem->out_size[0] ? product_larger(problem->out_size[0], 1)
                                                            : own.part,
                  cost, run_lines, &own);
     if (weights)
         finish_weights(&own, workers);
-    if (input && !direct)
-        cpu_store(device, arrays->x.format, own.dx, arrays->x.data, inputs);
     return true;
 }

@@ -57,6 +57,7 @@ struct CUgraph_st {
     CUstreamCaptureMode mode;
     const void *by; // the thread that captures, as its own memory tells it apart
     Operation *first, **end;
+    struct CUgraph_st *next;
 };
 struct CUgraphExec_st {
     Graph graph;

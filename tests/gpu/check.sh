@@ -79,7 +79,7 @@ part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {
     programs unit/tape_test unit/compute_test unit/scaler_test unit/scalers_test unit/waits_test \
         unit/parameter_test unit/optim_test unit/optim_refused_test unit/views_test \
-        unit/statistics_test
+        unit/statistics_test unit/gpu_capture_test
 }
 part_lua() {
     sh "$here/../lua/lua_test.sh"
@@ -96,17 +96,29 @@ losses() {
         column { print $1, $column }' >"$out/$run.losses"
 }
 
+# same_losses NAME ONE OTHER: those of two runs.
+same_losses() {
+    if [ "$(wc -l <"$out/$2.losses")" -le 60 ]; then
+        echo "not ok $1: the runs have not 60 losses"
+    elif cmp -s "$out/$2.losses" "$out/$3.losses"; then
+        echo "ok $1"
+    else
+        echo "not ok $1: {$2,$3}.losses differ"
+    fi
+}
+
 part_runs() {
     for precision in fp32 tf32 bf16 fp16; do
         losses "first-$precision" simple --steps 60 -p "$precision"
         losses "again-$precision" simple --steps 60 -p "$precision"
-        if [ "$(wc -l <"$out/first-$precision.losses")" -le 60 ]; then
-            echo "not ok same_seed_same_bits_$precision: the runs have not 60 losses"
-        elif cmp -s "$out/first-$precision.losses" "$out/again-$precision.losses"; then
-            echo "ok same_seed_same_bits_$precision"
-        else
-            echo "not ok same_seed_same_bits_$precision: {first,again}-$precision.losses differ"
-        fi
+        losses "launched-$precision" simple --steps 60 -p "$precision" --no-capture
+        same_losses "same_seed_same_bits_$precision" "first-$precision" "again-$precision"
+        same_losses "captured_steps_same_bits_$precision" "first-$precision" "launched-$precision"
+        share=$("$mpbench" show "first-$precision" | sed -n 's/^ *steps.captured //p')
+        case $share in
+        0.[3-9]*) echo "ok steps_are_captured_$precision" ;;
+        *) echo "not ok steps_are_captured_$precision: a share of ${share:-nothing}" ;;
+        esac
     done
     sh "$here/../cli/resume_test.sh"
 }

@@ -11,6 +11,7 @@
 #include "gpu/gpu.h"
 #include "gpu/report.h"
 #include "gpu/values.h"
+#include "kernel/scale.h"
 
 enum { OLDEST_CAPABILITY = 80 };
 
@@ -255,6 +256,7 @@ static bool multiplies(OpId op) {
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     return format_trains(format) || (format_multiplies(format) && multiplies(op)) ||
+           (format_is_scaled(format) && scale_serves(op)) ||
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 

@@ -16,6 +16,10 @@ static __device__ __forceinline__ float load_any(u32 format, const void *from, i
     case FORMAT_FP16: return fp32_of_fp16(((const u16 *)from)[at]);
     case FORMAT_E4M3: return number_e4m3_to_fp32(((const u8 *)from)[at]);
     case FORMAT_E5M2: return number_e5m2_to_fp32(((const u8 *)from)[at]);
+    case FORMAT_E3M2: return number_e3m2_to_fp32(((const u8 *)from)[at]);
+    case FORMAT_E2M3: return number_e2m3_to_fp32(((const u8 *)from)[at]);
+    case FORMAT_E2M1: return number_e2m1_to_fp32(((const u8 *)from)[at]);
+    case FORMAT_E8M0: return number_e8m0_to_fp32(((const u8 *)from)[at]);
     case FORMAT_INT8: return (float)((const int8_t *)from)[at];
     case FORMAT_INT32: return (float)((const i32 *)from)[at];
     default: return (float)((const u8 *)from)[at];
@@ -30,6 +34,10 @@ static __device__ __forceinline__ void store_any(u32 format, void *to, i64 at, f
     case FORMAT_FP16: ((u16 *)to)[at] = fp16_of_fp32(value); break;
     case FORMAT_E4M3: ((u8 *)to)[at] = number_fp32_to_e4m3_saturating(value); break;
     case FORMAT_E5M2: ((u8 *)to)[at] = number_fp32_to_e5m2_saturating(value); break;
+    case FORMAT_E3M2: ((u8 *)to)[at] = number_fp32_to_e3m2(value); break;
+    case FORMAT_E2M3: ((u8 *)to)[at] = number_fp32_to_e2m3(value); break;
+    case FORMAT_E2M1: ((u8 *)to)[at] = number_fp32_to_e2m1(value); break;
+    case FORMAT_E8M0: ((u8 *)to)[at] = number_fp32_to_e8m0_saturating(value); break;
     case FORMAT_INT8: ((int8_t *)to)[at] = number_fp32_to_int8(value); break;
     case FORMAT_INT32: ((i32 *)to)[at] = number_fp32_to_int32(value); break;
     default: ((u8 *)to)[at] = number_fp32_to_uint8(value); break;

@@ -2,6 +2,9 @@
 // gpu/kernels/arguments.h, which includes it.
 #pragma once
 
+#include "kernel/scale.h"
+#include "number/scaled.h"
+
 // ---- product.cu, product_mma.cu -----------------------------------------------------------------
 
 enum { PRODUCT_BATCHES = 4 }; // dimensions that matrices are counted by
@@ -96,3 +99,26 @@ typedef struct AttentionArguments {
     float scale;
     u32 causal;
 } AttentionArguments;
+
+// ---- scale.cu -----------------------------------------------------------------------------------
+
+typedef struct ScaleArguments {
+    Operand input, output; // output: fp32 or bf16, dense
+    Extent extent;
+    ScaleLines lines;
+    NumberElement element;
+    u32 scale; // Format
+    bool up, at_random, hadamard;
+    u32 team;             // threads of a block that shares a scale
+    const float *delayed; // what to multiply by; NULL: it follows from the largest
+    float *largest;       // of all; NULL: each block's own is enough
+    RandomAttr random;
+} ScaleArguments;
+
+typedef struct HistoryArguments {
+    const float *input; // [rows, width]; the output, which is dense, may be the same
+    float *output;
+    i64 rows, width;
+    i64 row, step; // strides of the input
+    HistoryAttr history;
+} HistoryArguments;

@@ -303,6 +303,8 @@ static int bind_pad(lua_State *L) {
 #define bind_resample_backward      NULL
 #define bind_prod_backward          NULL
 #define bind_norm_backward          NULL
+#define bind_scale_factor           NULL
+#define bind_scale_history          NULL
 #define bind_batch_norm_infer       NULL
 #define bind_batch_norm_track       NULL
 #define bind_rowwise_backward       NULL
@@ -358,6 +360,8 @@ static const lua_CFunction binders[OP_COUNT] = {
 #define takes_conv2d_backward_weight NULL
 #define takes_attention_backward     NULL
 #define takes_norm_backward          NULL
+#define takes_scale_factor           NULL
+#define takes_scale_history          NULL
 #define takes_batch_norm_infer       NULL
 #define takes_batch_norm_track       NULL
 #define takes_rowwise_backward       NULL

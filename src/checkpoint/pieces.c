@@ -296,11 +296,20 @@ static bool add_graphs(PieceList *list, const Inventory *inventory) {
     return done;
 }
 
+// Of layers in fp8, from the steps before; a file of a run that had none yet lacks them.
+static bool add_scales(PieceList *list, const Engine *engine) {
+    if (!engine->delayed.state)
+        return true;
+    Piece piece = piece_of_tensor(name_of("scales"), PIECE_STATE, engine->delayed.state);
+    piece.is_optional = true;
+    return add(list, piece);
+}
+
 bool pieces_collect(PieceList *list, const Engine *engine, const Inventory *inventory, bool saves,
                     Error *error) {
     *list = (PieceList){.saves = saves, .error = error};
     if (add_named(list, inventory) && add_members(list, inventory) && add_changes(list, engine) &&
-        add_live(list, inventory) && add_graphs(list, inventory))
+        add_scales(list, engine) && add_live(list, inventory) && add_graphs(list, inventory))
         return true;
     pieces_clear(list);
     return false;

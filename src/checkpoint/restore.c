@@ -208,12 +208,22 @@ static bool restore_layers(const Checkpoint *checkpoint, const Device *device, P
     return true;
 }
 
+// Layers may have been set to fp8 by orders, which a replay does not see, and the other way round:
+// there is room for the scales of the file, and none is left over of the replay.
+static bool ready_scales(const Checkpoint *checkpoint, Engine *engine, Error *error) {
+    if (safe_header_find(safe_header(checkpoint->file), "scales"))
+        return delayed_prepare(engine, error);
+    delayed_clear(&engine->delayed);
+    return true;
+}
+
 // ---- the whole ----------------------------------------------------------------------------------
 
 bool checkpoint_restore(Checkpoint *checkpoint, const CheckpointTraining *training, Error *error) {
     PieceList list;
     const Inventory *inventory = training->inventory;
-    if (!pieces_collect(&list, training->engine, inventory, false, error))
+    if (!ready_scales(checkpoint, training->engine, error) ||
+        !pieces_collect(&list, training->engine, inventory, false, error))
         return false;
     // At the end of a script nothing is trained any more, and what trained may be gone.
     bool done =

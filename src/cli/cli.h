@@ -81,7 +81,7 @@ struct Cli {
     const char *series;                 // --series
     double grams_per_kwh;               // 0: not given
     int64_t limit, seeds, workers;      // 0: not given
-    bool demo;
+    bool demo, block;
     bool dry_run;
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given

@@ -143,6 +143,12 @@ static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Er
     return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
 }
 
+static bool set_recipe(Cli *cli, const Option *option, const char *value, Error *error) {
+    Recipe recipe;
+    cli->run.recipe = value;
+    return recipe_parse(value, &recipe, error) || error_prefix(error, "--%s", option->name);
+}
+
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *choices[MOST_CHOICES] = {"auto"};
     int count = 1;
@@ -157,7 +163,7 @@ static bool set_device(Cli *cli, const Option *option, const char *value, Error 
 static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *choices[FORMAT_COUNT + 1] = {layer_precision_name(LAYER_AUTO)};
     Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_trains);
+    const int count = format_pick(formats, format_is_offered);
     const char *equals = strrchr(value, '=');
     if (!equals || equals == value)
         return error_fail(error, ERROR_USAGE,
@@ -243,6 +249,8 @@ const Option option_table[] = {
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
+    {"recipe", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE,..",
+     "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`", set_recipe, 0},
     {"device", 'd', FOR_RUN | FOR_MATRIX | FOR_FORK, "D", "auto cpu gpu gpu:N ref", set_device, 0},
     {"set", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
@@ -261,6 +269,8 @@ const Option option_table[] = {
     {"output", 'o', FOR_EXPORT, "FILE", "in place of standard output", set_text, FIELD(output)},
     {"demo", 0, FOR_HOME, NULL, "the screen on a recording that it replays: nothing is trained",
      set_flag, FIELD(demo)},
+    {"block", 0, FOR_FORMATS, NULL, "the numbers together, as fp8, mx formats and nvfp4 scale them",
+     set_flag, FIELD(block)},
     {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
     {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
     {"steps", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many steps", set_count,

@@ -70,17 +70,28 @@ static void print_precisions(void) {
          "where\n        those are, else fp32; of two, the one that is faster\n"
          "  amp:  bf16 where only products in bf16 are faster, else fp16\n"
          "  tf32: products round their fp32 factors to it, all else is fp32; refused where the\n"
-         "        device does not multiply in it\n\n"
+         "        device does not multiply in it\n"
+         "  fp8, mxfp8, ..: products round their factors to elements that share scales (`mpbench\n"
+         "        formats`), attention is as in bf16; e4m3 and e5m2 are fp8 of one kind of "
+         "element\n\n"
          "\"By class\" follows `mpbench help operations`. Where nearly all is low, batch norm and "
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
          "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
     char list[FORMAT_LIST_SIZE];
     printf("  auto, %s, or tf32 where the device multiplies in it\n\nNames of other tools do as "
            "well:\n",
-           format_list(list, format_trains, ", ", ", "));
+           format_list(list, format_is_offered, ", ", ", "));
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (format_trains((Format)i))
             printf("  %-6s%s\n", format_name((Format)i), format_table[i].aliases);
+}
+
+static void print_recipes(void) {
+    puts(
+        "  How products round their factors in fp8, mx formats and nvfp4: --recipe KEY=VALUE,..\n");
+    for (const char *const *line = recipe_help; *line; line++)
+        printf("  %s\n", *line);
+    puts("\n  mpbench run gpt -p nvfp4 --recipe backward=mxfp8,rounding=random");
 }
 
 // A number in a column; large powers of two as such.
@@ -156,6 +167,7 @@ const Topic topic_table[] = {
     {"operations", "every operation, its class, inputs and derivatives", print_operations},
     {"precisions", "what --precision takes", print_precisions},
     {"loss-scales", "what --loss-scale takes", print_scales},
+    {"recipes", "what --recipe takes", print_recipes},
     {"diagnoses", "what a run says of itself, and what helps", print_diagnoses},
     {NULL, NULL, NULL},
 };

@@ -33,6 +33,8 @@ void cpu_find_name(char *name, size_t size);
 // The loops of a level at most that of the processor; for tests. False: no such level here.
 bool cpu_set_level(Device *device, IsaLevel level);
 
+enum { CPU_MOST_THREADS = 1024 };
+
 // ---- threads ------------------------------------------------------------------------------------
 
 // Does items begin .. end - 1; `thread` counts from 0 and is below cpu_workers.

@@ -15,8 +15,7 @@
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "kernel/multi.h"
-
-enum { MOST_THREADS = 1024 };
+#include "kernel/scale.h"
 
 #if defined(__x86_64__)
 #define EACH_LEVEL(DO) DO(base) DO(avx2) DO(avx512)
@@ -32,13 +31,16 @@ enum { MOST_THREADS = 1024 };
     extern const CpuRandom cpu_random_##level;       \
     extern const CpuMulti cpu_multi_##level;         \
     extern const CpuScanTable cpu_scan_##level;      \
-    extern const CpuAttention cpu_attention_##level;
+    extern const CpuAttention cpu_attention_##level; \
+    extern const CpuScale cpu_scale_##level;
 EACH_LEVEL(DECLARE)
 
-#define TABLE(level)                                                       \
-    {&cpu_pointwise_##level, &cpu_rows_##level,      &cpu_columns_##level, \
-     &cpu_pool_##level,      &cpu_random_##level,    &cpu_multi_##level,   \
-     &cpu_scan_##level,      &cpu_attention_##level, NULL},
+#define TABLE(level)                                 \
+    {&cpu_pointwise_##level, &cpu_rows_##level,      \
+     &cpu_columns_##level,   &cpu_pool_##level,      \
+     &cpu_random_##level,    &cpu_multi_##level,     \
+     &cpu_scan_##level,      &cpu_attention_##level, \
+     &cpu_scale_##level,     NULL},
 static const CpuSimd level_tables[] = {EACH_LEVEL(TABLE)};
 
 bool cpu_set_level(Device *device, IsaLevel level) {
@@ -115,9 +117,9 @@ static bool open_cpu(Device *device, int index, int threads, Error *error) {
     if (index > 0)
         return error_fail(error, ERROR_UNAVAILABLE, "device cpu:%d: there is one cpu device, cpu",
                           index);
-    if (threads < 0 || threads > MOST_THREADS)
+    if (threads < 0 || threads > CPU_MOST_THREADS)
         return error_fail(error, ERROR_USAGE, "threads %d: from 1 to %d, or 0 for all processors",
-                          threads, MOST_THREADS);
+                          threads, CPU_MOST_THREADS);
     device->threads = threads > 0 ? threads : omp_get_num_procs();
     if (!can_start(device->threads - 1, error))
         return false;
@@ -179,10 +181,11 @@ static void synchronize(Device *device) {
     (void)device; // every call has done its work when it returns
 }
 
-// Others than those that train are only brought to and from them. Nothing is kept in tf32.
+// Others than those that train are only brought to and from them, or what factors of products are
+// rounded to. Nothing is kept in tf32.
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
-    return format_trains(format) ||
+    return format_trains(format) || (format_is_scaled(format) && scale_serves(op)) ||
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 
@@ -235,6 +238,7 @@ const Backend cpu_backend = {
     .kernels = kernels,
     .absences = absences,
     .supports = supports,
+    .sums = true,
     .gain = gain,
     .ways = ways,
     .take_ways = take_ways,

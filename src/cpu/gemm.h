@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "number/format.h"
+#include "number/sums.h"
 
 typedef enum GemmActivation {
     GEMM_ACTIVATION_NONE,
@@ -57,8 +58,9 @@ typedef struct Gemm {
     const void *bias; // one number a column, or NULL
     Format bias_format;
     GemmActivation activation;
-    bool pairs;  // see above; a processor without the instruction does not mind
-    int threads; // at most so many; 1 never enters OpenMP
+    bool pairs;   // see above; a processor without the instruction does not mind
+    int threads;  // at most so many; 1 never enters OpenMP
+    Summing sums; // products.h's affair: here sums are fp32's
 } Gemm;
 
 // Bytes of workspace that gemm_run needs for this product: depends on everything but the pointers.

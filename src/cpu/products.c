@@ -14,6 +14,8 @@ GemmActivation product_activation(Activation activation) {
 }
 
 bool product_run(Device *device, Gemm *gemm, Error *error) {
+    if (gemm->sums != SUMS_FP32)
+        return product_run_summed(device, gemm, error);
     gemm->threads = device->threads;
     gemm->pairs = cpu_has_pairs(device);
     size_t bytes = gemm_workspace_size(gemm);
@@ -112,6 +114,7 @@ bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
         .b = {b->data, b->format, b->stride[b_row], b->stride[b_row + 1], {0}},
         .c = {y->data, y->format, y->shape[column], {0}},
         .alpha = 1,
+        .sums = call->attr->sums,
     };
     Leading leading = {.ndim = 0};
     int64_t c_stride = gemm.rows * gemm.columns;
@@ -137,6 +140,7 @@ bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
         .bias = bias->data,
         .bias_format = bias->format,
         .activation = product_activation(call->attr->linear.activation),
+        .sums = call->attr->sums,
     };
     Leading leading = {.ndim = 0};
     int64_t c_stride = gemm.columns;

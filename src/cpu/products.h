@@ -11,5 +11,8 @@ static inline int64_t product_larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+// The same, its sums as they are asked for.
+bool product_run_summed(Device *device, const Gemm *gemm, Error *error);
+
 // Runs one product (or batch of them) with the device's threads and workspace.
 bool product_run(Device *device, Gemm *gemm, Error *error);

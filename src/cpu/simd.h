@@ -12,6 +12,7 @@
 #include "kernel/kernel.h"
 #include "kernel/multi.h"
 #include "number/convert.h"
+#include "number/scaled.h"
 
 // Point-wise functions over dense fp32; [] is the operation. The output of `binary` may be one of
 // its inputs; of all others, inputs and outputs lie apart.
@@ -178,6 +179,18 @@ typedef struct CpuAttention {
     float (*dot)(const float *x, const float *y, int64_t count);
 } CpuAttention;
 
+// Numbers to elements that share a scale (number/scaled.h), and what these are worth, in place.
+// `words`: for what is rounded at random; NULL: to nearest.
+typedef struct CpuScale {
+    float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
+    float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
+    void (*largest_each)(float *largest, const float *x, int64_t count); // finite ones
+    void (*round)(float *x, int64_t count, NumberElement element, NumberScale scale,
+                  const uint32_t *words);
+    void (*round_each)(float *x, int64_t count, NumberElement element, const float *to_elements,
+                       const float *to_numbers, const uint32_t *words);
+} CpuScale;
+
 typedef struct CpuSimd {
     const CpuPointwise *pointwise;
     const CpuRows *rows;
@@ -187,5 +200,6 @@ typedef struct CpuSimd {
     const CpuMulti *multi;
     const CpuScanTable *scan;
     const CpuAttention *attention;
+    const CpuScale *scale;
     const ConvertTable *convert;
 } CpuSimd;

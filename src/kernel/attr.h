@@ -10,6 +10,7 @@
 #include "base/kernel_inline.h"
 #include "kernel/view.h"
 #include "number/format.h"
+#include "number/sums.h"
 
 // What may be fused behind a product: only functions whose derivative follows from their result.
 typedef enum Activation {
@@ -115,13 +116,46 @@ KERNEL_INLINE uint64_t random_begin(const RandomAttr *random) {
     return random->offset + (random->base ? *random->base : 0);
 }
 
+// How a factor of a product becomes elements that share scales, by the rules of number/scaled.h.
+typedef struct ScaleAttr {
+    Format element, scale; // what both are kept in, or would be
+    int block;             // so many along the depth share a scale; 0: the whole tensor
+    int lines;             // and so many neighbours across it
+    int first, dims;       // the depth: these dimensions
+    bool up;               // of scales in powers of two: none saturates
+    bool at_random;        // rounded up or down by chance; else to nearest
+    bool hadamard;         // turned by number_hadamard first, 16 along the depth
+    // Of a whole tensor, device memory: what numbers are to be multiplied by (SCALE_NOW), and the
+    // largest magnitude that was met (SCALE_LARGEST), which grows where `notes`. NULL: by the
+    // largest of this one.
+    float *delayed;
+    bool notes;
+} ScaleAttr;
+
+// scale_history: a row a layer and role, one role behind the other.
+typedef struct HistoryAttr {
+    float largest[4]; // of each role: what the largest number is to become
+    int roles;
+    bool is_recent; // of the steps looked back upon the last alone counts
+} HistoryAttr;
+
+// What a row has, before the largest numbers of the steps.
+enum { SCALE_NOW, SCALE_LARGEST, SCALE_PLACE, SCALE_HISTORY };
+
 typedef struct OpAttr {
     Format out_format; // only where the caller decides: cast, creation, products of gradients
     bool has_out_format;
     // Products alone: fp32 factors are rounded to this format (TF32) as they are multiplied, also
-    // those that come up on the way, as attention's shares. Sums are kept in fp32 as ever.
+    // those that come up on the way, as attention's shares. Summing are kept in fp32 as ever. A
+    // format of scaled factors (mxfp8) is the dispatcher's affair: kernels get what it made of
+    // them.
     bool has_compute;
     Format compute;
+    // Of products: bit i, factor i is a gradient, which has an element of its own; and what comes
+    // out is the gradient of a weight.
+    uint8_t gradients;
+    bool of_weight;
+    Summing sums; // of matmul and linear: how terms are added up
     union {
         ScalarAttr scalar;
         LinearAttr linear;
@@ -143,5 +177,10 @@ typedef struct OpAttr {
             double probability; // dropout
             RandomAttr stream;
         } dropout;
+        HistoryAttr history;
+        struct {
+            ScaleAttr by;
+            RandomAttr stream;
+        } factor;
     };
 } OpAttr;

@@ -174,6 +174,11 @@ bool device_run(Device *device, const KernelCall *call, Error *error) {
                           "device %s does not multiply in %s: set the layer to fp32, or run on "
                           "--device ref",
                           backend->name, format_name(attr->compute));
+    if (kernel && attr->sums != SUMS_FP32 && !backend->sums)
+        return error_fail(error, ERROR_USAGE,
+                          "device %s adds up in fp32 alone: leave sums= out of --recipe, or run on "
+                          "--device cpu",
+                          backend->name);
     if (kernel)
         return kernel(device, call, error);
     const char *why = backend->absences[call->op];

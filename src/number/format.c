@@ -106,6 +106,10 @@ bool format_is_shown(Format format) {
            (format_is_floating(format) || format_table[format].scaled != SCALED_NONE);
 }
 
+bool format_is_offered(Format format) {
+    return format_trains(format) || !format_is_plain(format);
+}
+
 int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format)) {
     int count = 0;
     for (int i = 0; i < FORMAT_COUNT; i++)

@@ -69,6 +69,7 @@ bool format_is_scaled(Format format);  // products scale what they round to it: 
 // It is numbers by themselves, which have bits and conversions: not a way to scale others, as
 // mxfp8.
 bool format_is_plain(Format format);
+bool format_is_offered(Format format); // a layer can be set to it, and it is named to who asks
 
 // What tensors that are computed with in `format` are kept in: itself, or fp32 where it keeps none.
 Format format_kept(Format format);

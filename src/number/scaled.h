@@ -50,6 +50,13 @@ number_round_to_element(float value, NumberElement to, bool at_random, float cha
     return number_fp32_of_bits(result | (bits & 0x80000000));
 }
 
+// The larger of two magnitudes, of which NaN is the largest and then infinity.
+KERNEL_INLINE float number_larger_magnitude(float a, float b) {
+    const uint32_t x = number_bits_of_fp32(a) & NUMBER_MAGNITUDE_;
+    const uint32_t y = number_bits_of_fp32(b) & NUMBER_MAGNITUDE_;
+    return number_fp32_of_bits(number_select_(x, y, y, x));
+}
+
 // What numbers are multiplied by to become elements, and elements to become numbers.
 typedef struct NumberScale {
     float to_elements, to_numbers;
@@ -71,13 +78,18 @@ KERNEL_INLINE NumberScale number_scale_of_power(float largest, NumberElement ele
     return scale;
 }
 
+// What was given, and its inverse.
+KERNEL_INLINE NumberScale number_scale_of_factor(float to_elements) {
+    NumberScale scale = {to_elements, 1 / to_elements};
+    return scale;
+}
+
 // An fp32 scale, for a tensor or a block: 1 where there is nothing to go by.
 KERNEL_INLINE NumberScale number_scale_of_largest(float largest, NumberElement element) {
     NumberScale scale = {1, 1};
     if (largest > 0 && largest <= 0x1.fffffep127f) {
         const float times = element.largest / largest;
-        scale.to_elements = times <= 0x1.fffffep127f ? times : 0x1.fffffep127f;
-        scale.to_numbers = 1 / scale.to_elements;
+        scale = number_scale_of_factor(times <= 0x1.fffffep127f ? times : 0x1.fffffep127f);
     }
     return scale;
 }
@@ -104,4 +116,47 @@ KERNEL_INLINE NumberScale number_scale_of_block(Format kept_in, float largest,
     if (kept_in == FORMAT_E4M3)
         return number_scale_in_tensor(largest, element, tensor);
     return number_scale_of_largest(largest, element);
+}
+
+// ---- by the steps before ------------------------------------------------------------------------
+
+// A row as kernel/attr.h has it, after a step, from `row` to `next`, which may be one: what was met
+// is put in place of the oldest, and the scale brings the largest of them to `wanted`.
+// `stride`: how far apart the numbers of `row` lie.
+KERNEL_INLINE void number_scale_history(const float *row, int64_t stride, float *next,
+                                        int64_t steps, float wanted, bool is_recent) {
+    const float before = row[0], met = row[stride], at = row[2 * stride];
+    const bool is_kept = met > 0 && met <= 0x1.fffffep127f;
+    const int64_t place = at >= 0 && at < (float)steps ? (int64_t)at : 0;
+    float largest = is_kept ? met : 0;
+    for (int64_t i = 0; i < steps; i++) {
+        const float then = is_kept && i == place ? met : row[(3 + i) * stride];
+        next[3 + i] = then;
+        largest = is_recent || then < largest ? largest : then;
+    }
+    const float times = wanted / largest;
+    next[0] = !is_kept ? before : times <= 0x1.fffffep127f ? times : 0x1.fffffep127f;
+    next[1] = 0;
+    next[2] = (float)(is_kept ? (place + 1) % steps : place);
+}
+
+// ---- turned before scaling ----------------------------------------------------------------------
+
+// Sixteen numbers in a row, turned by a matrix of Hadamard's with signs of no pattern: a large one
+// is spread over all. Two rows that are both turned have the product that they had.
+enum { NUMBER_HADAMARD = 16, NUMBER_HADAMARD_SIGNS = 0x6A95 };
+
+KERNEL_INLINE void number_hadamard(float *x, int64_t stride) {
+    for (int i = 0; i < NUMBER_HADAMARD; i++)
+        x[i * stride] = NUMBER_HADAMARD_SIGNS >> i & 1 ? -x[i * stride] : x[i * stride];
+    for (int apart = 1; apart < NUMBER_HADAMARD; apart *= 2)
+        for (int i = 0; i < NUMBER_HADAMARD; i++) {
+            if (i & apart)
+                continue;
+            const float low = x[i * stride], high = x[(i + apart) * stride];
+            x[i * stride] = low + high;
+            x[(i + apart) * stride] = low - high;
+        }
+    for (int i = 0; i < NUMBER_HADAMARD; i++)
+        x[i * stride] *= 0.25f;
 }

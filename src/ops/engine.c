@@ -59,6 +59,7 @@ void engine_free(Engine *engine) {
         change_clear(&engine->changes[i]);
     free(engine->changes);
     tensor_release(engine->unread);
+    delayed_clear(&engine->delayed);
     tensor_release(engine->random_base);
     plan_drop(engine->device, &engine->clip.table);
     plan_drop(engine->device, &engine->undo.table);
@@ -114,11 +115,15 @@ RandomAttr engine_random_of_step(Engine *engine, RandomAttr random) {
     return random;
 }
 
-void engine_end_step(Engine *engine) {
+bool engine_end_step(Engine *engine, Error *error) {
+    engine->ended++;
+    engine->chances = 0;
+    bool done = delayed_end_step(engine, error);
     if (engine->random_base && !device_is_idle(engine->device) &&
         engine->random_began != engine->random_position)
         write_base(engine);
     device_end_step(engine->device);
+    return done;
 }
 
 bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardOptions *options,

@@ -8,6 +8,7 @@
 
 #include "grad/tape.h"
 #include "kernel/multi.h"
+#include "ops/delayed.h"
 #include "precision/parameter.h"
 #include "precision/policy.h"
 #include "precision/scaler.h"
@@ -91,8 +92,11 @@ struct Engine {
     BufferChange *changes;  // since the last settled step
     int change_count, change_size;
     Scalers scalers; // alive on this engine
-    Tensor *unread;  // device memory: flags of scans that nobody asks for; NULL: none yet
-    ScanPlan clip;   // of the gradients that were clipped last: optim/'s
+    Delayed delayed; // scales of layers in fp8
+    uint64_t ended;  // steps; and what the one under way has left to chance so far
+    uint64_t chances;
+    Tensor *unread; // device memory: flags of scans that nobody asks for; NULL: none yet
+    ScanPlan clip;  // of the gradients that were clipped last: optim/'s
     int clip_room;
     PairPlan undo; // of the statistics that the last settled step may have taken back
     int undo_room;
@@ -112,8 +116,8 @@ RandomAttr engine_random(Engine *engine, int64_t count);
 // The same positions as kernels are told of them: counted from where the step began, so that they
 // are told the same in every step.
 RandomAttr engine_random_of_step(Engine *engine, RandomAttr random);
-// A step has ended: random numbers are counted from here on.
-void engine_end_step(Engine *engine);
+// A step has ended: random numbers are counted from here on, and delayed scales follow it.
+bool engine_end_step(Engine *engine, Error *error) MUST_CHECK;
 
 // Runs an operation. inputs[i] may be NULL where the operation allows it. `attr` may be NULL: all
 // zero. attr->out_format, when has_out_format is set, beats the policy for floating outputs. All

@@ -18,9 +18,9 @@ const GradientInfo gradient_none = {.rule = NULL};
 // ---- products -----------------------------------------------------------------------------------
 
 // x y with the last two dimensions of either swapped first, if asked: the gradient of an input of
-// the node, multiplied as that was.
-static Tensor *product(Engine *engine, const GradNode *node, int input, Tensor *x, bool swap_x,
-                       Tensor *y, bool swap_y, Error *error) {
+// the node, multiplied as that was. `gradient`: which of the two is one.
+static Tensor *product(Engine *engine, const GradNode *node, int input, int gradient, Tensor *x,
+                       bool swap_x, Tensor *y, bool swap_y, Error *error) {
     Tensor *result = NULL;
     int nx = x->view.ndim, ny = y->view.ndim;
     x = swap_x ? op_transpose(engine, x, nx - 2, nx - 1, error) : tensor_hold(x);
@@ -29,6 +29,8 @@ static Tensor *product(Engine *engine, const GradNode *node, int input, Tensor *
         OpAttr attr = attr_with_format(gradient_format(node, input));
         attr.has_compute = node->attr.has_compute;
         attr.compute = node->attr.compute;
+        attr.gradients = (uint8_t)(1 << gradient);
+        attr.of_weight = node->op == OP_linear && input == 1;
         result = op_two(engine, OP_matmul, x, y, &attr, error);
     }
     tensor_release(x);
@@ -48,17 +50,17 @@ static Tensor *as_rows(Engine *engine, Tensor *x, Error *error) {
 GRADIENT_RULE(matmul) {
     Tensor *a = node->saved[0], *b = node->saved[1], *dy = output_grad[0];
     if (gradient_wanted(node, 0) &&
-        !(input_grad[0] = product(context, node, 0, dy, false, b, true, error)))
+        !(input_grad[0] = product(context, node, 0, 0, dy, false, b, true, error)))
         return false;
     if (!gradient_wanted(node, 1))
         return true;
     if (b->view.ndim == a->view.ndim) {
-        input_grad[1] = product(context, node, 1, a, true, dy, false, error);
+        input_grad[1] = product(context, node, 1, 1, a, true, dy, false, error);
         return input_grad[1] != NULL;
     }
     Tensor *rows = as_rows(context, a, error), *grad_rows = as_rows(context, dy, error);
     if (rows && grad_rows)
-        input_grad[1] = product(context, node, 1, rows, true, grad_rows, false, error);
+        input_grad[1] = product(context, node, 1, 1, rows, true, grad_rows, false, error);
     tensor_release(rows);
     tensor_release(grad_rows);
     return input_grad[1] != NULL;
@@ -89,7 +91,7 @@ GRADIENT_RULE(linear) {
         goto cleanup;
     if (gradient_wanted(node, 0)) {
         const GradShape *input = &node->inputs[0];
-        dx_rows = product(context, node, 0, dz_rows, false, w, false, error);
+        dx_rows = product(context, node, 0, 0, dz_rows, false, w, false, error);
         if (!dx_rows)
             goto cleanup;
         input_grad[0] = input->ndim == 2
@@ -101,7 +103,7 @@ GRADIENT_RULE(linear) {
     if (gradient_wanted(node, 1)) {
         rows = as_rows(context, x, error);
         if (!rows ||
-            !(input_grad[1] = product(context, node, 1, dz_rows, true, rows, false, error)))
+            !(input_grad[1] = product(context, node, 1, 0, dz_rows, true, rows, false, error)))
             goto cleanup;
     }
     if (gradient_wanted(node, 2)) {
@@ -139,6 +141,7 @@ GRADIENT_RULE(conv2d) {
     attr.has_out_format = true;
     if (gradient_wanted(node, 0)) {
         attr.out_format = gradient_format(node, 0);
+        attr.gradients = 1 << 0;
         input_grad[0] = op_two(context, OP_conv2d_backward_input, dz, w, &attr, error);
         done = input_grad[0] != NULL;
     }
@@ -146,6 +149,8 @@ GRADIENT_RULE(conv2d) {
         Tensor *const inputs[] = {x, dz};
         Tensor *outputs[2];
         attr.out_format = FORMAT_FP32;
+        attr.gradients = 1 << 1;
+        attr.of_weight = true;
         attr.conv.kernel[0] = node->inputs[1].shape[1];
         attr.conv.kernel[1] = node->inputs[1].shape[2];
         done = op_apply(context, OP_conv2d_backward_weight, inputs, 2, &attr, outputs, error);
@@ -170,6 +175,7 @@ GRADIENT_RULE(conv_transpose2d) {
     Tensor *x = node->saved[0], *w = node->saved[1], *dy = output_grad[0];
     OpAttr attr = node->attr;
     attr.has_out_format = true;
+    attr.gradients = 1 << 0; // the first factor of both
     if (gradient_wanted(node, 0)) {
         attr.out_format = gradient_format(node, 0);
         input_grad[0] = op_three(context, OP_conv2d, dy, w, NULL, &attr, error);
@@ -178,6 +184,7 @@ GRADIENT_RULE(conv_transpose2d) {
     }
     if (gradient_wanted(node, 1)) {
         attr.out_format = FORMAT_FP32;
+        attr.of_weight = true;
         attr.conv.kernel[0] = node->inputs[1].shape[1];
         attr.conv.kernel[1] = node->inputs[1].shape[2];
         input_grad[1] = op_two(context, OP_conv2d_backward_weight, dy, x, &attr, error);

@@ -5,6 +5,7 @@
 #include "ops/engine.h"
 #include "ops/gradient.h"
 #include "ops/profile.h"
+#include "ops/scale.h"
 #include "ops/shape.h"
 
 static Format wider(Format a, Format b) {
@@ -220,9 +221,50 @@ static bool run_kernel(Engine *engine, KernelCall *call, Error *error) {
 static const OpAttr *say_compute(const OpFormats *formats, const OpAttr *attr, OpAttr *changed) {
     if (formats->compute == formats->inputs || attr->has_compute)
         return attr;
-    *changed = *attr;
+    if (attr != changed)
+        *changed = *attr;
     changed->has_compute = true;
     changed->compute = formats->compute;
+    return changed;
+}
+
+// Factors as elements with scales: of this call alone.
+typedef struct Scaled {
+    Tensor *factor[2]; // references held
+    int count;
+    OpAttr attr; // what the kernel is told
+} Scaled;
+
+static void scaled_clear(Scaled *scaled) {
+    for (int i = 0; i < scaled->count; i++)
+        tensor_release(scaled->factor[i]);
+}
+
+// Has the kernel multiply what the factors' elements are worth, where that is asked for.
+static bool scale_factors(Engine *engine, KernelCall *call, const Prepared *prepared,
+                          Scaled *scaled, Error *error) {
+    if (!scale_is_asked(call->attr))
+        return true;
+    for (int i = 0; i < 2; i++) {
+        Tensor *factor = scale_factor(engine, call->op, call->attr, i, prepared->used[i], error);
+        if (!factor)
+            return false;
+        scaled->factor[scaled->count++] = factor;
+        call->input[i] = factor->view;
+    }
+    scaled->attr = *call->attr;
+    scaled->attr.has_compute = false;
+    call->attr = &scaled->attr;
+    return true;
+}
+
+// How matrix products add up, where the run asks for another way.
+static const OpAttr *say_sums(const Engine *engine, OpId op, const OpAttr *attr, OpAttr *changed) {
+    const Summing sums = policy_recipe(engine->policy)->sums;
+    if (sums == SUMS_FP32 || (op != OP_matmul && op != OP_linear))
+        return attr;
+    *changed = *attr;
+    changed->sums = sums;
     return changed;
 }
 
@@ -237,8 +279,11 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
     if (attr->has_out_format)
         formats.output = attr->out_format;
     OpAttr changed;
-    attr = say_compute(&formats, attr, &changed);
+    attr = say_compute(&formats, say_sums(engine, op, attr, &changed), &changed);
+    if (scale_is_asked(attr)) // factors are rounded from what they hold, whatever it is kept in
+        formats.cast_inputs = false;
     Prepared prepared = {.count = 0};
+    Scaled scaled = {.count = 0};
     bool done = prepare(engine, op, inputs, input_count, &formats, &prepared, error);
     if (done) {
         KernelCall call;
@@ -255,7 +300,8 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
                 call.input[i] = (View){.data = NULL};
         }
         done = (shape_rules[op](&call, shapes, error) || name_op(engine->layer, op, error)) &&
-               outputs_new(engine, &call, shapes, formats.output, outputs, error);
+               outputs_new(engine, &call, shapes, formats.output, outputs, error) &&
+               scale_factors(engine, &call, &prepared, &scaled, error);
         if (done) {
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
@@ -263,6 +309,7 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
                    record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }
+    scaled_clear(&scaled);
     prepared_clear(&prepared);
     return done;
 }

@@ -241,3 +241,29 @@ bool shape_attention_backward(const KernelCall *call, View *output, Error *error
             return false;
     return true;
 }
+
+bool shape_scale_factor(const KernelCall *call, View *output, Error *error) {
+    const ScaleAttr *by = &call->attr->factor.by;
+    if (!shape_floating(call, 0, "input", error))
+        return false;
+    const View *x = &call->input[0];
+    if (by->first < 0 || by->dims < 1 || by->first + by->dims > x->ndim)
+        return shape_fail(error, "dimensions %d to %d are the depth of a factor with %d", by->first,
+                          by->first + by->dims - 1, x->ndim);
+    return shape_output_like(&output[0], FORMAT_COUNT, x, error);
+}
+
+bool shape_scale_history(const KernelCall *call, View *output, Error *error) {
+    const HistoryAttr *history = &call->attr->history;
+    const View *x = &call->input[0];
+    if (!shape_floating(call, 0, "input", error) ||
+        !shape_wants_dims(x, 2, "input", "[rows,3+steps]", error))
+        return false;
+    if (x->format != FORMAT_FP32 && x->format != FORMAT_FP64)
+        return shape_fail(error, "a history of scales is %s, fp32 is wanted",
+                          format_name(x->format));
+    if (x->shape[1] <= SCALE_HISTORY || history->roles < 1 || x->shape[0] % history->roles != 0)
+        return shape_fail(error, "%" PRId64 " rows of %" PRId64 " are no history of %d roles",
+                          x->shape[0], x->shape[1], history->roles);
+    return shape_output_like(&output[0], FORMAT_COUNT, x, error);
+}

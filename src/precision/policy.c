@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "kernel/scale.h"
 
 // ---- presets ------------------------------------------------------------------------------------
 
@@ -22,6 +23,8 @@ const Preset preset_table[] = {
 #define FORMAT(...)
 #define TRAINED(...) PRESET_OF_FORMAT(__VA_ARGS__)
 #define UNTRAINED(...)
+#define SCALED(id, name, ...) \
+    {name, POLICY_CLASSES, FORMAT_##id, true, "none", "products in it, the rest in bf16"},
 #include "number/formats.def"
 #define PRESET(name, mode, low, masters, loss_scale, text) \
     {name, POLICY_##mode, FORMAT_##low, masters, loss_scale, text},
@@ -33,6 +36,7 @@ const char precision_names[] = "auto amp"
 #define FORMAT(...)
 #define TRAINED(id, name, ...) " " name
 #define UNTRAINED(...)
+#define SCALED(id, name, ...) " " name
 #include "number/formats.def"
 #define PRESET(name, ...) " " name
 #include "number/presets.def"
@@ -83,9 +87,9 @@ bool precision_is_untrained(const char *name) {
 }
 
 bool precision_trains_on(const Device *device, Format format) {
-    return format_trains(format) ||
-           (format_multiplies(format) && device && device->backend->kernels[OP_matmul] &&
-            device->backend->supports(device, OP_matmul, format));
+    return format_trains(format) || ((format_multiplies(format) || format_is_scaled(format)) &&
+                                     device && device->backend->kernels[OP_matmul] &&
+                                     device->backend->supports(device, OP_matmul, format));
 }
 
 static bool untrained_format(const char *name, Error *error) {
@@ -93,14 +97,16 @@ static bool untrained_format(const char *name, Error *error) {
                       format_table[format_named(name)].untrained);
 }
 
-// Of a format that only multiplies: all is kept in what it multiplies.
+// Of a format that only multiplies: all is kept in what it multiplies. Beside products of scaled
+// factors all is as in bf16, which has the range to do without a loss scale.
 static Preset preset_multiplying(Format format) {
     return (Preset){.name = format_name(format),
                     .mode = POLICY_CLASSES,
                     .low = format,
                     .masters = true,
                     .loss_scale = "none",
-                    .text = "products in it, of fp32 numbers"};
+                    .text = format_is_scaled(format) ? "products in it, the rest in bf16"
+                                                     : "products in it, of fp32 numbers"};
 }
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
@@ -151,13 +157,14 @@ bool layer_precision_parse(const char *text, const Device *device, LayerPrecisio
     char list[FORMAT_LIST_SIZE];
     if (strcmp(text, "auto") == 0)
         *precision = LAYER_AUTO;
-    else if (precision_trains_on(device, format) || (!device && format_multiplies(format)))
+    else if (precision_trains_on(device, format) ||
+             (!device && format != FORMAT_COUNT && format_table[format].untrained))
         *precision = (LayerPrecision)(format + 1);
     else if (precision_is_untrained(text))
         return untrained_format(text, error);
     else
         return error_fail(error, ERROR_USAGE, "layer precision %s: one of auto %s", text,
-                          format_list(list, format_trains, " ", " "));
+                          format_list(list, format_is_offered, " ", " "));
     return true;
 }
 
@@ -173,6 +180,7 @@ typedef struct RuleList {
 
 struct Policy {
     Preset preset;
+    Recipe recipe;
     PolicyLayer *layers; // [0] stands for "no layer"
     int layer_count, layer_size;
     RuleList rules, queued;
@@ -208,6 +216,7 @@ Policy *policy_new(const Preset *preset, Error *error) {
         return NULL;
     }
     policy->preset = *preset;
+    policy->recipe = recipe_usual;
     if (policy_add_layer(policy, "", 0, error) < 0) {
         policy_free(policy);
         return NULL;
@@ -228,6 +237,14 @@ void policy_free(Policy *policy) {
 
 const Preset *policy_preset(const Policy *policy) {
     return &policy->preset;
+}
+
+const Recipe *policy_recipe(const Policy *policy) {
+    return &policy->recipe;
+}
+
+void policy_set_recipe(Policy *policy, const Recipe *recipe) {
+    policy->recipe = *recipe;
 }
 
 Format policy_storage(const Policy *policy, Format own) {
@@ -365,6 +382,17 @@ static const bool keeps_class[OP_COUNT] = {
 #include "kernel/pointwise.def"
 };
 
+// What tensors are kept in where products multiply in `compute`: of scaled factors what the rest of
+// the run is in.
+static Format format_kept_beside(const Policy *policy, Format compute) {
+    const Preset *preset = &policy->preset;
+    if (!format_is_scaled(compute))
+        return format_kept(compute);
+    if (preset->mode == POLICY_FULL)
+        return FORMAT_FP32;
+    return format_is_scaled(preset->low) ? FORMAT_BF16 : format_kept(preset->low);
+}
+
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) {
     PrecisionClass class = op_table[op].precision;
@@ -375,7 +403,10 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
                                .output = class == CLASS_KEEP ? first : widest};
         return true;
     }
-    Format compute = policy_low_format(policy, layer, region), low = format_kept(compute);
+    Format compute = policy_low_format(policy, layer, region);
+    Format low = format_kept_beside(policy, compute);
+    if (format_is_scaled(compute) && !scale_serves(op))
+        compute = low;
     bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
     *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
                            .inputs = low,

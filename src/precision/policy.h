@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "kernel/kernel.h"
+#include "precision/recipe.h"
 
 typedef enum PolicyMode {
     POLICY_FULL,    // fp32, but for layers that are set to something else
@@ -72,6 +73,8 @@ typedef struct Policy Policy;
 Policy *policy_new(const Preset *preset, Error *error) MUST_CHECK;
 void policy_free(Policy *policy);
 const Preset *policy_preset(const Policy *policy);
+const Recipe *policy_recipe(const Policy *policy);
+void policy_set_recipe(Policy *policy, const Recipe *recipe); // before anything is computed
 // The format that a parameter made in `own` is to be kept in: low where there are no masters.
 Format policy_storage(const Policy *policy, Format own);
 
@@ -107,7 +110,7 @@ typedef struct AutocastRegion { // what mp.autocast set for the code that runs n
 typedef struct OpFormats {
     bool cast_inputs; // LOW operations: bring floating inputs to `inputs` first
     Format inputs;
-    Format compute; // what products multiply in: `inputs`, or TF32 of fp32
+    Format compute; // what products multiply in: `inputs`, TF32 of fp32, or scaled factors
     Format output;  // of the outputs that precision decides
 } OpFormats;
 

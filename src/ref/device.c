@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/scale.h"
 #include "ref/kernels.h"
 
 enum { ALIGNMENT = 64 };
@@ -50,7 +51,7 @@ static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     if (op == OP_cast)
         return format_is_plain(format);
-    return format_is_floating(format);
+    return format_is_plain(format) ? format_is_floating(format) : scale_serves(op);
 }
 
 static double gain(const Device *device, Format format) {
@@ -90,6 +91,7 @@ const Backend ref_backend = {
     .kernels = kernels,
     .absences = absences,
     .supports = supports,
+    .sums = true,
     .gain = gain,
     .multi = &multi,
 };

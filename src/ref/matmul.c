@@ -35,11 +35,11 @@ REF_KERNEL(matmul) {
         int64_t b_first = ref_offset_in(&b_batch, &y_batch, batch);
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t j = 0; j < columns; j++) {
-                double sum = 0;
+                NumberSum sum = {.how = call->attr->sums};
                 for (int64_t k = 0; k < depth; k++)
-                    sum += ref_load(a, a_first + i * a_row + k * a_step) *
-                           ref_load(b, b_first + k * b_step + j * b_column);
-                ref_put(y, (batch * rows + i) * columns + j, sum);
+                    number_sum_add(&sum, ref_load(a, a_first + i * a_row + k * a_step) *
+                                             ref_load(b, b_first + k * b_step + j * b_column));
+                ref_put(y, (batch * rows + i) * columns + j, number_sum_end(&sum));
             }
         }
     }
@@ -56,10 +56,12 @@ REF_KERNEL(linear) {
     for (int64_t i = 0; i < rows; i++) {
         int64_t first = ref_offset(x, i * depth);
         for (int64_t j = 0; j < columns; j++) {
-            double sum = 0;
+            NumberSum terms = {.how = call->attr->sums};
             for (int64_t k = 0; k < depth; k++)
-                sum += ref_load(x, first + k * step) *
-                       ref_load(weight, j * weight->stride[0] + k * weight->stride[1]);
+                number_sum_add(&terms,
+                               ref_load(x, first + k * step) *
+                                   ref_load(weight, j * weight->stride[0] + k * weight->stride[1]));
+            double sum = number_sum_end(&terms);
             if (ref_is_present(bias))
                 sum += ref_get(bias, j);
             ref_put(y, i * columns + j, ref_activate(activation, sum));

@@ -114,7 +114,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
                             : default_precision ? default_precision
                                                 : "auto";
     Preset preset;
-    if (!preset_resolve(precision, run->device, &preset, run->precision_why,
+    Recipe recipe;
+    if (!recipe_parse(options->recipe, &recipe, error) ||
+        !preset_resolve(precision, run->device, &preset, run->precision_why,
                         sizeof run->precision_why, error) ||
         !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
                           &run->scale_rule, error))
@@ -127,6 +129,7 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         return false;
     policy_free(run->engine->policy);
     run->engine->policy = policy;
+    policy_set_recipe(policy, &recipe);
     if (!set_rules(run, rules, rule_count, error) ||
         !set_rules(run, options->layers, options->layer_count, error))
         return false;

@@ -31,6 +31,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const RunLayerRule *layers;
     int layer_count;
     const char *loss_scale; // NULL: what the precision asks for
+    const char *recipe;     // of scaled formats; NULL: the usual one
     const char *device;     // "auto", "cpu", "ref", ...
     int threads;            // 0: all processors
     const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice

@@ -153,7 +153,8 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         return false;
     double now = clock_seconds();
     run->step++;
-    engine_end_step(run->engine);
+    if (!engine_end_step(run->engine, error))
+        return false;
     if (run->step > run->total_steps)
         run->total_steps = 0; // the plan was less than the script does: the end is unknown
     bool done = run_report_step(state, now, error);

@@ -390,7 +390,7 @@ begin "a device that is not there is status 3"
 run run "$tiny" --device gpu:99
 expect_status 3
 expect_err "^mpbench: device gpu"
-run run "$tiny" -p fp8
+run run "$tiny" -p tf32 -d cpu
 expect_status 3
 end
 

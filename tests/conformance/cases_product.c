@@ -132,3 +132,87 @@ void cases_linear(Cases *cases) {
     linear_case(cases, large, NORMAL, low);
     linear_case(cases, large, INTEGERS, FORMAT_FP32);
 }
+
+// ---- factors in scaled formats ------------------------------------------------------------------
+
+typedef struct ScaleCase {
+    Shape shape;
+    Layout lies;
+    int first, dims; // the depth
+} ScaleCase;
+
+typedef struct Scheme {
+    Format element, scale;
+    int block, lines;
+    bool up, at_random, hadamard;
+} Scheme;
+
+static void scale_case(Cases *cases, const ScaleCase *shape, const Scheme *scheme, Values values) {
+    Case *test = case_new(
+        cases, "%s as %s by %s of %d x %d%s%s%s", values_name(values), format_name(scheme->element),
+        format_name(scheme->scale), scheme->block, scheme->lines, scheme->up ? ", up" : "",
+        scheme->at_random ? ", at random" : "", scheme->hadamard ? ", turned" : "");
+    case_add(cases, test, cases->format, shape->shape, shape->lies, values);
+    test->attr.factor.by = (ScaleAttr){.element = scheme->element,
+                                       .scale = scheme->scale,
+                                       .block = scheme->block,
+                                       .lines = scheme->lines,
+                                       .first = shape->first,
+                                       .dims = shape->dims,
+                                       .up = scheme->up,
+                                       .at_random = scheme->at_random,
+                                       .hadamard = scheme->hadamard};
+    test->attr.factor.stream = (RandomAttr){.seed = 11, .offset = 5};
+    test->zeros_expected = values.kind == VALUES_ZEROS || values.kind == VALUES_SUBNORMAL ||
+                           values.kind == VALUES_TINY;
+    case_run(cases, test, scheme->scale == FORMAT_E8M0 ? FORMAT_BF16 : FORMAT_FP32);
+}
+
+void cases_scale_factor(Cases *cases) {
+    static const ScaleCase shapes[] = {
+        {{2, {5, 96}}, LIES_DENSE, 1, 1},         {{2, {5, 96}}, LIES_TRANSPOSED, 1, 1},
+        {{2, {70, 150}}, LIES_DENSE, 0, 1},       {{2, {3, 33}}, LIES_SLICED, 1, 1},
+        {{2, {129, 300}}, LIES_DENSE, 1, 1},      {{4, {2, 3, 5, 7}}, LIES_DENSE, 0, 3},
+        {{3, {4, 40, 20}}, LIES_STEPPED, 1, 1},   {{1, {1}}, LIES_DENSE, 0, 1},
+        {{2, {200, 140}}, LIES_TRANSPOSED, 0, 1}, {{2, {0, 4}}, LIES_DENSE, 1, 1},
+        {{4, {3, 2, 2, 200}}, LIES_DENSE, 3, 1},  {{2, {700, 3}}, LIES_DENSE, 0, 1},
+    };
+    static const Scheme schemes[] = {
+        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, true, false, false},
+        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, false, false, false},
+        {FORMAT_E5M2, FORMAT_E8M0, 32, 1, true, true, false},
+        {FORMAT_E3M2, FORMAT_E8M0, 32, 1, false, false, false},
+        {FORMAT_E2M3, FORMAT_E8M0, 32, 1, true, false, false},
+        {FORMAT_E2M1, FORMAT_E8M0, 32, 1, true, true, false},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true},
+        {FORMAT_E4M3, FORMAT_FP32, 0, 1, false, false, false},
+        {FORMAT_E5M2, FORMAT_FP32, 0, 1, false, true, false},
+        {FORMAT_E4M3, FORMAT_FP32, 128, 1, false, false, false},
+        {FORMAT_E4M3, FORMAT_FP32, 128, 128, false, false, false},
+    };
+    const int count = sizeof schemes / sizeof *schemes;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int s = 0; s < count; s++)
+            scale_case(cases, &shapes[i], &schemes[s], NORMAL);
+    for (int k = 0; k < EVERY_KIND; k++)
+        for (int s = 0; s < count; s++)
+            scale_case(cases, &shapes[k % 3], &schemes[s], every_kind[k]);
+}
+
+// Rows as they come in training, and rows of anything.
+void cases_scale_history(Cases *cases) {
+    static const Shape shapes[] = {{2, {6, 19}}, {2, {3, 4}}, {2, {9, 40}}, {2, {0, 4}}};
+    static const Layout layouts[] = {LIES_DENSE, LIES_TRANSPOSED, LIES_STEPPED};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int k = 0; k <= EVERY_KIND; k++) {
+            const Values values = k == EVERY_KIND ? CLASSES(0, 30) : every_kind[k];
+            Case *test = case_new(cases, "%s", values_name(values));
+            case_add(cases, test, FORMAT_FP32, shapes[i].size[0] ? shapes[i] : SHAPE(3, 5),
+                     layouts[k % 3], values);
+            test->attr.history =
+                (HistoryAttr){.largest = {448, 112, 57344}, .roles = 3, .is_recent = k % 2};
+            test->zeros_expected = true; // of many rows nothing is left but what was met
+            case_run(cases, test, FORMAT_FP32);
+        }
+}

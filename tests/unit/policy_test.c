@@ -155,11 +155,12 @@ static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
     Error error = {0};
     Preset preset;
     LayerPrecision layer;
-    CHECK(!preset_resolve("fp8", NULL, &preset, NULL, 0, &error));
+    CHECK(!preset_resolve("mxfp8", NULL, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_UNAVAILABLE);
-    CHECK_CONTAINS(error.text, "fp8");
-    CHECK(!layer_precision_parse("fp8", NULL, &layer, &error));
-    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK_CONTAINS(error.text, "mxfp8");
+    CHECK(!layer_precision_parse("e2m1", NULL, &layer, &error)); // an element alone
+    CHECK_INT(error.code, ERROR_USAGE);
+    CHECK_CONTAINS(error.text, "one of auto fp32 bf16 fp16 fp8 mxfp8");
     CHECK(!preset_resolve("fp12", NULL, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_USAGE);
 }
@@ -186,8 +187,61 @@ static void tf32_is_trained_in_where_the_device_multiplies_in_it(void) {
     CHECK_TEXT(preset.name, "tf32");
     CHECK_TEXT(preset.loss_scale, "none");
     CHECK_INT(preset.low, FORMAT_TF32);
-    CHECK(!preset_resolve("fp8", ref, &preset, NULL, 0, &error));
     device_close(cpu), device_close(ref);
+}
+
+static void scaled_formats_are_presets_beside_bf16(void) {
+    static const char *const names[] = {"fp8",   "mxfp8", "mxfp6", "mxfp6_e2m3", "mxfp4",
+                                        "nvfp4", "e4m3",  "e5m2",  "hybrid",     "mxfp6_e3m2"};
+    Device *devices[2];
+    CHECK(device_open("cpu", 1, &devices[0], NULL) && device_open("ref", 1, &devices[1], NULL));
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            Preset preset;
+            Error error = {0};
+            CHECK_MESSAGE(preset_resolve(names[i], devices[d], &preset, NULL, 0, &error), "%s",
+                          error.text);
+            CHECK_INT(preset.low, format_named(names[i]));
+            CHECK_TEXT(preset.loss_scale, "none");
+            CHECK(preset.masters);
+            Policy *policy = policy_new(&preset, NULL);
+            OpFormats formats;
+            CHECK(
+                policy_decide(policy, 0, on, OP_linear, FORMAT_FP32, FORMAT_FP32, &formats, NULL));
+            CHECK_INT(formats.compute, preset.low);
+            CHECK_INT(formats.output, FORMAT_BF16);
+            CHECK(policy_decide(policy, 0, on, OP_attention, FORMAT_BF16, FORMAT_BF16, &formats,
+                                NULL));
+            CHECK_INT(formats.compute, FORMAT_BF16);
+            CHECK(
+                policy_decide(policy, 0, on, OP_softmax, FORMAT_BF16, FORMAT_BF16, &formats, NULL));
+            CHECK_INT(formats.output, FORMAT_FP32);
+            policy_free(policy);
+        }
+    device_close(devices[0]), device_close(devices[1]);
+}
+
+// What it gives is kept as the rest of the run is.
+static void a_layer_in_a_scaled_format_keeps_the_runs_own(void) {
+    static const struct {
+        const char *preset;
+        Format kept;
+    } rows[] = {{"fp32", FORMAT_FP32},
+                {"bf16", FORMAT_BF16},
+                {"fp16", FORMAT_FP16},
+                {"O2", FORMAT_FP16},
+                {"O0", FORMAT_FP32}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Policy *policy = policy_of(rows[i].preset);
+        int layer = policy_add_layer(policy, "head", 0, NULL);
+        policy_set_layer(policy, layer, LAYER_NVFP4);
+        OpFormats formats;
+        CHECK(
+            policy_decide(policy, layer, on, OP_linear, FORMAT_FP32, FORMAT_FP32, &formats, NULL));
+        CHECK_INT(formats.compute, FORMAT_NVFP4);
+        CHECK_INT(formats.output, rows[i].kept);
+        policy_free(policy);
+    }
 }
 
 static void names_of_other_tools_are_formats_and_presets(void) {
@@ -212,7 +266,7 @@ static void every_format_that_trains_is_a_preset_and_a_layers(void) {
         const char *name = format_name((Format)i);
         CHECK(preset_resolve(name, NULL, &preset, NULL, 0, &error) == format_trains((Format)i));
         CHECK(layer_precision_parse(name, NULL, &layer, &error) ==
-              (format_trains((Format)i) || format_multiplies((Format)i)));
+              (format_trains((Format)i) || precision_is_untrained(name)));
         if (!format_trains((Format)i))
             continue;
         CHECK_TEXT(layer_precision_name(layer), name);
@@ -274,6 +328,8 @@ int main(void) {
     RUN_TEST(without_masters_parameters_are_kept_low);
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);
+    RUN_TEST(scaled_formats_are_presets_beside_bf16);
+    RUN_TEST(a_layer_in_a_scaled_format_keeps_the_runs_own);
     RUN_TEST(tf32_is_trained_in_where_the_device_multiplies_in_it);
     RUN_TEST(names_of_other_tools_are_formats_and_presets);
     RUN_TEST(every_format_that_trains_is_a_preset_and_a_layers);

@@ -45,7 +45,7 @@ static void a_graph_that_outlives_its_step_keeps_its_random_numbers(void) {
         attr.dropout.stream = engine_random(engine, 64);
         Tensor *kept = op_one(engine, OP_dropout, weight, &attr, &error);
         Tensor *sum = op_one(engine, OP_sum, kept, NULL, &error);
-        engine_end_step(engine);
+        CHECK(engine_end_step(engine, NULL));
         tensor_release(op_random(engine, OP_uniform, 1, (int64_t[]){64}, 0, 1, &error));
         DONE(engine_backward(engine, sum, NULL, NULL, &error));
         const float *forward = values_of(kept), *back = values_of(weight->grad);
@@ -96,7 +96,7 @@ static void step_with(Tensor *weight, Optimizer *optimizer, Scaler *scaler) {
     tensor_release(norm);
     DONE(optimizer_step_scaled(optimizer, scaler, &error));
     DONE(scaler_update(scaler, 0, &error));
-    engine_end_step(engine);
+    CHECK(engine_end_step(engine, NULL));
 }
 
 static void plans_stay_as_they_are_in_steady_steps(void) {
@@ -163,7 +163,7 @@ static float step_moving(Tensor *weight, Optimizer *optimizer, Tensor *running, 
     tensor_release(next);
     gradient_set(weight, (float[]){gradient});
     DONE(optimizer_step(optimizer, &error));
-    engine_end_step(engine);
+    CHECK(engine_end_step(engine, NULL));
     return value_of(running, 0);
 }
 

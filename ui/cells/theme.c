@@ -73,6 +73,12 @@ Ink theme_format_ink(const char *name) {
         // INK_TEXT where none is said
         [FORMAT_FP32] = INK_FP32, [FORMAT_TF32] = INK_TF32, [FORMAT_BF16] = INK_BF16,
         [FORMAT_FP16] = INK_FP16, [FORMAT_E4M3] = INK_FP8,  [FORMAT_E5M2] = INK_FP8,
+        [FORMAT_E3M2] = INK_FP8,  [FORMAT_E2M3] = INK_FP8,  [FORMAT_E2M1] = INK_FP8,
+#define FORMAT(...)
+#define TRAINED(...)
+#define UNTRAINED(...)
+#define SCALED(id, ...) [FORMAT_##id] = INK_FP8,
+#include "number/formats.def"
     };
     static const struct {
         const char *name;

@@ -27,6 +27,8 @@ bool histogram_choose(const Live *live, HistogramLayer *shown) {
         return false;
     shown->has_time_only = data->layers[layer].count == 0;
     shown->sample = &data->layers[layer];
+    shown->scale = ldexp(live_own_scale(shown->sample, shown->format, data->used_scale),
+                         live->view.hypothesis);
     return !shown->has_time_only;
 }
 

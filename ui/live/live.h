@@ -210,6 +210,9 @@ LiveScales live_scales_of_all(const Live *live, int *count);
 extern const double live_bearable;
 // The largest value stays finite in the format at this scale.
 bool live_fits(const LayerSample *sample, Format format, double scale);
+// The scale that a format brings along: of scaled ones what takes the layer's largest number to the
+// format's, as a tensor's scale does and blocks' only better; of all others the loss scale.
+double live_own_scale(const LayerSample *sample, Format format, double scale);
 // The least magnitudes (at scale 1) that do not vanish, are normal, and overflow.
 void live_limits(Format format, double *kept, double *normal, double *over);
 // FORMAT_COUNT: no format of gradients has this name.

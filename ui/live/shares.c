@@ -77,6 +77,12 @@ bool live_fits(const LayerSample *sample, Format format, double scale) {
     return sample->largest * scale < over;
 }
 
+double live_own_scale(const LayerSample *sample, Format format, double scale) {
+    if (!format_is_scaled(format) || !(sample->largest > 0) || isinf(sample->largest))
+        return scale;
+    return format_table[format].largest / sample->largest;
+}
+
 Format live_layer_format(const Live *live, int layer) {
     const LiveData *data = &live->data;
     if (layer < 0 || layer >= data->record.layer_count)

@@ -4,9 +4,15 @@
 #include "base/sandbox.h"
 #include "cli/machine/findings.h"
 
+// Tensors are kept in them, or multiplied: what products scale their factors to is no more than a
+// way to train, and said by "trains".
+static bool is_computed_in(Format format) {
+    return format_is_floating(format) && (format_table[format].stores || format_multiplies(format));
+}
+
 static void write_operations(JsonWriter *json, const Device *device) {
     Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_is_floating);
+    const int count = format_pick(formats, is_computed_in);
     json_key(json, "operations");
     json_begin_object(json);
     for (int op = 0; op < OP_COUNT; op++) {

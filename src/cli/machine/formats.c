@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/machine/formats.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
 #include "number/describe.h"
@@ -51,7 +52,8 @@ static void print_formats(const Terminal *terminal) {
          "normal number. tf32 is a way to compute with fp32 numbers; int8 goes with a scale, and "
          "so do\n"
          "factors of products in 8 bits and less (e8m0 is such a scale).\n"
-         "A number in all of them: mpbench formats 1e-4*1e-4");
+         "A number in all of them: mpbench formats 1e-4*1e-4; several that share a scale:\n"
+         "mpbench formats --block 0.1 0.2 3.5");
 }
 
 static void write_format(JsonWriter *json, Format format) {
@@ -205,6 +207,8 @@ static bool write_all(const Cli *cli, Error *error) {
 }
 
 bool command_formats(Cli *cli, Error *error) {
+    if (cli->block)
+        return formats_show_block(cli, error);
     if (!check_expressions(cli, error)) // before anything is printed
         return false;
     if (cli->json)

@@ -37,7 +37,13 @@ const char *terminal_format_color(const Terminal *terminal, Format format) {
     static const char *const escapes[FORMAT_COUNT] = {
         [FORMAT_FP32] = "\x1b[38;5;63m",  [FORMAT_BF16] = "\x1b[38;5;29m",
         [FORMAT_FP16] = "\x1b[38;5;130m", [FORMAT_E4M3] = "\x1b[38;5;162m",
-        [FORMAT_E5M2] = "\x1b[38;5;162m",
+        [FORMAT_E5M2] = "\x1b[38;5;162m", [FORMAT_E3M2] = "\x1b[38;5;162m",
+        [FORMAT_E2M3] = "\x1b[38;5;162m", [FORMAT_E2M1] = "\x1b[38;5;162m",
+#define FORMAT(...)
+#define TRAINED(...)
+#define UNTRAINED(...)
+#define SCALED(id, ...) [FORMAT_##id] = "\x1b[38;5;162m",
+#include "number/formats.def"
     };
     return terminal->has_color && escapes[format] ? escapes[format] : "";
 }

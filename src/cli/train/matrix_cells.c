@@ -117,7 +117,7 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
 
 // Whether it hangs on the device that this precision can be trained in.
 static bool asks_device(const char *precision) {
-    return format_multiplies(format_named(precision));
+    return precision_is_untrained(precision);
 }
 
 static bool open_asked(const Cli *cli, Device **device, Error *error) {
@@ -168,6 +168,8 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     for (int i = 0; i < cli->run.layer_count; i++)
         fprintf(out, "layer %s=%s\n", cli->run.layers[i].pattern,
                 layer_precision_name(cli->run.layers[i].precision));
+    if (cli->run.recipe)
+        fprintf(out, "recipe %s\n", cli->run.recipe);
     if (cli->run.loss_scale)
         fprintf(out, "loss-scale %s\n", cli->run.loss_scale);
     if (cli->run.device)
@@ -333,6 +335,7 @@ bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *ce
                            matrix->precisions.count > 0 ? matrix->precisions.values[cell->precision]
                                                         : NULL) &&
                 add_option(arguments, "loss-scale", cli->run.loss_scale) &&
+                add_option(arguments, "recipe", cli->run.recipe) &&
                 add_option(arguments, "device", cli->run.device) &&
                 add_option(arguments, "tag", cli->run.tag) &&
                 add_option(arguments, "note", cli->run.note) &&

@@ -1,0 +1,130 @@
+// Factors of products in scaled formats: what their elements are worth. A team finds the largest of
+// the block of numbers that share a scale, and rounds them; steps are those of number/scaled.h, so
+// that a card gives what the host gives.
+#include "gpu/kernels/operands.h"
+#include "gpu/kernels/team.h"
+#include "kernel/random.h"
+#include "number/scaled.h"
+
+enum { BLOCK = 256 };
+
+static __device__ __forceinline__ float load_number(const ScaleArguments &a, i64 line, i64 step) {
+    return load_element(a.input, a.extent, scale_index(&a.lines, line, step));
+}
+
+// Turned where that is asked for.
+static __device__ __forceinline__ float number_at(const ScaleArguments &a, i64 line, i64 step) {
+    const i64 first = step - step % NUMBER_HADAMARD;
+    if (!a.hadamard || first + NUMBER_HADAMARD > a.lines.depth)
+        return load_number(a, line, step);
+    float turned[NUMBER_HADAMARD];
+#pragma unroll
+    for (int i = 0; i < NUMBER_HADAMARD; i++)
+        turned[i] = load_number(a, line, first + i);
+    number_hadamard(turned, 1);
+    float own = 0;
+#pragma unroll
+    for (int i = 0; i < NUMBER_HADAMARD; i++)
+        own = step - first == i ? turned[i] : own;
+    return own;
+}
+
+static __device__ __forceinline__ void round_number(const ScaleArguments &a, i64 line, i64 step,
+                                                    NumberScale scale) {
+    const i64 index = scale_index(&a.lines, line, step);
+    float chance = 0;
+    if (a.at_random) {
+        const RandomBlock block =
+            random_block(a.random.seed, random_begin(&a.random) + (u64)index / 4);
+        const u32 which = (u32)index & 3;
+        chance = random_uniform(which == 0   ? block.word[0]
+                                : which == 1 ? block.word[1]
+                                : which == 2 ? block.word[2]
+                                             : block.word[3]);
+    }
+    const float element = number_round_to_element(number_at(a, line, step) * scale.to_elements,
+                                                  a.element, a.at_random, chance);
+    store_float(a.output, index, element * scale.to_numbers);
+}
+
+struct LargerMagnitude { // of which NaN is the largest
+    __device__ __forceinline__ float operator()(float x, float y) const {
+        return number_larger_magnitude(x, y);
+    }
+};
+
+static __device__ __forceinline__ float finite_or_zero(float x) {
+    return fabsf(x) <= 0x1.fffffep127f ? x : 0.0f;
+}
+
+// The largest of all into a word of bits, which are ordered as magnitudes are.
+GPU_DEFINE(scale_largest) {
+    const i64 lines = a.lines.outer * a.lines.inner, count = lines * a.lines.depth;
+    float largest = 0;
+    for (i64 at = (i64)blockIdx.x * BLOCK + threadIdx.x; at < count; at += (i64)gridDim.x * BLOCK) {
+        float x;
+        if (a.hadamard)
+            x = number_at(a, at % lines, at / lines);
+        else
+            x = load_element(a.input, a.extent, at);
+        largest = number_larger_magnitude(largest, a.lines.block > 0 ? finite_or_zero(x) : x);
+    }
+    largest = join_team(team_of(BLOCK), largest, LargerMagnitude());
+    if (threadIdx.x == 0)
+        atomicMax((u32 *)a.largest, number_bits_of_fp32(largest));
+}
+
+// One scale for all.
+GPU_DEFINE(scale_all) {
+    const i64 lines = a.lines.outer * a.lines.inner, count = lines * a.lines.depth;
+    const NumberScale scale = a.delayed ? number_scale_of_factor(*a.delayed)
+                                        : number_scale_of_largest(*a.largest, a.element);
+    for (i64 at = (i64)blockIdx.x * BLOCK + threadIdx.x; at < count; at += (i64)gridDim.x * BLOCK)
+        round_number(a, at / a.lines.inner / a.lines.depth * a.lines.inner + at % a.lines.inner,
+                     at / a.lines.inner % a.lines.depth, scale);
+}
+
+// Each team a block of so many steps of so many lines. Neighbours of a team are neighbours in
+// memory: steps of a line, or lines.
+GPU_DEFINE(scale_blocks) {
+    const Team team = team_of(a.team);
+    const i64 along = (a.lines.depth + a.lines.block - 1) / a.lines.block;
+    const i64 across = scale_groups(&a.lines);
+    const i64 block = (i64)blockIdx.x * (BLOCK / a.team) + threadIdx.x / a.team;
+    const bool is_there = block < along * across;
+    // Threads side by side have lines side by side where each has a block for itself.
+    i64 first_line = 0, lines = 0, steps = 0, first_step = 0;
+    if (is_there) {
+        lines = scale_group(&a.lines, a.team == 1 ? block % across : block / along, &first_line);
+        first_step = (a.team == 1 ? block / across : block % along) * a.lines.block;
+        steps =
+            a.lines.depth - first_step < a.lines.block ? a.lines.depth - first_step : a.lines.block;
+    }
+    float largest = 0;
+#pragma unroll 1
+    for (i64 i = team.member; i < lines * steps; i += a.team) {
+        const i64 line = a.lines.inner == 1 ? i / steps : i % lines;
+        const i64 step = a.lines.inner == 1 ? i % steps : i / lines;
+        largest = number_larger_magnitude(
+            largest, finite_or_zero(number_at(a, first_line + line, first_step + step)));
+    }
+    largest = join_team(team, largest, LargerMagnitude());
+    const float tensor = a.largest ? number_scale_of_tensor(*a.largest, a.element) : 1;
+    const NumberScale scale =
+        number_scale_of_block((Format)a.scale, largest, a.element, a.up, tensor);
+#pragma unroll 1
+    for (i64 i = team.member; i < lines * steps; i += a.team) {
+        const i64 line = a.lines.inner == 1 ? i / steps : i % lines;
+        const i64 step = a.lines.inner == 1 ? i % steps : i / lines;
+        round_number(a, first_line + line, first_step + step, scale);
+    }
+}
+
+// A thread each row.
+GPU_DEFINE(scale_history) {
+    const i64 row = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < a.rows)
+        number_scale_history(a.input + row * a.row, a.step, a.output + row * a.width,
+                             a.width - SCALE_HISTORY, a.history.largest[row % a.history.roles],
+                             a.history.is_recent);
+}

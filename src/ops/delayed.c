@@ -1,0 +1,83 @@
+#include "ops/delayed.h"
+
+#include <stdlib.h>
+
+#include "ops/engine.h"
+
+enum { ROWS_TOGETHER = 64 * FACTOR_ROLES };
+
+// Rows that nothing was noted in: their scale is 1.
+static Tensor *rows_new(Engine *engine, int64_t rows, int64_t width, Error *error) {
+    const int64_t shape[] = {rows, width};
+    float *host = calloc((size_t)(rows * width), sizeof *host);
+    if (!host) {
+        error_fail(error, ERROR_MEMORY, "no memory for the scales of layers");
+        return NULL;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        host[i * width + SCALE_NOW] = 1;
+    Tensor *state =
+        tensor_from_host(engine->device, FORMAT_FP32, 2, shape, host, MEMORY_OPTIMIZER, error);
+    free(host);
+    return state;
+}
+
+bool delayed_prepare(Engine *engine, Error *error) {
+    Delayed *delayed = &engine->delayed;
+    const int64_t wanted = (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
+    const int64_t had = delayed->state ? delayed->state->view.shape[0] : 0;
+    if (wanted <= had)
+        return true;
+    const int64_t rows = (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
+    Tensor *state =
+        rows_new(engine, rows, SCALE_HISTORY + policy_recipe(engine->policy)->history, error);
+    if (!state)
+        return false;
+    if (had > 0) {
+        View kept = state->view;
+        kept.shape[0] = had;
+        Tensor *part = tensor_view(state, &kept, error);
+        bool done = part && tensor_copy_into(part, delayed->state, error);
+        tensor_release(part);
+        if (!done) {
+            tensor_release(state);
+            return false;
+        }
+    }
+    tensor_release(delayed->state);
+    delayed->state = state;
+    return true;
+}
+
+float *delayed_scale(Engine *engine, int layer, FactorRole role, Error *error) {
+    const int64_t row = (int64_t)layer * FACTOR_ROLES + role;
+    if (!delayed_prepare(engine, error))
+        return NULL;
+    Tensor *state = engine->delayed.state;
+    tensor_written(state);
+    return (float *)state->view.data + row * state->view.shape[1];
+}
+
+bool delayed_end_step(Engine *engine, Error *error) {
+    Tensor *state = engine->delayed.state;
+    if (!state)
+        return true;
+    const Recipe *recipe = policy_recipe(engine->policy);
+    const FormatInfo *fp8 = &format_table[FORMAT_FP8];
+    OpAttr attr = {.out_format = FORMAT_FP32, .has_out_format = true};
+    attr.history = (HistoryAttr){.is_recent = recipe->is_recent, .roles = FACTOR_ROLES};
+    for (int role = 0; role < FACTOR_ROLES; role++) {
+        Format element = role == FACTOR_GRADIENT ? fp8->gradients : fp8->element;
+        attr.history.largest[role] =
+            (float)(format_table[element].largest / (double)(1 << recipe->margin));
+    }
+    KernelCall call = {.op = OP_scale_history, .input_count = 1, .output_count = 1, .attr = &attr};
+    call.input[0] = call.output[0] = state->view;
+    tensor_written(state);
+    return device_run(engine->device, &call, error);
+}
+
+void delayed_clear(Delayed *delayed) {
+    tensor_release(delayed->state);
+    delayed->state = NULL;
+}

@@ -1,0 +1,106 @@
+#include "ops/scale.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "kernel/random.h"
+#include "precision/recipe.h"
+
+// The dimensions that a factor is summed over, from `first` on; negative ones count from the end.
+typedef struct Depth {
+    int first, dims;
+} Depth;
+
+// Of a convolution's gradient of its weight that is every place in every image; a weight that is
+// gone through backwards is summed over its outputs.
+static Depth depth_of(OpId op, int i) {
+    switch (op) {
+    case OP_matmul: return i == 0 ? (Depth){-1, 1} : (Depth){-2, 1};
+    case OP_conv2d_backward_input:
+    case OP_conv_transpose2d: return i == 0 ? (Depth){-1, 1} : (Depth){0, 1};
+    case OP_conv2d_backward_weight: return (Depth){0, 3};
+    default: return (Depth){-1, 1};
+    }
+}
+
+static FactorRole role_of(const OpAttr *attr, int i, const Tensor *x) {
+    if (attr->gradients >> i & 1)
+        return FACTOR_GRADIENT;
+    return x->parameter ? FACTOR_WEIGHT : FACTOR_ACTIVATION;
+}
+
+// What an element is worth, exactly: a power of two times it fits into bf16, another scale needs
+// more digits.
+static Format format_of_worth(const ScaleAttr *by) {
+    return by->scale == FORMAT_E8M0 ? FORMAT_BF16 : FORMAT_FP32;
+}
+
+// The same memory with its last two dimensions exchanged.
+static void exchange(View *view) {
+    int last = view->ndim - 1;
+    int64_t shape = view->shape[last], stride = view->stride[last];
+    view->shape[last] = view->shape[last - 1];
+    view->stride[last] = view->stride[last - 1];
+    view->shape[last - 1] = shape;
+    view->stride[last - 1] = stride;
+}
+
+// Numbers by step and place in it, apart from the script's: a replay, which walks nothing back,
+// comes to the same.
+static RandomAttr chances(Engine *engine, int64_t count) {
+    const uint64_t apart = 0x5CA1AB1E0DDBA11;
+    const int blocks_of_a_step = 40; // as a power of two
+    const RandomAttr stream = {.seed = engine->seed ^ apart,
+                               .offset = (engine->ended << blocks_of_a_step) + engine->chances};
+    engine->chances += random_blocks(count);
+    return stream;
+}
+
+Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Error *error) {
+    const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
+    OpAttr own = {.has_out_format = true};
+    const Recipe *recipe = policy_recipe(engine->policy);
+    const FactorRole role = role_of(attr, i, x);
+    own.factor.by =
+        recipe_scale(recipe, attr->compute, role, attr->gradients != 0, is_gradient_of_weight);
+    own.out_format = format_of_worth(&own.factor.by);
+    if (recipe_delays(recipe, attr->compute)) {
+        own.factor.by.notes = engine->walking_back || tape_is_enabled(engine->tape);
+        own.factor.by.delayed = delayed_scale(engine, engine->layer, role, error);
+        if (!own.factor.by.delayed)
+            return NULL;
+    }
+    Depth depth = depth_of(op, i);
+    int first = depth.first < 0 ? x->view.ndim + depth.first : depth.first;
+    KernelCall call = {.op = OP_scale_factor,
+                       .layer = engine->layer,
+                       .input_count = 1,
+                       .output_count = 1,
+                       .attr = &own};
+    call.input[0] = x->view;
+    // A matrix that lies turned is gone through as it lies, and its worth lies so too.
+    const int last = x->view.ndim - 1;
+    const bool is_turned = last >= 1 && first >= last - 1 && x->view.stride[last] != 1 &&
+                           x->view.stride[last - 1] == 1;
+    if (is_turned) {
+        exchange(&call.input[0]);
+        first = first == last ? last - 1 : last;
+    }
+    own.factor.by.first = first;
+    own.factor.by.dims = depth.dims;
+    if (own.factor.by.at_random)
+        own.factor.stream = chances(engine, tensor_count(x));
+    MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
+    Tensor *worth = tensor_new(engine->device, own.out_format, x->view.ndim, call.input[0].shape,
+                               purpose, error);
+    if (!worth)
+        return NULL;
+    call.output[0] = worth->view;
+    if (!device_run(engine->device, &call, error)) {
+        tensor_release(worth);
+        return NULL;
+    }
+    if (is_turned)
+        exchange(&worth->view);
+    return worth;
+}

@@ -1,0 +1,18 @@
+// ops/scale.h: products in scaled formats (mxfp8): each factor is rounded to elements that share
+// scales along the depth of that product, from what the tensor holds, and multiplied as what the
+// elements are worth.
+//
+// A weight has so one form in the forward product and another in that of its input's gradient, and
+// neither is made of the other. What the tape keeps is the tensor itself.
+#pragma once
+
+#include "ops/engine.h"
+
+// Whether the product's factors are scaled.
+static inline bool scale_is_asked(const OpAttr *attr) {
+    return attr->has_compute && format_is_scaled(attr->compute);
+}
+
+// Factor i of a product as it is to be multiplied: a new tensor. NULL on failure.
+Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
+                     Error *error) MUST_CHECK;

@@ -1,0 +1,51 @@
+// precision/recipe.h: how the factors of products in a scaled format are scaled and rounded: what
+// a format leaves open. One recipe a run.
+//
+// A policy owns it and whoever dispatches reads it; a constant while a run lasts. Pure.
+#pragma once
+
+#include "base/error.h"
+#include "kernel/attr.h"
+
+// What a factor of a product is.
+typedef enum FactorRole {
+    FACTOR_ACTIVATION,
+    FACTOR_WEIGHT,
+    FACTOR_GRADIENT,
+    FACTOR_ROLES
+} FactorRole;
+
+// Where the scale of an fp8 tensor comes from: from the largest numbers of the steps before, of the
+// tensor itself, or of each block of 128 (of weights 128 x 128).
+typedef enum Fp8Scaling { FP8_DELAYED, FP8_CURRENT, FP8_BLOCKS } Fp8Scaling;
+
+enum { RECIPE_MOST_HISTORY = 4096 };
+
+typedef struct Recipe {
+    Fp8Scaling fp8;
+    int history;    // delayed: so many steps are looked back upon,
+    bool is_recent; // of which the last alone counts, not the largest of all,
+    int margin;     // and so many powers of two are left free above it
+    bool floor;     // scales in powers of two by the standard's rule, by which elements saturate;
+                    // else large enough for the largest
+    bool at_random; // gradients are rounded up or down by chance
+    bool hadamard;  // nvfp4: factors of weights' gradients are turned first
+    Summing sums;   // how matrix products, in whatever format, add up
+    // The format of products that a gradient is a factor of, where the layer's is nvfp4;
+    // FORMAT_COUNT: that one.
+    Format backward;
+} Recipe;
+
+extern const Recipe recipe_usual;
+
+// "fp8=current,rounding=random": what is not named stays usual. NULL: all is.
+bool recipe_parse(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
+// What it takes, a line a key, for help: NULL behind the last.
+extern const char *const recipe_help[];
+
+// Of one factor in a layer of `format`, without its dimensions. `backward`: of a product that a
+// gradient is a factor of; `of_weight`: whose result is the gradient of a weight.
+ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, bool backward,
+                       bool of_weight);
+// Whether that factor's scale is a delayed one.
+bool recipe_delays(const Recipe *recipe, Format format);

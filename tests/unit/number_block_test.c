@@ -1,0 +1,58 @@
+// Blocks of numbers, as `mpbench formats --block` shows them, against the rules as they are
+// written.
+#include "number/block.h"
+
+#include <math.h>
+
+#include "tests/test.h"
+
+static BlockDescription of;
+
+static void as(Format format, const double *numbers, int count, bool up) {
+    block_describe(format, numbers, count, up, &of);
+}
+
+static void golden_blocks(void) {
+    as(FORMAT_MXFP8, (double[]){449, 1}, 2, false);
+    CHECK(of.number[0].scale == 1 && of.number[0].worth == 448 && of.number[0].is_saturated);
+    CHECK_INT(of.saturated, 1);
+    as(FORMAT_MXFP8, (double[]){449, 1}, 2, true);
+    CHECK(of.number[0].scale == 2 && of.number[0].worth == 448 && of.saturated == 0);
+    as(FORMAT_MXFP8, (double[]){1}, 1, false);
+    CHECK(of.number[0].scale == 0x1p-8 && of.number[0].element == 256);
+    as(FORMAT_MXFP4, (double[]){7, 0.2}, 2, false);
+    CHECK(of.number[0].worth == 6 && of.number[1].is_flushed && of.flushed == 1);
+    as(FORMAT_MXFP4, (double[]){8}, 1, false);
+    CHECK(of.number[0].scale == 2 && of.number[0].element == 4);
+    double numbers[32] = {3};
+    numbers[16] = 2688; // the next block
+    as(FORMAT_NVFP4, numbers, 32, true);
+    CHECK(of.tensor == 1 && of.number[0].scale == 0.5 && of.number[0].element == 6);
+    CHECK(of.number[16].worth == 2688 && of.number[17].worth == 0);
+}
+
+static void blocks_scale_by_themselves_and_tensors_as_one(void) {
+    double numbers[64];
+    for (int i = 0; i < 64; i++)
+        numbers[i] = i < 32 ? 1000 : 0.001;
+    as(FORMAT_MXFP8, numbers, 64, true);
+    CHECK(of.flushed == 0 && of.number[0].scale > of.number[63].scale);
+    as(FORMAT_FP8, numbers, 64, true);
+    CHECK_INT(of.flushed, 32);
+    CHECK(of.number[0].scale == of.number[63].scale);
+}
+
+static void what_is_not_finite_stays(void) {
+    as(FORMAT_MXFP6, (double[]){1, (double)NAN, (double)INFINITY}, 3, true);
+    CHECK(of.number[0].worth == 1);
+    CHECK(isnan(of.number[1].worth) && isinf(of.number[2].worth));
+    as(FORMAT_NVFP4, (double[]){0, 0}, 2, true);
+    CHECK(of.number[0].worth == 0 && of.root_mean_square == 0);
+}
+
+int main(void) {
+    RUN_TEST(golden_blocks);
+    RUN_TEST(blocks_scale_by_themselves_and_tensors_as_one);
+    RUN_TEST(what_is_not_finite_stays);
+    return test_end();
+}

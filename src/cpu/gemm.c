@@ -133,7 +133,9 @@ static Plan make_plan(const GemmWays *ways, const Gemm *gemm) {
         return plan;
     }
     int64_t words = gemm_words(kernels, gemm->depth);
-    int64_t depth_blocks = gemm_divide_up(words, kernels->depth_block);
+    // Sums that C cannot hold between blocks of the depth cost more than a tile that lies farther.
+    const int64_t longer = gemm->c.format == FORMAT_FP32 ? 1 : 2;
+    int64_t depth_blocks = gemm_divide_up(words, longer * kernels->depth_block);
     plan.depth_block = depth_blocks > 1 ? gemm_divide_up(words, depth_blocks) : words;
     int64_t depth = plan.depth_block ? plan.depth_block : 1;
     plan.a_direct = can_read_a(kernels, gemm);

@@ -93,6 +93,7 @@ static void note_identity(CheckpointNotes *notes, const CheckpointTraining *trai
     checkpoint_put_note(notes, "journal", "%s", journal->is_given_up ? "given up" : "whole");
     checkpoint_put_note(notes, "random", "%" PRIu64 " %" PRIu64, engine->seed,
                         engine->random_position);
+    checkpoint_put_note(notes, "chances", "%" PRIu64, engine->ended);
     checkpoint_put_note(notes, "lua_random", "%" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx64,
                         extra->lua_random[0], extra->lua_random[1], extra->lua_random[2],
                         extra->lua_random[3]);

@@ -44,6 +44,20 @@ for format in fp8 mxfp8 mxfp6 mxfp6_e2m3 nvfp4 e4m3 e5m2; do
 done
 end
 
+begin "a fork and a resume end as the run that was never interrupted, through every format"
+run run "$folder/small.lua" --name whole --threads 1 -p bf16 --set toggles=3 --checkpoint-every 20 \
+    --recipe history=4,rounding=random,hadamard=on --quiet
+expect_status 0
+last=$(says whole last)
+[ -n "$last" ] || fail "no loss"
+run fork whole --at 31 --quiet --name forked
+expect_status 0
+[ "$(says forked last)" = "$last" ] || fail "the fork: $(says forked last), not $last"
+run resume whole --at 40 --quiet
+expect_status 0
+[ "$(says whole last)" = "$last" ] || fail "the resume: $(says whole last), not $last"
+end
+
 begin "a run in fp8 forks and resumes with the scales that it had"
 run run "$folder/small.lua" --name scales --threads 1 -p fp8 --checkpoint-every 25 \
     --recipe history=8 --quiet
@@ -52,6 +66,10 @@ last=$(says scales last)
 run fork scales --at 33 --quiet --name scaled
 expect_status 0
 [ "$(says scaled last)" = "$last" ] || fail "the fork: $(says scaled last), not $last"
+run run "$folder/small.lua" --name chance --threads 1 -p mxfp4 --recipe rounding=random \
+    --checkpoint-every 20 --quiet
+run fork chance --at 31 --quiet --name chosen
+[ "$(says chosen last)" = "$(says chance last)" ] || fail "what is left to chance came otherwise"
 run run "$folder/small.lua" --name other --threads 1 -p fp8 --recipe fp8=current --quiet
 [ "$(says other last)" != "$last" ] || fail "the recipe made no difference"
 end

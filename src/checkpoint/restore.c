@@ -209,8 +209,8 @@ static bool restore_layers(const Checkpoint *checkpoint, const Device *device, P
 }
 
 // What is rounded by chance goes by the steps that ended, which a replay does not count. Layers may
-// have been set to fp8 by orders, which a replay does not see, and the other way round:
-// there is room for the scales of the file, and none is left over of the replay.
+// have been set to fp8 by orders, which it does not see, and the other way round: there is room for
+// the scales of the file, and none is left over of the replay.
 static bool ready_scales(const Checkpoint *checkpoint, Engine *engine, Error *error) {
     const char *ended = checkpoint_note(checkpoint, "chances");
     engine->ended = ended ? strtoull(ended, NULL, 10) : 0;

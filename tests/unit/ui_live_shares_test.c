@@ -176,9 +176,25 @@ static void the_scale_that_overflowed_is_in_its_curve(void) {
     store_close(store);
 }
 
+// Its elements are where a tensor's own scale puts them, whatever the loss scale is.
+static void a_scaled_format_brings_its_own_scale(void) {
+    LayerSample sample = {.width = 1, .count = 2, .largest = 0x1.8p-20};
+    sample.bins[-20 - LAYER_LOWEST_EXPONENT] = 1;
+    sample.bins[-50 - LAYER_LOWEST_EXPONENT] = 1;
+    CHECK(live_own_scale(&sample, FORMAT_FP16, 1024) == 1024);
+    CHECK(live_own_scale(&sample, FORMAT_MXFP8, 1024) == 448 / 0x1.8p-20);
+    CHECK(live_own_scale(&sample, FORMAT_MXFP4, 1024) == 6 / 0x1.8p-20);
+    double scale = live_own_scale(&sample, FORMAT_MXFP8, 1024);
+    CHECK(live_fits(&sample, FORMAT_MXFP8, scale));
+    CHECK_NEAR(live_shares(&sample, FORMAT_MXFP8, scale).flushed, 0.5, 1e-12); // 2^30 below
+    sample.largest = INFINITY;
+    CHECK(live_own_scale(&sample, FORMAT_MXFP8, 1024) == 1024);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
+    RUN_TEST(a_scaled_format_brings_its_own_scale);
     RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
     RUN_TEST(what_vanished_is_never_called_fine);
     RUN_TEST(what_is_not_finite_is_said_of_the_layer_that_is_blamed);

@@ -107,34 +107,10 @@ static bool pairs_with_neighbours(const ConvProblem *problem) {
     return true;
 }
 
-typedef struct FiniteTask {
-    const uint16_t *bits;
-    _Atomic bool all_finite;
-} FiniteTask;
-
-static void finite_range(void *context, int64_t begin, int64_t end, int thread) {
-    FiniteTask *task = context;
-    const uint16_t *bits = task->bits, exponent = 0x7F80;
-    uint16_t found = 0; // its highest bit, where adding one to a full exponent has carried
-    (void)thread;
-#pragma omp simd reduction(| : found)
-    for (int64_t i = begin; i < end; i++)
-        found |= (uint16_t)((bits[i] & exponent) + 0x80);
-    if (found >> 15)
-        task->all_finite = false;
-}
-
-static bool is_finite_bf16(const Device *device, const View *view) {
-    FiniteTask task = {view->data, true};
-    int64_t count = view_count(view);
-    cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM / 4, finite_range, &task);
-    return task.all_finite;
-}
-
 static bool meets_what_is_not_finite(const Device *device, const ConvProblem *problem,
                                      const ConvArrays *arrays) {
     return pairs_with_neighbours(problem) &&
-           !is_finite_bf16(device, problem->pass == CONV_FORWARD ? &arrays->x : &arrays->y);
+           !conv_is_finite(device, problem->pass == CONV_FORWARD ? &arrays->x : &arrays->y);
 }
 
 // ---- RELU ---------------------------------------------------------------------------------------
@@ -165,6 +141,8 @@ static void relu(const Device *device, const View *view) {
 
 static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
                     const ConvArrays *arrays, Error *error) {
+    if (conv_pads_special(device, problem, arrays))
+        return conv_bands_run(device, problem, arrays, error);
     if (way == WAY_LOW && meets_what_is_not_finite(device, problem, arrays))
         way = WAY_COLUMNS;
     bool low = way == WAY_LOW, clips = problem->activation == ACTIVATION_RELU;

@@ -3,7 +3,8 @@
 // conv.c brings the arrays of a call into one of two forms and chooses the way; conv_columns.c
 // lays windows out as the rows of a matrix and multiplies (any format, any geometry);
 // conv_library.c has the library of onednn.c do it (fp32; bf16 where the processor has instructions
-// for it). Private to this folder; called on the thread that drives the device.
+// for it); conv_bands.c leaves the padding out of the sums where weights are infinite or NaN.
+// Private to this folder; called on the thread that drives the device.
 #pragma once
 
 #include "cpu/cpu.h"
@@ -52,3 +53,16 @@ static inline double conv_cost(const ConvProblem *problem) {
 // and nothing is done, where the library has no fast way.
 bool conv_library_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
                       bool *possible, Error *error);
+
+// ---- conv_bands.c -------------------------------------------------------------------------------
+
+// Of arrays in fp32, fp16 or bf16: neither infinities nor NaN.
+bool conv_is_finite(const Device *device, const View *view);
+
+// Whether zeros in the place of the padding would show: they make NaN of weights that are not
+// finite. Looks at the weights only where a forward pass pads.
+bool conv_pads_special(const Device *device, const ConvProblem *problem, const ConvArrays *arrays);
+
+// A forward pass that multiplies nothing in the padding: slower, right for any weights.
+bool conv_bands_run(Device *device, const ConvProblem *problem, const ConvArrays *arrays,
+                    Error *error);

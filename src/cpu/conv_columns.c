@@ -120,8 +120,8 @@ static void scatter(const ConvColumns *own, int64_t group, int64_t line, int64_t
 static bool is_plain(const ConvProblem *problem) {
     bool plain = problem->groups == 1;
     for (int i = 0; i < 2; i++)
-        plain =
-            plain && problem->kernel[i] == 1 && problem->stride[i] == 1 && problem->padding[i] == 0;
+        plain = plain && problem->kernel[i] == 1 && problem->stride[i] == 1 &&
+                problem->padding[i] == 0 && problem->out_size[i] == problem->size[i];
     return plain;
 }
 

@@ -183,7 +183,7 @@ local function depth_of(title, x, weight, transposed, groups)
     local channels, shape = x:shape()[5], weight:shape()
     local own, each = shape[4], channels and channels // groups or 0
     if transposed then own, each = shape[1], channels end
-    if #shape ~= 4 or each == 0 or own % each ~= 0 then
+    if #shape ~= 4 or each == 0 or own == 0 or own % each ~= 0 then
         engine.fail(("%s: weight has shape [%s], which is no multiple of the %d channels%s; docs: %s")
             :format(title, table.concat(shape, ","), channels or 0,
             groups > 1 and " of a group" or "",

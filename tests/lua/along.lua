@@ -179,5 +179,6 @@ return mp.experiment { name = "along", run = function(run)
         fails("padding_mode: zeros, reflect, replicate or circular expected", nn.Conv2d, 1, 1, 3,
             { padding_mode = "mirror" })
         fails("conv3d: weight has shape [3,2,1,3]", F.conv3d, y, mp.zeros(3, 2, 1, 3))
+        fails("conv3d: weight has shape [3,2,1,0]", F.conv3d, y, mp.zeros(3, 2, 1, 0))
     end)
 end }

@@ -183,7 +183,8 @@ end
 
 -- What fails whatever it is given: operators that tensors lack, files that are not there.
 local never = { ["t<"] = 1, ["t.."] = 1, ["t()"] = 1, ["t[]="] = 1, ["mp.load"] = 1, ["mp.data.idx"] = 1,
-    ["mp.data.cifar10"] = 1, ["mp.data.fashion_mnist"] = 1, ["loader:decode"] = 1 }
+    ["mp.data.cifar10"] = 1, ["mp.data.cifar100"] = 1, ["mp.data.csv"] = 1, ["mp.data.folder"] = 1,
+    ["mp.data.fashion_mnist"] = 1, ["loader:decode"] = 1 }
 
 -- ---- the run --------------------------------------------------------------------------------------
 
@@ -270,6 +271,25 @@ local function examples()
         ["run.step"] = { function(...) return ... end, 1 }, ["loader()"] = { nil, nil }, ["t[]"] = { 1 },
         ["t+"] = { 2 }, ["+t"] = { y }, ["t^"] = { 2 }, ["t[]="] = { 1, 2 },
     }
+    local line, volume = r(2, 6, 4), r(1, 4, 4, 4, 2)
+    list["F.cumsum"], list["F.interpolate"] = { x, 2 }, { image, 3, { align_corners = true } }
+    list["F.scatter_add"] = { x, 2, mp.randint(4, 2, 3), r(2, 3) }
+    list["F.conv1d"] = { line, r(3, 1, 2, 4), r(3), { stride = 2, padding = 1 } }
+    list["F.conv_transpose1d"] = { line, r(4, 1, 2, 3), r(3), { stride = 2 } }
+    list["F.conv3d"] = { volume, r(3, 2, 2, 4), r(3), { stride = 2, padding = 1 } }
+    list["F.conv_transpose3d"] = { volume, r(4, 2, 2, 3), r(3), { stride = 2 } }
+    for dims, given in pairs { ["1d"] = line, ["2d"] = image, ["3d"] = volume } do
+        for _, kind in ipairs { "max", "avg" } do
+            list["F." .. kind .. "_pool" .. dims] = { given, 2, 1, 1 }
+            list["F.adaptive_" .. kind .. "_pool" .. dims] = { given, 3 }
+            list["nn." .. (kind == "max" and "Max" or "Avg") .. "Pool" .. dims] = { 2, 1, 0 }
+            list["nn.Adaptive" .. (kind == "max" and "Max" or "Avg") .. "Pool" .. dims] = { 2 }
+        end
+    end
+    for _, kind in ipairs { "RNN", "LSTM", "GRU" } do
+        list["nn." .. kind] = { 4, 3, { num_layers = 2, bidirectional = true } }
+        list["nn." .. kind .. "Cell"] = { 4, 3, { bias = false } }
+    end
     for _, kind in ipairs { "SGD", "Adam", "AdamW", "LAMB" } do
         list["mp.optim." .. kind] = { trained, { lr = 0.1, weight_decay = 0.1,
             schedule = mp.optim.schedule.cosine { total = 9 } } }

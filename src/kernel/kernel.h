@@ -231,8 +231,8 @@ static inline bool device_captures(const Device *device) {
 // they have waited. Waits for nothing itself.
 void device_take_status(Device *device);
 // False, with why, once the device itself has failed; see Backend.check.
-static inline bool device_works(const Device *device, Error *error) {
-    return !device->backend->check || device->backend->check(device, error);
+static inline bool device_works(const Device *device, Error *why) {
+    return !device->backend->check || device->backend->check(device, why);
 }
 
 // False when a status was taken, or the device has failed: then nothing that the device has

@@ -36,6 +36,7 @@ enum {
     FOR_MATRIX = 1 << 13,
     FOR_RESUME = 1 << 14,
     FOR_FORK = 1 << 15,
+    FOR_BENCH = 1 << 16,
     FOR_HOME = 1 << 18,
     FOR_ALL = ~0,
 };
@@ -83,6 +84,7 @@ struct Cli {
     int64_t limit, seeds, workers;      // 0: not given
     bool demo, block;
     bool dry_run;
+    bool quick; // less exactly, in less time
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
     bool weights_only;
@@ -124,6 +126,7 @@ bool command_resume(Cli *cli, Error *error);
 bool command_fork(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
+bool command_bench(Cli *cli, Error *error);
 bool command_ctl(Cli *cli, Error *error);
 bool command_ls(Cli *cli, Error *error);
 bool command_show(Cli *cli, Error *error);

@@ -8,6 +8,7 @@
 #include "gpu/dnn/plans.h"
 #include "gpu/products.h"
 #include "gpu/proof.h"
+#include "gpu/zero.h"
 #include "kernel/allocator.h"
 
 // An operation as a graph, and where its operands lie.
@@ -148,25 +149,10 @@ static bool join_sums(Device *device, const Offer *offer, void *joined, Error *e
 
 // Attention's scratch beside the plan's own: DNN_SUMS and DNN_DELTA of the gradient. Some versions
 // of the library believe that what they are given is zero.
-// Memory of the card as work for the stream.
-typedef struct Zeros {
-    void *memory;
-    size_t bytes;
-} Zeros;
-
-static CUresult put_zeros(Gpu *gpu, const void *what) {
-    const Zeros *zeros = what;
-    return gpu->driver->cuMemsetD8Async(gpu_address(zeros->memory), 0, zeros->bytes, gpu->stream);
-}
-
 static bool prepare_attention(Device *device, const DnnPlan *plan, const Offer *offer,
                               char *workspace, void **operand, Error *error) {
-    Gpu *gpu = gpu_of(device);
     char *sums = workspace + whole_units(plan->workspace);
-    const Zeros zeros = {workspace, plan->workspace};
-    static const char filling[] = "filling memory";
-    if (plan->workspace > 0 &&
-        !gpu_check(gpu, gpu_put(gpu, put_zeros, filling, &zeros, sizeof zeros), filling, error))
+    if (!gpu_zero(device, workspace, plan->workspace, error))
         return false;
     if (plan->graph.kind == DNN_ATTENTION)
         return true;

@@ -1,8 +1,8 @@
 // Factors of products in scaled formats on a card: what gpu/kernels/scale.cu is told.
 #include "gpu/backend.h"
-#include "gpu/gpu.h"
 #include "gpu/launch.h"
 #include "gpu/operands.h"
+#include "gpu/zero.h"
 
 enum { BLOCK = 256, TOGETHER = 32, EACH = 8 };
 
@@ -18,13 +18,7 @@ static u32 team_of(const ScaleLines *lines) {
 // One word of device memory, 0.
 static float *zeroed_word(Device *device, Error *error) {
     float *word = device_workspace(device, sizeof *word, error);
-    Gpu *gpu = gpu_of(device);
-    if (!word ||
-        !gpu_check(gpu,
-                   gpu->driver->cuMemsetD8Async(gpu_address(word), 0, sizeof *word, gpu->stream),
-                   "clearing memory", error))
-        return NULL;
-    return word;
+    return word && gpu_zero(device, word, sizeof *word, error) ? word : NULL;
 }
 
 KERNEL_SIGNATURE(gpu, scale_factor) {

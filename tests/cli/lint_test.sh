@@ -38,6 +38,7 @@ planted a_screen_that_knows_the_engine ui/cells/plot.c '#include "ops/engine.h"\
 planted an_open_end src/base/error.c "// TO""DO: later\n" "open: something was left to do"
 planted a_list_of_formats src/run/run.c 'static const char *const f[] = {"fp32", "bf16"};\n' "formats: names of formats come from number/formats.def"
 planted an_exit_in_the_engine src/ops/op.c 'void f(void) { exit(1); }\n' "engine: the engine never prints, exits or jumps"
+planted work_that_overtakes_a_step gpu/scale.c 'CUstream f(Gpu *gpu) { return gpu->stream; }\n' "stream: work goes there by gpu_put"
 i=0
 long=
 while [ $i -lt 601 ]; do

@@ -91,6 +91,13 @@ same fp16 20 -p fp16 --set scaled=true
 same bf16 20 -p bf16 --set adam=true
 end
 
+begin captured_steps_are_the_same_to_the_bit_in_formats_whose_factors_share_scales
+same fp8 20 -p fp8
+same fp8-current 20 -p fp8 --recipe fp8=current
+same mxfp8 20 -p mxfp8
+same nvfp4 20 -p nvfp4
+end
+
 begin captured_steps_are_the_same_to_the_bit_where_steps_are_skipped
 same skips 20 -p fp16 --loss-scale megatron --set adam=true
 run show skips --json
@@ -128,8 +135,12 @@ end
 # A number of the script's that is another in each step: a step of it is never like another.
 begin a_number_of_a_script_that_changes_is_never_frozen
 sed 's/F.cross_entropy(net(x), y) end/F.cross_entropy(net(x), y) * (1 + 1 \/ step) end/' "$folder/turns.lua" >"$folder/numbers.lua"
+! cmp -s "$folder/numbers.lua" "$folder/turns.lua" || fail "the script is the one before"
 cp "$folder/numbers.lua" "$folder/turns.lua"
 same numbers 0 -p fp32
+[ "$graphs" = 0 ] || fail "$graphs graphs of steps that differ"
+kept fp32 "$folder/a"
+! cmp -s "$folder/a.csv" "$folder/b.csv" || fail "the number changes nothing"
 end
 
 if [ -n "${MPBENCH_SOAK:-}" ]; then

@@ -87,11 +87,11 @@ static const Command commands[] = {
      "formats it trains in, and by which it gains.",
      0, 0, command_doctor},
     {"bench", FOR_BENCH, "[formats]", "this machine, measured: what each format gains over fp32",
-     "In every format that the device computes in: matrix products, convolutions and whole steps "
-     "of\n"
-     "a small network, as fast as how many times fp32, and what memory training takes beside it.\n"
-     "All formats take turns in several rounds, so what else the machine does hits them alike.\n"
-     "Takes about 15 s, with --quick 5; a device that is slower than that one round.",
+     "How many times as fast as in fp32 are matrix products, convolutions and whole steps of a "
+     "small\n"
+     "network, in every format that the device computes in, and what memory does training take\n"
+     "beside fp32's? All formats take turns in several rounds, so what else the machine does hits\n"
+     "them alike. Takes about 15 s, with --quick 5; a very slow device as long as one round needs.",
      0, 1, command_bench},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},

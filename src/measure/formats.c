@@ -7,16 +7,16 @@
 #include "kernel/allocator.h"
 #include "measure/trial.h"
 
-enum { MOST_ROUNDS = 11, LEAST_ROUNDS = 3, WARM_CALLS = 2 };
+enum { MOST_ROUNDS = 11, LEAST_ROUNDS = 3 };
 
 // Each task is doubled from the least size until fp32 takes so long, or it is the most.
 static const struct {
     int64_t least, most;
     double seconds;
 } size_table[FORMAT_TASKS] = {
-    [FORMAT_PRODUCT] = {128, 4096, 2e-3},
+    [FORMAT_PRODUCT] = {64, 4096, 2e-3},
     [FORMAT_CONVOLUTION] = {1, 256, 2e-3},
-    [FORMAT_STEP] = {16, 512, 10e-3},
+    [FORMAT_STEP] = {1, 512, 30e-3},
 };
 
 typedef struct Cell { // one format's trial of one task
@@ -58,9 +58,13 @@ static bool time_calls(Bench *bench, Trial *trial, int64_t calls, double *second
     return device_check(bench->device, error);
 }
 
+// The first call prepares what later ones find; where it takes long, it is an estimate too.
 static bool warm_up(Bench *bench, Cell *cell, Error *error) {
-    return time_calls(bench, cell->trial, WARM_CALLS, &cell->estimate, error) &&
-           time_calls(bench, cell->trial, 1, &cell->estimate, error);
+    const double long_seconds = 0.05;
+    return time_calls(bench, cell->trial, 1, &cell->estimate, error) &&
+           (cell->estimate > long_seconds ||
+            (time_calls(bench, cell->trial, 1, &cell->estimate, error) &&
+             time_calls(bench, cell->trial, 1, &cell->estimate, error)));
 }
 
 // ---- preparing ----------------------------------------------------------------------------------

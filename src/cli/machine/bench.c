@@ -84,17 +84,20 @@ static void print_words(const Measured *measured) {
     snprintf(words, sizeof words,
              "Times fp32's speed, and its memory. fp32 itself: products of %lld x %lld matrices at "
              "%.4g GFLOP/s; 3 x 3 convolutions of %lld image%s of 32 x 32 x 64 at %.4g GFLOP/s; a "
-             "step of a small network on %lld images in %.4g ms and %s.",
+             "step of a small network on %lld image%s in %.4g ms and %s.",
              (long long)speeds->size[FORMAT_PRODUCT], (long long)speeds->size[FORMAT_PRODUCT],
              speeds->flops[FORMAT_PRODUCT] / fp32->seconds[FORMAT_PRODUCT] * 1e-9,
              (long long)speeds->size[FORMAT_CONVOLUTION],
              speeds->size[FORMAT_CONVOLUTION] == 1 ? "" : "s",
              speeds->flops[FORMAT_CONVOLUTION] / fp32->seconds[FORMAT_CONVOLUTION] * 1e-9,
-             (long long)speeds->size[FORMAT_STEP], fp32->seconds[FORMAT_STEP] * 1e3,
-             text_bytes(bytes, fp32->bytes));
+             (long long)speeds->size[FORMAT_STEP], speeds->size[FORMAT_STEP] == 1 ? "" : "s",
+             fp32->seconds[FORMAT_STEP] * 1e3, text_bytes(bytes, fp32->bytes));
     cli_print_wrapped(words, 0);
-    size_t used = (size_t)snprintf(words, sizeof words, "Medians of %d round%s through all formats",
-                                   speeds->rounds, speeds->rounds == 1 ? "" : "s");
+    size_t used =
+        speeds->rounds == 1
+            ? (size_t)snprintf(words, sizeof words, "One round alone, so these are rough")
+            : (size_t)snprintf(words, sizeof words, "Medians of %d rounds through all formats",
+                               speeds->rounds);
     if (measured->others >= 0.1)
         used += (size_t)snprintf(words + used, sizeof words - used,
                                  "; other programs kept %.1f of %d processors busy meanwhile",

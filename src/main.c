@@ -91,7 +91,7 @@ static const Command commands[] = {
      "small\n"
      "network, in every format that the device computes in, and what memory does training take\n"
      "beside fp32's? All formats take turns in several rounds, so what else the machine does hits\n"
-     "them alike. Takes about 15 s, with --quick 5; a very slow device as long as one round needs.",
+     "them alike. Takes about 16 s, with --quick 6; a very slow device as long as one round needs.",
      0, 1, command_bench},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},

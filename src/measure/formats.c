@@ -147,6 +147,7 @@ static bool go_round(Bench *bench, int round, double share, Error *error) {
             if (!time_calls(bench, cell->trial, calls > 1 ? (int64_t)calls : 1,
                             &cell->seconds[round], error))
                 return false;
+            cell->estimate = fmin(cell->estimate, cell->seconds[round]); // what was disturbed
         }
     return true;
 }

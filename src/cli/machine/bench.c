@@ -11,7 +11,7 @@
 #include "cli/print/text.h"
 #include "measure/formats.h"
 
-static const double whole_seconds = 14, quick_seconds = 4;
+static const double whole_seconds = 16, quick_seconds = 6;
 
 typedef struct Measured {
     const Device *device;
@@ -93,11 +93,9 @@ static void print_words(const Measured *measured) {
              (long long)speeds->size[FORMAT_STEP], speeds->size[FORMAT_STEP] == 1 ? "" : "s",
              fp32->seconds[FORMAT_STEP] * 1e3, text_bytes(bytes, fp32->bytes));
     cli_print_wrapped(words, 0);
-    size_t used =
-        speeds->rounds == 1
-            ? (size_t)snprintf(words, sizeof words, "One round alone, so these are rough")
-            : (size_t)snprintf(words, sizeof words, "Medians of %d rounds through all formats",
-                               speeds->rounds);
+    size_t used = (size_t)snprintf(
+        words, sizeof words, "Medians of %d round%s through all formats%s", speeds->rounds,
+        speeds->rounds == 1 ? "" : "s", speeds->rounds < 5 ? ", too few to be sure" : "");
     if (measured->others >= 0.1)
         used += (size_t)snprintf(words + used, sizeof words - used,
                                  "; other programs kept %.1f of %d processors busy meanwhile",

@@ -221,7 +221,7 @@ static bool sum_pixels(Device *device, const KernelCall *call, const Problem *pr
     const View *dy = &call->input[1];
     int64_t filters = dy->shape[3], pixels = pixels_of(dy), taps = x ? problem->taps : 1;
     int64_t blocks = gpu_divided_up(filters, WARP) * taps; // of one part
-    int64_t wanted = (int64_t)gpu_of(device)->multiprocessors * COLUMN_BLOCKS;
+    int64_t wanted = (int64_t)device->multiprocessors * COLUMN_BLOCKS;
     int64_t parts = blocks > 0 ? wanted / blocks : 1, most = pixels / LEAST_PIXELS;
     int64_t columns = filters * taps;
     parts = parts < most ? parts : most;

@@ -95,7 +95,7 @@ static bool choose_card(Device *device, int index, Error *error) {
         return false;
     gpu->capability = 10 * attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                       attribute(gpu, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    gpu->multiprocessors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    device->multiprocessors = attribute(gpu, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     if (gpu->capability < OLDEST_CAPABILITY)
         return error_fail(error, ERROR_UNAVAILABLE,
                           "device gpu:%d: %s has capability %d.%d, 8.0 or later is needed: use "

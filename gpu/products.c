@@ -45,7 +45,7 @@ static void divide(const Device *device, ProductArguments *product) {
     const Division *division = division_of(product);
     int64_t tiles = tiles_of(product, division), parts = product->depth / division->least_part;
     int64_t bytes = product->rows * product->columns * matrices_of(product) * 4;
-    int64_t wanted = tiles > 0 ? gpu_of(device)->multiprocessors * division->blocks / tiles : 0;
+    int64_t wanted = tiles > 0 ? device->multiprocessors * division->blocks / tiles : 0;
     parts = parts < wanted ? parts : wanted;
     if (bytes > 0 && parts > PRODUCT_MOST_SCRATCH / bytes)
         parts = PRODUCT_MOST_SCRATCH / bytes;

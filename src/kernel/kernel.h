@@ -93,6 +93,7 @@ typedef struct Device {
     char name[96];       // of the hardware
     char about[96];      // what else there is to say of it; may be empty
     uint64_t memory;     // bytes of its own; 0: it works in the host's
+    int multiprocessors; // of a card: a kernel that does not fill them leaves some idle; 0: no card
     DeviceMarks marks;   // kept for a room above
     DeviceStatus status; // the first that was taken; see device_check
     // Tells a status as whoever made the call would; NULL: without its place.

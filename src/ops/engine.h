@@ -49,6 +49,14 @@ typedef struct ProfileSpan { // of the device's own clock, between stamps 2 i an
     bool is_cast, is_look;
 } ProfileSpan;
 
+// The multiplications of products on the way forward whose layers multiply in a low format. Small
+// are products of fewer than `least`, which the owner sets.
+typedef struct ProfileProducts {
+    double least, all, small;
+    double largest; // of one that is small,
+    int layer;      // and whose it is; 0: outside of all
+} ProfileProducts;
+
 // What operations take, by layer: filled while an engine points to it. The arrays are the owner's;
 // layers past them are not counted. Work within a layer's operations is the layer's, casts
 // included. What is found of values stays on the device until the owner reads it, and so do times
@@ -63,12 +71,14 @@ typedef struct EngineProfile {
     Tensor *found;      // fp32, two a look; NULL: nothing is looked at
     ProfileLook *looks; // of which there are so many, and have room so many
     int look_count, look_room;
-    bool looks_at_outputs; // on the way forward, where those are fp16; statistics always
-    double look_seconds;   // spent looking
-    int64_t operations;    // that were counted, those within others left out
-    bool seeks;            // a fault
-    ForwardFault fault;    // that was found: seeking waits for the device
-    int depth;             // of operations within operations
+    bool looks_at_outputs;     // on the way forward, where those are fp16; statistics always
+    double look_seconds;       // spent looking
+    int64_t operations;        // that were counted, those within others left out
+    int64_t casts, cast_bytes; // how many; read and written by them
+    ProfileProducts products;
+    bool seeks;         // a fault
+    ForwardFault fault; // that was found: seeking waits for the device
+    int depth;          // of operations within operations
 } EngineProfile;
 
 typedef struct Engine Engine;

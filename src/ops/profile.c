@@ -159,6 +159,46 @@ static bool may_be_infinite(OpId op) {
     return op == OP_fill || op == OP_where;
 }
 
+// ---- work ---------------------------------------------------------------------------------------
+
+static double count_of(const Tensor *tensor) {
+    return (double)tensor_count(tensor);
+}
+
+// Of the products whose size alone decides how well they run; of others 0.
+static double multiplications(OpId op, Tensor *const *inputs, const Tensor *output) {
+    switch (op) {
+    case OP_matmul:
+    case OP_linear:
+        return count_of(output) * (double)inputs[0]->view.shape[inputs[0]->view.ndim - 1];
+    case OP_conv2d:
+        return count_of(output) * count_of(inputs[1]) / (double)inputs[1]->view.shape[0];
+    case OP_conv_transpose2d:
+        return count_of(inputs[0]) * count_of(inputs[1]) / (double)inputs[1]->view.shape[0];
+    default: return 0;
+    }
+}
+
+static void add_product(const Engine *engine, ProfileProducts *products, double work) {
+    Format low = policy_low_format(engine->policy, engine->layer, engine->autocast);
+    if (!(work > 0) || low == FORMAT_FP32) // nor of no elements
+        return;
+    products->all += work;
+    if (work >= products->least)
+        return;
+    products->small += work;
+    if (work <= products->largest)
+        return;
+    products->largest = work;
+    products->layer = engine->layer;
+}
+
+static void add_cast(EngineProfile *profile, const Tensor *from, const Tensor *to) {
+    profile->casts++;
+    profile->cast_bytes += tensor_count(from) * (int64_t)(format_table[from->view.format].bytes +
+                                                          format_table[to->view.format].bytes);
+}
+
 void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                  ProfileStart began, Tensor *output) {
     EngineProfile *profile = engine->profile;
@@ -174,6 +214,10 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
         profile->seconds[engine->layer] += seconds;
         profile->operations++;
     }
+    if (op == OP_cast && output)
+        add_cast(profile, inputs[0], output);
+    if (is_outer && is_known && output && !engine->walking_back)
+        add_product(engine, &profile->products, multiplications(op, inputs, output));
     bool is_output = profile->depth == 0 && is_known && output && !engine->walking_back;
     if (op == OP_batch_norm_track && output && profile->found)
         look(engine, profile, output, true);

@@ -85,11 +85,12 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
         {"casting",
          "casts between formats take over 40 % of the time of steps (from 20 samples, "
          "5 a second)",
-         "larger batches, or fp32"},
+         "layers that follow each other in one format, larger batches, or fp32"},
     [DIAGNOSIS_SMALL_KERNELS] =
         {"small_kernels",
-         "operations take under 5 us each in the mean: low formats cannot gain "
-         "(from as many samples)",
+         "on a card: most multiplications in low formats are in products of under 4 million for "
+         "each multiprocessor (from the first sample); elsewhere: operations take under 5 us each "
+         "in the mean (from 20): low formats cannot gain",
          "larger batches or layers, or fp32"},
     [DIAGNOSIS_ODD_SIZES] =
         {"odd_sizes",

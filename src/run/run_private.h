@@ -70,6 +70,8 @@ typedef struct RunSampler { // run_sample.c
     double total_seconds, cast_seconds; // of all sampled steps
     double op_seconds;                  // in operations
     int64_t count, operations;          // how many samples; operations in them
+    int64_t casts, cast_bytes;          // in them
+    ProfileProducts products;           // of the last
     int looks_for_fault;                // looks taken because the loss was not finite
     bool seeks;                         // the next is one
 } RunSampler;
@@ -245,4 +247,7 @@ void run_check_fault(RunState *state, const ForwardFault *fault); // on the way 
 void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);
+// What a product of a step needs on a device, in multiplications, to be more than its beginning and
+// its end; 0: sizes alone do not tell.
+double run_least_product(const Device *device);
 void run_check_moves(RunState *state, const StepReport *report, int i, const ParameterMove *moves);

@@ -114,6 +114,7 @@ void run_begin_sample(RunState *state, double now) {
                                        .looks_at_outputs = now >= sampler->next_look,
                                        .spans = sampler->spans,
                                        .span_room = sampler->spans ? RUN_MOST_SPANS : 0,
+                                       .products = {.least = run_least_product(run->device)},
                                        .seeks = sampler->seeks};
     sampler->seeks = false;
     profile_open(run->engine, &sampler->profile);
@@ -187,6 +188,9 @@ static void add_times(const Run *run, RunSampler *sampler) {
         isnan(profile->whole_seconds) ? sampler->seconds_of_host : profile->whole_seconds;
     sampler->cast_seconds += profile->cast_seconds;
     sampler->operations += profile->operations;
+    sampler->casts += profile->casts;
+    sampler->cast_bytes += profile->cast_bytes;
+    sampler->products = profile->products;
     for (int layer = 0; layer < profile->layers; layer++)
         sampler->op_seconds += profile->seconds[layer];
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# shellcheck disable=SC1091,SC2034,SC2086,SC2154 # what shell.sh sets, reads and calls; options are words
 # Runs on the emulated card: what the history keeps of how the card fared, and such a run beside one
 # on the processors.
 . "$(dirname "$0")/../shell.sh"
@@ -113,6 +113,19 @@ expect_out '"kind":"odd_sizes","layer":"fc1".*a side of 100: .*take 104'
 train '' even -d gpu -p fp16 --set width=104
 run show even --json
 expect_no_out odd_sizes
+end
+
+# 4 million multiplications for each of the emulated card's 4 multiprocessors: 64 x 512 x 512 is more.
+begin products_too_small_for_the_card_are_told
+train '' small -d gpu -p bf16
+run show small --json
+expect_out '"kind":"small_kernels","layer":"fc1".*under 16 million .* do 100 % of the work .* 0.262 million in fc1: .* 4 multiprocessors.*larger batches'
+for quiet in '-d gpu -p fp32' '-d gpu -p bf16 --layer fc1=fp32 --layer fc2=fp32' '-d cpu -p bf16' \
+    '-d gpu -p bf16 --steps 4 --set batch=512 --set width=512'; do
+    train '' "quiet$((quiets += 1))" $quiet
+    run show "quiet$quiets" --json
+    expect_no_out small_kernels
+done
 end
 
 begin auto_takes_the_card_and_its_best_format

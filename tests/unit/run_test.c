@@ -316,13 +316,16 @@ static void a_layer_near_the_end_of_fp16_is_told(void) {
 static void steps_of_casts_are_told(void) {
     begin("fp16", "none");
     RunSampler *sampler = &run_state(model.run)->sampler;
-    *sampler = (RunSampler){.count = 20, .total_seconds = 1, .cast_seconds = 0.3};
+    *sampler = (RunSampler){
+        .count = 20, .total_seconds = 1, .cast_seconds = 0.3, .casts = 60, .cast_bytes = 30 << 20};
     run_check_casts(run_state(model.run));
     CHECK_INT(model.run->diagnosis_count, 0);
     sampler->cast_seconds = 0.6;
     run_check_casts(run_state(model.run));
     CHECK_INT(model.run->diagnosis_count, 1);
     CHECK_CONTAINS(model.run->diagnoses[0].text, "60 % of the time of steps");
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "(3 a step, which move 1.5 MiB)");
+    CHECK_CONTAINS(model.run->diagnoses[0].text, "in one format");
     end();
 }
 

@@ -58,7 +58,7 @@ static __device__ __forceinline__ float finite_or_zero(float x) {
 }
 
 // The largest of all into a word of bits, which are ordered as magnitudes are.
-GPU_DEFINE(scale_largest) {
+GPU_DEFINE_LARGE(scale_largest) {
     const i64 lines = a.lines.outer * a.lines.inner, count = lines * a.lines.depth;
     float largest = 0;
     for (i64 at = (i64)blockIdx.x * BLOCK + threadIdx.x; at < count; at += (i64)gridDim.x * BLOCK) {
@@ -86,7 +86,7 @@ GPU_DEFINE(scale_all) {
 
 // Each team a block of so many steps of so many lines. Neighbours of a team are neighbours in
 // memory: steps of a line, or lines.
-GPU_DEFINE(scale_blocks) {
+GPU_DEFINE_LARGE(scale_blocks) {
     const Team team = team_of(a.team);
     const i64 along = (a.lines.depth + a.lines.block - 1) / a.lines.block;
     const i64 across = scale_groups(&a.lines);

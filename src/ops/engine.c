@@ -60,7 +60,8 @@ void engine_free(Engine *engine) {
     free(engine->changes);
     tensor_release(engine->unread);
     delayed_clear(&engine->delayed);
-    tensor_release(engine->random_base);
+    tensor_release(engine->drawn_base.tensor);
+    tensor_release(engine->chance_base.tensor);
     plan_drop(engine->device, &engine->clip.table);
     plan_drop(engine->device, &engine->undo.table);
     free(engine->clip.items);
@@ -94,34 +95,54 @@ Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *e
     return scaled;
 }
 
-static void write_base(Engine *engine) {
-    engine->random_began = engine->random_position;
-    device_write(engine->device, engine->random_base->view.data, &engine->random_began,
-                 sizeof engine->random_began);
+static void write_base(Engine *engine, RandomBase *base, uint64_t position) {
+    base->began = position;
+    device_write(engine->device, base->tensor->view.data, &base->began, sizeof base->began);
+}
+
+static RandomAttr counted_from(Engine *engine, RandomBase *base, uint64_t position,
+                               RandomAttr random) {
+    if (device_is_idle(engine->device) || random.base) // nothing is drawn; or it is so already
+        return random;
+    if (!base->tensor) {
+        base->tensor = tensor_new_bytes(engine->device, sizeof(uint64_t), MEMORY_OPTIMIZER, NULL);
+        if (!base->tensor) // by value it is as right, only not the same in every step
+            return random;
+        write_base(engine, base, position);
+    }
+    random.offset -= base->began; // around the end of all numbers where that came later
+    random.base = base->tensor->view.data;
+    return random;
+}
+
+static void move_base(Engine *engine, RandomBase *base, uint64_t position) {
+    if (base->tensor && !device_is_idle(engine->device) && base->began != position)
+        write_base(engine, base, position);
 }
 
 RandomAttr engine_random_of_step(Engine *engine, RandomAttr random) {
-    if (device_is_idle(engine->device) || random.base) // nothing is drawn; or it is so already
-        return random;
-    if (!engine->random_base) {
-        engine->random_base =
-            tensor_new_bytes(engine->device, sizeof(uint64_t), MEMORY_OPTIMIZER, NULL);
-        if (!engine->random_base) // by value it is as right, only not the same in every step
-            return random;
-        write_base(engine);
-    }
-    random.offset -= engine->random_began; // around the end of all numbers where that came later
-    random.base = engine->random_base->view.data;
-    return random;
+    return counted_from(engine, &engine->drawn_base, engine->random_position, random);
+}
+
+static uint64_t first_chance(const Engine *engine) {
+    const int blocks_of_a_step = 40; // as a power of two
+    return engine->ended << blocks_of_a_step;
+}
+
+RandomAttr engine_chances(Engine *engine, int64_t count) {
+    const uint64_t apart = 0x5CA1AB1E0DDBA11;
+    const uint64_t first = first_chance(engine);
+    const RandomAttr stream = {.seed = engine->seed ^ apart, .offset = first + engine->chances};
+    engine->chances += random_blocks(count);
+    return counted_from(engine, &engine->chance_base, first, stream);
 }
 
 bool engine_end_step(Engine *engine, Error *error) {
     engine->ended++;
     engine->chances = 0;
     bool done = delayed_end_step(engine, error);
-    if (engine->random_base && !device_is_idle(engine->device) &&
-        engine->random_began != engine->random_position)
-        write_base(engine);
+    move_base(engine, &engine->drawn_base, engine->random_position);
+    move_base(engine, &engine->chance_base, first_chance(engine));
     device_end_step(engine->device);
     return done;
 }

@@ -90,6 +90,13 @@ void profile_close(Engine *engine);
 // Adds what the device's clock told, when the device has passed profile_close.
 void profile_settle(const Engine *engine, EngineProfile *profile);
 
+// A position in a stream of random numbers, which lies on the device too: kernels count from there,
+// and are told the same in every step.
+typedef struct RandomBase {
+    Tensor *tensor; // NULL: nothing was counted from it yet
+    uint64_t began; // what is written there
+} RandomBase;
+
 struct Engine {
     Device *device;
     Tape *tape;
@@ -110,10 +117,7 @@ struct Engine {
     int clip_room;
     PairPlan undo; // of the statistics that the last settled step may have taken back
     int undo_room;
-    // The position in the stream of random numbers that a step begins at lies on the device too;
-    // NULL: nothing was drawn yet.
-    Tensor *random_base;
-    uint64_t random_began; // what is written there
+    RandomBase drawn_base, chance_base;
 };
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) MUST_CHECK;
@@ -126,6 +130,9 @@ RandomAttr engine_random(Engine *engine, int64_t count);
 // The same positions as kernels are told of them: counted from where the step began, so that they
 // are told the same in every step.
 RandomAttr engine_random_of_step(Engine *engine, RandomAttr random);
+// Where the chances lie by which `count` elements are rounded: numbers by step and place in it,
+// apart from the script's, so that a replay, which walks nothing back, comes to the same.
+RandomAttr engine_chances(Engine *engine, int64_t count);
 // A step has ended: random numbers are counted from here on, and delayed scales follow it.
 bool engine_end_step(Engine *engine, Error *error) MUST_CHECK;
 

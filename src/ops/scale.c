@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "kernel/random.h"
 #include "precision/recipe.h"
 
 // The dimensions that a factor is summed over, from `first` on; negative ones count from the end.
@@ -45,17 +44,6 @@ static void exchange(View *view) {
     view->stride[last - 1] = stride;
 }
 
-// Numbers by step and place in it, apart from the script's: a replay, which walks nothing back,
-// comes to the same.
-static RandomAttr chances(Engine *engine, int64_t count) {
-    const uint64_t apart = 0x5CA1AB1E0DDBA11;
-    const int blocks_of_a_step = 40; // as a power of two
-    const RandomAttr stream = {.seed = engine->seed ^ apart,
-                               .offset = (engine->ended << blocks_of_a_step) + engine->chances};
-    engine->chances += random_blocks(count);
-    return stream;
-}
-
 Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Error *error) {
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
     OpAttr own = {.has_out_format = true};
@@ -89,7 +77,7 @@ Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor 
     own.factor.by.first = first;
     own.factor.by.dims = depth.dims;
     if (own.factor.by.at_random)
-        own.factor.stream = chances(engine, tensor_count(x));
+        own.factor.stream = engine_chances(engine, tensor_count(x));
     MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
     Tensor *worth = tensor_new(engine->device, own.out_format, x->view.ndim, call.input[0].shape,
                                purpose, error);

@@ -94,6 +94,7 @@ end
 begin captured_steps_are_the_same_to_the_bit_in_formats_whose_factors_share_scales
 same fp8 20 -p fp8
 same fp8-current 20 -p fp8 --recipe fp8=current
+same fp8-chance 20 -p fp8 --recipe fp8=current,rounding=random
 same mxfp8 20 -p mxfp8
 same nvfp4 20 -p nvfp4
 end

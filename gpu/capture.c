@@ -4,6 +4,7 @@
 
 #include "gpu/gpu.h"
 #include "gpu/record.h"
+#include "kernel/allocator.h"
 
 enum {
     STEPS = 8,        // that are remembered: with and without a sample, whole batches and the last
@@ -166,7 +167,7 @@ void *gpu_put_sent(Gpu *gpu, void *target, size_t bytes) {
 }
 
 // Graphs have the address of the inbox in them: those of a smaller one are given up. It is not the
-// allocator's, from which steps take the same memory each time.
+// allocator's, from which steps take the same memory each time; that accounts for it.
 static bool has_inbox(Gpu *gpu, size_t bytes) {
     GpuCapture *capture = gpu->capture;
     CUdeviceptr inbox = 0;
@@ -177,10 +178,12 @@ static bool has_inbox(Gpu *gpu, size_t bytes) {
         return false;
     for (int i = 0; i < STEPS; i++)
         drop_graph(gpu, &capture->step[i]);
+    gpu->device->waits += capture->inbox != NULL;
     bool freed = !capture->inbox ||
                  (gpu_check(gpu, gpu->driver->cuStreamSynchronize(gpu->stream), "waiting", NULL) &&
                   gpu_check(gpu, gpu->driver->cuMemFree(gpu_address(capture->inbox)),
                             "giving back memory", NULL));
+    allocator_account_own(gpu->device->allocator, capture->inbox_bytes, bytes, MEMORY_WORKSPACE);
     capture->inbox = (char *)(uintptr_t)inbox;
     capture->inbox_bytes = bytes;
     return freed;

@@ -25,6 +25,7 @@ struct Allocator {
     size_t table_size, table_used;
     MemoryUse use;
     size_t limit, host;
+    size_t own; // that the device took for itself
     void *workspace;
     size_t workspace_bytes;
 };
@@ -122,7 +123,7 @@ void allocator_free(Allocator *allocator) {
         return;
     if (allocator->workspace)
         allocator_give(allocator, allocator->workspace);
-    assert(allocator->use.total_now == 0 && "memory of the device is still in use");
+    assert(allocator->use.total_now == allocator->own && "memory of the device is still in use");
     allocator_trim(allocator);
     free(allocator->table);
     free(allocator);
@@ -176,6 +177,25 @@ static Block *block_new(Allocator *allocator, int class, size_t bytes) {
     return block;
 }
 
+static void account(MemoryUse *use, size_t bytes, MemoryPurpose purpose) {
+    use->now[purpose] += bytes;
+    use->total_now += bytes;
+    if (use->now[purpose] > use->peak[purpose])
+        use->peak[purpose] = use->now[purpose];
+    if (use->total_now > use->total_peak)
+        use->total_peak = use->total_now;
+}
+
+void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose) {
+    MemoryUse *use = &allocator->use;
+    use->now[purpose] -= was;
+    use->total_now -= was;
+    use->reserved += bytes - was; // unsigned: right where it shrinks too
+    use->system_calls++;
+    account(use, bytes, purpose);
+    allocator->own += bytes - was;
+}
+
 void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error) {
     size_t rounded;
     if (bytes >> 47) {
@@ -199,13 +219,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
         }
     }
     block->purpose = purpose;
-    MemoryUse *use = &allocator->use;
-    use->now[purpose] += block->bytes;
-    use->total_now += block->bytes;
-    if (use->now[purpose] > use->peak[purpose])
-        use->peak[purpose] = use->now[purpose];
-    if (use->total_now > use->total_peak)
-        use->total_peak = use->total_now;
+    account(&allocator->use, block->bytes, purpose);
     return block->memory;
 }
 

@@ -3,11 +3,13 @@
 #include "gpu/capture.h"
 
 #include "gpu/gpu.h"
+#include "kernel/allocator.h"
 #include "tests/emulator/fixture.h"
 
 static Gpu gpu;
 static Device device;
 static float *x, *y;
+static size_t accounted; // of the inbox
 
 // In place of gpu/device.c.
 bool gpu_has_failed(const Gpu *of, Error *error) {
@@ -24,6 +26,13 @@ bool gpu_check(Gpu *of, CUresult result, const char *what, Error *error) {
 }
 CUresult gpu_enter(const Gpu *of) {
     return driver->cuCtxSetCurrent(of->context);
+}
+// In place of kernel/allocator.c.
+void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose) {
+    (void)allocator;
+    CHECK_INT(purpose, MEMORY_WORKSPACE);
+    CHECK_INT(accounted, was);
+    accounted = bytes;
 }
 
 // ---- works --------------------------------------------------------------------------------------
@@ -92,6 +101,7 @@ static void begin(const char *settings) {
     emulator_control.set(settings);
     gpu = (Gpu){.device = &device, .driver = driver, .context = context};
     device = (Device){.state = &gpu, .memory = 1 << 30};
+    accounted = 0;
     CHECK_INT(driver->cuStreamCreate(&gpu.stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     CHECK(gpu_open_capture(&gpu, &error));
     x = card_floats(COUNT);
@@ -362,6 +372,8 @@ static void what_was_sent_to_a_step_that_turns_out_otherwise_arrives(void) {
     }
 }
 
+enum { SENT = (COUNT * (int)sizeof(float) + 255) / 256 * 256 }; // of the inbox, by one
+
 static void steps_that_send_more_take_a_larger_inbox(void) {
     begin("");
     for (int step = 0; step < 12; step++) {
@@ -373,6 +385,8 @@ static void steps_that_send_more_take_a_larger_inbox(void) {
         CHECK_NEAR(look(x), step, 0);
         CHECK(!is_larger || look(y) == (float)step);
         CHECK_INT(was_captured, step == 2 || step == 5 || step >= 7);
+        CHECK_INT(device.waits, step >= 4); // for what went by the smaller one
+        CHECK_INT(accounted, step < 1 ? 0 : step < 4 ? SENT : 2 * SENT);
     }
     end();
 }

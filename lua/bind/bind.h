@@ -32,8 +32,10 @@ typedef struct Session {
     lua_State *walker;            // that a walk back is in progress for; NULL: none is
     bool has_thrown;              // what it called has raised something, which is kept
     struct KeptValues *kept;      // what graphs have of Lua (callback.h)
-    size_t handle_bytes;          // of tensors whose handles were made since the last collection
+    size_t handle_bytes;          // of what has got its handles since the last collection
+    size_t data_bytes;            // of the data sets that loaders hold
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
+    size_t settled_data_bytes;    // of data_bytes, then
     bool evaluates;               // the module whose forward runs is not in training
     // What a checkpoint is made of, and when one is taken (checkpoint.c).
     Inventory inventory;
@@ -170,6 +172,8 @@ bool bind_end_script(Session *session, bool done, Error *error) MUST_CHECK;
 void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
 // Frees what of the tensors of a step nothing refers to any more.
 void bind_collect(lua_State *L, Session *session);
+// A handle that stands for so many bytes was made.
+void bind_report_pressure(lua_State *L, Session *session, size_t bytes);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);

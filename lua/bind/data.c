@@ -132,10 +132,12 @@ static int loader_decode(lua_State *L) {
 
 static int loader_gc(lua_State *L) {
     LoaderHandle *handle = lua_touserdata(L, 1);
-    const Session *session = session_of(L);
-    if (handle->loader)
+    Session *session = session_of(L);
+    if (handle->loader) {
         allocator_remove_host(session->engine->device->allocator, handle->bytes);
-    inventory_remove(&session_of(L)->inventory, MEMBER_LOADER, handle->loader);
+        session->data_bytes -= handle->bytes;
+    }
+    inventory_remove(&session->inventory, MEMBER_LOADER, handle->loader);
     loader_free(handle->loader);
     handle->loader = NULL;
     return 0;
@@ -166,7 +168,7 @@ static LoaderHandle *push_handle(lua_State *L, const char *function) {
 }
 
 // Fills the handle. Takes over the reference to `dataset`; NULL where reading it failed.
-static bool open_loader(const Session *session, LoaderHandle *handle, const char *function,
+static bool open_loader(Session *session, LoaderHandle *handle, const char *function,
                         Dataset *dataset, Error *error) {
     Allocator *allocator = session->engine->device->allocator;
     if (!dataset)
@@ -175,8 +177,10 @@ static bool open_loader(const Session *session, LoaderHandle *handle, const char
     bool fits = allocator_add_host(allocator, handle->bytes, error);
     handle->loader = fits ? loader_new(dataset, &handle->options, error) : NULL;
     dataset_release(dataset);
-    if (handle->loader)
+    if (handle->loader) {
+        session->data_bytes += handle->bytes;
         return true;
+    }
     if (fits)
         allocator_remove_host(allocator, handle->bytes);
     return error_prefix(error, "%s", function);
@@ -189,7 +193,7 @@ static bool open_loader(const Session *session, LoaderHandle *handle, const char
          open_loader(session_of(L), handle, function, dataset, error) &&                       \
              inventory_add(&session_of(L)->inventory, MEMBER_LOADER, (handle)->loader, error), \
          error),                                                                               \
-     1)
+     bind_report_pressure(L, session_of(L), (handle)->bytes), 1)
 
 #define LOADER                                                                   \
     ", batch = 32, shuffle = false, drop_last = false, limit = 0, threads = 1, " \

@@ -33,27 +33,31 @@ Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, c
     return lua_isnoneornil(L, argument) ? NULL : bind_tensor(L, function, argument, name);
 }
 
+static bool is_much_more(size_t bytes, size_t settled) {
+    const size_t least = (size_t)8 << 20, spare = settled / 8;
+    return bytes >= settled + (spare > least ? spare : least);
+}
+
 // A young collection costs microseconds and frees most of what a step left. What lived through two
-// of them within its step, as a batch does, only a full one frees: that is due where much more is
-// in use than after the last.
+// of them, as a batch does within its step and a data set before the next, only a full one frees:
+// that is due where much more is in use than after the last.
 void bind_collect(lua_State *L, Session *session) {
-    const size_t least = (size_t)8 << 20;
     const Allocator *allocator = session->engine->device->allocator;
     session->handle_bytes = 0;
     lua_gc(L, LUA_GCSTEP, 0);
-    size_t spare = session->settled_bytes / 8;
-    if (allocator_use(allocator).total_now <
-        session->settled_bytes + (spare > least ? spare : least))
+    if (!is_much_more(allocator_use(allocator).total_now, session->settled_bytes) &&
+        !is_much_more(session->data_bytes, session->settled_data_bytes))
         return;
     lua_gc(L, LUA_GCCOLLECT);
     session->settled_bytes = allocator_use(allocator).total_now;
+    session->settled_data_bytes = session->data_bytes;
 }
 
 // The collector sees a handle as a few bytes. Once the handles made since its last round stand for
 // much memory, it is made to run.
-static void report_pressure(lua_State *L, Session *session, const Tensor *tensor) {
+void bind_report_pressure(lua_State *L, Session *session, size_t bytes) {
     const size_t least = (size_t)4 << 20;
-    session->handle_bytes += tensor->storage->bytes;
+    session->handle_bytes += bytes;
     if (session->handle_bytes < least)
         return;
     size_t in_use = allocator_use(session->engine->device->allocator).total_now;
@@ -71,7 +75,7 @@ static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
     *tensor = NULL;
     luaL_setmetatable(L, "mp.tensor");
     lua_vm_charge(L, TENSOR_HOST_BYTES);
-    report_pressure(L, session, handle->tensor);
+    bind_report_pressure(L, session, handle->tensor->storage->bytes);
 }
 
 typedef struct Waiting { // for handles

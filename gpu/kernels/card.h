@@ -28,13 +28,19 @@ enum GpuThreads {
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__) \
         gpu_kernel_##name(const __grid_constant__ GpuArguments_##name a)
 
+// Every shared array begins at a multiple of this, whatever its type: wide accesses and tiles need
+// it, and a card gives no more than it was asked for.
+enum { SHARED_ALIGNMENT = WIDE_BYTES };
+
 #ifdef GPU_EMULATED
 #include GPU_EMULATED
 #else
 
 // An address out of a table is taken to be global memory: else its accesses are slower ones.
-#define GLOBAL(pointer)           __builtin_assume(__isGlobal(pointer))
-#define SHARED(type, name, count) __shared__ type name[count]
+#define GLOBAL(pointer) __builtin_assume(__isGlobal(pointer))
+#define SHARED(type, name, count)          \
+    __shared__ __align__(SHARED_ALIGNMENT) \
+    type name[count]
 #define SHARED_DYNAMIC(type, name)                \
     extern __shared__ uint4 gpu_dynamic_shared[]; \
     type *name = (type *)gpu_dynamic_shared

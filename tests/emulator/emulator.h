@@ -58,11 +58,10 @@ EMULATOR_VECTORS(unsigned, uint)
 
 // An address out of a table is taken to be global memory: here all of it is.
 #define GLOBAL(pointer) ((void)(pointer))
-#define SHARED(type, name, count)                                                           \
-    static char name##_key;                                                                 \
-    type(&name)[count] =                                                                    \
-        *(type(*)[count])emulator_shared(emulator_here(), &name##_key, sizeof(type[count]), \
-                                         alignof(type) < 16 ? 16 : alignof(type))
+#define SHARED(type, name, count)                                                       \
+    static char name##_key;                                                             \
+    type(&name)[count] = *(type(*)[count])emulator_shared(emulator_here(), &name##_key, \
+                                                          sizeof(type[count]), SHARED_ALIGNMENT)
 #define SHARED_DYNAMIC(type, name) type *name = (type *)emulator_shared_dynamic()
 
 // ---- waiting for the block ----------------------------------------------------------------------

@@ -15,7 +15,11 @@ enum {
     GAP = 64,                 // between arrays: touched by none
     MOST_ARRAYS = 64
 };
-enum { STATIC_ROOM = MOST_STATIC + MOST_ARRAYS * (GAP + 16) };
+enum {
+    DYNAMIC_ALIGNMENT = 16, // of uint4, as card.h declares it
+    STATIC_ROOM = MOST_STATIC + MOST_ARRAYS * (GAP + 32),
+    DYNAMIC_ROOM = DYNAMIC_ALIGNMENT + MOST_DYNAMIC + GAP
+};
 
 static struct {
     const void *key;
@@ -24,7 +28,7 @@ static struct {
 static unsigned array_count;
 static size_t static_bytes, used;
 static _Alignas(128) unsigned char static_rooms[RACE_ARENAS][STATIC_ROOM];
-static _Alignas(128) unsigned char dynamic_rooms[RACE_ARENAS][MOST_DYNAMIC + GAP];
+static _Alignas(128) unsigned char dynamic_rooms[RACE_ARENAS][DYNAMIC_ROOM];
 static unsigned char *static_room, *dynamic_room; // of the block that runs
 
 static void poison(unsigned char *at, size_t bytes) {
@@ -35,15 +39,15 @@ static void poison(unsigned char *at, size_t bytes) {
 
 void emulator_shared_begin(size_t dynamic, unsigned arena) {
     static_room = static_rooms[arena];
-    dynamic_room = dynamic_rooms[arena];
+    dynamic_room = dynamic_rooms[arena] + DYNAMIC_ALIGNMENT;
     ASAN_POISON_MEMORY_REGION(static_room, used);
     array_count = 0;
     static_bytes = used = 0;
     if (!dynamic)
         return;
-    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, sizeof dynamic_rooms[0]);
+    ASAN_POISON_MEMORY_REGION(dynamic_rooms[arena], sizeof dynamic_rooms[0]);
+    ASAN_UNPOISON_MEMORY_REGION(dynamic_room, dynamic);
     poison(dynamic_room, dynamic);
-    ASAN_POISON_MEMORY_REGION(dynamic_room + dynamic, sizeof dynamic_rooms[0] - dynamic);
 }
 
 void emulator_shared_end(void) {
@@ -63,7 +67,10 @@ void *emulator_shared(EmulatorPlace place, const void *key, size_t bytes, size_t
                       MOST_STATIC);
     if (array_count == MOST_ARRAYS)
         emulator_fail(place, EMULATOR_WRONG_LAUNCH, "more than %d shared arrays", MOST_ARRAYS);
-    size_t at = (used + GAP + alignment - 1) / alignment * alignment;
+    // At an odd multiple: what needs more than was declared is seen.
+    size_t at = ((used + GAP) / (2 * alignment) * 2 + 1) * alignment;
+    if (at < used + GAP)
+        at += 2 * alignment;
     ASAN_POISON_MEMORY_REGION(static_room + used, at - used);
     used = at + bytes;
     ASAN_UNPOISON_MEMORY_REGION(static_room + at, bytes);

@@ -107,6 +107,18 @@ static void warps_multiply_tiles(void) {
     }
 }
 
+static void shared_arrays_lie_no_better_than_declared(void) {
+    float y[4] = {0};
+    emulator_control.set("");
+    float *result = card_floats(4);
+    PlantedArguments arguments = {.y = result};
+    CHECK_INT(launch_as("shared_places", 1, 32, 64, NULL, arguments), CUDA_SUCCESS);
+    read_floats(y, result, 4, NULL);
+    for (int i = 0; i < 4; i++)
+        CHECK_NEAR(y[i], 16, 0); // at multiples of 16, and of no more
+    card_free(result);
+}
+
 static void barriers_count_predicates(void) {
     static float y[3 * THREADS];
     for (int c = 0; c < CONDUCTS; c++) {
@@ -267,6 +279,7 @@ int main(void) {
     RUN_TEST(largest_blocks_run_in_every_order);
     RUN_TEST(warps_exchange_as_cuda_says);
     RUN_TEST(warps_multiply_tiles);
+    RUN_TEST(shared_arrays_lie_no_better_than_declared);
     RUN_TEST(barriers_count_predicates);
     RUN_TEST(atomics_lose_nothing);
     RUN_TEST(dynamic_shared_memory_is_what_was_asked);

@@ -91,6 +91,16 @@ PLANTED_DEFINE(tiles) {
         a.y[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sum[i];
 }
 
+PLANTED_DEFINE(shared_places) {
+    SHARED(u8, bytes, 3);
+    SHARED(u16, halves, 5);
+    SHARED(double, doubles, 7);
+    SHARED_DYNAMIC(u32, words);
+    const void *const begins[] = {bytes, halves, doubles, words};
+    if (threadIdx.x < 4)
+        a.y[threadIdx.x] = (float)((uintptr_t)begins[threadIdx.x] % 32);
+}
+
 PLANTED_DEFINE(block_words) {
     float *to = a.y + 3 * (i64)threadIdx.x;
     to[0] = (float)__syncthreads_count(threadIdx.x % 3 == 0);

@@ -3,9 +3,9 @@
 #include "gpu/about.h"
 #include "gpu/gpu.h"
 
-// Of a capability the card whose sheet gives the least: its tensor cores' rate with sums in fp32,
-// without sparsity, beside its rate in plain fp32. Nothing here was measured; docs/gpu.md has the
-// figures, and which format pays for a given model `matrix` tells.
+// Of a capability one card stands for the others, whose sheets may give more or less: its tensor
+// cores' rate with sums in fp32, without sparsity, beside its rate in plain fp32. Nothing here was
+// measured; docs/gpu.md has the figures, and which format pays for a given model `matrix` tells.
 static const struct {
     int capability; // and of those that follow, up to the next row
     double tf32, halves;
@@ -15,6 +15,7 @@ static const struct {
     {89, 1, 2},      // GeForce RTX 4090: 82.6, 82.6, 165
     {90, 7.4, 14.8}, // H100 SXM: 67, 495, 989
     {100, 14, 28},   // B200: 80, 1125, 2250
+    {110, 1, 1},     // Jetson Thor: figures that compare so are not known
     {120, 1, 2},     // GeForce RTX 5090: 104.8, 104.8, 209.5
 };
 

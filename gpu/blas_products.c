@@ -304,10 +304,6 @@ static BlasAnswer run_one(Device *device, const ProductArguments *product, const
     return plan->usable ? BLAS_DONE : BLAS_DECLINED;
 }
 
-static const void *moved(const void *data, uint32_t format, int64_t by) {
-    return (const char *)data + by * (int64_t)format_table[format].bytes;
-}
-
 BlasAnswer blas_product_run(Device *device, const ProductArguments *product, Error *error) {
     enum { LAST = PRODUCT_BATCHES - 1 };
     int64_t calls = 1, matrices = product->batch[LAST];
@@ -342,9 +338,9 @@ BlasAnswer blas_product_run(Device *device, const ProductArguments *product, Err
             at_c += at * product->c.batch[i];
             part.batch[i] = 1;
         }
-        part.a.data = moved(part.a.data, part.a.format, at_a);
-        part.b.data = moved(part.b.data, part.b.format, at_b);
-        part.c.data = (void *)(uintptr_t)moved(part.c.data, part.c.format, at_c);
+        part.a.data = product_moved(part.a.data, part.a.format, at_a);
+        part.b.data = product_moved(part.b.data, part.b.format, at_b);
+        part.c.data = product_moved(part.c.data, part.c.format, at_c);
         key.aligned[0] = alignment_of(part.a.data), key.aligned[1] = alignment_of(part.b.data);
         key.aligned[2] = alignment_of(part.c.data);
         BlasAnswer answer = run_one(device, &part, &key, scratch, error);

@@ -60,10 +60,6 @@ static bool run_counted(Device *device, const Leading *leading, ProductArguments
     return product_run(device, product, error);
 }
 
-static void *moved(const void *data, uint32_t format, int64_t by) {
-    return (char *)(uintptr_t)data + by * (int64_t)format_table[format].bytes;
-}
-
 // A kernel counts matrices by few dimensions. Where more are left that cannot be joined, it is
 // called for each place along the outermost.
 static bool run_each(Device *device, const Leading *leading, const ProductArguments *product,
@@ -74,9 +70,9 @@ static bool run_each(Device *device, const Leading *leading, const ProductArgume
     Leading inner = *leading;
     const int outer = --inner.count;
     for (int64_t i = 0; i < leading->size[outer]; i++) {
-        part.a.data = moved(product->a.data, product->a.format, i * leading->a[outer]);
-        part.b.data = moved(product->b.data, product->b.format, i * leading->b[outer]);
-        part.c.data = moved(product->c.data, product->c.format, i * leading->c[outer]);
+        part.a.data = product_moved(product->a.data, product->a.format, i * leading->a[outer]);
+        part.b.data = product_moved(product->b.data, product->b.format, i * leading->b[outer]);
+        part.c.data = product_moved(product->c.data, product->c.format, i * leading->c[outer]);
         if (!run_each(device, &inner, &part, error))
             return false;
     }

@@ -10,13 +10,13 @@
 
 // Fills records[i], which is zeroed, of items[i], but for what lies in its `pieces`; those before
 // it are filled. How many elements the item has.
-typedef int64_t (*GpuRecord)(const void *items, int i, void *records);
+typedef int64_t (*GpuFillRecord)(const void *items, int i, void *records);
 
 typedef struct GpuPlanSource {
     const void *items;
     int count;
     size_t record_size;
-    GpuRecord record;
+    GpuFillRecord record;
     size_t scratch_of_tensor, scratch_of_piece; // bytes, each a multiple of 8
 } GpuPlanSource;
 

@@ -16,7 +16,6 @@ static const Division bf16_tiles = {GPU_KERNEL_product_bf16, GPU_KERNEL_product_
                                     1};
 static const Division fp16_tiles = {GPU_KERNEL_product_fp16, GPU_KERNEL_product_conv_fp16, 128, 128,
                                     1};
-
 static const Division tf32_tiles = {GPU_KERNEL_product_tf32, GPU_KERNEL_product_conv_tf32, 128, 128,
                                     1};
 

@@ -16,6 +16,11 @@ Format product_format(const KernelCall *call, Format kept);
 // A factor whose outer dimension and depth have these strides, in elements.
 ProductFactor product_factor(const void *data, Format format, int64_t outer, int64_t depth);
 
+// So many elements further on.
+static inline void *product_moved(const void *data, uint32_t format, int64_t by) {
+    return (char *)(uintptr_t)data + by * (int64_t)format_table[format].bytes;
+}
+
 // Whether eight neighbours of a factor come by 16 bytes in all of so many matrices.
 bool product_comes_wide(const int64_t *batch, const ProductFactor *factor);
 

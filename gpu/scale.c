@@ -4,7 +4,7 @@
 #include "gpu/operands.h"
 #include "gpu/zero.h"
 
-enum { BLOCK = 256, TOGETHER = 32, EACH = 8 };
+enum { BLOCK = 256 };
 
 // How many threads share a block of numbers: as many as read neighbours together.
 static u32 team_of(const ScaleLines *lines) {
@@ -12,7 +12,7 @@ static u32 team_of(const ScaleLines *lines) {
         return BLOCK;
     if (lines->inner > 1)
         return 1;
-    return lines->block < TOGETHER ? 16 : TOGETHER;
+    return lines->block < WARP ? 16 : WARP;
 }
 
 // One word of device memory, 0.
@@ -42,16 +42,17 @@ KERNEL_SIGNATURE(gpu, scale_factor) {
         return false;
     }
     if (a.largest && !gpu_launch_scale_largest(
-                         device, gpu_grid(GPU_KERNEL_scale_largest, count, EACH), &a, error))
+                         device, gpu_grid(GPU_KERNEL_scale_largest, count, EIGHT), &a, error))
         return false;
     if (by->block == 0)
-        return gpu_launch_scale_all(device, gpu_grid(GPU_KERNEL_scale_all, count, EACH), &a, error);
+        return gpu_launch_scale_all(device, gpu_grid(GPU_KERNEL_scale_all, count, EIGHT), &a,
+                                    error);
     a.team = team_of(&a.lines);
-    const int64_t along = (a.lines.depth + a.lines.block - 1) / a.lines.block;
+    const int64_t along = gpu_divided_up(a.lines.depth, a.lines.block);
     const int64_t across = scale_groups(&a.lines);
     const int64_t teams = BLOCK / a.team;
-    return gpu_launch_scale_blocks(device, (GpuGrid){.x = (along * across + teams - 1) / teams}, &a,
-                                   error);
+    return gpu_launch_scale_blocks(device, (GpuGrid){.x = gpu_divided_up(along * across, teams)},
+                                   &a, error);
 }
 
 KERNEL_SIGNATURE(gpu, scale_history) {

@@ -8,8 +8,7 @@
 // at a time.
 enum { SPAN = 64, SPAN_PITCH = SPAN + 4 };
 
-// ---- where
-// ---------------------------------------------------------------------------------------
+// ---- where --------------------------------------------------------------------------------------
 
 // Where a block works: a tile of rows (of queries, or of keys), some columns of the result, a head.
 struct Work {
@@ -51,8 +50,7 @@ static __device__ __forceinline__ bool counts(Seen seen, int row, int term) {
     return seen == SEEN_ALL || (seen == SEEN_UP_TO_ROW ? term <= row : row <= term);
 }
 
-// ---- shares
-// --------------------------------------------------------------------------------------
+// ---- shares -------------------------------------------------------------------------------------
 
 // Of a row so far: its largest score, and the sum of the exponentials of the differences from it.
 struct RowSum {
@@ -108,8 +106,7 @@ static __device__ __forceinline__ void differentiate(const AttentionArguments &a
     gradient = seen ? a.scale * share * (gradient - facts.delta) : 0;
 }
 
-// ---- results
-// -------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------
 
 // A tile of the result [batch][time][head][depth] of `times`, which the block has put into shared
 // memory, in rows of SPAN_PITCH.

@@ -5,7 +5,7 @@
 #include "gpu/kernels/operands.h"
 #include "kernel/resample.h"
 
-enum { BLOCK = 256, LANES = 32 };
+enum { BLOCK = 256 };
 
 struct Line {
     i64 number, first; // the element with which it begins
@@ -15,8 +15,8 @@ struct Line {
 // Of this thread; false where there is none.
 static __device__ __forceinline__ bool line_of_thread(const LineArguments &a, Line *line) {
     const i64 thread = (i64)blockIdx.x * BLOCK + threadIdx.x;
-    line->number = a.team == 1 ? thread : thread / LANES;
-    line->lane = a.team == 1 ? 0 : threadIdx.x % LANES;
+    line->number = a.team == 1 ? thread : thread / WARP;
+    line->lane = a.team == 1 ? 0 : threadIdx.x % WARP;
     if (line->number >= a.lines)
         return false;
     i64 outer = line->number;
@@ -40,7 +40,7 @@ GPU_DEFINE(cumsum) {
         float value = has ? load_one(a.input, at) : 0;
         if (a.team > 1) {
 #pragma unroll
-            for (u32 step = 1; step < LANES; step *= 2) {
+            for (u32 step = 1; step < WARP; step *= 2) {
                 const float lower = __shfl_up_sync(0xFFFFFFFF, value, step);
                 value = line.lane >= step ? value + lower : value;
             }
@@ -48,7 +48,7 @@ GPU_DEFINE(cumsum) {
         value += sum;
         if (has)
             store_one(a.output, at, value);
-        sum = a.team > 1 ? __shfl_sync(0xFFFFFFFF, value, LANES - 1) : value;
+        sum = a.team > 1 ? __shfl_sync(0xFFFFFFFF, value, WARP - 1) : value;
     }
 }
 
@@ -64,7 +64,7 @@ GPU_DEFINE(prod) {
         product *= load_one(a.input, line.first + i * a.inner);
     if (a.team > 1) {
 #pragma unroll
-        for (u32 step = 1; step < LANES; step *= 2)
+        for (u32 step = 1; step < WARP; step *= 2)
             product *= __shfl_xor_sync(0xFFFFFFFF, product, (int)step);
     }
     if (line.lane == 0)

@@ -330,7 +330,7 @@ bench: $(BUILD)/mpbench $(BENCH_BIN) $(LIMITS) $(BUILD)/tests/screen/measure
 
 # What it runs it names itself.
 gpu-check: $(BUILD)/mpbench $(PLUGIN) \
-        $(addprefix $(BUILD)/tests/,$(shell grep -oE '(conformance|golden|unit)/[a-z_]+_test' tests/gpu/check.sh))
+        $(addprefix $(BUILD)/tests/,$(shell grep -oP '(conformance|golden|unit|lua)/[a-z_]+_test(?![.]sh)' tests/gpu/check.sh))
 	$(LIVE)MPBENCH=$(abspath $(BUILD)/mpbench) sh tests/gpu/check.sh
 
 demo: $(BUILD)/mpbench

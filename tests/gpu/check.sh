@@ -25,13 +25,14 @@ export MPBENCH_TEST_DEVICE=gpu MPBENCH="$mpbench"
 # Name, seconds at most (ten minutes in all), and what it is.
 parts='machine 20 what the card, its driver and the program say of themselves
 bits 30 what the card must compute to the bit of the processor
-conformance 150 every operation in every format, held against float64
-golden 60 whole models held against recorded traces
+conformance 130 every operation in every format, held against float64
+golden 50 whole models held against recorded traces
 units 60 engine, scalers, optimizers, and that no step waits
-lua 70 scripts that promise something of every function
-runs 60 training in each format, twice the same bits, and resumed
-memcheck 70 accesses out of bounds, on a shortened suite
-racecheck 50 races in shared memory, on the same
+lua 60 scripts that promise something of every function
+runs 60 training in each format, twice and launched one by one, the same bits
+resume 60 runs that were stopped or killed, resumed and forked
+memcheck 60 accesses out of bounds, on a shortened suite
+racecheck 40 races in shared memory, on the same
 bench 30 steps a second, beside PyTorch on the same card'
 
 short='cast fill uniform add gelu sum softmax layer_norm embedding embedding_backward matmul linear
@@ -78,7 +79,7 @@ part_conformance() { programs conformance/conformance_test conformance/multi_tes
 part_golden() { programs golden/ops_test golden/model_test golden/scaler_test; }
 part_units() {
     programs unit/tape_test unit/compute_test unit/scaler_test unit/scalers_test unit/waits_test \
-        unit/parameter_test unit/optim_test unit/optim_refused_test unit/views_test \
+        lua/waits_test unit/parameter_test unit/optim_test unit/optim_refused_test unit/views_test \
         unit/statistics_test unit/gpu_capture_test
 }
 part_lua() {
@@ -120,8 +121,8 @@ part_runs() {
         *) echo "not ok steps_are_captured_$precision: a share of ${share:-nothing}" ;;
         esac
     done
-    sh "$here/../cli/resume_test.sh"
 }
+part_resume() { sh "$here/../cli/resume_test.sh"; }
 
 # sanitized TOOL: the shortened suite under a tool of compute-sanitizer.
 sanitized() {

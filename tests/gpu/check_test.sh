@@ -23,6 +23,17 @@ listed=$(grep -c '^part_[a-z]*()' "$here/check.sh")
 [ "$named" -eq "$listed" ] || fail "docs/gpu.md names $named of $listed parts"
 end
 
+# In an empty folder make would build all of them.
+begin what_its_parts_run_is_what_make_builds
+programs=$(sed -n '/^part_/,/}/p' "$here/check.sh" | tr -s ' ;' '\n' | grep -E '^[a-z]+/[a-z_]+_test$')
+[ "$(echo "$programs" | wc -l)" -gt 15 ] || fail "its parts run no more than $programs"
+env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n BUILD="$folder/none" NVCC= gpu-check >"$folder/made" 2>&1 ||
+    fail "make: $(tail -n 1 "$folder/made")"
+for program in $programs; do
+    grep -q -- "-o $folder/none/tests/$program " "$folder/made" || fail "make gpu-check builds no $program"
+done
+end
+
 begin no_card_is_said_and_is_status_3
 MPBENCH_GPU=$folder/none.so check 3 machine
 expect_out '^gpu-check: no card: device gpu: MPBENCH_GPU: .*none.so: No such file'

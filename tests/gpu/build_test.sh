@@ -80,10 +80,13 @@ for file in gpu/kernels/*.cu; do
 done
 end
 
-# Whether there is a driver here, and a card that it serves, is the machine's.
+# Whether there is a driver here, and a card that it serves, is the machine's; where a card's file is
+# there must be both.
 begin the_plugin_opens_and_tells_the_truth_of_this_machine
 said_of_gpu "$mpbench"
-if grep -q '^ gpu no driver is installed (libcuda.so.1): install' "$folder/gpu"; then
+if [ -e /dev/nvidia0 ]; then
+    expect_said 'its driver serves CUDA [0-9]'
+elif grep -q '^ gpu no driver is installed (libcuda.so.1): install' "$folder/gpu"; then
     ! PATH=$PATH:/usr/sbin ldconfig -p | grep -q 'libcuda[.]so[.]1' || fail "there is a driver: $(cat "$folder/gpu")"
     run run simple --device gpu --steps 2 --no-history
     expect_error 3 'device gpu: no driver is installed'

@@ -133,7 +133,8 @@ GPU_O       := $(patsubst %.c,$(BUILD)/plugin/%.o,$(GPU_C) $(GPU_SHARES)) $(DNN_
 GPU_IMAGE   := $(GPU_CU:gpu/kernels/%.cu=$(BUILD)/plugin/images/%.fatbin)
 
 # Of these cards the compiler knows some; GPU_ARCHS="90" builds for one alone, in less time.
-GPU_ARCHS ?= $(filter 80 90 100 120,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+KNOWN_ARCHS := $(filter 80 90 100 120,$(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch)))
+GPU_ARCHS   ?= $(KNOWN_ARCHS)
 NVCC_ARCHS  = $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
               -gencode arch=compute_$(firstword $(GPU_ARCHS)),code=compute_$(firstword $(GPU_ARCHS))
 # A kernel whose registers do not suffice is slow: that is found here, without a card.
@@ -309,6 +310,8 @@ $(FUZZ_BIN) $(BENCH_BIN) $(LIMITS): $(BUILD)/%: %.c $(BUILD)/libmpbench.a
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-conversion $(EXTRA_CFLAGS) $(LDFLAGS) -MMD -MP -o $@ $< \
 	    $(BUILD)/libmpbench.a $(LDLIBS)
 
+# Whatever cards are asked for: a kernel may spill on one alone.
+soak: override GPU_ARCHS = $(KNOWN_ARCHS)
 # The storms run under the sanitizers alone, whole: there they would find most.
 STORM := $(filter %/storm_test,$(TEST_BIN))
 soak: $(TESTED) $(FUZZ_BIN)

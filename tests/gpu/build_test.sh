@@ -61,6 +61,13 @@ compiled 2 GPU_ARCHS=90
 grep -q 'Werror all-warnings .*-warn-spills.*Werror' "$folder/nvcc.calls" || fail "warnings are no errors"
 end
 
+begin a_soak_compiles_for_all_that_the_compiler_knows
+make -n BUILD="$folder/build" NVCC="$folder/nvcc" GPU_ARCHS=90 soak >"$folder/out" 2>&1 ||
+    fail "make soak: $(tail -n 1 "$folder/out")"
+grep 'attention_mma.cu' "$folder/out" | grep -q 'code=sm_80 .*code=sm_90 .*code=compute_80 ' ||
+    fail "not compiled for all: $(grep -m 1 'attention_mma.cu' "$folder/out")"
+end
+
 if [ ! -e "$plugin" ]; then
     echo "skip plugin_of_nvcc: $plugin is not built, for lack of nvcc (docs/gpu.md) or for sanitizers"
     exit "$failures"

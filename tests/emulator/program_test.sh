@@ -37,12 +37,12 @@ doctor_says fail=cuInit/1:999 'the driver does not start: unknown error (cuInit:
 end
 
 begin doctor_says_what_cards_work_with
-doctor_says '' 'gpu capability 9.0, driver 580.65.06, CUDA 13.0, cuBLASLt 13.0.2, cuDNN 9.14.0, NVML 13.580.65.06 trains in fp32, tf32, bf16, fp16; large products gain by tf32, bf16, fp16'
+doctor_says '' 'gpu capability 9.0, driver 580.65.06, CUDA 13.0, cuBLASLt 13.0.2, cuDNN 9.14.0, NVML 13.580.65.06 trains in fp32, tf32, bf16, fp16, e4m3, e5m2, fp8, mxfp8, mxfp6, mxfp6_e2m3, mxfp4, nvfp4; large products gain by tf32, bf16, fp16'
 doctor_says '' 'nothing is missing'
 doctor_says cards=2 'gpu:1 capability 9.0, driver 580.65.06'
 MPBENCH_EMULATOR='' "$mpbench" doctor --json >"$folder/out"
 expect_out '"name":"gpu","error":null,"hardware":"Emulated card 9.0","memory":4294967296,"threads":[0-9]*,"gains":\["tf32","bf16","fp16"\],"operations":'
-expect_out '"trains":\["fp32","tf32","bf16","fp16"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
+expect_out '"trains":\["fp32","tf32","bf16","fp16","e4m3","e5m2","fp8","mxfp8","mxfp6","mxfp6_e2m3","mxfp4","nvfp4"\],"parts":{"capability":"9.0","driver":"580.65.06","CUDA":"13.0","cuBLASLt":"13.0.2","cuDNN":"9.14.0","NVML":"13.580.65.06"},"missing":\[\]'
 end
 
 # By published figures: on some cards tensor cores are no faster in tf32 than the others in fp32.
@@ -51,7 +51,7 @@ for capability in 80 90 100 103; do
     doctor_says capability=$capability 'large products gain by tf32, bf16, fp16'
 done
 for capability in 86 89 120 121; do
-    doctor_says capability=$capability 'trains in fp32, tf32, bf16, fp16; large products gain by bf16, fp16'
+    doctor_says capability=$capability 'mxfp4, nvfp4; large products gain by bf16, fp16'
 done
 for capability in 80:16 89:2 90:14.8; do
     MPBENCH_EMULATOR=capability=${capability%:*} run run simple -p auto --steps 1 --no-history

@@ -99,7 +99,8 @@ static size_t list_formats(char *text, size_t size, const Device *device,
 }
 
 static void print_formats_of(const Terminal *terminal, const Device *device) {
-    char trains[64], gains[64], text[200];
+    enum { ALL = FORMAT_COUNT * sizeof "mxfp6_e2m3, " }; // the longest of their names
+    char trains[ALL], gains[ALL], text[2 * ALL + 64];
     bool has_gains = list_formats(gains, sizeof gains, device, findings_gains) > 0;
     list_formats(trains, sizeof trains, device, findings_trains);
     snprintf(text, sizeof text, "trains in %s; large products gain by %s", trains,

@@ -1,5 +1,5 @@
 // Whatever a script calls that computes, reads or waits does so while the watchdog stands aside.
-#include "lua/bind/bind.h"
+#include "lua/bind/callback.h"
 #include "lua/vm_private.h"
 #include "tests/test.h"
 
@@ -90,12 +90,14 @@ static void every_call_into_the_engine_lets_the_watchdog_wait(void) {
     Run *run = run_new(&options, &error);
     Session session = {.run = run, .engine = run->engine};
     Given given = {&session, 0};
+    CHECK(callback_begin(&session, &error));
     LuaVm *vm = session.vm = lua_vm_new(NULL, &error);
     bool done = lua_vm_protect(vm, run_script, &given, &error);
     CHECK_MESSAGE(done, "%s", error.text);
     CHECK(given.seen > 30);
     session.finished = true;
     lua_vm_free(vm);
+    callback_close(&session);
     inventory_clear(&session.inventory);
     run_free(run);
 }

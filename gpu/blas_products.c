@@ -258,18 +258,23 @@ typedef struct Run {
     void *c, *workspace;
 } Run;
 
+static CUresult refused(Gpu *gpu, cublasStatus_t status) {
+    (void)error_fail(&gpu->refusal, ERROR_UNAVAILABLE, "its status is %d", (int)status);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult put_product(Gpu *gpu, const void *what) {
     const Run *run = what;
     const Plan *plan = run->plan;
     const GpuBlas *blas = gpu->products->blas;
     const float one = 1, zero = 0;
-    bool done =
-        (!run->bias || SET(MatmulDesc, plan->product, MATMUL_DESC_BIAS_POINTER, run->bias)) &&
-        blas->cublasLtMatmul(gpu->products->handle, plan->product, &one, run->b, plan->layout[1],
-                             run->a, plan->layout[0], &zero, run->c, plan->layout[2], run->c,
-                             plan->layout[2], &plan->algorithm, run->workspace, WORKSPACE,
-                             (cudaStream_t)gpu->stream) == CUBLAS_STATUS_SUCCESS;
-    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+    if (run->bias && !SET(MatmulDesc, plan->product, MATMUL_DESC_BIAS_POINTER, run->bias))
+        return refused(gpu, CUBLAS_STATUS_INVALID_VALUE);
+    cublasStatus_t status = blas->cublasLtMatmul(
+        gpu->products->handle, plan->product, &one, run->b, plan->layout[1], run->a,
+        plan->layout[0], &zero, run->c, plan->layout[2], run->c, plan->layout[2], &plan->algorithm,
+        run->workspace, WORKSPACE, (cudaStream_t)gpu->stream);
+    return status == CUBLAS_STATUS_SUCCESS ? CUDA_SUCCESS : refused(gpu, status);
 }
 
 // One call of the library: matrices one step behind the other.

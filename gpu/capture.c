@@ -93,6 +93,14 @@ static bool hold(GpuCapture *capture, const GpuCall *call) {
     return true;
 }
 
+// A library was told to have done it, and there is nothing that would do it in its place any more.
+static void keep_refusal(Gpu *gpu, const char *library) {
+    (void)error_fail(&gpu->failure, ERROR_FAILED,
+                     "device %s: %s refuses within a captured step what it did in those before; "
+                     "resume the run from its last checkpoint with --no-capture (%s)",
+                     gpu->device->label, library, gpu->refusal.text);
+}
+
 // What was held back is put, and what comes is put at once.
 static CUresult let_go(Gpu *gpu) {
     GpuCapture *capture = gpu->capture;
@@ -106,7 +114,10 @@ static CUresult let_go(Gpu *gpu) {
     capture->is_whole = gpu_record_copy(&capture->record, held, capture->place);
     if (gpu->failure.code != ERROR_NONE)
         return CUDA_ERROR_UNKNOWN;
+    gpu->refusal = (Error){0};
     CUresult result = put_all(gpu, held, capture->place, &failed);
+    if (result != CUDA_SUCCESS && gpu->refusal.code != ERROR_NONE)
+        keep_refusal(gpu, failed);
     if (!gpu_check(gpu, result, failed, NULL))
         capture->is_whole = false;
     return result;

@@ -22,14 +22,15 @@ typedef struct Gpu Gpu;
 typedef struct GpuCapture GpuCapture;
 
 // Puts a work into gpu->stream. It reads nothing but `what`, aligned to 16 bytes, and memory that
-// lasts as long as the device; it waits for nothing and takes no memory.
+// lasts as long as the device; it waits for nothing and takes no memory. A library that refuses
+// says why in gpu->refusal.
 typedef CUresult (*GpuPut)(Gpu *gpu, const void *what);
 
 bool gpu_open_capture(Gpu *gpu, Error *error) MUST_CHECK;
 void gpu_close_capture(Gpu *gpu);
 
 // Puts it, or holds it back: then its failure is told later, by `name`, which lasts as long as the
-// device, and kept.
+// device, and kept; a library's refusal too, though one that is told at once leaves the card good.
 CUresult gpu_put(Gpu *gpu, GpuPut put, const char *name, const void *what, size_t bytes);
 
 // Where bytes that the host sends to `target` are to be put at once: there, or into the inbox, from

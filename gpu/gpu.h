@@ -40,7 +40,7 @@ typedef struct Gpu {
     uint64_t value_calls; // of this step that were told to look at values
     struct Dnn *dnn;      // gpu/dnn.h: opened when it was first asked for; NULL: there is none
     bool dnn_asked;
-    Error refusal;            // why cuDNN last did not run a plan
+    Error refusal;            // why a library last did not do a work (GpuPut)
     int capability;           // 90 is 9.0
     struct NvmlCard *sensors; // of it, for gpu/about.c; NULL: none, or not yet looked for
     bool has_looked_for_sensors;

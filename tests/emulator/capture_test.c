@@ -456,6 +456,35 @@ static void work_that_is_refused_is_told_at_once_and_keeps_nothing(void) {
     end();
 }
 
+// As a library that takes a work for the first so many times.
+static int patience;
+static CUresult put_tiring(Gpu *of, const void *what) {
+    if (patience-- > 0)
+        return put_kernel(of, what);
+    (void)error_fail(&of->refusal, ERROR_UNAVAILABLE, "it is tired");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static void refusal_of_what_was_held_back_is_told_in_words_of_the_library(void) {
+    enum { TWO_STEPS_AND_A_GRAPH = 3 };
+    begin("");
+    patience = TWO_STEPS_AND_A_GRAPH;
+    for (int step = 0; step < 2; step++) {
+        CHECK_INT(call(put_tiring, "add_one", x, y, 0), CUDA_SUCCESS);
+        end_step();
+    }
+    CHECK_INT(call(put_tiring, "add_one", x, y, 0), CUDA_SUCCESS);
+    CHECK_INT(gpu.failure.code, ERROR_NONE);
+    gpu_put_apart(&gpu);
+    CHECK_INT(gpu.failure.code, ERROR_FAILED);
+    CHECK_CONTAINS(gpu.failure.text, "add_one refuses");
+    CHECK_CONTAINS(gpu.failure.text, "it is tired");
+    CHECK_CONTAINS(gpu.failure.text, "--no-capture");
+    CHECK_INT(end_step(), 0);
+    gpu.failure = (Error){0};
+    end();
+}
+
 static void failure_of_what_was_held_back_is_kept(void) {
     begin("");
     count_steps(3);
@@ -494,6 +523,7 @@ int main(void) {
     RUN_TEST(graph_that_cannot_be_had_is_done_without);
     RUN_TEST(work_that_cannot_be_captured_goes_on_as_it_is);
     RUN_TEST(work_that_is_refused_is_told_at_once_and_keeps_nothing);
+    RUN_TEST(refusal_of_what_was_held_back_is_told_in_words_of_the_library);
     RUN_TEST(failure_of_what_was_held_back_is_kept);
     return test_end();
 }

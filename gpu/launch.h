@@ -44,10 +44,23 @@ GpuGrid gpu_grid(GpuKernel kernel, int64_t count, int64_t each);
 bool gpu_launch(Device *device, GpuKernel kernel, GpuGrid grid, const void *arguments,
                 Error *error) MUST_CHECK;
 
+// Steps are compared byte by byte (gpu/record.h), and chance left its own between members. With a
+// compiler that cannot clear that, a step may look like another than it is; no other one like it.
+#if defined __has_builtin
+#if __has_builtin(__builtin_clear_padding)
+#define GPU_CLEAR_PADDING(arguments) __builtin_clear_padding(arguments)
+#endif
+#endif
+#ifndef GPU_CLEAR_PADDING
+#define GPU_CLEAR_PADDING(arguments) ((void)(arguments))
+#endif
+
 #define GPU_KERNEL(file, name, arguments, threads)                                         \
     static inline bool gpu_launch_##name(Device *device, GpuGrid grid, const arguments *a, \
                                          Error *error) {                                   \
-        return gpu_launch(device, GPU_KERNEL_##name, grid, a, error);                      \
+        arguments clean = *a;                                                              \
+        GPU_CLEAR_PADDING(&clean);                                                         \
+        return gpu_launch(device, GPU_KERNEL_##name, grid, &clean, error);                 \
     }
 #include "gpu/kernels/kernels.def"
 

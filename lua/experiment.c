@@ -195,8 +195,8 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     }
     bool done = train(vm, path, error);
     // The run ends itself through an interrupt: that is no fault.
-    if (!done && error->code == ERROR_STOPPED)
-        done = true;
+    bool was_cut = !done && error->code == ERROR_STOPPED;
+    done = done || was_cut;
     if (!done && ends_by_refusal(error, &session.refusal))
         *error = session.refusal;
     done = device_agrees(run->engine->device, done, error);
@@ -204,7 +204,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     const char *traceback = lua_vm_traceback(vm);
     if (!done && options->traceback && options->print && traceback[0])
         options->print(options->context, traceback, strlen(traceback));
-    run_finish(run, done ? NULL : error);
+    run_finish(run, !done || (was_cut && run_is_to_stop(run)) ? error : NULL);
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};
     lua_vm_free(vm);

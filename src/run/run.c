@@ -187,7 +187,8 @@ void run_finish(Run *run, const Error *error) {
     run->ended = clock_seconds();
     state->ended_ms = run_wall_ms();
     run_sample_energy(run);
-    bool stopped = run_is_to_stop(run) && !state->reached_limit;
+    // One whose steps were all made is whole, unless the order cut off what came after them.
+    bool stopped = run_is_to_stop(run) && (error || !state->reached_limit);
     bool is_whole = !error && !stopped && !state->reached_limit && run->options->resumes == 0;
     run_check_steps(state, is_whole);
     if (error && error->code != ERROR_STOPPED) {

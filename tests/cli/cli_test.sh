@@ -434,6 +434,7 @@ signal() { # SIGNAL COUNT EXPERIMENT [OPTIONS]
     number=$1
     count=$2
     shift 2
+    : >"$folder/err" # what the run before printed is no sign of this one
     "$mpbench" run "$@" >"$folder/out" 2>"$folder/err" </dev/null &
     process=$!
     waited=0
@@ -486,6 +487,30 @@ begin "SIGTERM finishes the step and ends the run with its result"
 signal TERM 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --json
 expect_status 143
 expect_out '"status":"stopped"'
+end
+
+cat >"$folder/evaluating.lua" <<'EOF'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "evaluating",
+    data = function()
+        local test = { x = mp.randn(64, 8), y = mp.randint(4, 64), batch = 8 }
+        return { train = mp.data.tensors(test), test = mp.data.tensors(test) }
+    end,
+    model = function() return nn.Linear(8, 4) end,
+    optim = function(parameters) return mp.optim.SGD(parameters, { lr = 0.1 }) end,
+    loss = function(net, batch) return F.cross_entropy(net(batch.x), batch.y) end,
+    eval = function()
+        print("started")
+        while true do end
+    end,
+}
+EOF
+begin "a signal that cuts off the last evaluation stops the run"
+signal TERM 1 "$folder/evaluating.lua" --steps 2 --quiet --name cut-off
+expect_status 143
+expect_out 'cut-off stopped'
 end
 
 begin "a second signal ends at once"

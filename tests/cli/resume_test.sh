@@ -300,4 +300,14 @@ run run "$folder/eval.lua" --set "steps=$long$long$long$long"
 expect_error 2 "--set: longer than 255 bytes"
 end
 
+# Threads that nobody asked for are those of the device that it goes on on.
+begin "a fork to another device has the threads of that one"
+run run "$folder/long.lua" --steps 1 --device cpu
+usual=$(sed -n 's/.* on cpu (.*), \([0-9]* thread\).*/\1/p' "$folder/out")
+run run "$folder/long.lua" --steps 4 --device ref --name reference
+run fork reference --at 2 --device cpu
+expect_status 0
+expect_out " on cpu .*, ${usual:-no threads shown}"
+end
+
 exit "$failures"

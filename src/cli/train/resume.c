@@ -132,14 +132,24 @@ static bool keep_own(Cli *cli, Past *past, Error *error) {
     return true;
 }
 
+// Whether it goes on on another device than the parent's.
+static bool moves(const Past *past) {
+    bool does = false;
+    for (int i = 0; i < past->own_count; i++)
+        if (strcmp(past->own[i].name, "device") == 0)
+            does = strcmp(past->own[i].value, past->record.device) != 0;
+    return does;
+}
+
 // The parent's options, then those typed now. `with_own` false: only the parent's.
 static bool set_options(Cli *cli, const Past *past, bool in_place, bool with_own, Error *error) {
     const RunRecord *record = &past->record;
     bool was_trusted = false;
     cli->run.typed_count = cli->run.layer_count = cli->run.setting_count = 0;
     cli->run.seed = (uint64_t)record->seed;
-    cli->run.threads = record->threads; // the sums of other counts differ in their last bits
     cli->run.device = record->device;
+    if (!moves(past)) // the sums of other counts differ in their last bits
+        cli->run.threads = record->threads;
     cli->run.ways = record_fact(record, RECORD_FACT_WAYS); // likewise
     for (int i = 0; i < record->option_count; i++) {
         const RecordOption *option = &record->options[i];

@@ -155,6 +155,9 @@ void run_record_event_at(Run *run, int64_t step, EventKind kind, const char *lay
 
 // ---- reports ------------------------------------------------------------------------------------
 
+// Room for the reports of steps, once. Before a step counts: one that cannot be told of is none.
+bool run_make_reports(RunState *state, Error *error) MUST_CHECK;
+
 // A step has ended, at `now` of clock_seconds: asks for its report, and looks at those that are
 // there. False where one of them says that going on is pointless: then that step is the last.
 bool run_report_step(RunState *state, double now, Error *error) MUST_CHECK;

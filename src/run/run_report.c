@@ -8,7 +8,7 @@
 
 // ---- asked for ----------------------------------------------------------------------------------
 
-static bool make_places(RunState *state, Error *error) {
+bool run_make_reports(RunState *state, Error *error) {
     if (state->reports)
         return true;
     state->reports = reports_new(state->run.device, error);
@@ -75,7 +75,7 @@ static bool add_step(RunState *state, StepNote *note, double now, Error *error) 
 
 // Of the step that ended at `now`; NULL: of points alone.
 static bool post(RunState *state, const double *now, Error *error) {
-    if (!make_places(state, error))
+    if (!run_make_reports(state, error))
         return false;
     StepNote *note = &state->notes[reports_begin(state->reports)];
     note->is_step = now != NULL;

@@ -149,7 +149,7 @@ static void attend(RunState *state, double now) {
 bool run_step_ended(Run *run, bool *stop, Error *error) {
     RunState *state = run_state(run);
     *stop = false;
-    if (!run_check_layers(run, error))
+    if (!run_check_layers(run, error) || !run_make_reports(state, error))
         return false;
     double now = clock_seconds();
     run->step++;

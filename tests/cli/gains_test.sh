@@ -55,12 +55,12 @@ cat >"$folder/net.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 return mp.experiment { name = "net", params = { steps = 40 }, run = function(run)
-    local net = run:model(nn.Sequential { nn.Linear(640, 960), nn.ReLU(), nn.Linear(960, 1) })
+    local net = run:model(nn.Sequential { nn.Linear(1024, 960), nn.ReLU(), nn.Linear(960, 1) })
     local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
     local scaler = run:scaler()
-    local w = mp.randn(640, 1)
+    local w = mp.randn(1024, 1)
     for step = 1, run.params.steps do
-        local x = mp.randn(48, 640)
+        local x = mp.randn(48, 1024)
         opt:zero_grad()
         local loss = mp.autocast(function() return F.mse(net(x), x:matmul(w)) end)
         scaler:scale(loss):backward()

@@ -176,22 +176,48 @@ static const char *format_after(Ui *ui, int presses) {
     return live_pending(live_of(ui), 0);
 }
 
-static void space_offers_the_formats_of_the_runs_device(void) {
-    WorkerId worker;
+// A run on a device that trains in these.
+static Store *make_history_of_formats(WorkerId *worker, const char *formats) {
     RunRecord record;
-    Store *store = make_owned_history(&worker);
+    Store *store = make_owned_history(worker);
     RecordFact fact = {.name = RECORD_FACT_FORMATS};
-    snprintf(fact.value, sizeof fact.value, "%s %s %s", format_name(FORMAT_FP32),
-             format_name(FORMAT_TF32), format_name(FORMAT_FP16));
+    snprintf(fact.value, sizeof fact.value, "%s", formats);
     CHECK_DONE(store_read_run(store, 2, &record, &error) &&
                record_set_facts(&record, &fact, 1, &error) &&
                store_update_run(store, &record, &error));
     record_clear(&record);
+    return store;
+}
+
+static void space_offers_the_formats_of_the_runs_device(void) {
+    WorkerId worker;
+    Store *store = make_history_of_formats(&worker, "fp32 tf32 fp16");
     Ui *ui = open_screen(store, 2);
     draw_screen(ui, 120, 36, false);
     CHECK_TEXT(format_after(ui, 1), "fp32"); // behind fp16, the last
     CHECK_TEXT(format_after(ui, 1), format_name(FORMAT_TF32));
     CHECK_TEXT(format_after(ui, 1), format_name(FORMAT_FP16));
+    screen_live.request(ui, REQUEST_FORMAT_SCALED);
+    CHECK_CONTAINS(said, "trains in no format of that kind");
+    CHECK_TEXT(live_pending(live_of(ui), 0), format_name(FORMAT_FP16));
+    close_screen(ui);
+    store_close(store);
+}
+
+// Each of the two keys stays among its own: whoever wants fp32 trains in nothing else on the way.
+static void formats_that_share_scales_have_a_key_of_their_own(void) {
+    WorkerId worker;
+    Store *store = make_history_of_formats(&worker, "fp32 fp16 fp8 mxfp8 nvfp4");
+    Ui *ui = open_screen(store, 2);
+    static const char *const scaled[] = {"fp8", "mxfp8", "nvfp4", "fp8"};
+    draw_screen(ui, 120, 36, false);
+    for (int i = 0; i < 4; i++) {
+        screen_live.request(ui, REQUEST_FORMAT_SCALED);
+        CHECK_TEXT(live_pending(live_of(ui), 0), scaled[i]);
+    }
+    CHECK_TEXT(format_after(ui, 1), "fp32");
+    CHECK_TEXT(format_after(ui, 1), "fp16");
+    CHECK_TEXT(format_after(ui, 1), "fp32");
     close_screen(ui);
     store_close(store);
 }
@@ -341,6 +367,7 @@ int main(void) {
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
     RUN_TEST(space_offers_the_formats_of_the_runs_device);
+    RUN_TEST(formats_that_share_scales_have_a_key_of_their_own);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);
     RUN_TEST(a_run_that_is_over_says_what_to_do_instead);
     RUN_TEST(random_keys_clicks_and_sizes_break_nothing);

@@ -127,6 +127,7 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     bool is_back = live->view.cursor != LIVE_FOLLOWS;
     switch (asked) {
     case REQUEST_FORMAT:
+    case REQUEST_FORMAT_SCALED:
     case REQUEST_FORMAT_ALL: can = goes_on && has_layers; break;
     case REQUEST_AUTO: can = goes_on && is_set_by_hand(data, layer); break;
     case REQUEST_UNDO: can = goes_on && live->change_count > 0; break;
@@ -182,7 +183,8 @@ static const char *explain(PanelId panel) {
             "lie, which share of them was zero already, which its format rounds to zero at this "
             "loss scale (flushed) or keeps with fewer digits (subnormal), which is not finite, how "
             "far a step moves its weights, and its share of the time. Space gives the layer the "
-            "next format while the run goes on, a gives it back to the policy, u takes that back; "
+            "next format while the run goes on, b the next of those that share scales (fp8, mxfp8, "
+            "nvfp4), a gives it back to the policy, u takes that back; "
             "red is what is wrong: over 5 % flushed, nothing left but zeros, not finite.",
         [PANEL_HISTOGRAM] =
             "How many gradients of the selected layer lie at each power of two, in true values "

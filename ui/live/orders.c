@@ -92,10 +92,16 @@ static int pick_formats(const RunRecord *run, Format formats[FORMAT_COUNT]) {
     return count > 0 ? count : format_pick(formats, format_trains);
 }
 
-// What is asked for already counts as what there is, so that keys can be pressed ahead of the run.
-static const char *next_format(const Live *live, int layer) {
+// Of those that scale what they round, or of the others: a key that went through all would train in
+// ten formats on its way to the one that is meant. "": there is none. What is asked for already
+// counts as what there is, so that keys can be pressed ahead of the run.
+static const char *next_format(const Live *live, int layer, bool scaled) {
     Format formats[FORMAT_COUNT];
-    const int count = pick_formats(&live->data.record, formats);
+    const int all = pick_formats(&live->data.record, formats);
+    int count = 0;
+    for (int i = 0; i < all; i++)
+        if (format_is_scaled(formats[i]) == scaled)
+            formats[count++] = formats[i];
     const char *pending = live_pending(live, layer);
     const char *now = pending[0] && strcmp(pending, "auto") != 0
                           ? pending
@@ -103,7 +109,7 @@ static const char *next_format(const Live *live, int layer) {
     for (int i = 0; i < count; i++)
         if (strcmp(now, format_name(formats[i])) == 0)
             return format_name(formats[(i + 1) % count]);
-    return format_name(formats[0]);
+    return count > 0 ? format_name(formats[0]) : "";
 }
 
 static void copy_set(const Live *live, int layer, char out[16]) {
@@ -131,6 +137,10 @@ static void set_format(Ui *ui, Live *live, int layer, const char *format) {
     char before[16] = "";
     if (live->data.record.layer_count == 0) {
         ui_say(ui, INK_WARN, "this run has no layers to set");
+        return;
+    }
+    if (!format[0]) {
+        ui_say(ui, INK_WARN, "this run's device trains in no format of that kind");
         return;
     }
     if (layer >= 0)
@@ -287,6 +297,7 @@ bool live_order(Ui *ui, Live *live, Request request) {
     case REQUEST_SCRIPT: show_script(ui, live); return true;
     case REQUEST_FORMAT:
     case REQUEST_FORMAT_ALL:
+    case REQUEST_FORMAT_SCALED:
     case REQUEST_AUTO:
     case REQUEST_AUTO_ALL:
     case REQUEST_UNDO:
@@ -300,9 +311,13 @@ bool live_order(Ui *ui, Live *live, Request request) {
         return true;
     switch (request) {
     case REQUEST_FORMAT:
-        set_format(ui, live, layer, has_layers ? next_format(live, layer) : "");
+    case REQUEST_FORMAT_SCALED:
+        set_format(ui, live, layer,
+                   has_layers ? next_format(live, layer, request == REQUEST_FORMAT_SCALED) : "");
         break;
-    case REQUEST_FORMAT_ALL: ask_all(ui, live, has_layers ? next_format(live, layer) : ""); break;
+    case REQUEST_FORMAT_ALL:
+        ask_all(ui, live, has_layers ? next_format(live, layer, false) : "");
+        break;
     case REQUEST_AUTO: set_format(ui, live, layer, "auto"); break;
     case REQUEST_AUTO_ALL: ask_all(ui, live, "auto"); break;
     case REQUEST_UNDO: undo(ui, live); break;

@@ -61,7 +61,7 @@ return mp.experiment { name = "modules", precision = { default = "bf16" }, run =
         equal(b:dtype(), "bf16")
         net:find("heads.*"):precision "auto"
         equal(mp.autocast(function() return (net(mp.randn(2, 4))) end):dtype(), "bf16")
-        fails("fp8", function() net.heads[1]:precision "fp8" end)
+        fails("fp9", function() net.heads[1]:precision "fp9" end)
     end)
 
     test("a_precision_for_no_layer_is_an_error", function()

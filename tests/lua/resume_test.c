@@ -33,6 +33,16 @@ static bool is_of_time(const char *key) {
     return strcmp(key, "seconds") == 0 || strcmp(key, "wall") == 0 || strcmp(key, "joules") == 0;
 }
 
+// "STEP KIND ...": those that samples find are found at the step of one, which comes by the clock.
+static bool is_same_note(const char *key, const char *x, const char *y) {
+    if (strcmp(x, y) == 0)
+        return true;
+    const char *of_x = strchr(x, ' '), *of_y = strchr(y, ' ');
+    return strncmp(key, "diagnosis", strlen("diagnosis")) == 0 && of_x && of_y &&
+           strncmp(of_x, " small_kernels", strlen(" small_kernels")) == 0 &&
+           strcmp(of_x, of_y) == 0;
+}
+
 // All tensors and all notes but the time that it took.
 static void check_same_files(const char *expected, const char *actual, const char *what) {
     Error error = {0};
@@ -55,7 +65,7 @@ static void check_same_files(const char *expected, const char *actual, const cha
         for (int i = 0; i < x->note_count; i++) {
             const char *other = safe_header_note(y, x->notes[i].key);
             if (!is_of_time(x->notes[i].key))
-                CHECK_MESSAGE(other && strcmp(other, x->notes[i].value) == 0,
+                CHECK_MESSAGE(other && is_same_note(x->notes[i].key, x->notes[i].value, other),
                               "%s: note %s: %s, not %s", what, x->notes[i].key, other ? other : "-",
                               x->notes[i].value);
         }

@@ -120,6 +120,10 @@ for dims = 1, 3 do
                 engine.fail(("%s: input has shape [%s]: nothing has no largest"):format(largest,
                     table.concat(shape, ",")))
             end
+            if size[i] > shape[i + 1] then -- a part is a computation of its own
+                engine.fail(("%s: size: %d, at most %d is wanted, what there is to part"):format(largest,
+                    size[i], shape[i + 1]))
+            end
             x = largest_of_parts(x, i + 1, size[i])
         end
         return x

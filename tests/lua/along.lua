@@ -160,6 +160,7 @@ return mp.experiment { name = "along", run = function(run)
             slopes(function(t) return F.adaptive_max_pool2d(t, { 3, 2 }) end, mp.randn(1, 5, 3, 2))
         end
         fails("a whole number of at least 1 expected", F.adaptive_avg_pool2d, image, 0)
+        fails("at most 6 is wanted", F.adaptive_max_pool1d, mp.randn(2, 6, 4), 1 << 40)
     end)
 
     test("convolutions_as_functions_and_padded_by_what_there_is", function()

@@ -28,8 +28,11 @@ static __device__ __forceinline__ bool proof_is_unlike(u32 format, float got, fl
 GPU_DEFINE(proof) {
     SHARED(double, between, WARPS * 3);
     double sum[3] = {0, 0, 0};
-    for (i64 i = threadIdx.x; i < a.rows * a.columns; i += THREADS) {
-        const float got = load_any(a.format, a.result, i / a.columns * a.row + i % a.columns);
+    i64 column = threadIdx.x, skipped = 0; // skipped: what lies between rows of the result
+    for (i64 i = threadIdx.x; i < a.rows * a.columns; i += THREADS, column += THREADS) {
+        for (; column >= a.columns; column -= a.columns) // a division of 64 bits spills registers
+            skipped += a.row - a.columns;
+        const float got = load_any(a.format, a.result, i + skipped);
         const float expected = load_any(a.format, a.expected, i);
         if (fabsf(expected) < INFINITY && fabsf(got) < INFINITY) {
             const double difference = (double)got - expected;

@@ -359,13 +359,13 @@ docs: $(BUILD)/mpbench
 
 # ---- the program elsewhere ----------------------------------------------------------------------
 
-EXPERIMENTS := $(wildcard experiments/*.lua experiments/*.gz)
+EXPERIMENTS := $(wildcard experiments/*.lua experiments/*/*.lua experiments/*.gz)
 DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
 install: $(BUILD)/mpbench $(PLUGIN)
 	install -D -m 755 $(BUILD)/mpbench $(DESTDIR)$(PREFIX)/bin/mpbench
 	$(if $(PLUGIN),install -D -m 755 $(PLUGIN) $(DESTDIR)$(LIBDIR)/mpbench-gpu.so)
-	install -D -m 644 -t $(DESTDIR)$(DATADIR)/experiments $(EXPERIMENTS)
+	for file in $(EXPERIMENTS); do install -D -m 644 "$$file" "$(DESTDIR)$(DATADIR)/$$file" || exit 1; done
 	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/mpbench/README.md
 
 # Every library travels but the C library's own, which belongs to the machine. DT_RPATH, unlike
@@ -375,13 +375,13 @@ LIBC_PARTS = ^(libc|libm|libdl|librt|libpthread|libresolv|ld-linux.*)[.]so
 
 dist: $(BUILD)/src/main.o $(BUILD)/libmpbench.a $(PLUGIN)
 	rm -rf $(DIST)
-	mkdir -p $(DIST)/lib $(DIST)/experiments
+	mkdir -p $(DIST)/lib
 	$(CC) $(LDFLAGS) $(DIST_LINK) -o $(DIST)/mpbench $(filter-out %.so,$^) $(LDLIBS)
 	strip $(DIST)/mpbench
 	ldd $(DIST)/mpbench | awk '$$3 ~ "^/" && $$1 !~ /$(LIBC_PARTS)/ { print $$3 }' | \
 	    xargs cp -L -t $(DIST)/lib
 	$(if $(PLUGIN),cp $(PLUGIN) $(DIST))
-	cp $(EXPERIMENTS) $(DIST)/experiments
+	cp --parents $(EXPERIMENTS) $(DIST)
 	cp README.md $(DIST)
 	@echo "$(DIST): $$(du -sh $(DIST) | cut -f1)"
 

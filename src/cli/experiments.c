@@ -62,26 +62,42 @@ static bool is_listed(const ExperimentFile *files, int count, const char *name) 
     return false;
 }
 
-static int list_folder(const char *folder, ExperimentFile *files, int count) {
+static bool is_folder(const char *name) {
+    struct stat status;
+    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// The name without its ending, behind that of its folder; false: no experiment's.
+static bool name_of_file(const char *group, const char *file, char name[EXPERIMENT_NAME_SIZE]) {
     static const char ending[] = ".lua";
+    const size_t length = strlen(file), cut = sizeof ending - 1;
+    if (length <= cut || strcmp(file + length - cut, ending) != 0)
+        return false;
+    int used = snprintf(name, EXPERIMENT_NAME_SIZE, "%s%.*s", group, (int)(length - cut), file);
+    return used > 0 && used < EXPERIMENT_NAME_SIZE;
+}
+
+// Those of a folder and, where `group` is empty, of the folders in it; otherwise that is the
+// folder's name with a slash.
+static int list_folder(const char *folder, const char *group, ExperimentFile *files, int count) {
     DIR *directory = opendir(folder);
     if (!directory)
         return count;
     const struct dirent *entry;
     while (count < EXPERIMENT_MOST && (entry = readdir(directory)) != NULL) {
-        size_t length = strlen(entry->d_name);
-        if (length <= sizeof ending - 1 || entry->d_name[0] == '.' ||
-            strcmp(entry->d_name + length - (sizeof ending - 1), ending) != 0)
-            continue;
         ExperimentFile *file = &files[count];
-        length -= sizeof ending - 1;
-        if (length >= sizeof file->name)
-            continue;
-        memcpy(file->name, entry->d_name, length);
-        file->name[length] = 0;
         int used = snprintf(file->path, sizeof file->path, "%s/%s", folder, entry->d_name);
-        if (used > 0 && used < (int)sizeof file->path && !is_listed(files, count, file->name))
-            count++;
+        if (entry->d_name[0] == '.' || used <= 0 || used >= (int)sizeof file->path)
+            continue;
+        char inner[EXPERIMENT_NAME_SIZE], path[EXPERIMENT_PATH_SIZE];
+        if (name_of_file(group, entry->d_name, file->name)) {
+            count += !is_listed(files, count, file->name);
+        } else if (!group[0] && is_folder(file->path)) {
+            used = snprintf(inner, sizeof inner, "%s/", entry->d_name);
+            memcpy(path, file->path, sizeof path); // its place is the next file's
+            if (used < (int)sizeof inner)
+                count = list_folder(path, inner, files, count);
+        }
     }
     closedir(directory);
     return count;
@@ -94,7 +110,7 @@ ExperimentFile *experiment_list(int *count) {
     if (folders && files) {
         find_folders(folders);
         for (int i = 0; i < folders->count; i++)
-            *count = list_folder(folders->path[i], files, *count);
+            *count = list_folder(folders->path[i], "", files, *count);
         qsort(files, (size_t)*count, sizeof *files, compare_names);
     }
     free(folders);
@@ -117,11 +133,6 @@ bool experiment_find_file(const char *name, char *path, size_t size) {
     }
     free(folders);
     return found;
-}
-
-static bool is_folder(const char *name) {
-    struct stat status;
-    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 static bool fail_unknown(const ExperimentFile *files, int count, const char *name, Error *error) {
@@ -155,9 +166,26 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
                       nearest.best ? "?" : "", list);
 }
 
+// By its whole name, or by what follows its folder's where that is nobody else's.
+static const ExperimentFile *file_named(const ExperimentFile *files, int count, const char *name) {
+    const ExperimentFile *found = NULL;
+    int matches = 0;
+    for (int i = 0; i < count; i++) {
+        const char *slash = strrchr(files[i].name, '/');
+        if (strcmp(files[i].name, name) == 0)
+            return &files[i];
+        if (slash && strcmp(slash + 1, name) == 0) {
+            found = &files[i];
+            matches++;
+        }
+    }
+    return matches == 1 ? found : NULL;
+}
+
 bool experiment_find(const char *name, char *path, size_t size, Error *error) {
     const char *dot = strrchr(name, '.');
-    bool is_path = strchr(name, '/') || (dot && strcmp(dot, ".lua") == 0);
+    bool ends_in_lua = dot && strcmp(dot, ".lua") == 0;
+    bool is_path = strchr(name, '/') || ends_in_lua; // or a name in a folder: gan/dcgan
     struct stat status;
     if (is_path && is_folder(name))
         return error_fail(error, ERROR_USAGE, "%.300s: a folder; give the path of a Lua file in it",
@@ -165,15 +193,31 @@ bool experiment_find(const char *name, char *path, size_t size, Error *error) {
     if (is_path && stat(name, &status) == 0)
         return copy_path(path, size, name) ||
                error_fail(error, ERROR_USAGE, "%.80s: the path is too long", name);
-    if (is_path && strchr(name, '/'))
+    if (ends_in_lua && strchr(name, '/'))
         return error_fail(error, ERROR_USAGE, "%.300s: no such file", name);
     int count;
     ExperimentFile *files = experiment_list(&count);
-    bool found = false;
-    for (int i = 0; files && i < count && !found; i++)
-        found = strcmp(files[i].name, name) == 0 && copy_path(path, size, files[i].path);
+    const ExperimentFile *file = files ? file_named(files, count, name) : NULL;
+    bool found = file && copy_path(path, size, file->path);
     if (!found)
         fail_unknown(files, count, name, error);
     free(files);
     return found;
+}
+
+void experiment_read_top(const char *path, char *text, size_t size) {
+    char line[256];
+    size_t used = 0;
+    FILE *file = fopen(path, "re");
+    text[0] = 0;
+    while (file && fgets(line, sizeof line, file) && strncmp(line, "--", 2) == 0) {
+        const char *said = line + 2 + (line[2] == ' ');
+        size_t length = strlen(said);
+        if (used + length >= size)
+            break;
+        memcpy(text + used, said, length + 1);
+        used += length;
+    }
+    if (file)
+        fclose(file);
 }

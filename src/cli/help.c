@@ -40,6 +40,8 @@ static void print_options(int mask, bool common) {
     }
 }
 
+enum { TOP_SIZE = 4096 }; // of a script: a page
+
 // A name of a script or a file, in its column.
 static void print_name(const char *name) {
     char clean[8 * RECORD_NAME_SIZE];
@@ -136,6 +138,21 @@ static void print_field(const char *label, const char *text) {
     putchar('\n');
 }
 
+// What its author wrote at its top: line by line, as it stands there.
+static void print_top(const char *path) {
+    char text[TOP_SIZE];
+    experiment_read_top(path, text, sizeof text);
+    if (text[0])
+        putchar('\n');
+    for (char *line = text, *end; *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        cli_print_outside(stdout, line);
+        putchar('\n');
+    }
+}
+
 static bool print_experiment(const char *path, Error *error) {
     LuaExperimentInfo *info = calloc(1, sizeof *info);
     if (!info)
@@ -146,6 +163,7 @@ static bool print_experiment(const char *path, Error *error) {
         if (info->about[0])
             print_field("  ", info->about);
         print_field("  ", path);
+        print_top(path);
         if (info->parameter_count > 0)
             puts("\nParameters (--set KEY=VALUE):");
         for (int i = 0; i < info->parameter_count; i++) {

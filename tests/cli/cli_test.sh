@@ -87,6 +87,38 @@ MPBENCH_EXPERIMENTS=$folder run run tinny
 expect_usage_error "did you mean tiny"
 end
 
+begin "experiments in a folder of the folder have its name, which may be left out"
+mkdir -p "$folder/kinds/deeper"
+cp "$tiny" "$folder/kinds/first.lua"
+cp "$tiny" "$folder/kinds/deeper/second.lua"
+MPBENCH_EXPERIMENTS=$folder run help
+expect_out "^  kinds/first "
+expect_no_out "second"
+for asked in kinds/first first; do
+    MPBENCH_EXPERIMENTS=$folder run run "$asked" --quiet --no-history
+    expect_status 0
+done
+MPBENCH_EXPERIMENTS=$folder run run kinds/frist
+expect_usage_error "did you mean kinds/first"
+mkdir "$folder/others"
+cp "$tiny" "$folder/others/first.lua"
+MPBENCH_EXPERIMENTS=$folder run run first # whose
+expect_usage_error "kinds/first others/first"
+MPBENCH_EXPERIMENTS=$folder run run kinds/none.lua
+expect_usage_error "no such file"
+end
+
+begin "help shows what a script says at its top, and none of what it does"
+printf -- '-- What it shows.\n--     mpbench run top\n-- bell \007\n' >"$folder/top.lua"
+cat "$tiny" >>"$folder/top.lua"
+run help "$folder/top.lua"
+expect_status 0
+expect_out "^What it shows.$"
+expect_out "^    mpbench run top$"
+expect_no_out "local mp"
+! grep -q "$(printf '\007')" "$folder/out" || fail "the bell rang"
+end
+
 begin "what is printed without a terminal stands in columns"
 run
 expect_status 0

@@ -1,0 +1,68 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets, reads and calls
+# Every experiment that ships does what expected.txt has recorded of it: a result within its band,
+# and no diagnosis but those named. `make test` runs the rows for it, a soak those as well that run
+# experiments as they come. `sh experiments_test.sh NAME` runs the rows of one, all of them.
+. "$(dirname "$0")/../shell.sh"
+expected=$(dirname "$0")/expected.txt
+here=$(dirname "$0")/../../experiments
+only=
+case ${1:-} in '' | build) ;; *) only=$1 ;; esac
+
+names=$(cd "$here" && find . -name '*.lua' | sed 's|^\./||; s|\.lua$||' | sort)
+
+begin "every experiment has its expectation, an opening and a line for the list"
+for experiment in $names; do
+    for when in test soak; do
+        grep -q "^$experiment  *| $when " "$expected" || fail "expected.txt has no row of $experiment for $when"
+    done
+    for precision in fp32 bf16 fp16; do
+        grep "^$experiment  *| soak " "$expected" | cut -d'|' -f4 | grep -qw "$precision" ||
+            fail "expected.txt has no row of $experiment in $precision for soak"
+    done
+    grep -q '^ *about = ' "$here/$experiment.lua" || fail "$experiment says nothing of itself in the list"
+    [ "$(grep -n -m 1 -v '^--' "$here/$experiment.lua" | cut -d: -f1)" -gt 5 ] ||
+        fail "$experiment opens with less than five lines on what it shows"
+done
+end
+
+# The last value of a series, or a result of the run.
+result_of() { # NAME
+    if [ "$1" = loss ]; then
+        sed -n 's/.*"loss":{[^}]*"last":\([^,}]*\).*/\1/p' "$folder/out"
+    else
+        sed -n 's/.*"metrics":{\([^}]*\)}.*/\1/p' "$folder/out" | tr ',' '\n' | sed -n "s/^\"$1\"://p"
+    fi
+}
+is_within() { # VALUE LEAST MOST
+    awk -v value="$1" -v least="$2" -v most="$3" \
+        'BEGIN { exit !(value ~ /^-?[0-9]/ && value + 0 >= least + 0 && value + 0 <= most + 0) }'
+}
+
+train_row() { # EXPERIMENT OPTIONS PRECISION METRIC LEAST MOST DIAGNOSES
+    begin "$1 $3${2:+ $2}: $4 within $5 and $6"
+    # shellcheck disable=SC2086 # options are words
+    run run "$1" --precision "$3" $2 --threads 2 --quiet --json --no-history
+    expect_status 0
+    value=$(result_of "$4")
+    is_within "$value" "$5" "$6" || fail "$4 is ${value:-not there}"
+    sed 's/.*"diagnoses"://' "$folder/out" | grep -o '"kind":"[a-z_]*"' | cut -d'"' -f4 | sort -u >"$folder/kinds"
+    while read -r kind; do
+        case " $7 " in *" $kind "*) ;; *) fail "an unexpected diagnosis: $kind" ;; esac
+    done <"$folder/kinds"
+    end
+}
+
+# A row: EXPERIMENT | test or soak | options | precisions | result | least | most [| diagnoses]
+grep -v -e '^#' -e '^$' "$expected" | sed 's/ *| */|/g; s/ *$//' >"$folder/rows"
+while IFS='|' read -r experiment when options precisions metric least most diagnoses; do
+    if [ -n "$only" ]; then
+        [ "$only" = "$experiment" ] || continue
+    elif [ "$when" = soak ]; then
+        [ -n "${MPBENCH_SOAK:-}" ] || continue
+    fi
+    for precision in $precisions; do
+        train_row "$experiment" "$options" "$precision" "$metric" "$least" "$most" "$diagnoses"
+    done
+done <"$folder/rows"
+exit "$failures"

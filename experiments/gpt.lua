@@ -54,6 +54,18 @@ local function write(model, start, count, context)
     return tokens
 end
 
+local function data_of(p)
+    local path = p.path ~= "" and p.path or nil
+    return {
+        train = mp.data.text { path = path, context = p.context, batch = p.batch, shuffle = true },
+        test = mp.data.text { path = path, context = p.context, batch = p.batch, split = "test" },
+    }
+end
+
+local function model_of(p, data) return GPT(data.train:vocabulary(), p) end
+
+local function loss_of(model, b) return F.cross_entropy(model(b.x), b.y) end
+
 return mp.experiment {
     name = "gpt",
     about = "A small transformer on the characters of a text",
@@ -62,12 +74,19 @@ return mp.experiment {
         context = 64, decay = 0.1, clip = 1.0, path = "", write = 200,
     },
 
+    -- For `mpbench eval`, which trains nothing.
+    data = data_of,
+    model = model_of,
+    eval = function(model, b)
+        local loss = loss_of(model, b)
+        return { loss = loss, bits_per_character = loss / math.log(2) }
+    end,
+
     run = function(run)
         local p = run.params
-        local path = p.path ~= "" and p.path or nil
-        local train = mp.data.text { path = path, context = p.context, batch = p.batch, shuffle = true }
-        local test = mp.data.text { path = path, context = p.context, batch = p.batch, split = "test" }
-        local model = run:model(GPT(train:vocabulary(), p))
+        local data = data_of(p)
+        local train, test = data.train, data.test
+        local model = run:model(model_of(p, data))
 
         local opt = mp.optim.AdamW(model:decay_groups(p.decay), {
             lr = p.lr, betas = { 0.9, 0.95 },
@@ -80,16 +99,12 @@ return mp.experiment {
         local scaler = run:scaler()
         local parameters = model:parameters()
 
-        local function loss_of(b)
-            return mp.autocast(function() return F.cross_entropy(model(b.x), b.y) end)
-        end
-
         local done = 0
         while done < p.steps do
             for b in train do
                 if done == p.steps then break end
                 opt:zero_grad()
-                local loss = loss_of(b)
+                local loss = mp.autocast(loss_of, model, b)
                 scaler:scale(loss):backward()
                 scaler:unscale(opt)
                 mp.optim.clip_norm(parameters, p.clip)
@@ -104,7 +119,7 @@ return mp.experiment {
         mp.no_grad(function()
             local sum, count = 0, 0
             for b in test do
-                sum, count = sum + loss_of(b):item() * b.count, count + b.count
+                sum, count = sum + mp.autocast(loss_of, model, b):item() * b.count, count + b.count
                 if count >= 512 then break end
             end
             run:result { test_loss = sum / count, bits_per_character = sum / count / math.log(2) }

@@ -170,6 +170,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                        .keeping = options->keeping,
                        .resume = options->resume,
                        .weights = options->weights,
+                       .evaluation = options->evaluation,
                        .step_at = clock_seconds()};
     Training training = {&session, options};
     run->checkpointer = (RunCheckpointer){&session, bind_want_checkpoint};

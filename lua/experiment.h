@@ -5,6 +5,7 @@
 // the run. Called from the thread that drives the run's device.
 #pragma once
 
+#include "run/evaluation.h"
 #include "run/run.h"
 #include "run/run_checkpoint.h"
 
@@ -32,10 +33,13 @@ typedef struct LuaRunOptions {
     LuaKeeping keeping;
     Checkpoint *resume; // borrowed: goes on from there, by the same script; NULL: from the start
     SafeFile *weights;  // borrowed: what the models that the run gets to know begin with; or NULL
+    // Borrowed: the script's model is evaluated with those weights, and not trained; or NULL. The
+    // run's options say so too.
+    Evaluation *evaluation;
 } LuaRunOptions;
 
-// Trains. However it ends, the run is finished (run_finish) before it returns. True: the run did
-// what it was asked for, --steps and a request to stop included.
+// Trains, or evaluates. However it ends, the run is finished (run_finish) before it returns. True:
+// the run did what it was asked for, --steps and a request to stop included.
 bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options,
                         Error *error) MUST_CHECK;
 

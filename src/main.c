@@ -28,6 +28,16 @@ static const Command commands[] = {
      "time,\n"
      "speed, energy, memory, losses and the range of the scale are those of the fork's own steps.",
      1, 1, command_fork},
+    {"eval", FOR_EVAL, "RUN", "a trained model on its test data, in formats side by side",
+     "The weights of the run's last checkpoint, or of that --at a step or --weights FILE, on the\n"
+     "data that its experiment keeps for tests (`test` of its `data`), in each --precision: what\n"
+     "its `eval` says, the loss, the time of one sample and of a batch (medians of model calls), "
+     "the\n"
+     "size of the weights and the most that activations take. Nothing is trained or recorded. "
+     "What is\n"
+     "held against is fp32. An experiment with a `run` of its own declares `model`, `data` and\n"
+     "`eval` beside it.",
+     1, 1, command_eval},
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
      "FILTER: words in the name, experiment, tag, note, precision or status, and fields:\n"
      "status:failed precision:fp16 (or state: format:, done for finished)\n"

@@ -11,6 +11,7 @@
 
 #include "lua/experiment.h"
 #include "lua/vm.h"
+#include "run/evaluation.h"
 #include "run/run.h"
 #include "run/run_checkpoint.h"
 #include "run/step_end.h"
@@ -54,9 +55,11 @@ typedef struct Session {
     int64_t kept_step;            // of the last checkpoint
     char kept_path[1100];         // "": none was kept
     StepEnd step_end;
-    double kept_at; // clock_seconds of it; of the first step before there is one
-    Error refusal;  // the last of what was typed on the command line; may be caught
-    bool finished;  // the run has ended: what it owned is no more
+    double kept_at;         // clock_seconds of it; of the first step before there is one
+    Error refusal;          // the last of what was typed on the command line; may be caught
+    bool finished;          // the run has ended: what it owned is no more
+    Evaluation *evaluation; // borrowed: the script is evaluated; NULL: it trains
+    double model_began, model_seconds; // while it is: of the outermost module; in all so far
 } Session;
 
 static inline Session *session_of(lua_State *L) {
@@ -276,6 +279,10 @@ void bind_open_average(lua_State *L, Session *session); // the same, with the ta
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
-void bind_open_calls(lua_State *L, Session *session); // adds nothing to the table
+void bind_open_calls(lua_State *L, Session *session);  // adds nothing to the table
+extern const BindFunction bind_evaluation_functions[]; // evaluation.c
+// The outermost module of an evaluation is called, and comes back.
+void bind_model_begins(Session *session);
+void bind_model_ends(Session *session);
 // Not of the module: replaces functions of `os`. A lua_CFunction, given the session.
 int bind_open_clock(lua_State *L);

@@ -71,7 +71,8 @@ static int mp_enter(lua_State *L) {
     LayerGuard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
     *guard = (LayerGuard){engine->layer, session->depth, session->evaluates};
     luaL_setmetatable(L, guard_type);
-    session->depth++;
+    if (session->depth++ == 0 && session->evaluation)
+        bind_model_begins(session);
     session->evaluates = !lua_toboolean(L, 2);
     if (layer > 0 && layer < policy_layer_count(engine->policy))
         engine->layer = (int)layer;
@@ -84,6 +85,8 @@ static int guard_close(lua_State *L) {
     session->engine->layer = guard->layer;
     session->depth = guard->depth;
     session->evaluates = guard->evaluates;
+    if (session->depth == 0 && session->evaluation)
+        bind_model_ends(session);
     return 0;
 }
 

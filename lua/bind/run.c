@@ -428,5 +428,6 @@ static const BindFunction functions[] = {
 void bind_open_run(lua_State *L, Session *session) {
     lua_getfield(L, -1, "engine");
     bind_functions(L, session, "", functions);
+    bind_functions(L, session, "", bind_evaluation_functions);
     lua_pop(L, 1);
 }

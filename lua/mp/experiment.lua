@@ -2,9 +2,11 @@
 -- the script's own `run`.
 local class = require "mp.class"
 local core = require "mp.core"
+local evaluation = require "mp.evaluation"
 local module = require "mp.module"
 local strict = require "mp.strict"
 local engine = core.engine
+local refuse = evaluation.refuse
 
 local public = {}
 
@@ -147,36 +149,11 @@ end
 
 -- ---- the standard loop ----------------------------------------------------------------------------
 
--- What a function of the experiment gave, which is most often nothing because it lacks a `return`.
-local function refuse(field, wanted, value)
-    engine.fail(("%s: the function must return %s, it returned %s%s"):format(field, wanted,
-        type(value), value == nil and "; is its `return` missing?" or ""))
-end
-
--- Means over batches, weighted by their size, of what spec.eval returns for each.
+-- What the test data says of the model: the clock of the steps stands still meanwhile.
 local function evaluate(spec, model, loader)
-    local sums, samples = {}, 0
     engine.evaluating(true)
-    model:eval()
-    core.no_grad(function()
-        for b in loader do
-            local values = core.autocast(spec.eval, model, b)
-            if type(values) ~= "table" then
-                refuse("eval", "a table of named values", values)
-            end
-            for name, value in pairs(values) do
-                sums[name] = (sums[name] or 0) + value * b.count
-            end
-            samples = samples + b.count
-        end
-    end)
-    model:train()
+    local means = evaluation.means(spec.eval, model, loader)
     engine.evaluating(false)
-    local means = {}
-    for name, sum in pairs(sums) do
-        local mean = sum / samples
-        means[name] = type(mean) == "number" and mean or mean:item()
-    end
     return means
 end
 
@@ -205,9 +182,9 @@ local function run_declared(spec, run)
         refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
     end
     strict.check(data, "data", { train = "userdata table", test = "userdata table" })
-    local model = spec.model(p)
+    local model, name = spec.model(p, data)
     if not module.is_module(model) then refuse("model", "a module", model) end
-    run:model(model)
+    run:model(model, name)
     engine.layers_known()
     local epochs = whole(rawget(p, "epochs"), "params.epochs", math.max(1, engine.options().epochs))
     local window = whole(spec.accumulate, "accumulate", 1)
@@ -275,6 +252,7 @@ function train(spec)
     local default, rules = settled_precision(spec.precision)
     engine.configure(spec.name, default, rules)
     local run = run_new(params, options)
+    if engine.evaluation() then return evaluation.run(spec, run) end
     if not spec.run then return run_declared(spec, run) end
     local steps, batch = rawget(params, "steps"), rawget(params, "batch")
     if math.type(steps) == "integer" then engine.plan(steps, 0) end

@@ -37,6 +37,7 @@ enum {
     FOR_RESUME = 1 << 14,
     FOR_FORK = 1 << 15,
     FOR_BENCH = 1 << 16,
+    FOR_EVAL = 1 << 17,
     FOR_HOME = 1 << 18,
     FOR_ALL = ~0,
 };
@@ -124,6 +125,7 @@ bool command_watch(Cli *cli, Error *error);
 bool command_run(Cli *cli, Error *error);
 bool command_resume(Cli *cli, Error *error);
 bool command_fork(Cli *cli, Error *error);
+bool command_eval(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
 bool command_bench(Cli *cli, Error *error);

@@ -113,13 +113,18 @@ static bool check_precision(const Option *option, const char *value, Error *erro
     return check_choice(error, option->name, value, choices, count);
 }
 
-// One, or for a matrix several with commas between; kept by the names that runs have them by.
+// One, or for a matrix several with commas between, or for an evaluation also by several options;
+// kept by the names that runs have them by.
 static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
-    cli->run.precision = format_usual_name(value);
-    if (!(cli->command->options & FOR_MATRIX))
+    const bool adds = cli->command->options & FOR_EVAL;
+    if (!adds && !(cli->command->options & FOR_MATRIX)) {
+        cli->run.precision = format_usual_name(value);
         return check_precision(option, cli->run.precision, error);
+    }
     char list[256] = "";
-    size_t used = 0;
+    size_t used = adds && cli->run.precision
+                      ? (size_t)snprintf(list, sizeof list, "%s", cli->run.precision)
+                      : 0;
     for (const char *next = value;; next++) {
         size_t length = strcspn(next, ",");
         const char *piece = keep_text(cli, next, length, error);
@@ -128,7 +133,7 @@ static bool set_precision(Cli *cli, const Option *option, const char *value, Err
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
                                  format_usual_name(piece));
         if (used >= sizeof list)
-            return error_fail(error, ERROR_USAGE, "--%s: more than a matrix takes", option->name);
+            return error_fail(error, ERROR_USAGE, "--%s: more than is possible", option->name);
         next += length;
         if (!*next)
             break;
@@ -242,17 +247,18 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK, "P", precision_names, set_precision, 0},
-    {"layer", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "PATTERN=P",
+    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "P", precision_names,
+     set_precision, 0},
+    {"layer", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
      "precision of the layers so named; the last match wins", set_layer, 0},
     {"loss-scale", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
-    {"recipe", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE,..",
+    {"recipe", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KEY=VALUE,..",
      "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`", set_recipe, 0},
-    {"device", 'd', FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH, "D", "auto cpu gpu gpu:N ref",
-     set_device, 0},
+    {"device", 'd', FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "D",
+     "auto cpu gpu gpu:N ref", set_device, 0},
     {"set", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
     {"seeds", 0, FOR_MATRIX, "N", "seeds 1 to N of every combination (1)", set_count, FIELD(seeds)},
@@ -278,7 +284,7 @@ const Option option_table[] = {
      FIELD(run.steps)},
     {"epochs", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many passes over the data",
      set_count, FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH, "N",
+    {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "N",
      "of the device (all processors)", set_threads, 0},
     {"no-capture", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "launch every kernel of a step by itself, on a card too", set_flag, FIELD(run.no_capture)},
@@ -287,12 +293,12 @@ const Option option_table[] = {
      FIELD(run.tag)},
     {"note", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "kept with the run", set_text,
      FIELD(run.note)},
-    {"at", 0, FOR_FORK | FOR_RESUME, "STEP", "from there; without it, from the last checkpoint",
-     set_count, FIELD(at)},
+    {"at", 0, FOR_FORK | FOR_RESUME | FOR_EVAL, "STEP",
+     "from there; without it, from the last checkpoint", set_count, FIELD(at)},
     {"weights-only", 0, FOR_RESUME, NULL,
      "start the script afresh, as a new run, with the weights of the checkpoint", set_flag,
      FIELD(weights_only)},
-    {"weights", 0, FOR_RUN, "FILE", "begin with these weights (safetensors), found by their names",
+    {"weights", 0, FOR_RUN | FOR_EVAL, "FILE", "these weights (safetensors), found by their names",
      set_text, FIELD(weights)},
     {"checkpoint-every", 0, FOR_RUN | FOR_FORK, "N",
      "steps between checkpoints; one is kept at the end and at a stop anyway", set_count,
@@ -300,15 +306,17 @@ const Option option_table[] = {
     {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
     {"json", 0,
      FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX |
-         FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC | FOR_BENCH,
+         FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC | FOR_BENCH |
+         FOR_EVAL,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
-    {"quick", 0, FOR_BENCH, NULL, "in a third of the time, less exactly", set_flag, FIELD(quick)},
-    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH, NULL,
+    {"quick", 0, FOR_BENCH | FOR_EVAL, NULL, "in less time, less exactly; of eval: no times",
+     set_flag, FIELD(quick)},
+    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL, NULL,
      "no progress, the result alone", set_flag, FIELD(quiet)},
     {"verbose", 0, FOR_DOCTOR, NULL,
      "also what each operation runs in (--json has that anyway); checks all of the history",
      set_flag, FIELD(verbose)},
-    {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
+    {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_RESUME, NULL,
      "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
     {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},

@@ -121,6 +121,10 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
         !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
                           &run->scale_rule, error))
         return false;
+    if (options->evaluates && recipe.fp8 == FP8_DELAYED)
+        recipe.fp8 = FP8_CURRENT; // there are no steps before
+    if (options->evaluates && preset.mode == POLICY_FULL)
+        rule_count = 0; // what all else is held against
     utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
               options->loss_scale ? options->loss_scale : preset.loss_scale);
     utf8_copy(run->precision, sizeof run->precision, preset.name);

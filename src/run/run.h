@@ -35,6 +35,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const char *device;     // "auto", "cpu", "ref", ...
     int threads;            // 0: all processors
     const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice
+    bool evaluates;         // a trained model is looked at, in formats of evaluation alone too
     bool no_capture;        // steps are not captured, on a device that would
     const RunSetting *settings;
     int setting_count;

@@ -276,6 +276,20 @@ static void on_replay(void *context, const Run *run, int64_t target) {
     draw(progress, &line);
 }
 
+void progress_tell(ProgressView *progress, const char *what, int64_t done, int64_t of) {
+    if (progress->quiet || !is_due(progress))
+        return;
+    Line line = {.count = 0};
+    enum { SIZE = sizeof line.segments[0].text };
+    char number[TEXT_SIZE], total[TEXT_SIZE];
+    snprintf(add_segment(&line, 0), SIZE, "%s", what);
+    snprintf(add_segment(&line, 1), SIZE, of > 0 ? "batch %s/%s" : "batch %s",
+             text_count(number, done), text_count(total, of));
+    if (of > 0 && progress->terminal.is_terminal)
+        write_bar(add_segment(&line, 2), fmin(1, (double)done / (double)of));
+    draw(progress, &line);
+}
+
 void progress_print(void *context, const char *text, size_t length) {
     ProgressView *progress = context;
     size_t size = sanitize_text(NULL, 0, text, length) + 2;

@@ -14,8 +14,6 @@
 #include "lua/experiment.h"
 #include "run/recorder.h"
 
-enum { STATUS_OF_SIGNALS = 128 };
-
 static void on_signal(int number) {
     static const char note[] = "\nmpbench: stopping after this step; once more ends it at once\n";
     if (run_stop_requested())
@@ -27,7 +25,7 @@ static void on_signal(int number) {
     errno = before;
 }
 
-static void catch_signals(void) {
+void training_catch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -148,7 +146,7 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
 
 bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     cli_limit_spinning(cli->arguments);
-    catch_signals();
+    training_catch_signals();
     Training training = {.cli = cli, .plan = plan};
     SafeFile *weights = NULL;
     bool is_recorded = !cli->no_history && plan->until == 0;

@@ -5,6 +5,11 @@
 #include "cli/cli.h"
 #include "run/run_checkpoint.h"
 
+enum { STATUS_OF_SIGNALS = 128 };
+
+// The first of SIGINT, SIGTERM and SIGHUP asks for the end, a second one is the end.
+void training_catch_signals(void);
+
 typedef struct TrainingPlan {
     const char *path;   // of the experiment
     Checkpoint *resume; // borrowed; NULL: from the start

@@ -1,0 +1,157 @@
+// What lua/mp/evaluation.lua asks of an evaluation (run/evaluation.h) and tells of it.
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "checkpoint/quantised.h"
+#include "kernel/allocator.h"
+#include "lua/bind/bind.h"
+
+// ---- the clock ----------------------------------------------------------------------------------
+
+void bind_model_begins(Session *session) {
+    device_synchronize(session->engine->device);
+    session->model_began = clock_seconds();
+}
+
+void bind_model_ends(Session *session) {
+    device_synchronize(session->engine->device);
+    session->model_seconds += clock_seconds() - session->model_began;
+}
+
+// seconds(): of a clock that goes steadily, when what was asked of the device is done
+static int evaluation_seconds(lua_State *L) {
+    Device *device = session_of(L)->engine->device;
+    BIND_ENTERED(L, device_synchronize(device));
+    lua_pushnumber(L, clock_seconds());
+    return 1;
+}
+
+// timed(f): the seconds that f spent in modules, and in all
+static int evaluation_timed(lua_State *L) {
+    Session *session = session_of(L);
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    BIND_ENTERED(L, device_synchronize(session->engine->device));
+    session->model_seconds = 0;
+    double began = clock_seconds();
+    lua_call(L, 0, 0);
+    BIND_ENTERED(L, device_synchronize(session->engine->device));
+    lua_pushnumber(L, session->model_seconds);
+    lua_pushnumber(L, clock_seconds() - began);
+    return 2;
+}
+
+// ---- what goes on -------------------------------------------------------------------------------
+
+// settle(): what nothing refers to any more is given back
+static int evaluation_settle(lua_State *L) {
+    lua_gc(L, LUA_GCCOLLECT);
+    return 0;
+}
+
+// evaluation_goes_on([what, done, of]): tells of it, and ends where the end was asked for
+static int evaluation_goes_on(lua_State *L) {
+    Session *session = session_of(L);
+    const Evaluation *evaluation = session->evaluation;
+    if (lua_isstring(L, 1) && evaluation->progress)
+        evaluation->progress(evaluation->context, lua_tostring(L, 1), luaL_checkinteger(L, 2),
+                             luaL_optinteger(L, 3, 0));
+    if (run_is_to_stop(session->run))
+        lua_vm_interrupt(session->vm, "the run was asked to stop");
+    lua_vm_check(L);
+    return 0;
+}
+
+// evaluation(): what is asked; nil where the script is to train
+static int evaluation_asked(lua_State *L) {
+    Session *session = session_of(L);
+    const Evaluation *evaluation = session->evaluation;
+    if (!evaluation)
+        return 0;
+    lua_createtable(L, 0, 4);
+    lua_pushinteger(L, evaluation->calibrate);
+    lua_setfield(L, -2, "calibrate");
+    lua_pushinteger(L, evaluation->memory);
+    lua_setfield(L, -2, "memory");
+    lua_pushboolean(L, evaluation->quick);
+    lua_setfield(L, -2, "quick");
+    return 1;
+}
+
+// ---- what came of it ----------------------------------------------------------------------------
+
+static int told_samples(lua_State *L, Evaluation *evaluation) {
+    evaluation->samples = luaL_checkinteger(L, 2);
+    evaluation->batch = luaL_checkinteger(L, 3);
+    return 0;
+}
+
+static int told_metric(lua_State *L, Evaluation *evaluation) {
+    const char *name = luaL_checkstring(L, 3);
+    if (evaluation->metric_count == EVALUATION_MOST_METRICS)
+        return bind_error(L, "eval: more than %d values", EVALUATION_MOST_METRICS);
+    RecordMetric *metric = &evaluation->metrics[evaluation->metric_count++];
+    utf8_copy(metric->name, sizeof metric->name, name);
+    metric->value = luaL_checknumber(L, 2);
+    return 0;
+}
+
+static EvaluationTime time_at(lua_State *L) {
+    return (EvaluationTime){luaL_checknumber(L, 2), luaL_checkinteger(L, 3)};
+}
+
+static int told_one(lua_State *L, Evaluation *evaluation) {
+    evaluation->one = time_at(L);
+    return 0;
+}
+
+static int told_whole(lua_State *L, Evaluation *evaluation) {
+    evaluation->whole = time_at(L);
+    return 0;
+}
+
+// What products read of the weights, and the most that was in use since the peaks were forgotten.
+static int told_memory(lua_State *L, Evaluation *evaluation) {
+    const Session *session = session_of(L);
+    const Inventory *inventory = &session->inventory;
+    const MemoryUse use = allocator_use(session->engine->device->allocator);
+    evaluation->weights_memory = (int64_t)use.now[MEMORY_WEIGHTS];
+    evaluation->activations = (int64_t)use.peak[MEMORY_ACTIVATIONS];
+    evaluation->peak = (int64_t)(use.total_peak - use.now[MEMORY_MASTERS]);
+    evaluation->weights_disk = 0;
+    for (int i = 0; i < inventory->named_count; i++) {
+        const View *view = &inventory->named[i].tensor->view;
+        evaluation->weights_disk +=
+            quantised_bytes(policy_preset(session->engine->policy)->low, view->ndim, view->shape);
+    }
+    return 0;
+}
+
+// evaluated(what, ..)
+static int evaluation_told(lua_State *L) {
+    static const struct {
+        const char *what;
+        int (*told)(lua_State *L, Evaluation *evaluation);
+    } kinds[] = {{"samples", told_samples},
+                 {"metric", told_metric},
+                 {"one", told_one},
+                 {"whole", told_whole},
+                 {"memory", told_memory}};
+    const char *what = luaL_checkstring(L, 1);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].what, what) == 0)
+            return kinds[i].told(L, session_of(L)->evaluation);
+    return luaL_error(L, "evaluated: %s", what);
+}
+
+const BindFunction bind_evaluation_functions[] = {
+    {"evaluation", evaluation_asked, NULL},
+    {"evaluation_goes_on", evaluation_goes_on, NULL},
+    {"evaluated", evaluation_told, NULL},
+    {"seconds", evaluation_seconds, NULL},
+    {"timed", evaluation_timed, NULL},
+    {"settle", evaluation_settle, NULL},
+    {0},
+};

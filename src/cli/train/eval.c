@@ -1,0 +1,212 @@
+// `mpbench eval`: a trained model on the data that its experiment keeps for tests, in formats side
+// by side. Each is a run of its own that is not recorded: it has the device, its memory and the
+// weights to itself.
+#include "cli/train/eval.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/train/confine.h"
+#include "cli/train/past.h"
+#include "cli/train/progress.h"
+#include "cli/train/training.h"
+#include "lua/experiment.h"
+
+typedef struct Evaluating {
+    Cli *cli;
+    Past *past;
+    SafeFile *weights;
+    int parent_layers; // of cli->layers: the first are the run's own
+    Evaluations all;
+    ProgressView progress;
+    const char *now; // the format
+} Evaluating;
+
+// ---- what is asked ------------------------------------------------------------------------------
+
+static void add_format(Evaluations *all, const char *name, size_t length) {
+    for (int i = 0; i < all->count; i++)
+        if (strlen(all->formats[i].precision) == length &&
+            strncmp(all->formats[i].precision, name, length) == 0)
+            return;
+    if (all->count == EVAL_MOST_FORMATS)
+        return;
+    Evaluated *added = &all->formats[all->count++];
+    snprintf(added->precision, sizeof added->precision, "%.*s", (int)length, name);
+    added->is_own = strcmp(added->precision, all->run->precision) == 0;
+}
+
+static void choose_formats(Evaluations *all, const char *asked) {
+    static const Format usual[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+    for (const char *next = asked; next && *next; next += *next == ',') {
+        size_t length = strcspn(next, ",");
+        add_format(all, next, length);
+        next += length;
+    }
+    if (asked)
+        return;
+    add_format(all, all->run->precision, strlen(all->run->precision));
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        add_format(all, format_name(usual[i]), strlen(format_name(usual[i])));
+}
+
+// The checkpoint's file as it was written, or the one that was named.
+static bool open_weights(Evaluating *evaluating, const char *named, Error *error) {
+    const Past *past = evaluating->past;
+    char found[HASH_HEX_SIZE];
+    evaluating->all.weights = named;
+    evaluating->all.step = named ? RECORD_UNKNOWN : past->row ? past->row->step : 0;
+    if (!named && !past->row)
+        return error_fail(error, ERROR_FAILED,
+                          "run %s has no checkpoint%s; --weights FILE evaluates other weights",
+                          past->record.name, evaluating->cli->at ? " at or before that step" : "");
+    evaluating->weights = safe_open(named ? named : past->file, error);
+    if (!evaluating->weights || named)
+        return evaluating->weights != NULL;
+    if (!safe_hash(evaluating->weights, found, error))
+        return false;
+    return strcmp(found, past->row->hash) == 0 ||
+           error_fail(error, ERROR_FAILED,
+                      "the checkpoint of step %" PRId64 " is damaged: its checksum is not the one "
+                      "that was recorded; --at an earlier step has another",
+                      past->row->step);
+}
+
+// The run's options hold, but for its precision, and those typed now before them.
+static bool set_options(Evaluating *evaluating, Error *error) {
+    Cli *cli = evaluating->cli;
+    const Past *past = evaluating->past;
+    const char *asked = cli->run.precision, *weights = cli->weights;
+    if (!past_set_options(cli, past, false, false, error))
+        return false;
+    evaluating->parent_layers = cli->run.layer_count;
+    for (int i = 0; i < past->own_count; i++)
+        if (strcmp(past->own[i].name, "precision") != 0 &&
+            !cli_set_option(cli, past->own[i].name, past->own[i].value, error))
+            return false;
+    cli->weights = weights;
+    cli->run.loss_scale = NULL;
+    cli->run.steps = cli->run.epochs = 0;
+    cli->run.evaluates = true;
+    choose_formats(&evaluating->all, asked);
+    return true;
+}
+
+// ---- one format ---------------------------------------------------------------------------------
+
+static void tell(void *context, const char *what, int64_t done, int64_t of) {
+    Evaluating *evaluating = context;
+    char text[80];
+    snprintf(text, sizeof text, "%s: %s", evaluating->now, what);
+    progress_tell(&evaluating->progress, text, done, of);
+}
+
+static void print(void *context, const char *text, size_t length) {
+    Evaluating *evaluating = context;
+    progress_print(&evaluating->progress, text, length);
+}
+
+// On another thread, while the script's own hangs: nothing can be freed any more.
+static void end_stuck(void *context, const Error *error) {
+    (void)context;
+    cli_print_error(error);
+    _exit(error_exit_status(error->code));
+}
+
+static void end_left(void *context) {
+    (void)context;
+    _exit(STATUS_OF_SIGNALS + run_stop_requested());
+}
+
+static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
+    Cli *cli = evaluating->cli;
+    RunOptions options = cli->run;
+    const bool own = format->is_own;
+    options.precision = format->precision;
+    options.layers = cli->layers + (own ? 0 : evaluating->parent_layers);
+    options.layer_count = cli->run.layer_count - (own ? 0 : evaluating->parent_layers);
+    format->found = (Evaluation){.quick = cli->quick,
+                                 .progress = tell,
+                                 .context = evaluating,
+                                 .one = {(double)NAN, 0},
+                                 .whole = {(double)NAN, 0}};
+    const LuaRunOptions lua = {.trust = cli->trust,
+                               .print = print,
+                               .stuck = end_stuck,
+                               .left = end_left,
+                               .context = evaluating,
+                               .weights = evaluating->weights,
+                               .evaluation = &format->found};
+    Run *run = run_new(&options, error);
+    if (!run)
+        return false;
+    Evaluations *all = &evaluating->all;
+    snprintf(all->device, sizeof all->device, "%s", run->device->label);
+    snprintf(all->device_name, sizeof all->device_name, "%s", run->device->name);
+    all->threads = run->device->threads;
+    bool done = lua_run_experiment(run, evaluating->past->script, &lua, error);
+    run_free(run);
+    return done;
+}
+
+// Those that come before the end was asked for are shown.
+static bool evaluate_all(Evaluating *evaluating, Error *error) {
+    Evaluations *all = &evaluating->all;
+    bool done = true;
+    progress_begin(&evaluating->progress, evaluating->cli->color, evaluating->cli->quiet);
+    for (int i = 0; done && i < all->count; i++) {
+        evaluating->now = all->formats[i].precision;
+        done = evaluate(evaluating, &all->formats[i], error);
+        if (done && run_stop_requested())
+            all->count = i;
+    }
+    progress_end(&evaluating->progress);
+    return done;
+}
+
+static bool run_evaluations(Evaluating *evaluating, Error *error) {
+    Cli *cli = evaluating->cli;
+    const char *weights = cli->weights;
+    if (!past_keep_own(cli, evaluating->past, error))
+        return false;
+    cli->weights_only = true; // any checkpoint has them
+    if (!past_read(cli, evaluating->past, false, error))
+        return false;
+    evaluating->all.run = &evaluating->past->record;
+    if (!open_weights(evaluating, weights, error) || !set_options(evaluating, error))
+        return false;
+    past_warn_of_changes(evaluating->past);
+    training_catch_signals();
+    confine(cli, evaluating->past->script, NULL);
+    if (!evaluate_all(evaluating, error))
+        return false;
+    if (run_stop_requested())
+        cli->status = STATUS_OF_SIGNALS + run_stop_requested();
+    if (cli->json) {
+        eval_write_json(&evaluating->all);
+        return true;
+    }
+    return evaluating->all.count == 0 || eval_print(cli, &evaluating->all, error);
+}
+
+bool command_eval(Cli *cli, Error *error) {
+    cli_limit_spinning(cli->arguments); // starts anew: before anything is opened
+    Evaluating *evaluating = calloc(1, sizeof *evaluating);
+    Past *past = calloc(1, sizeof *past);
+    bool done = evaluating && past;
+    if (!done)
+        error_fail(error, ERROR_MEMORY, "no memory to evaluate");
+    if (done) {
+        evaluating->cli = cli;
+        evaluating->past = past;
+        done = run_evaluations(evaluating, error);
+        safe_close(evaluating->weights);
+        past_clear(past);
+    }
+    free(past);
+    free(evaluating);
+    return done;
+}

@@ -1,0 +1,150 @@
+#include "cli/train/past.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lua/script.h"
+#include "store/worker.h"
+
+void past_clear(Past *past) {
+    record_clear(&past->record);
+    free(past->rows);
+    free(past->own);
+}
+
+// ---- the past -----------------------------------------------------------------------------------
+
+static bool find_script(Past *past, Error *error) {
+    const RunRecord *record = &past->record;
+    if (access(record->script_path, R_OK) == 0) {
+        snprintf(past->script, sizeof past->script, "%s", record->script_path);
+        return true;
+    }
+    const char *slash = strrchr(record->script_path, '/');
+    char name[EXPERIMENT_NAME_SIZE];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(slash ? slash + 1 : record->script_path, "."),
+             slash ? slash + 1 : record->script_path);
+    if (experiment_find(name, past->script, sizeof past->script, NULL))
+        return true;
+    return error_fail(
+        error, ERROR_FAILED,
+        "run %s: its script %.200s is not there any more; start from the folder where "
+        "it was, or put it back",
+        record->name, record->script_path);
+}
+
+void past_warn_of_changes(const Past *past) {
+    Script script = {0};
+    Error error = {0};
+    bool same = script_read(&script, past->script, past->script, &error) &&
+                strcmp(script.hash, past->record.script_hash) == 0;
+    script_clear(&script);
+    if (same || !past->record.script_hash[0])
+        return;
+    fputs("mpbench: ", stderr);
+    cli_print_outside(stderr, past->script);
+    fputs(" has changed since the run began: where it goes another way, resuming fails\n", stderr);
+}
+
+static bool has_weights_only(const char *why) {
+    return strcmp(why, "weights") == 0 || strcmp(why, "final") == 0;
+}
+
+// The last checkpoint at or before the step (0: of all). One that a run left in the middle of a
+// step or an evaluation has its weights only.
+static void choose_row(Past *past, const Store *store, int64_t at, bool weights_only) {
+    past->row = NULL;
+    for (int i = 0; i < past->row_count; i++)
+        if ((at == 0 || past->rows[i].step <= at) &&
+            (weights_only || !has_weights_only(past->rows[i].why)))
+            past->row = &past->rows[i];
+    if (past->row)
+        checkpoint_file_path(store, past->row, past->file);
+}
+
+bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) {
+    Store *store = history_open(cli, STORE_READ, error);
+    bool done =
+        store && history_read_run(store, cli->operands[0], &past->record, error) &&
+        (!in_place || store_refuse_living(store, past->record.id, error)) &&
+        store_list_checkpoints(store, past->record.id, &past->rows, &past->row_count, error) &&
+        find_script(past, error);
+    if (done) {
+        choose_row(past, store, cli->at, cli->weights_only);
+        store_checkpoint_root(store, past->root);
+    }
+    store_close(store);
+    return done;
+}
+
+// ---- options ------------------------------------------------------------------------------------
+
+// Options that a command gives anew, or that belong to one run alone.
+static bool is_inherited(const char *name, bool in_place) {
+    static const char *const never[] = {"json", "quiet", "no-history", "trust", "matrix", NULL};
+    static const char *const of_one[] = {"name", "tag", "note", NULL};
+    for (int i = 0; never[i]; i++)
+        if (strcmp(name, never[i]) == 0)
+            return false;
+    for (int i = 0; !in_place && of_one[i]; i++)
+        if (strcmp(name, of_one[i]) == 0)
+            return false;
+    return true;
+}
+
+bool past_keep_own(Cli *cli, Past *past, Error *error) {
+    past->own_count = cli->run.typed_count;
+    past->own = malloc(((size_t)past->own_count + 1) * sizeof *past->own);
+    if (!past->own)
+        return error_fail(error, ERROR_MEMORY, "no memory for the options");
+    memcpy(past->own, cli->typed, (size_t)past->own_count * sizeof *past->own);
+    return true;
+}
+
+// Whether it goes on on another device than the parent's.
+static bool moves(const Past *past) {
+    bool does = false;
+    for (int i = 0; i < past->own_count; i++)
+        if (strcmp(past->own[i].name, "device") == 0)
+            does = strcmp(past->own[i].value, past->record.device) != 0;
+    return does;
+}
+
+bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own, Error *error) {
+    const RunRecord *record = &past->record;
+    bool was_trusted = false;
+    cli->run.typed_count = cli->run.layer_count = cli->run.setting_count = 0;
+    cli->run.seed = (uint64_t)record->seed;
+    cli->run.device = record->device;
+    if (!moves(past)) // the sums of other counts differ in their last bits
+        cli->run.threads = record->threads;
+    cli->run.ways = record_fact(record, RECORD_FACT_WAYS); // likewise
+    for (int i = 0; i < record->option_count; i++) {
+        const RecordOption *option = &record->options[i];
+        was_trusted = was_trusted || strcmp(option->name, "trust") == 0;
+        if (is_inherited(option->name, in_place) &&
+            !cli_set_option(cli, option->name, option->value, error))
+            return false;
+    }
+    for (int i = 0; with_own && i < past->own_count; i++)
+        if (!cli_set_option(cli, past->own[i].name, past->own[i].value, error))
+            return false;
+    // Kept too, so that the next resume asks for it again.
+    if (!with_own && cli->trust && !cli_set_option(cli, "trust", "", error))
+        return false;
+    if (was_trusted && !cli->trust)
+        return error_fail(
+            error, ERROR_USAGE,
+            "run %s was started with --trust: give it here too if you still trust its "
+            "script",
+            record->name);
+    return true;
+}
+
+bool past_has_own(const Past *past, const char *name) {
+    for (int i = 0; i < past->own_count; i++)
+        if (strcmp(past->own[i].name, name) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,34 @@
+// cli/train/past.h: a run of the history that is gone on with, forked or evaluated: its script, its
+// checkpoints and the options that it was started with.
+//
+// A Past is the caller's and zeroed first; past_clear gives back what it has. The main thread.
+#pragma once
+
+#include "cli/experiments.h"
+#include "cli/history/checkpoint_files.h"
+#include "cli/history/history.h"
+
+typedef struct Past {
+    RunRecord record;
+    CheckpointRow *rows;
+    int row_count;
+    const CheckpointRow *row;        // where to begin; NULL: at the start
+    char file[CHECKPOINT_FILE_SIZE]; // of it
+    char root[STORE_PATH_SIZE];      // of all checkpoints
+    char script[EXPERIMENT_PATH_SIZE];
+    RecordOption *own; // options typed now
+    int own_count;
+} Past;
+
+void past_clear(Past *past);
+// Keeps the options that were typed now, before those of the run are set.
+bool past_keep_own(Cli *cli, Past *past, Error *error) MUST_CHECK;
+// The run that was named, its script, and the checkpoint to begin at. `in_place`: it goes on
+// itself, and must not be in progress.
+bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) MUST_CHECK;
+// Tells where the script is another than the run began with.
+void past_warn_of_changes(const Past *past);
+// The run's options, then those typed now. `with_own` false: only the run's.
+bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own,
+                      Error *error) MUST_CHECK;
+bool past_has_own(const Past *past, const char *name); // an option of this name was typed now

@@ -1,0 +1,50 @@
+// run/evaluation.h: a trained model looked at in one format: what is asked, and what came of it.
+//
+// The command fills what is asked and lends it to the script's machine (lua/experiment.h), whose
+// binding fills the rest while the experiment's own `eval` goes over its test data: nothing is
+// trained or recorded. What stayed unknown is NaN, or RECORD_UNKNOWN. One thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "store/record.h"
+
+enum { EVALUATION_MOST_METRICS = 16 };
+
+// What one call of the model takes: the median of so many.
+typedef struct EvaluationTime {
+    double seconds; // NaN: not measured
+    int64_t count;
+} EvaluationTime;
+
+typedef struct Evaluation {
+    // Asked.
+    int64_t calibrate; // batches of training data whose numbers int8 is scaled by
+    bool largest;      // by the largest of them, not by the percentile that loses least
+    int64_t memory;    // bytes that the device may use; 0: all it has
+    bool quick;        // no times
+    // Batches that were gone through; `of` 0: how many there are is not known. May be NULL.
+    void (*progress)(void *context, const char *what, int64_t done, int64_t of);
+    void *context;
+
+    // What came of it.
+    RecordMetric metrics[EVALUATION_MOST_METRICS]; // means over all samples
+    int metric_count;
+    int64_t samples, batch;        // looked at; of which so many at once
+    EvaluationTime one, whole;     // of a single sample, and of a batch
+    int64_t weights_disk;          // bytes, as `export` writes them
+    int64_t weights_memory;        // that products read: without what training keeps beside
+    int64_t activations, peak;     // bytes, the most at once; peak: of all of the above
+    int64_t largest_batch, needed; // under a cap: what fits; bytes that one sample takes
+} Evaluation;
+
+// By its name; NULL: none.
+static inline const RecordMetric *evaluation_metric(const Evaluation *evaluation,
+                                                    const char *name) {
+    for (int i = 0; i < evaluation->metric_count; i++)
+        if (strcmp(evaluation->metrics[i].name, name) == 0)
+            return &evaluation->metrics[i];
+    return NULL;
+}

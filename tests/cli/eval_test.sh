@@ -1,0 +1,165 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# eval: a trained model on its test data, in formats side by side.
+. "$(dirname "$0")/../shell.sh"
+
+# Two classes that a line parts, of which the test data has as many as 100 batches of 8.
+cat >"$folder/parted.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+local function data(p)
+    local function part(count, seed)
+        mp.seed(seed)
+        local x = mp.randn(count, 16)
+        local y = F.greater(x:slice(2, 1, 8):sum(2), x:slice(2, 9, 16):sum(2)):to "int32"
+        return mp.data.tensors { x = x, y = y, batch = p.batch }
+    end
+    return { train = part(800, 1), test = part(804, 2) }
+end
+local function model(p)
+    mp.seed(3)
+    return nn.Sequential { nn.Linear(16, p.width, { activation = "relu" }):named "hidden",
+        nn.Linear(p.width, 2):named "head" }
+end
+return mp.experiment {
+    name = "parted",
+    params = { batch = 8, width = 32, lr = 1e-2 },
+    data = data, model = model,
+    loss = function(m, b) return F.cross_entropy(m(b.x), b.y) end,
+    eval = function(m, b) return { accuracy = F.accuracy(m(b.x), b.y) } end,
+    optim = function(params, p) return mp.optim.Adam(params, { lr = p.lr }) end,
+}
+LUA
+run run "$folder/parted.lua" -d cpu --threads 1 -p bf16 --set width=24 --quiet --json
+trained=$(value_of accuracy)
+
+# of FORMAT KEY: a key's value in that format's part of the JSON
+of() {
+    sed 's/[[:space:]]//g' "$folder/out" | grep -o "\"precision\":\"$1\".*" | grep -o "\"$2\":[^,}]*" | head -n 1 | cut -d: -f2-
+}
+is() { # TEXT: what awk makes true
+    awk "BEGIN { exit !($1) }"
+}
+
+begin "the weights of the last checkpoint give what the training ended with"
+run eval 1 --json --quick
+expect_status 0
+expect_silent err
+[ "$(of bf16 accuracy)" = "$trained" ] || fail "accuracy $(of bf16 accuracy), the run had $trained"
+[ "$(value_of samples)" = 804 ] || fail "$(value_of samples) samples"
+[ "$(value_of batch)" = 8 ] || fail "batches of $(value_of batch)"
+end
+
+begin "its own precision, fp32 and others stand side by side, each with what it is over fp32"
+for format in bf16 fp32 fp16; do
+    [ -n "$(of $format loss)" ] || fail "no $format"
+done
+is "$(of bf16 loss) != $(of fp32 loss)" || fail "bf16 computes as fp32 does"
+is "$(of bf16 weights_disk) < $(of fp32 weights_disk)" || fail "weights of bf16: $(of bf16 weights_disk) bytes"
+[ "$(of fp32 weights_disk)" = "$((4 * (16 * 24 + 24 + 24 * 2 + 2)))" ] || fail "weights of fp32: $(of fp32 weights_disk) bytes"
+is "$(of fp32 activations) > 0 && $(of fp32 peak) > $(of fp32 activations)" || fail "activations: $(of fp32 activations) bytes"
+end
+
+begin "formats come by several options, with commas, by other names, and once"
+run eval 1 -p fp32,half --precision fp16 -p mxfp8 --quick --json
+expect_status 0
+[ "$(grep -o '"precision":"[a-z0-9]*"' "$folder/out" | cut -d'"' -f4 | tr '\n' ' ')" = "fp32 fp16 mxfp8 " ] ||
+    fail "formats: $(grep -o '"precision":"[a-z0-9]*"' "$folder/out")"
+end
+
+begin "--layer holds in every format"
+run eval 1 -p fp32,bf16 --layer '*=fp32' --quick --json
+expect_status 0
+[ "$(of bf16 loss)" = "$(of fp32 loss)" ] || fail "bf16 $(of bf16 loss), fp32 $(of fp32 loss)"
+end
+
+begin "times are medians that say of how many"
+run eval 1 -p fp32 --json
+expect_status 0
+is "$(value_of median_s) > 0 && $(value_of samples_per_s) > 0" || fail "no times"
+is "$(value_of count) >= 5" || fail "$(value_of count) calls"
+end
+
+begin "the table names what it compares with and says what is worth it"
+run eval 1 -p bf16 -p fp32
+expect_status 0
+expect_out '^precision  *accuracy  *change'
+expect_out '^bf16\*'
+expect_out '804 samples on cpu, 1 thread'
+expect_out 'is worth it\|fp32 stays'
+[ "$("$mpbench" ls --json | grep -o '"status"' | wc -l)" = 1 ] || fail "the evaluation is in the history"
+end
+
+begin "other weights, a checkpoint at a step, and what is not there"
+run export 1 --format safetensors -o "$folder/w.safetensors"
+run eval 1 --weights "$folder/w.safetensors" -p bf16 --quick --json
+expect_status 0
+[ "$(of bf16 accuracy)" = "$trained" ] || fail "accuracy $(of bf16 accuracy)"
+[ "$(value_of step)" = null ] || fail "weights of a file are of step $(value_of step)"
+run eval 1 --at 3
+expect_error 1 "no checkpoint at or before that step; --weights FILE"
+run eval 7
+expect_error 2
+run eval 1 -p fp12
+expect_usage_error "not known"
+run eval 1 -p tf32
+expect_error 3 "tf32: a way of tensor cores"
+end
+
+begin "a loop of one's own is evaluated by what stands beside it"
+cat >"$folder/own.lua" <<'LUA'
+local mp = require "mp"
+local spec = { name = "own", params = { beside = true } }
+local function model() return mp.nn.Sequential { mp.nn.Linear(4, 2) } end
+if spec.params.beside then
+    spec.data = function() return { test = mp.data.tensors { x = mp.ones(6, 4), y = mp.ones(6, 2), batch = 4 } } end
+    spec.model = function() return model(), "net" end
+    spec.loss = function(m, b) return mp.fn.mse(m(b.x), b.y) end
+end
+spec.run = function(run)
+    local net = run:model(model(), "net")
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+    local loss = mp.fn.mse(net(mp.ones(6, 4)), mp.ones(6, 2))
+    loss:backward()
+    opt:step()
+end
+return mp.experiment(spec)
+LUA
+run run "$folder/own.lua" -d cpu --threads 1 -p fp32 --quiet --checkpoint-every 1
+expect_status 0
+run eval @last -p fp32 --quick --json
+expect_status 0
+is "$(value_of loss) >= 0" || fail "loss $(value_of loss)"
+sed 's/beside = true/beside = false/' "$folder/own.lua" >"$folder/own2.lua"
+mv "$folder/own2.lua" "$folder/own.lua"
+run eval @last -p fp32 --quick
+expect_status 1
+expect_err "own trains by a loop of its own: declare"
+end
+
+begin "a stop ends it with what was evaluated by then"
+cat >"$folder/slow.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "slow",
+    data = function()
+        return { train = mp.data.tensors { x = mp.ones(2, 4), y = mp.ones(2, 1), batch = 2 },
+            test = mp.data.tensors { x = mp.ones(100000, 4), y = mp.ones(100000, 1), batch = 1 } }
+    end,
+    model = function() return mp.nn.Sequential { mp.nn.Linear(4, 1) } end,
+    loss = function(m, b) return mp.fn.mse(m(b.x), b.y) end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end,
+}
+LUA
+run run "$folder/slow.lua" -d cpu --threads 1 -p fp32 --quiet
+"$mpbench" eval @last -p fp32 --json >"$folder/out" 2>"$folder/err" &
+workers=$!
+sleep 0.7
+kill -INT $workers
+wait $workers
+status=$?
+workers=
+expect_status 130
+[ "$(grep -c '"formats":\[\]' "$folder/out")" = 1 ] || fail "a format that was not gone through is told of"
+end
+exit "$failures"

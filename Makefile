@@ -83,7 +83,7 @@ PLAIN_O := $(PLAIN_C:%.c=$(BUILD)/%.o)
 SIMD_O  := $(foreach f,$(SIMD_C),$(foreach i,$(call ISAS_OF,$(f)),$(f:%.c=$(BUILD)/%.$(i).o)))
 AMX_O   := $(AMX_C:%.c=$(BUILD)/%.o)
 LUA_MP  := $(sort $(wildcard lua/mp/*.lua))
-EMBEDDED := $(BUILD)/lua/embedded_lua.o $(BUILD)/lua/embedded_pages.o
+EMBEDDED := $(addprefix $(BUILD)/embedded/,lua.o pages.o report.o)
 ENGINE  := $(PLAIN_O) $(SIMD_O) $(AMX_O) $(EMBEDDED)
 
 all: $(BUILD)/mpbench
@@ -217,12 +217,14 @@ $(BUILD)/%.list: FORCE
 	@echo '$(LIST)' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
-# The Lua half of the module `mp`, and the page about it, compiled into the binary as text.
-$(BUILD)/lua/embedded_lua.c: $(LUA_MP)
-$(BUILD)/lua/embedded_pages.c: docs/lua.md
-$(EMBEDDED:.o=.c): lua/embed.sh
+# Compiled into the binary as text: the Lua half of the module `mp`, the page about it, and the look
+# of a report.
+$(BUILD)/embedded/lua.c: $(LUA_MP)
+$(BUILD)/embedded/pages.c: docs/lua.md
+$(BUILD)/embedded/report.c: $(sort $(wildcard src/cli/report/*.css src/cli/report/*.js))
+$(EMBEDDED:.o=.c): src/base/embed.sh
 	@mkdir -p $(@D)
-	$(call say,lua)sh lua/embed.sh $(basename $(@F)) $(filter-out lua/embed.sh,$^) > $@.part && mv $@.part $@
+	$(call say,text)sh src/base/embed.sh embedded_$(basename $(@F)) $(filter-out %.sh,$^) > $@.part && mv $@.part $@
 
 $(EMBEDDED): %.o: %.c
 	$(call say,cc)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/embedded.h"
 #include "base/nearest.h"
-#include "lua/embedded.h"
 #include "lua/vm_private.h"
 
 enum { PATH_SIZE = 1024, LONGEST_NAME = 200 };

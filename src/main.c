@@ -80,6 +80,15 @@ static const Command commands[] = {
      "-o puts a file in its place when it is whole, never over a file of the history or one that\n"
      "may not be written; pipes and devices are written through.",
      1, 1, command_export},
+    {"report", FOR_REPORT, "RUN [RUN ...]", "runs as one page of HTML, for others to read",
+     "Outcome, results with what differs, curves, memory, then each run: diagnoses, layers with "
+     "the\n"
+     "exponents of their gradients, how to repeat it, its script and its environment. The page "
+     "needs\n"
+     "no network, no file beside it and no script, though with one it shows values under the "
+     "pointer;\n"
+     "it follows the reader's choice of dark or light, and prints. The first run is the baseline.",
+     1, CLI_MAX_OPERANDS, command_report},
     {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL,
      1, CLI_MAX_OPERANDS, command_rm},
     {"tag", FOR_TAG, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,

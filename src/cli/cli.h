@@ -39,6 +39,7 @@ enum {
     FOR_BENCH = 1 << 16,
     FOR_EVAL = 1 << 17,
     FOR_HOME = 1 << 18,
+    FOR_REPORT = 1 << 20,
     FOR_ALL = ~0,
 };
 
@@ -135,6 +136,7 @@ bool command_show(Cli *cli, Error *error);
 bool command_compare(Cli *cli, Error *error);
 bool command_matrix(Cli *cli, Error *error);
 bool command_export(Cli *cli, Error *error);
+bool command_report(Cli *cli, Error *error);
 bool command_rm(Cli *cli, Error *error);
 bool command_tag(Cli *cli, Error *error);
 bool command_note(Cli *cli, Error *error);

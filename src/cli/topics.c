@@ -3,10 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/embedded.h"
 #include "cli/cli.h"
 #include "cli/topics.h"
 #include "kernel/kernel.h"
-#include "lua/embedded.h"
 #include "ops/gradient.h"
 #include "precision/policy.h"
 #include "precision/scaler.h"

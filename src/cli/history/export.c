@@ -345,20 +345,6 @@ static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *
     return closed;
 }
 
-// What is written to is none of the history's files, by whatever name.
-static bool check_output(const Cli *cli, const Store *store, Error *error) {
-    char part[STORE_PATH_SIZE];
-    const char *output = cli->output ? cli->output : "/proc/self/fd/1";
-    int length = snprintf(part, sizeof part, "%s.part", output);
-    if (length < 0 || length >= (int)sizeof part)
-        return error_fail(error, ERROR_USAGE, "--output %.60s...: too long a path", output);
-    if (!store_owns(store, output) && !(cli->output && store_owns(store, part)))
-        return true;
-    return error_fail(error, ERROR_USAGE,
-                      "export: %.300s is a file of the history, which is left alone: name another",
-                      cli->output ? cli->output : "standard output");
-}
-
 bool command_export(Cli *cli, Error *error) {
     Export export = {.out = stdout};
     const char *wanted = cli->format ? cli->format : "csv";
@@ -371,7 +357,7 @@ bool command_export(Cli *cli, Error *error) {
     export.is_seen = !cli->output && isatty(STDOUT_FILENO);
     export.store = history_open(cli, STORE_RESCUE, error);
     bool done =
-        export.store && check_output(cli, export.store, error) &&
+        export.store && history_check_output(cli, export.store, error) &&
         history_read_run(export.store, cli->operands[0], &export.run, error) &&
         store_list_series(export.store, export.run.id, &export.series, &export.series_count, error);
     if (done && cli->output)

@@ -63,6 +63,19 @@ bool history_tell_losses(const Store *store, bool done, Error *error) {
     return false;
 }
 
+bool history_check_output(const Cli *cli, const Store *store, Error *error) {
+    char part[STORE_PATH_SIZE];
+    const char *output = cli->output ? cli->output : "/proc/self/fd/1";
+    int length = snprintf(part, sizeof part, "%s.part", output);
+    if (length < 0 || length >= (int)sizeof part)
+        return error_fail(error, ERROR_USAGE, "--output %.60s...: too long a path", output);
+    if (!store_owns(store, output) && !(cli->output && store_owns(store, part)))
+        return true;
+    return error_fail(error, ERROR_USAGE,
+                      "%s: %.300s is a file of the history, which is left alone: name another",
+                      cli->command->name, cli->output ? cli->output : "standard output");
+}
+
 const char *history_status(const RunRecord *record) {
     bool in_progress = run_status_goes_on(record->status);
     return record->stale && in_progress ? "stale" : run_status_name(record->status);

@@ -20,6 +20,10 @@ bool history_read_run(Store *store, const char *text, RunRecord *record, Error *
 // whose result is then what could be read. Else `done`.
 bool history_tell_losses(const Store *store, bool done, Error *error) MUST_CHECK;
 
+// --output, or standard output: what is written to is none of the history's files, by whatever
+// name.
+bool history_check_output(const Cli *cli, const Store *store, Error *error) MUST_CHECK;
+
 // The runs that the filter lets through, as a table or (--json) an array; `count` gets how many.
 bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, int *count,
                         Error *error) MUST_CHECK;

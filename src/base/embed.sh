@@ -1,13 +1,13 @@
 #!/bin/sh
 # embed.sh TABLE FILE..: prints a C file that holds files as text, TABLE[], ended by a NULL name.
-# A file's name in it is its base name without .lua or .md ("layers"); lua/embedded.h declares them.
+# A file's name in it is its base name without its ending ("layers"); base/embedded.h declares them.
 set -eu
 table=$1
 shift
 name_of() {
-    basename "$(basename "$1" .lua)" .md
+    basename "${1%.*}"
 }
-echo '#include "lua/embedded.h"'
+echo '#include "base/embedded.h"'
 for file in "$@"; do
     name=$(name_of "$file")
     printf 'static const char text_%s[] = {\n' "$name"

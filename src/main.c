@@ -77,6 +77,9 @@ static const Command commands[] = {
     {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
      "sample and event. safetensors: the newest checkpoint, once its checksum is found right.\n"
+     "tensorboard: a file of events, named FOLDER/events.out.tfevents.NAME for `tensorboard "
+     "--logdir`:\n"
+     "every series, what the format did to each layer's gradients, and their exponents.\n"
      "-o puts a file in its place when it is whole, never over a file of the history or one that\n"
      "may not be written; pipes and devices are written through.",
      1, 1, command_export},

@@ -251,8 +251,6 @@ for kind in run point event layer; do
 done
 ! grep -qv '^{.*}$' "$folder/run.jsonl" || fail "a line is no object"
 [ ! -e "$folder/run.jsonl.part" ] || fail "a part was left"
-run export 1 --format tensorboard
-expect_error 2 "tensorboard"
 run export 1 --format cvs
 expect_error 2 "did you mean csv"
 run export 1 -o "$folder/nowhere/x.csv"

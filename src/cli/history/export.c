@@ -1,4 +1,5 @@
-// `mpbench export`: a run's series as CSV, all of its rows as JSON lines, or its weights.
+// `mpbench export`: a run's series as CSV, all of its rows as JSON lines, its weights, or events
+// for TensorBoard (export_tensorboard.c).
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,21 +11,9 @@
 #include "base/sanitize.h"
 #include "cli/cli.h"
 #include "cli/history/checkpoint_files.h"
+#include "cli/history/export.h"
 #include "cli/history/history.h"
 #include "store/events.h"
-#include "store/layers.h"
-#include "store/series.h"
-
-enum { CHUNK_STEPS = 8192 }; // read at once, so that memory does not grow with the run
-
-typedef struct Export {
-    Store *store;
-    RunRecord run;
-    FILE *out;
-    SeriesInfo *series;
-    int series_count;
-    bool is_seen; // it goes to a terminal
-} Export;
 
 // A bucket touches several windows: it belongs to the one in which it begins.
 static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
@@ -32,6 +21,46 @@ static int first_in_window(const SeriesPoint *points, int count, int64_t from) {
     while (first < count && points[first].step < from)
         first++;
     return first;
+}
+
+// ---- chunk by chunk -----------------------------------------------------------------------------
+
+bool export_each_point(Export *export, const SeriesInfo *series, ExportPoint *take, void *context,
+                       Error *error) {
+    for (int64_t from = 0;; from += EXPORT_CHUNK_STEPS) {
+        SeriesPoint *points;
+        int count;
+        if (!store_next_step(export->store, export->run.id, series->name, from, &from, error))
+            return false;
+        if (from < 0)
+            return true;
+        if (!store_read_series(export->store, export->run.id, series->name, from,
+                               from + EXPORT_CHUNK_STEPS - 1, 0, &points, &count, error))
+            return false;
+        for (int i = first_in_window(points, count, from); i < count; i++)
+            take(export, series->name, &points[i], context);
+        free(points);
+    }
+}
+
+bool export_each_sample(Export *export, int layer, ExportSample *take, void *context,
+                        Error *error) {
+    enum { LAYER_CHUNK = 1024 };
+    for (int64_t from = 0;; from += LAYER_CHUNK) {
+        LayerSample *samples;
+        int count;
+        if (!store_next_layer_step(export->store, export->run.id, layer, from, &from, error))
+            return false;
+        if (from < 0)
+            return true;
+        if (!store_read_layer(export->store, export->run.id, layer, from, from + LAYER_CHUNK - 1, 0,
+                              &samples, &count, error))
+            return false;
+        for (int i = 0; i < count; i++)
+            if (samples[i].step >= from) // a sample that began before was taken then
+                take(export, export->run.layers[layer].name, &samples[i], context);
+        free(samples);
+    }
 }
 
 // ---- CSV ----------------------------------------------------------------------------------------
@@ -123,7 +152,7 @@ static bool write_csv(Export *export, Error *error) {
         for (int i = 0; i < export->series_count && done; i++) {
             columns[i] = (Column){.at = 0};
             done = store_read_series(export->store, export->run.id, export->series[i].name, from,
-                                     from + CHUNK_STEPS - 1, 0, &columns[i].points,
+                                     from + EXPORT_CHUNK_STEPS - 1, 0, &columns[i].points,
                                      &columns[i].count, error);
             columns[i].at = first_in_window(columns[i].points, columns[i].count, from);
         }
@@ -133,7 +162,7 @@ static bool write_csv(Export *export, Error *error) {
             free(columns[i].points);
             columns[i].points = NULL;
         }
-        from += CHUNK_STEPS;
+        from += EXPORT_CHUNK_STEPS;
     }
     free(columns);
     return done;
@@ -152,7 +181,9 @@ static void end_line(JsonWriter *json) {
     *json = (JsonWriter){.stream = json->stream};
 }
 
-static void write_point(JsonWriter *json, const char *name, const SeriesPoint *point) {
+static void write_point(Export *export, const char *name, const SeriesPoint *point, void *context) {
+    JsonWriter *json = context;
+    (void)export;
     begin_line(json, "point");
     json_put_text(json, "series", name);
     json_put_integer(json, "step", point->step);
@@ -173,24 +204,10 @@ static void write_point(JsonWriter *json, const char *name, const SeriesPoint *p
     end_line(json);
 }
 
-static bool write_points(Export *export, JsonWriter *json, const SeriesInfo *series, Error *error) {
-    for (int64_t from = 0;; from += CHUNK_STEPS) {
-        SeriesPoint *points;
-        int count;
-        if (!store_next_step(export->store, export->run.id, series->name, from, &from, error))
-            return false;
-        if (from < 0)
-            return true;
-        if (!store_read_series(export->store, export->run.id, series->name, from,
-                               from + CHUNK_STEPS - 1, 0, &points, &count, error))
-            return false;
-        for (int i = first_in_window(points, count, from); i < count; i++)
-            write_point(json, series->name, &points[i]);
-        free(points);
-    }
-}
-
-static void write_sample(JsonWriter *json, const char *name, const LayerSample *sample) {
+static void write_sample(Export *export, const char *name, const LayerSample *sample,
+                         void *context) {
+    JsonWriter *json = context;
+    (void)export;
     begin_line(json, "layer");
     json_put_text(json, "layer", name);
     json_put_integer(json, "step", sample->step);
@@ -213,25 +230,6 @@ static void write_sample(JsonWriter *json, const char *name, const LayerSample *
         json_integer(json, sample->bins[bin]);
     json_end_array(json);
     end_line(json);
-}
-
-static bool write_layer(Export *export, JsonWriter *json, int layer, Error *error) {
-    enum { LAYER_CHUNK = 1024 };
-    for (int64_t from = 0;; from += LAYER_CHUNK) {
-        LayerSample *samples;
-        int count;
-        if (!store_next_layer_step(export->store, export->run.id, layer, from, &from, error))
-            return false;
-        if (from < 0)
-            return true;
-        if (!store_read_layer(export->store, export->run.id, layer, from, from + LAYER_CHUNK - 1, 0,
-                              &samples, &count, error))
-            return false;
-        for (int i = 0; i < count; i++)
-            if (samples[i].step >= from) // a sample that began before was written then
-                write_sample(json, export->run.layers[layer].name, &samples[i]);
-        free(samples);
-    }
 }
 
 static bool write_events(Export *export, JsonWriter *json, Error *error) {
@@ -259,10 +257,10 @@ static bool write_lines(Export *export, Error *error) {
     record_write_json(&export->run, true, &json);
     end_line(&json);
     for (int i = 0; i < export->series_count; i++)
-        if (!write_points(export, &json, &export->series[i], error))
+        if (!export_each_point(export, &export->series[i], write_point, &json, error))
             return false;
     for (int i = 0; i < export->run.layer_count; i++)
-        if (!write_layer(export, &json, i, error))
+        if (!export_each_sample(export, i, write_sample, &json, error))
             return false;
     return write_events(export, &json, error);
 }
@@ -324,9 +322,26 @@ static bool write_weights(Export *export, Error *error) {
 static const struct {
     const char *name;
     bool (*write)(Export *export, Error *error);
-    bool is_binary;
+    bool is_binary, is_private;
 } formats[] = {
-    {"csv", write_csv, false}, {"jsonl", write_lines, false}, {"safetensors", write_weights, true}};
+    {"csv", write_csv, false, false},
+    {"jsonl", write_lines, false, false},
+    {"safetensors", write_weights, true, true},
+    {"tensorboard", export_tensorboard, true, false},
+};
+
+// TensorBoard takes no notice of a file of another name.
+static bool check_name(const Cli *cli, const char *format, Error *error) {
+    const char *slash = cli->output ? strrchr(cli->output, '/') : NULL;
+    const char *name = slash ? slash + 1 : cli->output;
+    if (strcmp(format, "tensorboard") != 0 || !name || strstr(name, "tfevents") ||
+        strncmp(cli->output, "/dev/", 5) == 0)
+        return true;
+    return error_fail(error, ERROR_USAGE,
+                      "export: TensorBoard reads only files with \"tfevents\" in their names: -o "
+                      "%.*sevents.out.tfevents.%.100s",
+                      slash ? (int)(slash + 1 - cli->output) : 0, cli->output, name);
+}
 
 // Checkpoints are private, and so are the weights that come of them.
 static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *, Error *),
@@ -354,6 +369,8 @@ bool command_export(Cli *cli, Error *error) {
     if (formats[chosen].is_binary && !cli->output && isatty(STDOUT_FILENO))
         return error_fail(error, ERROR_USAGE, "export: %s is not for a terminal; add -o FILE",
                           wanted);
+    if (!check_name(cli, wanted, error))
+        return false;
     export.is_seen = !cli->output && isatty(STDOUT_FILENO);
     export.store = history_open(cli, STORE_RESCUE, error);
     bool done =
@@ -361,7 +378,8 @@ bool command_export(Cli *cli, Error *error) {
         history_read_run(export.store, cli->operands[0], &export.run, error) &&
         store_list_series(export.store, export.run.id, &export.series, &export.series_count, error);
     if (done && cli->output)
-        done = write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_binary, error);
+        done =
+            write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_private, error);
     else if (done)
         done = formats[chosen].write(&export, error);
     done = history_tell_losses(export.store, done, error);

@@ -148,10 +148,12 @@ static bool run_way(Device *device, ConvWay way, const ConvProblem *problem,
     bool low = way == WAY_LOW, clips = problem->activation == ACTIVATION_RELU;
     Format out = written_by((ConvPass)problem->pass, arrays)->format;
     ConvProblem theirs = *problem;
+    const bool plain = arrays->times == 1; // else sums are multiplied before all else
     theirs.format = low ? FORMAT_BF16 : FORMAT_FP32;
-    theirs.out_format = low && out == FORMAT_BF16 ? FORMAT_BF16 : FORMAT_FP32;
+    theirs.out_format = low && out == FORMAT_BF16 && plain ? FORMAT_BF16 : FORMAT_FP32;
     theirs.activation = clips ? ACTIVATION_NONE : problem->activation;
-    bool has_library = way != WAY_COLUMNS;
+    theirs.has_bias = problem->has_bias && plain;
+    bool has_library = way != WAY_COLUMNS && (plain || theirs.activation == ACTIVATION_NONE);
     if (has_library && !conv_library_run(device, &theirs, arrays, &has_library, error))
         return false;
     if (!has_library)
@@ -223,7 +225,7 @@ static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *a
     if (!memory)
         return false;
     ConvArrays turned = {arrays->y, view_dense(memory, weight->format, 4, shape), arrays->bias,
-                         arrays->x};
+                         arrays->x, arrays->times};
     TurnTask task = {weight, &turned.weight};
     cpu_parallel(device, shape[0], TURN_BLOCK, (double)view_count(weight), turn_range, &task);
     ConvAttr forward = *attr;
@@ -238,7 +240,8 @@ static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *a
 // ---- the kernels --------------------------------------------------------------------------------
 
 bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
-    ConvArrays arrays = {call->input[0], call->input[1], call->input[2], call->output[0]};
+    ConvArrays arrays = {call->input[0], call->input[1], call->input[2], call->output[0],
+                         product_times(call->attr)};
     return run(device, CONV_FORWARD, &call->attr->conv, &arrays, error);
 }
 
@@ -289,7 +292,8 @@ static bool run_biased(Device *device, ConvWay way, ConvProblem *problem, const 
 }
 
 static bool input_gradient(Device *device, const KernelCall *call, const View *bias, Error *error) {
-    ConvArrays arrays = {call->output[0], call->input[1], *bias, call->input[0]};
+    ConvArrays arrays = {call->output[0], call->input[1], *bias, call->input[0],
+                         product_times(call->attr)};
     const ConvAttr *attr = &call->attr->conv;
     ConvProblem problem = problem_of(device, CONV_BACKWARD_INPUT, attr, &arrays);
     ConvWay way = choose_way(device, &problem, &arrays, CONV_BACKWARD_INPUT);
@@ -322,7 +326,8 @@ static bool bias_gradient(Device *device, const View *dy, const View *bias, Erro
 
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {
     const View *dy = &call->input[1], *bias = &call->output[1];
-    ConvArrays arrays = {call->input[0], call->output[0], {.data = NULL}, *dy};
+    ConvArrays arrays = {
+        call->input[0], call->output[0], {.data = NULL}, *dy, product_times(call->attr)};
     return (!bias->data || bias_gradient(device, dy, bias, error)) &&
            run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
 }

@@ -27,6 +27,7 @@ typedef struct ConvProblem {
 // the library.
 typedef struct ConvArrays {
     View x, weight, bias, y;
+    float times; // what sums are multiplied by, before the bias
 } ConvArrays;
 
 // ---- conv_columns.c -----------------------------------------------------------------------------

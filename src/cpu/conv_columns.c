@@ -134,7 +134,7 @@ static Gemm product_of(const ConvColumns *own, int64_t group, int64_t first, int
     int64_t weight_first = group * own->filters * own->window;
     const void *weight = arrays->weight.data ? cpu_at(&arrays->weight, weight_first) : NULL;
     void *y = cpu_at_mutable(&arrays->y, y_first);
-    Gemm gemm = {.batch = {1, 1}, .alpha = 1, .threads = 1};
+    Gemm gemm = {.batch = {1, 1}, .alpha = arrays->times, .threads = 1};
     gemm.pairs = cpu_has_pairs(own->device);
     switch ((ConvPass)problem->pass) {
     case CONV_FORWARD:

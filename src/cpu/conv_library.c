@@ -13,13 +13,16 @@ typedef struct Library {
     Device *device;
     const ConvProblem *problem;
     View views[ARRAYS];
+    float times;               // of the arrays
     int out;                   // which of them is written
     bool copied[ARRAYS];       // in fp32
     float *buffer[ARRAYS];     // where
     int64_t slice;             // images
     const OneDnnConv *conv[2]; // of a slice, and of the last, which may be smaller
     float *more;               // the weights' gradient of slices but the first
-    char *workspace;           // the library's
+    // What sums are multiplied by, and what is added to them, one a channel; NULL: nothing.
+    float *zeros, *factors, *offsets;
+    char *workspace; // the library's
 } Library;
 
 // ---- conversions --------------------------------------------------------------------------------
@@ -46,6 +49,35 @@ static void convert(const Device *device, const View *view, float *values, bool 
     ConvertTask task = {device, *view, values, load};
     int64_t count = view_count(view);
     cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, convert_range, &task);
+}
+
+typedef struct FinishTask {
+    const Library *library;
+    View out;
+    const float *sums;
+} FinishTask;
+
+static void finish_range(void *context, int64_t begin, int64_t end, int thread) {
+    const FinishTask *task = context;
+    const View *out = &task->out;
+    const int64_t channels = out->shape[3];
+    (void)thread;
+    cpu_simd(task->library->device)
+        ->columns->apply(FORMAT_FP32, task->sums + begin * channels, out->format,
+                         cpu_at_mutable(out, begin * channels), end - begin, channels,
+                         task->library->zeros, task->library->factors, task->library->offsets);
+}
+
+// Sums to what is asked for.
+static void finish(const Library *library, const View *out, float *sums) {
+    if (!library->factors) {
+        convert(library->device, out, sums, false);
+        return;
+    }
+    FinishTask task = {library, *out, sums};
+    const int64_t count = view_count(out);
+    cpu_parallel(library->device, count / out->shape[3], 1, (double)count * CPU_STREAM,
+                 finish_range, &task);
 }
 
 typedef struct AddTask {
@@ -121,12 +153,28 @@ static bool lay_out(Library *library, Error *error) {
     bool sums = library->out == AT_WEIGHT && library->slice < library->problem->images;
     size_t more =
         carve(&used, sums ? (size_t)view_count(&library->views[AT_WEIGHT]) * sizeof(float) : 0);
+    const int64_t channels = library->views[library->out].shape[3];
+    size_t lines = library->times == 1 ? 0 : (size_t)channels * sizeof(float);
+    size_t factors = carve(&used, lines), offsets = carve(&used, lines),
+           zeros = carve(&used, lines);
     library->workspace = device_workspace(library->device, used + 1, error);
     if (!library->workspace)
         return false;
     for (int i = 0; i < ARRAYS; i++)
         library->buffer[i] = (float *)(void *)(library->workspace + at[i]);
     library->more = (float *)(void *)(library->workspace + more);
+    if (library->times == 1)
+        return true;
+    library->factors = (float *)(void *)(library->workspace + factors);
+    library->offsets = (float *)(void *)(library->workspace + offsets);
+    library->zeros = (float *)(void *)(library->workspace + zeros);
+    for (int64_t i = 0; i < channels; i++) {
+        library->factors[i] = library->times;
+        library->offsets[i] = library->zeros[i] = 0;
+    }
+    const View *bias = &library->views[AT_BIAS];
+    if (bias->data)
+        cpu_load(library->device, bias->format, bias->data, library->offsets, channels);
     return true;
 }
 
@@ -147,7 +195,7 @@ static bool run_slice(const Library *library, int64_t first, int64_t images, Err
     float *sums = out->data;
     if (adds)
         out->data = library->more;
-    const ConvArrays arrays = {theirs[AT_X], theirs[AT_WEIGHT], theirs[AT_BIAS], theirs[AT_Y]};
+    const ConvArrays arrays = {theirs[AT_X], theirs[AT_WEIGHT], theirs[AT_BIAS], theirs[AT_Y], 1};
     if (!onednn_conv_run(library->conv[images < library->slice], &arrays, library->workspace,
                          error))
         return false;
@@ -158,7 +206,7 @@ static bool run_slice(const Library *library, int64_t first, int64_t images, Err
     }
     bool complete = library->out != AT_WEIGHT || first + images == library->problem->images;
     if (library->copied[library->out] && complete)
-        convert(device, &given[library->out], library->buffer[library->out], false);
+        finish(library, &given[library->out], library->buffer[library->out]);
     return true;
 }
 
@@ -169,10 +217,12 @@ bool conv_library_run(Device *device, const ConvProblem *problem, const ConvArra
     Library library = {.device = device,
                        .problem = problem,
                        .views = {arrays->x, arrays->weight, arrays->bias, arrays->y},
+                       .times = arrays->times,
                        .out = written[problem->pass]};
     for (int i = 0; i < ARRAYS; i++)
         library.copied[i] = library.views[i].data &&
-                            library.views[i].format != format_wanted(problem, i, library.out);
+                            (library.views[i].format != format_wanted(problem, i, library.out) ||
+                             (i == library.out && library.times != 1));
     choose_slice(&library);
     *possible = library.conv[0] && library.conv[1];
     if (!*possible)

@@ -239,6 +239,7 @@ const Backend cpu_backend = {
     .absences = absences,
     .supports = supports,
     .sums = true,
+    .parts_scales = true,
     .gain = gain,
     .ways = ways,
     .take_ways = take_ways,

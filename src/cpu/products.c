@@ -113,7 +113,7 @@ bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
         .a = {a->data, a->format, a->stride[row], a->stride[column], {0}},
         .b = {b->data, b->format, b->stride[b_row], b->stride[b_row + 1], {0}},
         .c = {y->data, y->format, y->shape[column], {0}},
-        .alpha = 1,
+        .alpha = product_times(call->attr),
         .sums = call->attr->sums,
     };
     Leading leading = {.ndim = 0};
@@ -136,7 +136,7 @@ bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
         .a = {x->data, x->format, x->shape[column], x->stride[column], {0}},
         .b = {weight->data, weight->format, weight->stride[1], weight->stride[0], {0}},
         .c = {y->data, y->format, weight->shape[0], {0}},
-        .alpha = 1,
+        .alpha = product_times(call->attr),
         .bias = bias->data,
         .bias_format = bias->format,
         .activation = product_activation(call->attr->linear.activation),

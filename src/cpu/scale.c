@@ -8,7 +8,7 @@
 #include "kernel/scale.h"
 
 enum { WIDTH = 128, MOST_BLOCK = 128 }; // lines together; steps that share a scale
-static const double element_cost = 1.5; // nanoseconds
+static const double element_cost = 0.6; // nanoseconds
 
 typedef struct Factor {
     const Device *device;
@@ -18,17 +18,16 @@ typedef struct Factor {
     Operand x;
     Result y;
     ScaleLines lines;
-    NumberElement element;
+    CpuScaleRule rule;
     NumberScale scale;               // of all
-    float tensor;                    // by which scales of blocks fit
-    bool measures;                   // looks for the largest alone: that of each
-    float largest[CPU_MOST_THREADS]; // thread
+    bool measures, rounds;           // looks for the largest alone; or it rounds, or does both
+    float largest[CPU_MOST_THREADS]; // that of each thread
 } Factor;
 
 // The words for elements from `first` on; NULL where nothing is left to chance.
 static const uint32_t *words_at(const Factor *factor, int64_t first, int64_t count,
                                 uint32_t words[CPU_BLOCK + 4]) {
-    if (!factor->by->at_random || factor->measures)
+    if (!factor->by->at_random)
         return NULL;
     const int64_t skipped = first % 4;
     cpu_simd(factor->device)
@@ -41,45 +40,98 @@ static void keep_largest(Factor *factor, int thread, float largest) {
     factor->largest[thread] = number_larger_magnitude(factor->largest[thread], largest);
 }
 
-// ---- one scale for all --------------------------------------------------------------------------
-
-static void measure_task(void *context, int64_t begin, int64_t end, int thread) {
-    Factor *factor = context;
-    _Alignas(64) float buffer[CPU_BLOCK];
-    CPU_EACH_BLOCK(at, size, begin, end)
-    keep_largest(factor, thread,
-                 factor->loops->largest_of_all(operand_read(&factor->x, at, size, buffer), size));
+// Numbers as they lie behind each other, in `buffer`.
+static void read_numbers(const Factor *factor, int64_t first, int64_t count, float *buffer) {
+    CPU_EACH_BLOCK(at, size, 0, count) {
+        const float *x = operand_read(&factor->x, first + at, size, buffer + at);
+        if (x != buffer + at)
+            memcpy(buffer + at, x, (size_t)size * sizeof *x);
+    }
 }
 
-static void round_task(void *context, int64_t begin, int64_t end, int thread) {
-    (void)thread;
+static void write_numbers(const Factor *factor, int64_t first, int64_t count,
+                          const float *numbers) {
+    factor->y.from_fp32(numbers, factor->y.data + first * factor->y.bytes, (size_t)count);
+}
+
+// ---- one scale for all --------------------------------------------------------------------------
+
+static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
+    const CpuScale *loops = factor->loops;
     _Alignas(64) float buffer[CPU_BLOCK];
     uint32_t words[CPU_BLOCK + 4];
     CPU_EACH_BLOCK(at, size, begin, end) {
-        const float *x = operand_read(&factor->x, at, size, buffer);
-        float *y = result_begin(&factor->y, at, buffer);
-        if (y != x)
-            memcpy(y, x, (size_t)size * sizeof *y);
-        factor->loops->round(y, size, factor->element, factor->scale,
-                             words_at(factor, at, size, words));
-        result_end(&factor->y, at, size, y);
+        read_numbers(factor, at, size, buffer);
+        if (factor->measures)
+            keep_largest(factor, thread,
+                         factor->by->block > 0 ? loops->largest(buffer, size)
+                                               : loops->largest_of_all(buffer, size));
+        if (!factor->rounds)
+            continue;
+        loops->round(buffer, size, factor->rule.element, factor->scale,
+                     words_at(factor, at, size, words));
+        write_numbers(factor, at, size, buffer);
     }
 }
 
 // ---- blocks along neighbours --------------------------------------------------------------------
 
-// Some steps of one line, turned where that is asked for: in `buffer`.
-static void read_steps(const Factor *factor, int64_t first, int64_t count, float *buffer) {
-    const float *x = operand_read(&factor->x, first, count, buffer);
-    if (x != buffer)
-        memcpy(buffer, x, (size_t)count * sizeof *buffer);
-    for (int64_t i = 0; factor->by->hadamard && i + NUMBER_HADAMARD <= count; i += NUMBER_HADAMARD)
-        number_hadamard(buffer + i, 1);
+// So many whole blocks behind each other, CPU_BLOCK numbers at most; a line's last may be smaller.
+static void round_stretch(Factor *factor, int64_t at, int64_t blocks, int64_t block, int thread) {
+    const CpuScale *loops = factor->loops;
+    const int64_t count = blocks * block;
+    _Alignas(64) float buffer[CPU_BLOCK];
+    float largest[CPU_BLOCK], to_elements[CPU_BLOCK], to_numbers[CPU_BLOCK];
+    uint32_t words[CPU_BLOCK + 4];
+    read_numbers(factor, at, count, buffer);
+    if (factor->by->hadamard) // of a last block what fills no turn stays as it is
+        loops->turn(buffer, count / NUMBER_HADAMARD);
+    if (!factor->rounds) {
+        keep_largest(factor, thread, loops->largest(buffer, count));
+        return;
+    }
+    loops->largest_of_blocks(buffer, blocks, block, largest);
+    loops->scales(&factor->rule, largest, blocks, to_elements, to_numbers);
+    loops->round_blocks(buffer, blocks, block, factor->rule.element, to_elements, to_numbers,
+                        words_at(factor, at, count, words));
+    write_numbers(factor, at, count, buffer);
 }
 
+// How many blocks are rounded at once.
+static int64_t together(int64_t block) {
+    return CPU_BLOCK / block;
+}
+
+// Items are numbers: lines are whole blocks, and all of them are one long line.
 static void along_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
+    const int64_t block = factor->lines.block;
+    for (int64_t at = begin, blocks; at < end; at += blocks * block) {
+        blocks = cpu_smaller(together(block), (end - at) / block);
+        round_stretch(factor, at, blocks, block, thread);
+    }
+}
+
+// Items are lines that end with a part of a block, or of a turn.
+static void lines_task(void *context, int64_t begin, int64_t end, int thread) {
+    Factor *factor = context;
+    const int64_t block = factor->lines.block, depth = factor->lines.depth;
+    for (int64_t line = begin; line < end; line++) {
+        int64_t step = 0;
+        for (int64_t blocks; depth - step >= block; step += blocks * block) {
+            blocks = cpu_smaller(together(block), (depth - step) / block);
+            round_stretch(factor, line * depth + step, blocks, block, thread);
+        }
+        if (step < depth)
+            round_stretch(factor, line * depth + step, 1, depth - step, thread);
+    }
+}
+
+// Items are lines, of which several share scales.
+static void squares_task(void *context, int64_t begin, int64_t end, int thread) {
+    Factor *factor = context;
+    (void)thread;
     const CpuScale *loops = factor->loops;
     const ScaleLines *lines = &factor->lines;
     _Alignas(64) float buffer[MOST_BLOCK];
@@ -90,23 +142,18 @@ static void along_task(void *context, int64_t begin, int64_t end, int thread) {
             steps = cpu_smaller(lines->depth - step, lines->block);
             float largest = 0;
             for (int64_t i = line; i < line + more; i++) {
-                read_steps(factor, i * lines->depth + step, steps, buffer);
+                read_numbers(factor, i * lines->depth + step, steps, buffer);
                 float own = loops->largest(buffer, steps);
                 largest = own > largest ? own : largest;
             }
-            keep_largest(factor, thread, largest);
-            const NumberScale scale = number_scale_of_block(
-                factor->by->scale, largest, factor->element, factor->by->up, factor->tensor);
-            for (int64_t i = line; i < line + more && !factor->measures; i++) {
+            NumberScale scale;
+            loops->scales(&factor->rule, &largest, 1, &scale.to_elements, &scale.to_numbers);
+            for (int64_t i = line; i < line + more; i++) {
                 const int64_t at = i * lines->depth + step;
-                if (more > 1)
-                    read_steps(factor, at, steps, buffer);
-                loops->round(buffer, steps, factor->element, scale,
+                read_numbers(factor, at, steps, buffer);
+                loops->round(buffer, steps, factor->rule.element, scale,
                              words_at(factor, at, steps, words));
-                float *y = result_begin(&factor->y, at, buffer);
-                if (y != buffer)
-                    memcpy(y, buffer, (size_t)steps * sizeof *y);
-                result_end(&factor->y, at, steps, buffer);
+                write_numbers(factor, at, steps, buffer);
             }
         }
     }
@@ -115,112 +162,183 @@ static void along_task(void *context, int64_t begin, int64_t end, int thread) {
 // ---- blocks across: neighbours are lines --------------------------------------------------------
 
 typedef struct Tile {
-    _Alignas(64) float x[MOST_BLOCK][WIDTH];
+    _Alignas(64) float x[MOST_BLOCK * WIDTH]; // [steps, width], without gaps
     _Alignas(64) float largest[WIDTH], to_elements[WIDTH], to_numbers[WIDTH];
 } Tile;
 
 static void read_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
                       int64_t width) {
     const int64_t inner = factor->lines.inner;
-    for (int64_t k = 0; k < steps; k++) {
-        const float *x = operand_read(&factor->x, first + k * inner, width, tile->x[k]);
-        if (x != tile->x[k])
-            memcpy(tile->x[k], x, (size_t)width * sizeof *x);
-    }
+    if (width == inner)
+        read_numbers(factor, first, steps * width, tile->x);
+    else
+        for (int64_t k = 0; k < steps; k++)
+            read_numbers(factor, first + k * inner, width, tile->x + k * width);
     for (int64_t k = 0; factor->by->hadamard && k + NUMBER_HADAMARD <= steps; k += NUMBER_HADAMARD)
-        for (int64_t i = 0; i < width; i++)
-            number_hadamard(&tile->x[k][i], WIDTH);
+        factor->loops->turn_columns(tile->x + k * width, width);
 }
 
-static void choose_scales(Factor *factor, Tile *tile, int64_t steps, int64_t width, int thread) {
-    memset(tile->largest, 0, sizeof tile->largest);
-    for (int64_t k = 0; k < steps; k++)
-        factor->loops->largest_each(tile->largest, tile->x[k], width);
-    for (int64_t i = 0, more; i < width; i += more) {
+static void write_tile(const Factor *factor, const Tile *tile, int64_t first, int64_t steps,
+                       int64_t width) {
+    const int64_t inner = factor->lines.inner;
+    if (width == inner)
+        write_numbers(factor, first, steps * width, tile->x);
+    else
+        for (int64_t k = 0; k < steps; k++)
+            write_numbers(factor, first + k * inner, width, tile->x + k * width);
+}
+
+// Of lines that share scales the largest of all is that of each.
+static void share_largest(const Factor *factor, Tile *tile, int64_t width) {
+    for (int64_t i = 0, more; factor->lines.lines > 1 && i < width; i += more) {
         more = cpu_smaller(width - i, factor->lines.lines);
         const float largest = factor->loops->largest(tile->largest + i, more);
-        keep_largest(factor, thread, largest);
-        const NumberScale scale = number_scale_of_block(factor->by->scale, largest, factor->element,
-                                                        factor->by->up, factor->tensor);
-        for (int64_t j = i; j < i + more; j++) {
-            tile->to_elements[j] = scale.to_elements;
-            tile->to_numbers[j] = scale.to_numbers;
-        }
+        for (int64_t j = i; j < i + more; j++)
+            tile->largest[j] = largest;
     }
 }
 
-// Items are as many lines as a tile has, of each row of lines as many as it takes.
+static void round_tile(const Factor *factor, Tile *tile, int64_t first, int64_t steps,
+                       int64_t width) {
+    const CpuScale *loops = factor->loops;
+    const NumberElement element = factor->rule.element;
+    uint32_t words[CPU_BLOCK + 4];
+    loops->largest_of_columns(tile->x, steps, width, tile->largest);
+    share_largest(factor, tile, width);
+    loops->scales(&factor->rule, tile->largest, width, tile->to_elements, tile->to_numbers);
+    if (!factor->by->at_random) {
+        loops->round_columns(tile->x, steps, width, element, tile->to_elements, tile->to_numbers,
+                             NULL);
+        return;
+    }
+    for (int64_t k = 0; k < steps; k++)
+        loops->round_columns(tile->x + k * width, 1, width, element, tile->to_elements,
+                             tile->to_numbers,
+                             words_at(factor, first + k * factor->lines.inner, width, words));
+}
+
+static int64_t tiles_across(const ScaleLines *lines) {
+    return (lines->inner + WIDTH - 1) / WIDTH;
+}
+static int64_t blocks_along(const ScaleLines *lines) {
+    return (lines->depth + lines->block - 1) / lines->block;
+}
+
+// Items are tiles: a block deep, and as many lines wide as a tile has or there are.
 static void across_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
     const ScaleLines *lines = &factor->lines;
-    const int64_t tiles = (lines->inner + WIDTH - 1) / WIDTH;
+    const int64_t tiles = tiles_across(lines), blocks = blocks_along(lines);
     Tile tile;
-    uint32_t words[CPU_BLOCK + 4];
     for (int64_t item = begin; item < end; item++) {
-        const int64_t line = item % tiles * WIDTH, width = cpu_smaller(lines->inner - line, WIDTH);
-        for (int64_t step = 0, steps; step < lines->depth; step += steps) {
-            steps = cpu_smaller(lines->depth - step, lines->block);
-            const int64_t first = (item / tiles * lines->depth + step) * lines->inner + line;
-            read_tile(factor, &tile, first, steps, width);
-            choose_scales(factor, &tile, steps, width, thread);
-            for (int64_t k = 0; k < steps && !factor->measures; k++) {
-                const int64_t at = first + k * lines->inner;
-                factor->loops->round_each(tile.x[k], width, factor->element, tile.to_elements,
-                                          tile.to_numbers, words_at(factor, at, width, words));
-                float *y = result_begin(&factor->y, at, tile.x[k]);
-                if (y != tile.x[k])
-                    memcpy(y, tile.x[k], (size_t)width * sizeof *y);
-                result_end(&factor->y, at, width, tile.x[k]);
-            }
+        const int64_t line = item % tiles * WIDTH, step = item / tiles % blocks * lines->block;
+        const int64_t width = cpu_smaller(lines->inner - line, WIDTH);
+        const int64_t steps = cpu_smaller(lines->depth - step, lines->block);
+        const int64_t first = (item / tiles / blocks * lines->depth + step) * lines->inner + line;
+        read_tile(factor, &tile, first, steps, width);
+        if (!factor->rounds) {
+            keep_largest(factor, thread, factor->loops->largest(tile.x, steps * width));
+            continue;
         }
+        round_tile(factor, &tile, first, steps, width);
+        write_tile(factor, &tile, first, steps, width);
     }
 }
 
 // ---- the kernel ---------------------------------------------------------------------------------
 
-static float run(Factor *factor, bool measures) {
+static void run_blocks(Factor *factor, int64_t count, double nanoseconds) {
+    const ScaleLines *lines = &factor->lines;
+    if (lines->inner > 1)
+        cpu_parallel(factor->device, lines->outer * blocks_along(lines) * tiles_across(lines), 1,
+                     nanoseconds, across_task, factor);
+    else if (lines->lines > 1)
+        cpu_parallel(factor->device, lines->outer, lines->lines, nanoseconds, squares_task, factor);
+    else if (lines->depth % lines->block == 0 &&
+             !(factor->by->hadamard && lines->block % NUMBER_HADAMARD))
+        cpu_parallel(factor->device, count, together(lines->block) * lines->block, nanoseconds,
+                     along_task, factor);
+    else
+        cpu_parallel(factor->device, lines->outer, 1, nanoseconds, lines_task, factor);
+}
+
+// The largest number, where it measures; to the factors, where it rounds.
+static float run(Factor *factor, bool measures, bool rounds) {
     const ScaleLines *lines = &factor->lines;
     const int64_t count = lines->outer * lines->depth * lines->inner;
     const double nanoseconds = (double)count * element_cost;
     factor->measures = measures;
+    factor->rounds = rounds;
     memset(factor->largest, 0, sizeof factor->largest);
     if (count == 0)
         return 0;
-    if (lines->block == 0)
-        cpu_parallel(factor->device, count, CPU_BLOCK, nanoseconds,
-                     measures ? measure_task : round_task, factor);
-    else if (lines->inner == 1)
-        cpu_parallel(factor->device, lines->outer, lines->lines, nanoseconds, along_task, factor);
+    if (lines->block == 0 || (!rounds && !factor->by->hadamard))
+        cpu_parallel(factor->device, count, CPU_BLOCK, nanoseconds, all_task, factor);
     else
-        cpu_parallel(factor->device, lines->outer * ((lines->inner + WIDTH - 1) / WIDTH), 1,
-                     nanoseconds, across_task, factor);
+        run_blocks(factor, count, nanoseconds);
     return factor->loops->largest_of_all(factor->largest, CPU_MOST_THREADS);
+}
+
+// A factor of its own where it is apart.
+static void part(const ScaleAttr *by, NumberScale *scale) {
+    if (!by->apart)
+        return;
+    *by->apart = scale->to_numbers;
+    scale->to_numbers = 1;
+}
+
+static void scale_all(Factor *factor) {
+    const ScaleAttr *by = factor->by;
+    if (!by->delayed) {
+        factor->scale = number_scale_of_largest(run(factor, true, false), factor->rule.element);
+        part(by, &factor->scale);
+        run(factor, false, true);
+        return;
+    }
+    factor->scale = number_scale_of_factor(by->delayed[SCALE_NOW]);
+    part(by, &factor->scale);
+    const float largest = run(factor, by->notes, true);
+    if (by->notes)
+        by->delayed[SCALE_LARGEST] = number_larger_magnitude(by->delayed[SCALE_LARGEST], largest);
+}
+
+static void scale_blocks(Factor *factor) {
+    if (factor->by->scale == FORMAT_E4M3)
+        factor->rule.tensor =
+            number_scale_of_tensor(run(factor, true, false), factor->rule.element);
+    if (factor->by->apart)
+        *factor->by->apart = factor->rule.tensor;
+    run(factor, false, true);
+}
+
+// A line that is shorter than a block is one.
+static ScaleLines lines_of(const View *x, const ScaleAttr *by) {
+    ScaleLines lines = scale_lines(x, by);
+    if (lines.block > lines.depth && lines.depth > 0)
+        lines.block = lines.depth;
+    return lines;
 }
 
 bool cpu_scale_factor(Device *device, const KernelCall *call, Error *error) {
     (void)error;
     const View *x = &call->input[0];
     const ScaleAttr *by = &call->attr->factor.by;
-    Factor factor = {.device = device,
-                     .loops = cpu_simd(device)->scale,
-                     .by = by,
-                     .stream = &call->attr->factor.stream,
-                     .x = operand_of(device, x, x->ndim, x->shape),
-                     .y = result_of(device, &call->output[0]),
-                     .lines = scale_lines(x, by),
-                     .element = number_element(by->element),
-                     .tensor = 1};
-    if (by->block == 0 && by->delayed) {
-        factor.scale = number_scale_of_factor(by->delayed[SCALE_NOW]);
-        if (by->notes)
-            by->delayed[SCALE_LARGEST] =
-                number_larger_magnitude(by->delayed[SCALE_LARGEST], run(&factor, true));
-    } else if (by->block == 0) {
-        factor.scale = number_scale_of_largest(run(&factor, true), factor.element);
-    } else if (by->scale == FORMAT_E4M3) {
-        factor.tensor = number_scale_of_tensor(run(&factor, true), factor.element);
-    }
-    run(&factor, false);
+    const NumberElement element = number_element(by->element);
+    Factor factor = {
+        .device = device,
+        .loops = cpu_simd(device)->scale,
+        .by = by,
+        .stream = &call->attr->factor.stream,
+        .x = operand_of(device, x, x->ndim, x->shape),
+        .y = result_of(device, &call->output[0]),
+        .lines = lines_of(x, by),
+        .rule =
+            {.element = element, .scale = by->scale, .up = by->up, .apart = by->apart, .tensor = 1},
+    };
+    if (by->block == 0)
+        scale_all(&factor);
+    else
+        scale_blocks(&factor);
     return true;
 }
 

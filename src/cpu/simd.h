@@ -179,16 +179,35 @@ typedef struct CpuAttention {
     float (*dot)(const float *x, const float *y, int64_t count);
 } CpuAttention;
 
-// Numbers to elements that share a scale (number/scaled.h), and what these are worth, in place.
-// `words`: for what is rounded at random; NULL: to nearest.
+// How scales are chosen: number/scaled.h.
+typedef struct CpuScaleRule {
+    NumberElement element;
+    Format scale; // what scales of blocks are kept in
+    bool up;
+    bool apart;   // the scale of all is no part of what elements are worth
+    float tensor; // that scale, by which scales of blocks fit
+} CpuScaleRule;
+
+// Numbers to elements that share scales, and what these are worth, in place. `words`: for what is
+// rounded at random; NULL: to nearest. A matrix is [rows, width] without gaps.
 typedef struct CpuScale {
     float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
     float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
-    void (*largest_each)(float *largest, const float *x, int64_t count); // finite ones
+    // Finite ones, of each of so many blocks behind each other; of each column.
+    void (*largest_of_blocks)(const float *x, int64_t blocks, int64_t block, float *largest);
+    void (*largest_of_columns)(const float *x, int64_t rows, int64_t width, float *largest);
+    // The scales of blocks with these largest numbers.
+    void (*scales)(const CpuScaleRule *rule, const float *largest, int64_t count,
+                   float *to_elements, float *to_numbers);
     void (*round)(float *x, int64_t count, NumberElement element, NumberScale scale,
                   const uint32_t *words);
-    void (*round_each)(float *x, int64_t count, NumberElement element, const float *to_elements,
-                       const float *to_numbers, const uint32_t *words);
+    void (*round_blocks)(float *x, int64_t blocks, int64_t block, NumberElement element,
+                         const float *to_elements, const float *to_numbers, const uint32_t *words);
+    void (*round_columns)(float *x, int64_t rows, int64_t width, NumberElement element,
+                          const float *to_elements, const float *to_numbers, const uint32_t *words);
+    // number_hadamard of so many sixteens behind each other; of sixteen rows.
+    void (*turn)(float *x, int64_t sixteens);
+    void (*turn_columns)(float *x, int64_t width);
 } CpuScale;
 
 typedef struct CpuSimd {

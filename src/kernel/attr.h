@@ -130,7 +130,17 @@ typedef struct ScaleAttr {
     // largest of this one.
     float *delayed;
     bool notes;
+    // Device memory: gets the scale of all, which is then no part of what elements are worth, and
+    // the product's to multiply by (OpAttr.times). NULL: it is part of them. Of formats with such
+    // a scale alone.
+    float *apart;
 } ScaleAttr;
+
+// Whether a factor has one scale of all that can be left apart: what its elements are worth without
+// it fits into bf16.
+static inline bool scale_parts(const ScaleAttr *by) {
+    return by->scale == FORMAT_E4M3 || (by->scale == FORMAT_FP32 && by->block == 0);
+}
 
 // scale_history: a row a layer and role, one role behind the other.
 typedef struct HistoryAttr {
@@ -156,6 +166,9 @@ typedef struct OpAttr {
     uint8_t gradients;
     bool of_weight;
     Summing sums; // of matmul and linear: how terms are added up
+    // Of products, device memory: what the sums are multiplied by, each where it is given, before
+    // a bias is added. For backends that multiply by them (Backend.parts_scales).
+    const float *times[2];
     union {
         ScalarAttr scalar;
         LinearAttr linear;

@@ -174,7 +174,8 @@ struct Backend {
     // attr->compute), and about how many times as fast as in fp32 large matrix products in it are
     // (what `auto` asks); 1: no faster.
     bool (*supports)(const Device *device, OpId op, Format format);
-    bool sums; // whether matrix products add up as number/sums.h says; else in fp32 alone
+    bool sums;         // whether matrix products add up as number/sums.h says; else in fp32 alone
+    bool parts_scales; // whether scale_factor leaves a scale apart and products multiply by it
     double (*gain)(const Device *device, Format format);
     // What it chose by measuring when it was opened, and its results depend on in their last bits,
     // in words of its own. By the second it goes on as another opening chose: false

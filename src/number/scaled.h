@@ -99,10 +99,13 @@ KERNEL_INLINE NumberScale number_scale_of_largest(float largest, NumberElement e
 KERNEL_INLINE float number_scale_of_tensor(float largest, NumberElement element) {
     return largest > 0 && largest <= 0x1.fffffep127f ? largest / (element.largest * 448) : 1;
 }
+KERNEL_INLINE float number_scale_below_tensor(float largest, NumberElement element, float tensor) {
+    const float wanted = largest / element.largest / tensor;
+    return number_e4m3_to_fp32(number_fp32_to_e4m3_saturating(wanted));
+}
 KERNEL_INLINE NumberScale number_scale_in_tensor(float largest, NumberElement element,
                                                  float tensor) {
-    const float wanted = largest / element.largest / tensor;
-    NumberScale scale = {0, number_e4m3_to_fp32(number_fp32_to_e4m3_saturating(wanted)) * tensor};
+    NumberScale scale = {0, number_scale_below_tensor(largest, element, tensor) * tensor};
     if (scale.to_numbers > 0)
         scale.to_elements = 1 / scale.to_numbers;
     return scale;
@@ -116,6 +119,14 @@ KERNEL_INLINE NumberScale number_scale_of_block(Format kept_in, float largest,
     if (kept_in == FORMAT_E4M3)
         return number_scale_in_tensor(largest, element, tensor);
     return number_scale_of_largest(largest, element);
+}
+
+// The same elements, but with the scale of the tensor left out of what they are worth: that of the
+// block alone, by which an element fits into bf16.
+KERNEL_INLINE NumberScale number_scale_apart(float largest, NumberElement element, float tensor) {
+    NumberScale scale = number_scale_in_tensor(largest, element, tensor);
+    scale.to_numbers = number_scale_below_tensor(largest, element, tensor);
+    return scale;
 }
 
 // ---- by the steps before ------------------------------------------------------------------------

@@ -230,14 +230,16 @@ static const OpAttr *say_compute(const OpFormats *formats, const OpAttr *attr, O
 
 // Factors as elements with scales: of this call alone.
 typedef struct Scaled {
-    Tensor *factor[2]; // references held
+    Tensor *factor[2], *times[2]; // references held
     int count;
     OpAttr attr; // what the kernel is told
 } Scaled;
 
 static void scaled_clear(Scaled *scaled) {
-    for (int i = 0; i < scaled->count; i++)
+    for (int i = 0; i < scaled->count; i++) {
         tensor_release(scaled->factor[i]);
+        tensor_release(scaled->times[i]);
+    }
 }
 
 // Has the kernel multiply what the factors' elements are worth, where that is asked for.
@@ -245,15 +247,18 @@ static bool scale_factors(Engine *engine, KernelCall *call, const Prepared *prep
                           Scaled *scaled, Error *error) {
     if (!scale_is_asked(call->attr))
         return true;
+    scaled->attr = *call->attr;
+    scaled->attr.has_compute = false;
     for (int i = 0; i < 2; i++) {
-        Tensor *factor = scale_factor(engine, call->op, call->attr, i, prepared->used[i], error);
+        Tensor *factor = scale_factor(engine, call->op, call->attr, i, prepared->used[i],
+                                      &scaled->times[i], error);
         if (!factor)
             return false;
         scaled->factor[scaled->count++] = factor;
         call->input[i] = factor->view;
+        if (scaled->times[i])
+            scaled->attr.times[i] = scaled->times[i]->view.data;
     }
-    scaled->attr = *call->attr;
-    scaled->attr.has_compute = false;
     call->attr = &scaled->attr;
     return true;
 }

@@ -28,10 +28,15 @@ static FactorRole role_of(const OpAttr *attr, int i, const Tensor *x) {
     return x->parameter ? FACTOR_WEIGHT : FACTOR_ACTIVATION;
 }
 
-// What an element is worth, exactly: a power of two times it fits into bf16, another scale needs
-// more digits.
+// What an element is worth, exactly: it fits into bf16 with a power of two, or as long as a scale
+// of all is left apart; another scale needs more digits.
 static Format format_of_worth(const ScaleAttr *by) {
-    return by->scale == FORMAT_E8M0 ? FORMAT_BF16 : FORMAT_FP32;
+    return by->scale == FORMAT_E8M0 || by->apart ? FORMAT_BF16 : FORMAT_FP32;
+}
+
+// Products that add up in another way than fp32's take what elements are worth as it is.
+static bool leaves_apart(const Engine *engine, const OpAttr *attr, const ScaleAttr *by) {
+    return scale_parts(by) && attr->sums == SUMS_FP32 && engine->device->backend->parts_scales;
 }
 
 // The same memory with its last two dimensions exchanged.
@@ -44,13 +49,23 @@ static void exchange(View *view) {
     view->stride[last - 1] = stride;
 }
 
-Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Error *error) {
+static Tensor *one_number(Engine *engine, Error *error) {
+    return tensor_new(engine->device, FORMAT_FP32, 0, NULL, MEMORY_WORKSPACE, error);
+}
+
+static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
+                            Tensor **times, Error *error) {
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
     OpAttr own = {.has_out_format = true};
     const Recipe *recipe = policy_recipe(engine->policy);
     const FactorRole role = role_of(attr, i, x);
     own.factor.by =
         recipe_scale(recipe, attr->compute, role, attr->gradients != 0, is_gradient_of_weight);
+    if (leaves_apart(engine, attr, &own.factor.by)) {
+        if (!(*times = one_number(engine, error)))
+            return NULL;
+        own.factor.by.apart = (*times)->view.data;
+    }
     own.out_format = format_of_worth(&own.factor.by);
     if (recipe_delays(recipe, attr->compute)) {
         own.factor.by.notes = engine->walking_back || tape_is_enabled(engine->tape);
@@ -90,5 +105,16 @@ Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor 
     }
     if (is_turned)
         exchange(&worth->view);
+    return worth;
+}
+
+Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Tensor **times,
+                     Error *error) {
+    *times = NULL;
+    Tensor *worth = round_factor(engine, op, attr, i, x, times, error);
+    if (!worth) {
+        tensor_release(*times);
+        *times = NULL;
+    }
     return worth;
 }

@@ -13,6 +13,8 @@ static inline bool scale_is_asked(const OpAttr *attr) {
     return attr->has_compute && format_is_scaled(attr->compute);
 }
 
-// Factor i of a product as it is to be multiplied: a new tensor. NULL on failure.
-Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
+// Factor i of a product as it is to be multiplied: a new tensor. *times is one more, of the single
+// number that the product is to be multiplied by besides, where the device does so; else NULL.
+// NULL on failure, and *times too.
+Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Tensor **times,
                      Error *error) MUST_CHECK;

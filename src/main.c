@@ -115,6 +115,14 @@ static const Command commands[] = {
      "beside fp32's? All formats take turns in several rounds, so what else the machine does hits\n"
      "them alike. Takes about 16 s, with --quick 6; a very slow device as long as one round needs.",
      0, 1, command_bench},
+    {"profile", FOR_PROFILE, "EXPERIMENT|RUN",
+     "where the time of steps goes: by layer, operation and way",
+     "An EXPERIMENT is trained for about 4 s (--steps N: so many steps), unrecorded, every step\n"
+     "timed: what each operation of each layer takes on the way forward and back, casts, and what\n"
+     "it reaches of the device's limit: of products the rate of large ones, of all else that of\n"
+     "memory. Parts add up to the step; what is left lies between operations. Of a RUN it is the\n"
+     "time of its layers, as the history holds it. Below the table: what to do about it.",
+     1, 1, command_profile},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},
     {"version", 0, "", "the version", NULL, 0, 0, command_version},

@@ -29,17 +29,24 @@ static LoaderHandle *loader_at(lua_State *L, const char *function) {
 }
 
 static Tensor *batch_tensor(Session *session, const LoaderArray *array, Error *error) {
-    return tensor_from_host(session->engine->device, array->format, array->ndim, array->shape,
-                            array->data, MEMORY_DATA, error);
+    ProfileStart began = profile_begin_work(session->engine);
+    Tensor *tensor = tensor_from_host(session->engine->device, array->format, array->ndim,
+                                      array->shape, array->data, MEMORY_DATA, error);
+    profile_end_work(session->engine, WORK_BATCH, began);
+    return tensor;
 }
 
 // While the script is replayed nothing is prepared: the device would not take it.
 static bool next_batch(const Session *session, Loader *loader, LoaderBatch *batch, bool *end,
                        Error *error) {
-    if (!device_is_idle(session->engine->device))
-        return loader_next(loader, batch, end, error);
-    loader_skip(loader, batch, end);
-    return true;
+    if (device_is_idle(session->engine->device)) {
+        loader_skip(loader, batch, end);
+        return true;
+    }
+    ProfileStart began = profile_begin_work(session->engine);
+    bool done = loader_next(loader, batch, end, error);
+    profile_end_work(session->engine, WORK_BATCH, began);
+    return done;
 }
 
 // The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.

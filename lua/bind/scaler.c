@@ -108,8 +108,7 @@ static int scaler_unscale_method(lua_State *L) {
     ScalerHandle *handle = scaler_handle(L, "unscale");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "unscale");
     callback_refuse(L, "unscale");
-    return BIND_DONE(L, scaler_unscale(handle->scaler, optimizer_gradients(optimizer), &error),
-                     &error);
+    return BIND_DONE(L, optimizer_unscale(optimizer, handle->scaler, &error), &error);
 }
 
 static int scaler_step_method(lua_State *L) {

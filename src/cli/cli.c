@@ -157,14 +157,23 @@ bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error)
     return true; // of another version, or what somebody put there
 }
 
+// The row of that name which the command has: what --by takes is not everywhere the same.
+static const Option *option_of(const Command *command, const Option *option) {
+    for (const Option *other = option; other->name; other++)
+        if (strcmp(other->name, option->name) == 0 &&
+            (other->commands == FOR_ALL || (other->commands & command->options)))
+            return other;
+    return NULL;
+}
+
 static bool apply(const Parse *parse) {
     Cli *cli = parse->cli;
     for (int i = 0; i < parse->given_count; i++) {
-        const Option *option = parse->given[i].option;
-        if (option->commands != FOR_ALL && !(option->commands & cli->command->options))
+        const Option *option = option_of(cli->command, parse->given[i].option);
+        if (!option)
             return error_fail(parse->error, ERROR_USAGE,
                               "%s: has no option --%s; `mpbench help %s` lists those it has",
-                              cli->command->name, option->name, cli->command->name);
+                              cli->command->name, parse->given[i].option->name, cli->command->name);
         if (!option->set(cli, option, parse->given[i].value, parse->error))
             return false;
         // The runs of a matrix keep what each of them is given.

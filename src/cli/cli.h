@@ -16,6 +16,9 @@ enum { CLI_MAX_OPERANDS = 256, CLI_MAX_RULES = 256, CLI_MAX_TEXTS = 512 };
 
 typedef enum ColorChoice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorChoice;
 
+// What is one row of a profile.
+typedef enum ProfileBy { PROFILE_BY_PART, PROFILE_BY_LAYER, PROFILE_BY_OPERATION } ProfileBy;
+
 typedef struct Cli Cli;
 
 // Which commands an option belongs to: a bit each.
@@ -39,6 +42,7 @@ enum {
     FOR_BENCH = 1 << 16,
     FOR_EVAL = 1 << 17,
     FOR_HOME = 1 << 18,
+    FOR_PROFILE = 1 << 19,
     FOR_REPORT = 1 << 20,
     FOR_ALL = ~0,
 };
@@ -83,7 +87,8 @@ struct Cli {
     const char *axis, *format, *output; // --by, --format, --output
     const char *series;                 // --series
     double grams_per_kwh;               // 0: not given
-    int64_t limit, seeds, workers;      // 0: not given
+    int64_t limit, seeds, workers, top; // 0: not given
+    ProfileBy by;
     bool demo, block;
     bool dry_run;
     bool quick; // less exactly, in less time
@@ -130,6 +135,7 @@ bool command_eval(Cli *cli, Error *error);
 bool command_formats(Cli *cli, Error *error);
 bool command_doctor(Cli *cli, Error *error);
 bool command_bench(Cli *cli, Error *error);
+bool command_profile(Cli *cli, Error *error);
 bool command_ctl(Cli *cli, Error *error);
 bool command_ls(Cli *cli, Error *error);
 bool command_show(Cli *cli, Error *error);

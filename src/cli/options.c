@@ -220,6 +220,16 @@ static bool set_axis(Cli *cli, const Option *option, const char *value, Error *e
     return check_choice(error, option->name, value, choices, 4);
 }
 
+static bool set_profile_by(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const char *const choices[] = {[PROFILE_BY_PART] = "part",
+                                          [PROFILE_BY_LAYER] = "layer",
+                                          [PROFILE_BY_OPERATION] = "operation"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(value, choices[i]) == 0)
+            cli->by = (ProfileBy)i;
+    return check_choice(error, option->name, value, choices, 3);
+}
+
 static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"csv", "jsonl", "safetensors", "tensorboard"};
     cli->format = value;
@@ -241,19 +251,19 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "P", precision_names,
-     set_precision, 0},
-    {"layer", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
+    {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "P",
+     precision_names, set_precision, 0},
+    {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
      "precision of the layers so named; the last match wins", set_layer, 0},
-    {"loss-scale", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S",
+    {"loss-scale", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
-    {"recipe", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KEY=VALUE,..",
+    {"recipe", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KEY=VALUE,..",
      "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`", set_recipe, 0},
-    {"device", 'd', FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "D",
+    {"device", 'd', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "D",
      "auto cpu gpu gpu:N ref", set_device, 0},
-    {"set", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
+    {"set", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
     {"seeds", 0, FOR_MATRIX, "N", "seeds 1 to N of every combination (1)", set_count, FIELD(seeds)},
     {"workers", 0, FOR_MATRIX, "N", "so many runs at once, which share the threads (1)", set_count,
@@ -261,6 +271,10 @@ const Option option_table[] = {
     {"matrix", 0, FOR_RUN, "ID", NULL, set_count, FIELD(run.matrix)},
     {"by", 0, FOR_COMPARE | FOR_MATRIX, "AXIS",
      "what curves stand over, and losses are compared at: step epoch seconds samples", set_axis, 0},
+    {"by", 0, FOR_PROFILE, "WHAT", "layer operation: what is one row (both, and the way)",
+     set_profile_by, 0},
+    {"top", 0, FOR_PROFILE, "N", "so many rows at most, those of the longest times", set_count,
+     FIELD(top)},
     {"series", 0, FOR_COMPARE | FOR_MATRIX | FOR_REPORT, "NAME",
      "what is compared as the loss, where it has another name: d_loss", set_text, FIELD(series)},
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "G",
@@ -274,14 +288,14 @@ const Option option_table[] = {
     {"block", 0, FOR_FORMATS, NULL, "the numbers together, as fp8, mx formats and nvfp4 scale them",
      set_flag, FIELD(block)},
     {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
-    {"seed", 0, FOR_RUN, "N", "of all random numbers (1)", set_seed, 0},
-    {"steps", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many steps", set_count,
-     FIELD(run.steps)},
+    {"seed", 0, FOR_RUN | FOR_PROFILE, "N", "of all random numbers (1)", set_seed, 0},
+    {"steps", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "N", "end after so many steps",
+     set_count, FIELD(run.steps)},
     {"epochs", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many passes over the data",
      set_count, FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "N",
+    {"threads", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "N",
      "of the device (all processors)", set_threads, 0},
-    {"no-capture", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
+    {"no-capture", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "launch every kernel of a step by itself, on a card too", set_flag, FIELD(run.no_capture)},
     {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_name, FIELD(run.name)},
     {"tag", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "of the run, for finding it again", set_name,
@@ -300,18 +314,18 @@ const Option option_table[] = {
      FIELD(checkpoint_every)},
     {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
     {"json", 0,
-     FOR_RUN | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE | FOR_MATRIX |
-         FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC | FOR_BENCH |
-         FOR_EVAL,
+     FOR_RUN | FOR_PROFILE | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE |
+         FOR_MATRIX | FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC |
+         FOR_BENCH | FOR_EVAL,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
     {"quick", 0, FOR_BENCH | FOR_EVAL, NULL, "in less time, less exactly; of eval: no times",
      set_flag, FIELD(quick)},
-    {"quiet", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL, NULL,
-     "no progress, the result alone", set_flag, FIELD(quiet)},
+    {"quiet", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL,
+     NULL, "no progress, the result alone", set_flag, FIELD(quiet)},
     {"verbose", 0, FOR_DOCTOR, NULL,
      "also what each operation runs in (--json has that anyway); checks all of the history",
      set_flag, FIELD(verbose)},
-    {"trust", 0, FOR_RUN | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_RESUME, NULL,
+    {"trust", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_RESUME, NULL,
      "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
     {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},

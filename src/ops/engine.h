@@ -9,6 +9,7 @@
 #include "grad/tape.h"
 #include "kernel/multi.h"
 #include "ops/delayed.h"
+#include "ops/parts.h"
 #include "precision/parameter.h"
 #include "precision/policy.h"
 #include "precision/scaler.h"
@@ -47,7 +48,14 @@ typedef struct ProfileLook { // what two numbers that the device found are of
 typedef struct ProfileSpan { // of the device's own clock, between stamps 2 i and 2 i + 1
     int layer;               // -1: it counts for none, being part of another or past the arrays
     bool is_cast, is_look;
+    int part, outer; // of the parts, -1: none; the span that it lies within, -1: none
 } ProfileSpan;
+
+// What a kernel is called with, as parts count it.
+typedef struct ProfileNote {
+    Format from;
+    double multiplications, bytes;
+} ProfileNote;
 
 // The multiplications of products on the way forward whose layers multiply in a low format. Small
 // are products of fewer than `least`, which the owner sets.
@@ -76,9 +84,13 @@ typedef struct EngineProfile {
     int64_t operations;        // that were counted, those within others left out
     int64_t casts, cast_bytes; // how many; read and written by them
     ProfileProducts products;
-    bool seeks;         // a fault
-    ForwardFault fault; // that was found: seeking waits for the device
-    int depth;          // of operations within operations
+    ProfileParts *parts; // the owner's; NULL: they are not told apart
+    ProfileNote noted;   // of the kernel called last,
+    double inner;        // and the seconds of what ran within the operation under way,
+    int span;            // whose span this is; -1: it has none
+    bool seeks;          // a fault
+    ForwardFault fault;  // that was found: seeking waits for the device
+    int depth;           // of operations within operations
 } EngineProfile;
 
 typedef struct Engine Engine;
@@ -89,6 +101,16 @@ void profile_open(Engine *engine, EngineProfile *profile);
 void profile_close(Engine *engine);
 // Adds what the device's clock told, when the device has passed profile_close.
 void profile_settle(const Engine *engine, EngineProfile *profile);
+
+typedef struct ProfileStart { // when something began,
+    double seconds;           // by clock_seconds;
+    int span, outer;          // of the device's clock, and what it lies within; -1: none
+    double inner;             // what had run within that by then
+} ProfileStart;
+
+// Round work that is no operation; next to nothing where the engine has no profile with parts.
+ProfileStart profile_begin_work(Engine *engine);
+void profile_end_work(Engine *engine, ProfileWork work, ProfileStart began);
 
 // A position in a stream of random numbers, which lies on the device too: kernels count from there,
 // and are told the same in every step.

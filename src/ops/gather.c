@@ -29,7 +29,9 @@ static bool round_both(Engine *engine, Parameter *parameter, const Tensor *sum, 
             .adds = true,
         };
         ScanPlan plan = {.items = &item, .count = 1};
+        ProfileStart began = profile_begin_work(engine);
         done = device->backend->multi->scan(device, &plan, NULL, engine->unread->view.data, error);
+        profile_end_work(engine, WORK_SCAN, began);
     }
     parameter->gathered_count += count;
     return done;

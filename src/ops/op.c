@@ -310,6 +310,7 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         if (done) {
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
+            profile_note(engine, &call, attr);
             done = (run_kernel(engine, &call, error) || name_op(engine->layer, op, error)) &&
                    record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }

@@ -17,7 +17,7 @@ static int span_open(const Engine *engine, EngineProfile *profile) {
     if (!clock || profile->span_count == profile->span_room ||
         !clock->stamp(engine->device, 2 * profile->span_count))
         return -1;
-    profile->spans[profile->span_count] = (ProfileSpan){.layer = -1};
+    profile->spans[profile->span_count] = (ProfileSpan){.layer = -1, .part = -1, .outer = -1};
     return profile->span_count++;
 }
 
@@ -31,6 +31,7 @@ void profile_open(Engine *engine, EngineProfile *profile) {
     if (engine->profile)
         return;
     engine->profile = profile;
+    profile->span = -1;
     profile->whole_seconds = (double)NAN;
     if (clock_of(engine) && clock_of(engine)->stamp(engine->device, 2 * profile->span_room))
         profile->whole_seconds = 0;
@@ -61,15 +62,70 @@ void profile_settle(const Engine *engine, EngineProfile *profile) {
             profile->cast_seconds += seconds;
         if (span->layer >= 0)
             profile->seconds[span->layer] += seconds;
+        if (span->part >= 0)
+            profile->parts->each[span->part].seconds += seconds;
+        if (span->outer >= 0 && profile->spans[span->outer].part >= 0)
+            profile->parts->each[profile->spans[span->outer].part].seconds -= seconds;
     }
+}
+
+static ProfileStart begin(Engine *engine, EngineProfile *profile, bool is_stamped) {
+    ProfileStart began = {.span = is_stamped ? span_open(engine, profile) : -1,
+                          .outer = profile->span,
+                          .inner = profile->inner};
+    if (began.span >= 0)
+        profile->span = began.span;
+    profile->inner = 0;
+    began.seconds = clock_seconds();
+    return began;
+}
+
+static bool converts(int work) {
+    return work == OP_cast || work == OP_scale_factor;
 }
 
 // Spans within spans are worth a stamp only where they are casts.
 ProfileStart profile_begin(Engine *engine, OpId op) {
     EngineProfile *profile = engine->profile;
     bool is_outer = profile->depth++ == 0;
-    return (ProfileStart){.seconds = clock_seconds(),
-                          .span = is_outer || op == OP_cast ? span_open(engine, profile) : -1};
+    return begin(engine, profile, is_outer || converts((int)op));
+}
+
+// The part that something belongs to, its time added; NULL: parts are not told apart. Beside what
+// is stamped there may be no room for a span more: that time stays with what it lies within.
+static ProfilePart *end_part(const Engine *engine, EngineProfile *profile, int work,
+                             const ProfileStart *began, double seconds) {
+    profile->span = began->outer;
+    ProfileParts *parts = profile->parts;
+    if (!parts)
+        return NULL;
+    bool is_known = !parts_is_of_step(work) && engine->layer < parts->layers;
+    ProfilePart *part = parts_touch(
+        parts, is_known ? engine->layer : 0,
+        engine->walking_back && !parts_is_of_step(work) ? PROFILE_BACKWARD : PROFILE_FORWARD, work);
+    if (!clock_of(engine))
+        part->seconds += seconds - profile->inner;
+    profile->inner = began->inner + seconds;
+    if (began->span >= 0) {
+        profile->spans[began->span].part = (int)(part - parts->each);
+        profile->spans[began->span].outer = began->outer;
+    }
+    return part;
+}
+
+ProfileStart profile_begin_work(Engine *engine) {
+    EngineProfile *profile = engine->profile;
+    if (!profile || !profile->parts)
+        return (ProfileStart){.span = -1};
+    return begin(engine, profile, true);
+}
+
+void profile_end_work(Engine *engine, ProfileWork work, ProfileStart began) {
+    EngineProfile *profile = engine->profile;
+    if (!profile || !profile->parts)
+        return;
+    span_close(engine, profile, began.span, (ProfileSpan){.layer = -1, .part = -1, .outer = -1});
+    end_part(engine, profile, (int)work, &began, clock_seconds() - began.seconds);
 }
 
 // ---- looks --------------------------------------------------------------------------------------
@@ -97,7 +153,8 @@ static void look(const Engine *engine, EngineProfile *profile, const Tensor *ten
                                    find(engine, OP_max, tensor, first + 1);
     if (done)
         profile->looks[profile->look_count++] = (ProfileLook){engine->layer, is_statistic};
-    span_close(engine, profile, span, (ProfileSpan){.layer = -1, .is_look = true});
+    span_close(engine, profile, span,
+               (ProfileSpan){.layer = -1, .is_look = true, .part = -1, .outer = profile->span});
     profile->look_seconds += clock_seconds() - began;
 }
 
@@ -161,22 +218,49 @@ static bool may_be_infinite(OpId op) {
 
 // ---- work ---------------------------------------------------------------------------------------
 
-static double count_of(const Tensor *tensor) {
-    return (double)tensor_count(tensor);
+static double count_in(const View *view) {
+    return (double)view_count(view);
 }
 
-// Of the products whose size alone decides how well they run; of others 0.
-static double multiplications(OpId op, Tensor *const *inputs, const Tensor *output) {
-    switch (op) {
+// Of the products whose size alone decides how well they run; of others 0. A window's weights are
+// [output, height, width, input], turned round in a transposed convolution.
+static double multiplications(const KernelCall *call) {
+    const View *input = call->input, *output = call->output;
+    switch (call->op) {
     case OP_matmul:
-    case OP_linear:
-        return count_of(output) * (double)inputs[0]->view.shape[inputs[0]->view.ndim - 1];
-    case OP_conv2d:
-        return count_of(output) * count_of(inputs[1]) / (double)inputs[1]->view.shape[0];
+    case OP_linear: return count_in(output) * (double)input[0].shape[input[0].ndim - 1];
+    case OP_conv2d: return count_in(output) * count_in(&input[1]) / (double)input[1].shape[0];
+    case OP_conv2d_backward_input:
     case OP_conv_transpose2d:
-        return count_of(inputs[0]) * count_of(inputs[1]) / (double)inputs[1]->view.shape[0];
+        return count_in(&input[0]) * count_in(&input[1]) / (double)input[1].shape[0];
+    case OP_conv2d_backward_weight:
+        return count_in(&input[1]) * count_in(output) / (double)output->shape[0];
     default: return 0;
     }
+}
+
+// What is repeated is there once.
+static double bytes_of(const View *view) {
+    double count = view->data ? 1 : 0;
+    for (int i = 0; i < view->ndim; i++)
+        if (view->stride[i] != 0)
+            count *= (double)view->shape[i];
+    return count * (double)format_table[view->format].bytes;
+}
+
+void profile_note(Engine *engine, const KernelCall *call, const OpAttr *attr) {
+    EngineProfile *profile = engine->profile;
+    if (!profile)
+        return;
+    ProfileNote note = {.multiplications = multiplications(call)};
+    for (int i = 0; profile->parts && i < call->input_count; i++)
+        note.bytes += bytes_of(&call->input[i]);
+    for (int i = 0; profile->parts && i < call->output_count; i++)
+        note.bytes += bytes_of(&call->output[i]);
+    note.from = attr && attr->has_compute ? attr->compute
+                : call->input_count > 0   ? call->input[0].format
+                                          : call->output[0].format;
+    profile->noted = note;
 }
 
 static void add_product(const Engine *engine, ProfileProducts *products, double work) {
@@ -199,15 +283,33 @@ static void add_cast(EngineProfile *profile, const Tensor *from, const Tensor *t
                                                           format_table[to->view.format].bytes);
 }
 
+static void describe_part(ProfilePart *part, const ProfileNote *note, const Tensor *output) {
+    int last = output->view.ndim - 1;
+    part->multiplications += note->multiplications;
+    part->bytes += note->bytes;
+    part->from = note->from;
+    part->to = output->view.format;
+    if (note->multiplications <= 0 || last < 0)
+        return;
+    int64_t columns = output->view.shape[last];
+    part->columns = part->columns == 0 || columns < part->columns ? columns : part->columns;
+}
+
 void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                  ProfileStart began, Tensor *output) {
     EngineProfile *profile = engine->profile;
     // By the host's clock where calls have done their work, by the device's later where not.
     double seconds = clock_of(engine) ? 0 : clock_seconds() - began.seconds;
+    ProfileNote note = profile->noted; // looking calls kernels too
     bool is_known = engine->layer < profile->layers, is_outer = --profile->depth == 0;
     span_close(engine, profile, began.span,
                (ProfileSpan){.layer = is_outer && is_known ? engine->layer : -1,
-                             .is_cast = op == OP_cast});
+                             .is_cast = op == OP_cast,
+                             .part = -1,
+                             .outer = -1});
+    ProfilePart *part = end_part(engine, profile, (int)op, &began, seconds);
+    if (part && output)
+        describe_part(part, &note, output);
     if (op == OP_cast)
         profile->cast_seconds += seconds;
     if (is_outer && is_known) {
@@ -217,7 +319,7 @@ void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count
     if (op == OP_cast && output)
         add_cast(profile, inputs[0], output);
     if (is_outer && is_known && output && !engine->walking_back)
-        add_product(engine, &profile->products, multiplications(op, inputs, output));
+        add_product(engine, &profile->products, note.multiplications);
     bool is_output = profile->depth == 0 && is_known && output && !engine->walking_back;
     if (op == OP_batch_norm_track && output && profile->found)
         look(engine, profile, output, true);

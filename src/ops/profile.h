@@ -3,12 +3,10 @@
 
 #include "ops/engine.h"
 
-typedef struct ProfileStart { // when an operation began
-    double seconds;           // clock_seconds
-    int span;                 // of the device's clock; -1: none
-} ProfileStart;
-
 ProfileStart profile_begin(Engine *engine, OpId op);
+// A kernel is about to be called, for an operation with these attributes; also of what runs within
+// another operation.
+void profile_note(Engine *engine, const KernelCall *call, const OpAttr *attr);
 // It is over; `output` is its first, NULL where it failed.
 void profile_end(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
                  ProfileStart began, Tensor *output);

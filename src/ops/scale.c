@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "ops/profile.h"
 #include "precision/recipe.h"
 
 // The dimensions that a factor is summed over, from `first` on; negative ones count from the end.
@@ -53,6 +54,18 @@ static Tensor *one_number(Engine *engine, Error *error) {
     return tensor_new(engine->device, FORMAT_FP32, 0, NULL, MEMORY_WORKSPACE, error);
 }
 
+// It lies within the product, and is a part of the profile by itself.
+static bool run_timed(Engine *engine, const KernelCall *call, Tensor *x, Tensor *worth,
+                      Error *error) {
+    if (!engine->profile)
+        return device_run(engine->device, call, error);
+    ProfileStart began = profile_begin(engine, call->op);
+    profile_note(engine, call, call->attr);
+    bool done = device_run(engine->device, call, error);
+    profile_end(engine, call->op, &x, 1, began, done ? worth : NULL);
+    return done;
+}
+
 static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
                             Tensor **times, Error *error) {
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
@@ -99,7 +112,7 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     if (!worth)
         return NULL;
     call.output[0] = worth->view;
-    if (!device_run(engine->device, &call, error)) {
+    if (!run_timed(engine, &call, x, worth, error)) {
         tensor_release(worth);
         return NULL;
     }

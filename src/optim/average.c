@@ -92,7 +92,11 @@ bool weight_average_update(WeightAverage *average, const StepFlags *flags, Error
             plan_changed(&average->plan.table);
         source->data = average->parameters[i]->view.data;
     }
-    return device->backend->multi->average(device, &average->plan, average->decay, flags, error);
+    ProfileStart began = profile_begin_work(average->engine);
+    bool done =
+        device->backend->multi->average(device, &average->plan, average->decay, flags, error);
+    profile_end_work(average->engine, WORK_AVERAGE, began);
+    return done;
 }
 
 // The averages stay as they are and the weights go aside, so that neither is rounded on the way.

@@ -80,9 +80,11 @@ Tensor *optimizer_clip_norm(Engine *engine, Tensor *const *parameters, int count
     bool done = base != NULL;
     if (done) {
         StepFlags *flags = base->view.data;
+        ProfileStart began = profile_begin_work(engine);
         done = multi->scan(engine->device, plan, NULL, flags, error) &&
                multi->clip_norm(engine->device, limit, flags, error) &&
                multi->multiply(engine->device, plan, &flags->clip, error);
+        profile_end_work(engine, WORK_CLIP, began);
     }
     if (done)
         norm = number_in(base, offsetof(StepFlags, norm), error);
@@ -97,6 +99,9 @@ bool optimizer_clip_value(Engine *engine, Tensor *const *parameters, int count, 
         !scalers_allow_clip(&engine->scalers, parameters, count, limit, called, error))
         return false;
     ScanPlan *plan = plan_gradients(engine, parameters, count, called, error);
-    return plan &&
-           engine->device->backend->multi->clip_value(engine->device, plan, (float)limit, error);
+    ProfileStart began = profile_begin_work(engine);
+    bool done = plan && engine->device->backend->multi->clip_value(engine->device, plan,
+                                                                   (float)limit, error);
+    profile_end_work(engine, WORK_CLIP, began);
+    return done;
 }

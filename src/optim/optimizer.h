@@ -51,6 +51,7 @@ void optimizer_zero_grad(Optimizer *optimizer); // drops the gradients
 // Updates unless the scan found a value that is not finite; scans first (at scale 1) when no scan
 // came since the gradients did. Takes running statistics of skipped steps back.
 bool optimizer_step(Optimizer *optimizer, Error *error) MUST_CHECK;
+bool optimizer_unscale(Optimizer *optimizer, Scaler *scaler, Error *error) MUST_CHECK;
 // Unscales by this scaler unless that was done, then steps.
 bool optimizer_step_scaled(Optimizer *optimizer, Scaler *scaler, Error *error) MUST_CHECK;
 

@@ -103,7 +103,10 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
     Engine *engine = optimizer->engine;
     Device *device = engine->device;
     Gradients *gradients = optimizer->gradients;
-    if (!gradients_prepare_step(gradients, error) || !measure_norm(optimizer, error))
+    ProfileStart began = profile_begin_work(engine);
+    bool is_scanned = gradients_prepare_step(gradients, error) && measure_norm(optimizer, error);
+    profile_end_work(engine, WORK_SCAN, began);
+    if (!is_scanned)
         return false;
     prepare_updates(optimizer);
     write_rates(optimizer);
@@ -111,8 +114,11 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
         RandomAttr random = engine_random(engine, (int64_t)(optimizer->random_blocks * 4));
         optimizer->rule.random = engine_random_of_step(engine, random);
     }
-    if (!device->backend->multi->update(device, &optimizer->rule, &optimizer->plan,
-                                        gradients->flags, optimizer->progress, error))
+    began = profile_begin_work(engine);
+    bool done = device->backend->multi->update(device, &optimizer->rule, &optimizer->plan,
+                                               gradients->flags, optimizer->progress, error);
+    profile_end_work(engine, WORK_UPDATE, began);
+    if (!done)
         return false;
     optimizer->measured = optimizer->rule.measures;
     optimizer->rule.measures = false;
@@ -128,8 +134,18 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
                                  error);
 }
 
+bool optimizer_unscale(Optimizer *optimizer, Scaler *scaler, Error *error) {
+    ProfileStart began = profile_begin_work(optimizer->engine);
+    bool done = scaler_unscale(scaler, optimizer->gradients, error);
+    profile_end_work(optimizer->engine, WORK_SCAN, began);
+    return done;
+}
+
 bool optimizer_step_scaled(Optimizer *optimizer, Scaler *scaler, Error *error) {
-    if (!scaler_prepare_step(scaler, optimizer->gradients, error))
+    ProfileStart began = profile_begin_work(optimizer->engine);
+    bool done = scaler_prepare_step(scaler, optimizer->gradients, error);
+    profile_end_work(optimizer->engine, WORK_SCAN, began);
+    if (!done)
         return false;
     if (!optimizer_step(optimizer, error)) {
         error_prefix(error, "step");

@@ -37,6 +37,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice
     bool evaluates;         // a trained model is looked at, in formats of evaluation alone too
     bool no_capture;        // steps are not captured, on a device that would
+    bool profiles;          // every step is timed, part by part: for run_profile
     const RunSetting *settings;
     int setting_count;
     uint64_t seed;
@@ -201,6 +202,14 @@ double run_steps_per_second(const Run *run);
 // What it was trained on: as many as its loaders gave out, else as many as its script says that a
 // step takes. 0: unknown.
 uint64_t run_samples(const Run *run);
+// Where the time of the steps went that were profiled, in all of them together; `parts` belongs to
+// the run. False: there was none, or nobody asked (RunOptions.profiles).
+typedef struct RunProfile {
+    int64_t steps;
+    double seconds; // that they took
+    const ProfileParts *parts;
+} RunProfile;
+bool run_profile(const Run *run, RunProfile *profile);
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 

@@ -72,6 +72,7 @@ typedef struct RunSampler { // run_sample.c
     int64_t count, operations;          // how many samples; operations in them
     int64_t casts, cast_bytes;          // in them
     ProfileProducts products;           // of the last
+    ProfileParts step, parts;           // of the step, and of all, where every step is sampled
     int looks_for_fault;                // looks taken because the loss was not finite
     bool seeks;                         // the next is one
 } RunSampler;

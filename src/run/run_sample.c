@@ -8,6 +8,7 @@
 #include "run/run_private.h"
 
 static const double sample_interval = 0.2, energy_interval = 1;
+static const int64_t warm_steps = 3;  // before all are sampled: they make what others find made
 static const double look_price = 300; // looking at activations takes 1/300 of the time at most
 
 void run_sample_energy(Run *run) {
@@ -38,11 +39,20 @@ double run_cast_share(const Run *run) {
                                       : (double)NAN;
 }
 
+bool run_profile(const Run *run, RunProfile *profile) {
+    const RunSampler *sampler = &((const RunState *)run)->sampler;
+    *profile = (RunProfile){
+        .steps = sampler->count, .seconds = sampler->total_seconds, .parts = &sampler->parts};
+    return sampler->count > 0 && sampler->parts.layers > 0;
+}
+
 void run_free_sampler(RunState *state) {
     free(state->sampler.seconds);
     free(state->sampler.largest);
     free(state->sampler.moved);
     free(state->sampler.spans);
+    parts_clear(&state->sampler.step);
+    parts_clear(&state->sampler.parts);
     tensor_release(state->sampler.found);
 }
 
@@ -85,22 +95,39 @@ static bool take_place(RunState *state) {
     return sampler->found != NULL;
 }
 
+// How far updates move weights is left out where only time counts.
+static bool measure_moves(Run *run) {
+    bool done = true;
+    for (int i = 0; i < run->optimizer_count && !run->options->profiles; i++)
+        done = done && optimizer_measure(run->optimizers[i], NULL);
+    return done;
+}
+
+static bool is_time(const RunState *state, double now) {
+    const Run *run = &state->run;
+    if (run->options->profiles)
+        return run->step >= warm_steps;
+    return now >= state->sampler.next;
+}
+
 void run_begin_sample(RunState *state, double now) {
     Run *run = &state->run;
     RunSampler *sampler = &state->sampler;
+    bool profiles = run->options->profiles;
     if (now >= state->next_energy)
         run_sample_energy(run);
-    if (run->engine->profile || sampler->under_way || now < sampler->next)
+    if (run->engine->profile || sampler->under_way || !is_time(state, now))
         return;
     int layers = policy_layer_count(run->engine->policy);
     sampler->next = now + sample_interval;
-    if (!make_room(sampler, layers) || !take_place(state))
-        return;
+    if (!make_room(sampler, layers) || !take_place(state) ||
+        (profiles &&
+         (!parts_make_room(&sampler->step, layers) || !parts_make_room(&sampler->parts, layers))))
+        return; // no sample this time
     if (run->device->backend->clock && !sampler->spans)
         sampler->spans = malloc(RUN_MOST_SPANS * sizeof *sampler->spans); // else the whole alone
-    for (int i = 0; i < run->optimizer_count; i++)
-        if (!optimizer_measure(run->optimizers[i], NULL))
-            return; // no sample this time
+    if (!measure_moves(run))
+        return;
     for (int i = 0; i < layers; i++) {
         sampler->seconds[i] = 0;
         sampler->largest[i] = 0;
@@ -108,10 +135,11 @@ void run_begin_sample(RunState *state, double now) {
     }
     sampler->profile = (EngineProfile){.layers = layers,
                                        .seconds = sampler->seconds,
-                                       .found = sampler->found,
+                                       .found = profiles ? NULL : sampler->found,
                                        .looks = sampler->looks,
                                        .look_room = RUN_MOST_LOOKS,
-                                       .looks_at_outputs = now >= sampler->next_look,
+                                       .looks_at_outputs = !profiles && now >= sampler->next_look,
+                                       .parts = profiles ? &sampler->step : NULL,
                                        .spans = sampler->spans,
                                        .span_room = sampler->spans ? RUN_MOST_SPANS : 0,
                                        .products = {.least = run_least_product(run->device)},
@@ -183,6 +211,8 @@ static int add_looks(RunSampler *sampler, const StepReport *report) {
 static void add_times(const Run *run, RunSampler *sampler) {
     EngineProfile *profile = &sampler->profile;
     profile_settle(run->engine, profile);
+    if (profile->parts)
+        parts_add(&sampler->parts, &sampler->step);
     sampler->count++;
     sampler->total_seconds +=
         isnan(profile->whole_seconds) ? sampler->seconds_of_host : profile->whole_seconds;
@@ -224,6 +254,8 @@ void run_look_at_sample(RunState *state, const StepReport *report, unsigned appl
 }
 
 void run_drop_sample(RunState *state) {
-    if (state->run.engine->profile == &state->sampler.profile)
-        state->run.engine->profile = NULL;
+    if (state->run.engine->profile != &state->sampler.profile)
+        return;
+    state->run.engine->profile = NULL;
+    parts_forget(&state->sampler.step);
 }

@@ -166,6 +166,55 @@ static void times_of_a_device_are_by_its_own_clock(void) {
     tensor_release(unseen);
 }
 
+// Ticks of the clock: of the product 2 .. 7, within it of the casts of its factors 3 .. 4, 5 .. 6.
+static void parts_have_their_own_time(void) {
+    enum { ROOM = 8 };
+    static const ClockKernels clock_kernels = {put_stamp, seconds_between};
+    const Backend *backend = device->backend;
+    Backend clocked = *backend;
+    clocked.clock = &clock_kernels;
+    double seconds[2] = {0};
+    ProfileSpan spans[ROOM];
+    ProfileParts step = {.layers = 0}, sum = {.layers = 0};
+    CHECK(parts_make_room(&step, 2) && parts_make_room(&sum, 2));
+    EngineProfile profile = {
+        .layers = 2, .seconds = seconds, .spans = spans, .span_room = ROOM, .parts = &step};
+    Tensor *x = constant(2, 4, (float[]){1, -3, 2, 0, 1, 1, 1, 1});
+    device->backend = &clocked;
+    ticks = 0;
+    profile_open(engine, &profile);
+    engine->layer = 1;
+    engine->autocast = (AutocastRegion){.enabled = true, .given = true, .format = FORMAT_BF16};
+    Tensor *product = op_three(engine, OP_linear, x, x, NULL, NULL, &error);
+    engine->autocast = (AutocastRegion){.enabled = false};
+    ProfileStart began = profile_begin_work(engine); // 8
+    profile_end_work(engine, WORK_UPDATE, began);    // 9
+    profile_close(engine);                           // 10
+    profile_settle(engine, &profile);
+    parts_add(&sum, &step);
+    CHECK_INT(step.touched_count, 0);
+    double all = 0;
+    for (int i = 0; i < sum.touched_count; i++) {
+        const ProfilePart *part = &sum.each[sum.touched[i]];
+        const ProfilePlace place = parts_place(sum.touched[i]);
+        const bool is_cast = place.work == OP_cast, is_product = place.work == OP_linear;
+        CHECK_INT(place.layer, place.work == WORK_UPDATE ? 0 : 1);
+        CHECK_INT(part->calls, is_cast ? 2 : 1);
+        CHECK_NEAR(part->seconds, is_cast ? 2 : is_product ? 3 : 1, 0);
+        CHECK_NEAR(part->multiplications, is_product ? 16 : 0, 0);
+        CHECK_INT(part->from, is_cast ? FORMAT_FP32 : is_product ? FORMAT_BF16 : FORMAT_FP64);
+        all += part->seconds;
+    }
+    CHECK_INT(sum.touched_count, 3);
+    CHECK_NEAR(profile.whole_seconds - all, 3, 0); // before, between and behind them
+    engine->layer = 0;
+    device->backend = backend;
+    parts_clear(&step);
+    parts_clear(&sum);
+    tensor_release(x);
+    tensor_release(product);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -174,6 +223,7 @@ int main(void) {
         TEST(a_skipped_update_moves_nothing_that_is_known),
         TEST(the_time_of_operations_is_their_layers),
         TEST(times_of_a_device_are_by_its_own_clock),
+        TEST(parts_have_their_own_time),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

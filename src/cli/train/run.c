@@ -118,6 +118,26 @@ static void end_there(void *context, const Run *run) {
         run_stop(training->run, "there");
 }
 
+static void tell_watch(void *context, const Run *run) {
+    Training *training = context;
+    (void)run;
+    training->plan->watch->step(training->plan->watch->context, training->run);
+}
+
+// Nothing is told of it but what its watcher tells.
+static bool train_watched(Training *training, LuaRunOptions *options, Error *error) {
+    const TrainingPlan *plan = training->plan;
+    Run *run = training->run;
+    options->stuck = NULL;
+    options->left = NULL;
+    options->keeping.every = 0;
+    progress_begin(&training->progress, training->cli->color, true);
+    run->observer = (RunObserver){.context = training, .step = tell_watch};
+    bool done = lua_run_experiment(run, plan->path, options, error);
+    progress_end(&training->progress);
+    return done && plan->watch->report(plan->watch->context, run, error);
+}
+
 static bool train(Training *training, const TrainingPlan *plan, SafeFile *weights, Error *error) {
     Run *run = training->run;
     const Cli *cli = training->cli;
@@ -137,6 +157,8 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
         run->observer = (RunObserver){.context = training, .step = end_there};
         return lua_run_experiment(run, plan->path, &options, error);
     }
+    if (plan->watch)
+        return train_watched(training, &options, error);
     progress_begin(&training->progress, cli->color, cli->quiet);
     run->observer = progress_observer(&training->progress);
     run->recorder = training->recorder;

@@ -10,11 +10,20 @@ enum { STATUS_OF_SIGNALS = 128 };
 // The first of SIGINT, SIGTERM and SIGHUP asks for the end, a second one is the end.
 void training_catch_signals(void);
 
+// Who trains only to look, and prints something else than a run's result.
+typedef struct TrainingWatch {
+    void *context;
+    void (*step)(void *context, Run *run);
+    // It has ended, as it was meant to.
+    bool (*report)(void *context, const Run *run, Error *error);
+} TrainingWatch;
+
 typedef struct TrainingPlan {
     const char *path;   // of the experiment
     Checkpoint *resume; // borrowed; NULL: from the start
     int64_t until;      // > 0: only to get there, unrecorded and untold, with a checkpoint kept
     const char *folder; // in this folder
+    const TrainingWatch *watch; // NULL: none
 } TrainingPlan;
 
 // Trains by cli->run. False with an error where it failed; cli->status where a signal ended it.

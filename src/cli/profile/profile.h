@@ -1,0 +1,63 @@
+// cli/profile/profile.h: what the files of `mpbench profile` share: where the time of steps went,
+// as rows, and how they are printed.
+//
+// A ProfileReport is made of a training whose every step was timed (rows.c), or of what the history
+// holds of a run (of_run.c): then there is a row a layer. The main thread calls.
+#pragma once
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "store/runs.h"
+
+typedef struct ProfileRow {    // of a step in the mean
+    char layer[RUN_NAME_SIZE]; // "": outside of all layers
+    const char *operation;     // NULL: all of them
+    const char *way;           // "forward", "backward", "step"; NULL: several
+    int work;                  // an OpId or a ProfileWork; -1: several
+    Format from, to;           // computed with, and given; FORMAT_COUNT: several
+    double calls, seconds;
+    double multiplications, bytes;
+    // What what is limited of it would take at the device's limit, and took; 0: nothing is.
+    double at_limit, limited;
+    int64_t columns; // of products: the narrowest; 0: none
+} ProfileRow;
+
+enum { PROFILE_MOST_WORDS = 6, PROFILE_WORDS_SIZE = 320 };
+
+typedef struct ProfileReport {
+    char name[RUN_NAME_SIZE], precision[32], device[32], device_name[96];
+    int threads;
+    int64_t run;      // of the history; 0: trained for this
+    int64_t steps;    // that are in it
+    ProfileRow *rows; // the longest first
+    int row_count;
+    double step_seconds; // of a step in the mean
+    double between;      // of these in no row
+    double casts;        // a step; NaN: unknown
+    double cast_bytes;   // read and written by them; NaN: unknown
+    double cast_seconds; // also of what rounds factors to scaled elements; NaN: unknown
+    double memory_limit; // bytes a second; NaN: not measured
+    double product_limit[FORMAT_COUNT]; // multiplications a second; NaN: not measured
+    char words[PROFILE_MOST_WORDS][PROFILE_WORDS_SIZE];
+    int word_count;
+} ProfileReport;
+
+void profile_report_clear(ProfileReport *report);
+
+// Of a run that has ended, its steps profiled; measures the device's limits. Fails where no step
+// was.
+bool profile_of_training(const Run *run, ProfileReport *report, Error *error) MUST_CHECK;
+// Of what the history holds of a run.
+bool profile_of_record(Store *store, const RunRecord *record, ProfileReport *report,
+                       Error *error) MUST_CHECK;
+// What is one row then, into `rows`, which has room for the report's; how many there are.
+int profile_group(const ProfileReport *report, ProfileBy by, ProfileRow *rows);
+double profile_share(const ProfileReport *report, double seconds);
+bool profile_is_cast(const ProfileRow *row); // or rounds factors to elements
+bool profile_is_product(const ProfileRow *row);
+
+// What to do about it, in sentences.
+void profile_find_words(ProfileReport *report);
+
+bool profile_print(const Cli *cli, const ProfileReport *report, Error *error) MUST_CHECK;
+bool profile_write_json(const Cli *cli, const ProfileReport *report, Error *error) MUST_CHECK;

@@ -1,0 +1,195 @@
+// From what a training's steps took to rows: the device's limits measured, parts grouped.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/profile/profile.h"
+#include "measure/limits.h"
+
+void profile_report_clear(ProfileReport *report) {
+    free(report->rows);
+    report->rows = NULL;
+    report->row_count = 0;
+}
+
+bool profile_is_cast(const ProfileRow *row) {
+    return row->work == OP_cast || row->work == OP_scale_factor;
+}
+
+bool profile_is_product(const ProfileRow *row) {
+    return row->multiplications > 0;
+}
+
+double profile_share(const ProfileReport *report, double seconds) {
+    return report->step_seconds > 0 ? seconds / report->step_seconds : 0;
+}
+
+static int longest_first(const void *a, const void *b) {
+    const ProfileRow *left = a, *right = b;
+    if (left->seconds != right->seconds)
+        return left->seconds < right->seconds ? 1 : -1;
+    return strcmp(left->layer, right->layer);
+}
+
+// ---- of a training ------------------------------------------------------------------------------
+
+static const char *way_of(const ProfilePlace *place) {
+    if (parts_is_of_step(place->work))
+        return "step";
+    return place->way == PROFILE_BACKWARD ? "backward" : "forward";
+}
+
+static void fill_row(ProfileRow *row, const Run *run, const RunProfile *profile, int index) {
+    const ProfilePart *part = &profile->parts->each[index];
+    const ProfilePlace place = parts_place(index);
+    const double steps = (double)profile->steps;
+    *row = (ProfileRow){.operation = parts_work_name(place.work),
+                        .way = way_of(&place),
+                        .work = place.work,
+                        .from = part->from,
+                        .to = part->to,
+                        .calls = (double)part->calls / steps,
+                        .seconds = part->seconds / steps,
+                        .multiplications = part->multiplications / steps,
+                        .bytes = part->bytes / steps,
+                        .columns = part->columns};
+    if (parts_is_of_step(place.work))
+        row->from = row->to = FORMAT_COUNT;
+    utf8_copy(row->layer, sizeof row->layer, policy_layer(run->engine->policy, place.layer)->name);
+}
+
+// What casts and factors' rounding move and take.
+static void add_casts(ProfileReport *report) {
+    for (int i = 0; i < report->row_count; i++) {
+        const ProfileRow *row = &report->rows[i];
+        if (!profile_is_cast(row))
+            continue;
+        report->casts += row->calls;
+        report->cast_bytes += row->bytes;
+        report->cast_seconds += row->seconds;
+    }
+}
+
+// What memory limits: not attention, whose multiplications nobody counts, and no work whose bytes
+// are not known.
+static bool moves_memory(const ProfileRow *row) {
+    return !profile_is_product(row) && row->bytes > 0 && row->work != OP_attention &&
+           row->work != OP_attention_backward;
+}
+
+static bool measure_limits(const Run *run, ProfileReport *report, Error *error) {
+    for (int i = 0; i < report->row_count; i++) {
+        const ProfileRow *row = &report->rows[i];
+        if (profile_is_product(row) && isnan(report->product_limit[row->from]) &&
+            !measure_product_limit(run->device, row->from, &report->product_limit[row->from],
+                                   error))
+            return false;
+    }
+    return measure_memory_limit(run->device, &report->memory_limit, error);
+}
+
+static void hold_against_limits(ProfileReport *report) {
+    for (int i = 0; i < report->row_count; i++) {
+        ProfileRow *row = &report->rows[i];
+        double at_limit = (double)NAN;
+        if (profile_is_product(row))
+            at_limit = row->multiplications / report->product_limit[row->from];
+        else if (moves_memory(row))
+            at_limit = row->bytes / report->memory_limit;
+        if (isnan(at_limit))
+            continue;
+        row->at_limit = at_limit;
+        row->limited = row->seconds;
+    }
+}
+
+static bool take_rows(const Run *run, const RunProfile *profile, ProfileReport *report,
+                      Error *error) {
+    const int count = profile->parts->touched_count;
+    report->rows = calloc((size_t)(count ? count : 1), sizeof *report->rows);
+    if (!report->rows)
+        return error_fail(error, ERROR_MEMORY, "no memory for the profile");
+    report->row_count = count;
+    report->between = report->step_seconds;
+    for (int i = 0; i < count; i++) {
+        fill_row(&report->rows[i], run, profile, profile->parts->touched[i]);
+        report->between -= report->rows[i].seconds;
+    }
+    qsort(report->rows, (size_t)count, sizeof *report->rows, longest_first);
+    return true;
+}
+
+bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
+    RunProfile profile;
+    *report = (ProfileReport){.memory_limit = (double)NAN, .threads = run->device->threads};
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        report->product_limit[i] = (double)NAN;
+    if (!run_profile(run, &profile))
+        return error_fail(
+            error, ERROR_FAILED,
+            "%s ended after %lld step%s, before one could be profiled: the first few "
+            "only make what later ones find made; let it train for longer, with --set",
+            run->experiment, (long long)run->step, run->step == 1 ? "" : "s");
+    utf8_copy(report->name, sizeof report->name, run->experiment);
+    utf8_copy(report->precision, sizeof report->precision, run->precision);
+    utf8_copy(report->device, sizeof report->device, run->device->label);
+    utf8_copy(report->device_name, sizeof report->device_name, run->device->name);
+    report->steps = profile.steps;
+    report->step_seconds = profile.seconds / (double)profile.steps;
+    if (!take_rows(run, &profile, report, error))
+        return false;
+    add_casts(report);
+    if (!measure_limits(run, report, error))
+        return false;
+    hold_against_limits(report);
+    profile_find_words(report);
+    return true;
+}
+
+// ---- groups -------------------------------------------------------------------------------------
+
+static bool is_same_group(const ProfileRow *a, const ProfileRow *b, ProfileBy by) {
+    if (by == PROFILE_BY_LAYER)
+        return strcmp(a->layer, b->layer) == 0 && (a->layer[0] || a->operation == b->operation);
+    return a->operation == b->operation;
+}
+
+// What differs among those of a group is said of none.
+static void join(ProfileRow *sum, const ProfileRow *row) {
+    sum->calls += row->calls;
+    sum->seconds += row->seconds;
+    sum->multiplications += row->multiplications;
+    sum->bytes += row->bytes;
+    sum->at_limit += row->at_limit;
+    sum->limited += row->limited;
+    if (row->columns > 0 && (sum->columns == 0 || row->columns < sum->columns))
+        sum->columns = row->columns;
+    sum->way = sum->way == row->way ? sum->way : NULL;
+    sum->operation = sum->operation == row->operation ? sum->operation : NULL;
+    sum->work = sum->work == row->work ? sum->work : -1;
+    sum->from = sum->from == row->from ? sum->from : FORMAT_COUNT;
+    sum->to = sum->to == row->to ? sum->to : FORMAT_COUNT;
+}
+
+int profile_group(const ProfileReport *report, ProfileBy by, ProfileRow *rows) {
+    int count = 0;
+    for (int i = 0; i < report->row_count; i++) {
+        const ProfileRow *row = &report->rows[i];
+        int group = by == PROFILE_BY_PART ? count : 0;
+        while (group < count && !is_same_group(&rows[group], row, by))
+            group++;
+        if (group == count) {
+            rows[count++] = *row;
+            if (by == PROFILE_BY_OPERATION)
+                rows[group].layer[0] = 0;
+            continue;
+        }
+        const char *operation = rows[group].operation;
+        join(&rows[group], row);
+        if (by == PROFILE_BY_OPERATION || !rows[group].layer[0])
+            rows[group].operation = operation;
+    }
+    qsort(rows, (size_t)count, sizeof *rows, longest_first);
+    return count;
+}

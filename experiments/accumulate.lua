@@ -7,9 +7,9 @@
 -- Before it trains it takes the gradients of one batch both ways and says how far they are apart
 -- (`apart`, of their norm). In fp32 that is the order of additions alone; in lower formats the pieces'
 -- gradients, a `window` smaller than the batch's, also round elsewhere.
--- Takes about 15 s on two cores. On the screen: steps are those of the optimizer; `memory` is that of a
+-- Takes about 2 s on two cores. On the screen: steps are those of the optimizer; `memory` is that of a
 -- piece. Compare it with the batch in one piece: `--set window=1`.
--- Expect the accuracy of the large batch, some 84 % (a guess is 10 %), whatever the window, and `apart`
+-- Expect the accuracy of the large batch, some 86 % (a guess is 10 %), whatever the window, and `apart`
 -- of 2e-7 in fp32, 1e-4 in fp16 and 8e-4 in bf16: less than one rounding of a number (2^-11, 2^-8).
 -- From: PyTorch's examples of automatic mixed precision ("Gradient accumulation"); its warning
 -- against unscaling in between.
@@ -40,7 +40,8 @@ return mp.experiment {
         if piece * p.window ~= p.batch then error "window: must divide batch" end
         local function images(split, batch, limit)
             return mp.data.fashion_mnist {
-                split = split, batch = batch, limit = limit, shuffle = split == "train", drop_last = true,
+                split = split, batch = batch, limit = limit, shuffle = split == "train",
+                drop_last = split == "train",
                 transform = { mean = 0.286, std = 0.353 },
             }
         end
@@ -78,12 +79,11 @@ return mp.experiment {
             return list
         end
 
-        for b in train do
-            run:result { apart = apart(gradients(b, p.window), gradients(b, 1)) }
-            break
-        end
-        for _ = 1, p.epochs do
+        for epoch = 1, p.epochs do
             for b in train do
+                if epoch == 1 and run.step == 0 then
+                    run:result { apart = apart(gradients(b, p.window), gradients(b, 1)) }
+                end
                 opt:zero_grad()
                 local loss = accumulate(b, p.window)
                 scaler:step(opt)

@@ -5,7 +5,7 @@
 -- engine casts where two of them meet: watch the share of casts in `show` or on the screen. There is
 -- no other code in it that knows of formats: `-p fp32` gives the same network in fp32, and
 -- `--layer 'attention=fp16'` takes the exception away.
--- Takes about 20 s on two cores. On the screen: set `attention` to fp16 and back with `space` while
+-- Takes about 10 s on two cores. On the screen: set `attention` to fp16 and back with `space` while
 -- it trains; the exponents of its gradients say whether they would fit.
 -- Expect some 83 % (a guess is 10 %) however the parts are set: attention is kept in fp32 for the sake
 -- of its scores, which grow in long sequences and deep networks, and are small here. What it costs

@@ -9,7 +9,7 @@
 -- A number keeps 11 bits in fp16 and 8 in bf16: an update of less than 1/2048 or 1/256 of its weight
 -- (or half of that, as the weight's bits are) changes nothing. `lost` is the share of updates to
 -- which that happens.
--- Takes about 10 s on two cores. On the screen: the series `loss_nearest` and `lost_nearest` beside
+-- Takes about 5 s on two cores. On the screen: the series `loss_nearest` and `lost_nearest` beside
 -- `loss`, which is the master's.
 -- Expect four copies that agree in fp32 (a guess is 10 %). In bf16 nine updates of ten are lost by
 -- `nearest`, whose loss is twice the master's in the end, while `random` and `kahan` follow it though

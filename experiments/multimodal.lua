@@ -5,7 +5,7 @@
 -- picture, a text encoder one of each letter, the fusion lets letters look at the picture and at
 -- each other, the decoder answers. `precision` below puts three of the four in fp16 and the fusion in
 -- fp32, and the tensors between them are cast where they pass.
--- Takes about 25 s on two cores. On the screen: the four layers and their formats; put `fusion` into
+-- Takes about 15 s on two cores. On the screen: the four layers and their formats; put `fusion` into
 -- fp16 with `space` and see whether the exponents of its gradients fit.
 -- Expect 50 % at first (a guess), for some hundred steps nothing else, and then some 85 % in every
 -- format. Kept in fp32 the fusion is safe from what sums over two kinds of inputs may do; here they

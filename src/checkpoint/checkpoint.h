@@ -74,7 +74,7 @@ bool checkpoint_differs(const CheckpointTraining *training, const char *path, bo
 // ---- and back -----------------------------------------------------------------------------------
 
 typedef struct RestoreOwn { // what a fork was asked for itself: that is not taken from the file
-    bool settings, layers, scale;
+    bool settings, layers, scale, recipe;
 } RestoreOwn;
 
 typedef struct Checkpoint Checkpoint;

@@ -208,6 +208,18 @@ static bool restore_layers(const Checkpoint *checkpoint, const Device *device, P
     return true;
 }
 
+// The recipe, which an order may have changed; a file of before it was kept says nothing of it.
+static bool restore_recipe(const Checkpoint *checkpoint, Policy *policy, Error *error) {
+    const char *saved = checkpoint_note(checkpoint, "recipe");
+    Recipe recipe;
+    if (checkpoint->own.recipe || !saved)
+        return true;
+    if (!recipe_parse(saved, &recipe, error))
+        return error_prefix(error, "the checkpoint's recipe cannot be read; " WAY_OUT);
+    policy_set_recipe(policy, &recipe);
+    return true;
+}
+
 // What is rounded by chance goes by the steps that ended, which a replay does not count. Layers may
 // have been set to fp8 by orders, which it does not see, and the other way round: there is room for
 // the scales of the file, and none is left over of the replay.
@@ -236,7 +248,8 @@ bool checkpoint_restore(Checkpoint *checkpoint, const CheckpointTraining *traini
         check_positions(checkpoint, training, error) &&
         restore_rules(checkpoint, inventory, error) && fill(checkpoint, &list, inventory, error) &&
         restore_rates(checkpoint, inventory, error) &&
-        restore_layers(checkpoint, training->engine->device, training->engine->policy, error);
+        restore_layers(checkpoint, training->engine->device, training->engine->policy, error) &&
+        restore_recipe(checkpoint, training->engine->policy, error);
     pieces_clear(&list);
     return done;
 }

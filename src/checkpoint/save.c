@@ -125,6 +125,9 @@ static void note_members(CheckpointNotes *notes, const CheckpointTraining *train
         checkpoint_put_note(notes, key, "%" PRIu64 " %" PRId64, state.epoch, state.position);
     }
     const Policy *policy = training->engine->policy;
+    char recipe[RECIPE_TEXT_SIZE];
+    recipe_text(policy_recipe(policy), recipe);
+    checkpoint_put_note(notes, "recipe", "%s", recipe);
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
         snprintf(key, sizeof key, "layer%d", i); // names may be alike

@@ -148,10 +148,16 @@ static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Er
     return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
 }
 
+// What is given twice, or by the parent of a fork and by the fork, adds up: the last of a key
+// holds.
 static bool set_recipe(Cli *cli, const Option *option, const char *value, Error *error) {
     Recipe recipe;
-    cli->run.recipe = value;
-    return recipe_parse(value, &recipe, error) || error_prefix(error, "--%s", option->name);
+    char text[RECIPE_TEXT_SIZE];
+    if (!recipe_parse(cli->run.recipe, &recipe, error) || !recipe_change(value, &recipe, error))
+        return error_prefix(error, "--%s", option->name);
+    recipe_text(&recipe, text);
+    cli->run.recipe = text[0] ? keep_text(cli, text, strlen(text), error) : NULL;
+    return !text[0] || cli->run.recipe;
 }
 
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {

@@ -47,7 +47,7 @@ static void format_parameter(const RecordParameter *parameter, char text[RECORD_
 }
 
 static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Facets *facets) {
-    enum { FIXED = 8 };
+    enum { FIXED = 9 };
     size_t most =
         FIXED + (size_t)run->parameter_count + (size_t)run->option_count + (size_t)run->layer_count;
     char text[RECORD_TEXT_SIZE], name[RECORD_NAME_SIZE + 8];
@@ -71,8 +71,13 @@ static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Fa
     }
     if (orders->text[0])
         add_facet(facets, "set meanwhile", orders->text);
+    // As it is in force; older histories have what was typed alone.
+    const char *recipe = record_fact(run, RECORD_FACT_RECIPE);
+    if (recipe)
+        add_facet(facets, RECORD_FACT_RECIPE, recipe);
     for (int i = 0; i < run->option_count; i++)
-        if (!is_told_elsewhere(run->options[i].name))
+        if (!is_told_elsewhere(run->options[i].name) &&
+            !(recipe && strcmp(run->options[i].name, "recipe") == 0))
             add_facet(facets, run->options[i].name, run->options[i].value);
     add_facet(facets, "device", run->device);
     add_facet(facets, "machine", run->device_name);

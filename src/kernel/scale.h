@@ -14,6 +14,11 @@ static inline bool scale_serves(OpId op) {
     return op == OP_matmul || op == OP_linear || op == OP_conv2d || op == OP_conv_transpose2d;
 }
 
+// Norms whose weights and biases can be rounded likewise, in blocks along them.
+static inline bool scale_serves_norm(OpId op) {
+    return op == OP_layer_norm || op == OP_group_norm;
+}
+
 // Dense, an array is [outer][depth][inner]: line `outer * inner + i` has its numbers `inner` apart.
 typedef struct ScaleLines {
     int64_t outer, depth, inner;

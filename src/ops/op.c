@@ -249,15 +249,19 @@ static bool scale_factors(Engine *engine, KernelCall *call, const Prepared *prep
         return true;
     scaled->attr = *call->attr;
     scaled->attr.has_compute = false;
-    for (int i = 0; i < 2; i++) {
-        Tensor *factor = scale_factor(engine, call->op, call->attr, i, prepared->used[i],
-                                      &scaled->times[i], error);
+    const ScaledInputs inputs = scale_inputs(call->op);
+    for (int i = inputs.first; i < inputs.first + inputs.count; i++) {
+        if (!prepared->used[i])
+            continue;
+        Tensor **times = &scaled->times[scaled->count];
+        Tensor *factor =
+            scale_factor(engine, call->op, call->attr, i, prepared->used[i], times, error);
         if (!factor)
             return false;
         scaled->factor[scaled->count++] = factor;
         call->input[i] = factor->view;
-        if (scaled->times[i])
-            scaled->attr.times[i] = scaled->times[i]->view.data;
+        if (*times)
+            scaled->attr.times[i] = (*times)->view.data;
     }
     call->attr = &scaled->attr;
     return true;

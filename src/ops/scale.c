@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "kernel/scale.h"
 #include "ops/profile.h"
 #include "precision/recipe.h"
 
@@ -23,21 +24,73 @@ static Depth depth_of(OpId op, int i) {
     }
 }
 
-static FactorRole role_of(const OpAttr *attr, int i, const Tensor *x) {
+// Of a norm the weight and the bias on the way forward, the weight on the way back.
+ScaledInputs scale_inputs(OpId op) {
+    switch (op) {
+    case OP_layer_norm:
+    case OP_group_norm: return (ScaledInputs){1, 2};
+    case OP_layer_norm_backward:
+    case OP_group_norm_backward: return (ScaledInputs){2, 1};
+    default: return (ScaledInputs){0, 2};
+    }
+}
+
+static bool is_norm_backward(OpId op) {
+    return op == OP_layer_norm_backward || op == OP_group_norm_backward;
+}
+
+static bool is_norm(OpId op) {
+    return scale_serves_norm(op) || is_norm_backward(op);
+}
+
+static FactorRole role_of(OpId op, const OpAttr *attr, int i, const Tensor *x) {
+    if (is_norm(op))
+        return FACTOR_WEIGHT;
     if (attr->gradients >> i & 1)
         return FACTOR_GRADIENT;
     return x->parameter ? FACTOR_WEIGHT : FACTOR_ACTIVATION;
 }
 
-// What an element is worth, exactly: it fits into bf16 with a power of two, or as long as a scale
-// of all is left apart; another scale needs more digits.
-static Format format_of_worth(const ScaleAttr *by) {
-    return by->scale == FORMAT_E8M0 || by->apart ? FORMAT_BF16 : FORMAT_FP32;
+// What factor i of the operation is rounded to.
+static Format format_of_factor(const Engine *engine, OpId op, const OpAttr *attr, FactorRole role) {
+    const bool backward = attr->gradients != 0 || is_norm_backward(op);
+    return recipe_format(policy_recipe(engine->policy), attr->compute, role, backward);
 }
 
-// Products that add up in another way than fp32's take what elements are worth as it is.
-static bool leaves_apart(const Engine *engine, const OpAttr *attr, const ScaleAttr *by) {
-    return scale_parts(by) && attr->sums == SUMS_FP32 && engine->device->backend->parts_scales;
+// Products that add up in another way than fp32's take what elements are worth as it is, and so do
+// norms.
+static bool leaves_apart(const Engine *engine, OpId op, const OpAttr *attr, const ScaleAttr *by) {
+    return scale_parts(by) && !is_norm(op) && attr->sums == SUMS_FP32 &&
+           engine->device->backend->parts_scales;
+}
+
+// Whether what a factor's elements are worth fits into bf16, exactly: with a power of two, or as
+// long as a scale of all is left apart; another scale needs more digits.
+static bool fits_bf16(const Engine *engine, OpId op, const OpAttr *attr, FactorRole role) {
+    const Format format = format_of_factor(engine, op, attr, role);
+    if (!format_is_scaled(format))
+        return true;
+    const ScaleAttr by = recipe_scale(policy_recipe(engine->policy), format, role, false);
+    return by.scale == FORMAT_E8M0 || leaves_apart(engine, op, attr, &by);
+}
+
+// Both factors of a product are kept in one format, which holds what either is worth.
+static Format format_kept_in(const Engine *engine, OpId op, const OpAttr *attr) {
+    for (int role = 0; role < FACTOR_ROLES; role++)
+        if (!fits_bf16(engine, op, attr, (FactorRole)role))
+            return FORMAT_FP32;
+    return FORMAT_BF16;
+}
+
+// In bf16, whatever it is kept in.
+static Tensor *plain_factor(Tensor *x, Format kept, MemoryPurpose purpose, Error *error) {
+    Tensor *low = x->view.format == FORMAT_BF16 ? tensor_hold(x)
+                                                : tensor_copy_as(x, FORMAT_BF16, purpose, error);
+    if (!low || kept == FORMAT_BF16)
+        return low;
+    Tensor *wide = tensor_copy_as(low, kept, purpose, error);
+    tensor_release(low);
+    return wide;
 }
 
 // The same memory with its last two dimensions exchanged.
@@ -71,16 +124,21 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
     OpAttr own = {.has_out_format = true};
     const Recipe *recipe = policy_recipe(engine->policy);
-    const FactorRole role = role_of(attr, i, x);
-    own.factor.by =
-        recipe_scale(recipe, attr->compute, role, attr->gradients != 0, is_gradient_of_weight);
-    if (leaves_apart(engine, attr, &own.factor.by)) {
+    const FactorRole role = role_of(op, attr, i, x);
+    const Format format = format_of_factor(engine, op, attr, role);
+    const MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
+    own.out_format = format_kept_in(engine, op, attr);
+    if (!format_is_scaled(format))
+        return plain_factor(x, own.out_format, purpose, error);
+    own.factor.by = recipe_scale(recipe, format, role, is_gradient_of_weight);
+    if (is_norm(op) && x->parameter)
+        parameter_of(x)->in_norm = true;
+    if (leaves_apart(engine, op, attr, &own.factor.by)) {
         if (!(*times = one_number(engine, error)))
             return NULL;
         own.factor.by.apart = (*times)->view.data;
     }
-    own.out_format = format_of_worth(&own.factor.by);
-    if (recipe_delays(recipe, attr->compute)) {
+    if (recipe_delays(recipe, format) && !is_norm(op)) { // whose weights are rounded as they are
         own.factor.by.notes = engine->walking_back || tape_is_enabled(engine->tape);
         own.factor.by.delayed = delayed_scale(engine, engine->layer, role, error);
         if (!own.factor.by.delayed)
@@ -106,7 +164,6 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     own.factor.by.dims = depth.dims;
     if (own.factor.by.at_random)
         own.factor.stream = engine_chances(engine, tensor_count(x));
-    MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
     Tensor *worth = tensor_new(engine->device, own.out_format, x->view.ndim, call.input[0].shape,
                                purpose, error);
     if (!worth)

@@ -3,18 +3,27 @@
 // elements are worth.
 //
 // A weight has so one form in the forward product and another in that of its input's gradient, and
-// neither is made of the other. What the tape keeps is the tensor itself.
+// neither is made of the other. What the tape keeps is the tensor itself. Weights and biases of
+// layer and group norms are rounded likewise where the recipe says so; second derivatives take
+// those as they are.
 #pragma once
 
 #include "ops/engine.h"
 
-// Whether the product's factors are scaled.
+// Whether what the operation multiplies by is scaled.
 static inline bool scale_is_asked(const OpAttr *attr) {
     return attr->has_compute && format_is_scaled(attr->compute);
 }
 
-// Factor i of a product as it is to be multiplied: a new tensor. *times is one more, of the single
-// number that the product is to be multiplied by besides, where the device does so; else NULL.
-// NULL on failure, and *times too.
+// Which inputs these are: so many from `first` on, each of which may be absent.
+typedef struct ScaledInputs {
+    int first, count;
+} ScaledInputs;
+
+ScaledInputs scale_inputs(OpId op);
+
+// One of them as it is to be multiplied: a new reference. *times is one more, of the single number
+// that a product is to be multiplied by besides, where the device does so; else NULL. NULL on
+// failure, and *times too.
 Tensor *scale_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x, Tensor **times,
                      Error *error) MUST_CHECK;

@@ -15,6 +15,7 @@ typedef struct Parameter {
     char *name;          // "fc1.weight"
     int layer;           // of the policy
     bool norm_or_bias;   // what does not decay, see decay_groups in docs/lua.md
+    bool in_norm;        // of a norm that was computed with it rounded to a scaled format
     Tensor *low;         // NULL until asked for
     Format round_to;     // what the last recorded use computed in: its gradients are rounded to it
     bool full_gradients; // they are not: its optimizer asks for that

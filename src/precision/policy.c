@@ -405,12 +405,14 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     }
     Format compute = policy_low_format(policy, layer, region);
     Format low = format_kept_beside(policy, compute);
-    if (format_is_scaled(compute) && !scale_serves(op))
+    const bool rounds_norm =
+        policy->recipe.norms && scale_serves_norm(op) && format_is_scaled(compute);
+    if (format_is_scaled(compute) && !scale_serves(op) && !rounds_norm)
         compute = low;
     bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
     *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
                            .inputs = low,
-                           .compute = class == CLASS_LOW ? compute : low};
+                           .compute = class == CLASS_LOW || rounds_norm ? compute : low};
     switch (class) {
     case CLASS_BANNED:
         if (low != FORMAT_FP32)

@@ -74,7 +74,8 @@ Policy *policy_new(const Preset *preset, Error *error) MUST_CHECK;
 void policy_free(Policy *policy);
 const Preset *policy_preset(const Policy *policy);
 const Recipe *policy_recipe(const Policy *policy);
-void policy_set_recipe(Policy *policy, const Recipe *recipe); // before anything is computed
+// Before anything is computed, or between two steps; how far scales look back stays as it was.
+void policy_set_recipe(Policy *policy, const Recipe *recipe);
 // The format that a parameter made in `own` is to be kept in: low where there are no masters.
 Format policy_storage(const Policy *policy, Format own);
 
@@ -110,7 +111,8 @@ typedef struct AutocastRegion { // what mp.autocast set for the code that runs n
 typedef struct OpFormats {
     bool cast_inputs; // LOW operations: bring floating inputs to `inputs` first
     Format inputs;
-    Format compute; // what products multiply in: `inputs`, TF32 of fp32, or scaled factors
+    Format compute; // what products multiply in: `inputs`, TF32 of fp32, or scaled factors; of a
+                    // norm, what its weights are rounded to
     Format output;  // of the outputs that precision decides
 } OpFormats;
 

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const Recipe recipe_usual = {.history = 1024, .backward = FORMAT_COUNT};
+const Recipe recipe_usual = {
+    .history = 1024, .activations = FORMAT_COUNT, .backward = FORMAT_COUNT};
 
 enum { BLOCK_OF_FP8 = 128, MOST_MARGIN = 16, MOST_WORDS = 4 };
 
@@ -21,7 +22,13 @@ const char *const recipe_help[] = {
     "                             standard's rule, by which some saturate (up)",
     "rounding=nearest|random      of gradients: to the nearest, or up or down by chance (nearest)",
     "hadamard=off|on              nvfp4: factors of weights' gradients are turned first (off)",
-    "backward=own|mxfp8|..        nvfp4: the format of products with gradients (own)",
+    "norms=own|scaled             weights and biases of layer and group norms in fp32, or rounded\n"
+    "                             as factors of products are, in blocks along them (own)",
+    "activations=own|bf16         factors that are activations: in the layer's format, or bf16 "
+    "(own)",
+    "backward=own|bf16|mxfp8|..   factors of products with gradients: likewise, or in another "
+    "format\n"
+    "                             of blocks (own)",
     "sums=fp32|split|fast14|fp16  of linear and matmul in any format: in fp32; in chunks of 128, "
     "or\n"
     "                             whole, with 14 bits; in fp16 (fp32). Slow, and not on cards",
@@ -32,31 +39,46 @@ typedef struct RecipeKey {
     const char *name;
     const char *words[MOST_WORDS];
     void (*set)(Recipe *recipe, int word);
+    int (*get)(const Recipe *recipe);
 } RecipeKey;
 
-static void set_fp8(Recipe *recipe, int word) {
-    recipe->fp8 = (Fp8Scaling)word;
-}
-static void set_amax(Recipe *recipe, int word) {
-    recipe->is_recent = word != 0;
-}
-static void set_scales(Recipe *recipe, int word) {
-    recipe->floor = word != 0;
-}
-static void set_rounding(Recipe *recipe, int word) {
-    recipe->at_random = word != 0;
-}
-static void set_hadamard(Recipe *recipe, int word) {
-    recipe->hadamard = word != 0;
-}
+#define WORD_KEY(key, field, type)                    \
+    static void set_##key(Recipe *recipe, int word) { \
+        recipe->field = (type)word;                   \
+    }                                                 \
+    static int get_##key(const Recipe *recipe) {      \
+        return (int)recipe->field;                    \
+    }
 
-static const RecipeKey keys[] = {
-    {"fp8", {"delayed", "current", "blocks"}, set_fp8},
-    {"amax", {"max", "recent"}, set_amax},
-    {"scales", {"up", "floor"}, set_scales},
-    {"rounding", {"nearest", "random"}, set_rounding},
-    {"hadamard", {"off", "on"}, set_hadamard},
-};
+WORD_KEY(fp8, fp8, Fp8Scaling)
+WORD_KEY(amax, is_recent, bool)
+WORD_KEY(scales, floor, bool)
+WORD_KEY(rounding, at_random, bool)
+WORD_KEY(hadamard, hadamard, bool)
+WORD_KEY(norms, norms, bool)
+WORD_KEY(sums, sums, Summing)
+
+// Key i of the table; NULL as its name: there are no more. Made anew, since formats say their
+// names.
+static RecipeKey key_at(int i) {
+    const RecipeKey keys[] = {
+        {"fp8", {"delayed", "current", "blocks"}, set_fp8, get_fp8},
+        {"amax", {"max", "recent"}, set_amax, get_amax},
+        {"scales", {"up", "floor"}, set_scales, get_scales},
+        {"rounding", {"nearest", "random"}, set_rounding, get_rounding},
+        {"hadamard", {"off", "on"}, set_hadamard, get_hadamard},
+        {"norms", {"own", "scaled"}, set_norms, get_norms},
+        {"sums",
+         {[SUMS_FP32] = format_name(FORMAT_FP32),
+          [SUMS_SPLIT] = "split",
+          [SUMS_FAST14] = "fast14",
+          [SUMS_FP16] = format_name(FORMAT_FP16)},
+         set_sums,
+         get_sums},
+        {.name = NULL},
+    };
+    return keys[i];
+}
 
 static bool find_word(const char *key, const char *const words[MOST_WORDS], const char *value,
                       int *word, Error *error) {
@@ -72,22 +94,10 @@ static bool find_word(const char *key, const char *const words[MOST_WORDS], cons
 }
 
 static bool set_word(const RecipeKey *key, const char *value, Recipe *recipe, Error *error) {
-    int word;
+    int word = 0;
     if (!find_word(key->name, key->words, value, &word, error))
         return false;
     key->set(recipe, word);
-    return true;
-}
-
-static bool set_sums(const char *value, Recipe *recipe, Error *error) {
-    const char *const words[MOST_WORDS] = {[SUMS_FP32] = format_name(FORMAT_FP32),
-                                           [SUMS_SPLIT] = "split",
-                                           [SUMS_FAST14] = "fast14",
-                                           [SUMS_FP16] = format_name(FORMAT_FP16)};
-    int word;
-    if (!find_word("sums", words, value, &word, error))
-        return false;
-    recipe->sums = (Summing)word;
     return true;
 }
 
@@ -104,39 +114,42 @@ static bool set_number(const char *name, const char *value, int lowest, int high
     return true;
 }
 
-static bool set_backward(const char *value, Recipe *recipe, Error *error) {
+// own, bf16 or, where `blocks`, a format of blocks.
+static bool set_format(const char *name, const char *value, bool blocks, Format *set,
+                       Error *error) {
     Format format = format_named(value);
     if (strcmp(value, "own") == 0)
-        recipe->backward = FORMAT_COUNT;
-    else if (format != FORMAT_COUNT && format_table[format].scaled == SCALED_BLOCK)
-        recipe->backward = format;
+        *set = FORMAT_COUNT;
+    else if (format == FORMAT_BF16 ||
+             (blocks && format != FORMAT_COUNT && format_table[format].scaled == SCALED_BLOCK))
+        *set = format;
     else
-        return error_fail(error, ERROR_USAGE,
-                          "recipe: backward=%.40s: own, or a format of blocks, as mxfp8, is wanted",
-                          value);
+        return error_fail(error, ERROR_USAGE, "recipe: %s=%.40s: own or bf16%s is wanted", name,
+                          value, blocks ? ", or a format of blocks, as mxfp8," : "");
     return true;
 }
 
 static bool set_one(const char *name, const char *value, Recipe *recipe, Error *error) {
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(keys[i].name, name) == 0)
-            return set_word(&keys[i], value, recipe, error);
+    RecipeKey key;
+    for (int i = 0; (key = key_at(i)).name; i++)
+        if (strcmp(key.name, name) == 0)
+            return set_word(&key, value, recipe, error);
     if (strcmp(name, "history") == 0)
         return set_number(name, value, 1, RECIPE_MOST_HISTORY, &recipe->history, error);
     if (strcmp(name, "margin") == 0)
         return set_number(name, value, 0, MOST_MARGIN, &recipe->margin, error);
-    if (strcmp(name, "sums") == 0)
-        return set_sums(value, recipe, error);
+    if (strcmp(name, "activations") == 0)
+        return set_format(name, value, false, &recipe->activations, error);
     if (strcmp(name, "backward") == 0)
-        return set_backward(value, recipe, error);
+        return set_format(name, value, true, &recipe->backward, error);
     return error_fail(error, ERROR_USAGE,
                       "recipe: %.40s: not known; fp8, history, margin, amax, scales, rounding, "
-                      "hadamard, backward and sums are",
+                      "hadamard, norms, activations, backward and sums are",
                       name);
 }
 
-bool recipe_parse(const char *text, Recipe *recipe, Error *error) {
-    *recipe = recipe_usual;
+bool recipe_change(const char *text, Recipe *recipe, Error *error) {
+    Recipe changed = *recipe;
     for (const char *at = text; at && *at;) {
         char piece[64];
         size_t length = strcspn(at, ",");
@@ -148,11 +161,43 @@ bool recipe_parse(const char *text, Recipe *recipe, Error *error) {
         if (!equals)
             return error_fail(error, ERROR_USAGE, "recipe: %s: KEY=VALUE is wanted", piece);
         *equals = 0;
-        if (!set_one(piece, equals + 1, recipe, error))
+        if (!set_one(piece, equals + 1, &changed, error))
             return false;
         at += length + (at[length] == ',');
     }
+    *recipe = changed;
     return true;
+}
+
+bool recipe_parse(const char *text, Recipe *recipe, Error *error) {
+    *recipe = recipe_usual;
+    return recipe_change(text, recipe, error);
+}
+
+static void add_text(char text[RECIPE_TEXT_SIZE], const char *name, const char *value) {
+    size_t used = strlen(text);
+    snprintf(text + used, RECIPE_TEXT_SIZE - used, "%s%s=%s", used > 0 ? "," : "", name, value);
+}
+
+static void add_number(char text[RECIPE_TEXT_SIZE], const char *name, int number, int usual) {
+    char value[16];
+    snprintf(value, sizeof value, "%d", number);
+    if (number != usual)
+        add_text(text, name, value);
+}
+
+void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
+    text[0] = 0;
+    RecipeKey key;
+    for (int i = 0; (key = key_at(i)).name; i++)
+        if (key.get(recipe) != key.get(&recipe_usual))
+            add_text(text, key.name, key.words[key.get(recipe)]);
+    add_number(text, "history", recipe->history, recipe_usual.history);
+    add_number(text, "margin", recipe->margin, recipe_usual.margin);
+    if (recipe->activations != FORMAT_COUNT)
+        add_text(text, "activations", format_name(recipe->activations));
+    if (recipe->backward != FORMAT_COUNT)
+        add_text(text, "backward", format_name(recipe->backward));
 }
 
 // ---- of a factor --------------------------------------------------------------------------------
@@ -161,10 +206,13 @@ bool recipe_delays(const Recipe *recipe, Format format) {
     return format == FORMAT_FP8 && recipe->fp8 == FP8_DELAYED;
 }
 
-ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, bool backward,
-                       bool of_weight) {
-    if (backward && format == FORMAT_NVFP4 && recipe->backward != FORMAT_COUNT)
-        format = recipe->backward;
+Format recipe_format(const Recipe *recipe, Format format, FactorRole role, bool backward) {
+    if (role == FACTOR_ACTIVATION && recipe->activations != FORMAT_COUNT)
+        return recipe->activations;
+    return backward && recipe->backward != FORMAT_COUNT ? recipe->backward : format;
+}
+
+ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, bool of_weight) {
     const FormatInfo *info = &format_table[format];
     ScaleAttr scale = {.element = role == FACTOR_GRADIENT ? info->gradients : info->element,
                        .scale = info->scale,

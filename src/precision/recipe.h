@@ -31,21 +31,29 @@ typedef struct Recipe {
     bool at_random; // gradients are rounded up or down by chance
     bool hadamard;  // nvfp4: factors of weights' gradients are turned first
     Summing sums;   // how matrix products, in whatever format, add up
-    // The format of products that a gradient is a factor of, where the layer's is nvfp4;
-    // FORMAT_COUNT: that one.
-    Format backward;
+    bool norms;     // weights and biases of layer and group norms are rounded as factors are
+    // What factors of products are rounded to that are activations, and all of those that a
+    // gradient is a factor of; FORMAT_COUNT: the layer's format. bf16 is none that is scaled.
+    Format activations, backward;
 } Recipe;
 
 extern const Recipe recipe_usual;
+enum { RECIPE_TEXT_SIZE = 192 };
 
 // "fp8=current,rounding=random": what is not named stays usual. NULL: all is.
 bool recipe_parse(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
+// What is not named stays as it is; of a key that comes twice the last holds.
+bool recipe_change(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
+// What is not usual of it, as recipe_parse reads it; "": all is.
+void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]);
 // What it takes, a line a key, for help: NULL behind the last.
 extern const char *const recipe_help[];
 
-// Of one factor in a layer of `format`, without its dimensions. `backward`: of a product that a
-// gradient is a factor of; `of_weight`: whose result is the gradient of a weight.
-ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, bool backward,
-                       bool of_weight);
+// What one factor in a layer of `format`, a scaled one, is rounded to: such a format, or bf16.
+// `backward`: of a product that a gradient is a factor of.
+Format recipe_format(const Recipe *recipe, Format format, FactorRole role, bool backward);
+// How, without its dimensions, where that is a scaled one. `of_weight`: the product's result is the
+// gradient of a weight.
+ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, bool of_weight);
 // Whether that factor's scale is a delayed one.
 bool recipe_delays(const Recipe *recipe, Format format);

@@ -53,6 +53,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
                            "at least half of a parameter's gradients become 0 in fp16 although the "
                            "scale moves (seen at the same steps)",
                            "--layer NAME=bf16, or a larger scale"},
+    [DIAGNOSIS_SATURATED] =
+        {"saturated",
+         "where --recipe has norms=scaled and scales=floor: at least a quarter of a norm's weights "
+         "lie beyond what the scales of their blocks hold (looked for once a second)",
+         "--recipe scales=up or norms=own, --layer NAME=bf16"},
     [DIAGNOSIS_NO_SCALER_STATE] =
         {"no_scaler_state", "the weights come from a checkpoint whose loss scale stood elsewhere",
          "resume without --weights-only, or --loss-scale"},

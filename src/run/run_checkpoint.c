@@ -173,7 +173,7 @@ static void begin_as_fork(RunState *state) {
 static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     char key[40];
     const RestoreOwn *own = checkpoint_own(checkpoint);
-    if (own->settings || own->layers || own->scale)
+    if (own->settings || own->layers || own->scale || own->recipe)
         return;
     run->diagnosis_count = 0;
     for (int i = 0; i < RUN_MAX_DIAGNOSES; i++) {

@@ -151,7 +151,18 @@ static void look_at_load(Run *run) {
     }
 }
 
+// What is not usual of how factors of products are rounded, now.
+static void look_at_recipe(Run *run) {
+    char text[RECIPE_TEXT_SIZE];
+    recipe_text(policy_recipe(run->engine->policy), text);
+    if (text[0])
+        run_add_fact(run, RECORD_FACT_RECIPE, text);
+    else
+        drop_fact(run, RECORD_FACT_RECIPE);
+}
+
 void run_look_again(Run *run) {
+    look_at_recipe(run);
     if (run->ended == 0) { // else the script has ended, and its scaler may be gone
         look_at_scaler(run);
         look_at_load(run);

@@ -153,11 +153,37 @@ static bool set_rate(Run *run, const char *which, const char *value, char *answe
     return true;
 }
 
+// recipe.norms=own: a key as --recipe has it, for all layers in scaled formats.
+static bool set_recipe(Run *run, const char *key, const char *value, char *answer) {
+    Error error = {0};
+    char text[COMMAND_ARGUMENT_SIZE];
+    Policy *policy = run->engine->policy;
+    Recipe recipe = *policy_recipe(policy);
+    const int history = recipe.history;
+    snprintf(text, sizeof text, "%.100s=%.100s", key, value);
+    if (!recipe_change(text, &recipe, &error))
+        return refuse(answer, &error);
+    if (recipe.history != history) {
+        ANSWER("recipe.history: how far scales look back is settled when a run begins");
+        return false;
+    }
+    if (recipe.sums != SUMS_FP32 && !run->device->backend->sums) {
+        ANSWER("recipe.sums: device %s adds up in fp32 alone", run->device->backend->name);
+        return false;
+    }
+    policy_set_recipe(policy, &recipe);
+    ANSWER("the recipe has %.160s from step %lld on", text, (long long)run->step + 1);
+    return true;
+}
+
 static const struct Setter {
     const char *key; // a dot at its end: the rest of the name is an argument of its own
     bool (*set)(Run *run, const char *rest, const char *value, char *answer);
-} setters[] = {
-    {"layer.", set_layer}, {"loss_scale", set_scale}, {"lr", set_rate}, {"lr.", set_rate}};
+} setters[] = {{"layer.", set_layer},
+               {"loss_scale", set_scale},
+               {"lr", set_rate},
+               {"lr.", set_rate},
+               {"recipe.", set_recipe}};
 
 static bool obey_set(Run *run, const char *argument, char *answer) {
     char key[COMMAND_ARGUMENT_SIZE];
@@ -172,7 +198,9 @@ static bool obey_set(Run *run, const char *argument, char *answer) {
                 return setters[i].set(run, key + length, equals + 1, answer);
         }
     }
-    ANSWER("set %.80s: layer.PATTERN=P, loss_scale=S, lr=X or lr.N=X can be set", argument);
+    ANSWER("set %.80s: layer.PATTERN=P, loss_scale=S, lr=X, lr.N=X or recipe.KEY=VALUE can be "
+           "set",
+           argument);
     return false;
 }
 

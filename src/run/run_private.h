@@ -128,7 +128,7 @@ typedef struct RunState { // a Run is the first member of one
     Vitals vitals;                    // of the device
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
     double next_watch;                // clock_seconds
-    double next_energy;               // clock_seconds
+    double next_energy, next_norms;   // clock_seconds
     Temperature temperature;
     double next_temperature; // clock_seconds
     double most_degrees;
@@ -251,6 +251,7 @@ void run_check_fault(RunState *state, const ForwardFault *fault); // on the way 
 void run_check_statistics(RunState *state, int layer);
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);
+void run_check_norms(RunState *state);
 // What a product of a step needs on a device, in multiplications, to be more than its beginning and
 // its end; 0: sizes alone do not tell.
 double run_least_product(const Device *device);

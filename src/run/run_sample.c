@@ -251,6 +251,7 @@ void run_look_at_sample(RunState *state, const StepReport *report, unsigned appl
         run_check_statistics(state, poisoned);
     run_check_casts(state);
     run_check_kernels(state);
+    run_check_norms(state);
 }
 
 void run_drop_sample(RunState *state) {

@@ -82,6 +82,9 @@ typedef struct RecordFact {
 // What the device chose by measuring (`ways` of kernel/kernel.h); a resume asks for the same.
 #define RECORD_FACT_WAYS "ways"
 
+// What is not usual of how factors of products in scaled formats are rounded: "scales=floor".
+#define RECORD_FACT_RECIPE "recipe"
+
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;

@@ -8,6 +8,14 @@ says() { # ID KEY: of the run's JSON
     "$mpbench" show "$1" --json | grep -o "\"$2\": *[^,}]*" | head -n 1
 }
 
+loss_at() { # RUN STEP
+    "$mpbench" export "$1" --format jsonl | grep "\"step\":$2," | grep -o '"loss":[^,}]*'
+}
+passed() { # RUN STEP: whether it has come so far
+    steps=$(says "$1" steps | grep -o "[0-9]*$")
+    [ "${steps:-0}" -gt "$2" ]
+}
+
 cat >"$folder/small.lua" <<'LUA'
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
@@ -72,6 +80,70 @@ run fork chance --at 31 --quiet --name chosen
 [ "$(says chosen last)" = "$(says chance last)" ] || fail "what is left to chance came otherwise"
 run run "$folder/small.lua" --name other --threads 1 -p fp8 --recipe fp8=current --quiet
 [ "$(says other last)" != "$last" ] || fail "the recipe made no difference"
+end
+
+cat >"$folder/normed.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "normed", params = { steps = 60 }, run = function(run)
+    local norm = nn.LayerNorm(64):named "norm"
+    local net = run:model(nn.Sequential { nn.Linear(16, 64), norm, nn.Linear(64, 4):named "head" })
+    norm.weight:copy(norm.weight * 0.97)
+    local opt, scaler = mp.optim.Adam(net:parameters(), { lr = 1e-4 }), run:scaler()
+    for _ = 1, run.params.steps do
+        local x, y = mp.randn(8, 16), mp.randint(4, 8)
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+
+begin "a fork changes one key of its parent's recipe, and leaves the others"
+run run "$folder/normed.lua" --name clamped --threads 1 -p mxfp8 --recipe norms=scaled \
+    --recipe scales=floor --checkpoint-every 20 --quiet --json
+expect_status 0
+expect_out '"kind":"saturated","layer":"norm"'
+expect_out '100 % of norm.weight saturate in mxfp8, and 0.97[0-9]* is taken for 0.875:.*--layer norm=bf16'
+run fork clamped --at 31 --recipe scales=up --name held --quiet --json
+expect_status 0
+expect_no_out '"kind":"saturated"'
+run fork clamped --at 31 --layer norm=bf16 --name bare --quiet --json
+expect_no_out '"kind":"saturated"'
+[ "$(says held last)" != "$(says clamped last)" ] || fail "the fork's recipe made no difference"
+run compare clamped held bare
+expect_out "^recipe  *scales=floor,norms=scaled  *norms=scaled  *scales=floor,norms=scaled"
+end
+
+begin "an order changes a key of the recipe, and what goes on from there has it, to the bit"
+"$mpbench" run "$folder/normed.lua" --name live --threads 1 -p mxfp8 \
+    --recipe norms=scaled,scales=floor --set steps=100000000 --quiet >"$folder/live" 2>&1 &
+worker=$!
+wait_until 10 is_running live 1
+run ctl live set recipe.scales=up
+expect_status 0
+expect_out "the recipe has scales=up from step [0-9]* on"
+run ctl live set recipe.scales=sideways
+expect_status 1
+expect_err "up or floor"
+run ctl live set recipe.history=8
+expect_status 1
+expect_err "settled when a run begins"
+run ctl live checkpoint
+at=$(grep -o 'step [0-9]*' "$folder/out" | grep -o '[0-9]*')
+wait_until 10 passed live $((at + 40))
+run ctl live stop
+wait "$worker"
+run show live
+expect_out "^  recipe norms=scaled$"
+run fork live --at "$at" --name after --steps $((at + 40)) --quiet
+expect_status 0
+run show after
+expect_out "^  recipe norms=scaled$"
+[ "$(loss_at live $((at + 40)))" = "$(loss_at after $((at + 40)))" ] || fail "the fork parts from its parent"
 end
 
 begin "what a recipe does not know is refused by name"

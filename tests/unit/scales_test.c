@@ -105,10 +105,16 @@ static void without_a_tape_nothing_is_noted(void) {
 
 static void recipes_are_read_and_refused_by_name(void) {
     static const char *const refused[][2] = {
-        {"fp9=current", "fp9"},       {"fp8=late", "delayed or current or blocks"},
-        {"fp8", "KEY=VALUE"},         {"history=0", "from 1 to 4096"},
-        {"margin=x", "whole number"}, {"backward=bf16", "backward=bf16"},
-        {"=", "not known"},           {"rounding=", "nearest or random"},
+        {"fp9=current", "fp9"},
+        {"fp8=late", "delayed or current or blocks"},
+        {"fp8", "KEY=VALUE"},
+        {"history=0", "from 1 to 4096"},
+        {"margin=x", "whole number"},
+        {"backward=fp16", "own or bf16, or a format of blocks"},
+        {"activations=mxfp4", "own or bf16 is"},
+        {"norms=yes", "own or scaled"},
+        {"=", "not known"},
+        {"rounding=", "nearest or random"},
     };
     Recipe recipe;
     Error error;
@@ -129,15 +135,16 @@ static void recipes_are_read_and_refused_by_name(void) {
 static void each_factor_is_scaled_as_the_format_says(void) {
     Recipe recipe;
     CHECK(recipe_parse("fp8=blocks,rounding=random,backward=mxfp8", &recipe, NULL));
-    ScaleAttr of = recipe_scale(&recipe, FORMAT_FP8, FACTOR_WEIGHT, false, false);
+    ScaleAttr of = recipe_scale(&recipe, FORMAT_FP8, FACTOR_WEIGHT, false);
     CHECK(of.element == FORMAT_E4M3 && of.block == 128 && of.lines == 128 && !of.at_random);
-    of = recipe_scale(&recipe, FORMAT_FP8, FACTOR_GRADIENT, true, false);
+    of = recipe_scale(&recipe, FORMAT_FP8, FACTOR_GRADIENT, false);
     CHECK(of.element == FORMAT_E5M2 && of.block == 128 && of.lines == 1 && of.at_random);
-    of = recipe_scale(&recipe, FORMAT_NVFP4, FACTOR_ACTIVATION, false, false);
+    of = recipe_scale(&recipe, FORMAT_NVFP4, FACTOR_ACTIVATION, false);
     CHECK(of.element == FORMAT_E2M1 && of.scale == FORMAT_E4M3 && of.block == 16);
-    of = recipe_scale(&recipe, FORMAT_NVFP4, FACTOR_ACTIVATION, true, true);
+    of = recipe_scale(&recipe, recipe_format(&recipe, FORMAT_NVFP4, FACTOR_ACTIVATION, true),
+                      FACTOR_ACTIVATION, true);
     CHECK(of.element == FORMAT_E4M3 && of.scale == FORMAT_E8M0 && of.block == 32);
-    of = recipe_scale(&recipe_usual, FORMAT_MXFP8, FACTOR_GRADIENT, true, false);
+    of = recipe_scale(&recipe_usual, FORMAT_MXFP8, FACTOR_GRADIENT, false);
     CHECK(of.element == FORMAT_E4M3 && of.up && !of.at_random);
     CHECK(recipe_delays(&recipe_usual, FORMAT_FP8) && !recipe_delays(&recipe, FORMAT_FP8));
     CHECK(!recipe_delays(&recipe_usual, FORMAT_E4M3));

@@ -115,6 +115,7 @@ bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own, 
     const RunRecord *record = &past->record;
     bool was_trusted = false;
     cli->run.typed_count = cli->run.layer_count = cli->run.setting_count = 0;
+    cli->run.recipe = NULL;
     cli->run.seed = (uint64_t)record->seed;
     cli->run.device = record->device;
     if (!moves(past)) // the sums of other counts differ in their last bits

@@ -22,11 +22,12 @@ static Checkpoint *open_chosen(const Past *past, const RestoreOwn *own, Error *e
 }
 
 static RestoreOwn own_of(const Past *past) {
-    RestoreOwn own = {false, false, false};
+    RestoreOwn own = {.settings = false};
     for (int i = 0; i < past->own_count; i++) {
         const char *name = past->own[i].name;
         bool is_precision = strcmp(name, "precision") == 0;
         own.settings = own.settings || strcmp(name, "set") == 0;
+        own.recipe = own.recipe || strcmp(name, "recipe") == 0;
         own.layers = own.layers || is_precision || strcmp(name, "layer") == 0;
         own.scale = own.scale || is_precision || strcmp(name, "loss-scale") == 0;
     }

@@ -22,11 +22,11 @@ static const Command commands[] = {
      "are those that the run began with. Refused while the run is in progress.",
      1, 1, command_resume},
     {"fork", FOR_FORK, "RUN", "a new run that goes on from a step of another, with other options",
-     "Options beat those of the parent. Where no checkpoint lies at the step, the parent is "
-     "trained\n"
-     "again, unrecorded, from the one before it up to there. Steps count on from the parent's; "
-     "time,\n"
-     "speed, energy, memory, losses and the range of the scale are those of the fork's own steps.",
+     "Options beat those of the parent; of its recipe --recipe changes the keys that it names.\n"
+     "Where no checkpoint lies at the step, the parent is trained again, unrecorded, from the one\n"
+     "before it up to there. Steps count on from the parent's; time, speed, energy, memory, "
+     "losses\n"
+     "and the range of the scale are those of the fork's own steps.",
      1, 1, command_fork},
     {"eval", FOR_EVAL, "RUN", "a trained model on its test data, in formats side by side",
      "The weights of the run's last checkpoint, or of that --at a step or --weights FILE, on the\n"
@@ -70,6 +70,7 @@ static const Command commands[] = {
      "  layer.PATTERN=P   the precision of the layers so named, as --layer takes it\n"
      "  loss_scale=S      a number, or a preset as --loss-scale takes it\n"
      "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
+     "  recipe.KEY=VALUE  how scaled formats round, as --recipe takes it: recipe.scales=up\n"
      "Prints the run's answer, for which it waits up to 10 s: that to stop comes when the run is\n"
      "over, its checkpoint kept. Exit status 1 where the order is refused, or nobody answers: it\n"
      "is kept then, and done once the run goes on.",

@@ -282,7 +282,8 @@ static const struct Verb {
     {"resume", resume, NULL, NULL, false, false},
     {"stop", stop, NULL, NULL, false, false},
     {"checkpoint", send, NULL, NULL, false, false},
-    {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3", complete_setting, false, false},
+    {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3, recipe.scales=up", complete_setting,
+     false, false},
     {"fork", fork_run, "STEP, or STEP PRECISION", complete_precision, false, true},
     {"open", open_named, "a run: its number or name", complete_run, false, false},
     {"option", set_option, "NAME VALUE; O shows what there is", complete_option, false, false},
@@ -334,6 +335,11 @@ static const char *const formats[] = {
 #include "number/formats.def"
     "auto", NULL};
 
+// Beside layers; of a recipe the keys that mend a run, whole (`mpbench help recipes` has all).
+static const char *const settings[] = {
+    "loss_scale=",         "lr=", "recipe.scales=up", "recipe.norms=own", "recipe.backward=",
+    "recipe.activations=", NULL};
+
 // The layers of the run that is meant, as "layer.NAME=", and then with each format; kept until the
 // next completion.
 static int complete_setting(Ui *ui, const char *typed, const char **words, int most) {
@@ -352,8 +358,9 @@ static int complete_setting(Ui *ui, const char *typed, const char **words, int m
                 used += count > before;
             }
     record_clear(&record);
-    count = add_matching(typed, "loss_scale=", words, count, most);
-    return add_matching(typed, "lr=", words, count, most);
+    for (int i = 0; settings[i]; i++)
+        count = add_matching(typed, settings[i], words, count, most);
+    return count;
 }
 
 static int complete_run(Ui *ui, const char *typed, const char **words, int most) {

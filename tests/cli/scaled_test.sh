@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets and reads; by its name
 # Formats whose numbers share scales, as people meet them: runs and layers in them, recipes, forks and
 # resumes to the bit, and what they make of a block of numbers.
 . "$(dirname "$0")/../shell.sh"

@@ -53,7 +53,7 @@ LDLIBS   += -ldnnl -lsqlite3 -lncursesw -ltinfo $(LUA_LIBS) -lz -lm
 
 # ---- what is built ------------------------------------------------------------------------------
 
-ROOMS   := base number kernel tensor grad precision ops optim data checkpoint store compare run measure cli cpu ref
+ROOMS   := base picture number kernel tensor grad precision ops optim data checkpoint store compare run measure cli cpu ref
 PLAIN_C := src/backends.c src/plugin.c $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)) \
            $(wildcard src/cli/*/*.c lua/*.c lua/bind/*.c ui/*.c ui/*/*.c)
 SIMD_C  := $(wildcard src/*/simd/*.c)

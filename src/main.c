@@ -75,9 +75,10 @@ static const Command commands[] = {
      "over, its checkpoint kept. Exit status 1 where the order is refused, or nobody answers: it\n"
      "is kept then, and done once the run goes on.",
      2, 3, command_ctl},
-    {"export", FOR_EXPORT, "RUN", "a run's numbers or weights, for other programs",
+    {"export", FOR_EXPORT, "RUN", "a run's numbers, weights or newest picture, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
      "sample and event. safetensors: the newest checkpoint, once its checksum is found right.\n"
+     "png: the newest of the pictures that the script kept (run:picture).\n"
      "tensorboard: a file of events, named FOLDER/events.out.tfevents.NAME for `tensorboard "
      "--logdir`:\n"
      "every series, what the format did to each layer's gradients, and their exponents.\n"
@@ -93,8 +94,8 @@ static const Command commands[] = {
      "pointer;\n"
      "it follows the reader's choice of dark or light, and prints. The first run is the baseline.",
      1, CLI_MAX_OPERANDS, command_report},
-    {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with their checkpoints", NULL,
-     1, CLI_MAX_OPERANDS, command_rm},
+    {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with all their files", NULL, 1,
+     CLI_MAX_OPERANDS, command_rm},
     {"tag", FOR_TAG, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
      command_tag},
     {"note", FOR_NOTE, "RUN TEXT", "keeps a text with a run", NULL, 2, CLI_MAX_OPERANDS,

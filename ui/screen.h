@@ -7,6 +7,8 @@
 // panels of the layout. All of it runs on the main thread.
 #pragma once
 
+#include "picture/png.h"
+#include "store/events.h"
 #include "store/record.h"
 #include "store/store.h"
 #include "ui/cells/frame.h"
@@ -110,6 +112,15 @@ typedef struct SettingsPage { // over the screen
     int first_row; // where it was drawn
 } SettingsPage;
 
+typedef struct PicturesPage { // over the screen
+    bool open;
+    int64_t run;
+    Event *events; // of its pictures, in order
+    int count, at; // the one that is shown; follows the run while it is the last of its name
+    char *trouble; // why it cannot be shown; NULL: nothing
+    Image image;
+} PicturesPage;
+
 struct Ui {
     const UiHost *host;
     const UiOptions *options;
@@ -126,6 +137,7 @@ struct Ui {
     Recalled recalled; // of the command line
     Pager pager;
     SettingsPage page;
+    PicturesPage pictures;
     char message[MESSAGE_SIZE];
     Ink message_ink;
     double message_until;   // clock_seconds
@@ -191,6 +203,14 @@ void settings_page_click(Ui *ui, int row, MouseAction action);
 void settings_page_draw(Ui *ui, Area area);
 TerminalOptions settings_for_terminal(const Ui *ui);
 void settings_apply(Ui *ui); // to the terminal, after they were changed
+
+// pictures.c: those of the run that is looked at, from the newest up to a step on; says so where it
+// has none
+void pictures_show(Ui *ui, int64_t run, int64_t step);
+void pictures_close(Ui *ui);
+bool pictures_look(Ui *ui);                     // reads what is new; true: another one is shown
+bool pictures_request(Ui *ui, Request request); // true: taken
+void pictures_draw(const Ui *ui, Area area);
 
 // help.c: the page of all keys of a screen
 void help_show(Ui *ui);

@@ -123,6 +123,7 @@ static void loop(Ui *ui) {
             ui->look_now = false;
             if (ui_screen(ui)->refresh(ui, now - looked))
                 ui->dirty = true;
+            ui->dirty = pictures_look(ui) || ui->dirty;
             looked = now;
         }
         if (ui->dirty && now - drawn >= frame_seconds) {
@@ -188,6 +189,7 @@ done:
         if (ui->state[i])
             ui_screens[i]->close(ui);
     pager_close(ui);
+    pictures_close(ui);
     command_close(ui);
     store_close(ui->store);
     frame_clear(&ui->frame);

@@ -100,7 +100,10 @@ static void draw_keys(Ui *ui, Area area, int column, bool own) {
 
 // What keys do to what stands over the screen.
 static void draw_cover_keys(const Ui *ui, Area area) {
-    const char *text = !ui->pager.open
+    const char *text = ui->pictures.open && !ui->pager.open && !ui->page.open
+                           ? "[ ] earlier, later · g G the first, the last · v another name · ? "
+                             "explains · esc closes"
+                       : !ui->pager.open
                            ? "up down another · left right turn · ? explains · esc closes"
                        : ui->help_level == 1 ? "? all keys · esc closes"
                                              : "up down scroll · esc closes";
@@ -123,7 +126,7 @@ static void draw_foot(Ui *ui, Area all, int *cursor) {
         prompt_draw(ui, area, cursor);
     else if (clock_seconds() < ui->message_until)
         draw_message(ui, all);
-    else if (ui->pager.open || ui->page.open)
+    else if (ui->pager.open || ui->page.open || ui->pictures.open)
         draw_cover_keys(ui, area);
     else
         draw_keys(ui, area, 1, true);
@@ -153,6 +156,8 @@ void ui_draw(Ui *ui) {
                 area_part(all, panel->column, panel->row, panel->width, panel->height),
                 panel->id == ui->focus[ui->screen]);
         }
+        if (ui->pictures.open)
+            pictures_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->page.open)
             settings_page_draw(ui, area_part(all, 0, 1, all.width, all.height - 2));
         if (ui->pager.open)

@@ -113,6 +113,8 @@ static void take_key(Ui *ui, int key) {
         return;
     if (ui->pager.open && request != REQUEST_HELP && pager_request(ui, request))
         return;
+    if (ui->pictures.open && !ui->pager.open && pictures_request(ui, request))
+        return;
     if (!ui->pager.open && ui_screen(ui)->key(ui, key))
         return;
     if (request == REQUEST_NONE || !ui_screen(ui)->request(ui, request))
@@ -125,6 +127,11 @@ static void take_mouse(Ui *ui, const Input *input) {
     ui->dirty = true;
     if (ui->page.open && !ui->pager.open) {
         settings_page_click(ui, input->row, input->action);
+        return;
+    }
+    if (ui->pictures.open && !ui->pager.open) {
+        bool on = input->action == MOUSE_WHEEL_DOWN, back = input->action == MOUSE_WHEEL_UP;
+        pictures_request(ui, on ? REQUEST_SCRUB_FORWARD : back ? REQUEST_SCRUB_BACK : REQUEST_BACK);
         return;
     }
     if (ui->pager.open) {

@@ -318,6 +318,18 @@ static int run_event_call(lua_State *L) {
     return 0;
 }
 
+// picture(name, tensor, columns): nothing of it comes back, so that a replay draws none
+static int run_picture_call(lua_State *L) {
+    Error error = {0};
+    Session *session = session_of(L);
+    const char *name = luaL_checkstring(L, 1);
+    Tensor *tensor = bind_tensor(L, "picture", 2, "tensor");
+    int64_t columns = bind_integer(L, "picture", 3, "columns");
+    if (!bind_is_replaying(session))
+        BIND_READ(L, run_picture(session->run, name, tensor, columns, &error), &error);
+    return 0;
+}
+
 static int run_checkpoint_call(lua_State *L) {
     Error error = {0};
     char answer[128];
@@ -416,6 +428,7 @@ static const BindFunction functions[] = {
     {"log", run_log_call, NULL},
     {"result", run_result_call, NULL},
     {"event", run_event_call, NULL},
+    {"picture", run_picture_call, NULL},
     {"checkpoint", run_checkpoint_call, NULL},
     {"remember", run_remember_call, NULL},
     {"load_weights", run_load_weights_call, NULL},

@@ -138,6 +138,28 @@ method("scaler", "", function() return engine.run_scaler() end)
 method("checkpoint", "", function() engine.checkpoint() end)
 method("event", "text", function(_, text) engine.event(tostring(text)) end)
 
+-- Pictures with values between 0 and 1, one or several, of which a file of the run is made.
+method("picture", "name, tensor [, { columns }]", function(_, name, tensor, options)
+    if type(name) ~= "string" then
+        engine.fail(("run:picture: name: a text expected, got %s"):format(strict.shown(name)))
+    end
+    strict.check(options or {}, "picture", { columns = "number" })
+    local columns = options and options.columns
+    if columns and not (math.tointeger(columns) and columns >= 1) then
+        engine.fail(("run:picture: columns: a positive whole number expected, got %s"):format(columns))
+    end
+    engine.picture(name, tensor, columns or 0)
+end)
+
+-- What f computes is an evaluation: nothing is recorded for a way back, and its time is not the steps'.
+method("evaluate", "f, ..", function(_, f, ...)
+    engine.evaluating(true)
+    local results = table.pack(pcall(core.no_grad, f, ...))
+    engine.evaluating(false)
+    if not results[1] then error(results[2], 0) end
+    return table.unpack(results, 2, results.n)
+end)
+
 for _, name in ipairs { "log", "result" } do
     method(name, "{ name = v, .. }", function(_, values)
         if values == nil then

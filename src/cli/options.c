@@ -237,9 +237,9 @@ static bool set_profile_by(Cli *cli, const Option *option, const char *value, Er
 }
 
 static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
-    static const char *const choices[] = {"csv", "jsonl", "safetensors", "tensorboard"};
+    static const char *const choices[] = {"csv", "jsonl", "safetensors", "png", "tensorboard"};
     cli->format = value;
-    return check_choice(error, option->name, value, choices, 4);
+    return check_choice(error, option->name, value, choices, 5);
 }
 
 static bool set_grams(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -286,7 +286,7 @@ const Option option_table[] = {
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "G",
      "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
-    {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors tensorboard", set_export_format, 0},
+    {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors png tensorboard", set_export_format, 0},
     {"output", 'o', FOR_EXPORT | FOR_REPORT, "FILE", "in place of standard output", set_text,
      FIELD(output)},
     {"demo", 0, FOR_HOME, NULL, "the screen on a recording that it replays: nothing is trained",

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "data/file.h"
-#include "data/png.h"
+#include "picture/png.h"
 
 enum { PATH_SIZE = 4096, MOST_CLASSES = 65536 };
 

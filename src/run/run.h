@@ -176,6 +176,11 @@ void run_attend_within(Run *run);
 bool run_log(Run *run, const char *name, Tensor *value, Error *error) MUST_CHECK;
 bool run_log_number(Run *run, const char *name, double value, Error *error) MUST_CHECK;
 bool run_result(Run *run, const char *name, double value, Error *error) MUST_CHECK;
+// Keeps a picture, [height, width, channels], or several as a grid, with 1 or 3 channels of values
+// between 0 and 1: as a PNG file in the run's folder, named by the step. Waits for the device. A
+// run without a history keeps none.
+bool run_picture(Run *run, const char *name, const Tensor *tensor, int64_t columns,
+                 Error *error) MUST_CHECK;
 // What surrounds the run: {"library.lua", "5.4.4"}. Of one name the last holds.
 void run_add_fact(Run *run, const char *name, const char *value);
 // The weights that it begins with are those of a checkpoint whose loss scale was this.

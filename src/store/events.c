@@ -2,13 +2,16 @@
 #include "store/events.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/store_private.h"
 
-static const char *const kind_names[EVENT_KINDS] = {"skip",    "scale",      "command", "diagnosis",
-                                                    "message", "checkpoint", "life"};
+static const char *const kind_names[EVENT_KINDS] = {
+    [EVENT_SKIP] = "skip",           [EVENT_SCALE] = "scale",     [EVENT_COMMAND] = "command",
+    [EVENT_DIAGNOSIS] = "diagnosis", [EVENT_MESSAGE] = "message", [EVENT_CHECKPOINT] = "checkpoint",
+    [EVENT_PICTURE] = "picture",     [EVENT_LIFE] = "life"};
 
 const char *event_kind_name(EventKind kind) {
     return kind >= 0 && kind < EVENT_KINDS ? kind_names[kind] : "unknown";
@@ -180,4 +183,17 @@ bool store_read_last_events(Store *store, int64_t run, int most, Event **events,
     *events = list.events;
     *count = list.count;
     return true;
+}
+
+bool store_picture_path(const Store *store, int64_t run, const Event *event,
+                        char path[STORE_PATH_SIZE + EVENT_TEXT_SIZE]) {
+    enum { FOLDER = 24 };
+    char root[STORE_PATH_SIZE];
+    const int length = (int)strcspn(event->text, " "); // behind it, what is to be said of it
+    store_checkpoint_root(store, root);
+    if (length == 0 || event->text[0] == '.' || memchr(event->text, '/', (size_t)length))
+        return false;
+    int used = snprintf(path, STORE_PATH_SIZE + EVENT_TEXT_SIZE, "%s/%" PRId64 "/%.*s", root, run,
+                        length, event->text);
+    return used < STORE_PATH_SIZE + EVENT_TEXT_SIZE - FOLDER;
 }

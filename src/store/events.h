@@ -13,7 +13,9 @@ typedef enum EventKind {
     EVENT_DIAGNOSIS,
     EVENT_MESSAGE, // run:event
     EVENT_CHECKPOINT,
-    EVENT_LIFE, // started, resumed, paused, stopped, ended, disk full, ...
+    EVENT_PICTURE, // run:picture: its name as the layer, the file in the run's folder below
+                   // store_checkpoint_root as the text
+    EVENT_LIFE,    // started, resumed, paused, stopped, ended, disk full, ...
     EVENT_KINDS
 } EventKind;
 
@@ -36,6 +38,9 @@ bool store_add_event(Store *store, int64_t run, Event *event, Error *error) MUST
 // 1 << kind; 0: all). Those that a resume superseded are left out. The caller frees the array.
 bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
                        Event **events, int *count, Error *error) MUST_CHECK;
+// Where the file of an EVENT_PICTURE lies; false: nowhere that a run would have put it.
+bool store_picture_path(const Store *store, int64_t run, const Event *event,
+                        char path[STORE_PATH_SIZE + EVENT_TEXT_SIZE]);
 // The last `most` of them, in order, and how many there are in all. The caller frees the array.
 bool store_read_last_events(Store *store, int64_t run, int most, Event **events, int *count,
                             int64_t *total, Error *error) MUST_CHECK;

@@ -5,7 +5,7 @@
 // tried.
 #pragma once
 
-#include "data/png.h"
+#include "picture/png.h"
 #include "tests/fuzz/driver.h"
 #include "tests/picture_bytes.h"
 

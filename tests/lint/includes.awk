@@ -12,7 +12,10 @@ FNR == NR {
     if ($1 == "" || $1 ~ /^#/)
         next
     if ($1 == "only") {
-        owner[$2] = $3
+        for (i = 3; i <= NF; i++) {
+            owner[$2] = owner[$2] (i > 3 ? "/ and " : "") $i
+            owns[$2, $i] = 1
+        }
         next
     }
     known[$1] = 1
@@ -35,7 +38,7 @@ FNR == 1 {
     header = $0
     sub(/^[ \t]*#[ \t]*include[ \t]*[<"]/, "", header)
     sub(/[>"].*$/, "", header)
-    if (header in owner && owner[header] != room) {
+    if (header in owner && !((header, room) in owns)) {
         printf "%s:%d: include: <%s> belongs to %s/ alone\n", file, FNR, header, owner[header]
         bad = 1
     }

@@ -1,6 +1,6 @@
 // Pictures in files and in folders of them.
 #include "data/folder.h"
-#include "data/png.h"
+#include "picture/png.h"
 
 #include <sys/stat.h>
 
@@ -184,6 +184,33 @@ static void pictures_that_differ_are_named(void) {
     CHECK_REFUSED_FOR(dataset_from_folder(path_of("nowhere"), 3, &error), "check the path");
 }
 
+// Written, read back, and in between as `file` would tell a PNG.
+static void pictures_are_written_as_they_are_read(void) {
+    static const float values[2][2][3] = {{{0, 0.5F, 1}, {-1, 2, 0.25F}}, {{NAN, 1, 0}, {1, 1, 1}}};
+    static const uint8_t expected[2 * 7] = {0, 128, 255, 0, 0,   255, 0,
+                                            0, 255, 64,  0, 255, 255, 255};
+    const ImageGrid grid = {.count = 2, .height = 2, .width = 3, .channels = 1, .columns = 2};
+    Image image, again;
+    int64_t broken;
+    CHECK_DONE(image_of_grid(&grid, &values[0][0][0], &image, &broken, &error));
+    CHECK_INT(broken, 1);
+    CHECK(image.width == 7 && image.height == 2 && image.channels == 1);
+    CHECK(memcmp(image.data, expected, sizeof expected) == 0);
+    CHECK_DONE(image_write(&image, path_of("grid.png"), &error));
+    CHECK_DONE(image_read(path_of("grid.png"), &again, &error));
+    CHECK(again.width == 7 && again.height == 2 && again.channels == 1);
+    CHECK(again.data && memcmp(again.data, expected, sizeof expected) == 0);
+    image_clear(&image);
+    image_clear(&again);
+    uint8_t colours[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    CHECK_DONE(image_write(&(Image){2, 2, 3, colours}, path_of("grid.png"), &error));
+    CHECK_DONE(image_read(path_of("grid.png"), &again, &error));
+    CHECK(again.channels == 3 && again.data && memcmp(again.data, colours, sizeof colours) == 0);
+    image_clear(&again);
+    CHECK_REFUSED_FOR(image_read(path_of("nowhere.png"), &again, &error), "nowhere.png");
+    CHECK_REFUSED_FOR(image_read(path_of("empty"), &again, &error), "cannot be read as a picture");
+}
+
 int main(void) {
     folder_make();
     RUN_TEST(every_depth_and_colour_is_read);
@@ -192,5 +219,6 @@ int main(void) {
     RUN_TEST(what_is_damaged_is_refused);
     RUN_TEST(folders_are_classes_in_the_order_of_their_names);
     RUN_TEST(pictures_that_differ_are_named);
+    RUN_TEST(pictures_are_written_as_they_are_read);
     return test_end();
 }

@@ -51,6 +51,38 @@ static void series_are_offered_in_the_panels_that_have_them(void) {
     store_close(store);
 }
 
+// A key leads to them where there are some, and says what to do where there are none. What cannot
+// be read is said on the page.
+static void pictures_are_offered_where_there_are_some(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    check(ui, REQUEST_PICTURES, NULL);
+    screen_live.request(ui, REQUEST_PICTURES);
+    CHECK(!ui->pictures.open && strstr(said, "run:picture"));
+    add_some_event(store, 2, 100, EVENT_PICTURE, NAN, "made", "made-100.png");
+    add_some_event(store, 2, 200, EVENT_PICTURE, NAN, "made", "made-200.png");
+    add_some_event(store, 2, 200, EVENT_PICTURE, NAN, "seen", "../../../etc/seen-200.png");
+    live_of(ui)->moved = true;
+    screen_live.refresh(ui, 1);
+    check(ui, REQUEST_PICTURES, "pictures");
+    screen_live.request(ui, REQUEST_PICTURES);
+    CHECK(ui->pictures.open && ui->pictures.at == 2);
+    CHECK(strcmp(ui->pictures.trouble, "its file lies nowhere") == 0);
+    CHECK(pictures_request(ui, REQUEST_SERIES) && ui->pictures.at == 1);
+    CHECK(strstr(ui->pictures.trouble, "made-200.png"));
+    CHECK(pictures_request(ui, REQUEST_SCRUB_BACK) && ui->pictures.at == 0);
+    CHECK(!pictures_look(ui));
+    add_some_event(store, 2, 300, EVENT_PICTURE, NAN, "made", "made-300.png");
+    CHECK(!pictures_look(ui)); // it does not follow
+    CHECK(pictures_request(ui, REQUEST_LAST) && ui->pictures.at == 3);
+    add_some_event(store, 2, 400, EVENT_PICTURE, NAN, "made", "made-400.png");
+    CHECK(pictures_look(ui) && ui->pictures.at == 4);
+    CHECK(pictures_request(ui, REQUEST_BACK) && !ui->pictures.open);
+    close_screen(ui);
+    store_close(store);
+}
+
 static void a_run_that_is_over_is_replayed_and_takes_none(void) {
     Store *store = make_history(RUN_FINISHED);
     Ui *ui = open_screen(store, 2);
@@ -104,5 +136,6 @@ int main(void) {
     RUN_TEST(a_run_that_is_over_is_replayed_and_takes_none);
     RUN_TEST(ways_through_the_steps_are_offered_where_they_lead_on);
     RUN_TEST(without_a_run_nothing_is_offered);
+    RUN_TEST(pictures_are_offered_where_there_are_some);
     return test_end();
 }

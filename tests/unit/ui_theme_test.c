@@ -83,6 +83,17 @@ static void the_background_chooses_the_theme(void) {
         CHECK_INT(theme_on(backgrounds[i].rgb), backgrounds[i].theme);
 }
 
+static void of_256_colours_the_nearest_is_taken(void) {
+    static const struct {
+        uint32_t rgb;
+        int index;
+    } cases[] = {{0x000000, 16},  {0xFFFFFF, 231}, {0xFF0000, 196}, {0x5F87AF, 67},
+                 {0x080808, 232}, {0x808080, 244}, {0xEEEEEE, 255}, {0x7F7F82, 244}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK_MESSAGE(theme_index_256(cases[i].rgb) == cases[i].index, "%06x is %d", cases[i].rgb,
+                      theme_index_256(cases[i].rgb));
+}
+
 static void colorfgbg_tells_of_the_background(void) {
     static const struct {
         const char *value;
@@ -108,5 +119,6 @@ int main(void) {
     RUN_TEST(light_text_is_never_of_the_bright_sixteen);
     RUN_TEST(the_background_chooses_the_theme);
     RUN_TEST(colorfgbg_tells_of_the_background);
+    RUN_TEST(of_256_colours_the_nearest_is_taken);
     return test_end();
 }

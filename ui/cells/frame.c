@@ -92,9 +92,19 @@ void area_put(Area area, int column, int row, Style style, uint32_t rune) {
     int at = area.column + column, line = area.row + row;
     for (int i = 0; i < width; i++)
         break_wide(frame, at + i, line);
-    *cell_at(frame, at, line) = (Cell){rune, style};
+    *cell_at(frame, at, line) = (Cell){.rune = rune, .style = style};
     if (width == 2)
-        *cell_at(frame, at + 1, line) = (Cell){0, style};
+        *cell_at(frame, at + 1, line) = (Cell){.style = style};
+}
+
+void area_paint(Area area, int column, int row, uint32_t above, uint32_t below) {
+    if (!holds(area, column, row))
+        return;
+    area_put(area, column, row, style_of(INK_TEXT), GLYPH_HALF);
+    Cell *cell = cell_at(area.frame, area.column + column, area.row + row);
+    cell->style.ground = GROUND_PAINTED;
+    cell->front = above;
+    cell->back = below;
 }
 
 void area_fill(Area area, Style style) {

@@ -29,7 +29,12 @@ typedef enum Ink {
     INKS
 } Ink;
 
-typedef enum Ground { GROUND_PLAIN, GROUND_SELECTED, GROUNDS } Ground;
+typedef enum Ground {
+    GROUND_PLAIN,
+    GROUND_SELECTED,
+    GROUNDS,
+    GROUND_PAINTED = GROUNDS // of a cell that has colours of its own, which no theme changes
+} Ground;
 
 typedef struct Style {
     uint8_t ink, ground;
@@ -39,6 +44,7 @@ typedef struct Style {
 typedef struct Cell {
     uint32_t rune; // 0: the right half of the wide character to the left
     Style style;
+    uint32_t front, back; // 0xRRGGBB, of a painted cell
 } Cell;
 
 typedef struct Frame {
@@ -68,6 +74,8 @@ bool area_is_empty(Area area);
 
 void area_fill(Area area, Style style); // spaces
 void area_put(Area area, int column, int row, Style style, uint32_t rune);
+// Two pixels, 0xRRGGBB, one above the other: for terminals of 256 colours or more, not in ASCII.
+void area_paint(Area area, int column, int row, uint32_t above, uint32_t below);
 // Changes the ground, or the style, of what is already drawn.
 void area_set_ground(Area area, Ground ground);
 // Text from a column on, cut at the area's edge; returns the column after it. Wide characters that

@@ -24,6 +24,7 @@ enum {
     GLYPH_DASH = 0x2013,  // unknown
     GLYPH_BLOCK = 0x2581, // the first of eight heights, up to 0x2588
     GLYPH_BLOCK_FULL = 0x2588,
+    GLYPH_HALF = 0x2580,    // the upper one
     GLYPH_PART = 0x258F,    // the first of eight widths, down to 0x2588
     GLYPH_SHADE = 0x2591,   // the first of three, then GLYPH_BLOCK_FULL
     GLYPH_BRAILLE = 0x2800, // and 8 bits of dots

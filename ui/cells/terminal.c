@@ -362,9 +362,24 @@ static attr_t attributes_of(Style style) {
     return attributes;
 }
 
+// ncurses has so many pairs of colours: the last bits of each, which nobody sees, are left out.
+static int painted_pair(const Cell *cell) {
+    const uint32_t seen = 0xF8F8F8, rounding = 0x040404;
+    const uint32_t colors[2] = {cell->front, cell->back};
+    int numbers[2];
+    for (int i = 0; i < 2; i++)
+        numbers[i] = terminal.depth == DEPTH_TRUE ? (int)((colors[i] & seen) | rounding)
+                                                  : theme_index_256(colors[i]);
+    int pair = alloc_pair(numbers[0], numbers[1]);
+    return pair > 0 ? pair : 0;
+}
+
 static void draw_cell(const Cell *cell, int column, int row) {
     wchar_t text[2] = {(wchar_t)cell->rune, 0};
-    int pair = terminal.depth == DEPTH_MONO ? 0 : pair_of(cell->style.ink, cell->style.ground);
+    int pair = terminal.depth == DEPTH_MONO ? 0
+               : cell->style.ground == GROUND_PAINTED
+                   ? painted_pair(cell)
+                   : pair_of(cell->style.ink, cell->style.ground);
     cchar_t character;
     setcchar(&character, text, attributes_of(cell->style), (short)pair, &pair);
     mvadd_wch(row, column, &character);

@@ -94,3 +94,25 @@ Ink theme_format_ink(const char *name) {
             format = presets[i].format;
     return format < FORMAT_COUNT ? inks_of[format] : INK_TEXT;
 }
+
+static int distance(uint32_t rgb, int red, int green, int blue) {
+    const int r = (int)(rgb >> 16 & 0xFF) - red, g = (int)(rgb >> 8 & 0xFF) - green;
+    const int b = (int)(rgb & 0xFF) - blue;
+    return r * r + g * g + b * b;
+}
+
+// A cube of six steps a colour, and 24 greys.
+uint8_t theme_index_256(uint32_t rgb) {
+    static const int steps[6] = {0, 95, 135, 175, 215, 255};
+    int at[3], mean = 0;
+    for (int i = 0; i < 3; i++) {
+        const int value = (int)(rgb >> (16 - 8 * i) & 0xFF);
+        at[i] = value < 48 ? 0 : value < 115 ? 1 : (value - 35) / 40;
+        mean += value;
+    }
+    mean /= 3;
+    const int grey = mean < 8 ? 0 : mean > 238 ? 23 : (mean - 3) / 10;
+    const int of_cube = distance(rgb, steps[at[0]], steps[at[1]], steps[at[2]]);
+    const int of_grey = distance(rgb, 8 + 10 * grey, 8 + 10 * grey, 8 + 10 * grey);
+    return (uint8_t)(of_grey < of_cube ? 232 + grey : 16 + 36 * at[0] + 6 * at[1] + at[2]);
+}

@@ -20,6 +20,8 @@ typedef struct ThemeColor {
 const ThemeColor *theme_ink(Theme theme, Ink ink);
 // GROUND_PLAIN is that of pictures: a terminal keeps its own background.
 const ThemeColor *theme_ground(Theme theme, Ground ground);
+// The nearest of xterm's palette that every terminal of 256 colours has alike: 16 to 255.
+uint8_t theme_index_256(uint32_t rgb);
 // The theme that suits a background, 0xRRGGBB.
 Theme theme_on(uint32_t background);
 // The colour of a format or a preset, by its name: "fp16", "O2". Names that are none get INK_TEXT.

@@ -66,7 +66,7 @@ static void drop_ended(Home *home, const bool *goes_on) {
 
 // The user types, reads or fills in a form.
 static bool is_busy(const Ui *ui) {
-    return ui->prompt.open || ui->pager.open || ui->page.open ||
+    return ui->prompt.open || ui->pager.open || ui->page.open || ui->pictures.open ||
            ui->focus[SCREEN_HOME] == PANEL_LAUNCH;
 }
 

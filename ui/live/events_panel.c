@@ -13,7 +13,7 @@ static const struct {
     [EVENT_SKIP] = {"skip", INK_BAD},      [EVENT_SCALE] = {"scale", INK_GOOD},
     [EVENT_COMMAND] = {"you", INK_BRIGHT}, [EVENT_DIAGNOSIS] = {"note", INK_WARN},
     [EVENT_MESSAGE] = {"log", INK_TEXT},   [EVENT_CHECKPOINT] = {"saved", INK_GOOD},
-    [EVENT_LIFE] = {"run", INK_DIM},
+    [EVENT_PICTURE] = {"drawn", INK_TEXT}, [EVENT_LIFE] = {"run", INK_DIM},
 };
 
 // In `most` rows at most, the last of them cut; returns the row after.

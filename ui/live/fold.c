@@ -14,6 +14,7 @@ enum { PAIR = 2 }; // grown, and skipped for it
 static LiveRowClass class_of(const Event *event) {
     return event->kind == EVENT_SKIP || event->kind == EVENT_SCALE ? ROW_SCALE
            : event->kind == EVENT_CHECKPOINT                       ? ROW_SAVED
+           : event->kind == EVENT_PICTURE                          ? ROW_DRAWN
                                                                    : ROW_OTHER;
 }
 
@@ -29,7 +30,8 @@ static bool may_join(const LiveData *data, const LiveRow *row, const Event *even
     const Event *last = &data->events[row->last];
     switch (row->class) {
     case ROW_SCALE: return event->step - last->step <= GAP;
-    case ROW_SAVED: return true;
+    case ROW_SAVED:
+    case ROW_DRAWN: return true;
     default: return last->kind == event->kind && strcmp(last->text, event->text) == 0;
     }
 }
@@ -46,7 +48,7 @@ static bool is_break(const Event *event) {
 }
 
 static int fold_bursts(const LiveData *data, LiveRow *rows) {
-    int open[ROW_CLASSES] = {-1, -1, -1}, count = 0, chain = 0;
+    int open[ROW_CLASSES] = {-1, -1, -1, -1}, count = 0, chain = 0;
     for (int i = 0; i < data->event_count; i++) {
         const Event *event = &data->events[i];
         LiveRow row = {.first = i, .last = i, .count = 1, .class = class_of(event), .chain = chain};
@@ -126,8 +128,9 @@ static int settle_rows(const LiveData *data, const LiveRow *folded, int count, L
 static int rank_of(const Event *event) {
     enum { LAST = 4 };
     static const int ranks[EVENT_KINDS] = {
-        [EVENT_COMMAND] = 0,    [EVENT_DIAGNOSIS] = 1,     [EVENT_SKIP] = 2,   [EVENT_SCALE] = 3,
-        [EVENT_MESSAGE] = LAST, [EVENT_CHECKPOINT] = LAST, [EVENT_LIFE] = LAST};
+        [EVENT_COMMAND] = 0,    [EVENT_DIAGNOSIS] = 1,  [EVENT_SKIP] = 2,
+        [EVENT_SCALE] = 3,      [EVENT_MESSAGE] = LAST, [EVENT_CHECKPOINT] = LAST,
+        [EVENT_PICTURE] = LAST, [EVENT_LIFE] = LAST};
     return event->kind >= 0 && event->kind < EVENT_KINDS ? ranks[event->kind] : LAST;
 }
 
@@ -330,7 +333,7 @@ void live_say_row(const Live *live, const LiveRow *row, bool brief, char *out, s
         return;
     }
     live_say_event(live, event, brief && row->count == 1, text, sizeof text);
-    if (row->count > 1 && row->class == ROW_SAVED)
+    if (row->count > 1 && (row->class == ROW_SAVED || row->class == ROW_DRAWN))
         snprintf(out, size, "%.*s; %d before it", (int)(size - 32), text, row->count - 1);
     else if (row->count > 1)
         snprintf(out, size, "%d× %.*s", row->count, (int)(size - 32), text);

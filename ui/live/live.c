@@ -95,6 +95,11 @@ static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
 
 static bool request(Ui *ui, Request asked) {
     Live *live = state_of(ui);
+    if (asked == REQUEST_PICTURES) {
+        pictures_show(ui, live->view.run,
+                      live->view.cursor == LIVE_FOLLOWS ? INT64_MAX : live->data.step);
+        return true;
+    }
     return live_move(ui, live, asked) || live_replay(ui, live, asked) ||
            live_order(ui, live, asked);
 }
@@ -113,6 +118,13 @@ static bool take_key(Ui *ui, int key) {
 static bool is_set_by_hand(const LiveData *data, int layer) {
     const char *set = layer < data->record.layer_count ? data->record.layers[layer].set : "";
     return set[0] && strcmp(set, "auto") != 0;
+}
+
+static bool has_pictures(const LiveData *data) {
+    for (int i = 0; i < data->event_count; i++)
+        if (data->events[i].kind == EVENT_PICTURE)
+            return true;
+    return false;
 }
 
 // Of a run that is over nothing but its replay goes on.
@@ -159,6 +171,7 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     case REQUEST_CROSS_HAIR: can = data->line.count > 0; break;
     case REQUEST_COMPARE: can = data->ghost.is_there; break;
     case REQUEST_SETTINGS: can = false; break; // home offers them
+    case REQUEST_PICTURES: can = has_pictures(data); break;
     case REQUEST_SCRIPT: can = data->record.script_hash[0] != 0; break;
     default: break;
     }

@@ -61,7 +61,7 @@ typedef struct LiveOther { // a run beside this one
     int64_t memory_peak, activations;
 } LiveOther;
 
-typedef enum LiveRowClass { ROW_SCALE, ROW_SAVED, ROW_OTHER, ROW_CLASSES } LiveRowClass;
+typedef enum LiveRowClass { ROW_SCALE, ROW_SAVED, ROW_DRAWN, ROW_OTHER, ROW_CLASSES } LiveRowClass;
 
 typedef struct LiveRow { // of the list of events: one, or several that are alike
     LiveRowClass class;

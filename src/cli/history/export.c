@@ -317,6 +317,32 @@ static bool write_weights(Export *export, Error *error) {
     return done;
 }
 
+// ---- pictures -----------------------------------------------------------------------------------
+
+static bool write_picture(Export *export, Error *error) {
+    Event *events;
+    int count;
+    char path[STORE_PATH_SIZE + EVENT_TEXT_SIZE], buffer[1 << 14];
+    if (!store_read_events(export->store, export->run.id, 0, 1U << EVENT_PICTURE, 0, &events,
+                           &count, error))
+        return false;
+    bool is_there =
+        count > 0 && store_picture_path(export->store, export->run.id, &events[count - 1], path);
+    free(events);
+    if (!is_there)
+        return error_fail(error, ERROR_FAILED,
+                          "export: %s has no picture; its script keeps them with run:picture",
+                          export->run.name);
+    FILE *from = fopen(path, "rb");
+    if (!from)
+        return error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, error_cause(errno));
+    for (size_t length; (length = fread(buffer, 1, sizeof buffer, from)) > 0;)
+        fwrite(buffer, 1, length, export->out);
+    bool done = !ferror(from);
+    fclose(from);
+    return done || error_fail(error, ERROR_FAILED, "export: %.300s cannot be read", path);
+}
+
 // ---- the command --------------------------------------------------------------------------------
 
 static const struct {
@@ -327,6 +353,7 @@ static const struct {
     {"csv", write_csv, false, false},
     {"jsonl", write_lines, false, false},
     {"safetensors", write_weights, true, true},
+    {"png", write_picture, true, true},
     {"tensorboard", export_tensorboard, true, false},
 };
 

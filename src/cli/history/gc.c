@@ -1,10 +1,14 @@
 // `mpbench gc`: takes away what runs left behind, and gives the room back to the disk.
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/history/checkpoint_files.h"
 #include "cli/history/history.h"
+#include "store/events.h"
 #include "store/worker.h"
 
 typedef struct Collection {
@@ -40,6 +44,26 @@ static bool drop_superseded(Collection *collection, int64_t run, Error *error) {
     return done;
 }
 
+// The files of the run's pictures are as little leftovers as those of its checkpoints.
+static bool add_pictures(Collection *collection, int64_t run, CheckpointRow **rows, int *count,
+                         Error *error) {
+    Event *events;
+    int pictures;
+    if (!store_read_events(collection->store, run, 0, 1U << EVENT_PICTURE, 0, &events, &pictures,
+                           error))
+        return false;
+    CheckpointRow *grown =
+        pictures > 0 ? realloc(*rows, (size_t)(*count + pictures) * sizeof *grown) : *rows;
+    bool done =
+        pictures == 0 || grown || error_fail(error, ERROR_MEMORY, "no memory for its pictures");
+    *rows = grown ? grown : *rows;
+    for (int i = 0; done && i < pictures; i++)
+        snprintf((*rows)[(*count)++].file, sizeof grown->file, "%" PRId64 "/%.*s", run,
+                 (int)strcspn(events[i].text, " "), events[i].text);
+    free(events);
+    return done;
+}
+
 // A worker renames its file before it adds the row: nothing of a run that lives is a leftover.
 static bool remove_leftovers(Collection *collection, int64_t run, Error *error) {
     CheckpointRow *rows;
@@ -53,7 +77,8 @@ static bool remove_leftovers(Collection *collection, int64_t run, Error *error) 
     }
     if (!store_list_checkpoints(collection->store, run, &rows, &count, error))
         return false;
-    bool done = checkpoint_files_remove(collection->store, run, rows, count, collection->only_count,
+    bool done = add_pictures(collection, run, &rows, &count, error) &&
+                checkpoint_files_remove(collection->store, run, rows, count, collection->only_count,
                                         &collection->removed, error);
     free(rows);
     return done;

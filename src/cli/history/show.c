@@ -323,6 +323,35 @@ static bool print_checkpoints(const ShowPage *page, Store *store, int64_t run, E
     return true;
 }
 
+// Of each name the newest.
+static bool print_pictures(const ShowPage *page, Store *store, int64_t run, Error *error) {
+    Event *events;
+    int count, shown = 0;
+    char path[STORE_PATH_SIZE + EVENT_TEXT_SIZE];
+    if (!store_read_events(store, run, 0, 1U << EVENT_PICTURE, 0, &events, &count, error))
+        return false;
+    for (int i = 0; i < count; i++) {
+        bool is_newest = store_picture_path(store, run, &events[i], path);
+        int later = i + 1, before = 0;
+        for (; is_newest && later < count; later++)
+            is_newest = strcmp(events[later].layer, events[i].layer) != 0;
+        for (int k = 0; is_newest && k < i; k++)
+            before += strcmp(events[k].layer, events[i].layer) == 0;
+        if (!is_newest)
+            continue;
+        if (shown++ == 0)
+            show_title(page, "Pictures");
+        char step[TEXT_SIZE];
+        fprintf(page->line, "  step %8s  ", text_count(step, events[i].step));
+        cli_print_outside(page->line, path);
+        if (before > 0)
+            fprintf(page->line, "; %d before it", before);
+        end_line(page, 4);
+    }
+    free(events);
+    return true;
+}
+
 static void print_environment(const ShowPage *page, const RunRecord *run) {
     if (run->fact_count > 0)
         show_title(page, "Environment");
@@ -344,7 +373,8 @@ static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run
     print_diagnoses(page, run);
     if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
         !print_events(page, store, run->id, error) ||
-        !print_checkpoints(page, store, run->id, error))
+        !print_checkpoints(page, store, run->id, error) ||
+        !print_pictures(page, store, run->id, error))
         return false;
     print_environment(page, run);
     return true;

@@ -1,4 +1,4 @@
-#include "data/png.h"
+#include "picture/png.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -6,9 +6,9 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "data/file.h"
+#define NAME "%.250s" // cut, so that a long one leaves room for the cause
 
-static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
 void image_clear(Image *image) {
     free(image->data);
@@ -36,15 +36,15 @@ static bool sides_fit(int64_t height, int64_t width, const char *name, Error *er
     if (height >= 1 && width >= 1 && height <= IMAGE_MOST_SIDE && width <= IMAGE_MOST_SIDE)
         return true;
     return error_fail(error, ERROR_FAILED,
-                      FILE_PATH ": is %" PRId64 " high and %" PRId64
-                                " wide; from 1 to %d pixels a side are read",
+                      NAME ": is %" PRId64 " high and %" PRId64
+                           " wide; from 1 to %d pixels a side are read",
                       name, height, width, IMAGE_MOST_SIDE);
 }
 
 static bool allocate(uint8_t **data, int64_t bytes, const char *name, Error *error) {
     *data = malloc((size_t)bytes);
-    return *data || error_fail(error, ERROR_MEMORY, FILE_PATH ": no memory for %" PRId64 " bytes",
-                               name, bytes);
+    return *data ||
+           error_fail(error, ERROR_MEMORY, NAME ": no memory for %" PRId64 " bytes", name, bytes);
 }
 
 // ---- PNG ----------------------------------------------------------------------------------------
@@ -65,8 +65,8 @@ typedef struct Png {
 } Png;
 
 static bool png_fail(Png *png, const char *what) {
-    return error_fail(png->error, ERROR_FAILED, FILE_PATH ": is damaged: %s; save it again",
-                      png->name, what);
+    return error_fail(png->error, ERROR_FAILED, NAME ": is damaged: %s; save it again", png->name,
+                      what);
 }
 
 static uint32_t big_endian(const uint8_t *bytes) {
@@ -94,8 +94,7 @@ static bool read_header(Png *png, const uint8_t *data, uint32_t length, size_t f
         return png_fail(png, "its packing is unknown");
     if (data[12] != 0)
         return error_fail(png->error, ERROR_FAILED,
-                          FILE_PATH ": is interlaced, which is not read; save it without",
-                          png->name);
+                          NAME ": is interlaced, which is not read; save it without", png->name);
     if (!sides_fit(png->height, png->width, png->name, png->error))
         return false;
     png->samples = types[type].samples;
@@ -122,8 +121,7 @@ static bool unpack(Png *png, const uint8_t *data, uint32_t length) {
     if (png->ended)
         return true; // what lies behind is nothing
     if (!png->unpacks && inflateInit(&png->packed) != Z_OK)
-        return error_fail(png->error, ERROR_MEMORY, FILE_PATH ": no memory to unpack it",
-                          png->name);
+        return error_fail(png->error, ERROR_MEMORY, NAME ": no memory to unpack it", png->name);
     png->unpacks = true;
     const int64_t all = png->height * (png->row + 1);
     png->packed.next_in = (uint8_t *)(uintptr_t)data;
@@ -277,9 +275,8 @@ static bool parse_pnm(const uint8_t *bytes, size_t size, const char *name, Image
     const int64_t most = next_number(bytes, size, &at);
     if (width < 0 || height < 0 || most < 1 || most > 65535 || at >= size)
         return error_fail(error, ERROR_FAILED,
-                          FILE_PATH
-                          ": is damaged: its header wants a width, a height and a largest "
-                          "value from 1 to 65535; save it again",
+                          NAME ": is damaged: its header wants a width, a height and a largest "
+                               "value from 1 to 65535; save it again",
                           name);
     if (!sides_fit(height, width, name, error))
         return false;
@@ -288,8 +285,8 @@ static bool parse_pnm(const uint8_t *bytes, size_t size, const char *name, Image
     const int wide = most > 255 ? 2 : 1;
     if (samples * wide > (int64_t)(size - at))
         return error_fail(error, ERROR_FAILED,
-                          FILE_PATH ": has %zu bytes of pixels, %" PRId64
-                                    " are wanted: it is cut; copy it again",
+                          NAME ": has %zu bytes of pixels, %" PRId64
+                               " are wanted: it is cut; copy it again",
                           name, size - at, samples * wide);
     if (!allocate(&image->data, samples, name, error))
         return false;
@@ -312,8 +309,7 @@ bool image_parse(const uint8_t *bytes, size_t size, const char *name, Image *ima
         done = parse_pnm(bytes, size, name, image, error);
     else
         done = error_fail(error, ERROR_FAILED,
-                          FILE_PATH ": is no PNG, and no PNM of kind P5 or P6; convert it to one",
-                          name);
+                          NAME ": is no PNG, and no PNM of kind P5 or P6; convert it to one", name);
     if (!done)
         image_clear(image);
     return done;

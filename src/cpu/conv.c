@@ -46,12 +46,18 @@ static bool is_empty(const ConvProblem *problem) {
 // The library works along the width, and by vectors of channels.
 enum { NARROW = 6, FEW_CHANNELS = 16 };
 
+static bool is_strided(const ConvProblem *problem) {
+    return problem->stride[0] > 1 || problem->stride[1] > 1;
+}
+static bool is_single(const ConvProblem *problem) {
+    return problem->kernel[0] == 1 && problem->kernel[1] == 1;
+}
+
 // Where our product was measured to be as fast as the library or faster (without tiles).
 static bool columns_pay(const ConvProblem *problem, ConvPass pass, bool low) {
     if (problem->groups != 1)
         return false;
-    bool strided = problem->stride[0] > 1 || problem->stride[1] > 1;
-    bool single = problem->kernel[0] == 1 && problem->kernel[1] == 1;
+    const bool strided = is_strided(problem), single = is_single(problem);
     if (problem->out_size[1] < NARROW && !single)
         return true;
     if (low && single)
@@ -59,6 +65,12 @@ static bool columns_pay(const ConvProblem *problem, ConvPass pass, bool low) {
     if (strided && !single && (pass == CONV_BACKWARD_WEIGHT || (low && pass == CONV_FORWARD)))
         return true;
     return pass == CONV_BACKWARD_INPUT && problem->channels < FEW_CHANNELS;
+}
+
+// The same of pairs of bf16, which the library multiplies too.
+static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
+    return problem->groups == 1 && pass == CONV_BACKWARD_WEIGHT &&
+           (isa_has_amx() || is_strided(problem) || is_single(problem));
 }
 
 static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
@@ -83,7 +95,7 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     if (is_empty(problem))
         return WAY_COLUMNS;
     if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16)
-        return WAY_LOW;
+        return columns_pay_in_pairs(problem, pass) ? WAY_COLUMNS : WAY_LOW;
     // Tiles multiply fp16 exactly in our product, and faster than fp32 in the library.
     if (all_fp16 && isa_has_amx())
         return WAY_COLUMNS;

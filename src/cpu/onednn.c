@@ -204,9 +204,12 @@ static bool describe_primitive(OneDnn *onednn, const ConvProblem *problem, const
     bool done = false;
     if (problem->pass != CONV_FORWARD) { // the library wants to know the forward pass
         dnnl_convolution_desc_t forward;
-        if (!ok(dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training,
-                                                           dnnl_convolution_direct, x, weight, NULL,
-                                                           y, stride, dilation, before, behind)) ||
+        // In the format of what is read: there is none from fp32 and bf16.
+        dnnl_memory_desc_t seen_x = *x, seen_weight = *weight;
+        seen_x.data_type = seen_weight.data_type = y->data_type;
+        if (!ok(dnnl_dilated_convolution_forward_desc_init(
+                &forward, dnnl_forward_training, dnnl_convolution_direct, &seen_x, &seen_weight,
+                NULL, y, stride, dilation, before, behind)) ||
             !ok(dnnl_primitive_desc_create(&hint, &forward, NULL, onednn->engine, NULL)))
             goto done;
     }

@@ -143,7 +143,7 @@ static void set_pass(Timed *timed, const Shape *shape, int pass, const View *x, 
     timed->call = (KernelCall){.op = ops[pass], .attr = attr, .output = {*outputs[pass]}};
     timed->call.input[0] = *inputs[pass][0];
     timed->call.input[1] = *inputs[pass][1];
-    timed->arrays = (ConvArrays){.x = *x, .weight = *w, .y = *y};
+    timed->arrays = (ConvArrays){.x = *x, .weight = *w, .y = *y, .times = 1};
     timed->problem = (ConvProblem){.images = shape->n,
                                    .size = {shape->h, shape->w},
                                    .channels = shape->c,

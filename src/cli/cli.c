@@ -65,7 +65,7 @@ static bool parse_long(Parse *parse, const char *argument) {
             nearest_offer(&nearest, option->name);
         if (strcmp(option->name, wanted) != 0)
             continue;
-        if (option->argument)
+        if (option->argument && (equals || option->argument[0] != '['))
             return take_value(parse, option, equals ? equals + 1 : NULL);
         if (equals)
             return error_fail(parse->error, ERROR_USAGE, "--%s: takes no value", option->name);

@@ -63,7 +63,7 @@ struct Option {
     const char *name; // without the dashes
     char letter;      // 0: none
     int commands;
-    const char *argument; // NULL: a flag
+    const char *argument; // NULL: a flag; "[=LAYER]": it may be left out
     const char *help;     // NULL: for the program itself, not shown
     bool (*set)(Cli *cli, const Option *option, const char *value, Error *error);
     size_t field; // offset in Cli, for the setters that share one
@@ -89,6 +89,8 @@ struct Cli {
     double grams_per_kwh;               // 0: not given
     int64_t limit, seeds, workers, top; // 0: not given
     ProfileBy by;
+    bool what_if;      // of show;
+    const char *layer; // of which layer; NULL: of all
     bool demo, block;
     bool dry_run;
     bool quick; // less exactly, in less time

@@ -33,7 +33,8 @@ static void print_options(int mask, bool common) {
         char letter[8] = "   ";
         if (option->letter)
             snprintf(letter, sizeof letter, "-%c,", option->letter);
-        int used = printf("  %s --%s%s%s", letter, option->name, option->argument ? " " : "",
+        const char *between = !option->argument || option->argument[0] == '[' ? "" : " ";
+        int used = printf("  %s --%s%s%s", letter, option->name, between,
                           option->argument ? option->argument : "");
         printf("%*s", used < COLUMN ? COLUMN - used : 1, "");
         cli_print_wrapped(option->help, COLUMN);

@@ -236,6 +236,13 @@ static bool set_profile_by(Cli *cli, const Option *option, const char *value, Er
     return check_choice(error, option->name, value, choices, 3);
 }
 
+static bool set_what_if(Cli *cli, const Option *option, const char *value, Error *error) {
+    (void)option, (void)error;
+    cli->what_if = true;
+    cli->layer = value;
+    return true;
+}
+
 static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"csv", "jsonl", "safetensors", "png", "tensorboard"};
     cli->format = value;
@@ -285,6 +292,8 @@ const Option option_table[] = {
      "what is compared as the loss, where it has another name: d_loss", set_text, FIELD(series)},
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "G",
      "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
+    {"what-if", 0, FOR_SHOW, "[=LAYER]",
+     "what every format would do to the gradients, of all layers or one in full", set_what_if, 0},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
     {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors png tensorboard", set_export_format, 0},
     {"output", 'o', FOR_EXPORT | FOR_REPORT, "FILE", "in place of standard output", set_text,

@@ -30,7 +30,7 @@ static void shares_at_a_scale_are_those_computed_by_hand(void) {
         {FORMAT_E4M3, 0x1p20, 0.3, 0.6}, // keeps 2^-10 and more: 2^-10 and 2^-20
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        LiveShares shares = live_shares(&sample, cases[i].format, cases[i].scale);
+        WhatIfShares shares = what_if_shares(&sample, cases[i].format, cases[i].scale);
         CHECK(shares.is_known);
         CHECK_NEAR(shares.flushed, cases[i].flushed, 1e-12);
         CHECK_NEAR(shares.subnormal, cases[i].subnormal, 1e-12);
@@ -41,18 +41,18 @@ static void shares_at_a_scale_are_those_computed_by_hand(void) {
 static void what_overflows_is_told_by_the_largest(void) {
     LayerSample sample = by_hand();
     // 1.5 x 2^-30 x 2^45 = 49152 is finite in fp16; x 2^46 is not, and neither is all of its bin.
-    CHECK(live_fits(&sample, FORMAT_FP16, 0x1p45));
-    CHECK(!live_fits(&sample, FORMAT_FP16, 0x1p46));
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p45).broken, 0, 0);
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p46).broken, 0.6, 1e-12);
+    CHECK(what_if_fits(&sample, FORMAT_FP16, 0x1p45));
+    CHECK(!what_if_fits(&sample, FORMAT_FP16, 0x1p46));
+    CHECK_NEAR(what_if_shares(&sample, FORMAT_FP16, 0x1p45).broken, 0, 0);
+    CHECK_NEAR(what_if_shares(&sample, FORMAT_FP16, 0x1p46).broken, 0.6, 1e-12);
     double kept, normal, over;
-    live_limits(FORMAT_FP16, &kept, &normal, &over);
+    what_if_limits(FORMAT_FP16, &kept, &normal, &over);
     CHECK_NEAR(kept, 0x1p-25, 0);
     CHECK_NEAR(normal, 0x1p-14, 0);
     CHECK_NEAR(over, 65520, 0);
-    live_limits(FORMAT_E4M3, &kept, &normal, &over);
+    what_if_limits(FORMAT_E4M3, &kept, &normal, &over);
     CHECK_NEAR(over, 464, 0);
-    live_limits(FORMAT_TF32, &kept, &normal, &over);
+    what_if_limits(FORMAT_TF32, &kept, &normal, &over);
     CHECK_NEAR(kept, 0x1p-126, 0); // it has no subnormals
 }
 
@@ -61,32 +61,33 @@ static void shares_follow_scaled_counts_and_say_when_nothing_is_known(void) {
     for (int i = 0; i < LAYER_BINS; i++)
         sample.bins[i] /= 100; // as a history keeps counts that would not fit
     sample.bins_are_scaled = true;
-    CHECK_NEAR(live_shares(&sample, FORMAT_FP16, 0x1p5).flushed, 0.3, 1e-12);
-    CHECK(!live_shares(&sample, FORMAT_COUNT, 1).is_known);
-    CHECK(!live_shares(&sample, FORMAT_FP16, NAN).is_known);
-    CHECK(!live_shares(&sample, FORMAT_FP16, 0).is_known);
+    CHECK_NEAR(what_if_shares(&sample, FORMAT_FP16, 0x1p5).flushed, 0.3, 1e-12);
+    CHECK(!what_if_shares(&sample, FORMAT_COUNT, 1).is_known);
+    CHECK(!what_if_shares(&sample, FORMAT_FP16, NAN).is_known);
+    CHECK(!what_if_shares(&sample, FORMAT_FP16, 0).is_known);
     LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
-    CHECK(!live_shares(&none, FORMAT_FP16, 1).is_known);
-    CHECK_NEAR(live_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
+    CHECK(!what_if_shares(&none, FORMAT_FP16, 1).is_known);
+    CHECK_NEAR(what_if_shares(&zeros, FORMAT_FP16, 1).flushed, 0, 0);
 }
 
 static void scales_that_suit_lose_next_to_nothing_and_fit(void) {
     LayerSample sample = by_hand();
-    LiveScales scales = live_scales(&sample, FORMAT_FP16);
+    WhatIfScales scales = what_if_scales(&sample, FORMAT_FP16);
     CHECK(scales.is_known);
     CHECK_INT(scales.least, 15); // 2^-40 comes to 2^-25, which is just kept
     CHECK_INT(scales.most, 45);
-    CHECK(live_shares(&sample, FORMAT_FP16, 0x1p15).flushed <= live_bearable);
-    CHECK(live_shares(&sample, FORMAT_FP16, 0x1p14).flushed > live_bearable);
+    CHECK(what_if_shares(&sample, FORMAT_FP16, 0x1p15).flushed <= what_if_bearable);
+    CHECK(what_if_shares(&sample, FORMAT_FP16, 0x1p14).flushed > what_if_bearable);
     sample.largest = 0x1p10; // fits up to 2^5
-    scales = live_scales(&sample, FORMAT_FP16);
+    scales = what_if_scales(&sample, FORMAT_FP16);
     CHECK(scales.least > scales.most);
     CHECK_INT(scales.most, 5);
     sample.bins[-40 - LAYER_LOWEST_EXPONENT] = 3; // few enough to lose
-    CHECK_INT(live_scales(&sample, FORMAT_FP16).least, 5);
+    CHECK_INT(what_if_scales(&sample, FORMAT_FP16).least, 5);
     LayerSample none = {0}, zeros = {.width = 1, .count = 5, .zeros = 5};
-    CHECK(!live_scales(&none, FORMAT_FP16).is_known && !live_scales(&zeros, FORMAT_FP16).is_known);
-    CHECK(!live_scales(&sample, FORMAT_COUNT).is_known);
+    CHECK(!what_if_scales(&none, FORMAT_FP16).is_known &&
+          !what_if_scales(&zeros, FORMAT_FP16).is_known);
+    CHECK(!what_if_scales(&sample, FORMAT_COUNT).is_known);
 }
 
 // ---- what is shown ------------------------------------------------------------------------------

@@ -181,14 +181,14 @@ static void a_scaled_format_brings_its_own_scale(void) {
     LayerSample sample = {.width = 1, .count = 2, .largest = 0x1.8p-20};
     sample.bins[-20 - LAYER_LOWEST_EXPONENT] = 1;
     sample.bins[-50 - LAYER_LOWEST_EXPONENT] = 1;
-    CHECK(live_own_scale(&sample, FORMAT_FP16, 1024) == 1024);
-    CHECK(live_own_scale(&sample, FORMAT_MXFP8, 1024) == 448 / 0x1.8p-20);
-    CHECK(live_own_scale(&sample, FORMAT_MXFP4, 1024) == 6 / 0x1.8p-20);
-    double scale = live_own_scale(&sample, FORMAT_MXFP8, 1024);
-    CHECK(live_fits(&sample, FORMAT_MXFP8, scale));
-    CHECK_NEAR(live_shares(&sample, FORMAT_MXFP8, scale).flushed, 0.5, 1e-12); // 2^30 below
+    CHECK(what_if_own_scale(&sample, FORMAT_FP16, 1024) == 1024);
+    CHECK(what_if_own_scale(&sample, FORMAT_MXFP8, 1024) == 448 / 0x1.8p-20);
+    CHECK(what_if_own_scale(&sample, FORMAT_MXFP4, 1024) == 6 / 0x1.8p-20);
+    double scale = what_if_own_scale(&sample, FORMAT_MXFP8, 1024);
+    CHECK(what_if_fits(&sample, FORMAT_MXFP8, scale));
+    CHECK_NEAR(what_if_shares(&sample, FORMAT_MXFP8, scale).flushed, 0.5, 1e-12); // 2^30 below
     sample.largest = INFINITY;
-    CHECK(live_own_scale(&sample, FORMAT_MXFP8, 1024) == 1024);
+    CHECK(what_if_own_scale(&sample, FORMAT_MXFP8, 1024) == 1024);
 }
 
 int main(void) {

@@ -34,7 +34,7 @@ static void say_scale(const Live *live, char *out, size_t size) {
 
 // ---- which scales would do ----------------------------------------------------------------------
 
-void live_say_scales(const LiveScales *scales, bool brief, char *out, size_t size) {
+void live_say_scales(const WhatIfScales *scales, bool brief, char *out, size_t size) {
     const int any = -24, beyond = 40; // nobody scales a loss with less or more
     const char *one = brief ? "" : " suits", *more = brief ? "" : " suit";
     int least = scales->least, most = scales->most;
@@ -54,7 +54,7 @@ void live_say_scales(const LiveScales *scales, bool brief, char *out, size_t siz
 
 static int say_scales(const Live *live, Area area, int row) {
     int count;
-    LiveScales scales = live_scales_of_all(live, &count);
+    WhatIfScales scales = live_scales_of_all(live, &count);
     char text[SENTENCE], which[80];
     if (!scales.is_known)
         return row;
@@ -81,16 +81,16 @@ static int advise(const Live *live, Area area, int row, int layer) {
     char text[SENTENCE], other[120] = "";
     if (format == FORMAT_COUNT || !(scale > 0))
         return row;
-    LiveShares bf16 = live_shares(sample, FORMAT_BF16, scale);
-    if (format != FORMAT_BF16 && bf16.is_known && live_fits(sample, FORMAT_BF16, scale))
+    WhatIfShares bf16 = what_if_shares(sample, FORMAT_BF16, scale);
+    if (format != FORMAT_BF16 && bf16.is_known && what_if_fits(sample, FORMAT_BF16, scale))
         snprintf(other, sizeof other,
                  bf16.flushed > 0 ? "bf16 would flush %s." : "bf16 keeps all%s.",
                  bf16.flushed > 0 ? word_share(bf16.flushed).text : "");
     LiveLimit seen = live_seen_limit(live);
-    LiveScales scales = live_scales(sample, format);
+    WhatIfScales scales = what_if_scales(sample, format);
     double better = ldexp(1, scales.least);
     if (scales.is_known && scales.least <= scales.most && better > scale) {
-        double flushed = live_shares(sample, format, better).flushed;
+        double flushed = what_if_shares(sample, format, better).flushed;
         char end[96] = "and fit";
         if (better >= seen.scale) // gradients that were not finite are in no histogram
             snprintf(end, sizeof end, "but step %s overflowed at %s", word_count(seen.step).text,
@@ -188,7 +188,7 @@ static int say_gone(const Live *live, Area area, int row, int count, int layer) 
              more, sample->flushed > 0 ? "become" : "are", at);
     row = area_wrap(area, row, style_of(INK_BAD), text);
     Format format = live_layer_format(live, layer);
-    LiveScales scales = live_scales(sample, format);
+    WhatIfScales scales = what_if_scales(sample, format);
     if (scales.is_known) // it was flushed here, and its histogram says how far below it lies
         return advise(live, area, row, layer);
     const char *remedy =

@@ -27,7 +27,7 @@ bool histogram_choose(const Live *live, HistogramLayer *shown) {
         return false;
     shown->has_time_only = data->layers[layer].count == 0;
     shown->sample = &data->layers[layer];
-    shown->scale = ldexp(live_own_scale(shown->sample, shown->format, data->used_scale),
+    shown->scale = ldexp(what_if_own_scale(shown->sample, shown->format, data->used_scale),
                          live->view.hypothesis);
     return !shown->has_time_only;
 }
@@ -36,7 +36,7 @@ HistogramZone histogram_zone(const HistogramLayer *shown, int exponent) {
     double kept, normal, over;
     if (shown->format == FORMAT_COUNT || !(shown->scale > 0))
         return ZONE_NORMAL;
-    live_limits(shown->format, &kept, &normal, &over);
+    what_if_limits(shown->format, &kept, &normal, &over);
     double middle = 1.5 * ldexp(shown->scale, exponent);
     return middle < kept     ? ZONE_FLUSHED
            : middle < normal ? ZONE_SUBNORMAL
@@ -191,7 +191,7 @@ enum { PIECES = 5 };
 static int gather_counted(const HistogramLayer *shown, int level, Piece pieces[PIECES]) {
     enum { WITHOUT_LARGEST = 1, BRIEF_WORDS, BRIEF_STEPS, WITHOUT_SUBNORMAL, WITHOUT_ZERO };
     const LayerSample *sample = shown->sample;
-    LiveShares shares = live_counted(sample);
+    WhatIfShares shares = live_counted(sample);
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
     char among[80] = "";
     int width = 0, exponent;
@@ -235,13 +235,13 @@ static void draw_counted(const HistogramLayer *shown, Area area) {
 }
 
 // In one word what the scale would do; what is lost is never said to fit.
-static Ink judge(const Live *live, const HistogramLayer *shown, const LiveShares *shares,
+static Ink judge(const Live *live, const HistogramLayer *shown, const WhatIfShares *shares,
                  char *text, size_t size) {
     const double most = 0.5, much = 0.05;
     const LayerSample *sample = shown->sample;
     double left = 1 - shares->zero, lost = left > 0 ? shares->flushed / left : 0;
     bool is_broken = sample->nans + sample->infs > 0 && live->view.hypothesis >= 0;
-    bool fits = live_fits(sample, shown->format, shown->scale);
+    bool fits = what_if_fits(sample, shown->format, shown->scale);
     if (is_broken)
         snprintf(text, size, "%s not finite", word_share(shares->broken).text);
     else if (!fits && shares->broken > 0)
@@ -256,7 +256,7 @@ static Ink judge(const Live *live, const HistogramLayer *shown, const LiveShares
 }
 
 // As much as there is room for; what is subnormal is kept, if less exactly.
-static void say_details(const LiveShares *shares, const char *verdict, const char *which,
+static void say_details(const WhatIfShares *shares, const char *verdict, const char *which,
                         const char *brief, int room, char *text, size_t size) {
     char flushed[48], subnormal[48];
     snprintf(flushed, sizeof flushed, ", %s flushed", word_share(shares->flushed).text);
@@ -276,8 +276,8 @@ static void say_details(const LiveShares *shares, const char *verdict, const cha
 // What the scale, or a supposed one, does, computed; and which ones would do, in a row of their own
 // where there is one.
 static void draw_supposed(const Live *live, const HistogramLayer *shown, Area area) {
-    LiveShares shares = live_shares(shown->sample, shown->format, shown->scale);
-    LiveScales scales = live_scales(shown->sample, shown->format);
+    WhatIfShares shares = what_if_shares(shown->sample, shown->format, shown->scale);
+    WhatIfScales scales = what_if_scales(shown->sample, shown->format);
     char text[240], verdict[64], which[96] = "", brief[64] = "";
     int column = 0;
     bool has_row = area.height > 1;

@@ -229,7 +229,7 @@ static void draw_share(Area area, int end, int row, double share, Ink ink) {
 // Zeros among others are usual: a unit that is off has them.
 static void draw_shares(Area area, const Columns *columns, int row, const LayerSample *sample) {
     const int ends[] = {columns->zero, columns->flushed, columns->subnormal, columns->broken};
-    LiveShares shares = sample ? live_counted(sample) : (LiveShares){.is_known = false};
+    WhatIfShares shares = sample ? live_counted(sample) : (WhatIfShares){.is_known = false};
     if (!shares.is_known) {
         for (int i = 0; i < 4; i++)
             area_text_right(area, ends[i], row, style_of(INK_DIM), "–");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "compare/pace.h"
+#include "compare/what_if.h"
 #include "number/format.h"
 #include "store/events.h"
 #include "store/layers.h"
@@ -184,37 +185,12 @@ void live_say_row(const Live *live, const LiveRow *row, bool brief, char *out, s
 
 // ---- shares.c -----------------------------------------------------------------------------------
 
-typedef struct LiveShares { // of a layer's elements, in a format at a scale
-    bool is_known;
-    double zero; // before they were rounded: nothing came, whatever the reason
-    double flushed, subnormal;
-    double broken; // not finite, rounded or before
-} LiveShares;
-
-typedef struct LiveScales { // powers of two
-    bool is_known;          // of a layer that has finite gradients, in a format with limits
-    int least, most;        // that keep all but a few, and the largest; least > most: there is none
-} LiveScales;
-
-// From the histogram of true values: exact where scale is a power of two, but for values that lie
-// on a limit; else values are taken as spread evenly within a power of two.
-LiveShares live_shares(const LayerSample *sample, Format format, double scale);
 // What the layer's own rounding did, as it was counted.
-LiveShares live_counted(const LayerSample *sample);
+WhatIfShares live_counted(const LayerSample *sample);
 // Nothing is left of its gradients: they were zero, or became so.
 bool live_is_gone(const LayerSample *sample);
-// The scales at which no more than live_bearable of the elements are flushed and none overflows.
-LiveScales live_scales(const LayerSample *sample, Format format);
 // Those that suit all layers that have such, and how many have.
-LiveScales live_scales_of_all(const Live *live, int *count);
-extern const double live_bearable;
-// The largest value stays finite in the format at this scale.
-bool live_fits(const LayerSample *sample, Format format, double scale);
-// The scale that a format brings along: of scaled ones what takes the layer's largest number to the
-// format's, as a tensor's scale does and blocks' only better; of all others the loss scale.
-double live_own_scale(const LayerSample *sample, Format format, double scale);
-// The least magnitudes (at scale 1) that do not vanish, are normal, and overflow.
-void live_limits(Format format, double *kept, double *normal, double *over);
+WhatIfScales live_scales_of_all(const Live *live, int *count);
 // FORMAT_COUNT: no format of gradients has this name.
 Format live_format(const char *precision);
 // The format that the layer's gradients are rounded to, at the cursor.
@@ -229,7 +205,7 @@ int live_say_layers(const Live *live, Area area, int row);
 // Some are not finite, or nothing is left of them in a layer.
 bool live_is_troubled(const Live *live);
 // "2^4 to 2^21 suit", or briefly "2^4–2^21".
-void live_say_scales(const LiveScales *scales, bool brief, char *out, size_t size);
+void live_say_scales(const WhatIfScales *scales, bool brief, char *out, size_t size);
 
 // ---- words.c ------------------------------------------------------------------------------------
 

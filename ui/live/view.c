@@ -260,7 +260,7 @@ static void copy_line(Ui *ui, const Live *live) {
     } else if (layer < live->data.layer_count) {
         live_clean(name, sizeof name, live->data.record.layers[layer].name);
         Format format = live_layer_format(live, layer);
-        LiveShares shares = live_counted(&live->data.layers[layer]);
+        WhatIfShares shares = live_counted(&live->data.layers[layer]);
         snprintf(
             line, sizeof line,
             "%s in %s: %s zero, %s flushed, %s subnormal, %s not finite at scale %s, step %lld",

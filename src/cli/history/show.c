@@ -380,13 +380,18 @@ static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run
     return true;
 }
 
-static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error *error) {
+static ShowPage page_of(const Cli *cli) {
     ShowPage page = {.terminal = terminal_of(stdout, cli->color),
                      .has_utf8 = curve_locale_is_utf8(),
                      .grams_per_kwh = history_grams_per_kwh(cli)};
     page.strong = terminal_style(&page.terminal, STYLE_STRONG);
     page.dim = terminal_style(&page.terminal, STYLE_DIM);
     page.plain = terminal_style(&page.terminal, STYLE_NONE);
+    return page;
+}
+
+static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error *error) {
+    ShowPage page = page_of(cli);
     TextStream text;
     if (!text_stream_open(&text))
         return error_fail(error, ERROR_MEMORY, "no memory for the page");
@@ -403,7 +408,10 @@ bool command_show(Cli *cli, Error *error) {
     RunRecord run = {.id = 0};
     Store *store = history_open(cli, STORE_RESCUE, error);
     bool done = store && history_read_run(store, cli->operands[0], &run, error);
-    if (done && cli->json) {
+    if (done && cli->what_if) {
+        const ShowPage page = page_of(cli);
+        done = show_what_if(cli, &page, store, &run, error);
+    } else if (done && cli->json) {
         JsonWriter json = {.stream = stdout};
         record_write_json(&run, true, &json);
         putchar('\n');

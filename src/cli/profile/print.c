@@ -9,9 +9,9 @@
 #include "cli/profile/profile.h"
 
 static const TableColumn columns[] = {
-    {"layer", false, 0, 40}, {"operation", false, 0, 28}, {"way", false, 3, 0},
-    {"in", false, 2, 0},     {"calls", true, 4, 0},       {"ms a step", true, 0, 0},
-    {"share", true, 0, 0},   {"of limit", true, 1, 0},
+    {"layer", false, 0, 40}, {"operation", false, 1, 28}, {"way", false, 4, 0},
+    {"in", false, 3, 0},     {"calls", true, 5, 0},       {"ms a step", true, 0, 0},
+    {"share", true, 0, 0},   {"of limit", true, 2, 0},
 };
 
 // ---- for people ---------------------------------------------------------------------------------

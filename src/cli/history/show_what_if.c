@@ -1,0 +1,276 @@
+// `mpbench show RUN --what-if[=LAYER]`: what every format would do to the gradients of layers, as
+// they were at the end: of one layer in full, of all what would be lost.
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/history/history.h"
+#include "cli/history/show.h"
+#include "cli/print/table.h"
+#include "compare/what_if.h"
+
+typedef struct Asked { // what is shown
+    const RunRecord *run;
+    LayerSample *samples; // [run->layer_count]
+    int layer;            // -1: all
+    double scale;         // the loss scale at the end
+} Asked;
+
+// Not finite already: how large they would be nobody knows.
+static double broken_before(const LayerSample *sample) {
+    return (double)(sample->nans + sample->infs) / (double)sample->count;
+}
+
+// By the format; NaN: unknown, as nothing is left to go by.
+static double overflowed(const WhatIfRow *row, const LayerSample *sample) {
+    if (!row->shares.is_known || sample->nans + sample->infs == sample->count)
+        return (double)NAN;
+    return fmax(row->shares.broken - broken_before(sample), 0);
+}
+
+static double flushed(const WhatIfRow *row, const LayerSample *sample) {
+    return isnan(overflowed(row, sample)) ? (double)NAN : row->shares.flushed;
+}
+
+static bool is_counted(const LayerSample *sample) {
+    return sample->width > 0 && sample->count > 0;
+}
+
+// ---- for people ---------------------------------------------------------------------------------
+
+static const char *share_text(char text[TEXT_SIZE], double share) {
+    const double percent = 100 * share;
+    if (percent > 0 && percent < 0.01)
+        snprintf(text, TEXT_SIZE, "<0.01 %%");
+    else
+        snprintf(text, TEXT_SIZE, percent == 0 ? "0" : "%.2f %%", percent);
+    return text;
+}
+
+static void put_share(Table *table, double share) {
+    char text[TEXT_SIZE];
+    table_put(table, isnan(share) ? NULL : share_text(text, share), "");
+}
+
+static void put_scale(Table *table, const WhatIfRow *row) {
+    char text[48];
+    if (row->scaled == SCALED_NONE)
+        snprintf(text, sizeof text, "2^%.4g", log2(row->scale));
+    else
+        snprintf(text, sizeof text, "%s2^%.1f", row->scaled == SCALED_BLOCK ? "from " : "own, ",
+                 log2(row->scale));
+    table_put(table, row->scale > 0 ? text : NULL, "");
+}
+
+static void put_bounds(Table *table, const WhatIfRow *row) {
+    char text[2 * TEXT_SIZE + 8], least[TEXT_SIZE], most[TEXT_SIZE];
+    snprintf(text, sizeof text, "%s to %s", share_text(least, row->least),
+             share_text(most, row->most));
+    table_put(table, row->scaled == SCALED_BLOCK ? text : NULL, "");
+}
+
+static void put_suited(Table *table, const WhatIfRow *row) {
+    char text[48];
+    if (row->suited.least > row->suited.most)
+        snprintf(text, sizeof text, "none");
+    else
+        snprintf(text, sizeof text, "2^%d to 2^%d", row->suited.least, row->suited.most);
+    table_put(table, row->suited.is_known ? text : NULL, "");
+}
+
+static bool finish(const ShowPage *page, Table *table, Error *error) {
+    const bool done =
+        table_print(table, stdout, terminal_width(&page->terminal), page->dim, page->plain, error);
+    table_free(table);
+    return done;
+}
+
+static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) {
+    static const TableColumn columns[] = {
+        {"format", false, 0, 0},
+        {"scale", false, 4, 0},
+        {"flushed", true, 0, 0},
+        {"by order", false, 1, 0},
+        {"subnormal", true, 3, 0},
+        {"overflowed", true, 2, 0},
+        {"loss scales that suit", false, 1, 0},
+    };
+    const LayerSample *sample = &asked->samples[asked->layer];
+    const RecordLayer *layer = &asked->run->layers[asked->layer];
+    WhatIfRow rows[FORMAT_COUNT];
+    const int count = what_if_rows(sample, asked->scale, rows);
+    Table *table = table_new(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_fail(error, ERROR_MEMORY, "no memory for the table");
+    for (int i = 0; i < count; i++) {
+        table_put(table, format_name(rows[i].format),
+                  terminal_format_color(&page->terminal, rows[i].format));
+        put_scale(table, &rows[i]);
+        put_share(table, flushed(&rows[i], sample));
+        put_bounds(table, &rows[i]);
+        put_share(table, rows[i].shares.subnormal);
+        put_share(table, overflowed(&rows[i], sample));
+        put_suited(table, &rows[i]);
+    }
+    cli_print_outside(stdout, layer->name);
+    char largest[TEXT_SIZE], zero[TEXT_SIZE];
+    printf(", computed in %s; its true gradients: largest %s, %s zero", layer->precision,
+           text_number(largest, sample->largest, 3),
+           share_text(zero, (double)sample->zeros / (double)sample->count));
+    if (broken_before(sample) > 0)
+        printf(", %s not finite when they came", share_text(zero, broken_before(sample)));
+    fputs("\n\n", stdout);
+    return finish(page, table, error);
+}
+
+static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
+    TableColumn columns[FORMAT_COUNT + 2] = {{"layer", false, 0, 32}, {"not finite", true, 1, 0}};
+    WhatIfRow rows[FORMAT_COUNT];
+    const int count = what_if_rows(&asked->samples[0], asked->scale, rows);
+    for (int i = 0; i < count; i++)
+        columns[i + 2] = (TableColumn){format_name(rows[i].format), true, 2 + i, 0};
+    Table *table = table_new(columns, count + 2);
+    if (!table)
+        return error_fail(error, ERROR_MEMORY, "no memory for the table");
+    for (int k = 0; k < asked->run->layer_count; k++) {
+        if (!is_counted(&asked->samples[k]))
+            continue;
+        const LayerSample *sample = &asked->samples[k];
+        const double broken = broken_before(sample);
+        table_put(table, asked->run->layers[k].name, "");
+        put_share(table, broken > 0 ? broken : (double)NAN);
+        what_if_rows(sample, asked->scale, rows);
+        for (int i = 0; i < count; i++)
+            put_share(table, flushed(&rows[i], sample) + overflowed(&rows[i], sample));
+    }
+    fputs("What would be lost of the true gradients: flushed to zero, or overflowed\n\n", stdout);
+    return finish(page, table, error);
+}
+
+static void print_notes(const Asked *asked) {
+    char words[960], scale[TEXT_SIZE];
+    snprintf(
+        words, sizeof words,
+        "At the end, step %" PRId64 ", from the exponents that were counted. Formats without "
+        "a scale of their own are at the loss scale %s; fp8, e4m3 and e5m2 at that which takes "
+        "the largest number to theirs, as current scaling does. In formats of blocks it hangs "
+        "on which numbers are neighbours, which no histogram knows: what is said holds for "
+        "numbers mixed by chance%s. These are gradients of weights, which scaled formats "
+        "round only as factors of products.",
+        asked->run->step, text_number(scale, asked->scale, 6),
+        asked->layer < 0 ? "; `--what-if=LAYER` has the bounds, and loss scales that suit"
+                         : ", and \"by order\" are the bounds; no element saturates, as scales "
+                           "are large enough for the largest (scales=floor: some do)");
+    putchar('\n');
+    cli_print_wrapped(words, 0);
+}
+
+// ---- for programs -------------------------------------------------------------------------------
+
+static void write_row(JsonWriter *json, const WhatIfRow *row, const LayerSample *sample) {
+    json_begin_object(json);
+    json_put_text(json, "format", format_name(row->format));
+    json_put_text(json, "element", format_name(row->element));
+    json_put_reading(json, "scale", row->scale);
+    const double share = flushed(row, sample);
+    json_put_reading(json, "flushed", share);
+    json_put_known(json, "flushed_least", row->least, !isnan(share));
+    json_put_known(json, "flushed_most", row->most, !isnan(share));
+    json_put_known(json, "subnormal", row->shares.subnormal, !isnan(share));
+    json_put_reading(json, "overflowed", overflowed(row, sample));
+    json_put_known(json, "least_loss_scale", ldexp(1, row->suited.least), row->suited.is_known);
+    json_put_known(json, "most_loss_scale", ldexp(1, row->suited.most), row->suited.is_known);
+    json_end_object(json);
+}
+
+static void write_json(const Asked *asked) {
+    JsonWriter json = {.stream = stdout};
+    WhatIfRow rows[FORMAT_COUNT];
+    json_begin_object(&json);
+    json_put_integer(&json, "id", asked->run->id);
+    json_put_text(&json, "name", asked->run->name);
+    json_put_integer(&json, "step", asked->run->step);
+    json_put_number(&json, "loss_scale", asked->scale);
+    json_key(&json, "layers");
+    json_begin_array(&json);
+    for (int k = 0; k < asked->run->layer_count; k++) {
+        if ((asked->layer >= 0 && k != asked->layer) || !is_counted(&asked->samples[k]))
+            continue;
+        const int count = what_if_rows(&asked->samples[k], asked->scale, rows);
+        json_begin_object(&json);
+        json_put_text(&json, "name", asked->run->layers[k].name);
+        json_put_text(&json, "precision", asked->run->layers[k].precision);
+        json_put_number(&json, "largest", asked->samples[k].largest);
+        json_put_number(&json, "zero",
+                        (double)asked->samples[k].zeros / (double)asked->samples[k].count);
+        json_put_number(&json, "not_finite", broken_before(&asked->samples[k]));
+        json_key(&json, "formats");
+        json_begin_array(&json);
+        for (int i = 0; i < count; i++)
+            write_row(&json, &rows[i], &asked->samples[k]);
+        json_end_array(&json);
+        json_end_object(&json);
+    }
+    json_end_array(&json);
+    json_end_object(&json);
+    putchar('\n');
+}
+
+// ---- which --------------------------------------------------------------------------------------
+
+static bool find_layer(const Cli *cli, Asked *asked, Error *error) {
+    Nearest nearest;
+    nearest_begin(&nearest, cli->layer);
+    for (int i = 0; i < asked->run->layer_count; i++) {
+        nearest_offer(&nearest, asked->run->layers[i].name);
+        if (strcmp(asked->run->layers[i].name, cli->layer) == 0)
+            asked->layer = i;
+    }
+    if (asked->layer < 0 && nearest.best)
+        return error_fail(error, ERROR_USAGE,
+                          "--what-if=%.60s: %s has no such layer; did you mean %s?", cli->layer,
+                          asked->run->name, nearest.best);
+    if (asked->layer < 0)
+        return error_fail(error, ERROR_USAGE,
+                          "--what-if=%.60s: %s has no such layer; `mpbench show` lists them",
+                          cli->layer, asked->run->name);
+    return is_counted(&asked->samples[asked->layer]) ||
+           error_fail(error, ERROR_FAILED,
+                      "--what-if=%.60s: no gradients of it were counted at the end: it has no "
+                      "weights, or none that were trained",
+                      cli->layer);
+}
+
+static bool has_any(const Asked *asked) {
+    for (int i = 0; i < asked->run->layer_count; i++)
+        if (is_counted(&asked->samples[i]))
+            return true;
+    return false;
+}
+
+bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunRecord *run,
+                  Error *error) {
+    Asked asked = {.run = run, .layer = -1, .scale = 1};
+    if (isfinite(run->scale_last) && run->scale_last > 0)
+        asked.scale = run->scale_last;
+    asked.samples =
+        calloc((size_t)(run->layer_count ? run->layer_count : 1), sizeof *asked.samples);
+    if (!asked.samples)
+        return error_fail(error, ERROR_MEMORY, "no memory for the layers");
+    bool done =
+        store_read_layers_at(store, run->id, run->step, asked.samples, run->layer_count, error) &&
+        (has_any(&asked) ||
+         error_fail(error, ERROR_FAILED, "no gradients of %s were counted: it trained no layer",
+                    run->name)) &&
+        (!cli->layer || find_layer(cli, &asked, error));
+    if (done && cli->json)
+        write_json(&asked);
+    else if (done)
+        done = asked.layer >= 0 ? print_layer(page, &asked, error) : print_all(page, &asked, error);
+    if (done && !cli->json)
+        print_notes(&asked);
+    free(asked.samples);
+    return done;
+}

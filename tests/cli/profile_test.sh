@@ -81,13 +81,6 @@ expect_status 2
 expect_err 'one of part layer operation'
 end
 
-begin "it says what to do: a layer of ten columns that takes its time is too small to gain"
-sed 's/(256, 512)/(16, 16)/; s/(512, 10)/(16, 10)/; s/(p.rows, 256)/(p.rows, 16)/' "$folder/two.lua" >"$folder/small.lua"
-run profile "$folder/small.lua" -d cpu -p bf16 --threads 1 --steps 5 --quiet --set rows=20000
-expect_status 0
-expect_out '\(wide\|head\): [0-9]* % of the time in products of 1[06] columns: too small to gain'
-end
-
 begin "what scaled formats round is a part of its layer, told in the layer's format"
 run profile "$folder/two.lua" -d cpu -p fp8 --threads 1 --steps 5 --quiet
 expect_status 0

@@ -74,9 +74,11 @@ return mp.experiment {
         context = 64, decay = 0.1, clip = 1.0, path = "", write = 200,
     },
 
-    -- For `mpbench eval`, which trains nothing.
+    -- For `mpbench eval` and `mpbench scan`, which have no need of the loop below.
     data = data_of,
     model = model_of,
+    loss = loss_of,
+    optim = function(params, p) return mp.optim.AdamW(params, { lr = p.lr, betas = { 0.9, 0.95 } }) end,
     eval = function(model, b)
         local loss = loss_of(model, b)
         return { loss = loss, bits_per_character = loss / math.log(2) }

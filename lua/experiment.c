@@ -171,6 +171,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
                        .resume = options->resume,
                        .weights = options->weights,
                        .evaluation = options->evaluation,
+                       .scan = options->scan,
                        .step_at = clock_seconds()};
     Training training = {&session, options};
     run->checkpointer = (RunCheckpointer){&session, bind_want_checkpoint};

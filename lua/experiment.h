@@ -8,6 +8,7 @@
 #include "run/evaluation.h"
 #include "run/run.h"
 #include "run/run_checkpoint.h"
+#include "run/scan.h"
 
 typedef struct LuaKeeping { // of checkpoints
     const char *folder;     // NULL: none are kept
@@ -36,6 +37,7 @@ typedef struct LuaRunOptions {
     // Borrowed: the script's model is evaluated with those weights, and not trained; or NULL. The
     // run's options say so too.
     Evaluation *evaluation;
+    Scan *scan; // borrowed: its layers are tried in formats, and nothing is recorded; or NULL
 } LuaRunOptions;
 
 // Trains, or evaluates. However it ends, the run is finished (run_finish) before it returns. True:

@@ -85,6 +85,18 @@ static const Command commands[] = {
      "-o puts a file in its place when it is whole, never over a file of the history or one that\n"
      "may not be written; pipes and devices are written through.",
      1, 1, command_export},
+    {"scan", FOR_SCAN, "EXPERIMENT|RUN",
+     "which layers may go into which formats, and a policy of it",
+     "From one state (an experiment after 50 steps in fp32, or a run's checkpoint) each layer "
+     "that\n"
+     "multiplies is put into each format alone, on the same batches as fp32. Its damage is how "
+     "far\n"
+     "that moves gradients, as a share of what they differ by from batch to batch. Where damage "
+     "is\n"
+     "small a layer gets the fastest format; the policy is then trained on beside fp32 and beside\n"
+     "all layers low, and made higher until its loss is within --within of fp32's. Nothing is\n"
+     "recorded; -o FILE.lua keeps the policy, for `mpbench run .. --layers FILE.lua`.",
+     1, 1, command_scan},
     {"report", FOR_REPORT, "RUN [RUN ...]", "runs as one page of HTML, for others to read",
      "Outcome, results with what differs, curves, memory, then each run: diagnoses, layers with "
      "the\n"

@@ -14,6 +14,7 @@
 #include "run/evaluation.h"
 #include "run/run.h"
 #include "run/run_checkpoint.h"
+#include "run/scan.h"
 #include "run/step_end.h"
 
 enum {
@@ -59,6 +60,7 @@ typedef struct Session {
     Error refusal;          // the last of what was typed on the command line; may be caught
     bool finished;          // the run has ended: what it owned is no more
     Evaluation *evaluation; // borrowed: the script is evaluated; NULL: it trains
+    Scan *scan;             // borrowed: its layers are tried in formats; NULL: it trains
     double model_began, model_seconds; // while it is: of the outermost module; in all so far
 } Session;
 
@@ -281,6 +283,7 @@ void bind_open_run(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
 void bind_open_calls(lua_State *L, Session *session);  // adds nothing to the table
 extern const BindFunction bind_evaluation_functions[]; // evaluation.c
+extern const BindFunction bind_scan_functions[];       // scan.c
 // The outermost module of an evaluation is called, and comes back.
 void bind_model_begins(Session *session);
 void bind_model_ends(Session *session);

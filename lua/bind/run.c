@@ -442,5 +442,6 @@ void bind_open_run(lua_State *L, Session *session) {
     lua_getfield(L, -1, "engine");
     bind_functions(L, session, "", functions);
     bind_functions(L, session, "", bind_evaluation_functions);
+    bind_functions(L, session, "", bind_scan_functions);
     lua_pop(L, 1);
 }

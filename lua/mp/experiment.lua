@@ -4,6 +4,7 @@ local class = require "mp.class"
 local core = require "mp.core"
 local evaluation = require "mp.evaluation"
 local module = require "mp.module"
+local scan = require "mp.scan"
 local strict = require "mp.strict"
 local engine = core.engine
 local refuse = evaluation.refuse
@@ -275,6 +276,7 @@ function train(spec)
     engine.configure(spec.name, default, rules)
     local run = run_new(params, options)
     if engine.evaluation() then return evaluation.run(spec, run) end
+    if engine.scan() then return scan.run(spec, run) end
     if not spec.run then return run_declared(spec, run) end
     local steps, batch = rawget(params, "steps"), rawget(params, "batch")
     if math.type(steps) == "integer" then engine.plan(steps, 0) end

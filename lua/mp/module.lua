@@ -171,6 +171,22 @@ local function walk(self, path, visit, seen)
     end
 end
 
+-- All that a model is: what it trains, and what nothing trains, each once.
+function module.state(model)
+    local list, seen = {}, {}
+    walk(model, "", function(m)
+        for _, trained in ipairs { true, false } do
+            for _, entry in ipairs(own_tensors(m, trained)) do
+                if not seen[entry[2]] then
+                    seen[entry[2]] = true
+                    list[#list + 1] = entry[2]
+                end
+            end
+        end
+    end, {})
+    return list
+end
+
 -- ---- methods -------------------------------------------------------------------------------------
 
 local function method(name, takes, f) Module[name] = strict.declare("m:", name, takes, f, is_module) end

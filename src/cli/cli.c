@@ -127,9 +127,11 @@ static bool split(Parse *parse) {
     return true;
 }
 
-// Whether a run keeps it: what it was asked for, not where its history lies or what is printed.
+// Whether a run keeps it: what it was asked for, not where its history lies or what is printed. Of
+// a policy file it keeps the rows, since the file may be another by then.
 static bool is_of_a_run(const Option *option) {
-    return option->commands != FOR_ALL && (option->commands & FOR_RUN);
+    return option->commands != FOR_ALL && (option->commands & FOR_RUN) &&
+           strcmp(option->name, "layers") != 0;
 }
 
 // For the run's record: a resume asks for the same, to the last byte.

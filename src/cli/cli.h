@@ -44,6 +44,7 @@ enum {
     FOR_HOME = 1 << 18,
     FOR_PROFILE = 1 << 19,
     FOR_REPORT = 1 << 20,
+    FOR_SCAN = 1 << 21,
     FOR_ALL = ~0,
 };
 
@@ -93,6 +94,10 @@ struct Cli {
     const char *layer; // of which layer; NULL: of all
     bool demo, block;
     bool dry_run;
+    const char *formats; // --formats
+    double within;       // --within, as a share; 0: not given
+    int64_t batches;     // 0: not given
+    bool by_block;
     bool quick; // less exactly, in less time
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
@@ -145,6 +150,7 @@ bool command_compare(Cli *cli, Error *error);
 bool command_matrix(Cli *cli, Error *error);
 bool command_export(Cli *cli, Error *error);
 bool command_report(Cli *cli, Error *error);
+bool command_scan(Cli *cli, Error *error);
 bool command_rm(Cli *cli, Error *error);
 bool command_tag(Cli *cli, Error *error);
 bool command_note(Cli *cli, Error *error);

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/whole.h"
 #include "cli/cli.h"
+#include "cli/scan/scan.h"
 
 enum { MOST_CHOICES = 32 };
 
@@ -243,6 +244,40 @@ static bool set_what_if(Cli *cli, const Option *option, const char *value, Error
     return true;
 }
 
+static bool set_scan_by(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const char *const choices[] = {"layer", "block"};
+    cli->by_block = strcmp(value, "block") == 0;
+    return check_choice(error, option->name, value, choices, 2);
+}
+
+// "1%", or a share: 0.01.
+static bool set_within(Cli *cli, const Option *option, const char *value, Error *error) {
+    char *end;
+    double share = strtod(value, &end);
+    if (*end == '%') {
+        share /= 100;
+        end++;
+    }
+    if (*end || end == value || !(share > 0 && share <= 1))
+        return error_fail(error, ERROR_USAGE,
+                          "--%s %.60s: a share of the loss is wanted, as in 1%%", option->name,
+                          value);
+    cli->within = share;
+    return true;
+}
+
+static bool take_policy_row(void *context, const char *pattern, const char *precision,
+                            Error *error) {
+    char rule[2 * RECORD_NAME_SIZE + 2];
+    snprintf(rule, sizeof rule, "%s=%s", pattern, precision);
+    return cli_set_option(context, "layer", rule, error);
+}
+
+static bool set_policy(Cli *cli, const Option *option, const char *value, Error *error) {
+    return policy_file_read(value, take_policy_row, cli, error) ||
+           error_prefix(error, "--%s", option->name);
+}
+
 static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"csv", "jsonl", "safetensors", "png", "tensorboard"};
     cli->format = value;
@@ -268,15 +303,19 @@ const Option option_table[] = {
      precision_names, set_precision, 0},
     {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
      "precision of the layers so named; the last match wins", set_layer, 0},
+    {"layers", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "FILE",
+     "a policy, as `mpbench scan -o FILE` writes it: a --layer for each of its rows", set_policy,
+     0},
     {"loss-scale", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
      "fairseq",
      set_loss_scale, 0},
-    {"recipe", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KEY=VALUE,..",
-     "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`", set_recipe, 0},
-    {"device", 'd', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "D",
-     "auto cpu gpu gpu:N ref", set_device, 0},
-    {"set", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
+    {"recipe", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL,
+     "KEY=VALUE,..", "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`",
+     set_recipe, 0},
+    {"device", 'd', FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
+     "D", "auto cpu gpu gpu:N ref", set_device, 0},
+    {"set", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
     {"seeds", 0, FOR_MATRIX, "N", "seeds 1 to N of every combination (1)", set_count, FIELD(seeds)},
     {"workers", 0, FOR_MATRIX, "N", "so many runs at once, which share the threads (1)", set_count,
@@ -286,6 +325,17 @@ const Option option_table[] = {
      "what curves stand over, and losses are compared at: step epoch seconds samples", set_axis, 0},
     {"by", 0, FOR_PROFILE, "WHAT", "layer operation: what is one row (both, and the way)",
      set_profile_by, 0},
+    {"by", 0, FOR_SCAN, "WHAT", "layer block: what is put into a format together (layer)",
+     set_scan_by, 0},
+    {"formats", 0, FOR_SCAN, "F,F,..", "what layers are tried in (both of 16 bits, and mxfp8)",
+     set_text, FIELD(formats)},
+    {"batches", 0, FOR_SCAN, "N", "that gradients are taken of (4)", set_count, FIELD(batches)},
+    {"steps", 0, FOR_SCAN, "N", "of each training that verifies the policy (60)", set_count,
+     FIELD(run.steps)},
+    {"seeds", 0, FOR_SCAN, "N", "of each training that verifies it (3)", set_count, FIELD(seeds)},
+    {"within", 0, FOR_SCAN, "P%", "by how much the loss may be above fp32's (1%)", set_within, 0},
+    {"output", 'o', FOR_SCAN, "FILE.lua", "the policy, for --layers FILE", set_text, FIELD(output)},
+    {"quick", 0, FOR_SCAN, NULL, "propose a policy, verify none", set_flag, FIELD(quick)},
     {"top", 0, FOR_PROFILE, "N", "so many rows at most, those of the longest times", set_count,
      FIELD(top)},
     {"series", 0, FOR_COMPARE | FOR_MATRIX | FOR_REPORT, "NAME",
@@ -303,13 +353,13 @@ const Option option_table[] = {
     {"block", 0, FOR_FORMATS, NULL, "the numbers together, as fp8, mx formats and nvfp4 scale them",
      set_flag, FIELD(block)},
     {"dry-run", 0, FOR_GC, NULL, "only say what would be done", set_flag, FIELD(dry_run)},
-    {"seed", 0, FOR_RUN | FOR_PROFILE, "N", "of all random numbers (1)", set_seed, 0},
+    {"seed", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE, "N", "of all random numbers (1)", set_seed, 0},
     {"steps", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "N", "end after so many steps",
      set_count, FIELD(run.steps)},
     {"epochs", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many passes over the data",
      set_count, FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL, "N",
-     "of the device (all processors)", set_threads, 0},
+    {"threads", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
+     "N", "of the device (all processors)", set_threads, 0},
     {"no-capture", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "launch every kernel of a step by itself, on a card too", set_flag, FIELD(run.no_capture)},
     {"name", 0, FOR_RUN | FOR_FORK, "S", "of the run", set_name, FIELD(run.name)},
@@ -317,7 +367,7 @@ const Option option_table[] = {
      FIELD(run.tag)},
     {"note", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "S", "kept with the run", set_text,
      FIELD(run.note)},
-    {"at", 0, FOR_FORK | FOR_RESUME | FOR_EVAL, "STEP",
+    {"at", 0, FOR_FORK | FOR_RESUME | FOR_EVAL | FOR_SCAN, "STEP",
      "from there; without it, from the last checkpoint", set_count, FIELD(at)},
     {"weights-only", 0, FOR_RESUME, NULL,
      "start the script afresh, as a new run, with the weights of the checkpoint", set_flag,
@@ -331,17 +381,19 @@ const Option option_table[] = {
     {"json", 0,
      FOR_RUN | FOR_PROFILE | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE |
          FOR_MATRIX | FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC |
-         FOR_BENCH | FOR_EVAL,
+         FOR_BENCH | FOR_EVAL | FOR_SCAN,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
     {"quick", 0, FOR_BENCH | FOR_EVAL, NULL, "in less time, less exactly; of eval: no times",
      set_flag, FIELD(quick)},
-    {"quiet", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL,
+    {"quiet", 0,
+     FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL,
      NULL, "no progress, the result alone", set_flag, FIELD(quiet)},
     {"verbose", 0, FOR_DOCTOR, NULL,
      "also what each operation runs in (--json has that anyway); checks all of the history",
      set_flag, FIELD(verbose)},
-    {"trust", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_RESUME, NULL,
-     "give the script Lua's whole library: files, programs, everything", set_flag, FIELD(trust)},
+    {"trust", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_RESUME,
+     NULL, "give the script Lua's whole library: files, programs, everything", set_flag,
+     FIELD(trust)},
     {"db", 0, FOR_ALL, "FILE", "the run history (MPBENCH_DB)", set_text, FIELD(database)},
     {"color", 0, FOR_ALL, "WHEN", "auto always never (NO_COLOR)", set_color, 0},
     {"help", 'h', FOR_ALL, NULL, "this page", set_flag, FIELD(help)},

@@ -1,0 +1,220 @@
+// `mpbench scan`: which layers of an experiment, or of a trained run, may go into which formats.
+#include "cli/scan/scan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/train/confine.h"
+#include "cli/train/past.h"
+#include "cli/train/progress.h"
+#include "cli/train/training.h"
+#include "lua/experiment.h"
+
+typedef struct Scanning {
+    Cli *cli;
+    Past past; // of a run; empty for an experiment
+    char script[EXPERIMENT_PATH_SIZE], subject[RECORD_NAME_SIZE + 16];
+    SafeFile *weights; // NULL: those that the script makes
+    Scan scan;
+    ProgressView progress;
+} Scanning;
+
+// ---- what is asked ------------------------------------------------------------------------------
+
+static bool add_format(Scan *scan, const char *name, size_t length, Error *error) {
+    char text[SCAN_FORMAT_SIZE];
+    LayerPrecision precision;
+    if (scan->format_count == SCAN_MOST_FORMATS || length >= sizeof text)
+        return error_fail(error, ERROR_USAGE, "--formats: more than %d of up to %d letters",
+                          SCAN_MOST_FORMATS, SCAN_FORMAT_SIZE - 1);
+    snprintf(text, sizeof text, "%.*s", (int)length, name);
+    if (!layer_precision_parse(text, NULL, &precision, error))
+        return error_prefix(error, "--formats");
+    const char *usual = format_usual_name(text);
+    for (int i = 0; i < scan->format_count; i++)
+        if (strcmp(scan->formats[i], usual) == 0)
+            return true;
+    if (strcmp(usual, "fp32") != 0) // all is held against it
+        snprintf(scan->formats[scan->format_count++], SCAN_FORMAT_SIZE, "%s", usual);
+    return true;
+}
+
+static bool read_asked(Scanning *scanning, Error *error) {
+    static const Format usual[] = {FORMAT_BF16, FORMAT_FP16, FORMAT_MXFP8};
+    const Cli *cli = scanning->cli;
+    Scan *scan = &scanning->scan;
+    for (size_t i = 0; !cli->formats && i < sizeof usual / sizeof *usual; i++)
+        if (!add_format(scan, format_name(usual[i]), strlen(format_name(usual[i])), error))
+            return false;
+    for (const char *next = cli->formats; next; next = *next ? next + 1 : NULL) {
+        size_t length = strcspn(next, ",");
+        if (!add_format(scan, next, length, error))
+            return false;
+        next += length;
+    }
+    if (scan->format_count == 0)
+        return error_fail(
+            error, ERROR_USAGE,
+            "--formats %.60s: what is held against fp32 is wanted, as in --formats bf16",
+            cli->formats);
+    enum { BATCHES = 4, WARM_UP = 50, STEPS = 60, SEEDS = 3 };
+    scan->batches = cli->batches > 0 ? cli->batches : BATCHES;
+    scan->steps = cli->run.steps > 0 ? cli->run.steps : cli->quick ? 0 : STEPS;
+    scan->seeds = cli->seeds > 0 ? cli->seeds : SEEDS;
+    scan->warm_up = scanning->weights ? 0 : WARM_UP;
+    scan->within = cli->within > 0 ? cli->within : 0.01;
+    scan->tolerance = 0.15; // adds 2 % to the noise that gradients have anyway
+    scan->by_block = cli->by_block;
+    return true;
+}
+
+// ---- the subject --------------------------------------------------------------------------------
+
+static bool open_run(Scanning *scanning, Error *error) {
+    Cli *cli = scanning->cli;
+    Past *past = &scanning->past;
+    if (!past_keep_own(cli, past, error))
+        return false;
+    cli->weights_only = true; // any checkpoint has them
+    if (!past_read(cli, past, false, error))
+        return false;
+    if (!past->row)
+        return error_fail(error, ERROR_FAILED,
+                          "run %s has no checkpoint; scan its experiment instead, %s",
+                          past->record.name, past->record.experiment);
+    scanning->weights = safe_open(past->file, error);
+    snprintf(scanning->subject, sizeof scanning->subject, "run %" PRId64 " at step %" PRId64,
+             past->record.id, past->row->step);
+    snprintf(scanning->script, sizeof scanning->script, "%s", past->script);
+    int64_t steps = cli->run.steps;
+    bool done = scanning->weights && past_set_options(cli, past, false, true, error);
+    cli->run.steps = steps;
+    past_warn_of_changes(past);
+    return done;
+}
+
+// An experiment, where there is one of that name, else a run.
+static bool find_subject(Scanning *scanning, Error *error) {
+    const char *operand = scanning->cli->operands[0];
+    if (experiment_find(operand, scanning->script, sizeof scanning->script, NULL)) {
+        snprintf(scanning->subject, sizeof scanning->subject, "%.70s", operand);
+        return true;
+    }
+    Error why = {0};
+    if (open_run(scanning, &why))
+        return true;
+    // Neither: what is more likely meant is told of.
+    bool is_run = operand[0] == '@' || strspn(operand, "0123456789") == strlen(operand) ||
+                  why.code != ERROR_USAGE;
+    if (!is_run)
+        return experiment_find(operand, scanning->script, sizeof scanning->script, error);
+    *error = why;
+    return false;
+}
+
+// ---- the scan -----------------------------------------------------------------------------------
+
+static void tell(void *context, const char *what, int64_t done, int64_t of) {
+    Scanning *scanning = context;
+    progress_tell(&scanning->progress, what, done, of);
+}
+
+static void print(void *context, const char *text, size_t length) {
+    Scanning *scanning = context;
+    progress_print(&scanning->progress, text, length);
+}
+
+// On another thread, while the script's own hangs: nothing can be freed any more.
+static void end_stuck(void *context, const Error *error) {
+    (void)context;
+    cli_print_error(error);
+    _exit(error_exit_status(error->code));
+}
+
+static void end_left(void *context) {
+    (void)context;
+    _exit(STATUS_OF_SIGNALS + run_stop_requested());
+}
+
+static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
+    RunOptions options = scanning->cli->run;
+    options.precision = "fp32";
+    options.layer_count = 0;
+    options.loss_scale = NULL;
+    options.steps = options.epochs = 0;
+    options.evaluates = true; // the script's own rules are let be
+    scanning->scan.progress = tell;
+    scanning->scan.context = scanning;
+    const LuaRunOptions lua = {.trust = scanning->cli->trust,
+                               .print = print,
+                               .stuck = end_stuck,
+                               .left = end_left,
+                               .context = scanning,
+                               .weights = scanning->weights,
+                               .scan = &scanning->scan};
+    Run *run = run_new(&options, error);
+    if (!run)
+        return false;
+    snprintf(page->device, sizeof page->device, "%s", run->device->label);
+    page->threads = run->device->threads;
+    bool done = lua_run_experiment(run, scanning->script, &lua, error);
+    run_free(run);
+    return done;
+}
+
+// Where the policy is written; NULL: nowhere.
+static const char *folder_of(const char *output, char folder[EXPERIMENT_PATH_SIZE]) {
+    if (!output)
+        return NULL;
+    const char *slash = strrchr(output, '/');
+    if (slash == output)
+        return "/";
+    snprintf(folder, EXPERIMENT_PATH_SIZE, "%.*s", slash ? (int)(slash - output) : 1,
+             slash ? output : ".");
+    return folder;
+}
+
+static bool run_scan(Scanning *scanning, Error *error) {
+    Cli *cli = scanning->cli;
+    ScanPage page = {.scan = &scanning->scan, .subject = scanning->subject};
+    if (!find_subject(scanning, error) || !read_asked(scanning, error))
+        return false;
+    training_catch_signals();
+    char folder[EXPERIMENT_PATH_SIZE];
+    confine(cli, scanning->script, folder_of(cli->output, folder));
+    progress_begin(&scanning->progress, cli->color, cli->quiet);
+    bool done = scan(scanning, &page, error);
+    progress_end(&scanning->progress);
+    if (!done)
+        return false;
+    if (run_stop_requested()) {
+        cli->status = STATUS_OF_SIGNALS + run_stop_requested();
+        return true;
+    }
+    if (cli->output) {
+        page.policy_file = cli->output;
+        if (!policy_file_write(cli->output, &page, error))
+            return false;
+    }
+    if (cli->json) {
+        scan_write_json(&page);
+        return true;
+    }
+    return scan_print(cli, &page, error);
+}
+
+bool command_scan(Cli *cli, Error *error) {
+    cli_limit_spinning(cli->arguments); // starts anew: before anything is opened
+    Scanning *scanning = calloc(1, sizeof *scanning);
+    if (!scanning)
+        return error_fail(error, ERROR_MEMORY, "no memory to scan");
+    scanning->cli = cli;
+    bool done = run_scan(scanning, error);
+    safe_close(scanning->weights);
+    past_clear(&scanning->past);
+    free(scanning);
+    return done;
+}

@@ -1,0 +1,112 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
+# `mpbench scan`: it finds the layers that a format breaks, and its policy trains.
+. "$(dirname "$0")/../shell.sh"
+
+# One layer's outputs are too large for fp16, and made small again by the next: nothing is wrong with
+# it in a format of more range.
+cat >"$folder/subject.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "subject", params = { fragile = 0, times = 1e6, lr = 0.01, batch = 32 },
+    data = function(p)
+        return { train = mp.data.synthetic { shape = { 24 }, classes = 5, count = 2048, batch = p.batch, shuffle = true } }
+    end,
+    model = function(p)
+        local Net = nn.class "Net"
+        function Net:init()
+            self.layers = { nn.Linear(24, 32), nn.Linear(32, 32), nn.Linear(32, 32), nn.Linear(32, 32) }
+            self.head = nn.Linear(32, 5)
+            for i, layer in ipairs(self.layers) do
+                if i == p.fragile then mp.no_grad(function() layer.weight:copy(layer.weight * p.times) end) end
+            end
+        end
+        function Net:forward(x)
+            for i, layer in ipairs(self.layers) do
+                x = F.relu(layer(x)):to "fp32"
+                if i == p.fragile then x = x * (1 / p.times) end
+            end
+            return self.head(x)
+        end
+        return Net()
+    end,
+    loss = function(model, b) return F.cross_entropy(model(b.x), b.y) end,
+    optim = function(params, p) return mp.optim.Adam(params, { lr = p.lr }) end,
+}
+LUA
+scan() {
+    run scan "$folder/subject.lua" -d cpu --threads 1 --quiet "$@"
+}
+policy_of() { # LAYER, of standard output as JSON
+    sed -n "s/.*\"name\":\"$1\",\"parameters\":[0-9]*,\"policy\":\"\([^\"]*\)\".*/\1/p" "$folder/out"
+}
+
+begin "a layer that fp16 breaks is found wherever it is, by every seed"
+for seed in 1 2 3 4 5; do
+    fragile=$((seed % 4 + 1))
+    scan --quick --json --formats fp16 --seed "$seed" --set fragile="$fragile"
+    expect_status 0
+    broken=$(grep -o '"name":"[^"]*","parameters":[0-9]*,"policy":"[^"]*","formats":{"fp16":{"breaks":true' "$folder/out" |
+        sed 's/"name":"\([^"]*\)".*/\1/')
+    [ "$broken" = "layers.$fragile" ] || fail "seed $seed: layers.$fragile is fragile, \"$broken\" was found"
+    [ "$(policy_of "layers.$fragile")" = fp32 ] || fail "seed $seed: it is not left in fp32"
+done
+end
+
+begin "its policy trains where all low does not, and --layers takes it"
+scan --json --formats fp16,bf16 --steps 30 --seeds 2 --set fragile=2 -o "$folder/policy.lua"
+expect_status 0
+expect_out '"label":"all fp16"[^}]*"within":false'
+expect_out '"label":"policy"[^}]*"within":true'
+expect_out '"verified":true'
+grep -q '^    \["layers.2"\] = "\(fp32\|bf16\)",$' "$folder/policy.lua" || fail "$(cat "$folder/policy.lua")"
+run run "$folder/subject.lua" --set fragile=2 -p fp32 --layers "$folder/policy.lua" --layer 'head=bf16' -d cpu --json --quiet
+expect_status 0
+expect_out '"name":"head","precision":"bf16"'
+expect_no_out '"name":"layers.2","precision":"fp16"'
+rm "$folder/policy.lua"
+run fork @last --at 10 --quiet # its rows were kept with the run
+expect_status 0
+end
+
+begin "of a healthy model every layer may go low"
+scan --json --formats bf16 --quick
+expect_status 0
+for layer in layers.1 layers.4 head; do
+    damage=$(sed -n "s/.*\"name\":\"$layer\"[^}]*\"damage\":\([0-9.e-]*\).*/\1/p" "$folder/out")
+    awk -v d="$damage" 'BEGIN { exit !(d > 0 && d < 0.1) }' || fail "$layer has damage $damage"
+done
+end
+
+begin "a trained run is scanned from its checkpoint"
+run run "$folder/subject.lua" -p fp32 --steps 20 --quiet -d cpu --set fragile=3
+run scan @last --quick --formats fp16 --json -d cpu --quiet
+expect_status 0
+expect_out '"subject":"run [0-9]* at step 20"'
+[ "$(policy_of layers.3)" = fp32 ] || fail "its parameters are not the run's"
+end
+
+begin "mistakes are told in one line"
+run scan nonsense
+expect_error 2 "nonsense"
+scan --formats fp17
+expect_error 2 "fp17"
+scan --formats fp32
+expect_error 2 "held against fp32"
+scan --within 0
+expect_error 2 "share of the loss"
+printf 'return { layers = bf16 }\n' >"$folder/bad.lua"
+run run simple --layers "$folder/bad.lua"
+expect_error 2 "bad.lua:1: a text in quotes"
+printf -- '-- rows\nreturn {\n    fc1 = "bf17",\n}\n' >"$folder/bad.lua"
+run run simple --layers "$folder/bad.lua"
+expect_error 2 "bad.lua:3: .*bf17"
+run run simple --layers "$folder/none.lua"
+expect_error 2 "none.lua"
+printf 'return mp.experiment' >"$folder/own.lua"
+run scan "$folder/own.lua"
+expect_status 1
+end
+
+exit "$failures"

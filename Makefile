@@ -65,7 +65,7 @@ ISAS      := base avx2 avx512 avx512bf16 spr
 ISA_FLAGS_base   := -march=x86-64-v2
 ISA_FLAGS_avx2   := -march=x86-64-v3
 ISA_FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
-ISA_FLAGS_avx512bf16 := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16
+ISA_FLAGS_avx512bf16 := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512bf16 -mavx512vnni
 ISA_FLAGS_spr    := -march=x86-64-v4 -mprefer-vector-width=512 -mavx512fp16 -mavx512bf16
 AMX_FLAGS        := -march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-bf16
 else
@@ -75,7 +75,7 @@ endif
 # A file is compiled for the levels whose instructions it uses, or its compiler finds use for.
 ISAS_WITHOUT_bf16 := $(filter-out avx512bf16,$(ISAS))
 ISAS_OF = $(strip $(if $(filter src/number/%,$(1)),$(ISAS_WITHOUT_bf16),\
-          $(if $(filter %/gemm_kernel.c,$(1)),$(filter-out spr,$(ISAS)),\
+          $(if $(filter %/gemm_kernel.c %/int8.c,$(1)),$(filter-out spr,$(ISAS)),\
           $(if $(filter %/gemm_pack_pairs.c,$(1)),$(filter avx512bf16,$(ISAS)),\
           $(filter-out spr,$(ISAS_WITHOUT_bf16))))))
 

@@ -64,6 +64,21 @@ static int evaluation_goes_on(lua_State *L) {
     return 0;
 }
 
+static bool has_int8(const Policy *policy) {
+    bool has = policy_preset(policy)->low == FORMAT_INT8;
+    for (int i = 1; i < policy_layer_count(policy) && !has; i++)
+        has = policy_layer(policy, i)->in_force == LAYER_INT8;
+    return has;
+}
+
+// calibrates(on): layers in int8 note what they multiply, and compute in fp32
+static int evaluation_calibrates(lua_State *L) {
+    Session *session = session_of(L);
+    session->engine->calibrates = lua_toboolean(L, 1);
+    session->engine->by_largest = session->evaluation->largest;
+    return 0;
+}
+
 // evaluation(): what is asked; nil where the script is to train
 static int evaluation_asked(lua_State *L) {
     Session *session = session_of(L);
@@ -71,7 +86,7 @@ static int evaluation_asked(lua_State *L) {
     if (!evaluation)
         return 0;
     lua_createtable(L, 0, 4);
-    lua_pushinteger(L, evaluation->calibrate);
+    lua_pushinteger(L, has_int8(session->engine->policy) ? evaluation->calibrate : 0);
     lua_setfield(L, -2, "calibrate");
     lua_pushinteger(L, evaluation->memory);
     lua_setfield(L, -2, "memory");
@@ -85,6 +100,13 @@ static int evaluation_asked(lua_State *L) {
 static int told_samples(lua_State *L, Evaluation *evaluation) {
     evaluation->samples = luaL_checkinteger(L, 2);
     evaluation->batch = luaL_checkinteger(L, 3);
+    return 0;
+}
+
+// What is in use from here on is the evaluation's.
+static int told_begins(lua_State *L, Evaluation *evaluation) {
+    (void)evaluation;
+    allocator_forget_peaks(session_of(L)->engine->device->allocator);
     return 0;
 }
 
@@ -134,11 +156,8 @@ static int evaluation_told(lua_State *L) {
     static const struct {
         const char *what;
         int (*told)(lua_State *L, Evaluation *evaluation);
-    } kinds[] = {{"samples", told_samples},
-                 {"metric", told_metric},
-                 {"one", told_one},
-                 {"whole", told_whole},
-                 {"memory", told_memory}};
+    } kinds[] = {{"begins", told_begins}, {"samples", told_samples}, {"metric", told_metric},
+                 {"one", told_one},       {"whole", told_whole},     {"memory", told_memory}};
     const char *what = luaL_checkstring(L, 1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].what, what) == 0)
@@ -147,6 +166,7 @@ static int evaluation_told(lua_State *L) {
 }
 
 const BindFunction bind_evaluation_functions[] = {
+    {"calibrates", evaluation_calibrates, NULL},
     {"evaluation", evaluation_asked, NULL},
     {"evaluation_goes_on", evaluation_goes_on, NULL},
     {"evaluated", evaluation_told, NULL},

@@ -98,6 +98,27 @@ local function values_of(spec)
     end
 end
 
+-- Shows the model so many batches, of what it was trained on where there is that, so that layers in
+-- int8 know what numbers come.
+local function calibrate(values, model, data, batches)
+    if batches == 0 then return end
+    local seen = 0
+    local loader = data.train or data.test
+    engine.calibrates(true)
+    model:eval()
+    core.no_grad(function()
+        for b in loader do
+            core.autocast(values, model, b)
+            engine.settle()
+            seen = seen + 1
+            engine.evaluation_goes_on("calibrates", seen, batches)
+            if seen == batches then break end
+        end
+    end)
+    model:train()
+    engine.calibrates(false)
+end
+
 function public.run(spec, run)
     declared(spec)
     local p = run.params
@@ -112,6 +133,9 @@ function public.run(spec, run)
     engine.layers_known()
     local asked = engine.evaluation()
     local values, first = values_of(spec), nil
+    calibrate(values, model, data, asked.calibrate)
+    engine.settle()
+    engine.evaluated "begins"
     local total = type(data.test) == "userdata" and data.test:len() or 0
     local means, samples = public.means(function(m, b)
         first = first or b

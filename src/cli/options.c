@@ -284,6 +284,20 @@ static bool set_export_format(Cli *cli, const Option *option, const char *value,
     return check_choice(error, option->name, value, choices, 5);
 }
 
+// N, or N,largest.
+static bool set_calibrate(Cli *cli, const Option *option, const char *value, Error *error) {
+    const size_t length = strcspn(value, ",");
+    const char *count = keep_text(cli, value, length, error);
+    if (!count || !parse_whole(option, count, 1, WHOLE_MOST, &cli->calibrate, error))
+        return false;
+    cli->by_largest = strcmp(value + length, ",largest") == 0;
+    return cli->by_largest || !value[length] ||
+           error_fail(error, ERROR_USAGE,
+                      "--%s %.60s: a number of batches is wanted, or N,largest: scaled by the "
+                      "largest number, not by the percentile that loses least",
+                      option->name, value);
+}
+
 static bool set_grams(Cli *cli, const Option *option, const char *value, Error *error) {
     char *end;
     cli->grams_per_kwh = strtod(value, &end);
@@ -374,6 +388,10 @@ const Option option_table[] = {
      FIELD(weights_only)},
     {"weights", 0, FOR_RUN | FOR_EVAL, "FILE", "these weights (safetensors), found by their names",
      set_text, FIELD(weights)},
+    {"calibrate", 0, FOR_EVAL, "N[,largest]",
+     "batches of training data that int8 is scaled by (8): by the percentile of what layers "
+     "multiply that loses least, or by the largest",
+     set_calibrate, 0},
     {"checkpoint-every", 0, FOR_RUN | FOR_FORK, "N",
      "steps between checkpoints; one is kept at the end and at a stop anyway", set_count,
      FIELD(checkpoint_every)},

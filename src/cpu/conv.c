@@ -1,10 +1,12 @@
 // Convolution: what a call asks for, and which way it is computed.
 #include "cpu/conv.h"
 
+#include "cpu/int8.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
 #include "cpu/products.h"
 #include "kernel/allocator.h"
+#include "kernel/int8.h"
 
 static ConvProblem problem_of(const Device *device, ConvPass pass, const ConvAttr *attr,
                               const ConvArrays *arrays) {
@@ -252,6 +254,8 @@ static bool run_turned(Device *device, const ConvAttr *attr, const ConvArrays *a
 // ---- the kernels --------------------------------------------------------------------------------
 
 bool cpu_conv2d(Device *device, const KernelCall *call, Error *error) {
+    if (int8_is_given(call))
+        return cpu_int8_conv2d(device, call, error);
     ConvArrays arrays = {call->input[0], call->input[1], call->input[2], call->output[0],
                          product_times(call->attr)};
     return run(device, CONV_FORWARD, &call->attr->conv, &arrays, error);

@@ -14,6 +14,7 @@
 #include "cpu/gains.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
+#include "kernel/int8.h"
 #include "kernel/multi.h"
 #include "kernel/scale.h"
 
@@ -32,7 +33,8 @@
     extern const CpuMulti cpu_multi_##level;         \
     extern const CpuScanTable cpu_scan_##level;      \
     extern const CpuAttention cpu_attention_##level; \
-    extern const CpuScale cpu_scale_##level;
+    extern const CpuScale cpu_scale_##level;         \
+    extern const CpuInt8 cpu_int8_##level;
 EACH_LEVEL(DECLARE)
 
 #define TABLE(level)                                 \
@@ -40,7 +42,8 @@ EACH_LEVEL(DECLARE)
      &cpu_columns_##level,   &cpu_pool_##level,      \
      &cpu_random_##level,    &cpu_multi_##level,     \
      &cpu_scan_##level,      &cpu_attention_##level, \
-     &cpu_scale_##level,     NULL},
+     &cpu_scale_##level,     NULL,                   \
+     &cpu_int8_##level},
 static const CpuSimd level_tables[] = {EACH_LEVEL(TABLE)};
 
 bool cpu_set_level(Device *device, IsaLevel level) {
@@ -50,6 +53,11 @@ bool cpu_set_level(Device *device, IsaLevel level) {
     CpuState *state = device->state;
     state->simd = level_tables[(int)level < levels ? (int)level : levels - 1];
     state->simd.convert = convert_table_at(level);
+#if defined(__x86_64__)
+    extern const CpuInt8 cpu_int8_avx512bf16; // with VNNI
+    if (level >= ISA_BF16 && __builtin_cpu_supports("avx512vnni"))
+        state->simd.int8 = &cpu_int8_avx512bf16;
+#endif
     return true;
 }
 
@@ -186,6 +194,7 @@ static void synchronize(Device *device) {
 static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     return format_trains(format) || (format_is_scaled(format) && scale_serves(op)) ||
+           (format == FORMAT_INT8 && int8_serves(op)) ||
            (op == OP_cast && format_is_plain(format) && format != FORMAT_TF32);
 }
 

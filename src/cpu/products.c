@@ -1,7 +1,9 @@
 // matmul and linear: views to the strides and batches of the matrix product.
 #include "cpu/products.h"
 
+#include "cpu/int8.h"
 #include "cpu/kernels.h"
+#include "kernel/int8.h"
 
 GemmActivation product_activation(Activation activation) {
     static const GemmActivation same[ACTIVATION_COUNT] = {
@@ -126,6 +128,8 @@ bool cpu_matmul(Device *device, const KernelCall *call, Error *error) {
 }
 
 bool cpu_linear(Device *device, const KernelCall *call, Error *error) {
+    if (int8_is_given(call))
+        return cpu_int8_linear(device, call, error);
     const View *x = &call->input[0], *weight = &call->input[1], *bias = &call->input[2];
     const View *y = &call->output[0];
     int column = x->ndim - 1;

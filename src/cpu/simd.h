@@ -210,6 +210,27 @@ typedef struct CpuScale {
     void (*turn_columns)(float *x, int64_t width);
 } CpuScale;
 
+// Products in whole numbers (number/int8.h). The first factor is kept in numbers of a byte, so much
+// too large that none is negative, or of two; rows of it are whole words, of 32 bits.
+typedef struct CpuInt8 {
+    int zero;                            // what 0 is kept as
+    int64_t number_bytes, word, columns; // numbers of a word; columns of a panel
+    void (*quantise)(const float *x, void *numbers, int64_t count, float inverse);
+    // Columns of weights, `stride` apart, to a panel filled up with 0, and what `zero` adds to
+    // their sums, to be added.
+    void (*pack)(const int8_t *weight, int64_t stride, int64_t columns, int64_t depth, void *panel,
+                 int32_t *offset);
+    // sums[row * columns + column] of rows, `stride` numbers apart, by a panel.
+    void (*multiply)(const void *numbers, int64_t stride, int64_t rows, const void *panel,
+                     const int32_t *offset, int64_t depth, int32_t *sums);
+    // One row by columns of weights where they lie.
+    void (*dot)(const void *numbers, const int8_t *weight, int64_t stride, int64_t columns,
+                int64_t depth, int32_t *sums);
+    // y = sum * worth + bias, which may be NULL; `clips`: no less than 0.
+    void (*finish)(const int32_t *sums, const float *worth, const float *bias, bool clips, float *y,
+                   int64_t count);
+} CpuInt8;
+
 typedef struct CpuSimd {
     const CpuPointwise *pointwise;
     const CpuRows *rows;
@@ -221,4 +242,5 @@ typedef struct CpuSimd {
     const CpuAttention *attention;
     const CpuScale *scale;
     const ConvertTable *convert;
+    const CpuInt8 *int8;
 } CpuSimd;

@@ -149,6 +149,13 @@ typedef struct HistoryAttr {
     bool is_recent; // of the steps looked back upon the last alone counts
 } HistoryAttr;
 
+// Of linear and conv2d whose weights are int8 (kernel/int8.h): what a step of x is worth, and a
+// step of each row of the weights, in the device's memory.
+typedef struct Int8Attr {
+    float step;
+    const float *steps;
+} Int8Attr;
+
 // What a row has, before the largest numbers of the steps.
 enum { SCALE_NOW, SCALE_LARGEST, SCALE_PLACE, SCALE_HISTORY };
 
@@ -169,6 +176,7 @@ typedef struct OpAttr {
     // Of products, device memory: what the sums are multiplied by, each where it is given, before
     // a bias is added. For backends that multiply by them (Backend.parts_scales).
     const float *times[2];
+    Int8Attr int8;
     union {
         ScalarAttr scalar;
         LinearAttr linear;

@@ -89,7 +89,8 @@ bool format_trains(Format format) {
 }
 
 bool format_multiplies(Format format) {
-    return format < FORMAT_COUNT && format_table[format].untrained && !format_is_scaled(format);
+    return format_is_floating(format) && format_table[format].untrained &&
+           !format_is_scaled(format);
 }
 
 bool format_is_scaled(Format format) {

@@ -7,6 +7,7 @@
 #include "ops/profile.h"
 #include "ops/scale.h"
 #include "ops/shape.h"
+#include "ops/whole.h"
 
 static Format wider(Format a, Format b) {
     if (a == b)
@@ -245,6 +246,11 @@ static void scaled_clear(Scaled *scaled) {
 // Has the kernel multiply what the factors' elements are worth, where that is asked for.
 static bool scale_factors(Engine *engine, KernelCall *call, const Prepared *prepared,
                           Scaled *scaled, Error *error) {
+    if (whole_is_asked(call->attr)) {
+        scaled->attr = *call->attr;
+        scaled->attr.has_compute = false;
+        return whole_factors(engine, call, prepared->used, &scaled->attr, error);
+    }
     if (!scale_is_asked(call->attr))
         return true;
     scaled->attr = *call->attr;
@@ -287,6 +293,8 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
         return false;
     if (attr->has_out_format)
         formats.output = attr->out_format;
+    if (formats.compute == FORMAT_INT8 && tape_is_enabled(engine->tape))
+        formats.compute = formats.inputs; // whole numbers have no gradients
     OpAttr changed;
     attr = say_compute(&formats, say_sums(engine, op, attr, &changed), &changed);
     if (scale_is_asked(attr)) // factors are rounded from what they hold, whatever it is kept in

@@ -3,10 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number/int8.h"
+
 static void parameter_release(TensorCompanion *companion) {
     Parameter *parameter = (Parameter *)companion;
     tensor_release(parameter->low);
     tensor_release(parameter->gathered);
+    tensor_release(parameter->whole);
+    tensor_release(parameter->steps);
+    calibration_free(parameter->calibration);
     free(parameter->name);
     free(parameter);
 }
@@ -41,7 +46,9 @@ void parameter_touch(Tensor *tensor) {
     if (!parameter)
         return;
     tensor_release(parameter->low);
-    parameter->low = NULL;
+    tensor_release(parameter->whole);
+    tensor_release(parameter->steps);
+    parameter->low = parameter->whole = parameter->steps = NULL;
 }
 
 Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
@@ -62,6 +69,47 @@ Tensor *parameter_in_format(Tensor *tensor, Format format, Error *error) {
         allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
     parameter->low = low;
     return low;
+}
+
+// On the host: it is done once, and to what `export` writes too.
+static bool make_whole(Tensor *tensor, const float *values, int8_t *numbers, float *steps,
+                       Error *error) {
+    Parameter *parameter = parameter_of(tensor);
+    Device *device = tensor_device(tensor);
+    const int64_t rows = tensor->view.shape[0], count = tensor_count(tensor);
+    const int64_t shape[] = {rows, rows ? count / rows : 0};
+    if (!int8_from_rows(values, rows, shape[1], numbers, steps))
+        return error_fail(error, ERROR_FAILED,
+                          "%s: not all of it is finite, which int8 cannot hold: evaluate it in "
+                          "fp32, --layer LAYER=fp32",
+                          parameter->name);
+    parameter->whole =
+        tensor_from_host(device, FORMAT_INT8, 2, shape, numbers, MEMORY_WEIGHTS, error);
+    if (parameter->whole)
+        parameter->steps =
+            tensor_from_host(device, FORMAT_FP32, 1, shape, steps, MEMORY_WEIGHTS, error);
+    return parameter->steps != NULL;
+}
+
+bool parameter_in_int8(Tensor *tensor, Tensor **whole, Tensor **steps, Error *error) {
+    Parameter *parameter = parameter_of(tensor);
+    if (!parameter->steps) {
+        parameter_touch(tensor);
+        const size_t count = (size_t)tensor_count(tensor), rows = (size_t)tensor->view.shape[0];
+        float *values = malloc((count + rows) * sizeof *values + count + 1);
+        if (!values)
+            return error_fail(error, ERROR_MEMORY, "no memory for %s in int8", parameter->name);
+        bool done =
+            tensor_read(tensor, values, error) &&
+            make_whole(tensor, values, (int8_t *)(values + count + rows), values + count, error);
+        free(values);
+        if (!done)
+            return false;
+        allocator_assign(tensor_device(tensor)->allocator, tensor->storage->data, MEMORY_MASTERS);
+    }
+    *whole = parameter->whole;
+    *steps = parameter->steps;
+    return true;
 }
 
 bool parameter_store_in(Tensor *tensor, Format format, Error *error) {

@@ -8,15 +8,22 @@
 // changed in any other way.
 #pragma once
 
+#include "precision/calibration.h"
 #include "tensor/tensor.h"
 
 typedef struct Parameter {
     TensorCompanion companion;
-    char *name;          // "fc1.weight"
-    int layer;           // of the policy
-    bool norm_or_bias;   // what does not decay, see decay_groups in docs/lua.md
-    bool in_norm;        // of a norm that was computed with it rounded to a scaled format
-    Tensor *low;         // NULL until asked for
+    char *name;        // "fc1.weight"
+    int layer;         // of the policy
+    bool norm_or_bias; // what does not decay, see decay_groups in docs/lua.md
+    bool in_norm;      // of a norm that was computed with it rounded to a scaled format
+    Tensor *low;       // NULL until asked for
+    // Of one that is evaluated in int8, NULL until asked for: the rows in whole numbers and what a
+    // step of each is worth; what the numbers were that it multiplied; and what a step of those is
+    // worth, 0 until then.
+    Tensor *whole, *steps;
+    Calibration *calibration;
+    float step;
     Format round_to;     // what the last recorded use computed in: its gradients are rounded to it
     bool full_gradients; // they are not: its optimizer asks for that
     // Of gradients that several walks brought: device memory, a GradStats of what the rounding of
@@ -42,5 +49,8 @@ bool parameter_store_in(Tensor *tensor, Format format, Error *error) MUST_CHECK;
 // differ, and for what was computed from other tensors. Graphs that saved the old contents are
 // refused when they are walked.
 bool parameter_write(Tensor *tensor, const Tensor *source, Error *error) MUST_CHECK;
+// The value in int8, [rows][all else], made when it is first asked for: *whole and *steps are
+// borrowed. Refused where not all of it is finite.
+bool parameter_in_int8(Tensor *tensor, Tensor **whole, Tensor **steps, Error *error) MUST_CHECK;
 // The value was written by something that did not rewrite the copy.
 void parameter_touch(Tensor *tensor);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "kernel/int8.h"
 #include "kernel/scale.h"
 
 // ---- presets ------------------------------------------------------------------------------------
@@ -92,6 +93,12 @@ bool precision_trains_on(const Device *device, Format format) {
                                      device->backend->supports(device, OP_matmul, format));
 }
 
+bool precision_evaluates_on(const Device *device, Format format) {
+    return precision_trains_on(device, format) ||
+           (format == FORMAT_INT8 && device->backend->kernels[OP_linear] &&
+            device->backend->supports(device, OP_linear, format));
+}
+
 static bool untrained_format(const char *name, Error *error) {
     return error_fail(error, ERROR_UNAVAILABLE, "%s: %s", name,
                       format_table[format_named(name)].untrained);
@@ -107,6 +114,26 @@ static Preset preset_multiplying(Format format) {
                     .loss_scale = "none",
                     .text = format_is_scaled(format) ? "products in it, the rest in bf16"
                                                      : "products in it, of fp32 numbers"};
+}
+
+static bool unevaluated_format(const Device *device, Format format, Error *error) {
+    return error_fail(
+        error, ERROR_UNAVAILABLE,
+        "%s: device %s has no products of whole numbers; --device cpu evaluates in it",
+        format_name(format), device->label);
+}
+
+bool preset_resolve_evaluated(const char *name, const Device *device, Preset *preset,
+                              Error *error) {
+    char why[1];
+    Format format = format_named(name);
+    if (format != FORMAT_INT8)
+        return preset_resolve(name, device, preset, why, 0, error);
+    if (!precision_evaluates_on(device, format))
+        return unevaluated_format(device, format, error);
+    *preset = preset_multiplying(format);
+    preset->text = "linear layers and convolutions in whole numbers, the rest in fp32";
+    return true;
 }
 
 bool preset_resolve(const char *name, const Device *device, Preset *preset, char *why,
@@ -149,6 +176,13 @@ bool layer_precision_check(LayerPrecision precision, const Device *device, Error
     Format format = layer_precision_format(precision);
     return precision == LAYER_AUTO || precision_trains_on(device, format) ||
            untrained_format(format_name(format), error);
+}
+
+bool layer_precision_check_evaluated(LayerPrecision precision, const Device *device, Error *error) {
+    Format format = layer_precision_format(precision);
+    if (format != FORMAT_INT8)
+        return layer_precision_check(precision, device, error);
+    return precision_evaluates_on(device, format) || unevaluated_format(device, format, error);
 }
 
 bool layer_precision_parse(const char *text, const Device *device, LayerPrecision *precision,
@@ -407,7 +441,8 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     Format low = format_kept_beside(policy, compute);
     const bool rounds_norm =
         policy->recipe.norms && scale_serves_norm(op) && format_is_scaled(compute);
-    if (format_is_scaled(compute) && !scale_serves(op) && !rounds_norm)
+    if ((format_is_scaled(compute) && !scale_serves(op) && !rounds_norm) ||
+        (compute == FORMAT_INT8 && !int8_serves(op)))
         compute = low;
     bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
     *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,

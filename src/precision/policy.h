@@ -43,6 +43,11 @@ bool precision_is_untrained(const char *name);
 // Whether a layer can be set to it on this device; NULL: on every device.
 bool precision_trains_on(const Device *device, Format format);
 
+// The same of a model that is evaluated and not trained: int8 too.
+bool precision_evaluates_on(const Device *device, Format format);
+bool preset_resolve_evaluated(const char *name, const Device *device, Preset *preset,
+                              Error *error) MUST_CHECK;
+
 typedef enum LayerPrecision { // what a layer can be set to: of the formats, those that train
     LAYER_AUTO,
 #define FORMAT(id, ...) LAYER_##id,
@@ -57,6 +62,9 @@ Format layer_precision_format(LayerPrecision precision);
 bool layer_precision_parse(const char *text, const Device *device, LayerPrecision *precision,
                            Error *error) MUST_CHECK;
 bool layer_precision_check(LayerPrecision precision, const Device *device, Error *error) MUST_CHECK;
+
+bool layer_precision_check_evaluated(LayerPrecision precision, const Device *device,
+                                     Error *error) MUST_CHECK;
 
 typedef struct PolicyLayer {
     char *name;                   // "G.up1.conv"; that of another may be the same

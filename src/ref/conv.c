@@ -1,5 +1,7 @@
 // Convolution over images [N,H,W,C] with weights [O,KH,KW,C/groups].
+#include "kernel/int8.h"
 #include "ref/access.h"
+#include "ref/int8.h"
 #include "ref/kernels.h"
 
 // Where in the input a tap of the window of an output lies along one dimension; -1: in the padding.
@@ -27,6 +29,8 @@ static double window_product(const ConvAttr *attr, const View *x, const View *we
 }
 
 REF_KERNEL(conv2d) {
+    if (int8_is_given(call))
+        return ref_int8_conv2d(call);
     const ConvAttr *attr = &call->attr->conv;
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
     const View *x = &factor[0], *weight = &factor[1], *bias = &call->input[2];

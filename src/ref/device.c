@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/int8.h"
 #include "kernel/scale.h"
 #include "ref/kernels.h"
 
@@ -51,6 +52,8 @@ static bool supports(const Device *device, OpId op, Format format) {
     (void)device;
     if (op == OP_cast)
         return format_is_plain(format);
+    if (format == FORMAT_INT8)
+        return int8_serves(op);
     return format_is_plain(format) ? format_is_floating(format) : scale_serves(op);
 }
 

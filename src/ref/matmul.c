@@ -1,7 +1,9 @@
 // Matrix products.
 #include <math.h>
 
+#include "kernel/int8.h"
 #include "ref/access.h"
+#include "ref/int8.h"
 #include "ref/kernels.h"
 
 double ref_activate(Activation activation, double x) {
@@ -47,6 +49,8 @@ REF_KERNEL(matmul) {
 }
 
 REF_KERNEL(linear) {
+    if (int8_is_given(call))
+        return ref_int8_linear(call);
     const View factor[2] = {ref_factor(call, 0), ref_factor(call, 1)};
     const View *x = &factor[0], *weight = &factor[1], *bias = &call->input[2];
     const View *y = &call->output[0];

@@ -91,7 +91,8 @@ void run_free(Run *run) {
 static bool set_rules(const Run *run, const RunLayerRule *rules, int count, Error *error) {
     Policy *policy = run->engine->policy;
     for (int i = 0; i < count; i++)
-        if (!layer_precision_check(rules[i].precision, run->device, error) ||
+        if (!(run->options->evaluates ? layer_precision_check_evaluated : layer_precision_check)(
+                rules[i].precision, run->device, error) ||
             !policy_set(policy, rules[i].pattern, rules[i].precision, NULL, error))
             return false;
     return true;
@@ -116,8 +117,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     Preset preset;
     Recipe recipe;
     if (!recipe_parse(options->recipe, &recipe, error) ||
-        !preset_resolve(precision, run->device, &preset, run->precision_why,
-                        sizeof run->precision_why, error) ||
+        !(options->evaluates ? preset_resolve_evaluated(precision, run->device, &preset, error)
+                             : preset_resolve(precision, run->device, &preset, run->precision_why,
+                                              sizeof run->precision_why, error)) ||
         !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
                           &run->scale_rule, error))
         return false;

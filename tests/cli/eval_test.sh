@@ -90,6 +90,53 @@ expect_out 'is worth it\|fp32 stays'
 [ "$("$mpbench" ls --json | grep -o '"status"' | wc -l)" = 1 ] || fail "the evaluation is in the history"
 end
 
+begin "int8 is evaluated, loses little, and nothing trains in it"
+run eval 1 -p fp32,int8 --quick --json
+expect_status 0
+is "$(of int8 loss) != $(of fp32 loss)" || fail "int8 computes as fp32 does"
+is "$(of fp32 accuracy) - $(of int8 accuracy) <= 0.005" || fail "accuracy $(of int8 accuracy), fp32 has $(of fp32 accuracy)"
+is "$(of int8 weights_disk) < 0.4 * $(of fp32 weights_disk)" || fail "weights of $(of int8 weights_disk) bytes"
+exact=$(of int8 loss)
+run eval 1 -p int8 -d ref --quick --json
+[ "$(of int8 loss | cut -c1-8)" = "$(echo "$exact" | cut -c1-8)" ] || fail "loss $(of int8 loss) on ref, $exact on cpu"
+run eval 1 -p int8 --layer 'head=fp32' --quick --json
+is "$(of int8 loss) != $exact" || fail "the head in fp32 changes nothing"
+run run "$folder/parted.lua" -d cpu -p int8
+expect_error 3 "int8: for evaluation alone: .*mpbench eval RUN -p int8"
+run run "$folder/parted.lua" -d cpu --layer 'head=int8'
+expect_error 3 "mpbench eval RUN -p int8"
+end
+
+begin "what int8 is scaled by is the percentile that loses least, or the largest, of so many batches"
+run eval 1 -p int8 --calibrate 1,largest --quick --json
+expect_status 0
+is "$(of int8 loss) != $exact" || fail "one batch's largest and eight batches' percentile give the same"
+run eval 1 -p int8 --calibrate 8,smallest
+expect_usage_error "N,largest"
+run eval 1 -p int8 --calibrate 0
+expect_usage_error "calibrate"
+end
+
+begin "int8 costs a transformer at most 1 % of its loss"
+steps=30 set="--set layers=2 --set width=64 --set heads=2 --set context=16"
+[ -z "${MPBENCH_SOAK:-}" ] || { steps=300; set=; }
+# shellcheck disable=SC2086 # words
+run run gpt -d cpu --threads 2 -p fp32 --set steps=$steps --set write=0 $set --quiet
+expect_status 0
+run eval @last -p fp32,int8 --quick --json
+is "$(of int8 loss) <= 1.01 * $(of fp32 loss)" || fail "loss $(of int8 loss), fp32 has $(of fp32 loss)"
+is "$(of int8 loss) != $(of fp32 loss)" || fail "int8 computes as fp32 does"
+end
+
+if [ -n "${MPBENCH_SOAK:-}" ]; then
+    begin "int8 costs fashion_cnn at most half a point of accuracy"
+    run run fashion_cnn -d cpu -p fp32 --set epochs=1 --quiet
+    expect_status 0
+    run eval @last -p fp32,int8 --quick --json
+    is "$(of fp32 accuracy) - $(of int8 accuracy) <= 0.005" || fail "accuracy $(of int8 accuracy), fp32 has $(of fp32 accuracy)"
+    end
+fi
+
 begin "other weights, a checkpoint at a step, and what is not there"
 run export 1 --format safetensors -o "$folder/w.safetensors"
 run eval 1 --weights "$folder/w.safetensors" -p bf16 --quick --json

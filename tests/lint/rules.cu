@@ -6,6 +6,7 @@
 #include "kernel/random.h"
 #include "kernel/resample.h"
 #include "number/inline.h"
+#include "number/int8.h"
 
 #ifndef __CUDACC__
 #define __global__
@@ -25,6 +26,7 @@ __global__ void call_rules_of_numbers(float *value, double *wide, uint32_t *bits
     *bits += (uint32_t)number_fp32_to_int32(x);
     *wide = number_fp32_to_fp64(x);
     *value = number_fp64_to_fp32(*wide);
+    *value += int8_worth(int8_of(*value, 1.0f / int8_step(x)), x);
 }
 
 __global__ void call_rules_of_a_step(const ScaleRule *rule, ScaleState *state,

@@ -15,6 +15,8 @@
 #include "cli/train/training.h"
 #include "lua/experiment.h"
 
+enum { USUAL_CALIBRATION = 8 }; // batches
+
 typedef struct Evaluating {
     Cli *cli;
     Past *past;
@@ -23,6 +25,7 @@ typedef struct Evaluating {
     Evaluations all;
     ProgressView progress;
     const char *now; // the format
+    bool is_asked;   // formats were named
 } Evaluating;
 
 // ---- what is asked ------------------------------------------------------------------------------
@@ -40,7 +43,7 @@ static void add_format(Evaluations *all, const char *name, size_t length) {
 }
 
 static void choose_formats(Evaluations *all, const char *asked) {
-    static const Format usual[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
+    static const Format usual[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16, FORMAT_INT8};
     for (const char *next = asked; next && *next; next += *next == ',') {
         size_t length = strcspn(next, ",");
         add_format(all, next, length);
@@ -91,6 +94,7 @@ static bool set_options(Evaluating *evaluating, Error *error) {
     cli->run.loss_scale = NULL;
     cli->run.steps = cli->run.epochs = 0;
     cli->run.evaluates = true;
+    evaluating->is_asked = asked != NULL;
     choose_formats(&evaluating->all, asked);
     return true;
 }
@@ -128,7 +132,9 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
     options.precision = format->precision;
     options.layers = cli->layers + (own ? 0 : evaluating->parent_layers);
     options.layer_count = cli->run.layer_count - (own ? 0 : evaluating->parent_layers);
-    format->found = (Evaluation){.quick = cli->quick,
+    format->found = (Evaluation){.calibrate = cli->calibrate ? cli->calibrate : USUAL_CALIBRATION,
+                                 .largest = cli->by_largest,
+                                 .quick = cli->quick,
                                  .progress = tell,
                                  .context = evaluating,
                                  .one = {(double)NAN, 0},
@@ -160,6 +166,13 @@ static bool evaluate_all(Evaluating *evaluating, Error *error) {
     for (int i = 0; done && i < all->count; i++) {
         evaluating->now = all->formats[i].precision;
         done = evaluate(evaluating, &all->formats[i], error);
+        if (!done && error->code == ERROR_UNAVAILABLE && !evaluating->is_asked) {
+            all->count--; // this device has no such products
+            memmove(&all->formats[i], &all->formats[i + 1],
+                    (size_t)(all->count - i) * sizeof *all->formats);
+            i--;
+            done = true;
+        }
         if (done && run_stop_requested())
             all->count = i;
     }

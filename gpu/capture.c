@@ -9,7 +9,8 @@
 enum {
     STEPS = 8,        // that are remembered: with and without a sample, whole batches and the last
     INBOX_UNIT = 256, // what is sent begins at multiples of it
-    INBOX_SHARE = 32  // of the card's memory an inbox takes one of so many parts at most
+    INBOX_LEAST = 1 << 16, // bytes
+    INBOX_SHARE = 32       // of the card's memory an inbox takes one of so many parts at most
 };
 
 // A step that was made, and may come again.
@@ -184,6 +185,7 @@ static bool has_inbox(Gpu *gpu, size_t bytes) {
     CUdeviceptr inbox = 0;
     if (bytes <= capture->inbox_bytes)
         return true;
+    bytes = bytes > INBOX_LEAST ? bytes : INBOX_LEAST;
     if (bytes > gpu->device->memory / INBOX_SHARE ||
         gpu->driver->cuMemAlloc(&inbox, bytes) != CUDA_SUCCESS)
         return false;
@@ -198,6 +200,14 @@ static bool has_inbox(Gpu *gpu, size_t bytes) {
     capture->inbox = (char *)(uintptr_t)inbox;
     capture->inbox_bytes = bytes;
     return freed;
+}
+
+// As soon as it shows what a step sends, captured or not, since one that comes later is to ask for
+// nothing. The first does not show it: to it belongs all that was sent before.
+static void take_inbox(Gpu *gpu) {
+    GpuCapture *capture = gpu->capture;
+    if (!capture->inbox && gpu->device->steps > 1 && gpu->failure.code == ERROR_NONE)
+        (void)has_inbox(gpu, capture->sent); // else graphs ask for it
 }
 
 // ---- graphs -------------------------------------------------------------------------------------
@@ -296,6 +306,7 @@ void gpu_end_step(Device *device) {
     } else {
         CUresult result = let_go(gpu); // a failure is kept
         (void)result;
+        take_inbox(gpu);
         remember(gpu);
     }
     begin(capture);

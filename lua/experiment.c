@@ -89,7 +89,10 @@ static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *
     lua_vm_set_places(vm, &(LuaVmPlaces){bind_place, bind_move, session});
     session->vm = vm;
     lua_State *L = lua_vm_state(vm);
-    lua_gc(L, LUA_GCGEN, 0, 0); // a step makes handles that die young
+    // A step makes handles that die young: at its end (bind_collect). A collection of Lua's own
+    // within it would take what the step still needs for old, so that comes as late as may be.
+    const int percent = 100;
+    lua_gc(L, LUA_GCGEN, percent, 0);
     lua_pushlightuserdata(L, session);
     lua_setfield(L, LUA_REGISTRYINDEX, "mp.session");
     lua_vm_seed(vm, session->run->options->seed);

@@ -38,6 +38,7 @@ typedef struct Session {
     size_t data_bytes;            // of the data sets that loaders hold
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     size_t settled_data_bytes;    // of data_bytes, then
+    size_t settled_lua_bytes;     // of Lua's own memory, then
     bool evaluates;               // the module whose forward runs is not in training
     // What a checkpoint is made of, and when one is taken (checkpoint.c).
     Inventory inventory;

@@ -241,16 +241,6 @@ static const char *reason_to_keep(const Session *session, bool stop) {
     return NULL;
 }
 
-// What a step left for the collector goes with it, so that the peak of memory does not grow with
-// the number of steps; and so that on a device that captures them each finds the memory that the
-// one before it found.
-static void collect(lua_State *L, Session *session) {
-    const size_t worth_it = (size_t)1 << 20;
-    if (session->handle_bytes < worth_it && !device_captures(session->engine->device))
-        return;
-    bind_collect(L, session);
-}
-
 int bind_end_step(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
@@ -262,6 +252,10 @@ int bind_end_step(lua_State *L) {
     lua_vm_check(L);
     if (session->kept_at == 0)
         session->kept_at = clock_seconds();
+    // What the step left goes with it: each finds the memory that the one before it found, so that
+    // no more is asked of the system, and a device that captures steps finds them alike. Where steps
+    // are small this is faster too, since what is used again is still in the processor's cache.
+    bind_collect(L, session);
     lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);
     lua_vm_end_patience(session->vm);
@@ -283,7 +277,6 @@ int bind_end_step(lua_State *L) {
         lua_gc(L, LUA_GCCOLLECT);       // what it leaves is then taken as it lies there
     session->stops = stop;
     session->at_boundary = session->checkpoint_why || stop;
-    collect(L, session);
     return 0;
 }
 

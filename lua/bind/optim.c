@@ -63,6 +63,7 @@ static int optimizer_create(lua_State *L) {
         return bind_raise(L, &error);
     luaL_setmetatable(L, optimizer_type);
     lua_vm_charge(L, BIND_OBJECT_BYTES);
+    bind_collect(L, session); // most of what comes before the first step has come
     run_add_optimizer(session->run, *slot);
     if (!inventory_add(&session->inventory, MEMBER_OPTIMIZER, *slot, &error))
         return bind_raise(L, &error);

@@ -15,6 +15,7 @@ typedef struct Block {
     void *memory;
     size_t bytes; // of its class
     int class;
+    bool is_free;
     MemoryPurpose purpose;
 } Block;
 
@@ -25,7 +26,9 @@ struct Allocator {
     size_t table_size, table_used;
     MemoryUse use;
     size_t limit, host;
-    size_t own; // that the device took for itself
+    size_t own;        // that the device took for itself
+    int steps;         // that have ended, up to two
+    int kept[CLASSES]; // blocks of what comes and goes that the first kept
     void *workspace;
     size_t workspace_bytes;
 };
@@ -196,6 +199,10 @@ void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, Memor
     allocator->own += bytes - was;
 }
 
+void allocator_note_asked(Allocator *allocator) {
+    allocator->use.system_calls++;
+}
+
 void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, Error *error) {
     size_t rounded;
     if (bytes >> 47) {
@@ -218,9 +225,22 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
             return NULL; // one that has failed gives none, however much is left
         }
     }
+    block->is_free = false;
     block->purpose = purpose;
     account(&allocator->use, block->bytes, purpose);
     return block->memory;
+}
+
+// For a device that captures steps by address, so that equal steps are given equal memory; for
+// others the one that is warm comes first.
+static void cache(Allocator *allocator, Block *block) {
+    Block **place = &allocator->free_list[block->class];
+    if (device_captures(allocator->device))
+        while (*place && (uintptr_t)(*place)->memory < (uintptr_t)block->memory)
+            place = &(*place)->next;
+    block->next = *place;
+    block->is_free = true;
+    *place = block;
 }
 
 void allocator_give(Allocator *allocator, void *memory) {
@@ -229,14 +249,35 @@ void allocator_give(Allocator *allocator, void *memory) {
     Block *block = block_find(allocator, memory);
     allocator->use.now[block->purpose] -= block->bytes;
     allocator->use.total_now -= block->bytes;
-    // For a device that captures steps by address, so that equal steps are given equal memory; for
-    // others the one that is warm comes first.
-    Block **place = &allocator->free_list[block->class];
-    if (device_captures(allocator->device))
-        while (*place && (uintptr_t)(*place)->memory < (uintptr_t)memory)
-            place = &(*place)->next;
-    block->next = *place;
-    *place = block;
+    cache(allocator, block);
+}
+
+static bool comes_and_goes(const Block *block) {
+    return !block->is_free &&
+           (block->purpose == MEMORY_DATA || block->purpose == MEMORY_ACTIVATIONS);
+}
+
+void allocator_note_step(Allocator *allocator) {
+    enum { SETTLED = 2 };
+    int kept[CLASSES] = {0};
+    size_t bytes[CLASSES] = {0};
+    if (allocator->steps == SETTLED)
+        return;
+    for (size_t i = 0; i < allocator->table_size; i++) {
+        const Block *block = allocator->table[i];
+        if (block && comes_and_goes(block)) {
+            kept[block->class]++;
+            bytes[block->class] = block->bytes;
+        }
+    }
+    allocator->steps++;
+    for (int class = 0; class < CLASSES && allocator->steps == SETTLED; class ++)
+        for (int i = allocator->kept[class]; i < kept[class]; i++) {
+            Block *block = block_new(allocator, class, bytes[class]);
+            if (block) // else a later step asks
+                cache(allocator, block);
+        }
+    memcpy(allocator->kept, kept, sizeof kept);
 }
 
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose) {

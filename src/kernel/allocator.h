@@ -32,6 +32,14 @@ void allocator_forget_peaks(Allocator *allocator);
 // Memory that the device took of the system for itself, to keep: of so many bytes, in place of as
 // many as it was. It is accounted here, and not asked for back.
 void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose);
+// The system was asked for memory that is not accounted: of the host, for what the device tells.
+void allocator_note_asked(Allocator *allocator);
+// The system was asked for memory that is not accounted: of the host, for what the device tells.
+void allocator_note_asked(Allocator *allocator);
+// A step has ended, and what it left was collected. What the second one of a process keeps beyond
+// the first (a batch that is let go of a step later), the third will beyond the second: that is
+// taken of the system now, so that from then on nothing is.
+void allocator_note_step(Allocator *allocator);
 // Gives cached blocks back to the system.
 void allocator_trim(Allocator *allocator);
 // A limit on what may be reserved of the host's memory, 0: none. Past it, allocator_take fails with

@@ -141,6 +141,8 @@ bool device_check(const Device *device, Error *error) {
 void device_end_step(Device *device) {
     if (device->backend->end_step)
         device->backend->end_step(device);
+    if (!device_is_idle(device))
+        allocator_note_step(device->allocator);
 }
 
 void plan_drop(Device *device, PlanTable *table) {

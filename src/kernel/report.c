@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/allocator.h"
+
 enum { NUMBER_BYTES = sizeof(double), ALIGNMENT = 64 };
 
 typedef struct Piece {
@@ -97,16 +99,32 @@ bool reports_add(Reports *reports, const void *source, size_t bytes, int *piece,
     return true;
 }
 
-static bool place_grow(const Reports *reports, Place *place, Error *error) {
+static bool is_under_way(const Reports *reports, int number) {
+    return (number - reports->first + reports->size) % reports->size < reports->under_way;
+}
+
+static bool place_grow(const Reports *reports, Place *place, size_t size) {
     const ReportKernels *kernels = reports->kernels;
-    if (place->bytes <= place->size)
-        return true;
     if (place->memory)
         kernels->memory_free(reports->device, place->memory, place->size);
-    size_t size = 2 * place->bytes;
     place->memory = kernels->memory_new(reports->device, size);
     place->size = place->memory ? size : 0;
-    return place->memory ||
+    allocator_note_asked(reports->device->allocator);
+    return place->memory != NULL;
+}
+
+// Where one place is too small the others grow with it, so that no later report asks for more than
+// this one: but for those under way, and where there is no memory, as long as it is not needed.
+static bool places_grow(const Reports *reports, Error *error) {
+    Place *begun = &reports->places[reports->begun];
+    if (begun->bytes <= begun->size)
+        return true;
+    size_t size = 2 * begun->bytes;
+    bool has_room = place_grow(reports, begun, size);
+    for (int i = 0; has_room && i < reports->size; i++)
+        if (!is_under_way(reports, i) && reports->places[i].size < size)
+            (void)place_grow(reports, &reports->places[i], size);
+    return has_room ||
            (device_works(reports->device, error) &&
             error_fail(error, ERROR_MEMORY, "no memory for the report of a step: %zu bytes", size));
 }
@@ -116,7 +134,7 @@ bool reports_post(Reports *reports, Error *error) {
     const ReportKernels *kernels = reports->kernels;
     int number = reports->begun;
     Place *place = &reports->places[number];
-    if (kernels && !place_grow(reports, place, error))
+    if (kernels && !places_grow(reports, error))
         return false;
     for (int i = 0; i < place->count; i++) {
         Piece *piece = &place->pieces[i];

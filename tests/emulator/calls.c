@@ -122,6 +122,7 @@ static void read_state(EmulatorState *state) {
     emulator_streams_count(state);
     emulator_cublas_count(state);
     emulator_graphs_count(state);
+    state->taken = emulator_memory_taken();
     emulator_memory_count(&state->device_blocks, &state->device_bytes, &state->pinned_blocks);
     for (int i = 0; i < MOST_CARDS; i++) {
         const Card *card = &emulator_cards[i];
@@ -158,16 +159,16 @@ __attribute__((destructor)) static void report(void) {
     read_state(&state);
     fprintf(
         stderr,
-        "emulator: %llu calls, %llu launches, %llu kernels, %llu waits, %llu graphs, %llu "
-        "products; "
+        "emulator: %llu calls, %llu launches, %llu kernels, %llu waits, %llu blocks taken, %llu "
+        "graphs, %llu products; "
         "left: %llu blocks of %llu bytes, %llu pinned, %llu streams, %llu events, %llu modules, "
         "%llu contexts, %llu graphs, %llu descriptors\n",
         (unsigned long long)state.calls, (unsigned long long)state.launches,
         (unsigned long long)state.kernels, (unsigned long long)state.waits,
-        (unsigned long long)state.graphs, (unsigned long long)state.products,
-        (unsigned long long)state.device_blocks, (unsigned long long)state.device_bytes,
-        (unsigned long long)state.pinned_blocks, (unsigned long long)state.streams,
-        (unsigned long long)state.events, (unsigned long long)state.modules,
-        (unsigned long long)state.contexts, (unsigned long long)state.graphs_left,
-        (unsigned long long)state.descriptors);
+        (unsigned long long)state.taken, (unsigned long long)state.graphs,
+        (unsigned long long)state.products, (unsigned long long)state.device_blocks,
+        (unsigned long long)state.device_bytes, (unsigned long long)state.pinned_blocks,
+        (unsigned long long)state.streams, (unsigned long long)state.events,
+        (unsigned long long)state.modules, (unsigned long long)state.contexts,
+        (unsigned long long)state.graphs_left, (unsigned long long)state.descriptors);
 }

@@ -144,6 +144,34 @@ kept fp32 "$folder/a"
 ! cmp -s "$folder/a.csv" "$folder/b.csv" || fail "the number changes nothing"
 end
 
+# What the driver itself counts, whoever asks it: a run of two steps takes as much of it as one of many.
+cat >"$folder/images.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "images", params = { epochs = 4 }, clip = 1.0,
+    data = function()
+        return { train = mp.data.tensors { x = mp.randn(64, 12, 12, 1), y = mp.randint(4, 64), batch = 8, shuffle = true } }
+    end,
+    model = function()
+        return nn.Sequential { nn.Conv2d(1, 8, 3, { activation = "relu" }), nn.BatchNorm(8), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Dropout(0.1), nn.Linear(200, 4) }
+    end,
+    optim = function(parameters) return mp.optim.Adam(parameters, { lr = 1e-3 }) end,
+    loss = function(m, b) return F.cross_entropy(m(b.x), b.y) end }
+LUA
+begin no_memory_is_taken_of_the_driver_after_the_second_step
+for experiment in simple "$folder/images.lua"; do
+    for steps in 2 24; do
+        MPBENCH_EMULATOR=report=1 run run "$experiment" -d gpu -p fp16 --steps $steps --quiet
+        expect_status 0
+        sed -n 's/^emulator: .* \([0-9]*\) blocks taken, .*/\1/p' "$folder/err" >"$folder/taken.$steps"
+    done
+    [ -s "$folder/taken.2" ] || fail "$experiment: nothing is counted"
+    cmp -s "$folder/taken.2" "$folder/taken.24" ||
+        fail "$experiment: $(cat "$folder/taken.2") blocks in two steps, $(cat "$folder/taken.24") in 24"
+done
+end
+
 if [ -n "${MPBENCH_SOAK:-}" ]; then
     begin captured_steps_are_the_same_to_the_bit_with_every_scaler
     for scaler in none 1024 torch apex keras deepspeed fairseq logmax adaptive; do

@@ -10,6 +10,7 @@ typedef struct EmulatorState {
     uint64_t launches; // that were asked for
     uint64_t kernels;  // that ran
     uint64_t waits;    // calls that waited for a stream or an event
+    uint64_t taken;    // blocks of memory, pinned ones too
     uint64_t products; // that the library was asked for, and took
     uint64_t graphs;   // that were launched
     // What is there: memory in blocks, and how many of the rest.

@@ -258,6 +258,10 @@ void *emulator_memory_new(unsigned card, size_t bytes, bool pinned) {
     return at;
 }
 
+uint64_t emulator_memory_taken(void) {
+    return numbers;
+}
+
 void emulator_memory_free(const EmulatorMemory *memory) {
     if (memory->pinned) {
         free(memory->at);

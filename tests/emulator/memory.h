@@ -27,6 +27,8 @@ void emulator_memory_free(const EmulatorMemory *memory);
 // How many bytes a card has in use; and what all cards and the host have.
 size_t emulator_memory_used(unsigned card);
 void emulator_memory_count(uint64_t *blocks, uint64_t *bytes, uint64_t *pinned);
+// How many blocks there ever were, pinned ones too.
+uint64_t emulator_memory_taken(void);
 
 // Whether an address is one of device memory, freed or not.
 bool emulator_memory_is_device(const void *at);

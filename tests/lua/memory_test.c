@@ -78,9 +78,32 @@ static void what_fails_for_memory_leaves_nothing_behind(void) {
     CHECK_TEXT(trial.printed, "went on;");
 }
 
+// What outlives a step or two is old to the collector, which is asked for the young at each step.
+static const char lets_go_late[] = "local mp = require 'mp'\n"
+                                   "return mp.experiment { name = 'late', run = function(run)\n"
+                                   "  local net = run:model(mp.nn.Linear(2, 2))\n"
+                                   "  local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })\n"
+                                   "  local last, most = {}, 0\n"
+                                   "  for step = 1, 300 do\n"
+                                   "    last[step % 4] = ('x'):rep(100000) .. step\n"
+                                   "    net(mp.ones(1, 2)):sum():backward()\n"
+                                   "    opt:step()\n"
+                                   "    most = math.max(most, collectgarbage 'count')\n"
+                                   "  end\n"
+                                   "  print(most < 16000 and 'freed' or most)\n"
+                                   "end }\n";
+
+static void what_a_script_lets_go_of_some_steps_later_is_freed(void) {
+    Trial trial = {.script = write_script("late", lets_go_late)};
+    train(&trial);
+    CHECK_TEXT(trial.error.text, "");
+    CHECK_TEXT(trial.printed, "freed;");
+}
+
 int main(void) {
     if (!trials_begin())
         return 1;
     RUN_TEST(what_fails_for_memory_leaves_nothing_behind);
+    RUN_TEST(what_a_script_lets_go_of_some_steps_later_is_freed);
     return trials_end();
 }

@@ -253,8 +253,9 @@ int bind_end_step(lua_State *L) {
     if (session->kept_at == 0)
         session->kept_at = clock_seconds();
     // What the step left goes with it: each finds the memory that the one before it found, so that
-    // no more is asked of the system, and a device that captures steps finds them alike. Where steps
-    // are small this is faster too, since what is used again is still in the processor's cache.
+    // no more is asked of the system, and a device that captures steps finds them alike. Where
+    // steps are small this is faster too, since what is used again is still in the processor's
+    // cache.
     bind_collect(L, session);
     lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);

@@ -106,7 +106,7 @@ static void check_script(const char *name, const char *script, const char *setti
                       what, (long long)first.step, first.error.text);
         second.resume =
             checkpoint_open(file_of("parts", at), NULL,
-                            i % 2 ? &(RestoreOwn){false, false, false} : NULL, &second.error);
+                            i % 2 ? &(RestoreOwn){.settings = false} : NULL, &second.error);
         CHECK_MESSAGE(second.resume, "%s: %s", what, second.error.text);
         if (!second.resume)
             return;

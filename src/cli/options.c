@@ -143,10 +143,32 @@ static bool set_precision(Cli *cli, const Option *option, const char *value, Err
     return cli->run.precision != NULL;
 }
 
-static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
+// Checks a value; of a matrix each of several, with commas between.
+static bool check_each(Cli *cli, const Option *option, const char *value,
+                       bool (*check)(const char *text, Error *error), Error *error) {
+    if (!(cli->command->options & FOR_MATRIX))
+        return check(value, error) || error_prefix(error, "--%s", option->name);
+    for (const char *next = value;; next++) {
+        size_t length = strcspn(next, ",");
+        const char *piece = keep_text(cli, next, length, error);
+        if (!piece)
+            return false;
+        if (!check(piece, error))
+            return error_prefix(error, "--%s", option->name);
+        next += length;
+        if (!*next)
+            return true;
+    }
+}
+
+static bool check_loss_scale(const char *text, Error *error) {
     ScaleRule rule;
+    return scale_rule_parse(text, &rule, error);
+}
+
+static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
     cli->run.loss_scale = value;
-    return scale_rule_parse(value, &rule, error) || error_prefix(error, "--%s", option->name);
+    return check_each(cli, option, value, check_loss_scale, error);
 }
 
 // What is given twice, or by the parent of a fork and by the fork, adds up: the last of a key
@@ -161,6 +183,16 @@ static bool set_recipe(Cli *cli, const Option *option, const char *value, Error 
     return !text[0] || cli->run.recipe;
 }
 
+static bool check_keep(const char *text, Error *error) {
+    Keep keep;
+    return keep_parse(text, &keep, error);
+}
+
+static bool set_keep(Cli *cli, const Option *option, const char *value, Error *error) {
+    cli->run.keep_fp32 = value;
+    return check_each(cli, option, value, check_keep, error);
+}
+
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *choices[MOST_CHOICES] = {"auto"};
     int count = 1;
@@ -172,28 +204,42 @@ static bool set_device(Cli *cli, const Option *option, const char *value, Error 
     return kind && check_choice(error, option->name, kind, choices, count);
 }
 
-static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
+static bool add_layer(Cli *cli, const Option *option, const char *pattern, const char *value,
+                      Error *error) {
     const char *choices[FORMAT_COUNT + 1] = {layer_precision_name(LAYER_AUTO)};
     Format formats[FORMAT_COUNT];
     const int count = format_pick(formats, format_is_offered);
+    for (int i = 0; i < count; i++)
+        choices[i + 1] = format_name(formats[i]);
+    LayerPrecision precision;
+    if (!layer_precision_parse(value, NULL, &precision, error))
+        return error->code == ERROR_USAGE
+                   ? choice_error(error, option->name, value, choices, count + 1)
+                   : false;
+    if (cli->run.layer_count == CLI_MAX_RULES)
+        return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
+    cli->layers[cli->run.layer_count++] = (RunLayerRule){pattern, precision};
+    return true;
+}
+
+static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *equals = strrchr(value, '=');
     if (!equals || equals == value)
         return error_fail(error, ERROR_USAGE,
                           "--%s %.60s: PATTERN=PRECISION is wanted, as in head=fp32", option->name,
                           value);
-    for (int i = 0; i < count; i++)
-        choices[i + 1] = format_name(formats[i]);
-    LayerPrecision precision;
-    bool is_known = layer_precision_parse(equals + 1, NULL, &precision, error);
-    if (!is_known && error->code == ERROR_USAGE)
-        return choice_error(error, option->name, equals + 1, choices, count + 1);
     const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);
-    if (!is_known || !pattern)
-        return false;
-    if (cli->run.layer_count == CLI_MAX_RULES)
-        return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
-    cli->layers[cli->run.layer_count++] = (RunLayerRule){pattern, precision};
-    return true;
+    if (!pattern || !(cli->command->options & FOR_MATRIX))
+        return pattern && add_layer(cli, option, pattern, equals + 1, error);
+    for (const char *next = equals + 1;; next++) { // of a matrix several
+        size_t length = strcspn(next, ",");
+        const char *piece = keep_text(cli, next, length, error);
+        if (!piece || !add_layer(cli, option, pattern, piece, error))
+            return false;
+        next += length;
+        if (!*next)
+            return true;
+    }
 }
 
 static bool set_setting(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -316,17 +362,22 @@ const Option option_table[] = {
     {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "P",
      precision_names, set_precision, 0},
     {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
-     "precision of the layers so named; the last match wins", set_layer, 0},
+     "precision of the layers so named; the last match wins; of a matrix PATTERN=P1,P2", set_layer,
+     0},
     {"layers", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "FILE",
      "a policy, as `mpbench scan -o FILE` writes it: a --layer for each of its rows", set_policy,
      0},
     {"loss-scale", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "S",
      "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
-     "fairseq",
+     "fairseq; of a matrix S1,S2",
      set_loss_scale, 0},
     {"recipe", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL,
      "KEY=VALUE,..", "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`",
      set_recipe, 0},
+    {"keep-fp32", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KINDS",
+     "none all, or some of batch_norm+layer_norm+embedding+softmax+losses+functions: what alone "
+     "stays in fp32, whatever the precision says; of a matrix KINDS,KINDS",
+     set_keep, 0},
     {"device", 'd', FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
      "D", "auto cpu gpu gpu:N ref", set_device, 0},
     {"set", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "KEY=VALUE",

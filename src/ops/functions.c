@@ -101,16 +101,34 @@ Tensor *op_cat(Engine *engine, Tensor *const *parts, int64_t count, int dim, Err
 
 // ---- batch norm ---------------------------------------------------------------------------------
 
+// To the format that the norm's state is kept in, where that is not fp32.
+static bool round_statistic(Engine *engine, Tensor **value, Error *error) {
+    const Format own = (*value)->view.format;
+    const Format kept =
+        policy_state_format(engine->policy, engine->layer, engine->autocast, OP_batch_norm);
+    if (kept == FORMAT_FP32 || kept == own)
+        return true;
+    Tensor *low = op_cast(engine, *value, kept, error);
+    Tensor *rounded = low ? op_cast(engine, low, own, error) : NULL;
+    tensor_release(low);
+    if (!rounded)
+        return false;
+    tensor_release(*value);
+    *value = rounded;
+    return true;
+}
+
 static bool move_statistics(Engine *engine, Tensor *const running[2], Tensor *mean, Tensor *inverse,
                             const OpAttr *attr, Tensor *owner, Error *error) {
     Tensor *const inputs[] = {running[0], running[1], mean, inverse};
     Tensor *outputs[2];
     bool previous = tape_set_enabled(engine->tape, false);
     bool done = op_apply(engine, OP_batch_norm_track, inputs, 4, attr, outputs, error);
+    const bool is_tracked = done;
+    for (int i = 0; i < 2 && done; i++)
+        done = round_statistic(engine, &outputs[i], error);
     tape_set_enabled(engine->tape, previous);
-    if (!done)
-        return false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && is_tracked; i++) {
         done = done && engine_change_buffer(engine, running[i], outputs[i], owner, error);
         tensor_release(outputs[i]);
     }

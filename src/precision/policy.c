@@ -215,6 +215,7 @@ typedef struct RuleList {
 struct Policy {
     Preset preset;
     Recipe recipe;
+    Keep keep;
     PolicyLayer *layers; // [0] stands for "no layer"
     int layer_count, layer_size;
     RuleList rules, queued;
@@ -279,6 +280,10 @@ const Recipe *policy_recipe(const Policy *policy) {
 
 void policy_set_recipe(Policy *policy, const Recipe *recipe) {
     policy->recipe = *recipe;
+}
+
+void policy_set_keep(Policy *policy, const Keep *keep) {
+    policy->keep = *keep;
 }
 
 Format policy_storage(const Policy *policy, Format own) {
@@ -427,6 +432,15 @@ static Format format_kept_beside(const Policy *policy, Format compute) {
     return format_is_scaled(preset->low) ? FORMAT_BF16 : format_kept(preset->low);
 }
 
+Format policy_state_format(const Policy *policy, int layer, AutocastRegion region, OpId op) {
+    OpFormats formats;
+    const bool is_lowered =
+        op_table[op].precision != CLASS_LOW &&
+        policy_decide(policy, layer, region, op, FORMAT_FP32, FORMAT_FP32, &formats, NULL) &&
+        formats.cast_inputs;
+    return is_lowered ? formats.inputs : FORMAT_FP32;
+}
+
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) {
     PrecisionClass class = op_table[op].precision;
@@ -444,8 +458,12 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     if ((format_is_scaled(compute) && !scale_serves(op) && !rounds_norm) ||
         (compute == FORMAT_INT8 && !int8_serves(op)))
         compute = low;
-    bool all_low = policy->preset.mode == POLICY_ALL_LOW && low != FORMAT_FP32 && !keeps_class[op];
-    *formats = (OpFormats){.cast_inputs = class == CLASS_LOW,
+    const KeepKind kind = policy->keep.is_given ? keep_kind(op) : KEEP_KINDS;
+    const bool is_asked = kind != KEEP_KINDS && low != FORMAT_FP32;
+    const bool is_lowered = is_asked && !policy->keep.kept[kind];
+    bool all_low = is_lowered || (!is_asked && policy->preset.mode == POLICY_ALL_LOW &&
+                                  low != FORMAT_FP32 && !keeps_class[op]);
+    *formats = (OpFormats){.cast_inputs = class == CLASS_LOW || is_lowered,
                            .inputs = low,
                            .compute = class == CLASS_LOW || rounds_norm ? compute : low};
     switch (class) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "kernel/kernel.h"
+#include "precision/keep.h"
 #include "precision/recipe.h"
 
 typedef enum PolicyMode {
@@ -84,6 +85,7 @@ const Preset *policy_preset(const Policy *policy);
 const Recipe *policy_recipe(const Policy *policy);
 // Before anything is computed, or between two steps; how far scales look back stays as it was.
 void policy_set_recipe(Policy *policy, const Recipe *recipe);
+void policy_set_keep(Policy *policy, const Keep *keep); // before anything is computed
 // The format that a parameter made in `own` is to be kept in: low where there are no masters.
 Format policy_storage(const Policy *policy, Format own);
 
@@ -128,6 +130,10 @@ typedef struct OpFormats {
 // Outside autocast operations run in the widest format they are given.
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) MUST_CHECK;
+
+// The format that an operation takes weights and state in which --keep-fp32 would keep in fp32:
+// that, or the layer's where it is not kept.
+Format policy_state_format(const Policy *policy, int layer, AutocastRegion region, OpId op);
 
 // An operation of this class was computed in this layer, in that format.
 void policy_note_computed(Policy *policy, int layer, PrecisionClass class, Format format);

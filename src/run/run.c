@@ -116,7 +116,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
                                                 : "auto";
     Preset preset;
     Recipe recipe;
+    Keep keep;
     if (!recipe_parse(options->recipe, &recipe, error) ||
+        !keep_parse(options->keep_fp32, &keep, error) ||
         !(options->evaluates ? preset_resolve_evaluated(precision, run->device, &preset, error)
                              : preset_resolve(precision, run->device, &preset, run->precision_why,
                                               sizeof run->precision_why, error)) ||
@@ -136,6 +138,7 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     policy_free(run->engine->policy);
     run->engine->policy = policy;
     policy_set_recipe(policy, &recipe);
+    policy_set_keep(policy, &keep);
     if (!set_rules(run, rules, rule_count, error) ||
         !set_rules(run, options->layers, options->layer_count, error))
         return false;

@@ -32,6 +32,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     int layer_count;
     const char *loss_scale; // NULL: what the precision asks for
     const char *recipe;     // of scaled formats; NULL: the usual one
+    const char *keep_fp32;  // precision/keep.h; NULL: as the precision has it
     const char *device;     // "auto", "cpu", "ref", ...
     int threads;            // 0: all processors
     const char *ways;       // by which the device computes (kernel/kernel.h); NULL: its own choice

@@ -128,6 +128,61 @@ static void all_low_presets_spare_batch_norm_and_losses(void) {
     policy_free(policy);
 }
 
+static Policy *policy_keeping(const char *name, const char *kinds) {
+    Keep keep;
+    Error error = {0};
+    CHECK_MESSAGE(keep_parse(kinds, &keep, &error), "%s", error.text);
+    Policy *policy = policy_of(name);
+    policy_set_keep(policy, &keep);
+    return policy;
+}
+
+static void what_is_not_kept_runs_low_with_its_weights(void) {
+    OpFormats formats;
+    Policy *policy = policy_keeping("fp16", "losses+softmax");
+    CHECK(policy_decide(policy, 0, on, OP_layer_norm, FORMAT_FP32, FORMAT_FP32, &formats, NULL));
+    CHECK(formats.cast_inputs);
+    CHECK_INT(formats.inputs, FORMAT_FP16);
+    CHECK_INT(formats.output, FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_exp, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_embedding, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_softmax, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_mse, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(policy_state_format(policy, 0, on, OP_batch_norm), FORMAT_FP16);
+    CHECK_INT(policy_state_format(policy, 0, off, OP_batch_norm), FORMAT_FP32);
+    int layer = policy_add_layer(policy, "head", 0, NULL);
+    CHECK(policy_set(policy, "head", LAYER_FP32, NULL, NULL));
+    CHECK_INT(output_of(policy, layer, on, OP_layer_norm, FORMAT_FP32), FORMAT_FP32);
+    policy_free(policy);
+}
+
+static void what_is_kept_is_so_under_every_preset(void) {
+    Policy *policy = policy_keeping("O2", "all");
+    CHECK_INT(output_of(policy, 0, on, OP_layer_norm, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_embedding, FORMAT_FP32), FORMAT_FP32);
+    CHECK_INT(output_of(policy, 0, on, OP_linear, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(policy_state_format(policy, 0, on, OP_batch_norm), FORMAT_FP32);
+    policy_free(policy);
+    policy = policy_keeping("O2", "none");
+    CHECK_INT(output_of(policy, 0, on, OP_batch_norm, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(output_of(policy, 0, on, OP_cross_entropy, FORMAT_FP32), FORMAT_FP16);
+    policy_free(policy);
+    policy = policy_keeping("fp32", "none");
+    CHECK_INT(output_of(policy, 0, on, OP_cross_entropy, FORMAT_FP32), FORMAT_FP32);
+    policy_free(policy);
+}
+
+static void kinds_to_keep_are_known_by_name(void) {
+    Keep keep;
+    Error error = {0};
+    CHECK(keep_parse(NULL, &keep, NULL) && !keep.is_given);
+    CHECK(keep_parse("batch_norm,losses", &keep, NULL) && keep.is_given);
+    CHECK(keep.kept[KEEP_BATCH_NORM] && keep.kept[KEEP_LOSSES] && !keep.kept[KEEP_SOFTMAX]);
+    CHECK(!keep_parse("batchnorm", &keep, &error));
+    CHECK_MESSAGE(strstr(error.text, "did you mean batch_norm?"), "%s", error.text);
+    CHECK(!keep_parse("", &keep, &error));
+}
+
 static void without_masters_parameters_are_kept_low(void) {
     static const struct {
         const char *preset;
@@ -325,6 +380,9 @@ int main(void) {
     RUN_TEST(the_last_rule_wins_for_layers_to_come_too);
     RUN_TEST(a_queued_change_waits_for_the_boundary);
     RUN_TEST(all_low_presets_spare_batch_norm_and_losses);
+    RUN_TEST(what_is_not_kept_runs_low_with_its_weights);
+    RUN_TEST(what_is_kept_is_so_under_every_preset);
+    RUN_TEST(kinds_to_keep_are_known_by_name);
     RUN_TEST(without_masters_parameters_are_kept_low);
     RUN_TEST(bce_on_probabilities_is_banned_under_a_low_format);
     RUN_TEST(formats_that_cannot_be_trained_in_are_refused_by_name);

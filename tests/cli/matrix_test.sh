@@ -35,6 +35,25 @@ expect_err "7/8 done before"
 expect_err "8/8 done: "
 end
 
+begin "scales, layers and what is kept vary like precisions"
+matrix -p fp16 --loss-scale dynamic,1 --layer 'fc2=auto,fp32' --keep-fp32 all,losses+functions --steps 5
+expect_status 0
+expect_err "8/8 done: .*fc2=fp32, loss-scale=1, keep-fp32=losses+functions, seed 1"
+expect_out "keep-fp32=losses"
+matrix -p fp16 --loss-scale dynamic,1 --layer 'fc2=auto,fp32' --keep-fp32 all,losses+functions --steps 5
+expect_err "8/8 done before"
+matrix -p fp16 --loss-scale 1 --layer 'fc2=fp32' --keep-fp32 all --steps 5 # one of them
+expect_err "1/1 done before"
+matrix -p fp16 --loss-scale dynamic,dynamc
+expect_usage_error "did you mean dynamic"
+matrix -p fp16 --layer 'fc2=fp32,fp61'
+expect_usage_error "layer fp61.*fp16"
+matrix -p fp16 --keep-fp32 all,batchnorm
+expect_usage_error "did you mean batch_norm"
+matrix -p fp16 --loss-scale 1,1
+expect_usage_error "1 is named twice"
+end
+
 begin "the same matrix twice at once is refused"
 "$mpbench" matrix simple -p fp32,bf16 --set lr=0.03 --steps 2000000 --quiet >/dev/null 2>&1 &
 first=$!

@@ -27,8 +27,11 @@ typedef struct MatrixCell {
     int64_t run; // the one that finished; 0: none
 } MatrixCell;
 
-typedef struct MatrixKey { // --set KEY=V1,V2, or the precisions
-    const char *name;
+// What is varied: the precisions, --set KEY=V1,V2, --layer PATTERN=P1,P2, --loss-scale S1,S2,
+// --keep-fp32 SET1,SET2.
+typedef struct MatrixKey {
+    const char *option; // "set"
+    const char *name;   // KEY or PATTERN; NULL: the option has nothing but its value
     char **values;
     int count;
 } MatrixKey;

@@ -20,45 +20,90 @@ static bool fail_memory(Error *error) {
     return error_fail(error, ERROR_MEMORY, "no memory for the matrix");
 }
 
-static bool split(MatrixKey *key, const char *name, const char *text, Error *error) {
-    key->name = name;
+static bool add_value(MatrixKey *key, const char *text, size_t length, Error *error) {
+    char **grown = realloc(key->values, (size_t)(key->count + 1) * sizeof *grown);
+    if (!grown)
+        return fail_memory(error);
+    key->values = grown;
+    if (!(grown[key->count] = strndup(text, length)))
+        return fail_memory(error);
+    key->count++;
+    for (int i = 0; i < key->count - 1; i++)
+        if (strcmp(grown[i], grown[key->count - 1]) == 0)
+            return error_fail(error, ERROR_USAGE, "matrix: %.60s: %.60s is named twice",
+                              key->name ? key->name : key->option, grown[i]);
+    return true;
+}
+
+static bool split(MatrixKey *key, const char *text, Error *error) {
     for (;; text++) {
         size_t length = strcspn(text, ",");
-        char **grown = realloc(key->values, (size_t)(key->count + 1) * sizeof *grown);
-        if (!grown)
-            return fail_memory(error);
-        key->values = grown;
-        if (!(grown[key->count] = strndup(text, length)))
-            return fail_memory(error);
-        for (int i = 0; i < key->count; i++)
-            if (strcmp(grown[i], grown[key->count]) == 0) {
-                key->count++;
-                return error_fail(error, ERROR_USAGE, "matrix: %.60s: %.60s is named twice", name,
-                                  grown[i]);
-            }
-        key->count++;
+        if (!add_value(key, text, length, error))
+            return false;
         text += length;
         if (!*text)
             return true;
     }
 }
 
+// The key of that option and name, a new one if need be; NULL: there are too many.
+static MatrixKey *key_of(Matrix *matrix, const char *option, const char *name, bool *is_new,
+                         Error *error) {
+    *is_new = false;
+    for (int k = 0; k < matrix->key_count; k++) {
+        MatrixKey *key = &matrix->keys[k];
+        if (strcmp(key->option, option) == 0 && (!name || strcmp(key->name, name) == 0))
+            return key;
+    }
+    if (matrix->key_count == MATRIX_MOST_KEYS) {
+        error_fail(error, ERROR_USAGE, "matrix: more than %d things that vary", MATRIX_MOST_KEYS);
+        return NULL;
+    }
+    *is_new = true;
+    MatrixKey *key = &matrix->keys[matrix->key_count++];
+    *key = (MatrixKey){.option = option, .name = name};
+    return key;
+}
+
+static bool add_option_key(Matrix *matrix, const char *option, const char *values, Error *error) {
+    bool is_new;
+    MatrixKey *key = values ? key_of(matrix, option, NULL, &is_new, error) : NULL;
+    return !values || (key && split(key, values, error));
+}
+
 static bool add_keys(const Cli *cli, Matrix *matrix, Error *error) {
-    if (cli->run.precision && !split(&matrix->precisions, "--precision", cli->run.precision, error))
+    bool is_new;
+    matrix->precisions.option = "precision";
+    if (cli->run.precision && !split(&matrix->precisions, cli->run.precision, error))
         return false;
-    if (cli->run.setting_count > MATRIX_MOST_KEYS)
-        return error_fail(error, ERROR_USAGE, "matrix: more than %d parameters", MATRIX_MOST_KEYS);
     for (int i = 0; i < cli->run.setting_count; i++) {
         const RunSetting *setting = &cli->run.settings[i];
-        for (int k = 0; k < matrix->key_count; k++)
-            if (strcmp(matrix->keys[k].name, setting->key) == 0)
-                return error_fail(error, ERROR_USAGE,
-                                  "matrix: --set %.60s is given twice; write %.60s=V1,V2",
-                                  setting->key, setting->key);
-        if (!split(&matrix->keys[matrix->key_count++], setting->key, setting->value, error))
+        MatrixKey *key = key_of(matrix, "set", setting->key, &is_new, error);
+        if (key && !is_new)
+            return error_fail(error, ERROR_USAGE,
+                              "matrix: --set %.60s is given twice; write %.60s=V1,V2", setting->key,
+                              setting->key);
+        if (!key || !split(key, setting->value, error))
             return false;
     }
-    return true;
+    // The formats that a pattern is given are its values, given together or one by one.
+    for (int i = 0; i < cli->run.layer_count; i++) {
+        const RunLayerRule *rule = &cli->run.layers[i];
+        const char *format = layer_precision_name(rule->precision);
+        MatrixKey *key = key_of(matrix, "layer", rule->pattern, &is_new, error);
+        if (!key || !add_value(key, format, strlen(format), error))
+            return false;
+    }
+    return add_option_key(matrix, "loss-scale", cli->run.loss_scale, error) &&
+           add_option_key(matrix, "keep-fp32", cli->run.keep_fp32, error);
+}
+
+// A key's value as its option has it: "lr=0.1", "head=fp32", "dynamic".
+static void value_text(const MatrixKey *key, int value, char text[RECORD_TEXT_SIZE]) {
+    if (key->name)
+        snprintf(text, RECORD_TEXT_SIZE, "%s=%s", key->name, key->values[value]);
+    else
+        snprintf(text, RECORD_TEXT_SIZE, "%s", key->values[value]);
 }
 
 // Seeds turn fastest, then precisions: what is compared is run close together.
@@ -139,7 +184,8 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
         return fail_memory(error);
     if (describe_experiment(path, info, &unread)) {
         for (int k = 0; k < matrix->key_count && done; k++)
-            done = check_key(&matrix->keys[k], info, error);
+            done = strcmp(matrix->keys[k].option, "set") != 0 ||
+                   check_key(&matrix->keys[k], info, error);
     } else if (!cli->trust && unread.code != ERROR_BUSY) {
         *error = unread;
         done = false;
@@ -154,7 +200,7 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
     return done;
 }
 
-// Precisions, parameters and seeds are left out: a matrix that grows keeps what it has.
+// What may vary is left out: a matrix that grows keeps what it has.
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
@@ -165,13 +211,8 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
         return fail_memory(error);
     FILE *out = text.stream;
     fprintf(out, "script %s\n", hex);
-    for (int i = 0; i < cli->run.layer_count; i++)
-        fprintf(out, "layer %s=%s\n", cli->run.layers[i].pattern,
-                layer_precision_name(cli->run.layers[i].precision));
     if (cli->run.recipe)
         fprintf(out, "recipe %s\n", cli->run.recipe);
-    if (cli->run.loss_scale)
-        fprintf(out, "loss-scale %s\n", cli->run.loss_scale);
     if (cli->run.device)
         fprintf(out, "device %s\n", cli->run.device);
     fprintf(out, "steps %" PRId64 "\nepochs %" PRId64 "\n", cli->run.steps, cli->run.epochs);
@@ -229,9 +270,11 @@ void matrix_cell_name(const Matrix *matrix, const MatrixCell *cell, char name[MA
     if (matrix->precisions.count > 0)
         used += (size_t)snprintf(name, MATRIX_NAME_SIZE, "%.40s, ",
                                  matrix->precisions.values[cell->precision]);
-    for (int k = 0; k < matrix->key_count && used + 90 < MATRIX_NAME_SIZE; k++)
+    for (int k = 0; k < matrix->key_count && used + 90 < MATRIX_NAME_SIZE; k++) {
+        const MatrixKey *key = &matrix->keys[k];
         used += (size_t)snprintf(name + used, MATRIX_NAME_SIZE - used, "%.30s=%.30s, ",
-                                 matrix->keys[k].name, matrix->keys[k].values[cell->values[k]]);
+                                 key->name ? key->name : key->option, key->values[cell->values[k]]);
+    }
     snprintf(name + used, MATRIX_NAME_SIZE - used, "seed %" PRId64, cell->seed);
 }
 
@@ -244,18 +287,25 @@ static const char *option_of(const RunRecord *run, const char *name) {
     return NULL;
 }
 
-static bool has_setting(const RunRecord *run, const char *key, const char *value) {
-    char wanted[RECORD_TEXT_SIZE];
-    snprintf(wanted, sizeof wanted, "%s=%s", key, value);
+static bool has_option(const RunRecord *run, const char *name, const char *value) {
     for (int i = 0; i < run->option_count; i++)
-        if (strcmp(run->options[i].name, "set") == 0 && strcmp(run->options[i].value, wanted) == 0)
+        if (strcmp(run->options[i].name, name) == 0 && strcmp(run->options[i].value, value) == 0)
+            return true;
+    return false;
+}
+
+static bool may_vary(const char *option) {
+    static const char *const options[] = {"set", "layer", "loss-scale", "keep-fp32"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (strcmp(options[i], option) == 0)
             return true;
     return false;
 }
 
 static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRecord *run) {
     const char *precision = option_of(run, "precision");
-    int settings = 0;
+    char text[RECORD_TEXT_SIZE];
+    int varied = 0;
     if (run->seed != cell->seed)
         return false;
     if (matrix->precisions.count > 0
@@ -263,11 +313,13 @@ static bool is_of_cell(const Matrix *matrix, const MatrixCell *cell, const RunRe
             : precision != NULL)
         return false;
     for (int i = 0; i < run->option_count; i++)
-        settings += strcmp(run->options[i].name, "set") == 0;
-    for (int k = 0; k < matrix->key_count; k++)
-        if (!has_setting(run, matrix->keys[k].name, matrix->keys[k].values[cell->values[k]]))
+        varied += may_vary(run->options[i].name);
+    for (int k = 0; k < matrix->key_count; k++) {
+        value_text(&matrix->keys[k], cell->values[k], text);
+        if (!has_option(run, matrix->keys[k].option, text))
             return false;
-    return settings == matrix->key_count;
+    }
+    return varied == matrix->key_count;
 }
 
 static void note_run(Matrix *matrix, const RunRecord *run) {
@@ -334,7 +386,6 @@ bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *ce
                 add_option(arguments, "precision",
                            matrix->precisions.count > 0 ? matrix->precisions.values[cell->precision]
                                                         : NULL) &&
-                add_option(arguments, "loss-scale", cli->run.loss_scale) &&
                 add_option(arguments, "recipe", cli->run.recipe) &&
                 add_option(arguments, "device", cli->run.device) &&
                 add_option(arguments, "tag", cli->run.tag) &&
@@ -345,12 +396,11 @@ bool matrix_arguments(const Cli *cli, const Matrix *matrix, const MatrixCell *ce
                 add_count(arguments, "threads", matrix->threads) &&
                 add_count(arguments, "matrix", matrix->id) && add(arguments, "--seed") &&
                 add(arguments, "%" PRId64, cell->seed) && add(arguments, "--quiet");
-    for (int i = 0; i < cli->run.layer_count && done; i++)
-        done = add(arguments, "--layer") && add(arguments, "%s=%s", cli->run.layers[i].pattern,
-                                                layer_precision_name(cli->run.layers[i].precision));
-    for (int k = 0; k < matrix->key_count && done; k++)
-        done = add(arguments, "--set") && add(arguments, "%s=%s", matrix->keys[k].name,
-                                              matrix->keys[k].values[cell->values[k]]);
+    for (int k = 0; k < matrix->key_count && done; k++) {
+        char text[RECORD_TEXT_SIZE];
+        value_text(&matrix->keys[k], cell->values[k], text);
+        done = add_option(arguments, matrix->keys[k].option, text);
+    }
     if (done && cli->run.no_capture)
         done = add(arguments, "--no-capture");
     if (done && cli->trust)

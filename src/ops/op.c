@@ -114,8 +114,10 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         prepared->used[i] = used;
         if (!is_computed_in(engine->device, op, used->view.format, error))
             return false;
-        if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW))
+        if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW)) {
             parameter_of(input)->round_to = formats->inputs; // a bias too
+            parameter_of(input)->is_factor |= class == CLASS_LOW;
+        }
         if (!layout_fits(layout, &used->view)) {
             Tensor *dense = tensor_copy_as(used, used->view.format, MEMORY_ACTIVATIONS, error);
             if (!dense)

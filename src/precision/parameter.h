@@ -25,6 +25,7 @@ typedef struct Parameter {
     Calibration *calibration;
     float step;
     Format round_to;     // what the last recorded use computed in: its gradients are rounded to it
+    bool is_factor;      // of a product, not only looked up or added
     bool full_gradients; // they are not: its optimizer asks for that
     // Of gradients that several walks brought: device memory, a GradStats of what the rounding of
     // each did; NULL: none were.

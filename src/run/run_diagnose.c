@@ -70,7 +70,8 @@ static void check_sizes(Run *run) {
             if (!parameter || !run_is_low(parameter->round_to))
                 continue;
             all += (double)tensor_count(tensor);
-            if (odd_side(&tensor->view) && (!worst || tensor_count(tensor) > tensor_count(worst)))
+            if (parameter->is_factor && odd_side(&tensor->view) &&
+                (!worst || tensor_count(tensor) > tensor_count(worst)))
                 worst = tensor;
         }
     if (!worst || (double)tensor_count(worst) < worth_saying * all)

@@ -224,7 +224,7 @@ static void tf32_is_trained_in_where_the_device_multiplies_in_it(void) {
     Error error = {0};
     Preset preset;
     LayerPrecision layer;
-    Device *cpu, *ref;
+    Device *cpu = NULL, *ref = NULL;
     CHECK(device_open("cpu", 1, &cpu, &error) && device_open("ref", 1, &ref, &error));
     CHECK(!preset_resolve("tf32", cpu, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_UNAVAILABLE);

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
-enum { MATRIX_MOST_CELLS = 256, MATRIX_MOST_KEYS = 16, MATRIX_NAME_SIZE = 256 };
+enum { MATRIX_MOST_CELLS = 256, MATRIX_MOST_KEYS = 320, MATRIX_NAME_SIZE = 256 };
 
 typedef enum CellState {
     CELL_MISSING,

@@ -80,7 +80,8 @@ static const Command commands[] = {
      2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers, weights or newest picture, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"
-     "sample and event. safetensors: the newest checkpoint, once its checksum is found right.\n"
+     "sample and event. safetensors: the newest checkpoint, once its checksum is found right;\n"
+     "with -p its weights alone, in that format, with their scales (`mpbench help weights`).\n"
      "png: the newest of the pictures that the script kept (run:picture).\n"
      "tensorboard: a file of events, named FOLDER/events.out.tfevents.NAME for `tensorboard "
      "--logdir`:\n"

@@ -359,9 +359,9 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 #define FIELD(member) offsetof(Cli, member)
 
 const Option option_table[] = {
-    {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "P",
+    {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "P",
      precision_names, set_precision, 0},
-    {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "PATTERN=P",
+    {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "PATTERN=P",
      "precision of the layers so named; the last match wins; of a matrix PATTERN=P1,P2", set_layer,
      0},
     {"layers", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "FILE",

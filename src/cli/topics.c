@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/embedded.h"
+#include "checkpoint/quantised.h"
 #include "cli/cli.h"
 #include "cli/topics.h"
 #include "kernel/kernel.h"
@@ -155,6 +156,32 @@ static void print_history(void) {
         puts(*statement);
 }
 
+static void print_weights(void) {
+    char list[FORMAT_LIST_SIZE];
+    puts("`mpbench export RUN --format safetensors -p P` writes weights and buffers of the newest\n"
+         "checkpoint under their bare names, rounded to nearest. Weights of two dimensions or more "
+         "are in\nP, but for layers that --layer PATTERN=P sets to another; all else is in fp32. "
+         "P is one of");
+    printf("%s.\n\n", format_list(list, quantised_is_written, ", ", ", "));
+    puts("A number is element * scale [* scale_of_all]. Of a weight W of shape [N, .., D]:\n\n"
+         "  fp32 and those of 16 bits W as it is named there\n"
+         "  int8                      W in I8, W.scale in F32 [N]: of each row N\n"
+         "  fp8, e4m3, e5m2           W in F8_E4M3 or F8_E5M2, W.scale in F32 [1]\n"
+         "  mxfp8                     W in F8_E4M3, W.scale in U8 [N, .., ceil(D/32)]: 2^(scale - "
+         "127) of\n"
+         "                            each 32 along D\n"
+         "  mxfp6, mxfp4              the same, elements of 6 or 4 bits packed: W in U8 [N, .., "
+         "ceil(D*bits/8)],\n"
+         "                            the first in the lowest bits, each row by itself\n"
+         "  nvfp4                     elements of 4 bits so, W.scale in F8_E4M3 [N, .., "
+         "ceil(D/16)], and\n"
+         "                            W.scale_of_all in F32 [1]\n\n"
+         "Elements are those of `mpbench formats`. The notes (__metadata__) say `quantised`, which "
+         "is P,\n`run`, `experiment` and `step`. Weights that are not finite are refused where "
+         "elements are scaled.\nWhat is in fp32 or 16 bits can be begun with or evaluated again: "
+         "--weights FILE.");
+}
+
 static void print_lua(void) {
     for (const EmbeddedText *page = embedded_pages; page->name; page++)
         if (strcmp(page->name, "lua") == 0)
@@ -168,6 +195,7 @@ const Topic topic_table[] = {
     {"precisions", "what --precision takes", print_precisions},
     {"loss-scales", "what --loss-scale takes", print_scales},
     {"recipes", "what --recipe takes", print_recipes},
+    {"weights", "what `export` writes of them in few bits, and how it lies there", print_weights},
     {"diagnoses", "what a run says of itself, and what helps", print_diagnoses},
     {NULL, NULL, NULL},
 };

@@ -150,6 +150,8 @@ typedef struct Declared {
 struct SafeWriter {
     char *path, *part; // where it will lie, and where it is written
     int descriptor;    // -1: not made yet
+    FILE *stream;      // borrowed, in place of a file; or NULL
+    bool has_begun;
     Declared *entries;
     int count, room;
     char **notes; // key, value, key, value, ..
@@ -180,6 +182,13 @@ SafeWriter *safe_writer_new(const char *path, Error *error) {
     safe_writer_free(writer);
     error_fail(error, ERROR_MEMORY, FILE_PATH ": no memory to write it", path);
     return NULL;
+}
+
+SafeWriter *safe_writer_to(FILE *stream, const char *shown, Error *error) {
+    SafeWriter *writer = safe_writer_new(shown, error);
+    if (writer)
+        writer->stream = stream;
+    return writer;
 }
 
 void safe_writer_free(SafeWriter *writer) {
@@ -250,6 +259,9 @@ bool safe_note(SafeWriter *writer, const char *key, const char *value, Error *er
 static bool write_out(SafeWriter *writer, const void *bytes, size_t size, Error *error) {
     const size_t most = (size_t)64 << 20;
     sha256_add(&writer->hash, bytes, size);
+    if (writer->stream)
+        return fwrite(bytes, 1, size, writer->stream) == size ||
+               fail_with(writer->path, "write", errno, error);
     for (size_t done = 0; done < size;) {
         size_t part = size - done < most ? size - done : most;
         ssize_t written = write(writer->descriptor, (const char *)bytes + done, part);
@@ -352,14 +364,16 @@ static bool write_header(SafeWriter *writer, Error *error) {
 }
 
 static bool begin_file(SafeWriter *writer, Error *error) {
-    if (writer->descriptor >= 0)
+    if (writer->has_begun)
         return true;
     if (!check_names(writer, error))
         return false;
     const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-    writer->descriptor = open(writer->part, flags, 0600);
-    if (writer->descriptor < 0)
+    if (!writer->stream)
+        writer->descriptor = open(writer->part, flags, 0600);
+    if (!writer->stream && writer->descriptor < 0)
         return fail_with(writer->part, "create", errno, error);
+    writer->has_begun = true;
     sha256_init(&writer->hash);
     return write_header(writer, error);
 }
@@ -384,13 +398,7 @@ static bool sync_folder(const char *path, Error *error) {
     return done;
 }
 
-bool safe_finish(SafeWriter *writer, char hex[HASH_HEX_SIZE], uint64_t *bytes, Error *error) {
-    if (!begin_file(writer, error))
-        return false;
-    if (writer->written != writer->data_bytes)
-        return error_fail(error, ERROR_FAILED,
-                          FILE_PATH ": %" PRIu64 " bytes came of the %" PRIu64 " declared",
-                          writer->path, writer->written, writer->data_bytes);
+static bool put_in_place(SafeWriter *writer, Error *error) {
     if (fsync(writer->descriptor) != 0)
         return fail_with(writer->part, "synchronise", errno, error);
     int closed = close(writer->descriptor);
@@ -400,9 +408,21 @@ bool safe_finish(SafeWriter *writer, char hex[HASH_HEX_SIZE], uint64_t *bytes, E
         unlink(writer->part);
         return fail_with(writer->path, "put in place", code, error);
     }
+    return true;
+}
+
+bool safe_finish(SafeWriter *writer, char hex[HASH_HEX_SIZE], uint64_t *bytes, Error *error) {
+    if (!begin_file(writer, error))
+        return false;
+    if (writer->written != writer->data_bytes)
+        return error_fail(error, ERROR_FAILED,
+                          FILE_PATH ": %" PRIu64 " bytes came of the %" PRIu64 " declared",
+                          writer->path, writer->written, writer->data_bytes);
+    if (!writer->stream && !put_in_place(writer, error))
+        return false;
     uint8_t digest[HASH_BYTES];
     sha256_end(&writer->hash, digest);
     sha256_format(hex, digest);
     *bytes = writer->header_bytes + writer->data_bytes;
-    return sync_folder(writer->path, error);
+    return writer->stream || sync_folder(writer->path, error);
 }

@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -92,6 +93,8 @@ typedef struct SafeWriter SafeWriter;
 // Tensors and notes are declared first, each under a name of its own, then the bytes come in the
 // same order. Names that are alike are refused before anything is written.
 SafeWriter *safe_writer_new(const char *path, Error *error);
+// The same through a stream of the caller's, which sees to the file; `shown` names it in messages.
+SafeWriter *safe_writer_to(FILE *stream, const char *shown, Error *error);
 bool safe_declare(SafeWriter *writer, const char *name, SafeType type, int ndim,
                   const int64_t *shape, Error *error) MUST_CHECK;
 bool safe_note(SafeWriter *writer, const char *key, const char *value, Error *error) MUST_CHECK;

@@ -153,6 +153,29 @@ run eval 1 -p tf32
 expect_error 3 "tf32: a way of tensor cores"
 end
 
+begin "export writes the weights in the bytes that eval counts"
+run eval 1 -p fp16,int8,mxfp4,nvfp4,fp8 --quick --json
+mv "$folder/out" "$folder/all"
+for format in fp16 int8 mxfp4 nvfp4 fp8; do
+    run export 1 --format safetensors -p $format -o "$folder/q.safetensors"
+    expect_status 0
+    header=$(od -An -t u4 -N 4 "$folder/q.safetensors" | tr -d ' ')
+    cp "$folder/all" "$folder/out"
+    [ "$(wc -c <"$folder/q.safetensors")" -eq $((8 + header + $(of $format weights_disk))) ] ||
+        fail "$format: $(wc -c <"$folder/q.safetensors") bytes with a header of $header, not $(of $format weights_disk) more"
+done
+grep -q '"quantised":"fp8"' "$folder/q.safetensors" || fail "the file does not say what it is"
+grep -q '"hidden.weight.scale":{"dtype":"F32","shape":\[1\]' "$folder/q.safetensors" || fail "no scale of hidden.weight"
+run export 1 --format safetensors -p fp16 -o "$folder/q.safetensors"
+run eval 1 -p fp16 --weights "$folder/q.safetensors" --quick --json
+expect_status 0
+[ "$(of fp16 accuracy)" = "$(cp "$folder/all" "$folder/out" && of fp16 accuracy)" ] || fail "other weights came back"
+run export 1 --format safetensors -p O2 -o "$folder/q.safetensors"
+expect_usage_error "no format to write weights in"
+run export 1 -p int8
+expect_usage_error "of weights alone: add --format safetensors"
+end
+
 begin "a loop of one's own is evaluated by what stands beside it"
 cat >"$folder/own.lua" <<'LUA'
 local mp = require "mp"

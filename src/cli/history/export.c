@@ -6,11 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "base/out_file.h"
 #include "base/sanitize.h"
 #include "cli/cli.h"
-#include "cli/history/checkpoint_files.h"
 #include "cli/history/export.h"
 #include "cli/history/history.h"
 #include "store/events.h"
@@ -265,58 +263,6 @@ static bool write_lines(Export *export, Error *error) {
     return write_events(export, &json, error);
 }
 
-// ---- weights ------------------------------------------------------------------------------------
-
-static bool copy_checked(FILE *from, const Export *export, const CheckpointRow *row, bool write,
-                         Error *error) {
-    uint8_t digest[HASH_BYTES];
-    char hex[HASH_HEX_SIZE], buffer[1 << 16];
-    Sha256 hash;
-    sha256_init(&hash);
-    rewind(from);
-    size_t length;
-    while ((length = fread(buffer, 1, sizeof buffer, from)) > 0) {
-        sha256_add(&hash, buffer, length);
-        if (write)
-            fwrite(buffer, 1, length, export->out);
-    }
-    if (ferror(from))
-        return error_fail(error, ERROR_FAILED, "export: %.200s cannot be read", row->file);
-    sha256_end(&hash, digest);
-    sha256_format(hex, digest);
-    if (strcmp(hex, row->hash) != 0)
-        return error_fail(error, ERROR_FAILED,
-                          "export: the checkpoint of step %lld is damaged: its checksum is not the "
-                          "one that was recorded",
-                          (long long)row->step);
-    return true;
-}
-
-static bool write_weights(Export *export, Error *error) {
-    CheckpointRow *rows;
-    int count;
-    char path[CHECKPOINT_FILE_SIZE];
-    if (!store_list_checkpoints(export->store, export->run.id, &rows, &count, error))
-        return false;
-    if (count == 0)
-        return error_fail(error, ERROR_FAILED,
-                          "export: %s has no checkpoint; `mpbench run --checkpoint-every N` writes "
-                          "them",
-                          export->run.name);
-    const CheckpointRow *newest = &rows[count - 1];
-    checkpoint_file_path(export->store, newest, path);
-    FILE *from = fopen(path, "rb");
-    bool done = from != NULL;
-    if (!from)
-        error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, error_cause(errno));
-    done = done && copy_checked(from, export, newest, false, error) && // before a byte goes out
-           copy_checked(from, export, newest, true, error);
-    if (from)
-        fclose(from);
-    free(rows);
-    return done;
-}
-
 // ---- pictures -----------------------------------------------------------------------------------
 
 static bool write_picture(Export *export, Error *error) {
@@ -352,7 +298,7 @@ static const struct {
 } formats[] = {
     {"csv", write_csv, false, false},
     {"jsonl", write_lines, false, false},
-    {"safetensors", write_weights, true, true},
+    {"safetensors", export_weights, true, true},
     {"png", write_picture, true, true},
     {"tensorboard", export_tensorboard, true, false},
 };
@@ -388,7 +334,7 @@ static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *
 }
 
 bool command_export(Cli *cli, Error *error) {
-    Export export = {.out = stdout};
+    Export export = {.cli = cli, .out = stdout};
     const char *wanted = cli->format ? cli->format : "csv";
     size_t chosen = 0;
     while (strcmp(formats[chosen].name, wanted) != 0)
@@ -398,6 +344,9 @@ bool command_export(Cli *cli, Error *error) {
                           wanted);
     if (!check_name(cli, wanted, error))
         return false;
+    if (cli->run.precision && strcmp(wanted, "safetensors") != 0)
+        return error_fail(error, ERROR_USAGE,
+                          "--precision: of weights alone: add --format safetensors");
     export.is_seen = !cli->output && isatty(STDOUT_FILENO);
     export.store = history_open(cli, STORE_RESCUE, error);
     bool done =

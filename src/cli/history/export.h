@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "cli/cli.h"
 #include "store/layers.h"
 #include "store/record.h"
 #include "store/series.h"
@@ -11,6 +12,7 @@
 enum { EXPORT_CHUNK_STEPS = 8192 }; // of a series, read at once
 
 typedef struct Export {
+    const Cli *cli; // what was asked
     Store *store;
     RunRecord run;
     FILE *out;
@@ -27,6 +29,10 @@ bool export_each_point(Export *export, const SeriesInfo *series, ExportPoint *ta
                        Error *error) MUST_CHECK;
 bool export_each_sample(Export *export, int layer, ExportSample *take, void *context,
                         Error *error) MUST_CHECK;
+
+// export_weights.c: the newest checkpoint as it lies there; or with --precision its weights alone,
+// in that format, with their scales.
+bool export_weights(Export *export, Error *error) MUST_CHECK;
 
 // export_tensorboard.c: scalars of all series and of what became of each layer's gradients, and
 // their exponents as histograms.

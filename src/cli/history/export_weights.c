@@ -1,0 +1,138 @@
+// `mpbench export --format safetensors`: the weights of a run.
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "checkpoint/quantised.h"
+#include "cli/history/checkpoint_files.h"
+#include "cli/history/export.h"
+
+static bool fail_damaged(const CheckpointRow *row, Error *error) {
+    return error_fail(error, ERROR_FAILED,
+                      "export: the checkpoint of step %lld is damaged: its checksum is not the one "
+                      "that was recorded",
+                      (long long)row->step);
+}
+
+// ---- as they lie --------------------------------------------------------------------------------
+
+static bool copy_checked(FILE *from, const Export *export, const CheckpointRow *row, bool write,
+                         Error *error) {
+    uint8_t digest[HASH_BYTES];
+    char hex[HASH_HEX_SIZE], buffer[1 << 16];
+    Sha256 hash;
+    sha256_init(&hash);
+    rewind(from);
+    size_t length;
+    while ((length = fread(buffer, 1, sizeof buffer, from)) > 0) {
+        sha256_add(&hash, buffer, length);
+        if (write)
+            fwrite(buffer, 1, length, export->out);
+    }
+    if (ferror(from))
+        return error_fail(error, ERROR_FAILED, "export: %.200s cannot be read", row->file);
+    sha256_end(&hash, digest);
+    sha256_format(hex, digest);
+    if (strcmp(hex, row->hash) != 0)
+        return fail_damaged(row, error);
+    return true;
+}
+
+static bool write_whole(const Export *export, const CheckpointRow *row, const char *path,
+                        Error *error) {
+    FILE *from = fopen(path, "rb");
+    bool done = from != NULL;
+    if (!from)
+        error_fail(error, ERROR_FAILED, "export: %.300s: %s", path, error_cause(errno));
+    done = done && copy_checked(from, export, row, false, error) && // before a byte goes out
+           copy_checked(from, export, row, true, error);
+    if (from)
+        fclose(from);
+    return done;
+}
+
+// ---- in another format --------------------------------------------------------------------------
+
+// The last --layer that matches, as for a training.
+static Format format_of_layer(void *context, const char *layer, Format format) {
+    const RunOptions *options = context;
+    for (int i = 0; i < options->layer_count; i++)
+        if (fnmatch(options->layers[i].pattern, layer, 0) == 0 &&
+            options->layers[i].precision != LAYER_AUTO)
+            format = layer_precision_format(options->layers[i].precision);
+    return format;
+}
+
+static bool check_format(Format format, const char *name, Error *error) {
+    char list[FORMAT_LIST_SIZE];
+    return (format != FORMAT_COUNT && quantised_is_written(format)) ||
+           error_fail(error, ERROR_USAGE,
+                      "--precision %.60s: no format to write weights in: one of %s", name,
+                      format_list(list, quantised_is_written, " ", " "));
+}
+
+static bool check_formats(const RunOptions *options, Format *format, Error *error) {
+    *format = format_named(options->precision);
+    bool done = check_format(*format, options->precision, error);
+    for (int i = 0; i < options->layer_count && done; i++) {
+        const LayerPrecision own = options->layers[i].precision;
+        done = own == LAYER_AUTO ||
+               check_format(layer_precision_format(own), layer_precision_name(own), error);
+    }
+    return done;
+}
+
+static bool note(SafeWriter *writer, const Export *export, Format format, int64_t step,
+                 Error *error) {
+    char number[32];
+    snprintf(number, sizeof number, "%" PRId64, step);
+    return safe_note(writer, "quantised", format_name(format), error) &&
+           safe_note(writer, "run", export->run.name, error) &&
+           safe_note(writer, "experiment", export->run.experiment, error) &&
+           safe_note(writer, "step", number, error) &&
+           safe_note(writer, "scales", "number = element * scale [* scale_of_all]", error);
+}
+
+static bool write_quantised(const Export *export, const CheckpointRow *row, const char *path,
+                            Error *error) {
+    char hash[HASH_HEX_SIZE];
+    uint64_t bytes;
+    RunOptions options = export->cli->run;
+    QuantisedWish wish = {.of_layer = format_of_layer, .context = &options};
+    if (!check_formats(&options, &wish.format, error))
+        return false;
+    SafeFile *from = safe_open(path, error);
+    SafeWriter *to = from ? safe_writer_to(export->out, "export", error) : NULL;
+    bool done = to && safe_hash(from, hash, error);
+    if (done && strcmp(hash, row->hash) != 0)
+        done = fail_damaged(row, error);
+    done = done && note(to, export, wish.format, row->step, error) &&
+           quantised_write(from, &wish, to, error) && safe_finish(to, hash, &bytes, error);
+    safe_writer_free(to);
+    safe_close(from);
+    return done;
+}
+
+// ---- the newest ---------------------------------------------------------------------------------
+
+bool export_weights(Export *export, Error *error) {
+    CheckpointRow *rows;
+    int count;
+    char path[CHECKPOINT_FILE_SIZE];
+    if (!store_list_checkpoints(export->store, export->run.id, &rows, &count, error))
+        return false;
+    if (count == 0)
+        return error_fail(error, ERROR_FAILED,
+                          "export: %s has no checkpoint; `mpbench run --checkpoint-every N` writes "
+                          "them",
+                          export->run.name);
+    const CheckpointRow *newest = &rows[count - 1];
+    checkpoint_file_path(export->store, newest, path);
+    bool done = export->cli->run.precision ? write_quantised(export, newest, path, error)
+                                           : write_whole(export, newest, path, error);
+    free(rows);
+    return done;
+}

@@ -1,0 +1,205 @@
+// Weights in formats of few bits, read back from the file by another way than they were written:
+// element by element, and held against what the reference device multiplies.
+#include "checkpoint/quantised.h"
+#include "kernel/kernel.h"
+#include "precision/recipe.h"
+#include "tests/folder.h"
+#include "tests/test.h"
+
+enum { ROWS = 5, DEPTH = 70, COUNT = ROWS * DEPTH };
+
+static Device *ref;
+static char folder[TEST_FOLDER_SIZE];
+static float weights[COUNT];
+static const float bias[] = {1.25f, -3, 1e-3f};
+
+static void make_weights(void) {
+    uint32_t drawn = 7;
+    for (int i = 0; i < COUNT; i++) {
+        drawn = drawn * 1664525u + 1013904223u;
+        weights[i] = ldexpf((float)(int32_t)drawn * 0x1p-31f, i % 9 - 4);
+    }
+    memset(weights + 2 * DEPTH, 0, 32 * sizeof *weights); // a block of zeros
+}
+
+// A checkpoint's weights, beside what is none.
+static SafeFile *open_checkpoint(const char *path) {
+    Error error = {0};
+    char hash[HASH_HEX_SIZE];
+    uint64_t bytes;
+    const int64_t shape[] = {ROWS, DEPTH}, vector[] = {3};
+    SafeWriter *writer = safe_writer_new(path, &error);
+    CHECK(safe_declare(writer, "weight/a.b.weight", SAFE_F32, 2, shape, &error));
+    CHECK(safe_declare(writer, "optimizer0/state", SAFE_F32, 1, vector, &error));
+    CHECK(safe_declare(writer, "buffer/a.mean", SAFE_F32, 1, vector, &error));
+    CHECK(safe_write(writer, weights, sizeof weights, &error));
+    CHECK(safe_write(writer, bias, sizeof bias, &error));
+    CHECK(safe_write(writer, bias, sizeof bias, &error));
+    CHECK_MESSAGE(safe_finish(writer, hash, &bytes, &error), "%s", error.text);
+    safe_writer_free(writer);
+    return safe_open(path, &error);
+}
+
+static Format keep(void *context, const char *layer, Format format) {
+    return strcmp(layer, context) == 0 ? FORMAT_FP32 : format;
+}
+
+static SafeFile *written(SafeFile *from, const char *path, Format format, const char *kept,
+                         Error *error) {
+    char hash[HASH_HEX_SIZE], name[16];
+    uint64_t bytes;
+    snprintf(name, sizeof name, "%s", kept ? kept : "");
+    QuantisedWish wish = {.format = format, .of_layer = kept ? keep : NULL, .context = name};
+    FILE *stream = fopen(path, "wb");
+    SafeWriter *writer = safe_writer_to(stream, path, error);
+    bool done =
+        quantised_write(from, &wish, writer, error) && safe_finish(writer, hash, &bytes, error);
+    safe_writer_free(writer);
+    fclose(stream);
+    return done ? safe_open(path, error) : NULL;
+}
+
+static const void *read_entry(SafeFile *file, const char *name, int64_t *size) {
+    static uint8_t buffers[4][8 * COUNT];
+    static int next;
+    Error error = {0};
+    const SafeEntry *entry = safe_header_find(safe_header(file), name);
+    *size = entry ? (int64_t)(entry->end - entry->begin) : -1;
+    uint8_t *buffer = buffers[next++ % 4];
+    return entry && safe_read(file, entry, buffer, &error) ? buffer : NULL;
+}
+
+static uint32_t bits_at(const uint8_t *row, int64_t at, int bits) {
+    uint32_t value = 0;
+    for (int i = 0; i < bits; i++) {
+        int64_t bit = at * bits + i;
+        value |= (uint32_t)(row[bit / 8] >> bit % 8 & 1) << i;
+    }
+    return value;
+}
+
+// What the reference device multiplies in place of the weights, in double.
+static void worths(Format format, double *worth) {
+    Error error = {0};
+    int64_t shape[] = {ROWS, DEPTH};
+    OpAttr attr = {.has_out_format = true, .out_format = FORMAT_FP64};
+    attr.factor.by = recipe_scale(&recipe_usual, format, FACTOR_WEIGHT, false);
+    attr.factor.by.first = attr.factor.by.dims = 1;
+    KernelCall call = {.op = OP_scale_factor, .input_count = 1, .output_count = 1, .attr = &attr};
+    call.input[0] = view_dense(weights, FORMAT_FP32, 2, shape);
+    call.output[0] = view_dense(worth, FORMAT_FP64, 2, shape);
+    CHECK_MESSAGE(device_run(ref, &call, &error), "%s", error.text);
+}
+
+static void check_scaled(SafeFile *from, const char *path, Format format) {
+    Error error = {0};
+    const FormatInfo *info = &format_table[format], *element = &format_table[info->element];
+    const char *name = format_name(format);
+    const int own = element->sign_bits + element->exponent_bits + element->mantissa_bits;
+    SafeFile *file = written(from, path, format, NULL, &error);
+    CHECK_MESSAGE(file != NULL, "%s: %s", name, error.text);
+    if (!file)
+        return;
+    int64_t size, scale_size, all_size;
+    static double worth[COUNT];
+    const uint8_t *numbers = read_entry(file, "a.b.weight", &size),
+                  *scales = read_entry(file, "a.b.weight.scale", &scale_size);
+    const float *all = read_entry(file, "a.b.weight.scale_of_all", &all_size);
+    const int64_t row = (DEPTH * own + 7) / 8,
+                  blocks = info->block ? (DEPTH + info->block - 1) / info->block : 0;
+    CHECK_MESSAGE(size == ROWS * row, "%s: %lld bytes of elements", name, (long long)size);
+    CHECK_MESSAGE(scale_size == (blocks ? ROWS * blocks : 4), "%s: %lld bytes of scales", name,
+                  (long long)scale_size);
+    CHECK_MESSAGE((all != NULL) == (info->scale == FORMAT_E4M3), "%s: a scale of all", name);
+    worths(format, worth);
+    for (int i = 0; i < COUNT && numbers && scales; i++) {
+        double scale = 0, is = format_decode(info->element,
+                                             bits_at(numbers + i / DEPTH * row, i % DEPTH, own));
+        if (blocks)
+            scale =
+                format_decode(info->scale, scales[i / DEPTH * blocks + i % DEPTH / info->block]);
+        else
+            scale = format_load(FORMAT_FP32, scales);
+        if (all) // scales meet in fp32
+            scale = (double)((float)scale * *all);
+        CHECK_MESSAGE((float)(is * scale) == (float)worth[i], "%s: number %d is %g, not %g", name,
+                      i, is * scale, worth[i]);
+    }
+    CHECK_MESSAGE(quantised_bytes(format, 2, (const int64_t[]){ROWS, DEPTH}) ==
+                      size + scale_size + (all ? all_size : 0),
+                  "%s: bytes", name);
+    safe_close(file);
+}
+
+static void elements_and_scales_make_what_is_multiplied(void) {
+    char path[512], from_path[512];
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    SafeFile *from = open_checkpoint(from_path);
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (format_is_scaled((Format)i))
+            check_scaled(from, path, (Format)i);
+    safe_close(from);
+}
+
+static void rows_of_int8_are_within_half_a_step(void) {
+    char path[512], from_path[512];
+    Error error = {0};
+    int64_t size, scale_size;
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    SafeFile *from = open_checkpoint(from_path);
+    SafeFile *file = written(from, path, FORMAT_INT8, NULL, &error);
+    const int8_t *numbers = read_entry(file, "a.b.weight", &size);
+    const float *steps = read_entry(file, "a.b.weight.scale", &scale_size);
+    CHECK_INT(size, COUNT);
+    CHECK_INT(scale_size, 4 * ROWS);
+    for (int row = 0; row < ROWS; row++) {
+        int largest = 0;
+        for (int i = row * DEPTH; i < (row + 1) * DEPTH; i++) {
+            largest = abs(numbers[i]) > largest ? abs(numbers[i]) : largest;
+            CHECK_NEAR((double)numbers[i] * (double)steps[row], (double)weights[i],
+                       0.5001 * (double)steps[row]);
+        }
+        CHECK_INT(largest, 127);
+    }
+    safe_close(file);
+    safe_close(from);
+}
+
+static void vectors_and_layers_that_are_named_stay_as_they_are(void) {
+    char path[512], from_path[512];
+    Error error = {0};
+    int64_t size;
+    snprintf(from_path, sizeof from_path, "%s/from", folder);
+    snprintf(path, sizeof path, "%s/to", folder);
+    SafeFile *from = open_checkpoint(from_path);
+    SafeFile *file = written(from, path, FORMAT_MXFP4, "a.b", &error);
+    CHECK_INT(safe_header(file)->count, 2); // no state of an optimizer
+    CHECK(memcmp(read_entry(file, "a.b.weight", &size), weights, sizeof weights) == 0);
+    CHECK(memcmp(read_entry(file, "a.mean", &size), bias, sizeof bias) == 0);
+    safe_close(file);
+    weights[3] = INFINITY;
+    safe_close(from);
+    from = open_checkpoint(from_path);
+    CHECK(!written(from, path, FORMAT_NVFP4, NULL, &error));
+    CHECK_CONTAINS(error.text, "a.b.weight: not all of it is finite");
+    CHECK((file = written(from, path, FORMAT_BF16, NULL, &error)) != NULL);
+    safe_close(file);
+    safe_close(from);
+}
+
+int main(void) {
+    Error error = {0};
+    make_weights();
+    if (!test_folder_make(folder, sizeof folder))
+        return 1;
+    if (!device_open("ref", 1, &ref, &error))
+        return 1;
+    RUN_TEST(elements_and_scales_make_what_is_multiplied);
+    RUN_TEST(rows_of_int8_are_within_half_a_step);
+    RUN_TEST(vectors_and_layers_that_are_named_stay_as_they_are);
+    device_close(ref);
+    test_folder_remove(folder);
+    return test_end();
+}

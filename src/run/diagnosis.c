@@ -19,6 +19,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_LOSS_NOT_FINITE] =
         {"loss_not_finite", "the loss is inf or nan: it went wrong on the way forward, not back",
          "no scale mends it: what is said of where it began"},
+    [DIAGNOSIS_DIVERGED] =
+        {"diverged",
+         "20 losses in a row are ten times what they usually were, or more: since when, and which "
+         "gradients grew first",
+         "a fork from before it, with one change: a layer in fp32, another recipe, a lower rate"},
     [DIAGNOSIS_FORWARD_OVERFLOW] =
         {"forward_overflow",
          "looked for once the loss is not finite: the first layer that gives "

@@ -83,6 +83,8 @@ void run_free(Run *run) {
     run_drop_pending(run_state(run));
     run_free_reports(run_state(run));
     run_free_sampler(run_state(run));
+    for (int i = 0; i < run->optimizer_count; i++)
+        run_forget_gradients(&run_state(run)->watched[i]);
     engine_free(run->engine);
     device_close(run->device);
     free(run);
@@ -170,6 +172,8 @@ void run_remove_optimizer(Run *run, const Optimizer *optimizer) {
         if (run->optimizers[i] != optimizer) {
             run->optimizers[kept] = run->optimizers[i];
             watched[kept++] = watched[i]; // what was counted of each stays with it
+        } else {
+            run_forget_gradients(&watched[i]);
         }
     run->optimizer_count = kept;
 }

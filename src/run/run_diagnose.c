@@ -160,6 +160,8 @@ void run_check_loss(RunState *state, const char *series, double value, int64_t s
     if (strncmp(series, "loss", 4) != 0)
         return;
     state->loss_step = step;
+    if (strcmp(series, "loss") == 0)
+        run_watch_loss(state, value, step);
     if (isfinite(value))
         return;
     state->bad_loss_step = step;

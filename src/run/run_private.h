@@ -77,6 +77,17 @@ typedef struct RunSampler { // run_sample.c
     bool seeks;                         // the next is one
 } RunSampler;
 
+typedef struct Usual { // the mean of logarithms so far, in which what came last counts most
+    double mean;
+    int64_t count;
+} Usual;
+
+typedef struct GradientGrowth { // of one parameter
+    Usual usual;                // the size of its gradients
+    int64_t grew_at;            // since then they are far beyond that; -1: they are not
+    double times;               // so many times as large, then
+} GradientGrowth;
+
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
     uint64_t applied, skipped;
@@ -86,6 +97,8 @@ typedef struct WatchedOptimizer { // what its counters said at the last boundary
     int moves_in_a_row;          // boundaries at which the rate was another one
     int64_t moved_on_skip;       // a skipped step that did not keep it from moving; 0: none
     double moved_from, moved_to; // then
+    GradientGrowth *growth;      // [growth_count]; NULL: none was looked at yet
+    int growth_count;
 } WatchedOptimizer;
 
 typedef struct SkipWatch { // of the last steps
@@ -117,7 +130,10 @@ typedef struct RunState { // a Run is the first member of one
     SkippedStep waiting;
     SkipWatch skips;
     int64_t loss_step, bad_loss_step; // last points of the loss: any, and one that was not finite
-    double clock_from;                // when the clock last began to run
+    Usual usual_loss;
+    int losses_beyond;  // in a row, far beyond that,
+    int64_t loss_since; // from this step on
+    double clock_from;  // when the clock last began to run
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
@@ -238,6 +254,10 @@ const char *run_name_of(const Tensor *parameter);
 void run_check_setup(RunState *state); // after the first step
 // Those that vanish, or never came.
 void run_check_gradients(RunState *state, const StepReport *report);
+// Whether gradients are far beyond their usual size, at every step; and the loss, which is told.
+void run_watch_gradients(RunState *state, const StepReport *report);
+void run_forget_gradients(WatchedOptimizer *watched);
+void run_watch_loss(RunState *state, double value, int64_t step);
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
 // The learning rate of optimizer i, which has skipped the step or not.
 void run_check_rate(RunState *state, int i, double rate, bool has_skipped);

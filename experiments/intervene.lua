@@ -1,0 +1,93 @@
+-- intervene: a run that breaks in a block-scaled format, and forks that mend it.
+--
+-- A student of residual blocks, x + W2 gelu(W1 norm(x)), learns what a fixed teacher without norms
+-- makes of random numbers. Weights, activations and gradients are rounded in blocks of 32 with
+-- scales by the standard's rule, and so are the weights of its layer norms. About two thirds on, the
+-- loss jumps from 0.03 to hundreds and comes back to 1 at best; in bf16 it does not.
+-- Half a minute a run on two processors:
+--     mpbench run intervene -p bf16 --name plain
+--     mpbench run intervene -p mxfp4 --recipe norms=scaled,scales=floor --name broken
+-- What it says at its end has the step and the layer in which it began. Fork before that with one
+-- change, or watch it (mpbench watch broken), pause it with p and :set the same while it trains:
+--     mpbench fork broken --at 1250 --recipe norms=own           averts it
+--     mpbench fork broken --at 1250 --layer '*norm=bf16'         the same change, by layers
+--     mpbench fork broken --at 1250 --recipe scales=up           does not, nor do activations=bf16
+--                                                                and backward=bf16 (nothing is
+--                                                                rounded on the way back) alone
+--     mpbench fork broken --at 1250 --set lr=0.011               averts it, and so does -p bf16
+--     mpbench compare broken plain @last
+-- README has the walk with what it prints, and all changes over three seeds.
+--
+-- The paper: "Characterization and mitigation of training instabilities in microscaling formats",
+-- arXiv 2506.20752, has this at width 512 and batch 2,048 in MXFP8, at a rate of 6e-4, from some
+-- 5,000 steps on: `--set size=paper -p mxfp8`, which is hours on two processors. There norms'
+-- weights keep close together just below 1, where the rule clamps whole blocks to 0.875. Here the
+-- rate is 36 times as high, so that it happens within minutes; weights of norms go down to 0.1, few
+-- of them are clamped, and it takes the coarser mxfp4: what breaks the run is how coarsely norms'
+-- weights are rounded. They alone do it (--layer '*up=bf16' --layer '*down=bf16'). In mxfp8, or at
+-- the paper's rate, runs of this size do not break, though blocks are clamped, and the run says so:
+--     mpbench run intervene -p mxfp8 --recipe norms=scaled,scales=floor --set lr=6e-4
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+
+-- What a parameter of 0 (of warmup: below 0) stands for.
+local sizes = {
+    small = { width = 64, batch = 64, lr = 2.2e-2, warmup = 200, steps = 2500, noise = 5e-3 },
+    paper = { width = 512, batch = 2048, lr = 6e-4, warmup = 0, steps = 9000, noise = 1e-3 },
+}
+
+local Block = nn.class "Block"
+function Block:init(width)
+    self.norm = nn.LayerNorm(width)
+    self.up, self.down = nn.Linear(width, 4 * width, { bias = false }), nn.Linear(4 * width, width)
+end
+
+function Block:forward(x) return x + self.down(F.gelu(self.up(self.norm(x)))) end
+
+local function make_teacher(width, depth)
+    local layers = {}
+    for i = 1, 2 * depth do layers[i] = (mp.rand(width, width) * 2 - 1) * (1 / math.sqrt(width)) end
+    return function(x)
+        for i = 1, #layers, 2 do x = F.gelu(x:matmul(layers[i])):matmul(layers[i + 1]) end
+        return x
+    end
+end
+
+return mp.experiment {
+    name = "intervene",
+    about = "A run that breaks in a block-scaled format, and forks that mend it",
+    params = {
+        size = "small", width = 0, depth = 4, batch = 0, lr = 0.0, warmup = -1, steps = 0, noise = 0.0,
+        keep = 250,
+    },
+
+    run = function(run)
+        local p = run.params
+        local size = sizes[p.size] or error("size: small or paper is wanted, not " .. p.size)
+        local function settled(name) return p[name] > 0 and p[name] or size[name] end
+        local width, batch, noise = settled "width", settled "batch", settled "noise"
+
+        local teacher, blocks = make_teacher(width, p.depth), {}
+        for i = 1, p.depth do blocks[i] = Block(width):named("block" .. i) end
+        local student = run:model(nn.Sequential(blocks))
+        local opt = mp.optim.Adam(student:parameters(), {
+            lr = settled "lr",
+            schedule = mp.optim.schedule.linear_warmup {
+                warmup = p.warmup >= 0 and p.warmup or size.warmup,
+                total = 1e9, -- and then as it is
+            },
+        })
+        local scaler = run:scaler()
+        for step = 1, settled "steps" do
+            local x = mp.randn(batch, width)
+            local y = mp.no_grad(teacher, x) + mp.randn(batch, width) * noise
+            opt:zero_grad()
+            local loss = mp.autocast(function() return F.mse(student(x), y) end)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+            if step % p.keep == 0 then run:checkpoint() end -- stays, so that forks begin there at once
+        end
+    end,
+}

@@ -16,7 +16,7 @@ typedef struct Parameter {
     char *name;        // "fc1.weight"
     int layer;         // of the policy
     bool norm_or_bias; // what does not decay, see decay_groups in docs/lua.md
-    bool in_norm;      // of a norm that was computed with it rounded to a scaled format
+    bool in_norm;      // weight of a norm that was computed with it rounded to a scaled format
     Tensor *low;       // NULL until asked for
     // Of one that is evaluated in int8, NULL until asked for: the rows in whole numbers and what a
     // step of each is worth; what the numbers were that it multiplied; and what a step of those is

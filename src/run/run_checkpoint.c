@@ -41,6 +41,8 @@ static void note_counters(CheckpointNotes *notes, const Run *run) {
     note_time(notes, (const RunState *)run);
     checkpoint_put_note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min,
                         run->scale_max);
+    const Usual *usual = &((const RunState *)run)->usual_loss;
+    checkpoint_put_note(notes, "usual_loss", "%a %" PRId64, usual->mean, usual->count);
     checkpoint_put_note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
     checkpoint_put_note(notes, "culprit", "%s", run->culprit);
     for (int i = 0; i < run->series_count; i++) {
@@ -196,7 +198,16 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     }
 }
 
+// What the loss is held against, in a fork too.
+static void restore_usual(const Checkpoint *checkpoint, RunState *state) {
+    double numbers[2];
+    if (checkpoint_note_numbers(checkpoint_note(checkpoint, "usual_loss"), numbers, 2) == 2 &&
+        isfinite(numbers[0]) && numbers[1] >= 0 && numbers[1] <= 0x1p53)
+        state->usual_loss = (Usual){numbers[0], (int64_t)numbers[1]};
+}
+
 void run_restore_counters(Run *run, const Checkpoint *checkpoint) {
+    restore_usual(checkpoint, run_state(run));
     run->step = checkpoint_step(checkpoint);
     run->applied = checkpoint_note_count(checkpoint, "applied");
     run->skipped = checkpoint_note_count(checkpoint, "skipped");

@@ -99,29 +99,34 @@ static const GradientGrowth *first_to_grow(const RunState *state, const Tensor *
     return first;
 }
 
+// A change to try, by what the run leaves to its recipe.
+static const char *recipe_to_try(const Run *run) {
+    const Policy *policy = run->engine->policy;
+    const Recipe *recipe = policy_recipe(policy);
+    if (!format_is_scaled(policy_preset(policy)->low))
+        return "";
+    return recipe->norms ? "--recipe norms=own, " : recipe->floor ? "--recipe scales=up, " : "";
+}
+
 static void tell(RunState *state) {
     Run *run = &state->run;
     const Tensor *tensor = NULL;
     const GradientGrowth *first = first_to_grow(state, &tensor);
-    const double usual = exp(state->usual_loss.mean);
-    const long long since = (long long)state->loss_since;
-    if (!first) {
-        run_diagnose(run, DIAGNOSIS_DIVERGED, "",
-                     "the loss was %.3g and has been over %g times that since step %lld: fork "
-                     "before it with one change, such as a lower learning rate",
-                     usual, rule.times, since);
-        return;
-    }
-    const char *layer = run_layer_of(run, tensor);
-    const long long at = (long long)first->grew_at;
-    run_diagnose(
-        run, DIAGNOSIS_DIVERGED, layer,
-        "the loss was %.3g and has been over %g times that since step %lld; gradients of "
-        "%.60s were the first to grow, %.0f times theirs at step %lld: `mpbench fork %.40s "
-        "--at %lld` before it with one change: --layer %.60s=fp32, a --recipe, a lower "
-        "rate",
-        usual, rule.times, since, run_name_of(tensor), first->times, at, run->name,
-        at > 2 * rule.before ? at - rule.before : at / 2 + 1, layer[0] ? layer : "NAME");
+    const char *layer = first ? run_layer_of(run, tensor) : "";
+    const int64_t began = first ? first->grew_at : state->loss_since;
+    const int64_t before = began > 2 * rule.before ? began - rule.before : began / 2 + 1;
+    char grew[160] = "", only[96] = "";
+    if (first)
+        snprintf(grew, sizeof grew,
+                 "; gradients of %.60s were the first to grow, %.0f times theirs at step %lld",
+                 run_name_of(tensor), first->times, (long long)began);
+    if (layer[0])
+        snprintf(only, sizeof only, "--layer %.60s=fp32, ", layer);
+    run_diagnose(run, DIAGNOSIS_DIVERGED, layer,
+                 "the loss was %.3g and has been over %g times that since step %lld%s: `mpbench "
+                 "fork %.40s --at %lld` before it with one change: %s%sa lower rate",
+                 exp(state->usual_loss.mean), rule.times, (long long)state->loss_since, grew,
+                 run->name, (long long)before, recipe_to_try(run), only);
 }
 
 void run_watch_loss(RunState *state, double value, int64_t step) {

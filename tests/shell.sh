@@ -68,6 +68,38 @@ value_of() {
     sed 's/[[:space:]]//g' "$folder/out" | grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2-
 }
 
+# An experiment of one layer, head, that prints its `kind`; from step nan_from on its loss is no number.
+write_tiny() {
+    tiny=$folder/tiny.lua
+    cat >"$tiny" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "tiny",
+    about = "Made for a test",
+    params = { lr = 0.1, steps = 30, kind = "plain", nan_from = 1000 },
+    run = function(run)
+        local p, F = run.params, mp.fn
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(8, 4):named "head" })
+        local opt = mp.optim.SGD(net:parameters(), { lr = p.lr })
+        local scaler = run:scaler()
+        print("\27[31mkind\27[0m", p.kind)
+        for step = 1, p.steps do
+            opt:zero_grad()
+            local loss = mp.autocast(function()
+                local factor = step >= p.nan_from and 1 / 0 or 1
+                return F.cross_entropy(net(mp.randn(16, 8)) * factor, mp.randint(4, 16))
+            end)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
+            run:log { loss = loss }
+        end
+        run:result { answer = 42 }
+    end,
+}
+LUA
+}
+
 # An experiment that trains until it is ended.
 write_endless() {
     cat >"$folder/endless.lua" <<'LUA'

@@ -1,4 +1,5 @@
-// grad/tape_private.h: what recording (tape.c) and the walk back (backward.c) share. Nobody else's.
+// grad/tape_private.h: what recording (tape.c), the walk back (backward.c) and its ends
+// (leaves.c) share. Nobody else's.
 #pragma once
 
 #include "grad/tape.h"
@@ -38,6 +39,18 @@ GradShape grad_shape_of(const Tensor *tensor);
 GradEdge grad_edge_to(Tensor *input);
 // Makes `output` the node's: it holds it from now on.
 void grad_output_link(Tensor *output, GradNode *node, int index);
+
+// ---- leaves.c
+
+// *slot += gradient. Takes over the reference to `gradient`.
+bool grad_accumulate(Tape *tape, Tensor **slot, Tensor *gradient, bool recorded, Error *error);
+// The same, of the gradient of a leaf.
+bool leaf_accumulate(Tape *tape, Tensor *leaf, Tensor *gradient, bool recorded, Error *error);
+// Who looks at a leaf's gradients looks at what this walk brought.
+bool leaf_look(Tape *tape, Tensor *leaf, Tensor **gradient, bool recorded, Error *error);
+// The walk is over: what it brought to leaves joins what they had. One that is not `done` leaves
+// what was there before it; always false then.
+bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error);
 
 // ---- hooks.c
 

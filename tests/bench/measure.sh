@@ -50,6 +50,29 @@ find_steps() {
     [ -n "$rate" ] && many=$(awk -v r="$rate" -v s="$wanted" 'BEGIN { print int(r * s) + 8 }')
 }
 
+# in_turns COUNT ONE OTHER: calls both, which leave what measure_side did, so often; "one's other's" of
+# a line each into $folder/pairs. Each pair in the other order than the one before: what else the
+# machine does drifts.
+in_turns() {
+    left=$1
+    : >"$folder/pairs"
+    while [ "$left" -gt 0 ]; do
+        left=$((left - 1))
+        if [ $((left % 2)) -eq 0 ]; then
+            "$2"
+            one=$side
+            "$3"
+            another=$side
+        else
+            "$3"
+            another=$side
+            "$2"
+            one=$side
+        fi
+        echo "$one $another" >>"$folder/pairs"
+    done
+}
+
 # middle <NUMBERS: "median low high count" of a line each; low and high are what the median surely
 # lies between, 19 times of 20, by its ranks: of n values sorted, those n/2 -+ 0.98 sqrt(n).
 middle() {

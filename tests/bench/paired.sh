@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2154 # what measure.sh sets
+# shellcheck disable=SC1091,SC2154,SC2317 # what measure.sh sets and calls
 # paired.sh OTHER_MPBENCH: whole training steps of this build beside those of another one, of an
 # older commit say, in pairs that take turns: what a machine is busy with besides hits both alike.
 #
@@ -31,6 +31,9 @@ report() {
     }'
 }
 
+own() { measure_side "$mpbench" "$script" "$many" --precision "$precision" --no-history; }
+others() { measure_side "$other" "$script" "$many" --precision "$precision" --no-history; }
+
 # pair WORKLOAD PRECISION
 pair() {
     script=$here/workloads/$1.lua
@@ -40,22 +43,8 @@ pair() {
         failed=1
         return
     fi
-    : >"$folder/pairs"
-    round=0
-    while [ "$round" -lt "${BENCH_ROUNDS:-9}" ]; do
-        round=$((round + 1))
-        # Each pair in the other order than the one before: what else the machine does drifts.
-        if [ $((round % 2)) -eq 1 ]; then
-            order="$mpbench $other"
-        else
-            order="$other $mpbench"
-        fi
-        for program in $order; do
-            measure_side "$program" "$script" "$many" --precision "$2" --no-history
-            [ "$program" = "$mpbench" ] && own=$side || others=$side
-        done
-        echo "$own $others" >>"$folder/pairs"
-    done
+    precision=$2
+    in_turns "${BENCH_ROUNDS:-9}" own others
     awk '$1 > 0 && $3 > 0 { print $3 / $1 }' "$folder/pairs" | report "$1" "$2" wall
     awk '$2 > 0 && $4 > 0 { print $2 / $4 }' "$folder/pairs" | report "$1" "$2" processor
 }

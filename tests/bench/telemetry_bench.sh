@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2154 # what measure.sh sets
+# shellcheck disable=SC1091,SC2154,SC2317 # what measure.sh sets and calls
 # telemetry_bench.sh: what recording a run costs against --no-history, in pairs, by two clocks.
 #
 # The clock on the wall is what a user waits for, but whatever else the machine does shakes it more
@@ -61,6 +61,9 @@ report() {
         END { if (NR == 0) { print name ": could not be measured"; exit 1 } }' || failed=1
 }
 
+without() { measure_side "$mpbench" "$trains" "$many" --precision bf16 --no-history; }
+with() { measure_side "$mpbench" "$trains" "$many" --precision bf16; }
+
 # measure NAME EXPERIMENT BAR
 measure() {
     find_steps "$mpbench" "$2" "$seconds" --precision bf16 --no-history
@@ -69,24 +72,8 @@ measure() {
         failed=1
         return
     fi
-    : >"$folder/pairs"
-    round=0
-    # Each pair in the other order than the one before: what else the machine does drifts.
-    while [ "$round" -lt "$rounds" ]; do
-        round=$((round + 1))
-        if [ $((round % 2)) -eq 1 ]; then
-            measure_side "$mpbench" "$2" "$many" --precision bf16 --no-history
-            without=$side
-            measure_side "$mpbench" "$2" "$many" --precision bf16
-            with=$side
-        else
-            measure_side "$mpbench" "$2" "$many" --precision bf16
-            with=$side
-            measure_side "$mpbench" "$2" "$many" --precision bf16 --no-history
-            without=$side
-        fi
-        echo "$without $with" >>"$folder/pairs"
-    done
+    trains=$2
+    in_turns "$rounds" without with
     awk '$1 > 0 && $3 > 0 { print 100 * (1 - $3 / $1) }' "$folder/pairs" | report "$1" wall "$3"
     awk '$2 > 0 && $4 > 0 { print 100 * ($4 / $2 - 1) }' "$folder/pairs" | report "$1" processor "$3"
 }

@@ -13,8 +13,11 @@
 // was kept in fp32 by a forward pass, of that.
 typedef enum TruthKind { TRUTH_NONE, TRUTH_EXACT, TRUTH_FROM_KEPT } TruthKind;
 
-// Of truth.c alone: a dimension drawn anew (truth_line.c).
+// Of truth.c alone: a dimension drawn anew (truth_line.c), factors of products (truth_scale.c).
 bool truth_resample(const Case *test, double *value);
+bool truth_scale_factor(const Case *test, double *value);
+// And for them: element `index` of an input, in order.
+long double truth_element(const CaseInput *input, int64_t index);
 
 // Fills value[i] for each output that the definition speaks of; the caller frees them. TRUTH_NONE,
 // and nothing filled, for operations without a definition here, and for cases that are refused.

@@ -1,0 +1,365 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154 # what shell.sh sets and reads
+# `run` from outside: its result, what is refused before the first step, what a script's mistakes come
+# to, signals. $MPBENCH is the program.
+. "$(dirname "$0")/../shell.sh"
+
+write_tiny
+printf 'return mp.experiment {\n    name = = 1\n}\n' >"$folder/broken.lua"
+cat >"$folder/endless.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "endless", run = function() print "started" while true do end end }
+LUA
+
+begin "a run ends with its result on standard output"
+run run "$tiny" -p fp32
+expect_status 0
+expect_out "^tiny-1 finished"
+expect_out "30 applied, 0 skipped"
+expect_out "answer *42"
+end
+
+begin "a run writes JSON and nothing else on standard output"
+run run "$tiny" -p fp16 --json --quiet --steps 20 --seed 3 --set lr=0.01 --name mine --layer head=fp32
+expect_status 0
+[ "$(wc -l <"$folder/out")" -eq 1 ] || fail "more than one line"
+expect_out '^{"id":[0-9]*,"name":"mine","experiment":"tiny","status":"finished","precision":"fp16"'
+expect_out '"seed":3,"steps":20,"applied":20,"skipped":0'
+expect_out '"lr":0.01'
+expect_out '"layers":\[{"name":"head","precision":"fp32"}\]'
+expect_out '"error":null}$'
+end
+
+begin "a metric that was logged once is told once"
+sed 's/run:result.*/run:log { answer = 42 } run:result { answer = 42 }/' "$tiny" >"$folder/once.lua"
+run run "$folder/once.lua" -p fp32 -d ref --quiet
+expect_status 0
+[ "$(grep -c '^  answer' "$folder/out")" -eq 1 ] || fail "the metric is there more than once"
+expect_out "^  answer *42$"
+expect_out ", 1 thread$"
+end
+
+begin "a --layer that names no layer is refused before the first step, and leaves no run"
+cat >"$folder/declared.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "declared",
+    data = function() return { train = mp.data.tensors { x = mp.randn(8, 4), y = mp.randint(2, 8), batch = 4 } } end,
+    model = function() return mp.nn.Sequential { mp.nn.Linear(4, 2):named "head" } end,
+    loss = function(model, b) print("a step") return mp.fn.cross_entropy(model(b.x), b.y) end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end,
+}
+LUA
+sed -e 's/local opt/local foot = run:model(mp.nn.Linear(8, 4), "foot") local opt/' "$tiny" >"$folder/two_models.lua"
+for file in "$tiny" "$folder/declared.lua" "$folder/two_models.lua"; do
+    run run "$file" --name refused --layer hed=fp32
+    expect_status 2
+    expect_err "no layer of the model has such a name; did you mean head?"
+    ! grep -q "a step" "$folder/err" || fail "a step began"
+    run show refused
+    expect_error 2 "no such run"
+done
+run run "$folder/two_models.lua" --quiet --layer foot=fp32 --steps 1
+expect_status 0
+run run "$folder/declared.lua" --quiet --layer head=fp32
+expect_status 0
+no_run='^{"id":null,"name":null,"experiment":"tiny","status":"failed".*"steps":0,"applied":0,"skipped":0,"loss":{"first":null,"last":null,"best":null},"metrics":{},.*"error":".*no layer of the model'
+run run "$tiny" --json --quiet --layer hed=fp32
+expect_status 2
+expect_out "$no_run"
+run run "$tiny" --name parent --quiet
+run fork parent --at 30 --steps 40 --quiet --name refused --layer hed=fp32
+expect_error 2 "no layer of the model has such a name"
+expect_silent out
+run fork parent --at 30 --steps 40 --quiet --name refused --layer hed=fp32 --json
+expect_error 2 "no layer of the model has such a name"
+expect_out "$no_run"
+run show refused
+expect_error 2 "no such run"
+run run "$tiny" --name parent --json --quiet
+expect_status 2
+expect_out '^{"id":null,"name":null,"experiment":"tiny"'
+run matrix "$folder/declared.lua" -p fp32,bf16 --layer hed=fp32 --quiet
+expect_status 1
+expect_err "no layer of the model has such a name"
+expect_err "2 of 2 runs failed"
+end
+
+begin "a matrix whose runs are refused is refused again after another one"
+for layer in hed head hed; do
+    run matrix "$folder/declared.lua" -p fp32,bf16 --layer $layer=fp32 --quiet
+    [ $layer = head ] && expect_status 0 && continue
+    expect_status 1
+    [ "$(grep -c "no layer of the model" "$folder/err")" -eq 2 ] ||
+        fail "not both were refused for their layer: $(tr '\n' ' ' <"$folder/err")"
+done
+end
+
+begin "a run that was refused its layer keeps what it recorded before"
+for call in 'run:result { accuracy = 0.5 }' 'run:log { warmth = 1 }' 'run:event "warm"'; do
+    sed "s/local opt/$call local opt/" "$tiny" >"$folder/kept.lua"
+    run run "$folder/kept.lua" --quiet --json --layer hed=fp32
+    expect_status 2
+    id=$(sed -n 's/^{"id":\([0-9]*\),"name":"tiny-\1".*/\1/p' "$folder/out")
+    [ -n "$id" ] || fail "after $call the run is not there: $(head -c 80 "$folder/out")"
+    run show "$id"
+    expect_status 0
+    expect_out "no layer of the model has such a name"
+done
+end
+
+begin "a fault of the script is told, though a refusal was caught before it"
+sed 's/scaler:step(opt)/if not pcall(scaler.step, scaler, opt) then error "a fault of the script" end/' "$tiny" >"$folder/caught.lua"
+run run "$folder/caught.lua" --quiet --name caught --layer hed=fp32
+expect_status 1
+expect_err "^mpbench: .*caught.lua:[0-9]*: a fault of the script"
+run show caught
+expect_status 0
+expect_out "a fault of the script"
+sed 's/scaler:step(opt)/local done, why = pcall(scaler.step, scaler, opt) if not done then error(why, 0) end/' "$tiny" >"$folder/passed_on.lua"
+run run "$folder/passed_on.lua" --quiet --name passed_on --layer hed=fp32
+expect_status 2
+expect_err "^mpbench: --layer hed: no layer of the model has such a name"
+run show passed_on
+expect_error 2 "no such run"
+end
+
+begin "a pattern of a script that names no layer is an error"
+sed 's/local opt/net:find("hed"):precision "fp32" local opt/' "$tiny" >"$folder/nowhere.lua"
+run run "$folder/nowhere.lua" -p fp32
+expect_status 1
+expect_err 'nowhere.lua:[0-9]*: find("hed"):precision: no layer has such a name; did you mean head?'
+sed 's/^\( *\)name = /\1precision = { default = "fp32", ["hed*"] = "bf16" }, name = /' "$tiny" >"$folder/ruled.lua"
+grep -q 'hed\*' "$folder/ruled.lua" || fail "the script is not what it should be"
+run run "$folder/ruled.lua"
+expect_status 1
+expect_err 'ruled.lua:[0-9]*: precision.hed\*: no layer of the model has such a name'
+end
+
+begin "a scaler made and never updated is told of"
+sed -e 's/scaler:scale(loss)/loss/' -e 's/scaler:step(opt)/opt:step()/' -e '/scaler:update/d' \
+    "$tiny" >"$folder/unused.lua"
+run run "$folder/unused.lua" -p fp32 --quiet
+expect_status 0
+expect_out "30 times, but no step was counted"
+end
+
+begin "a quiet run still tells what came of it"
+run run "$tiny" -p fp32 --quiet
+expect_status 0
+expect_out "^tiny-[0-9]* finished"
+end
+
+begin "what a script prints is shown, not obeyed"
+escape=$(printf '\033')
+run run "$tiny" --quiet
+expect_err '^\\x1b\[31mkind'
+grep -q "$escape" "$folder/err" && fail "an escape of the script reached standard error"
+end
+
+begin "the same seed trains the same"
+run run "$tiny" --json --quiet --seed 5
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" >"$folder/first"
+run run "$tiny" --json --quiet --seed 5
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" | cmp -s - "$folder/first" || fail "another loss"
+run run "$tiny" --json --quiet --seed 6
+sed 's/.*"loss":\({[^}]*}\).*/\1/' "$folder/out" | cmp -s - "$folder/first" && fail "the seed does nothing"
+end
+
+begin "a run that cannot go on fails and says why"
+run run "$tiny" -p fp32 --json --set nan_from=5 --set steps=100
+expect_status 1
+expect_out '"status":"failed"'
+expect_out '"kind":"scale_floor"'
+expect_err "^mpbench: .*the loss scale cannot help any more.*head"
+run show @last
+expect_out "life .*failed after step .*or check the data" # to its last word
+expect_out "^head .* 100.00 % "
+expect_out "^layer .*  not finite  "
+end
+
+begin "a script's mistake is one line with its place"
+run run "$folder/broken.lua"
+expect_status 1
+expect_err "^mpbench: .*broken.lua:2: "
+end
+
+begin "a forgotten return is told of, with the function and the file"
+cat >"$folder/declared.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "declared",
+    data = function() return { train = mp.data.tensors { x = mp.randn(8, 4), batch = 4 } } end,
+    model = function() return mp.nn.Linear(4, 2) end,
+    loss = function(model, b) return model(b.x):mean() end,
+    optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end,
+}
+LUA
+run run "$folder/declared.lua" -p fp32 --quiet
+expect_status 0
+for field in data model loss optim; do
+    sed "/ $field = /s/return //; / $field = /s/function(\(.*\)) \([{m].*\) end,/function(\1) local _ = \2 end,/" \
+        "$folder/declared.lua" >"$folder/lost.lua"
+    run run "$folder/lost.lua" -p fp32 --quiet
+    expect_status 1
+    expect_err "^mpbench: .*lost.lua: $field: .*is its .return. missing"
+done
+sed 's/loss =/lost =/' "$folder/declared.lua" >"$folder/field.lua"
+run run "$folder/field.lua"
+expect_status 1
+expect_err "^mpbench: .*field.lua: experiment.lost: no such field; did you mean loss"
+end
+
+begin "a mistake in a function that ends in a call names the script's line"
+sed 's/return model(b.x):mean()/return mp.fn.mse(model(b.x), b.z)/' "$folder/declared.lua" >"$folder/ending.lua"
+run run "$folder/ending.lua" -p fp32 --quiet
+expect_status 1
+expect_err "^mpbench: .*ending.lua:6: mse: argument 2"
+sed -e 's/return model(b.x):mean()/\n        local y = model(b.x)\n        return mp.fn.mse(y, b.z)\n   /' \
+    "$folder/declared.lua" >"$folder/ending.lua"
+run run "$folder/ending.lua" -p fp32 --quiet
+expect_status 1
+expect_err "^mpbench: .*ending.lua:6: in loss, which ends at line 9: mse: argument 2"
+end
+
+begin "an unknown layer is answered with those that there are"
+run run "$tiny" --quiet --layer nowhere=fp16
+expect_status 2
+expect_err "^mpbench: --layer nowhere: no layer of the model has such a name; there are head"
+run run "$tiny" --quiet --layer head=fp17
+expect_usage_error "--layer head=fp17: fp17 is not known; did you mean fp16? One of auto fp32 tf32 bf16"
+end
+
+begin "a device that is not there is status 3"
+run run "$tiny" --device gpu:99
+expect_status 3
+expect_err "^mpbench: device gpu"
+run run "$tiny" -p tf32 -d cpu
+expect_status 3
+end
+
+begin "where no plugin lies it is said where it was looked for and how one is made"
+whole=$mpbench
+mkdir "$folder/alone"
+cp "$whole" "$folder/alone/mpbench"
+mpbench=$folder/alone/mpbench MPBENCH_GPU=
+run run "$tiny" --device gpu
+mpbench=$whole
+expect_error 3 "device gpu: .*: run make where nvcc is (docs/gpu.md), or use --device cpu; no mpbench-gpu.so lies in $folder/alone"
+end
+
+begin "tf32 is taken where the device multiplies in it, and refused elsewhere by one message"
+for asked in "-p tf32" "--layer *=tf32"; do
+    set -f
+    # shellcheck disable=SC2086 # words
+    run run "$tiny" $asked -d cpu
+    expect_error 3 "tf32: a way of tensor cores to multiply; this device has none, use fp32 or bf16"
+    # shellcheck disable=SC2086 # words
+    run run "$tiny" $asked -d ref --json
+    set +f
+    expect_status 0
+    expect_out '"precision":"tf32"'
+done
+run matrix "$tiny" -p fp32,tf32 -d cpu
+expect_error 3 "tf32: a way of tensor cores"
+end
+
+begin "a result that cannot be written is a failure"
+if [ -w /dev/full ]; then
+    "$mpbench" formats 1 >/dev/full 2>"$folder/err"
+    status=$?
+    expect_status 1
+    expect_err "standard output"
+fi
+end
+
+# Starts a run, waits until it prints, signals it, and leaves its status.
+signal() { # SIGNAL COUNT EXPERIMENT [OPTIONS]
+    number=$1
+    count=$2
+    shift 2
+    : >"$folder/err" # what the run before printed is no sign of this one
+    "$mpbench" run "$@" >"$folder/out" 2>"$folder/err" </dev/null &
+    process=$!
+    waited=0
+    while ! grep -q -e kind -e started "$folder/err" && [ "$waited" -lt $((100 * patience)) ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    while [ "$count" -gt 0 ]; do
+        kill -s "$number" "$process" 2>/dev/null
+        sleep 0.3
+        count=$((count - 1))
+    done
+    wait "$process"
+    status=$?
+}
+
+cat >"$folder/held.lua" <<'EOF'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "held",
+    params = { steps = 15 },
+    run = function(run)
+        local net = run:model(nn.Sequential { nn.Linear(256, 16), nn.Linear(16, 4096), nn.ReLU(),
+                                              nn.Linear(4096, 4) })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 1e-3 })
+        for _ = 1, run.params.steps do
+            local x = mp.randn(512, 256) -- half a MiB that lives through most of the step
+            opt:zero_grad()
+            F.cross_entropy(net(x), mp.randint(4, 512)):backward()
+            opt:step()
+        end
+    end,
+}
+EOF
+peak_of() {
+    run run "$folder/held.lua" --set steps="$1" --json --quiet --no-history
+    expect_status 0
+    peak=$(sed -n 's/.*"peak": *\([0-9]*\).*/\1/p' "$folder/out" | head -n 1)
+}
+
+begin "memory does not grow with the number of steps"
+peak_of 15
+early=$peak
+peak_of 50
+[ $((peak - early)) -lt $((4 << 20)) ] || fail "from $early bytes to $peak"
+end
+
+begin "SIGTERM finishes the step and ends the run with its result"
+signal TERM 1 "$tiny" --set steps=1000000000 --set nan_from=1000000000 --json
+expect_status 143
+expect_out '"status":"stopped"'
+end
+
+cat >"$folder/evaluating.lua" <<'EOF'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "evaluating",
+    data = function()
+        local test = { x = mp.randn(64, 8), y = mp.randint(4, 64), batch = 8 }
+        return { train = mp.data.tensors(test), test = mp.data.tensors(test) }
+    end,
+    model = function() return nn.Linear(8, 4) end,
+    optim = function(parameters) return mp.optim.SGD(parameters, { lr = 0.1 }) end,
+    loss = function(net, batch) return F.cross_entropy(net(batch.x), batch.y) end,
+    eval = function()
+        print("started")
+        while true do end
+    end,
+}
+EOF
+begin "a signal that cuts off the last evaluation stops the run"
+signal TERM 1 "$folder/evaluating.lua" --steps 2 --quiet --name cut-off
+expect_status 143
+expect_out 'cut-off stopped'
+end
+
+begin "a second signal ends at once"
+signal TERM 2 "$folder/endless.lua"
+expect_status 143
+end
+
+exit "$failures"

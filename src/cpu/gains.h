@@ -2,9 +2,8 @@
 //
 // That a processor has an instruction does not say that it is fast: products of bf16 in pairs take
 // half of fp32's time on one kind and twice that on another. So large products of both are timed
-// for a few milliseconds, and the figure is kept by the processor's name in
-// $XDG_CACHE_HOME/mpbench/gains, else ~/.cache/mpbench/gains. A file that cannot be read or written
-// costs the time again, and nothing else. Any thread; the first call measures on its own.
+// for a few milliseconds, and the figure is kept by the processor's name for later programs
+// (base/kept.h has the file). Any thread; the first call measures on its own.
 #pragma once
 
 #include <stdbool.h>

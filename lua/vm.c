@@ -23,6 +23,7 @@ lua_State *lua_vm_state(LuaVm *vm) {
 
 static void *refuse(LuaVm *vm, size_t size, bool by_system) {
     vm->refused = size ? size : 1;
+    vm->refused_beside = vm->memory_used;
     vm->refused_by_system = by_system;
     vm->is_starved = true;
     vm->refused_where[0] = 0;

@@ -10,23 +10,62 @@
 const char vm_memory_text[] = "not enough memory";
 static const char too_large_text[] = "resulting string too large";
 
-void lua_vm_where(lua_State *L, char *out, size_t size) {
+// Of the innermost function of the script that is still there. What allocates nothing may be asked
+// where memory was refused.
+static bool find_line(lua_State *L, char *out, size_t size, bool *has_own) {
     lua_Debug at;
-    out[0] = 0;
-    bool has_own = false; // the module's own Lua, of which no user wants the line
     for (int level = 0; level < 64 && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
-        bool is_own = strncmp(at.short_src, "mp/", 3) == 0;
+        bool is_own = strncmp(at.short_src, "mp/", 3) == 0; // of which no user wants the line
         if (at.currentline > 0 && !is_own) {
             snprintf(out, size, "%s:%d: ", at.short_src, at.currentline);
-            return;
+            return true;
         }
-        has_own = has_own || is_own;
+        *has_own = *has_own || is_own;
     }
+    return false;
+}
+
+void lua_vm_where(lua_State *L, char *out, size_t size) {
+    bool has_own = false;
+    out[0] = 0;
+    if (find_line(L, out, size, &has_own))
+        return;
     // A script that ends in a call of the module's, as in `return mp.experiment ..`, has no line.
     const LuaVm *vm = lua_vm_of(L);
     if (has_own && vm->script_count > 0)
         snprintf(out, size, "%s: ", vm->scripts[0].name);
+}
+
+static const char calling_key; // by its address
+
+void lua_vm_push_calling(lua_State *L) {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &calling_key) == LUA_TTABLE)
+        return;
+    lua_pop(L, 1);
+    lua_createtable(L, 2, 0);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &calling_key);
+}
+
+// Where the script's function is that was being called, and has left the stack by ending in a call.
+static bool find_called(lua_State *L, char *out, size_t size) {
+    lua_Debug at;
+    const int top = lua_gettop(L);
+    lua_vm_push_calling(L);
+    lua_rawgeti(L, -1, 2);
+    const char *name = lua_tostring(L, -1);
+    bool found = lua_rawgeti(L, -2, 1) == LUA_TFUNCTION && !lua_iscfunction(L, -1) && name;
+    if (found) {
+        lua_getinfo(L, ">S", &at);
+        if (at.lastlinedefined > at.linedefined)
+            snprintf(out, size, "%s:%d: in %.20s, which ends at line %d: ", at.short_src,
+                     at.linedefined, name, at.lastlinedefined);
+        else
+            snprintf(out, size, "%s:%d: ", at.short_src, at.linedefined);
+    }
+    lua_settop(L, top);
+    return found;
 }
 
 // Does a message begin with "file:line: " or hold it (a path may hold colons too)?
@@ -110,8 +149,10 @@ int vm_error_handler(lua_State *L) {
     push_message(L);
     const char *message = lua_tostring(L, -1);
     if (!has_place(message)) {
-        char where[VM_WHERE_SIZE];
-        lua_vm_where(L, where, sizeof where);
+        char where[2 * VM_WHERE_SIZE];
+        bool has_own = false;
+        if (!find_line(L, where, sizeof where, &has_own) && !find_called(L, where, sizeof where))
+            lua_vm_where(L, where, sizeof where);
         message = lua_pushfstring(L, "%s%s", where, message);
     }
     if (vm->options.traceback) {
@@ -137,12 +178,12 @@ static bool take_memory_error(const LuaVm *vm, Error *error) {
         return error_fail(error, ERROR_MEMORY,
                           "%sthe machine has no memory left: the script holds %.0f MiB and wanted "
                           "%.1f MiB more; keep less, or end other programs",
-                          where, (double)vm->memory_used / mib, (double)vm->refused / mib);
+                          where, (double)vm->refused_beside / mib, (double)vm->refused / mib);
     return error_fail(error, ERROR_MEMORY,
                       "%sscript memory limit (%.0f MiB) reached: %.0f MiB in use and %.1f MiB more "
                       "wanted; keep less in tables, strings and tensors",
-                      where, (double)vm->options.memory_limit / mib, (double)vm->memory_used / mib,
-                      (double)vm->refused / mib);
+                      where, (double)vm->options.memory_limit / mib,
+                      (double)vm->refused_beside / mib, (double)vm->refused / mib);
 }
 
 bool vm_error_take(LuaVm *vm, int status, Error *error) {

@@ -26,6 +26,7 @@ struct LuaVm {
     size_t memory_used;
     uint64_t allocations;                // made so far
     size_t refused;                      // the size last refused; 0: none since the call began
+    size_t refused_beside;               // what was in use then
     bool refused_by_system;              // it was not our limit, the machine has no more
     char refused_where[VM_WHERE_SIZE];   // the line that asked for it
     char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended

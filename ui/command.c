@@ -331,7 +331,7 @@ static int add_matching(const char *typed, const char *word, const char **words,
 static const char *const formats[] = {
 #define FORMAT(...)
 #define TRAINED(id, name, ...) name,
-#define UNTRAINED(...)
+#define UNTRAINED(id, name, ...) name,
 #include "number/formats.def"
     "auto", NULL};
 

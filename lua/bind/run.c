@@ -67,14 +67,13 @@ static int run_configure_call(lua_State *L) {
 static void check_script_rules(lua_State *L) {
     if (lua_getfield(L, LUA_REGISTRYINDEX, script_rules) == LUA_TTABLE)
         for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
-            const char *near;
+            char hint[POLICY_HINT_SIZE];
             lua_rawgeti(L, -1, i);
             lua_rawgeti(L, -1, 1);
             const char *pattern = lua_tostring(L, -1);
-            if (!policy_names(session_of(L)->engine->policy, pattern, &near))
-                bind_error(L, "precision.%.60s: no layer of the model has such a name%s%.60s%s",
-                           pattern, near ? "; did you mean " : "", near ? near : "",
-                           near ? "?" : "");
+            if (!policy_names(session_of(L)->engine->policy, pattern, hint))
+                bind_error(L, "precision.%.60s: no layer of the model has such a name%s", pattern,
+                           hint);
             lua_pop(L, 2);
         }
     lua_pop(L, 1);
@@ -443,5 +442,7 @@ void bind_open_run(lua_State *L, Session *session) {
     bind_functions(L, session, "", functions);
     bind_functions(L, session, "", bind_evaluation_functions);
     bind_functions(L, session, "", bind_scan_functions);
+    lua_vm_push_calling(L);
+    lua_setfield(L, -2, "calling");
     lua_pop(L, 1);
 }

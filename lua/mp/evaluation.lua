@@ -1,5 +1,6 @@
 -- mp.evaluation: a trained model on the data that its experiment keeps for tests: means of what the
 -- experiment's `eval` says, and, for `mpbench eval`, what a call of the model takes.
+local calling = require "mp.calling"
 local core = require "mp.core"
 local module = require "mp.module"
 local strict = require "mp.strict"
@@ -25,7 +26,7 @@ function public.means(f, model, loader, each)
     model:eval()
     core.no_grad(function()
         for b in loader do
-            local values = core.autocast(f, model, b)
+            local values = calling.autocast("eval", f, model, b)
             if type(values) ~= "table" then
                 public.refuse("eval", "a table of named values", values)
             end

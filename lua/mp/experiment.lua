@@ -1,5 +1,6 @@
 -- mp.experiment: checks what a script declares, and trains it: by the standard loop below, or by
 -- the script's own `run`.
+local calling = require "mp.calling"
 local class = require "mp.class"
 local core = require "mp.core"
 local evaluation = require "mp.evaluation"
@@ -7,6 +8,7 @@ local module = require "mp.module"
 local scan = require "mp.scan"
 local strict = require "mp.strict"
 local engine = core.engine
+local call, autocast = calling.call, calling.autocast
 local refuse = evaluation.refuse
 
 local public = {}
@@ -200,12 +202,12 @@ end
 
 local function run_declared(spec, run)
     local p = run.params
-    local data = spec.data(p)
+    local data = call("data", spec.data, p)
     if type(data) ~= "table" or not data.train then
         refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
     end
     strict.check(data, "data", { train = "userdata table", test = "userdata table" })
-    local model, name = spec.model(p, data)
+    local model, name = call("model", spec.model, p, data)
     if not module.is_module(model) then refuse("model", "a module", model) end
     run:model(model, name)
     engine.layers_known()
@@ -224,10 +226,10 @@ local function run_declared(spec, run)
         engine.fail(("clip: a positive, finite norm expected, got %s"):format(limit))
     end
     local schedule = spec.schedule
-    if type(schedule) == "function" then schedule = schedule(p) end
+    if type(schedule) == "function" then schedule = call("schedule", schedule, p) end
     if schedule and schedule.total == 0 then schedule.total = total end
     local parameters = model:parameters()
-    local opt = spec.optim(parameters, p, model, schedule)
+    local opt = call("optim", spec.optim, parameters, p, model, schedule)
     if type(opt) ~= "userdata" and not class.is_instance(opt, "optimizer") then
         refuse("optim", "an optimizer", opt)
     end
@@ -240,7 +242,7 @@ local function run_declared(spec, run)
         engine.epoch(epoch)
         for b in data.train do
             if waiting == 0 then opt:zero_grad() end
-            local loss = core.autocast(spec.loss, model, b)
+            local loss = autocast("loss", spec.loss, model, b)
             if type(loss) ~= "userdata" then refuse("loss", "a tensor", loss) end
             scaler:scale(window > 1 and loss / window or loss):backward()
             waiting = waiting + 1
@@ -251,7 +253,7 @@ local function run_declared(spec, run)
                     clip_norm(parameters, spec.clip)
                 elseif spec.clip then
                     scaler:unscale(opt)
-                    spec.clip(parameters)
+                    call("clip", spec.clip, parameters)
                 end
                 scaler:step(opt)
                 scaler:update()
@@ -282,7 +284,7 @@ function train(spec)
     if math.type(steps) == "integer" then engine.plan(steps, 0) end
     -- Data that no loader counts: as many as the parameters say a step takes.
     if math.type(batch) == "integer" then engine.samples_a_step(batch) end
-    spec.run(run)
+    call("run", spec.run, run)
 end
 
 return public

@@ -158,6 +158,8 @@ local function walk(cell, step, x, backwards, h, c)
     return joined(outputs), h, c
 end
 
+local most_layers = 1024 -- more would take minutes to make, and never train
+
 for kind, step in pairs(steps) do
     local own = kind == "RNN" and ", nonlinearity = \"tanh\"" or ""
     local class = module.declared_class(kind, ("in, hidden [, { num_layers = 1, bias = true, "
@@ -172,6 +174,9 @@ for kind, step in pairs(steps) do
         layer.positive(kind, "hidden", hidden)
         options = layer.options_of(kind, options, known)
         self._count = layer.positive(kind, "num_layers", options.num_layers or 1)
+        if self._count > most_layers then
+            engine.fail(("%s: num_layers: at most %d, got %d"):format(kind, most_layers, self._count))
+        end
         self._directions = options.bidirectional and 2 or 1
         self._inputs, self._hidden, self._dropout = inputs, hidden, options.dropout or 0
         if not (self._dropout >= 0 and self._dropout < 1) then

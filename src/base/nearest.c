@@ -50,6 +50,13 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
     return above[b_length];
 }
 
+// "fp4" for mxfp4, "fc1" for net.fc1: what a name ends in, where it has a number, is no accident.
+static bool is_ending_of(const char *wanted, size_t length, const char *name, size_t name_length) {
+    enum { ENDING = 3 };
+    return length >= ENDING && length < name_length && strpbrk(wanted, "0123456789") &&
+           strcmp(name + name_length - length, wanted) == 0;
+}
+
 // "optimizer" for optim, "learning_rate" for lr: a word of which the name is the beginning, or
 // words of which it has the first letters.
 static bool is_short_for(const char *name, size_t length, const char *wanted) {
@@ -77,6 +84,8 @@ void nearest_offer(Nearest *nearest, const char *candidate) {
     size_t longer = length > other ? length : other;
     unsigned allowed = longer < 3 ? 2 * CHEAP : FULL * (unsigned)(longer / 3);
     unsigned cost = distance(nearest->wanted, length, candidate, other);
+    if (is_ending_of(nearest->wanted, length, candidate, other))
+        cost = FULL - CHEAP;
     bool is_mistyped = cost <= allowed;
     if ((is_mistyped || is_short_for(candidate, other, nearest->wanted)) && cost < nearest->cost) {
         nearest->best = candidate;

@@ -19,8 +19,9 @@ static bool is_among(const char *value, const char *const *choices, int count) {
     return false;
 }
 
-// A usage error that lists the choices and names the nearest; always false.
-static bool choice_error(Error *error, const char *option, const char *value,
+// A usage error that lists the choices and names the nearest to the `value` of what was typed;
+// always false.
+static bool choice_error(Error *error, const char *option, const char *typed, const char *value,
                          const char *const *choices, int count) {
     char list[256] = "";
     size_t used = 0;
@@ -31,15 +32,20 @@ static bool choice_error(Error *error, const char *option, const char *value,
             break;
     }
     const char *nearest = nearest_name(value, choices, (size_t)count);
+    char name[48] = ""; // where it is a part alone of what was typed
+    if (typed != value)
+        snprintf(name, sizeof name, "%.36s is ", value);
     if (nearest)
-        return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; did you mean %s? One of %s",
-                          option, value, nearest, list);
-    return error_fail(error, ERROR_USAGE, "--%s %.60s: not known; one of %s", option, value, list);
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: %snot known; did you mean %s? One of %s",
+                          option, typed, name, nearest, list);
+    return error_fail(error, ERROR_USAGE, "--%s %.60s: %snot known; one of %s", option, typed, name,
+                      list);
 }
 
 static bool check_choice(Error *error, const char *option, const char *value,
                          const char *const *choices, int count) {
-    return is_among(value, choices, count) || choice_error(error, option, value, choices, count);
+    return is_among(value, choices, count) ||
+           choice_error(error, option, value, value, choices, count);
 }
 
 // A copy of a piece of an argument, which lives as long as `cli`.
@@ -105,12 +111,15 @@ static bool set_threads(Cli *cli, const Option *option, const char *value, Error
 }
 
 static bool check_precision(const Option *option, const char *value, Error *error) {
-    const char *choices[MOST_CHOICES] = {"auto", "amp"};
-    int count = 2;
+    char names[256];
+    const char *choices[MOST_CHOICES];
+    int count = 0;
     if (precision_is_untrained(value)) // refused with a reason where the device is known
         return true;
-    for (const Preset *preset = preset_table; preset->name && count < MOST_CHOICES; preset++)
-        choices[count++] = preset->name;
+    snprintf(names, sizeof names, "%s", precision_names);
+    char *rest = names;
+    for (char *name; count < MOST_CHOICES && (name = strtok_r(rest, " ", &rest));)
+        choices[count++] = name;
     return check_choice(error, option->name, value, choices, count);
 }
 
@@ -212,9 +221,11 @@ static bool add_layer(Cli *cli, const Option *option, const char *pattern, const
     for (int i = 0; i < count; i++)
         choices[i + 1] = format_name(formats[i]);
     LayerPrecision precision;
+    char typed[64];
+    snprintf(typed, sizeof typed, "%.30s=%.30s", pattern, value);
     if (!layer_precision_parse(value, NULL, &precision, error))
         return error->code == ERROR_USAGE
-                   ? choice_error(error, option->name, value, choices, count + 1)
+                   ? choice_error(error, option->name, typed, value, choices, count + 1)
                    : false;
     if (cli->run.layer_count == CLI_MAX_RULES)
         return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
@@ -264,7 +275,7 @@ static bool set_color(Cli *cli, const Option *option, const char *value, Error *
             cli->color = (ColorChoice)i;
             return true;
         }
-    return choice_error(error, option->name, value, choices, 3);
+    return choice_error(error, option->name, value, value, choices, 3);
 }
 
 static bool set_axis(Cli *cli, const Option *option, const char *value, Error *error) {

@@ -62,9 +62,9 @@ static void print_operations(void) {
 static void print_precisions(void) {
     static const char *const modes[] = {
         [POLICY_FULL] = "none", [POLICY_CLASSES] = "by class", [POLICY_ALL_LOW] = "nearly all"};
-    printf("  %-16s%-8s%-12s%-9s%s\n", "--precision", "format", "cast", "masters", "loss scale");
+    printf("  %-16s%-12s%-12s%-9s%s\n", "--precision", "format", "cast", "masters", "loss scale");
     for (const Preset *preset = preset_table; preset->name; preset++)
-        printf("  %-16s%-8s%-12s%-9s%-12s%s\n", preset->name, format_name(preset->low),
+        printf("  %-16s%-12s%-12s%-9s%-12s%s\n", preset->name, format_name(preset->low),
                modes[preset->mode], preset->masters ? "fp32" : "-", preset->loss_scale,
                preset->text);
     puts("\n  auto: fp16 where products in it are faster on the device than in fp32, else bf16 "
@@ -79,7 +79,7 @@ static void print_precisions(void) {
          "the\nlosses are not. Masters are fp32 weights beside the low ones.\n\n"
          "A layer can be set by itself, with --layer PATTERN=FORMAT or from Lua, to:");
     char list[FORMAT_LIST_SIZE];
-    printf("  auto, %s, or tf32 where the device multiplies in it\n\nNames of other tools do as "
+    printf("  auto, %s; tf32 where the device multiplies in it\n\nNames of other tools do as "
            "well:\n",
            format_list(list, format_is_offered, ", ", ", "));
     for (int i = 0; i < FORMAT_COUNT; i++)

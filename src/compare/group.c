@@ -22,7 +22,8 @@ static bool is_told_elsewhere(const char *option) {
     static const char *const names[] = {
         "seed",    "name",   "tag",        "note",      "json",       "quiet",
         "color",   "db",     "set",        "precision", "device",     "layer",
-        "threads", "matrix", "loss-scale", "help",      "no-history", "checkpoint-every"};
+        "threads", "matrix", "loss-scale", "help",      "no-history", "checkpoint-every",
+        "trust"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(option, names[i]) == 0)
             return true;
@@ -55,7 +56,8 @@ static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Fa
     facets->list = calloc(most, sizeof *facets->list);
     if (!facets->list)
         return false;
-    add_facet(facets, "precision", run->precision);
+    record_precision(run, text);
+    add_facet(facets, "precision", text);
     add_facet(facets, "experiment", run->experiment);
     for (int i = 0; i < run->parameter_count; i++) {
         format_parameter(&run->parameters[i], text);
@@ -78,7 +80,8 @@ static bool collect_facets(const RunRecord *run, const CompareOrders *orders, Fa
     for (int i = 0; i < run->option_count; i++)
         if (!is_told_elsewhere(run->options[i].name) &&
             !(recipe && strcmp(run->options[i].name, "recipe") == 0))
-            add_facet(facets, run->options[i].name, run->options[i].value);
+            add_facet(facets, run->options[i].name,
+                      run->options[i].value[0] ? run->options[i].value : "yes"); // a switch
     add_facet(facets, "device", run->device);
     add_facet(facets, "machine", run->device_name);
     snprintf(text, sizeof text, "%d", run->threads);
@@ -190,15 +193,17 @@ static bool find_differences(Comparison *comparison, const Facets *facets, const
 
 // ---- labels -------------------------------------------------------------------------------------
 
-static void append_label(CompareSide *group, const CompareDifference *difference, int g) {
+// Of what one side lacks its precision tells enough, and nothing beside other words.
+static void append_label(CompareSide *group, const CompareDifference *difference, int g,
+                         const char *precision) {
     const char *value = difference->values[g];
-    bool is_precision = strcmp(difference->name, "precision") == 0;
+    bool is_bare = strcmp(difference->name, "precision") == 0 || !value[0];
     size_t used = strlen(group->label);
     enum { LONGEST = sizeof difference->name + 48 };
-    if (used + LONGEST > sizeof group->label)
+    if (used + LONGEST > sizeof group->label || (!value[0] && used > 0))
         return;
     snprintf(group->label + used, sizeof group->label - used, "%s%s%s%.40s", used ? ", " : "",
-             is_precision ? "" : difference->name, is_precision ? "" : "=", value[0] ? value : "-");
+             is_bare ? "" : difference->name, is_bare ? "" : "=", value[0] ? value : precision);
 }
 
 static bool is_label_shared(const Comparison *comparison, int g) {
@@ -223,7 +228,8 @@ static void label_groups(Comparison *comparison) {
             is_shared[g] = d == 0 || is_label_shared(comparison, g);
         for (int g = 0; g < comparison->group_count; g++)
             if (is_shared[g])
-                append_label(&comparison->groups[g], &comparison->differences[d], g);
+                append_label(&comparison->groups[g], &comparison->differences[d], g,
+                             comparison->runs[comparison->groups[g].members[0]].precision);
     }
     if (comparison->difference_count > 0 && are_labels_unique(comparison))
         return;

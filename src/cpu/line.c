@@ -66,6 +66,11 @@ static void run(const Lines *lines, CpuTask task, double each) {
 
 // ---- running sums and products ------------------------------------------------------------------
 
+static void fill(double *numbers, int64_t count, double value) {
+    for (int64_t k = 0; k < count; k++)
+        numbers[k] = value;
+}
+
 // Sums of a few places of a strip, one row of `width` behind the other, on top of those before.
 static void add_up(float *values, int64_t places, int64_t width, bool backwards, double *sum) {
     if (width == 1) { // in a register
@@ -108,8 +113,7 @@ static void cumsum_task(void *context, int64_t begin, int64_t end, int thread) {
     _Alignas(64) float values[CPU_BLOCK];
     double sum[CPU_BLOCK];
     EACH_STRIP(lines, strip, begin, end) {
-        for (int64_t k = 0; k < strip.width; k++)
-            sum[k] = 0;
+        fill(sum, strip.width, 0);
         for (int64_t i = 0, places; i < lines->size; i += places) {
             places = cpu_smaller(strip.places, lines->size - i);
             const int64_t place = backwards ? lines->size - i - places : i;
@@ -135,8 +139,7 @@ static void prod_task(void *context, int64_t begin, int64_t end, int thread) {
     _Alignas(64) float values[CPU_BLOCK];
     double product[CPU_BLOCK];
     EACH_STRIP(lines, strip, begin, end) {
-        for (int64_t k = 0; k < strip.width; k++)
-            product[k] = 1;
+        fill(product, strip.width, 1);
         for (int64_t i = 0, places; i < lines->size; i += places) {
             places = cpu_smaller(strip.places, lines->size - i);
             load(lines, x, strip.first + i * lines->inner, values, places * strip.width);
@@ -163,8 +166,7 @@ static void prod_backward_task(void *context, int64_t begin, int64_t end, int th
     _Alignas(64) float values[CPU_BLOCK], gradient[CPU_BLOCK];
     double product[CPU_BLOCK];
     EACH_STRIP(lines, strip, begin, end) {
-        for (int64_t k = 0; k < strip.width; k++)
-            product[k] = 1;
+        fill(product, strip.width, 1);
         for (int64_t i = 0; i < lines->size; i++) {
             int64_t at = strip.first + i * lines->inner;
             load(lines, x, at, values, strip.width);
@@ -174,8 +176,7 @@ static void prod_backward_task(void *context, int64_t begin, int64_t end, int th
             }
         }
         load(lines, dy, strip.column, gradient, strip.width);
-        for (int64_t k = 0; k < strip.width; k++)
-            product[k] = 1;
+        fill(product, strip.width, 1);
         for (int64_t i = lines->size - 1; i >= 0; i--) {
             int64_t at = strip.first + i * lines->inner;
             float *before = lines->before + at;

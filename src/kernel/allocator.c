@@ -152,6 +152,8 @@ static bool fail_full(const Allocator *allocator, size_t bytes, bool on_host, Er
         snprintf(who, sizeof who, "device %s", device->label);
     if (device->memory && !on_host)
         snprintf(all, sizeof all, " of its %zu", (size_t)device->memory >> 20);
+    else if (allocator->limit)
+        snprintf(all, sizeof all, " of %zu", allocator->limit >> 20);
     return error_fail(error, ERROR_MEMORY,
                       "%s is out of memory: %zu MiB asked, %zu MiB%s in use; a smaller batch or a "
                       "lower precision needs less",

@@ -35,9 +35,8 @@ const Preset preset_table[] = {
 
 const char precision_names[] = "auto amp"
 #define FORMAT(...)
-#define TRAINED(id, name, ...) " " name
-#define UNTRAINED(...)
-#define SCALED(id, name, ...) " " name
+#define TRAINED(id, name, ...)   " " name
+#define UNTRAINED(id, name, ...) " " name
 #include "number/formats.def"
 #define PRESET(name, ...) " " name
 #include "number/presets.def"
@@ -369,7 +368,24 @@ bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, i
     return true;
 }
 
-bool policy_names(const Policy *policy, const char *pattern, const char **nearest) {
+// As many names as one line takes.
+static void list_layers(const Policy *policy, char hint[POLICY_HINT_SIZE]) {
+    enum { REST = 20 }; // " and 1000 more"
+    const int count = policy_layer_count(policy) - 1;
+    size_t used = 0;
+    hint[0] = 0;
+    for (int i = 1; i <= count; i++) {
+        const char *name = policy_layer(policy, i)->name, *before = i > 1 ? ", " : "; there are ";
+        if (used + strlen(before) + strlen(name) + REST >= POLICY_HINT_SIZE) {
+            if (i > 1)
+                snprintf(hint + used, POLICY_HINT_SIZE - used, " and %d more", count - i + 1);
+            return;
+        }
+        used += (size_t)snprintf(hint + used, POLICY_HINT_SIZE - used, "%s%s", before, name);
+    }
+}
+
+bool policy_names(const Policy *policy, const char *pattern, char hint[POLICY_HINT_SIZE]) {
     Nearest known;
     nearest_begin(&known, pattern);
     for (int i = 1; i < policy_layer_count(policy); i++) {
@@ -378,7 +394,10 @@ bool policy_names(const Policy *policy, const char *pattern, const char **neares
             return true;
         nearest_offer(&known, name);
     }
-    *nearest = known.best;
+    if (known.best)
+        snprintf(hint, POLICY_HINT_SIZE, "; did you mean %.100s?", known.best);
+    else
+        list_layers(policy, hint);
     return false;
 }
 

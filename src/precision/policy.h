@@ -39,7 +39,7 @@ bool preset_resolve(const char *name, const Device *device, Preset *preset, char
                     size_t why_size, Error *error) MUST_CHECK;
 
 // Formats that exist but that not every device trains in (tf32, fp8): asking a device that does not
-// for one is refused by name, and none is ever suggested.
+// for one is refused by name.
 bool precision_is_untrained(const char *name);
 // Whether a layer can be set to it on this device; NULL: on every device.
 bool precision_trains_on(const Device *device, Format format);
@@ -101,9 +101,10 @@ bool policy_set(Policy *policy, const char *pattern, LayerPrecision precision, i
                 Error *error) MUST_CHECK;
 // One layer alone, as it was set before; no rule.
 void policy_set_layer(Policy *policy, int layer, LayerPrecision precision);
-// Whether a layer has such a name now; otherwise *nearest (borrowed) is the one that was probably
-// meant, or NULL.
-bool policy_names(const Policy *policy, const char *pattern, const char **nearest);
+// Whether a layer has such a name now; otherwise the hint is the one that was probably meant, or
+// those that there are: "; did you mean head?", "; there are fc1, fc2".
+enum { POLICY_HINT_SIZE = 160 };
+bool policy_names(const Policy *policy, const char *pattern, char hint[POLICY_HINT_SIZE]);
 // The same as policy_set, at the next step boundary. policy_apply_queued says how many changes it
 // applied.
 bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision,

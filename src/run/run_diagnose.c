@@ -6,12 +6,10 @@
 #include "run/run_private.h"
 
 static bool check_pattern(const Run *run, const char *pattern, Error *error) {
-    const char *nearest;
-    if (policy_names(run->engine->policy, pattern, &nearest))
-        return true;
-    return error_fail(
-        error, ERROR_USAGE, "--layer %.60s: no layer of the model has such a name%s%.60s%s",
-        pattern, nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+    char hint[POLICY_HINT_SIZE];
+    return policy_names(run->engine->policy, pattern, hint) ||
+           error_fail(error, ERROR_USAGE, "--layer %.60s: no layer of the model has such a name%s",
+                      pattern, hint);
 }
 
 bool run_is_low(Format format) {

@@ -2,13 +2,11 @@
 // the recorder's thread wants of the run's: a record of it, a pause while the disk is full, its
 // end.
 #include <errno.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/nearest.h"
 #include "base/shortest.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
@@ -66,31 +64,18 @@ static bool obey_checkpoint(Run *run, const char *argument, char *answer) {
 
 // ---- set ----------------------------------------------------------------------------------------
 
-static bool is_known_pattern(const Run *run, const char *pattern, char *answer) {
-    const Policy *policy = run->engine->policy;
-    Nearest nearest;
-    nearest_begin(&nearest, pattern);
-    for (int i = 1; i < policy_layer_count(policy); i++) {
-        const char *name = policy_layer(policy, i)->name;
-        if (fnmatch(pattern, name, 0) == 0)
-            return true;
-        nearest_offer(&nearest, name);
-    }
-    ANSWER("%.80s: no layer has such a name%s%.80s%s; `mpbench show` lists them", pattern,
-           nearest.best ? " (did you mean " : "", nearest.best ? nearest.best : "",
-           nearest.best ? "?)" : "");
-    return false;
-}
-
 static bool set_layer(Run *run, const char *pattern, const char *value, char *answer) {
     Error error = {0};
     LayerPrecision precision;
+    char hint[POLICY_HINT_SIZE];
     if (!pattern[0]) {
         ANSWER("layer.PATTERN=P is wanted, as in layer.head=fp32");
         return false;
     }
-    if (!is_known_pattern(run, pattern, answer))
+    if (!policy_names(run->engine->policy, pattern, hint)) {
+        ANSWER("%.60s: no layer has such a name%s", pattern, hint);
         return false;
+    }
     run_apply_changes(run); // the script's own, which are told as such
     if (!layer_precision_parse(value, run->device, &precision, &error) ||
         !policy_queue(run->engine->policy, pattern, precision, &error))

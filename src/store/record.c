@@ -91,6 +91,28 @@ double record_fact_part(const RunRecord *record, const char *name, double *whole
     return is_there ? part : (double)NAN;
 }
 
+// What a layer is set to, by itself or by one that holds it; "auto": nothing.
+static const char *set_in_force(const RunRecord *record, int layer) {
+    for (int left = record->layer_count; layer >= 0 && layer < record->layer_count && left > 0;
+         left--) {
+        const RecordLayer *of = &record->layers[layer];
+        if (of->set[0] && strcmp(of->set, "auto") != 0)
+            return of->set;
+        layer = of->parent;
+    }
+    return "auto";
+}
+
+void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+    const char *all = record->layer_count > 0 ? set_in_force(record, 0) : "auto";
+    for (int i = 1; i < record->layer_count; i++)
+        if (strcmp(set_in_force(record, i), all) != 0)
+            all = "auto";
+    bool differs = strcmp(all, "auto") != 0 && strcmp(all, record->precision) != 0;
+    snprintf(text, RECORD_PRECISION_SIZE, "%.30s%s%.16s", record->precision,
+             differs ? ", all layers " : "", differs ? all : "");
+}
+
 const RecordMetric *record_metric(const RunRecord *record, const char *name) {
     for (int i = 0; i < record->metric_count; i++)
         if (strcmp(record->metrics[i].name, name) == 0)

@@ -150,6 +150,10 @@ const char *record_fact(const RunRecord *record, const char *name);   // NULL: n
 double record_fact_number(const RunRecord *record, const char *name); // NaN: none
 // Of "0.42 of 16" the 0.42, and the 16; NaN both: it is none.
 double record_fact_part(const RunRecord *record, const char *name, double *whole);
+// What the run computes in: its precision, and where every layer is set to another format that too:
+// "fp8, all layers fp32".
+enum { RECORD_PRECISION_SIZE = 64 };
+void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
 // The first that leads, else the first; NULL: there is none.
 const RecordMetric *record_leading_metric(const RunRecord *record);

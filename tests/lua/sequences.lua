@@ -1,7 +1,7 @@
 -- What passes through nn.Sequential: tensors that somebody else still holds stay as they are.
 local mp = require "mp"
 local testing = require "testing"
-local nn, F, test, equal = mp.nn, mp.fn, testing.test, testing.equal
+local nn, F, test, equal, fails = mp.nn, mp.fn, testing.test, testing.equal, testing.fails
 
 -- x through layers that hand it on as it is, and then through one that makes something new.
 local function residual(layers, x)
@@ -22,6 +22,10 @@ return mp.experiment { name = "sequences", precision = "bf16", run = function()
         mp.autocast(residual, { nn.Dropout(0.5) }, x)
         mp.no_grad(residual, { nn.Dropout(0.5), nn.Flatten() }, x)
         equal(x:sum():item(), 6)
+    end)
+
+    test("a_stack_of_layers_has_a_bound", function()
+        fails("GRU: num_layers: at most 1024, got 65536", nn.GRU, 4, 3, { num_layers = 65536 })
     end)
 
     test("what_a_layer_keeps_of_its_input_stays", function()

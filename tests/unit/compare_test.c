@@ -128,19 +128,63 @@ static void a_label_says_no_more_than_it_must(void) {
 
 static void layers_that_somebody_set_are_differences(void) {
     RunRecord *runs = calloc(2, sizeof *runs);
-    RecordLayer layer = {.name = "head", .parent = -1, .precision = "fp16", .set = "auto"};
+    RecordLayer layers[] = {{.name = "head", .parent = -1, .precision = "fp16", .set = "auto"},
+                            {.name = "foot", .parent = -1, .precision = "fp16", .set = "auto"}};
     Error error;
     for (int i = 0; i < 2; i++) {
         runs[i] = planted_record(&six[i]);
         snprintf(runs[i].precision, sizeof runs[i].precision, "fp16");
-        snprintf(layer.set, sizeof layer.set, "%s", i ? "fp32" : "auto");
-        CHECK(record_set_layers(&runs[i], &layer, 1, &error));
+        snprintf(layers[0].set, sizeof layers[0].set, "%s", i ? "fp32" : "auto");
+        CHECK(record_set_layers(&runs[i], layers, 2, &error));
     }
     CompareOptions options = {.grams_per_kwh = NAN};
     Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
     CHECK_INT(comparison->group_count, 2);
+    CHECK_TEXT(comparison->groups[0].label, "fp16");
     CHECK_TEXT(comparison->groups[1].label, "layer head=fp32");
     CHECK_TEXT(comparison->differences[0].values[0], "");
+    compare_free(comparison);
+}
+
+// A fork of which every layer was set computes in that, whatever it began as.
+static void a_run_is_called_by_what_all_its_layers_are_set_to(void) {
+    Error error = {0};
+    RunRecord *runs = calloc(2, sizeof *runs);
+    const RecordLayer layers[] = {
+        {.name = "body", .parent = -1, .precision = "fp32", .set = "fp32"},
+        {.name = "body.fc", .parent = 0, .precision = "fp32", .set = "auto"}};
+    CHECK(runs);
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[0]);
+        snprintf(runs[i].precision, sizeof runs[i].precision, "fp8");
+        CHECK(record_set_layers(&runs[i], layers, i == 1 ? 2 : 0, &error));
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_MESSAGE(comparison, "%s", error.text);
+    CHECK_TEXT(comparison->groups[0].label, "fp8");
+    CHECK_TEXT(comparison->groups[1].label, "fp8, all layers fp32");
+    compare_free(comparison);
+}
+
+// A switch has no value of its own.
+static void a_switch_that_one_run_had_is_a_difference(void) {
+    Error error = {0};
+    RunRecord *runs = calloc(2, sizeof *runs);
+    const RecordOption typed = {.name = "no-capture"};
+    CHECK(runs);
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[0]);
+        snprintf(runs[i].precision, sizeof runs[i].precision, "fp8");
+        CHECK(record_set_options(&runs[i], &typed, i, &error));
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_MESSAGE(comparison, "%s", error.text);
+    CHECK_INT(comparison->difference_count, 1);
+    CHECK_TEXT(comparison->differences[0].name, "no-capture");
+    CHECK_TEXT(comparison->groups[0].label, "fp8");
+    CHECK_TEXT(comparison->groups[1].label, "no-capture=yes");
     compare_free(comparison);
 }
 
@@ -308,6 +352,8 @@ int main(void) {
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);
     RUN_TEST(layers_that_somebody_set_are_differences);
+    RUN_TEST(a_run_is_called_by_what_all_its_layers_are_set_to);
+    RUN_TEST(a_switch_that_one_run_had_is_a_difference);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
     RUN_TEST(one_seed_cannot_tell);
     RUN_TEST(trainings_part_where_the_curves_do);

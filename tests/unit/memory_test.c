@@ -68,12 +68,12 @@ static void memory_of_a_device_is_apart_from_the_hosts(void) {
     void *memory = allocator_take(allocator, 2 << 20, MEMORY_DATA, &error);
     CHECK_MESSAGE(memory, "%s", error.text);
     CHECK(!allocator_add_host(allocator, 2 << 20, &error));
-    CHECK_CONTAINS(error.text, "the host is out of memory: 2 MiB asked, 0 MiB in use");
+    CHECK_CONTAINS(error.text, "the host is out of memory: 2 MiB asked, 0 MiB of 1 in use");
     CHECK(allocator_add_host(allocator, 1 << 19, &error));
     allocator_remove_host(allocator, 1 << 19);
     fixture_device->memory = 0;
     CHECK(!allocator_add_host(allocator, 1 << 19, &error));
-    CHECK_CONTAINS(error.text, "is out of memory: 0 MiB asked, 2 MiB in use;");
+    CHECK_CONTAINS(error.text, "is out of memory: 0 MiB asked, 2 MiB of 1 in use;");
     allocator_give(allocator, memory);
     engine_close();
 }

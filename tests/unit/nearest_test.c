@@ -28,6 +28,14 @@ static void long_forms_find_the_short_one(void) {
     CHECK_TEXT(find("batch_size"), "batch");
 }
 
+static void an_ending_with_a_number_finds_the_whole_name(void) {
+    static const char *const formats[] = {"fp32", "fp8", "mxfp8", "mxfp4", "nvfp4", "net.fc1"};
+    CHECK_TEXT(nearest_name("fp4", formats, 6), "mxfp4");
+    CHECK_TEXT(nearest_name("fc1", formats, 6), "net.fc1");
+    CHECK_TEXT(find("cat"), "(none)");
+    CHECK_TEXT(find("near"), "Linear"); // two letters and a case
+}
+
 static void other_words_find_nothing(void) {
     CHECK_TEXT(find("optic_fibre"), "(none)");
     CHECK_TEXT(find("learning"), "(none)");
@@ -51,6 +59,7 @@ static void names_of_any_length_are_safe(void) {
 int main(void) {
     RUN_TEST(mistypes_find_the_name_that_was_meant);
     RUN_TEST(long_forms_find_the_short_one);
+    RUN_TEST(an_ending_with_a_number_finds_the_whole_name);
     RUN_TEST(other_words_find_nothing);
     RUN_TEST(names_of_any_length_are_safe);
     return test_end();

@@ -215,7 +215,7 @@ static void formats_that_cannot_be_trained_in_are_refused_by_name(void) {
     CHECK_CONTAINS(error.text, "mxfp8");
     CHECK(!layer_precision_parse("e2m1", NULL, &layer, &error)); // an element alone
     CHECK_INT(error.code, ERROR_USAGE);
-    CHECK_CONTAINS(error.text, "one of auto fp32 bf16 fp16 fp8 mxfp8");
+    CHECK_CONTAINS(error.text, "one of auto fp32 tf32 bf16 fp16 e4m3 e5m2 fp8 mxfp8");
     CHECK(!preset_resolve("fp12", NULL, &preset, NULL, 0, &error));
     CHECK_INT(error.code, ERROR_USAGE);
 }
@@ -310,7 +310,7 @@ static void names_of_other_tools_are_formats_and_presets(void) {
     CHECK(layer_precision_parse("float32", NULL, &layer, &error));
     CHECK_INT(layer, LAYER_FP32);
     CHECK(!layer_precision_parse("double", NULL, &layer, &error));
-    CHECK_CONTAINS(error.text, "one of auto fp32 bf16 fp16");
+    CHECK_CONTAINS(error.text, "one of auto fp32 tf32 bf16 fp16");
 }
 
 static void every_format_that_trains_is_a_preset_and_a_layers(void) {

@@ -95,7 +95,8 @@ const char *history_precision_style(const Terminal *terminal, const char *precis
     for (const Preset *preset = preset_table; preset->name; preset++)
         if (strcmp(preset->name, precision) == 0)
             return terminal_format_color(terminal, preset->low);
-    return "";
+    Format format = format_named(precision);
+    return format < FORMAT_COUNT ? terminal_format_color(terminal, format) : "";
 }
 
 // ---- readings -----------------------------------------------------------------------------------

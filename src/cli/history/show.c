@@ -67,7 +67,9 @@ static void print_head(const ShowPage *page, const RunRecord *run) {
     end_line(page, 2);
     begin_row(page, "precision");
     fprintf(page->line, "%s", history_precision_style(&page->terminal, run->precision));
-    cli_print_outside(page->line, run->precision);
+    char precision[RECORD_PRECISION_SIZE];
+    record_precision(run, precision);
+    cli_print_outside(page->line, precision);
     fprintf(page->line, "%s on ", page->plain);
     cli_print_outside(page->line, run->device);
     fputs(" (", page->line);

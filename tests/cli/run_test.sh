@@ -19,6 +19,16 @@ expect_out "30 applied, 0 skipped"
 expect_out "answer *42"
 end
 
+begin "a result that is the end of a series is told once, and accuracy has no lowest"
+sed 's/run:log { loss = loss }/run:log { loss = loss, accuracy = 1 \/ step } if step == p.steps then run:result { accuracy = 1 \/ step } end/' \
+    "$tiny" >"$folder/accurate.lua"
+run run "$folder/accurate.lua" -p fp32 --quiet --no-history --steps 4
+expect_status 0
+expect_out "^  accuracy *1 -> 0.25\$"
+[ "$(grep -c "^  accuracy" "$folder/out")" = 1 ] || fail "it is told twice: $(grep accuracy "$folder/out" | tr '\n' ' ')"
+expect_out "^  time .* s in all; in training [0-9.e+]* steps/s"
+end
+
 begin "a run writes JSON and nothing else on standard output"
 run run "$tiny" -p fp16 --json --quiet --steps 20 --seed 3 --set lr=0.01 --name mine --layer head=fp32
 expect_status 0

@@ -62,7 +62,7 @@ static void put_statistic(Table *table, const Page *page, const Statistic *value
 
 static void put_ratio(Table *table, double ratio) {
     char text[TEXT_SIZE];
-    snprintf(text, sizeof text, "%.2fx", ratio);
+    snprintf(text, sizeof text, ratio > 0 && ratio < 0.095 ? "%.2gx" : "%.2fx", ratio);
     table_put(table, isnan(ratio) ? NULL : text, "");
 }
 

@@ -169,7 +169,7 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
     end_row(page);
     if (!isnan(run->steps_per_s)) {
         begin_row(page, "speed");
-        fprintf(page->line, "%s steps/s", text_number(text, run->steps_per_s, 4));
+        fprintf(page->line, "in training %s steps/s", text_number(text, run->steps_per_s, 4));
         if (!isnan(run->samples_per_s))
             fprintf(page->line, ", %s samples/s", text_number(text, run->samples_per_s, 5));
         if (!isnan(run->cast_share))

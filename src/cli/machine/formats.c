@@ -32,7 +32,7 @@ static void print_format(const Terminal *terminal, Format format) {
     print_number_or_dash(info->smallest_subnormal, 13);
     // Half the distance from 1 to the next number, relative: what rounding costs at most.
     if (is_floating)
-        printf("  %11.2g", ldexp(1, -info->mantissa_bits - 1));
+        printf("  %11.3g", ldexp(1, -info->mantissa_bits - 1));
     else
         printf("  %11s", "-");
     printf("  %-6s%-5s%zu B\n", info->has_infinity ? "yes" : "none", info->has_nan ? "yes" : "none",
@@ -51,7 +51,11 @@ static void print_formats(const Terminal *terminal) {
          "a\n"
          "normal number. tf32 is a way to compute with fp32 numbers; int8 goes with a scale, and "
          "so do\n"
-         "factors of products in 8 bits and less (e8m0 is such a scale).\n"
+         "factors of products in 8 bits and less (e8m0 is such a scale). What lies beyond the "
+         "largest\n"
+         "becomes inf where there is one, in fp16 from 65520 on; but formats of 8 bits and less "
+         "saturate:\n"
+         "it becomes their largest, and the inf that e5m2 has is made of no number.\n"
          "A number in all of them: mpbench formats 1e-4*1e-4; several that share a scale:\n"
          "mpbench formats --block 0.1 0.2 3.5");
 }

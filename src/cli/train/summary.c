@@ -26,31 +26,41 @@ static void print_steps(const Terminal *terminal, const Run *run) {
            text_count(applied, run->applied), text_count(skipped, run->skipped));
 }
 
-static bool is_metric(const Run *run, const char *name) {
+static const RecordMetric *metric_of(const Run *run, const char *name) {
     for (int i = 0; i < run->metric_count; i++)
         if (strcmp(run->metrics[i].name, name) == 0)
-            return true;
-    return false;
+            return &run->metrics[i];
+    return NULL;
+}
+
+// The end of a series is its result, where it is one: told once, in the row of the series.
+static bool ends_series(const Run *run, const RecordMetric *metric) {
+    const RunSeries *series = run_series(run, metric->name);
+    return series && series->count > 1 && series->last == metric->value;
 }
 
 static void print_series(const Terminal *terminal, const Run *run) {
     for (int i = 0; i < run->series_count; i++) {
         const RunSeries *series = &run->series[i];
         bool is_one_point = series->count == 1;
-        if (series->count == 0 || (is_one_point && is_metric(run, series->name)))
+        if (series->count == 0 || (is_one_point && metric_of(run, series->name)))
             continue;
         char first[TEXT_SIZE], last[TEXT_SIZE];
         begin_row(terminal, series->name);
         printf("%s%s%s", text_number(first, series->first, 4), is_one_point ? "" : " -> ",
                is_one_point ? "" : text_number(last, series->last, 4));
-        if (!isnan(series->best) && !(series->best == series->last))
-            printf(", lowest %.4g", series->best);
+        // The lowest of what is better the higher it is tells nothing.
+        bool is_result = metric_of(run, series->name) || record_metric_leads(series->name);
+        if (!isnan(series->best) && !(series->best == series->last) && !is_result)
+            printf(", lowest %.4g", series->best + 0.0); // no -0
         putchar('\n');
     }
 }
 
 static void print_metrics(const Terminal *terminal, const Run *run) {
     for (int i = 0; i < run->metric_count; i++) {
+        if (ends_series(run, &run->metrics[i]))
+            continue;
         begin_row(terminal, run->metrics[i].name);
         char value[TEXT_SIZE];
         printf("%s\n", text_number(value, run->metrics[i].value, 5));
@@ -64,8 +74,8 @@ static void print_speed(const Terminal *terminal, const Run *run) {
     printf("%.3g s", run->ended - run->started);
     if (run->ended - run->started >= 60)
         printf(" (%s)", text_duration(wall, run->ended - run->started));
-    if (rate > 0)
-        printf(", %.4g steps/s", rate);
+    if (rate > 0) // of training alone, as the help of `run` says
+        printf(" in all; in training %.4g steps/s", rate);
     if (rate > 0 && run_samples(run) > 0)
         printf(", %.5g samples/s", rate * (double)run_samples(run) / (double)run->step);
     putchar('\n');

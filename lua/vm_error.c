@@ -10,13 +10,18 @@
 const char vm_memory_text[] = "not enough memory";
 static const char too_large_text[] = "resulting string too large";
 
+// Its own Lua, of which no user wants the line.
+static bool is_of_module(const lua_Debug *at) {
+    return strncmp(at->short_src, "mp/", 3) == 0;
+}
+
 // Of the innermost function of the script that is still there. What allocates nothing may be asked
 // where memory was refused.
 static bool find_line(lua_State *L, char *out, size_t size, bool *has_own) {
     lua_Debug at;
     for (int level = 0; level < 64 && lua_getstack(L, level, &at); level++) {
         lua_getinfo(L, "Sl", &at);
-        bool is_own = strncmp(at.short_src, "mp/", 3) == 0; // of which no user wants the line
+        bool is_own = is_of_module(&at);
         if (at.currentline > 0 && !is_own) {
             snprintf(out, size, "%s:%d: ", at.short_src, at.currentline);
             return true;
@@ -58,6 +63,7 @@ static bool find_called(lua_State *L, char *out, size_t size) {
     bool found = lua_rawgeti(L, -2, 1) == LUA_TFUNCTION && !lua_iscfunction(L, -1) && name;
     if (found) {
         lua_getinfo(L, ">S", &at);
+        found = !is_of_module(&at);
         if (at.lastlinedefined > at.linedefined)
             snprintf(out, size, "%s:%d: in %.20s, which ends at line %d: ", at.short_src,
                      at.linedefined, name, at.lastlinedefined);

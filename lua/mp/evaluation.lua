@@ -91,10 +91,10 @@ local function values_of(spec)
     return function(model, b)
         local values = {}
         if spec.eval then
-            values = spec.eval(model, b)
+            values = calling.call("eval", spec.eval, model, b)
             if type(values) ~= "table" then public.refuse("eval", "a table of named values", values) end
         end
-        if spec.loss and values.loss == nil then values.loss = spec.loss(model, b) end
+        if spec.loss and values.loss == nil then values.loss = calling.call("loss", spec.loss, model, b) end
         return values
     end
 end
@@ -123,12 +123,12 @@ end
 function public.run(spec, run)
     declared(spec)
     local p = run.params
-    local data = spec.data(p)
+    local data = calling.call("data", spec.data, p)
     if type(data) ~= "table" or not data.test then
         engine.fail(("eval: data: %s keeps no data for tests: a loader `test` is needed, as in { train = .., "
             .. "test = .. }"):format(spec.name))
     end
-    local model, name = spec.model(p, data)
+    local model, name = calling.call("model", spec.model, p, data)
     if not module.is_module(model) then public.refuse("model", "a module", model) end
     run:model(model, name)
     engine.layers_known()

@@ -14,7 +14,8 @@ static const Command commands[] = {
      "Without --precision the experiment's own holds, else auto: fp16 where the device gains from\n"
      "it, else bf16, else fp32; of two, the one it gains more from. Without --device a card is\n"
      "taken where there is one, else the processor.\n"
-     "Of the result `time` is all of it; steps and samples a second are those of training, without\n"
+     "Of the result `time` is all of it; steps and samples a second are those of training, "
+     "without\n"
      "the first step, and without what evaluations, checkpoints and pauses took.",
      1, 1, command_run},
     {"resume", FOR_RESUME, "RUN", "goes on with a run from its last checkpoint",

@@ -330,7 +330,7 @@ static int add_matching(const char *typed, const char *word, const char **words,
 // What a layer can be set to.
 static const char *const formats[] = {
 #define FORMAT(...)
-#define TRAINED(id, name, ...) name,
+#define TRAINED(id, name, ...)   name,
 #define UNTRAINED(id, name, ...) name,
 #include "number/formats.def"
     "auto", NULL};

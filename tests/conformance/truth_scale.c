@@ -4,20 +4,34 @@
 
 #include "tests/conformance/truth.h"
 
+// What the patterns of an element without its sign stand for, from 0 to the largest; decoded once.
+typedef struct Magnitudes {
+    double value[1 << 7];
+    int count;
+} Magnitudes;
+
+static const Magnitudes *magnitudes_of(Format element) {
+    static Magnitudes of[FORMAT_COUNT];
+    Magnitudes *all = &of[element];
+    while (all->count == 0 || all->value[all->count - 1] < format_table[element].largest) {
+        all->value[all->count] = format_decode(element, (uint32_t)all->count);
+        all->count++;
+    }
+    return all;
+}
+
 // The number that an element's patterns have nearest to a magnitude, by looking at all of them; of
 // two as near that of the even pattern.
 static double nearest_element(Format element, double magnitude) {
-    const double largest = format_table[element].largest;
-    uint32_t best = 0;
-    for (uint32_t pattern = 1; format_decode(element, pattern) <= largest; pattern++) {
-        double before = fabs(magnitude - format_decode(element, best));
-        double now = fabs(magnitude - format_decode(element, pattern));
+    const Magnitudes *all = magnitudes_of(element);
+    int best = 0;
+    for (int pattern = 1; pattern < all->count; pattern++) {
+        double before = fabs(magnitude - all->value[best]);
+        double now = fabs(magnitude - all->value[pattern]);
         if (now < before || (now == before && pattern % 2 == 0))
             best = pattern;
-        if (format_decode(element, pattern) == largest)
-            break;
     }
-    return format_decode(element, best);
+    return all->value[best];
 }
 
 static double power_for(const ScaleAttr *by, double largest_here) {
@@ -83,23 +97,29 @@ bool truth_scale_factor(const Case *test, double *value) {
         has_special |= !isfinite(x);
         largest_of_all = isfinite(x) && x > largest_of_all ? x : largest_of_all;
     }
+    Scales scales = {1, 1};
+    int64_t known = -1; // the block that they are of, by its first element
     for (int64_t i = 0; i < count; i++) {
         int64_t step = i / size[2] % size[1],
                 line = i / (size[1] * size[2]) * size[2] + i % size[2];
         double largest = by->block ? 0 : has_special ? (double)INFINITY : largest_of_all;
         // Lines share scales within what lies behind the depth, or before it where nothing does.
         int64_t side = size[2] > 1 ? size[2] : size[0], place = line % side;
-        int64_t first_line = line - place % by->lines;
+        int64_t first_line = by->block ? line - place % by->lines : 0;
         int64_t end_line = first_line + by->lines, end_side = line - place + side;
         int64_t first_step = by->block ? step - step % by->block : 0;
-        for (int64_t l = first_line; by->block && l < end_line && l < end_side; l++)
+        int64_t block = first_line * size[1] + first_step;
+        for (int64_t l = first_line; block != known && by->block && l < end_line && l < end_side;
+             l++)
             for (int64_t k = first_step; k < first_step + by->block && k < size[1]; k++) {
                 int64_t at = (l / size[2] * size[1] + k) * size[2] + l % size[2];
                 double x = fabs((double)truth_element(&test->input[0], at));
                 largest = isfinite(x) && x > largest ? x : largest;
             }
-        value[i] = worth_of(by, (double)truth_element(&test->input[0], i),
-                            scales_for(by, largest, largest_of_all));
+        if (block != known)
+            scales = scales_for(by, largest, largest_of_all);
+        known = block;
+        value[i] = worth_of(by, (double)truth_element(&test->input[0], i), scales);
     }
     return true;
 }

@@ -41,6 +41,11 @@ static const char *const rule_names[RESAMPLE_RULES] = {
     [RESAMPLE_CIRCULAR] = "circular", [RESAMPLE_LINEAR] = "linear",
     [RESAMPLE_CORNERS] = "corners",   [RESAMPLE_MEAN] = "mean"};
 
+static int empty_dimension(lua_State *L, const char *function, int dim) {
+    return bind_error(L, "%s: dimension %d is empty: there is nothing to draw from", function,
+                      dim + 1);
+}
+
 // resample(function, x, dim, rule, count, before [, format]): from Lua that has checked the rest.
 static int mp_resample(lua_State *L) {
     Error error = {0};
@@ -53,6 +58,8 @@ static int mp_resample(lua_State *L) {
     if (!format_is_floating(x->view.format))
         return bind_error(L, "%s: x is %s, a floating format is wanted: convert it with :to",
                           function, format_name(x->view.format));
+    if (x->view.shape[attr.dim] < 1)
+        return empty_dimension(L, function, attr.dim);
     bool line = attr.rule == RESAMPLE_LINEAR || attr.rule == RESAMPLE_CORNERS;
     Format format = lua_isnoneornil(L, 7) ? FORMAT_COUNT : bind_format(L, function, 7);
     return BIND_TENSOR(L,
@@ -85,9 +92,22 @@ int bind_pad_by_itself(lua_State *L, const OpAttr *pairs) {
             continue;
         Tensor *x = bind_tensor(L, "pad", 1, "x");
         int64_t count = x->view.shape[i];
-        if (before < 0 || after < 0 || before > count + 1 || after > count + 1)
-            return bind_error(L, "pad: %lld and %lld around %lld elements, which have too few",
-                              (long long)before, (long long)after, (long long)count);
+        if (count < 1)
+            return empty_dimension(L, "pad", i);
+        if (before < 0 || after < 0)
+            return bind_error(L,
+                              "pad: %lld and %lld elements around dimension %d: from 0 up expected",
+                              (long long)before, (long long)after, i + 1);
+        const int64_t most = rule == RESAMPLE_REFLECT    ? count - 1
+                             : rule == RESAMPLE_CIRCULAR ? count
+                                                         : INT32_MAX;
+        if (before > most || after > most)
+            return bind_error(
+                L,
+                "pad: %lld and %lld around the %lld elements of dimension %d: by %s at "
+                "most %lld can be taken from them",
+                (long long)before, (long long)after, (long long)count, i + 1, rule_names[rule],
+                (long long)most);
         ResampleAttr attr = {.dim = i, .rule = rule, .before = before};
         attr.count = before + count + after;
         BIND_TENSOR(L,

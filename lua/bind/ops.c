@@ -288,6 +288,9 @@ static int bind_pad(lua_State *L) {
     }
     if (lua_type(L, 3) == LUA_TSTRING)
         return bind_pad_by_itself(L, &attr);
+    if (!lua_isnoneornil(L, 3) && lua_type(L, 3) != LUA_TNUMBER)
+        return bind_error(L, "pad: argument 3 (value): a number or a mode expected, got %s",
+                          bind_what_is(L, 3));
     attr.pad.value = luaL_optnumber(L, 3, 0);
     look_at_constant(L, OP_pad, x->view.format, attr.pad.value);
     return bind_op_run(L, &x, 1, &attr, 1);

@@ -135,14 +135,26 @@ end)
 
 -- ---- classes --------------------------------------------------------------------------------------
 
+-- One number a class, as a tensor or a plain table.
+local function class_weights(title, weight, count)
+    local is_tensor = getmetatable(weight) == "tensor"
+    local is_list = type(weight) == "table" and getmetatable(weight) == nil
+    local given = is_list and #weight or is_tensor and table.concat(weight:shape(), ",")
+    for i = 1, is_list and #weight or 0 do
+        if type(weight[i]) ~= "number" then given = ("%s as number %d"):format(strict.shown(weight[i]), i) end
+    end
+    if given ~= (is_list and count or tostring(count)) then
+        engine.fail(("%s: weight: a tensor or table of %d numbers, one a class, expected, got %s"):format(title, count,
+            is_tensor and ("shape [%s]"):format(given) or is_list and (type(given) == "number" and given .. " numbers"
+            or given) or strict.shown(weight)))
+    end
+    return is_list and core.tensor(weight) or weight
+end
+
 local function class_options(title, options, count)
     local weight, smoothing = rawget(options, "weight"), rawget(options, "label_smoothing") or 0
     if weight ~= nil then
-        local shape = layer.tensor(title, "weight", weight):shape()
-        if #shape ~= 1 or shape[1] ~= count then
-            engine.fail(("%s: weight has shape [%s], one number for each of the %d classes is wanted"):format(title,
-                table.concat(shape, ","), count))
-        end
+        weight = class_weights(title, weight, count)
         weight = wide_tensor(title, 3, "weight", weight)
     end
     if type(smoothing) ~= "number" or not (smoothing >= 0 and smoothing <= 1) then

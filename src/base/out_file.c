@@ -52,6 +52,9 @@ static bool open_part(OutFile *out, const struct stat *old, bool is_private, Err
                           "%.300s is there already: another program writes it, or one was killed; "
                           "remove it if none does",
                           out->part);
+    if (descriptor < 0 && errno == ENOENT)
+        return error_fail(error, ERROR_FAILED,
+                          "%.300s: the folder that it would lie in is not there", out->path);
     if (descriptor >= 0 && old && !is_private)
         (void)!fchmod(descriptor, old->st_mode & 0777);
     return take_stream(out, descriptor, error);

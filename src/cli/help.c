@@ -201,6 +201,8 @@ bool command_help(Cli *cli, Error *error) {
     char path[EXPERIMENT_PATH_SIZE];
     if (experiment_find(wanted, path, sizeof path, nearest.best ? NULL : error))
         return print_experiment(path, error);
+    if (!nearest.best)
+        return error_prefix(error, "help: no such command or topic");
     if (nearest.best)
         return error_fail(error, ERROR_USAGE,
                           "help: %.60s: no such command, topic or experiment; did you mean %s?",

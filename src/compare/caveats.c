@@ -82,8 +82,13 @@ static bool warn_of_unfinished(Comparison *comparison) {
         char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
         if (!line)
             return false;
-        snprintf(line, COMPARE_TEXT_SIZE, "%s %s: its numbers are of its first %" PRId64 " steps.",
-                 run->name, fate_of(run), run->step);
+        if (run->step == 0)
+            snprintf(line, COMPARE_TEXT_SIZE, "%s %s before its first step ended.", run->name,
+                     fate_of(run));
+        else
+            snprintf(line, COMPARE_TEXT_SIZE,
+                     "%s %s: its numbers are of its first %" PRId64 " step%s.", run->name,
+                     fate_of(run), run->step, run->step == 1 ? "" : "s");
     }
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/whole.h"
 #include "data/file.h"
 
 enum { MOST_COLUMNS = 65536 };
@@ -22,6 +23,7 @@ typedef struct Csv {
     char **fields;  // of the line that was read, [columns]
     int64_t columns, room;
     int64_t class_column; // from 0
+    bool is_named;        // and was found by its name
     char **header;        // names of the columns, NULL: none
     float *x;             // [samples, columns - 1]
     char **labels;        // [samples]
@@ -174,11 +176,17 @@ static bool find_class_column(Csv *csv) {
         for (int64_t i = 0; i < csv->columns; i++)
             if (strcmp(csv->fields[i], wanted) == 0) {
                 csv->class_column = i;
+                csv->is_named = true;
                 return true;
             }
+        // A column's number as a text, which is all that --set has where the default is a name.
+        if (whole_parse(wanted, -csv->columns, csv->columns, &column, NULL) && column != 0) {
+            csv->class_column = column > 0 ? column - 1 : csv->columns + column;
+            return true;
+        }
         return error_fail(csv->error, ERROR_USAGE,
                           FILE_PATH ": has no column named %.60s in its first line; name one that "
-                                    "is there, or give its number",
+                                    "is there, or give its number, from 1",
                           csv->name, wanted);
     }
     if (column == 0 || column > csv->columns || column < -csv->columns)
@@ -191,7 +199,7 @@ static bool find_class_column(Csv *csv) {
 }
 
 static bool is_header(const Csv *csv) {
-    if (csv->options->class_name || csv->options->header == CSV_HEADER_THERE)
+    if (csv->is_named || csv->options->header == CSV_HEADER_THERE)
         return true;
     double value;
     for (int64_t i = 0; i < csv->columns && csv->options->header == CSV_HEADER_FOUND; i++)

@@ -13,7 +13,8 @@ typedef enum CsvHeader {
 typedef struct CsvOptions {
     CsvHeader header;
     char separator;         // 0: a comma
-    const char *class_name; // of the column of classes, by the header; NULL: by its number
+    const char *class_name; // of the column of classes, by the header, else its number as a text;
+                            // NULL: by its number
     int64_t class_column;   // from 1, or from -1 backwards
 } CsvOptions;
 

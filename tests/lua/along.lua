@@ -97,6 +97,11 @@ return mp.experiment { name = "along", run = function(run)
         end
         fails("pad: x is int32", F.pad, x:to "int32", { { 1, 0 } }, "reflect")
         fails("at most 2 can be taken", F.pad, x, { { 3, 0 } }, "reflect")
+        fails("pad: 9 and 0 around the 3 elements of dimension 1", F.pad, x, { { 9, 0 } }, "circular")
+        fails("pad: dimension 1 is empty", F.pad, mp.zeros(0, 2), { { 1, 0 } }, "replicate")
+        fails("pad: -1 and 0 elements around dimension 1", F.pad, x, { { -1, 0 } }, "reflect")
+        fails("pad: argument 3 (value): a number or a mode expected, got table", F.pad, x, { { 1, 0 } }, {})
+        fails("adaptive_avg_pool2d: dimension 2 is empty", F.adaptive_avg_pool2d, mp.zeros(1, 0, 4, 2), 2)
         fails("reflect, replicate or circular expected", F.pad, x, { { 1, 0 } }, "mirror")
     end)
 

@@ -79,6 +79,17 @@ return mp.experiment { name = "losses", run = function()
         return list, sum, share
     end
 
+    test("weights of classes are a tensor or a table, and what is refused says so", function()
+        for _, loss in ipairs { F.cross_entropy, F.nll } do
+            equal(loss(x, classes, { weight = { 0.5, 2, 1 } }):item(), loss(x, classes, { weight = weight }):item())
+            for got, refused in pairs { ["3"] = 3, ["2 numbers"] = { 1, 2 }, ["shape [1,3]"] = mp.ones(1, 3),
+                ['the string "a" as number 2'] = { 1, "a", 3 }, ["0 numbers"] = {} } do
+                fails("weight: a tensor or table of 3 numbers, one a class, expected, got " .. got, loss, x, classes,
+                    { weight = refused })
+            end
+        end
+    end)
+
     test("classes have weights, and labels can be smoothed", function()
         for _, case in ipairs { { nil, 0 }, { weight, 0 }, { nil, 0.1 }, { weight, 0.2 }, { weight, 1 } } do
             local given, smoothing = case[1], case[2]
@@ -133,7 +144,7 @@ return mp.experiment { name = "losses", run = function()
         fails("did you mean label_smoothing", F.cross_entropy, x, classes, { label_smoothin = 0.1 })
         fails("label_smoothing: a number from 0 to 1 expected, got 2", F.cross_entropy, x, classes,
             { label_smoothing = 2 })
-        fails("weight has shape [2], one number for each of the 3 classes", F.cross_entropy, x, classes,
+        fails("weight: a tensor or table of 3 numbers, one a class, expected, got shape [2]", F.cross_entropy, x, classes,
             { weight = mp.ones(2) })
         fails("classes are fp32, whole numbers are wanted", F.cross_entropy, x, mp.ones(4), { reduction = "sum" })
         fails("mse: target has shape [4,1], x has [4,3]", F.mse, x, mp.ones(4, 1), { reduction = "none" })

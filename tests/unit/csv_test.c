@@ -42,6 +42,8 @@ static void numbers_and_classes_are_read(void) {
     check_table("a,b,kind\r\n1, -2.5 ,1\r\n\r\n1e3,4,0", &usual, 2, 2, x, y);
     check_table("\xEF\xBB\xBFkind,a,b\n1,1,-2.5\n0,1e3,4\n", &(CsvOptions){.class_name = "kind"}, 2,
                 2, x, y);
+    // A column's number as a text, where none has it as its name; the first line is none of names.
+    check_table("1,1,-2.5\n0,1000,4\n", &(CsvOptions){.class_name = "-3"}, 2, 2, x, y);
     check_table("1;1;-2.5\n0;1000;4\n", &(CsvOptions){.separator = ';', .class_column = 1}, 2, 2, x,
                 y);
     check_table("1\t-2.5\t1\n1e3\t4\t0\n", &(CsvOptions){.separator = '\t', .class_column = 3}, 2,

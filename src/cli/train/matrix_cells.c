@@ -153,8 +153,9 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
             continue;
         for (int v = 0; v < key->count; v++) {
             RecordParameter value = info->parameters[i].usual;
-            if (!parameter_parse(&value, key->values[v], error))
-                return false;
+            Error why;
+            if (!parameter_parse(&value, key->values[v], &why))
+                return error_fail(error, ERROR_USAGE, "--set %s", why.text);
         }
     }
     return true;

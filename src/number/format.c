@@ -108,7 +108,8 @@ bool format_is_shown(Format format) {
 }
 
 bool format_is_offered(Format format) {
-    return format_trains(format) || (format < FORMAT_COUNT && format_table[format].untrained);
+    return format_trains(format) || // int8 is for evaluation alone
+           (format_is_floating(format) && format_table[format].untrained);
 }
 
 int format_pick(Format formats[FORMAT_COUNT], bool (*wanted)(Format format)) {

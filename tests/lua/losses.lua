@@ -144,8 +144,8 @@ return mp.experiment { name = "losses", run = function()
         fails("did you mean label_smoothing", F.cross_entropy, x, classes, { label_smoothin = 0.1 })
         fails("label_smoothing: a number from 0 to 1 expected, got 2", F.cross_entropy, x, classes,
             { label_smoothing = 2 })
-        fails("weight: a tensor or table of 3 numbers, one a class, expected, got shape [2]", F.cross_entropy, x, classes,
-            { weight = mp.ones(2) })
+        fails("weight: a tensor or table of 3 numbers, one a class, expected, got shape [2]", F.cross_entropy, x,
+            classes, { weight = mp.ones(2) })
         fails("classes are fp32, whole numbers are wanted", F.cross_entropy, x, mp.ones(4), { reduction = "sum" })
         fails("mse: target has shape [4,1], x has [4,3]", F.mse, x, mp.ones(4, 1), { reduction = "none" })
         fails("pos_weight", F.bce_with_logits, x, target, { pos_weight = "2" })

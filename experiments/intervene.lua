@@ -4,11 +4,12 @@
 -- makes of random numbers. Weights, activations and gradients are rounded in blocks of 32 with
 -- scales by the standard's rule, and so are the weights of its layer norms. About two thirds on, the
 -- loss jumps from 0.03 to hundreds and comes back to 1 at best; in bf16 it does not.
--- Half a minute a run on two processors:
+-- Half a minute a run on two cores:
 --     mpbench run intervene -p bf16 --name plain
 --     mpbench run intervene -p mxfp4 --recipe norms=scaled,scales=floor --name broken
--- What it says at its end has the step and the layer in which it began. Fork before that with one
--- change, or watch it (mpbench watch broken), pause it with p and :set the same while it trains:
+-- On the screen: the loss, and among the events the step at which it left and the layer in which that
+-- began. Fork before it with one change (there: `:fork 1250 recipe.norms=own`), or pause the run with
+-- p and :set recipe.norms=own while it trains:
 --     mpbench fork broken --at 1250 --recipe norms=own           averts it
 --     mpbench fork broken --at 1250 --layer '*norm=bf16'         the same change, by layers
 --     mpbench fork broken --at 1250 --recipe scales=up           does not, nor do activations=bf16
@@ -20,14 +21,15 @@
 --
 -- From: Su et al., Characterization and Mitigation of Training Instabilities in Microscaling Formats,
 -- 2025 (arXiv 2506.20752), at width 512, batch 2,048 and a rate of 6e-4 in MXFP8, where a run leaves
--- after some 5,000 steps: `--set size=paper -p mxfp8`, which is hours on two processors. As there,
--- what high precision bears breaks; norms' weights alone do it (--layer '*up=bf16' --layer
+-- after some 5,000 steps: `--set size=paper -p mxfp8`, which takes two processors some six hours. As
+-- there, what high precision bears breaks; norms' weights alone do it (--layer '*up=bf16' --layer
 -- '*down=bf16'); to leave norms alone averts it, and so does high precision. Otherwise than there: the
 -- rate is 36 times as high and warmed up, so that it happens within a minute, at the edge of what bf16
--- bears (fp16 does not); it takes mxfp4; and activations in bf16, a way back without rounding or
--- larger scales help nothing by themselves. For weights of norms go down to 0.1 here: how coarsely
--- they are rounded that counts. There they keep close below 1, where the rule clamps whole blocks to
--- 0.875: that a run says of itself, too, though at this size its loss hardly minds:
+-- bears (fp16 leaves in one seed of three); it takes mxfp4; and activations in bf16, a way back
+-- without rounding, or larger scales, help nothing by themselves. For weights of norms go down to 0.1
+-- here, and it is how coarsely they are rounded that counts. There they keep close below 1, where the
+-- rule clamps whole blocks to 0.875. That a run says of itself, too, though at this size its loss
+-- stays that of bf16 within 2 %:
 --     mpbench run intervene -p mxfp8 --recipe norms=scaled,scales=floor --set lr=2e-3
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn

@@ -167,37 +167,76 @@ static bool is_precision(const Ui *ui, const char *word) {
     return false;
 }
 
+enum { MOST_CHANGES = 6, FORK_ARGUMENTS = 8 + 2 * MOST_CHANGES };
+
 typedef struct ForkAsked {
     char words[PROMPT_SIZE], step[24];
-    const char *precision;
+    const char *precision, *changes[MOST_CHANGES]; // "" where it lacks; as `set` has them
+    int change_count;
 } ForkAsked;
 
-static const char fork_form[] = "fork STEP, or fork STEP PRECISION";
+static const char fork_form[] = "fork STEP, or fork STEP PRECISION; KEY=VALUE as set has it";
 
-// "STEP PRECISION", each of which may lack: the step where the screen went back to one.
+static bool is_too_much(Ui *ui, const char *rest) {
+    ui_say(ui, INK_WARN, "fork: \"%s\" is too much; %s", rest, fork_form);
+    return false;
+}
+
+// "STEP PRECISION", each of which may lack, and changes among them. A word that is no precision is
+// the step; what follows a step is a precision, which the worker knows to refuse.
+static bool take_word(const Ui *ui, ForkAsked *asked, const char *word) {
+    if (strchr(word, '=') && asked->change_count < MOST_CHANGES)
+        asked->changes[asked->change_count++] = word;
+    else if (!asked->precision[0] && (asked->step[0] || is_precision(ui, word)))
+        asked->precision = word;
+    else if (!asked->step[0] && !asked->precision[0])
+        snprintf(asked->step, sizeof asked->step, "%.23s", word);
+    else
+        return false;
+    return true;
+}
+
+// The step where none is named: that which the screen went back to.
 static bool read_fork(Ui *ui, const char *argument, ForkAsked *asked) {
     Error error;
     int64_t scrubbed = live_scrubbed_step(ui), at;
     char *rest = asked->words;
+    *asked = (ForkAsked){.precision = ""};
     snprintf(asked->words, sizeof asked->words, "%s", argument);
-    const char *first = next_word(&rest);
-    bool is_format = is_precision(ui, first);
-    if (is_format && scrubbed <= 0) {
+    while (*rest) {
+        const char *word = next_word(&rest);
+        if (word[0] && !take_word(ui, asked, word))
+            return is_too_much(ui, argument + (word - asked->words));
+    }
+    const char *first = asked->precision[0]   ? asked->precision
+                        : asked->change_count ? asked->changes[0]
+                                              : "";
+    if (!asked->step[0] && scrubbed <= 0 && first[0]) {
         ui_say(ui, INK_WARN, "fork %s: after which step? [ goes back to one; or fork STEP %s",
                first, first);
         return false;
     }
-    asked->precision = is_format ? first : next_word(&rest);
-    snprintf(asked->step, sizeof asked->step, "%.23s", first);
-    if (is_format || !first[0])
+    if (!asked->step[0])
         snprintf(asked->step, sizeof asked->step, "%lld", (long long)scrubbed);
-    if (*rest)
-        ui_say(ui, INK_WARN, "fork: \"%s\" is too much; %s", rest, fork_form);
-    else if (!whole_parse(asked->step, 1, WHOLE_MOST, &at, &error))
-        ui_say(ui, INK_WARN, "fork %s: %s; %s", first, error.text, fork_form);
-    else
+    if (whole_parse(asked->step, 1, WHOLE_MOST, &at, &error))
         return true;
+    ui_say(ui, INK_WARN, "fork %s: %s; %s", asked->step, error.text, fork_form);
     return false;
+}
+
+// A change as `mpbench fork` has it: two arguments.
+static void add_change(const char *change, const char **arguments) {
+    static const struct {
+        const char *begins, *option;
+    } kinds[] = {{"layer.", "--layer"}, {"recipe.", "--recipe"}, {"loss_scale=", "--loss-scale"}};
+    arguments[0] = "--set";
+    arguments[1] = change;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(change, kinds[i].begins, strlen(kinds[i].begins)) == 0) {
+            arguments[0] = kinds[i].option;
+            arguments[1] = change + strlen(kinds[i].begins);
+            return;
+        }
 }
 
 static void fork_run(Ui *ui, const char *verb, const char *argument) {
@@ -205,14 +244,17 @@ static void fork_run(Ui *ui, const char *verb, const char *argument) {
     ForkAsked asked;
     char id[24];
     int64_t process;
-    const char *arguments[] = {"fork", id, "--quiet", "--at", asked.step, NULL, NULL, NULL};
+    const char *arguments[FORK_ARGUMENTS] = {"fork", id, "--quiet", "--at", asked.step};
+    int count = 5;
     if (!read_meant(ui, verb, &run) || !launch_is_allowed(ui) || !read_fork(ui, argument, &asked))
         goto done;
     snprintf(id, sizeof id, "%lld", (long long)run.id);
     if (asked.precision[0]) {
-        arguments[5] = "--precision";
-        arguments[6] = asked.precision;
+        arguments[count++] = "--precision";
+        arguments[count++] = asked.precision;
     }
+    for (int i = 0; i < asked.change_count; i++, count += 2)
+        add_change(asked.changes[i], arguments + count);
     home_await_none(ui);
     if (!launch(ui, arguments, &process))
         goto done;
@@ -268,7 +310,7 @@ typedef int (*Completer)(Ui *ui, const char *typed, const char **words, int most
 static int complete_setting(Ui *ui, const char *typed, const char **words, int most);
 static int complete_run(Ui *ui, const char *typed, const char **words, int most);
 static int complete_option(Ui *ui, const char *typed, const char **words, int most);
-static int complete_precision(Ui *ui, const char *typed, const char **words, int most);
+static int complete_fork(Ui *ui, const char *typed, const char **words, int most);
 
 static const struct Verb {
     const char *name;
@@ -284,7 +326,8 @@ static const struct Verb {
     {"checkpoint", send, NULL, NULL, false, false},
     {"set", send, "layer.NAME=fp32, loss_scale=1024, lr=1e-3, recipe.scales=up", complete_setting,
      false, false},
-    {"fork", fork_run, "STEP, or STEP PRECISION", complete_precision, false, true},
+    {"fork", fork_run, "STEP, or STEP PRECISION; changes as set has them", complete_fork, false,
+     true},
     {"open", open_named, "a run: its number or name", complete_run, false, false},
     {"option", set_option, "NAME VALUE; O shows what there is", complete_option, false, false},
     {"help", help, NULL, NULL, false, false},
@@ -388,6 +431,11 @@ static int complete_precision(Ui *ui, const char *typed, const char **words, int
     for (const char *const *name = ui->host->precisions; *name && *typed; name++)
         count = add_matching(typed, *name, words, count, most);
     return count;
+}
+
+static int complete_fork(Ui *ui, const char *typed, const char **words, int most) {
+    int count = complete_precision(ui, typed, words, most);
+    return count + complete_setting(ui, typed, words + count, most - count);
 }
 
 static int complete(Ui *ui, const char *text, int *from, const char **words, int most) {

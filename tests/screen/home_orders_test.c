@@ -87,6 +87,37 @@ static void a_fork_begins_at_the_step_that_is_looked_at(void) {
     leave();
 }
 
+static const char *option_of(const RunRecord *run, const char *name) {
+    for (int i = run->option_count - 1; i >= 0; i--)
+        if (strcmp(run->options[i].name, name) == 0)
+            return run->options[i].value;
+    return "";
+}
+
+// What differs is said in the words of `set`.
+static void a_fork_takes_changes_as_an_order_does(void) {
+    static const char *const watch[] = {"watch", "1", NULL};
+    const char *environment[] = {database, NULL};
+    Error error;
+    RunRecord run = {.id = 0};
+    shown_start(&shown, 120, 36, environment, watch);
+    expect("finished after step 20");
+    press(":fork lr=0.001\r", "fork lr=0.001: after which step?");
+    press(":fork 10 lr=0.001 recipe.sca\t", ": fork 10 lr=0.001 recipe.scales=up");
+    press(" layer.fc1=fp32 bf16\r", "#3 simple-3 bf16");
+    expect("finished after step");
+    Store *store = store_open(history_path, STORE_READ, &error);
+    CHECK_MESSAGE(store && store_read_run(store, 3, &run, &error), "%s", error.text);
+    CHECK_INT(run.parent_step, 10);
+    CHECK_TEXT(run.precision, "bf16");
+    CHECK_TEXT(option_of(&run, "set"), "lr=0.001");
+    CHECK_TEXT(option_of(&run, "recipe"), "scales=up");
+    CHECK_TEXT(option_of(&run, "layer"), "fc1=fp32");
+    record_clear(&run);
+    store_close(store);
+    leave();
+}
+
 static void set_status(int64_t run, RunStatus status) {
     Error error;
     RunRecord record;
@@ -212,6 +243,7 @@ int main(void) {
     RUN_TEST(the_command_line_completes_lists_and_cycles);
     RUN_TEST(the_command_line_recalls_what_was_ordered);
     RUN_TEST(a_fork_begins_at_the_step_that_is_looked_at);
+    RUN_TEST(a_fork_takes_changes_as_an_order_does);
     RUN_TEST(the_line_for_orders_is_in_every_row_of_keys_with_room);
     RUN_TEST(commands_mean_the_run_under_the_cursor);
     RUN_TEST(what_is_asked_about_a_run_is_done_to_no_other);

@@ -158,7 +158,7 @@ static void commands_mean_the_run_under_the_cursor(void) {
 // As if this process trained it.
 static WorkerId own_run(int64_t run) {
     Error error;
-    WorkerId worker;
+    WorkerId worker = {.pid = 0};
     Store *store = store_open(history_path, STORE_WRITE, &error);
     CHECK_MESSAGE(store && worker_identify(&worker, &error) &&
                       store_own_run(store, run, &worker, &error),

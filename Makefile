@@ -256,7 +256,7 @@ EMULATOR_TESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/emulator/*_test.c))
 TEST_BIN += $(EMULATOR_TESTS)
 $(EMULATOR_TESTS): $(call EMULATED_O,emulator,$(PLANTED_C),$(PLANTED_CU))
 $(EMULATOR_TESTS): EXTRA_CFLAGS += $(GPU_CFLAGS)
-$(BUILD)/tests/emulator/capture_test: $(call EMULATED_O,emulator,gpu/capture.c gpu/record.c)
+$(filter %/capture_test %/capture_refused_test,$(EMULATOR_TESTS)): $(call EMULATED_O,emulator,gpu/capture.c gpu/record.c)
 endif
 
 # cuDNN needs a driver to compile for, but none that has a card.

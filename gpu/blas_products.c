@@ -253,7 +253,7 @@ enum { SCRATCH = WORKSPACE + DISTANCE + SAMPLE * (int)sizeof(float) };
 
 // A call of the library as work for the stream.
 typedef struct Run {
-    const Plan *plan;
+    Plan *plan;
     const void *a, *b, *bias; // bias NULL: none
     void *c, *workspace;
 } Run;
@@ -268,6 +268,8 @@ static CUresult put_product(Gpu *gpu, const void *what) {
     const Plan *plan = run->plan;
     const GpuBlas *blas = gpu->products->blas;
     const float one = 1, zero = 0;
+    if (!plan->usable)
+        return refused(gpu, CUBLAS_STATUS_NOT_SUPPORTED);
     if (run->bias && !SET(MatmulDesc, plan->product, MATMUL_DESC_BIAS_POINTER, run->bias))
         return refused(gpu, CUBLAS_STATUS_INVALID_VALUE);
     cublasStatus_t status = blas->cublasLtMatmul(
@@ -275,6 +277,17 @@ static CUresult put_product(Gpu *gpu, const void *what) {
         plan->layout[0], &zero, run->c, plan->layout[2], run->c, plan->layout[2], &plan->algorithm,
         run->workspace, WORKSPACE, (cudaStream_t)gpu->stream);
     return status == CUBLAS_STATUS_SUCCESS ? CUDA_SUCCESS : refused(gpu, status);
+}
+
+typedef struct Instead {
+    Plan *plan;
+    ProductArguments product;
+} Instead;
+
+static bool multiply_instead(Device *device, const void *told, Error *error) {
+    const Instead *instead = told;
+    instead->plan->usable = false;
+    return product_run(device, &instead->product, error);
 }
 
 // One call of the library: matrices one step behind the other.
@@ -291,8 +304,11 @@ static BlasAnswer run_one(Device *device, const ProductArguments *product, const
                      .bias = product->bias,
                      .c = product->c.data,
                      .workspace = scratch};
-    bool done = gpu->failure.code == ERROR_NONE &&
-                gpu_put(gpu, put_product, "cuBLASLt", &run, sizeof run) == CUDA_SUCCESS;
+    const Instead told = {plan, *product};
+    const GpuInstead instead = {multiply_instead, &told, sizeof told, 0};
+    bool done =
+        gpu->failure.code == ERROR_NONE &&
+        gpu_put_or(gpu, put_product, &instead, "cuBLASLt", &run, sizeof run) == CUDA_SUCCESS;
     if (gpu->failure.code != ERROR_NONE)
         return gpu_has_failed(gpu, error) ? BLAS_DONE : BLAS_FAILED;
     if (!done) {

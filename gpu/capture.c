@@ -1,5 +1,6 @@
 #include "gpu/capture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gpu/gpu.h"
@@ -30,6 +31,7 @@ struct GpuCapture {
     size_t place;     // up to which calls are held back: those of the steps that live,
     const Step *held; // of which this is one
     size_t sent;      // bytes of the inbox that the step takes so far
+    bool remarked[2]; // what is told once: done instead, not captured
     char *inbox;
     size_t inbox_bytes;
 };
@@ -63,19 +65,6 @@ void gpu_close_capture(Gpu *gpu) {
 
 // ---- held back ----------------------------------------------------------------------------------
 
-static CUresult put_all(Gpu *gpu, const GpuRecord *record, size_t end, const char **failed) {
-    GpuCall call;
-    for (size_t place = 0; place < end && gpu_record_at(record, place, &call);
-         place = gpu_record_behind(place, &call)) {
-        CUresult result = call.put(gpu, call.what);
-        if (result != CUDA_SUCCESS) {
-            *failed = call.name;
-            return result;
-        }
-    }
-    return CUDA_SUCCESS;
-}
-
 // Whether the call is held back: it is the next of a step of which there is a graph.
 static bool hold(GpuCapture *capture, const GpuCall *call) {
     const Step *held = NULL;
@@ -94,12 +83,51 @@ static bool hold(GpuCapture *capture, const GpuCall *call) {
     return true;
 }
 
-// A library was told to have done it, and there is nothing that would do it in its place any more.
-static void keep_refusal(Gpu *gpu, const char *library) {
-    (void)error_fail(&gpu->failure, ERROR_FAILED,
-                     "device %s: %s refuses within a captured step what it did in those before; "
-                     "resume the run from its last checkpoint with --no-capture (%s)",
-                     gpu->device->label, library, gpu->refusal.text);
+static void remark(Gpu *gpu, bool *remarked, const char *library, const char *what) {
+    if (!*remarked)
+        snprintf(gpu->device->remark, sizeof gpu->device->remark, "device %s: %s %s (%.200s)",
+                 gpu->device->label, library, what, gpu->refusal.text);
+    *remarked = true;
+}
+
+// A library was told to have done it, and refuses. What is put meanwhile is remembered nowhere.
+static CUresult put_instead(Gpu *gpu, const GpuCall *call) {
+    Error why = {0};
+    gpu->capture->is_whole = false;
+    remark(gpu, &gpu->capture->remarked[0], call->name,
+           "refuses now what it did in the captured steps before: the card's own kernels do it");
+    bool done = call->instead.run(gpu->device, call->instead.told, &why);
+    if (!done && gpu->failure.code == ERROR_NONE)
+        gpu->failure = why;
+    return done ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+// What was held back, of which there is a copy where is_whole: else nobody may put anything of his.
+static CUresult put_held(Gpu *gpu, const GpuRecord *held, size_t end, const char **failed) {
+    GpuCapture *capture = gpu->capture;
+    const bool is_copied = capture->is_whole;
+    const GpuRecord *record = is_copied ? &capture->record : held;
+    int covered = 0;
+    GpuCall call;
+    for (size_t place = 0; place < end && gpu_record_at(record, place, &call);
+         place = gpu_record_behind(place, &call)) {
+        if (covered > 0) {
+            covered--;
+            continue;
+        }
+        gpu->refusal = (Error){0};
+        CUresult result = call.put(gpu, call.what);
+        bool refused = result != CUDA_SUCCESS && gpu->refusal.code != ERROR_NONE;
+        if (refused && is_copied && call.instead.run) {
+            result = put_instead(gpu, &call);
+            covered = call.instead.covers;
+        }
+        if (result != CUDA_SUCCESS) {
+            *failed = call.name;
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;
 }
 
 // What was held back is put, and what comes is put at once.
@@ -115,10 +143,7 @@ static CUresult let_go(Gpu *gpu) {
     capture->is_whole = gpu_record_copy(&capture->record, held, capture->place);
     if (gpu->failure.code != ERROR_NONE)
         return CUDA_ERROR_UNKNOWN;
-    gpu->refusal = (Error){0};
-    CUresult result = put_all(gpu, held, capture->place, &failed);
-    if (result != CUDA_SUCCESS && gpu->refusal.code != ERROR_NONE)
-        keep_refusal(gpu, failed);
+    CUresult result = put_held(gpu, held, capture->place, &failed);
     if (!gpu_check(gpu, result, failed, NULL))
         capture->is_whole = false;
     return result;
@@ -133,7 +158,12 @@ static CUresult let_go_before(Gpu *gpu, const GpuCall *call) {
 }
 
 CUresult gpu_put(Gpu *gpu, GpuPut put, const char *name, const void *what, size_t bytes) {
-    const GpuCall call = {put, name, what, bytes};
+    return gpu_put_or(gpu, put, &(GpuInstead){0}, name, what, bytes);
+}
+
+CUresult gpu_put_or(Gpu *gpu, GpuPut put, const GpuInstead *instead, const char *name,
+                    const void *what, size_t bytes) {
+    const GpuCall call = {put, name, what, bytes, *instead};
     if (hold(gpu->capture, &call))
         return CUDA_SUCCESS;
     CUresult result = let_go_before(gpu, &call);
@@ -169,7 +199,8 @@ static CUresult bring_on(Gpu *gpu, const void *what) {
 void *gpu_put_sent(Gpu *gpu, void *target, size_t bytes) {
     GpuCapture *capture = gpu->capture;
     const Sent sent = {target, capture->sent, bytes};
-    const GpuCall call = {bring_on, "copying to the card", &sent, sizeof sent};
+    const GpuCall call = {
+        .put = bring_on, .name = "copying to the card", .what = &sent, .bytes = sizeof sent};
     capture->sent += (bytes + INBOX_UNIT - 1) / INBOX_UNIT * INBOX_UNIT;
     if (hold(capture, &call))
         return capture->inbox + sent.from;
@@ -212,6 +243,19 @@ static void take_inbox(Gpu *gpu) {
 
 // ---- graphs -------------------------------------------------------------------------------------
 
+static CUresult put_all(Gpu *gpu, const GpuRecord *record, const char **failed) {
+    GpuCall call;
+    for (size_t place = 0; gpu_record_at(record, place, &call);
+         place = gpu_record_behind(place, &call)) {
+        CUresult result = call.put(gpu, call.what);
+        if (result != CUDA_SUCCESS) {
+            *failed = call.name;
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
 // What is remembered goes into the stream once more, which only takes note of it.
 static CUgraphExec graph_of(Gpu *gpu, const GpuRecord *record) {
     const GpuDriver *driver = gpu->driver;
@@ -221,7 +265,11 @@ static CUgraphExec graph_of(Gpu *gpu, const GpuRecord *record) {
     if (driver->cuStreamBeginCapture(gpu->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) !=
         CUDA_SUCCESS)
         return NULL;
-    bool put = put_all(gpu, record, record->used, &failed) == CUDA_SUCCESS;
+    gpu->refusal = (Error){0};
+    bool put = put_all(gpu, record, &failed) == CUDA_SUCCESS;
+    if (!put && gpu->refusal.code != ERROR_NONE)
+        remark(gpu, &gpu->capture->remarked[1], failed,
+               "does not let itself be captured: such steps are launched call by call");
     bool captured = driver->cuStreamEndCapture(gpu->stream, &graph) == CUDA_SUCCESS && put;
     if (captured && driver->cuGraphInstantiate(&made, graph, 0) != CUDA_SUCCESS)
         made = NULL;

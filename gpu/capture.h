@@ -26,12 +26,26 @@ typedef struct GpuCapture GpuCapture;
 // says why in gpu->refusal.
 typedef CUresult (*GpuPut)(Gpu *gpu, const void *what);
 
+// What does a work in place of a library that refuses it, when it was held back before and its
+// caller is long gone: `told` are bytes that follow from what the library was told, and are kept
+// beside it. It goes by words of kernel/kernel.h, and may take memory.
+typedef struct GpuInstead {
+    bool (*run)(Device *device, const void *told, Error *error);
+    const void *told;
+    size_t bytes;
+    int covers; // so many works that follow are done by it too
+} GpuInstead;
+
 bool gpu_open_capture(Gpu *gpu, Error *error) MUST_CHECK;
 void gpu_close_capture(Gpu *gpu);
 
 // Puts it, or holds it back: then its failure is told later, by `name`, which lasts as long as the
-// device, and kept; a library's refusal too, though one that is told at once leaves the card good.
+// device, and kept.
 CUresult gpu_put(Gpu *gpu, GpuPut put, const char *name, const void *what, size_t bytes);
+// The same for a library: what it refuses at once is the caller's to do otherwise, what it refuses
+// after it was held back is done by `instead`. That is told by a remark of the device, once.
+CUresult gpu_put_or(Gpu *gpu, GpuPut put, const GpuInstead *instead, const char *name,
+                    const void *what, size_t bytes);
 
 // Where bytes that the host sends to `target` are to be put at once: there, or into the inbox, from
 // which the step brings them on when its turn comes.

@@ -38,7 +38,7 @@ bool gpu_check(Gpu *gpu, CUresult result, const char *what, Error *error) {
                          gpu->device->label, what, cause_of(gpu, result), (int)result,
                          gpu->is_open
                              ? "what the card computes is not to be trusted any more: resume the "
-                               "run from its last checkpoint"
+                               "run from its last checkpoint, or begin it anew where it has none"
                              : "use another, or --device cpu");
     return gpu_has_failed(gpu, error);
 }

@@ -130,11 +130,14 @@ static View row_view(void *data, int64_t rows) {
 
 // Our sums of a row are the largest score and the logarithm of what the others add to it; cuDNN
 // makes the total of which that is taken,
+static bool makes_total(const DnnPlan *plan, const Offer *offer) {
+    return plan->graph.kind == DNN_ATTENTION && offer->operand[DNN_TOTAL];
+}
 static bool take_logarithm(Device *device, const Offer *offer, Error *error) {
     View total = row_view(offer->operand[DNN_TOTAL], offer->rows);
     KernelCall call = {
         .op = OP_log, .input_count = 1, .input = {total}, .output_count = 1, .output = {total}};
-    return !total.data || gpu_log(device, &call, error);
+    return gpu_log(device, &call, error);
 }
 // and reads both as one.
 static bool join_sums(Device *device, const Offer *offer, void *joined, Error *error) {
@@ -172,13 +175,34 @@ typedef struct PlanRun {
 
 static CUresult put_plan(Gpu *gpu, const void *what) {
     PlanRun run = *(const PlanRun *)what;
+    if (!run.plan->available) {
+        (void)error_fail(&gpu->refusal, ERROR_UNAVAILABLE, "%s", run.plan->why);
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     run.operand[DNN_SCALE] = &run.scale;
     return dnn_run(gpu->dnn, run.plan, run.operand, run.workspace, &gpu->refusal)
                ? CUDA_SUCCESS
                : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Error *error) {
+typedef struct Instead {
+    DnnPlan *plan;
+    Kernel own;
+    KernelCall call;
+    OpAttr attr;
+} Instead;
+
+static bool compute_instead(Device *device, const void *told, Error *error) {
+    const Instead *instead = told;
+    KernelCall call = instead->call;
+    call.attr = &instead->attr;
+    if (instead->plan->available)
+        dnn_refuse(instead->plan, gpu_of(device)->refusal.text);
+    return instead->own(device, &call, error);
+}
+
+static bool run_plan(Device *device, const KernelCall *call, DnnPlan *plan, const Offer *offer,
+                     Kernel own, Error *error) {
     size_t rows = whole_units((size_t)offer->rows * sizeof(float));
     size_t bytes = whole_units(plan->workspace) + 2 * rows + WORKSPACE_UNIT;
     char *workspace = device_workspace(device, bytes, error);
@@ -192,11 +216,14 @@ static bool run_plan(Device *device, const DnnPlan *plan, const Offer *offer, Er
     gpu_enter(gpu);
     if (is_attention && !prepare_attention(device, plan, offer, workspace, run.operand, error))
         return false;
-    if (gpu_put(gpu, put_plan, "cuDNN", &run, sizeof run) != CUDA_SUCCESS) {
+    const Instead told = {plan, own, *call, *call->attr};
+    const GpuInstead instead = {compute_instead, &told, sizeof told,
+                                makes_total(plan, offer)}; // our own make the logarithm too
+    if (gpu_put_or(gpu, put_plan, &instead, "cuDNN", &run, sizeof run) != CUDA_SUCCESS) {
         *error = gpu->failure.code == ERROR_NONE ? gpu->refusal : gpu->failure;
         return false;
     }
-    return plan->graph.kind != DNN_ATTENTION || take_logarithm(device, offer, error);
+    return !makes_total(plan, offer) || take_logarithm(device, offer, error);
 }
 
 // The call, by cuDNN or by our own kernel.
@@ -206,7 +233,7 @@ static bool run(Device *device, const KernelCall *call, const Offer *offer, Kern
     Error refusal = {0};
     if (!plan)
         return own(device, call, error);
-    if (!run_plan(device, plan, offer, &refusal)) {
+    if (!run_plan(device, call, plan, offer, own, &refusal)) {
         dnn_refuse(plan, refusal.text);
         return own(device, call, error);
     }

@@ -8,11 +8,12 @@
 // to fill the host's memory.
 enum { UNIT = 16, FIRST_ROOM = 1 << 14, MOST_BYTES = 16 << 20 };
 
-// What lies before the bytes of a call.
+// What lies before the bytes of a call, behind which lie those that it is done by instead.
 typedef struct Head {
     GpuPut put;
     const char *name;
     size_t bytes;
+    GpuInstead instead;
     size_t unused; // so that it is a multiple of the unit
 } Head;
 
@@ -44,18 +45,20 @@ static bool make_room(GpuRecord *record, size_t bytes) {
 }
 
 size_t gpu_record_behind(size_t place, const GpuCall *call) {
-    return place + sizeof(Head) + rounded(call->bytes);
+    return place + sizeof(Head) + rounded(call->bytes) + rounded(call->instead.bytes);
 }
 
 bool gpu_record_add(GpuRecord *record, const GpuCall *call) {
     size_t end = gpu_record_behind(record->used, call);
     if (!make_room(record, end))
         return false;
-    const Head head = {call->put, call->name, call->bytes, 0};
-    char *at = record->bytes + record->used;
+    const Head head = {call->put, call->name, call->bytes, call->instead, 0};
+    char *at = record->bytes + record->used, *told = at + sizeof head + rounded(call->bytes);
+    memset(at, 0, end - record->used);
     memcpy(at, &head, sizeof head);
     memcpy(at + sizeof head, call->what, call->bytes);
-    memset(at + sizeof head + call->bytes, 0, rounded(call->bytes) - call->bytes);
+    if (call->instead.bytes)
+        memcpy(told, call->instead.told, call->instead.bytes);
     record->used = end;
     return true;
 }
@@ -74,16 +77,26 @@ bool gpu_record_at(const GpuRecord *record, size_t place, GpuCall *call) {
     if (place >= record->used)
         return false;
     memcpy(&head, record->bytes + place, sizeof head);
-    *call = (GpuCall){head.put, head.name, record->bytes + place + sizeof head, head.bytes};
+    const char *what = record->bytes + place + sizeof head;
+    *call = (GpuCall){head.put, head.name, what, head.bytes, head.instead};
+    call->instead.told = what + rounded(head.bytes);
     return true;
 }
 
 bool gpu_record_has(const GpuRecord *record, size_t place, const GpuCall *call) {
     GpuCall there;
     return gpu_record_at(record, place, &there) && there.put == call->put &&
-           there.bytes == call->bytes && memcmp(there.what, call->what, call->bytes) == 0;
+           there.bytes == call->bytes && there.instead.bytes == call->instead.bytes &&
+           memcmp(there.what, call->what, call->bytes) == 0;
 }
 
 bool gpu_record_is(const GpuRecord *record, const GpuRecord *other) {
-    return record->used == other->used && memcmp(record->bytes, other->bytes, record->used) == 0;
+    GpuCall call;
+    size_t place = 0;
+    if (record->used != other->used)
+        return false;
+    for (; gpu_record_at(record, place, &call); place = gpu_record_behind(place, &call))
+        if (!gpu_record_has(other, place, &call))
+            return false;
+    return true;
 }

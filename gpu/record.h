@@ -15,6 +15,7 @@ typedef struct GpuCall {
     const char *name;
     const void *what;
     size_t bytes;
+    GpuInstead instead; // not compared
 } GpuCall;
 
 void gpu_record_clear(GpuRecord *record);

@@ -38,8 +38,11 @@ static bool find_plugin(char *path, size_t size, Error *error) {
     if (chosen && *chosen) {
         snprintf(path, size, "%s", chosen);
         return access(path, R_OK) == 0 ||
-               error_fail(error, ERROR_UNAVAILABLE, "device gpu: MPBENCH_GPU: %s: %s", path,
-                          error_cause(errno));
+               error_fail(
+                   error, ERROR_UNAVAILABLE,
+                   "device gpu: MPBENCH_GPU: %s: %s; name a plugin that make built, or unset "
+                   "it",
+                   path, error_cause(errno));
     }
     char program[PATH_SIZE - sizeof file_name];
     find_program(program, sizeof program);

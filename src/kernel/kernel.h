@@ -102,6 +102,9 @@ typedef struct Device {
     // How often the host waited: it read, synchronised, gave memory back to the system, or had sent
     // more than the device takes on.
     uint64_t waits;
+    // What there is to say of how it works that is no failure; "" : nothing. Whoever tells it
+    // empties it.
+    char remark[ERROR_TEXT_SIZE];
     bool no_capture; // steps are not captured, on a device that would; set before the first ends
     uint64_t steps, captured; // of a device that would: how many ended, how many were captured
 } Device;

@@ -147,6 +147,14 @@ static void attend(RunState *state, double now) {
     state->watch_seconds += run_clock(run) - began;
 }
 
+static void tell_remark(Run *run) {
+    char *remark = run->device->remark;
+    if (!remark[0])
+        return;
+    run_tell(run, EVENT_LIFE, "", (double)NAN, remark);
+    remark[0] = 0;
+}
+
 bool run_step_ended(Run *run, bool *stop, Error *error) {
     RunState *state = run_state(run);
     *stop = false;
@@ -160,6 +168,7 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         run->total_steps = 0; // the plan was less than the script does: the end is unknown
     bool done = run_report_step(state, now, error);
     run_apply_changes(run);
+    tell_remark(run);
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)

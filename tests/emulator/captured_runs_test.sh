@@ -172,6 +172,14 @@ for experiment in simple "$folder/images.lua"; do
 done
 end
 
+begin a_library_that_is_not_captured_is_launched_call_by_call_and_it_is_said_once
+MPBENCH_EMULATOR=products=uncaptured run run "$folder/images.lua" -d gpu -p bf16 --steps 12 --quiet --name shy
+expect_status 0
+run show shy
+expect_out 'steps.captured 0.000'
+[ "$(grep -c 'cuBLASLt does not let itself be captured' "$folder/out")" = 1 ] || fail "it is not said once"
+end
+
 if [ -n "${MPBENCH_SOAK:-}" ]; then
     begin captured_steps_are_the_same_to_the_bit_with_every_scaler
     for scaler in none 1024 torch apex keras deepspeed fairseq logmax adaptive; do

@@ -16,6 +16,7 @@
 #include "number/inline.h"
 #include "tests/emulator/calls.h"
 #include "tests/emulator/cublas.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
 #include "tests/emulator/tf32.h"
@@ -388,6 +389,13 @@ static const char *wrong_with_call(const Product *product, const Choice *choice,
     return NULL;
 }
 
+static bool is_refused(CUstream stream) {
+    EmulatorState state = {0};
+    emulator_graphs_count(&state);
+    return (emulator_settings.products == PRODUCTS_UNCAPTURED && stream->captures) ||
+           (emulator_settings.products == PRODUCTS_FICKLE && state.graphs > 0);
+}
+
 static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, const void *alpha,
                              const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                              cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -399,13 +407,15 @@ static cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t how, 
         emulator_call_begin("cublasLtMatmul", NEEDS_CARD);
     if (call.result != CUDA_SUCCESS || !handle)
         return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (is_refused((CUstream)stream))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     Product product = product_of(how, a_layout, b_layout, d_layout);
     Choice choice;
     memcpy(&choice, algorithm, sizeof choice);
     memcpy(&product.alpha, alpha, sizeof product.alpha);
     memcpy(&product.beta, beta, sizeof product.beta);
     product.at_a = a, product.at_b = b, product.at_d = d;
-    static const float error[] = {[PRODUCTS_WRONG] = 1, [PRODUCTS_NAN] = NAN};
+    static const float error[PRODUCTS_FICKLE + 1] = {[PRODUCTS_WRONG] = 1, [PRODUCTS_NAN] = NAN};
     product.error = error[emulator_settings.products];
     const char *wrong = wrong_with_call(&product, &choice, c, workspace, workspace_size);
     if (wrong)

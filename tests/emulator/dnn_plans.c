@@ -9,6 +9,7 @@
 #include "tests/emulator/calls.h"
 #include "tests/emulator/dnn_compute.h"
 #include "tests/emulator/driver.h"
+#include "tests/emulator/graphs.h"
 #include "tests/emulator/settings.h"
 #include "tests/emulator/streams.h"
 
@@ -93,8 +94,11 @@ bool dnn_run(Dnn *dnn, const DnnPlan *plan, void *const operand[DNN_OPERANDS], v
              Error *error) {
     EmulatorCall call __attribute__((cleanup(emulator_call_end))) =
         emulator_call_begin("cudnnBackendExecute", NEEDS_CARD);
+    EmulatorState state = {0};
+    emulator_graphs_count(&state);
     dnn->runs++;
-    if (emulator_settings.dnn == DNN_UNLUCKY)
+    if (emulator_settings.dnn == DNN_UNLUCKY ||
+        (emulator_settings.dnn == DNN_FICKLE && state.graphs > 0))
         return error_fail(error, ERROR_FAILED, "the emulated cuDNN fails, as it was told to");
     Turn turn = {.graph = plan->graph, .workspace = workspace, .bytes = plan->workspace};
     memcpy(turn.operand, operand, sizeof turn.operand);

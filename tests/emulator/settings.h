@@ -14,10 +14,19 @@ typedef enum EmulatorProducts {
     PRODUCTS_RIGHT,
     PRODUCTS_REFUSED,
     PRODUCTS_WRONG,
-    PRODUCTS_NAN
+    PRODUCTS_NAN,
+    PRODUCTS_UNCAPTURED,
+    PRODUCTS_FICKLE
 } EmulatorProducts;
 
-typedef enum EmulatorDnn { DNN_ABSENT, DNN_RIGHT, DNN_WRONG, DNN_SCALED, DNN_UNLUCKY } EmulatorDnn;
+typedef enum EmulatorDnn {
+    DNN_ABSENT,
+    DNN_RIGHT,
+    DNN_WRONG,
+    DNN_SCALED,
+    DNN_UNLUCKY,
+    DNN_FICKLE
+} EmulatorDnn;
 
 typedef struct EmulatorFault {
     char function[40]; // "": whichever

@@ -91,7 +91,9 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
     PrecisionClass class = op_table[op].precision;
     if (trains && engine->layer > 0)
         policy_note_computed(engine->policy, engine->layer, class,
-                             class == CLASS_LOW ? formats->compute : formats->output);
+                             class == CLASS_LOW || format_is_scaled(formats->compute)
+                                 ? formats->compute
+                                 : formats->output);
     for (int i = 0; i < count; i++) {
         Tensor *input = inputs[i];
         prepared->edge[i] = prepared->used[i] = NULL;

@@ -115,7 +115,11 @@ static void tell(RunState *state) {
     const char *layer = first ? run_layer_of(run, tensor) : "";
     const int64_t began = first ? first->grew_at : state->loss_since;
     const int64_t before = began > 2 * rule.before ? began - rule.before : began / 2 + 1;
-    char grew[160] = "", only[96] = "";
+    char grew[160] = "", only[96] = "", of[48];
+    if (run->options->parent && before <= run->forked_at) // the fork has no such step
+        snprintf(of, sizeof of, "%lld", (long long)run->options->parent);
+    else
+        snprintf(of, sizeof of, "%.40s", run->name);
     if (first)
         snprintf(grew, sizeof grew,
                  "; gradients of %.60s were the first to grow, %.0f times theirs at step %lld",
@@ -124,9 +128,9 @@ static void tell(RunState *state) {
         snprintf(only, sizeof only, "--layer %.60s=fp32, ", layer);
     run_diagnose(run, DIAGNOSIS_DIVERGED, layer,
                  "the loss was %.3g and has been over %g times that since step %lld%s: `mpbench "
-                 "fork %.40s --at %lld` before it with one change: %s%sa lower rate",
-                 exp(state->usual_loss.mean), rule.times, (long long)state->loss_since, grew,
-                 run->name, (long long)before, recipe_to_try(run), only);
+                 "fork %s --at %lld` before it with one change: %s%sa lower rate",
+                 exp(state->usual_loss.mean), rule.times, (long long)state->loss_since, grew, of,
+                 (long long)before, recipe_to_try(run), only);
 }
 
 void run_watch_loss(RunState *state, double value, int64_t step) {

@@ -57,6 +57,16 @@ experiment loss 5 "$entropy / (step == 2 and 0 or 1)" </dev/null
 diagnosed loss_not_finite '' 'loss is inf after step 2: it went wrong on the way forward' "$folder/loss.lua" -p fp16
 end
 
+begin "a loss that leaves its course is diagnosed, and in a fork from shortly before it"
+experiment leaves 200 "$entropy + (step > 150 and 100 or 0)" </dev/null
+diagnosed diverged '' 'over 10 times that since step 151: .mpbench fork leaves --at 76.' "$folder/leaves.lua" \
+    --name leaves
+leaves=$(value_of id)
+run fork leaves --at 140 --name again --json
+expect_out '"kind":"diverged"'
+expect_err "over 10 times that since step 151: .mpbench fork $leaves --at 76. before it" # its parent
+end
+
 begin "what is said of a loss in fp16 is said to its end"
 sed 's/{ loss = loss }/{ loss_of_the_discriminator_on_what_is_real_and_what_is_not = loss }/' \
     "$folder/loss.lua" >"$folder/long.lua"

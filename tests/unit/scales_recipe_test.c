@@ -120,8 +120,11 @@ static void gradients_pass_the_rounding_of_norms(void) {
 
 static void a_norm_that_is_set_to_bf16_is_left_alone(void) {
     open_with("cpu", "norms=scaled,scales=floor");
+    (void)norm(OP_layer_norm, 0.97f);
+    CHECK_INT(policy_layer(engine->policy, engine->layer)->computed, FORMAT_MXFP8);
     CHECK(policy_set(engine->policy, "norm", LAYER_BF16, NULL, NULL));
     const Normed set = norm(OP_layer_norm, 0.97f);
+    CHECK_INT(policy_layer(engine->policy, engine->layer)->computed, FORMAT_FP32);
     engine_close();
     open_with("cpu", "");
     const Normed usual = norm(OP_layer_norm, 0.97f);

@@ -87,8 +87,20 @@ static void gather(const Int8Product *product, int64_t pixel, int64_t group, cha
     const size_t bytes = (size_t)product->loops->number_bytes, run = (size_t)kernel[3] * bytes;
     const int64_t column = pixel % product->width, row = pixel / product->width % product->height;
     const int64_t image = pixel / product->width / product->height;
+    // A row of the window that lies whole in the image, its pixels side by side.
+    const int64_t left = column * product->conv->stride[1] - product->conv->padding[1];
+    const bool joins = product->groups == 1 && product->conv->dilation[1] == 1 && left >= 0 &&
+                       left + kernel[2] <= x[2];
+    const size_t line = (size_t)kernel[2] * run;
     for (int64_t kh = 0; kh < kernel[1]; kh++) {
         const int64_t h = tap(product, 0, row, kh);
+        if (joins && h >= 0) {
+            memcpy(window,
+                   product->numbers + (size_t)(((image * x[1] + h) * x[2] + left) * x[3]) * bytes,
+                   line);
+            window += line;
+            continue;
+        }
         for (int64_t kw = 0; kw < kernel[2]; kw++, window += run) {
             const int64_t w = tap(product, 1, column, kw);
             const int64_t at = ((image * x[1] + h) * x[2] + w) * x[3] + group * kernel[3];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "checkpoint/quantised.h"
 #include "kernel/allocator.h"
@@ -79,6 +80,43 @@ static int evaluation_calibrates(lua_State *L) {
     return 0;
 }
 
+// needs(f): the bytes that f takes at the most, weights in, but not the data, nor what training
+// keeps
+static int evaluation_needs(lua_State *L) {
+    Allocator *allocator = session_of(L)->engine->device->allocator;
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    lua_gc(L, LUA_GCCOLLECT);
+    allocator_forget_peaks(allocator);
+    lua_call(L, 0, 0);
+    const MemoryUse use = allocator_use(allocator);
+    lua_pushinteger(L,
+                    (lua_Integer)(use.total_peak - use.now[MEMORY_MASTERS] - use.now[MEMORY_DATA]));
+    return 1;
+}
+
+// limit(on): the device has what the cap leaves it, or all of the machine's memory again
+static int evaluation_limit(lua_State *L) {
+    Session *session = session_of(L);
+    const Device *device = session->engine->device;
+    size_t bytes = memory_of_machine() / 10 * 9;
+    if (device->memory > 0) {
+        error_fail(&session->refusal, ERROR_USAGE,
+                   "--memory: device %s has memory of its own, which ends where it ends; --device "
+                   "cpu keeps to a cap",
+                   device->label);
+        return bind_error(L, "%s", session->refusal.text);
+    }
+    allocator_trim(device->allocator);
+    if (lua_toboolean(L, 1)) {
+        const MemoryUse use = allocator_use(device->allocator);
+        bytes = (size_t)session->evaluation->memory + use.now[MEMORY_MASTERS] +
+                use.now[MEMORY_DATA] + session->data_bytes;
+    }
+    allocator_set_limit(device->allocator, bytes);
+    return 0;
+}
+
 // evaluation(): what is asked; nil where the script is to train
 static int evaluation_asked(lua_State *L) {
     Session *session = session_of(L);
@@ -134,6 +172,12 @@ static int told_whole(lua_State *L, Evaluation *evaluation) {
     return 0;
 }
 
+static int told_fits(lua_State *L, Evaluation *evaluation) {
+    evaluation->largest_batch = luaL_checkinteger(L, 2);
+    evaluation->needed = luaL_checkinteger(L, 3);
+    return 0;
+}
+
 // What products read of the weights, and the most that was in use since the peaks were forgotten.
 static int told_memory(lua_State *L, Evaluation *evaluation) {
     const Session *session = session_of(L);
@@ -156,8 +200,9 @@ static int evaluation_told(lua_State *L) {
     static const struct {
         const char *what;
         int (*told)(lua_State *L, Evaluation *evaluation);
-    } kinds[] = {{"begins", told_begins}, {"samples", told_samples}, {"metric", told_metric},
-                 {"one", told_one},       {"whole", told_whole},     {"memory", told_memory}};
+    } kinds[] = {{"begins", told_begins}, {"fits", told_fits}, {"samples", told_samples},
+                 {"metric", told_metric}, {"one", told_one},   {"whole", told_whole},
+                 {"memory", told_memory}};
     const char *what = luaL_checkstring(L, 1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i].what, what) == 0)
@@ -167,6 +212,8 @@ static int evaluation_told(lua_State *L) {
 
 const BindFunction bind_evaluation_functions[] = {
     {"calibrates", evaluation_calibrates, NULL},
+    {"needs", evaluation_needs, NULL},
+    {"limit", evaluation_limit, NULL},
     {"evaluation", evaluation_asked, NULL},
     {"evaluation_goes_on", evaluation_goes_on, NULL},
     {"evaluated", evaluation_told, NULL},

@@ -2,6 +2,7 @@
 -- experiment's `eval` says, and, for `mpbench eval`, what a call of the model takes.
 local calling = require "mp.calling"
 local core = require "mp.core"
+local fn = require "mp.functions"
 local module = require "mp.module"
 local strict = require "mp.strict"
 local engine = core.engine
@@ -45,18 +46,90 @@ end
 
 -- ---- batches of other sizes -------------------------------------------------------------------------
 
--- Samples first to last of a batch: of every tensor that has one row a sample.
-local function part(b, first, last)
-    local cut = {}
+-- A batch of what `change` makes of every tensor that has one row a sample.
+local function changed(b, count, change)
+    local new = {}
     for key, value in pairs(b) do
         local is_rows = type(value) == "userdata" and value:shape()[1] == b.count
-        cut[key] = is_rows and value:slice(1, first, last) or value
+        new[key] = is_rows and change(value) or value
     end
-    cut.count = last - first + 1
-    return cut
+    new.count = count
+    return new
+end
+
+-- Samples first to last of a batch.
+local function part(b, first, last)
+    return changed(b, last - first + 1, function(rows) return rows:slice(1, first, last) end)
+end
+
+-- So many samples, again and again those of the batch.
+local function grown(b, count)
+    while b.count < count do
+        b = changed(b, 2 * b.count, function(rows) return fn.cat({ rows, rows }, 1) end)
+    end
+    return part(b, 1, count)
 end
 
 -- ---- what `mpbench eval` asks -----------------------------------------------------------------------
+
+-- The batches of a loader, cut where they have more samples than `most`.
+local function pieces(loader, most)
+    return coroutine.wrap(function()
+        for b in loader do
+            for first = 1, b.count, most do
+                coroutine.yield(b.count <= most and b or part(b, first, math.min(first + most - 1, b.count)))
+            end
+        end
+    end)
+end
+
+-- ---- under a cap ----------------------------------------------------------------------------------
+
+local most_tried = 65536
+
+-- What f(..) gives where the device computes it within the cap; nil where it does not.
+local function within(f, ...)
+    engine.settle()
+    engine.limit(true)
+    local done, result = pcall(f, ...)
+    engine.limit(false)
+    if not done and not tostring(result):find("out of memory", 1, true) then error(result, 0) end
+    return done and result or nil
+end
+
+-- The same of a batch, or the mean of its halves: how much of what is garbage lies there still
+-- differs from one time to the next.
+local function by_parts(values, model, b)
+    local whole = within(values, model, b)
+    if whole then return whole end
+    if b.count == 1 then engine.fail "eval: a sample does not fit any more under --memory" end
+    local half = b.count // 2
+    local left = by_parts(values, model, part(b, 1, half))
+    local right = by_parts(values, model, part(b, half + 1, b.count))
+    for name, value in pairs(left) do
+        left[name] = (value * half + right[name] * (b.count - half)) / b.count
+    end
+    return left
+end
+
+-- The largest batch within the cap, and the bytes that one sample takes.
+local function largest_within(values, model, b)
+    local function try(count)
+        engine.evaluation_goes_on("fits a batch of " .. count .. "?", 1)
+        return within(core.autocast, values, model, grown(b, count))
+    end
+    core.autocast(values, model, part(b, 1, 1)) -- weights are in their format from here on
+    local needed = engine.needs(function() core.autocast(values, model, part(b, 1, 1)) end)
+    if not try(1) then return 0, needed end
+    local least, beyond = 1, 2
+    while beyond <= most_tried and try(beyond) do least, beyond = beyond, 2 * beyond end
+    -- To a sixteenth: what is rounded up to blocks of memory has no sharper end.
+    while beyond <= most_tried and beyond - least > math.max(1, least // 16) do
+        local middle = (least + beyond) // 2
+        if try(middle) then least = middle else beyond = middle end
+    end
+    return least, needed
+end
 
 -- The median of the seconds that the model takes of a call of f, and of how many.
 local function median(f)
@@ -120,6 +193,16 @@ local function calibrate(values, model, data, batches)
     engine.calibrates(false)
 end
 
+-- The first batch of a loader.
+local function first_of(loader)
+    local first
+    for b in loader do
+        first = b
+        if first then break end
+    end
+    return first or engine.fail "eval: data: the loader `test` gave no batch"
+end
+
 function public.run(spec, run)
     declared(spec)
     local p = run.params
@@ -133,31 +216,38 @@ function public.run(spec, run)
     run:model(model, name)
     engine.layers_known()
     local asked = engine.evaluation()
-    local values, first = values_of(spec), nil
+    local values, look = values_of(spec), spec.eval or spec.loss
     calibrate(values, model, data, asked.calibrate)
+    local first, most = first_of(data.test), math.maxinteger
+    local function without_training(f)
+        model:eval()
+        core.no_grad(f)
+        model:train()
+    end
+    if asked.memory > 0 then
+        local needed
+        without_training(function() most, needed = largest_within(values, model, first) end)
+        engine.evaluated("fits", most, needed)
+        if most == 0 then return end
+    end
     engine.settle()
     engine.evaluated "begins"
-    local total = type(data.test) == "userdata" and data.test:len() or 0
-    local means, samples = public.means(function(m, b)
-        first = first or b
-        return values(m, b)
-    end, model, data.test, function(batches)
+    local total = type(data.test) == "userdata" and most >= first.count and data.test:len() or 0
+    local each = asked.memory > 0 and function(m, b) return by_parts(values, m, b) end or values
+    local means, samples = public.means(each, model, pieces(data.test, most), function(batches)
         engine.settle()
         engine.evaluation_goes_on("test", batches, total)
     end)
-    if not first then engine.fail "eval: data: the loader `test` gave no batch" end
-    engine.evaluated("samples", samples, first.count)
+    local batch = math.min(most, first.count)
+    engine.evaluated("samples", samples, batch)
     for _, metric in ipairs(strict.names_of(means)) do engine.evaluated("metric", means[metric], metric) end
     engine.evaluated "memory"
     if asked.quick then return end
-    local look = spec.eval or spec.loss
-    model:eval()
-    core.no_grad(function()
-        for _, timed in ipairs { { "one", part(first, 1, 1) }, { "whole", first } } do
+    without_training(function()
+        for _, timed in ipairs { { "one", part(first, 1, 1) }, { "whole", part(first, 1, batch) } } do
             engine.evaluated(timed[1], median(function() core.autocast(look, model, timed[2]) end))
         end
     end)
-    model:train()
 end
 
 return public

@@ -102,6 +102,7 @@ struct Cli {
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
     int64_t calibrate;            // batches; 0: not given
+    int64_t memory;               // bytes; 0: not given
     bool by_largest;              // --calibrate N,largest
     bool weights_only;
     const char *weights; // NULL: those that the script makes

@@ -341,6 +341,25 @@ static bool set_export_format(Cli *cli, const Option *option, const char *value,
     return check_choice(error, option->name, value, choices, 5);
 }
 
+// Bytes, or 64MiB, 0.5GiB.
+static bool set_memory(Cli *cli, const Option *option, const char *value, Error *error) {
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+    char *end;
+    double number = strtod(value, &end);
+    for (size_t i = 0; end > value && i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].name) == 0 && number * units[i].bytes >= 1 &&
+            number * units[i].bytes <= 0x1p53) {
+            cli->memory = (int64_t)(number * units[i].bytes);
+            return true;
+        }
+    return error_fail(error, ERROR_USAGE,
+                      "--%s %.60s: bytes are wanted, as in 8388608, 64MiB or 0.5GiB", option->name,
+                      value);
+}
+
 // N, or N,largest.
 static bool set_calibrate(Cli *cli, const Option *option, const char *value, Error *error) {
     const size_t length = strcspn(value, ",");
@@ -450,6 +469,10 @@ const Option option_table[] = {
      FIELD(weights_only)},
     {"weights", 0, FOR_RUN | FOR_EVAL, "FILE", "these weights (safetensors), found by their names",
      set_text, FIELD(weights)},
+    {"memory", 0, FOR_EVAL, "BYTES",
+     "a cap for weights, activations and work space, as in 8MiB: what batch fits, and what it "
+     "gives",
+     set_memory, 0},
     {"calibrate", 0, FOR_EVAL, "N[,largest]",
      "batches of training data that int8 is scaled by (8): by the percentile of what layers "
      "multiply that loses least, or by the largest",

@@ -176,6 +176,22 @@ run export 1 -p int8
 expect_usage_error "of weights alone: add --format safetensors"
 end
 
+begin "under a cap the largest batch that fits is found, and all is evaluated in such"
+run eval 1 -p fp32,int8 --quick --json
+mv "$folder/out" "$folder/all"
+run eval 1 -p fp32,int8 --memory 64KiB --quick --json
+expect_status 0
+is "$(of fp32 largest_batch) >= 4 && $(of int8 largest_batch) >= 4" || fail "fp32 fits $(of fp32 largest_batch), int8 $(of int8 largest_batch)"
+is "$(of fp32 one_takes) > $(of int8 one_takes)" || fail "fp32 takes $(of fp32 one_takes), int8 $(of int8 one_takes)"
+[ "$(of fp32 accuracy | cut -c1-7)" = "$(cp "$folder/all" "$folder/out" && of fp32 accuracy | cut -c1-7)" ] ||
+    fail "another accuracy: $(of fp32 accuracy) without a cap"
+run eval 1 -p fp32 --memory 1KiB --quick
+expect_status 1
+expect_err "one sample does not fit into 1.0 KiB: fp32, which takes the least, takes"
+run eval 1 -p fp32 --memory 64MB
+expect_usage_error "bytes are wanted"
+end
+
 begin "a loop of one's own is evaluated by what stands beside it"
 cat >"$folder/own.lua" <<'LUA'
 local mp = require "mp"

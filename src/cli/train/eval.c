@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/print/text.h"
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
 #include "cli/train/progress.h"
@@ -134,6 +135,7 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
     options.layer_count = cli->run.layer_count - (own ? 0 : evaluating->parent_layers);
     format->found = (Evaluation){.calibrate = cli->calibrate ? cli->calibrate : USUAL_CALIBRATION,
                                  .largest = cli->by_largest,
+                                 .memory = cli->memory,
                                  .quick = cli->quick,
                                  .progress = tell,
                                  .context = evaluating,
@@ -180,6 +182,24 @@ static bool evaluate_all(Evaluating *evaluating, Error *error) {
     return done;
 }
 
+// Under a cap that leaves no format room for a single sample.
+static bool check_fits(const Evaluations *all, int64_t cap, Error *error) {
+    char has[TEXT_SIZE], needs[TEXT_SIZE];
+    const Evaluated *least = NULL;
+    for (int i = 0; i < all->count; i++) {
+        const Evaluated *format = &all->formats[i];
+        if (format->found.largest_batch > 0)
+            return true;
+        if (!least || format->found.needed < least->found.needed)
+            least = format;
+    }
+    return !least || error_fail(error, ERROR_FAILED,
+                                "--memory: one sample does not fit into %s: %s, which takes the "
+                                "least, takes %s; a smaller model, or more memory",
+                                text_bytes(has, (double)cap), least->precision,
+                                text_bytes(needs, (double)least->found.needed));
+}
+
 static bool run_evaluations(Evaluating *evaluating, Error *error) {
     Cli *cli = evaluating->cli;
     const char *weights = cli->weights;
@@ -195,6 +215,8 @@ static bool run_evaluations(Evaluating *evaluating, Error *error) {
     training_catch_signals();
     confine(cli, evaluating->past->script, NULL);
     if (!evaluate_all(evaluating, error))
+        return false;
+    if (cli->memory > 0 && !check_fits(&evaluating->all, cli->memory, error))
         return false;
     if (run_stop_requested())
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();

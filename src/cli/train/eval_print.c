@@ -21,6 +21,14 @@ const Evaluated *eval_baseline(const Evaluations *all) {
     return NULL;
 }
 
+// One that was gone through: not one that did not fit.
+static const Evaluated *shown(const Evaluations *all) {
+    for (int i = 0; i < all->count; i++)
+        if (all->formats[i].found.samples > 0)
+            return &all->formats[i];
+    return &all->formats[0];
+}
+
 // What is looked at before all else: one of accuracy, else the loss, else the first.
 static const RecordMetric *leading(const Evaluation *found) {
     for (int i = 0; i < found->metric_count; i++)
@@ -105,7 +113,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-enum { COLUMN_METRIC = 1, COLUMN_LOSS = 3, COLUMN_BATCH = 6, COLUMNS = 12 };
+enum { COLUMN_METRIC = 1, COLUMNS = 14 };
 
 static void put_metric(Table *table, const Evaluations *all, const Evaluated *format,
                        const char *name) {
@@ -126,6 +134,11 @@ static void put_time(Table *table, const EvaluationTime *time) {
     table_put(table, time->count > 0 ? history_reading(text, 1e3 * time->seconds, 4) : NULL, "");
 }
 
+// NULL: unknown, of what did not fit.
+static const char *put_bytes(char text[TEXT_SIZE], int64_t bytes) {
+    return bytes > 0 ? text_bytes(text, (double)bytes) : NULL;
+}
+
 static void put_format(Table *table, const Terminal *terminal, const Evaluations *all,
                        const Evaluated *format, const char *metric, const char *loss) {
     char text[EVAL_NAME_SIZE + TEXT_SIZE];
@@ -141,13 +154,16 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
               "");
     snprintf(text, sizeof text, "%.2f", gain.faster);
     table_put(table, isnan(gain.faster) ? NULL : text, "");
-    table_put(table, text_bytes(text, (double)found->weights_disk), "");
-    table_put(table, text_bytes(text, (double)found->weights_memory), "");
-    table_put(table, text_bytes(text, (double)found->activations), "");
+    table_put(table, put_bytes(text, found->weights_disk), "");
+    table_put(table, put_bytes(text, found->weights_memory), "");
+    table_put(table, put_bytes(text, found->activations), "");
+    const bool is_capped = found->needed > 0;
+    table_put(table, is_capped ? text_count(text, found->largest_batch) : "", "");
+    table_put(table, is_capped ? put_bytes(text, found->needed) : "", "");
 }
 
 static void print_notes(const Terminal *terminal, const Evaluations *all) {
-    const Evaluation *first = &all->formats[0].found;
+    const Evaluation *first = &shown(all)->found;
     char text[512], samples[TEXT_SIZE];
     int length = snprintf(text, sizeof text, "%s samples on %s, %d thread%s",
                           text_count(samples, first->samples), all->device, all->threads,
@@ -174,11 +190,12 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
         {"loss", true, 2, 0},       {"change", true, 4, 0},    {"ms, one", true, 5, 0},
         {batch, true, 6, 0},        {"samples/s", true, 1, 0}, {"x fp32", true, 0, 0},
         {"weights", true, 7, 0},    {"in memory", true, 8, 0}, {"activations", true, 9, 0},
+        {"fits", true, 1, 0},       {"one takes", true, 8, 0},
     };
-    const RecordMetric *first = leading(&all->formats[0].found);
-    const RecordMetric *loss = evaluation_metric(&all->formats[0].found, "loss");
+    const RecordMetric *first = leading(&shown(all)->found);
+    const RecordMetric *loss = evaluation_metric(&shown(all)->found, "loss");
     columns[COLUMN_METRIC].title = first ? first->name : "";
-    snprintf(batch, sizeof batch, "ms, %lld", (long long)all->formats[0].found.batch);
+    snprintf(batch, sizeof batch, "ms, %lld", (long long)shown(all)->found.batch);
     Table *table = table_new(columns, COLUMNS);
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
@@ -241,6 +258,8 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
     json_put_integer(json, "weights_memory", found->weights_memory);
     json_put_integer(json, "activations", found->activations);
     json_put_integer(json, "peak", found->peak);
+    json_put_known(json, "largest_batch", (double)found->largest_batch, found->needed > 0);
+    json_put_known(json, "one_takes", (double)found->needed, found->needed > 0);
     json_end_object(json);
 }
 
@@ -256,8 +275,8 @@ void eval_write_json(const Evaluations *all) {
     json_put_text(&json, "device", all->device);
     json_put_text(&json, "device_name", all->device_name);
     json_put_integer(&json, "threads", all->threads);
-    json_put_integer(&json, "samples", all->count > 0 ? all->formats[0].found.samples : 0);
-    json_put_integer(&json, "batch", all->count > 0 ? all->formats[0].found.batch : 0);
+    json_put_integer(&json, "samples", all->count > 0 ? shown(all)->found.samples : 0);
+    json_put_integer(&json, "batch", all->count > 0 ? shown(all)->found.batch : 0);
     json_put_text(&json, "baseline", eval_baseline(all) ? format_name(FORMAT_FP32) : NULL);
     json_key(&json, "formats");
     json_begin_array(&json);

@@ -87,7 +87,9 @@ struct Cli {
     const char *database;
     const char *axis, *format, *output; // --by, --format, --output
     const char *series;                 // --series
-    double grams_per_kwh;               // 0: not given
+    double grams_per_kwh, watts;        // 0: not given
+    const char *target;                 // --target NAME=VALUE; NULL: not given
+    double target_value;
     int64_t limit, seeds, workers, top; // 0: not given
     ProfileBy by;
     bool what_if;      // of show;

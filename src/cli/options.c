@@ -374,6 +374,28 @@ static bool set_calibrate(Cli *cli, const Option *option, const char *value, Err
                       option->name, value);
 }
 
+static bool set_watts(Cli *cli, const Option *option, const char *value, Error *error) {
+    char *end;
+    cli->watts = strtod(value, &end);
+    if (*end || !value[0] || !(cli->watts > 0 && cli->watts <= 1e6))
+        return error_fail(error, ERROR_USAGE, "--%s %.60s: watts are wanted, more than 0",
+                          option->name, value);
+    return true;
+}
+
+static bool set_target(Cli *cli, const Option *option, const char *value, Error *error) {
+    const char *equals = strrchr(value, '=');
+    char *end = NULL;
+    if (equals && equals > value && equals[1])
+        cli->target_value = strtod(equals + 1, &end);
+    if (!end || *end || !isfinite(cli->target_value))
+        return error_fail(error, ERROR_USAGE,
+                          "--%s %.60s: NAME=VALUE is wanted, as in accuracy=0.9", option->name,
+                          value);
+    cli->target = keep_text(cli, value, (size_t)(equals - value), error);
+    return cli->target != NULL;
+}
+
 static bool set_grams(Cli *cli, const Option *option, const char *value, Error *error) {
     char *end;
     cli->grams_per_kwh = strtod(value, &end);
@@ -437,6 +459,10 @@ const Option option_table[] = {
      "what is compared as the loss, where it has another name: d_loss", set_text, FIELD(series)},
     {"co2", 0, FOR_COMPARE | FOR_MATRIX | FOR_SHOW | FOR_REPORT, "G",
      "grams of CO2 that a kWh causes where you are (MPBENCH_CO2)", set_grams, 0},
+    {"watts", 0, FOR_COMPARE | FOR_MATRIX, "N",
+     "what a run takes whose energy nobody measured: stated, and said to be", set_watts, 0},
+    {"target", 0, FOR_COMPARE | FOR_MATRIX, "NAME=VALUE",
+     "steps and seconds until a series was that good: accuracy=0.9", set_target, 0},
     {"what-if", 0, FOR_SHOW, "[=LAYER]",
      "what every format would do to the gradients, of all layers or one in full", set_what_if, 0},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},

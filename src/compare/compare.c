@@ -40,6 +40,8 @@ void compare_free(Comparison *comparison) {
     clear_curves(comparison->losses, comparison->run_count);
     clear_runs(comparison->runs, comparison->run_count);
     free(comparison->paces);
+    free(comparison->reached);
+    free(comparison->energies);
     free(comparison->orders);
     free(comparison->all_series);
     free(comparison->sides);
@@ -104,6 +106,7 @@ static void put_fp32_first(Comparison *comparison) {
     put_first(comparison->runs, sizeof *comparison->runs, at);
     put_first(comparison->losses, sizeof *comparison->losses, at);
     put_first(comparison->paces, sizeof *comparison->paces, at);
+    put_first(comparison->reached, sizeof *comparison->reached, at);
     put_first(comparison->orders, sizeof *comparison->orders, at);
 }
 
@@ -120,13 +123,16 @@ static Comparison *make(int count, const CompareOptions *options) {
     *comparison = (Comparison){.options = *options, .run_count = count};
     comparison->losses = calloc(runs, sizeof *comparison->losses);
     comparison->paces = calloc(runs, sizeof *comparison->paces);
+    comparison->reached = calloc(runs, sizeof *comparison->reached);
     comparison->orders = calloc(runs, sizeof *comparison->orders);
     comparison->sides = calloc(runs, sizeof *comparison->sides);
     comparison->members = calloc(2 * runs, sizeof *comparison->members);
     for (int i = 0; comparison->paces && i < count; i++)
         comparison->paces[i] = pace_of(NULL, 0);
-    if (comparison->losses && comparison->paces && comparison->orders && comparison->sides &&
-        comparison->members)
+    for (int i = 0; comparison->reached && i < count; i++)
+        comparison->reached[i] = compare_never;
+    if (comparison->losses && comparison->paces && comparison->reached && comparison->orders &&
+        comparison->sides && comparison->members)
         return comparison;
     compare_free(comparison);
     return NULL;
@@ -137,7 +143,7 @@ static bool compute(Comparison *comparison, Error *error) {
     if (comparison->options.prefers_fp32)
         put_fp32_first(comparison);
     return place_points(comparison, error) && compare_group_runs(comparison, error) &&
-           fill_sides(comparison, error);
+           fill_sides(comparison, error) && compare_tell_energy(comparison, error);
 }
 
 Comparison *compare_records(RunRecord *runs, CompareCurve *losses, int count,

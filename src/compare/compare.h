@@ -38,7 +38,15 @@ typedef struct CompareOptions {
     double grams_per_kwh; // of CO2; NaN: unknown
     bool prefers_fp32;    // the first run in fp32, if there is one, is put before the others
     const char *series;   // what is compared as the loss; NULL: "loss", else what all of them log
+    double watts;         // what a run takes whose energy nobody measured; 0: unknown
+    const char *target;   // the series that is to come to target_value; NULL: none
+    double target_value;
 } CompareOptions;
+
+// When a run was first as good as the target; NaN: never.
+typedef struct CompareReach {
+    double steps, seconds; // that its steps took
+} CompareReach;
 
 // Points of a series over the axis: x says where on it each stands.
 typedef struct CompareCurve {
@@ -83,11 +91,12 @@ typedef struct CompareSide {
     // Over the members. `loss` is the mean over the last tenth of the axis that all runs share, or
     // the last loss where no points were kept.
     Statistic steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
-    int64_t skipped; // by all members together
+    Statistic target_steps, target_seconds; // of those that came to the target
+    int64_t skipped;                        // by all members together
     // Against the baseline; of the baseline itself 1, 0 and nothing. Ratios of means: speedup > 1
     // is faster, in samples a second where all of both count them, else in steps; wall_ratio > 1
     // took longer.
-    double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio;
+    double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio, target_ratio;
     // Of the speedup: what 95 of 100 cases lie between, by the seeds where both sides have several,
     // else by the steps' own times (pace.h). Where it holds 1 the two are about as fast.
     double speedup_low, speedup_high; // NaN: unknown
@@ -110,6 +119,8 @@ typedef struct Comparison {
     CompareCurve *losses; // of the series that is compared
     Pace *paces;
     CompareOrders *orders;
+    CompareReach *reached;
+    bool knows_target; // some run has that series
     int run_count;
     char series[RECORD_NAME_SIZE]; // that is compared; the others there are, "loss" first
     char (*all_series)[RECORD_NAME_SIZE];
@@ -122,6 +133,8 @@ typedef struct Comparison {
     int group_count;
     CompareDifference *differences;
     int difference_count;
+    char (*energies)[COMPARE_TEXT_SIZE]; // energy, kWh and CO2 of each group that has them
+    int energy_count;
     char (*caveats)[COMPARE_TEXT_SIZE]; // why numbers may mislead, a sentence each
     int caveat_count;
     char (*verdicts)[COMPARE_TEXT_SIZE]; // one a group after the first; at least one
@@ -143,6 +156,10 @@ const CompareMetric *compare_leading_metric(const CompareSide *side);
 extern const double compare_least_seconds; // shorter runs are start and noise
 // Whether the interval of the speedup holds 1.
 bool compare_is_about_as_fast(const CompareSide *side);
+// In joules, measured or stated (options.watts); NaN: unknown.
+double compare_energy(const Comparison *comparison, int run);
+bool compare_is_stated(const Comparison *comparison, int run);
+double compare_kwh(double joules);
 // Processors that other programs kept busy while the run trained, on average, of how many there
 // are; NaN: unknown.
 double compare_load_of_others(const RunRecord *run, int *processors);

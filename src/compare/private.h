@@ -22,6 +22,14 @@ void compare_bound_parting(CompareSide *side, const CompareSide *baseline);
 // that both have makes it known.
 void compare_first_difference(const SeriesPoint *a, int a_count, const SeriesPoint *b, int b_count,
                               CompareDivergence *divergence);
+// target.c: of a run whose record was read.
+extern const CompareReach compare_never;
+bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *error) MUST_CHECK;
+// energy.c
+bool compare_tell_energy(Comparison *comparison, Error *error) MUST_CHECK;
+// read.c: x of a curve by the seconds that steps took; without any it stays as it is.
+bool compare_place_by_seconds(CompareCurve *curve, const SeriesPoint *points, int count,
+                              Error *error) MUST_CHECK;
 // axis.c
 double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step);
 // meeting.c: while some run goes on, sets the metrics of all back to the last place at which all

@@ -104,8 +104,8 @@ static bool choose_series(Comparison *comparison, Error *error) {
 
 // The time that steps took, as the run logged it: x is the time at the end of a point's last step.
 // Without it, and for the other axes, steps are even.
-static bool place_by_seconds(CompareCurve *curve, const SeriesPoint *points, int count,
-                             Error *error) {
+bool compare_place_by_seconds(CompareCurve *curve, const SeriesPoint *points, int count,
+                              Error *error) {
     if (count > 0 && curve->count > 0 &&
         !(curve->x = calloc((size_t)curve->count, sizeof *curve->x)))
         return fail_memory(error);
@@ -130,7 +130,7 @@ static bool read_times(Store *store, Comparison *comparison, int run, Error *err
     if (done)
         comparison->paces[run] = pace_of(points, count);
     if (done && comparison->options.axis == COMPARE_BY_SECONDS)
-        done = place_by_seconds(&comparison->losses[run], points, count, error);
+        done = compare_place_by_seconds(&comparison->losses[run], points, count, error);
     free(points);
     return done;
 }
@@ -187,6 +187,11 @@ bool compare_read_runs(Store *store, Comparison *comparison, const int64_t *ids,
     done = done && list_series(store, comparison, error) && choose_series(comparison, error);
     for (int i = 0; i < comparison->run_count && done; i++)
         done = read_curve(store, comparison, i, error) && read_times(store, comparison, i, error) &&
+               compare_read_reach(store, comparison, i, error) &&
                read_orders(store, comparison, i, error);
+    if (done && comparison->options.target && !comparison->knows_target)
+        return error_fail(error, ERROR_USAGE,
+                          "--target %.60s: no series of these runs; `mpbench show RUN` names them",
+                          comparison->options.target);
     return done;
 }

@@ -7,7 +7,6 @@
 
 #include "compare/private.h"
 
-static const double joules_per_kwh = 3.6e6;
 static const double tail = 0.9; // the loss is the mean over what follows, of the shared axis
 
 // Before its first step a run has not shown what it needs.
@@ -39,6 +38,7 @@ static double tail_loss(const Comparison *comparison, int run) {
 
 typedef struct Reading { // what one run says; NaN: unknown; infinite: not finite
     double steps_per_s, samples_per_s, wall_s, memory, energy_j, co2_g, loss;
+    double target_steps, target_seconds;
 } Reading;
 
 static Reading read_run(const Comparison *comparison, int run) {
@@ -48,8 +48,10 @@ static Reading read_run(const Comparison *comparison, int run) {
         .samples_per_s = record->samples_per_s > 0 ? record->samples_per_s : NAN,
         .wall_s = record->wall_s > 0 ? record->wall_s : NAN,
         .memory = peak_memory(record),
-        .energy_j = record->energy_j,
-        .co2_g = record->energy_j / joules_per_kwh * comparison->options.grams_per_kwh,
+        .energy_j = compare_energy(comparison, run),
+        .co2_g = compare_kwh(compare_energy(comparison, run)) * comparison->options.grams_per_kwh,
+        .target_steps = comparison->reached[run].steps,
+        .target_seconds = comparison->reached[run].seconds,
         .loss = tail_loss(comparison, run),
     };
 }
@@ -182,6 +184,8 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
         {&side->energy_j, offsetof(Reading, energy_j)},
         {&side->co2_g, offsetof(Reading, co2_g)},
         {&side->loss, offsetof(Reading, loss)},
+        {&side->target_steps, offsetof(Reading, target_steps)},
+        {&side->target_seconds, offsetof(Reading, target_seconds)},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         *rows[i].statistic = over_members(side, rows[i].offset, readings, scratch);
@@ -190,6 +194,7 @@ bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareS
     side->memory_ratio = ratio(&side->memory, &baseline->memory);
     side->energy_ratio = ratio(&side->energy_j, &baseline->energy_j);
     side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
+    side->target_ratio = ratio(&side->target_seconds, &baseline->target_seconds);
     side->loss_contrast = statistic_contrast(&baseline->loss, &side->loss);
     for (int i = 0; i < side->metric_count; i++) {
         CompareMetric *metric = &side->metrics[i];

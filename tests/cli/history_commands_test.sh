@@ -222,6 +222,33 @@ expect_status 0
 expect_out "the same loss to the bit"
 end
 
+begin "compare tells when a series was as good as a target, and what the run took of energy"
+run compare 1 3 --target loss=1.5 --watts 36 --co2 500
+expect_status 0
+expect_out "^to loss 1.5 *reached by *steps *seconds"
+expect_out " 1 of 1 "
+expect_out "J, which is .* kWh and, at 500 g a kWh, .* g of CO2"
+expect_out "it is stated, 36 W"
+run compare 1 3 --target loss=1.5 --watts 36 --json
+steps=$(value_of steps)
+seconds=$(sed 's/[[:space:]]//g' "$folder/out" | grep -o '"wall_s":[0-9.e-]*' | head -n 1 | cut -d: -f2)
+kwh=$(value_of energy_kwh)
+awk -v wall="$seconds" -v kwh="$kwh" 'BEGIN { exit !(kwh > 0 && kwh / (wall * 1e-5) > 0.999 && kwh / (wall * 1e-5) < 1.001) }' ||
+    fail "36 W for $seconds s are $kwh kWh"
+reached=$(sed 's/[[:space:]]//g' "$folder/out" | sed -n 's/.*"target":{"name":"loss","value":1.5,"reached":1,"steps":\([0-9]*\).*/\1/p')
+if [ "${reached:-0}" -lt 2 ] || [ "$reached" -ge "$steps" ]; then
+    fail "the loss came to 1.5 after ${reached:-no} steps of $steps"
+fi
+run compare 1 3 --target loss=-1
+expect_out " 0 of 1 "
+run compare 1 3 --target acuracy=0.5
+expect_usage_error "target acuracy: no series"
+run compare 1 3 --target loss
+expect_usage_error "NAME=VALUE is wanted"
+run compare 1 3 --watts none
+expect_usage_error "watts are wanted"
+end
+
 begin "what cannot be compared is refused"
 run compare 1
 expect_error 2 "compare: RUN RUN"

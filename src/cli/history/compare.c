@@ -123,6 +123,40 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
     return done;
 }
 
+// ---- to a target
+// ---------------------------------------------------------------------------------
+
+static bool print_reach(const Page *page, Error *error) {
+    const Comparison *comparison = page->comparison;
+    char title[COMPARE_LABEL_SIZE], value[TEXT_SIZE];
+    if (!comparison->options.target)
+        return true;
+    snprintf(title, sizeof title, "to %.60s %s", comparison->options.target,
+             text_number(value, comparison->options.target_value, 4));
+    const TableColumn columns[] = {{title, false, 0, 40},
+                                   {"reached by", false, 1, 0},
+                                   {"steps", true, 0, 0},
+                                   {"seconds", true, 0, 0},
+                                   {"of them", true, 2, 0}};
+    Table *table = table_new(columns, sizeof columns / sizeof *columns);
+    if (!table)
+        return error_fail(error, ERROR_MEMORY, "no memory for the comparison");
+    for (int g = 0; g < comparison->group_count; g++) {
+        const CompareSide *side = &comparison->groups[g];
+        char text[64];
+        snprintf(text, sizeof text, "%d of %d", side->target_steps.count, side->member_count);
+        table_put(table, side->label, "");
+        table_put(table, text, "");
+        put_statistic(table, page, &side->target_steps);
+        put_statistic(table, page, &side->target_seconds);
+        put_ratio(table, side->target_ratio);
+    }
+    putchar('\n');
+    bool done = table_print(table, stdout, page->width, page->dim, page->plain, error);
+    table_free(table);
+    return done;
+}
+
 // ---- what differs -------------------------------------------------------------------------------
 
 // The groups from..to-1; many groups are told in several tables.
@@ -280,11 +314,14 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
         if (!print_sides(&page, comparison->sides, comparison->run_count, error))
             return false;
     }
-    if (!print_differences(&page, error) || !print_curves(&page, error))
+    if (!print_reach(&page, error) || !print_differences(&page, error) ||
+        !print_curves(&page, error))
         return false;
     putchar('\n');
     for (int g = 1; g < comparison->group_count; g++)
         print_divergence(&page, &comparison->groups[g]);
+    for (int i = 0; i < comparison->energy_count; i++)
+        print_wrapped(&page, comparison->energies[i]);
     for (int i = 0; i < comparison->caveat_count; i++)
         print_wrapped(&page, comparison->caveats[i]);
     for (int i = 0; i < comparison->verdict_count; i++) {
@@ -298,7 +335,10 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
 bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int count, Error *error) {
     CompareOptions options = {.axis = COMPARE_BY_STEP,
                               .grams_per_kwh = history_grams_per_kwh(cli),
-                              .series = cli->series};
+                              .series = cli->series,
+                              .watts = cli->watts,
+                              .target = cli->target,
+                              .target_value = cli->target_value};
     if (cli->axis && !compare_axis_parse(cli->axis, &options.axis))
         return error_fail(error, ERROR_USAGE, "--by %.60s: not known", cli->axis);
     Comparison *comparison = compare_new(store, runs, count, &options, error);

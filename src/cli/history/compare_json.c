@@ -80,6 +80,23 @@ static void write_ratios(JsonWriter *json, const CompareSide *side, const Compar
     write_divergence(json, &side->divergence);
 }
 
+// When it came to the target: null where it did not, or none was asked for.
+static void write_reach(JsonWriter *json, const Comparison *comparison, const CompareSide *side) {
+    json_key(json, "target");
+    if (!comparison->options.target) {
+        json_null(json);
+        return;
+    }
+    json_begin_object(json);
+    json_put_text(json, "name", comparison->options.target);
+    json_put_number(json, "value", comparison->options.target_value);
+    json_put_integer(json, "reached", side->target_steps.count);
+    write_mean(json, "steps", &side->target_steps);
+    write_mean(json, "seconds", &side->target_seconds);
+    json_put_reading(json, "seconds_ratio", side->target_ratio);
+    json_end_object(json);
+}
+
 static void write_run(JsonWriter *json, const Comparison *comparison, int index) {
     const RunRecord *run = &comparison->runs[index];
     const CompareSide *side = &comparison->sides[index];
@@ -109,7 +126,10 @@ static void write_run(JsonWriter *json, const Comparison *comparison, int index)
     write_mean(json, "wall_s", &side->wall_s);
     write_mean(json, "memory_peak", &side->memory);
     write_mean(json, "energy_j", &side->energy_j);
+    json_put_reading(json, "energy_kwh", compare_kwh(side->energy_j.mean));
+    json_put_boolean(json, "energy_is_stated", compare_is_stated(comparison, index));
     write_mean(json, "co2_g", &side->co2_g);
+    write_reach(json, comparison, side);
     if (index > 0)
         write_ratios(json, side, &comparison->sides[0]);
     json_end_object(json);
@@ -136,6 +156,8 @@ static void write_group(JsonWriter *json, const Comparison *comparison, int inde
                 {"co2_g", &side->co2_g}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         write_statistic(json, rows[i].key, rows[i].statistic);
+    json_put_reading(json, "energy_kwh", compare_kwh(side->energy_j.mean));
+    write_reach(json, comparison, side);
     json_key(json, "metrics");
     json_begin_object(json);
     for (int i = 0; i < side->metric_count; i++)
@@ -192,6 +214,7 @@ void comparison_write_json(const Comparison *comparison, JsonWriter *json) {
     json_end_array(json);
     write_differences(json, comparison);
     json_put_text(json, "series", comparison->series);
+    write_texts(json, "energy", comparison->energies, comparison->energy_count);
     write_texts(json, "caveats", comparison->caveats, comparison->caveat_count);
     write_texts(json, "verdict", comparison->verdicts, comparison->verdict_count);
     json_end_object(json);

@@ -39,6 +39,14 @@ declare("step", "{ every, factor = 0.1 }", function(options)
     return { kind = "step", every = options.every, factor = options.factor or 0.1 }
 end)
 
+-- What Apex calls them. Its Adam takes decay off the weights, as AdamW does, none unless it is asked.
+optim.FusedSGD, optim.FusedLAMB = optim.SGD, optim.LAMB
+optim.FusedAdam = strict.declare("mp.optim.", "FusedAdam", "params, options", function(params, options)
+    local own = { weight_decay = 0 }
+    for name, value in pairs(options or {}) do own[name] = value end
+    return optim.AdamW(params, own)
+end)
+
 optim.schedule = strict.seal(schedule, "mp.optim.schedule")
 
 -- A running average of a model's weights. `average:with(f)` calls f while the model holds it.

@@ -26,6 +26,7 @@ static int open_core(lua_State *L) {
     bind_open_optim(L, session);
     bind_open_data(L, session);
     bind_open_run(L, session);
+    bind_open_measure(L, session);
     bind_open_weights(L, session);
     bind_open_calls(L, session);
     return 1;

@@ -281,6 +281,7 @@ void bind_open_scaler(lua_State *L, Session *session);  // called by bind_open_o
 void bind_open_average(lua_State *L, Session *session); // the same, with the table on top
 void bind_open_data(lua_State *L, Session *session);
 void bind_open_run(lua_State *L, Session *session);
+void bind_open_measure(lua_State *L, Session *session);
 void bind_open_weights(lua_State *L, Session *session);
 void bind_open_calls(lua_State *L, Session *session);  // adds nothing to the table
 extern const BindFunction bind_evaluation_functions[]; // evaluation.c

@@ -20,6 +20,7 @@ typedef enum JournalKind { // who read
     JOURNAL_RATE,
     JOURNAL_REPORT,
     JOURNAL_CLOCK,
+    JOURNAL_MEMORY,
     JOURNAL_KINDS
 } JournalKind;
 

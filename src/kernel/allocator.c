@@ -306,6 +306,15 @@ void allocator_forget_peaks(Allocator *allocator) {
     use->total_peak = use->total_now;
 }
 
+void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before) {
+    MemoryUse *use = &allocator->use;
+    for (int i = 0; i < MEMORY_PURPOSES; i++)
+        if (use->peak[i] < before->peak[i])
+            use->peak[i] = before->peak[i];
+    if (use->total_peak < before->total_peak)
+        use->total_peak = before->total_peak;
+}
+
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {
     if (!has_room(allocator, bytes, true)) {
         allocator_trim(allocator);

@@ -29,6 +29,8 @@ MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 MemoryUse allocator_use(const Allocator *allocator);
 // The peaks are those of what comes from now on.
 void allocator_forget_peaks(Allocator *allocator);
+// No lower than they were, as allocator_use gave them before they were forgotten.
+void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before);
 // Memory that the device took of the system for itself, to keep: of so many bytes, in place of as
 // many as it was. It is accounted here, and not asked for back.
 void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose);

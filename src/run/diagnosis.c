@@ -61,7 +61,7 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_SATURATED] =
         {"saturated",
          "where --recipe has norms=scaled and scales=floor: at least a quarter of a norm's weights "
-         "lie beyond what the scales of their blocks hold (looked for once a second)",
+         "lie beyond what the scales of their blocks hold (in samples, 5 a second)",
          "--recipe scales=up or norms=own, --layer NAME=bf16"},
     [DIAGNOSIS_NO_SCALER_STATE] =
         {"no_scaler_state", "the weights come from a checkpoint whose loss scale stood elsewhere",

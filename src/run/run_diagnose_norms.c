@@ -6,7 +6,8 @@
 #include "number/block.h"
 #include "run/run_private.h"
 
-static const double look_interval = 1; // on a card a look waits for it
+static const double look_price =
+    300; // looks, which wait for a card, take 1/300 of the time at most
 enum { MOST_WEIGHTS = 1 << 16 };
 
 // What became of the weights of one norm.
@@ -75,7 +76,6 @@ void run_check_norms(RunState *state) {
     const double now = clock_seconds();
     if (!recipe->norms || !recipe->floor || now < state->next_norms)
         return;
-    state->next_norms = now + look_interval;
     for (int i = 0; i < run->optimizer_count; i++)
         for (int k = 0; k < optimizer_parameter_count(run->optimizers[i]); k++) {
             const Tensor *tensor = optimizer_parameter(run->optimizers[i], k);
@@ -83,4 +83,6 @@ void run_check_norms(RunState *state) {
             if (format != FORMAT_COUNT)
                 check(run, tensor, format);
         }
+    const double after = clock_seconds();
+    state->next_norms = after + look_price * (after - now);
 }

@@ -49,12 +49,35 @@ static void read_numbers(const Factor *factor, int64_t first, int64_t count, flo
     }
 }
 
+// What elements are worth: where it goes to bf16, it fits.
 static void write_numbers(const Factor *factor, int64_t first, int64_t count,
                           const float *numbers) {
-    factor->y.from_fp32(numbers, factor->y.data + first * factor->y.bytes, (size_t)count);
+    char *to = factor->y.data + first * factor->y.bytes;
+    if (factor->y.format == FORMAT_BF16)
+        factor->loops->to_bf16(numbers, (uint16_t *)(void *)to, count);
+    else
+        factor->y.from_fp32(numbers, to, (size_t)count);
 }
 
 // ---- one scale for all --------------------------------------------------------------------------
+
+// The largest alone: of blocks, or where NaN counts too.
+static void largest_task(void *context, int64_t begin, int64_t end, int thread) {
+    Factor *factor = context;
+    const CpuScale *loops = factor->loops;
+    const bool finite = factor->by->block > 0;
+    if (factor->x.format == FORMAT_BF16 && factor->x.dense) {
+        const uint16_t *x = (const uint16_t *)(const void *)factor->x.data + begin;
+        keep_largest(factor, thread, loops->largest_of_bf16(x, end - begin, finite));
+        return;
+    }
+    _Alignas(64) float buffer[CPU_BLOCK];
+    CPU_EACH_BLOCK(at, size, begin, end) {
+        const float *x = operand_read(&factor->x, at, size, buffer);
+        keep_largest(factor, thread,
+                     finite ? loops->largest(x, size) : loops->largest_of_all(x, size));
+    }
+}
 
 static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     Factor *factor = context;
@@ -64,11 +87,7 @@ static void all_task(void *context, int64_t begin, int64_t end, int thread) {
     CPU_EACH_BLOCK(at, size, begin, end) {
         read_numbers(factor, at, size, buffer);
         if (factor->measures)
-            keep_largest(factor, thread,
-                         factor->by->block > 0 ? loops->largest(buffer, size)
-                                               : loops->largest_of_all(buffer, size));
-        if (!factor->rounds)
-            continue;
+            keep_largest(factor, thread, loops->largest_of_all(buffer, size));
         loops->round(buffer, size, factor->rule.element, factor->scale,
                      words_at(factor, at, size, words));
         write_numbers(factor, at, size, buffer);
@@ -272,7 +291,9 @@ static float run(Factor *factor, bool measures, bool rounds) {
     memset(factor->largest, 0, sizeof factor->largest);
     if (count == 0)
         return 0;
-    if (lines->block == 0 || (!rounds && !factor->by->hadamard))
+    if (!rounds && !factor->by->hadamard)
+        cpu_parallel(factor->device, count, CPU_BLOCK, nanoseconds, largest_task, factor);
+    else if (lines->block == 0)
         cpu_parallel(factor->device, count, CPU_BLOCK, nanoseconds, all_task, factor);
     else
         run_blocks(factor, count, nanoseconds);

@@ -193,6 +193,7 @@ typedef struct CpuScaleRule {
 typedef struct CpuScale {
     float (*largest)(const float *x, int64_t count);        // magnitude of those that are finite
     float (*largest_of_all)(const float *x, int64_t count); // a NaN is the largest, then infinity
+    float (*largest_of_bf16)(const uint16_t *x, int64_t count, bool finite); // of those, or of all
     // Finite ones, of each of so many blocks behind each other; of each column.
     void (*largest_of_blocks)(const float *x, int64_t blocks, int64_t block, float *largest);
     void (*largest_of_columns)(const float *x, int64_t rows, int64_t width, float *largest);
@@ -205,6 +206,8 @@ typedef struct CpuScale {
                          const float *to_elements, const float *to_numbers, const uint32_t *words);
     void (*round_columns)(float *x, int64_t rows, int64_t width, NumberElement element,
                           const float *to_elements, const float *to_numbers, const uint32_t *words);
+    // What fits into bf16, with a NaN as any of the loops above leaves it.
+    void (*to_bf16)(const float *x, uint16_t *y, int64_t count);
     // number_hadamard of so many sixteens behind each other; of sixteen rows.
     void (*turn)(float *x, int64_t sixteens);
     void (*turn_columns)(float *x, int64_t width);

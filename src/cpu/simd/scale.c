@@ -37,6 +37,23 @@ static float largest_of_all(const float *restrict x, int64_t count) {
     return number_fp32_of_bits((uint32_t)largest);
 }
 
+static float largest_of_bf16(const uint16_t *restrict x, int64_t count, bool finite) {
+    const int16_t most = finite ? 0x7F7F : 0x7FFF;
+    int16_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int16_t magnitude = (int16_t)(x[i] & 0x7FFF);
+        const int16_t counted = magnitude > most ? 0 : magnitude;
+        largest = counted > largest ? counted : largest;
+    }
+    return number_bf16_to_fp32((uint16_t)largest);
+}
+
+// Multiplied, a NaN is a quiet one, of which the upper half is a NaN too.
+static void to_bf16(const float *restrict x, uint16_t *restrict y, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (uint16_t)(number_bits_of_fp32(x[i]) >> 16);
+}
+
 // ---- the largest of each block ------------------------------------------------------------------
 
 ALWAYS_INLINE void each_block(const float *restrict x, int64_t blocks, int64_t block,
@@ -209,12 +226,14 @@ extern const CpuScale ISA_NAME(cpu_scale);
 const CpuScale ISA_NAME(cpu_scale) = {
     .largest = largest_finite,
     .largest_of_all = largest_of_all,
+    .largest_of_bf16 = largest_of_bf16,
     .largest_of_blocks = largest_of_blocks,
     .largest_of_columns = largest_of_columns,
     .scales = choose_scales,
     .round = round_all,
     .round_blocks = round_blocks,
     .round_columns = round_columns,
+    .to_bf16 = to_bf16,
     .turn = turn,
     .turn_columns = turn_columns,
 };

@@ -24,7 +24,6 @@
     F(cuModuleLoadData)          \
     F(cuModuleUnload)            \
     F(cuModuleGetFunction)       \
-    F(cuFuncSetAttribute)        \
     F(cuLaunchKernel)            \
     F(cuMemAlloc)                \
     F(cuMemFree)                 \

@@ -32,7 +32,9 @@ static bool choice_error(Error *error, const char *option, const char *typed, co
             break;
     }
     const char *nearest = nearest_name(value, choices, (size_t)count);
-    char name[48] = ""; // where it is a part alone of what was typed
+    if (!nearest && strncmp(value, "cuda", 4) == 0 && is_among("gpu", choices, count))
+        nearest = "gpu"; // what other tools call so
+    char name[48] = "";  // where it is a part alone of what was typed
     if (typed != value)
         snprintf(name, sizeof name, "%.36s is ", value);
     if (nearest)

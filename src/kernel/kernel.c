@@ -61,8 +61,8 @@ bool device_open(const char *name, int threads, Device **out, Error *error) {
     const Backend *backend = backend_named(name, length);
     if (!backend)
         return error_fail(error, ERROR_UNAVAILABLE,
-                          "device %s: this build has no such device%s; `mpbench doctor` lists them",
-                          name, strncmp(name, "cuda", 4) == 0 ? ": cards are gpu, gpu:1" : "");
+                          "device %s: this build has no such device; `mpbench doctor` lists them",
+                          name);
     return open_device(backend, index, threads, out, error);
 }
 

@@ -111,6 +111,8 @@ run rnu x
 expect_usage_error "rnu.*did you mean run?"
 run run --stepz 3 "$tiny"
 expect_usage_error "did you mean --steps?"
+run run "$tiny" -d cuda:1
+expect_usage_error "--device cuda.*did you mean gpu?"
 run run "$tiny" -p fp61
 expect_usage_error "--precision fp61.*did you mean fp16?"
 for device in cpu ref; do # every format that is listed trains

@@ -254,18 +254,6 @@ CUresult emulated_cuModuleGetFunction(CUfunction *function, CUmodule module, con
     return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult emulated_cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
-                                     int value) {
-    EMULATED_CALL(cuFuncSetAttribute, NEEDS_CARD);
-    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-        return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-        value > most_shared())
-        return CUDA_ERROR_INVALID_VALUE;
-    function->dynamic_shared = (unsigned)value;
-    return CUDA_SUCCESS;
-}
-
 // ---- the table ----------------------------------------------------------------------------------
 
 const GpuDriver *gpu_driver(Error *error) {

@@ -6,6 +6,6 @@
 . "$(dirname "$0")/suites.sh"
 
 over order=shuffled,streams=shuffled lua/lua_test.sh lua/values_test.sh lua/refused_test \
-    lua/resume_test lua/resume_record_test lua/memory_test
+    lua/resume_test lua/resume_record_test lua/memory_test lua/casting_test
 
 exit "$failures"

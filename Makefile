@@ -361,7 +361,7 @@ docs: $(BUILD)/mpbench
 
 # ---- the program elsewhere ----------------------------------------------------------------------
 
-EXPERIMENTS := $(wildcard experiments/*.lua experiments/*/*.lua experiments/*.gz)
+EXPERIMENTS := $(wildcard experiments/*.lua experiments/*/*.lua experiments/*/*/*.lua experiments/*.gz)
 DIST        := $(BUILD)/dist/mpbench-$(VERSION)
 
 install: $(BUILD)/mpbench $(PLUGIN)

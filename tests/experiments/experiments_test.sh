@@ -9,7 +9,7 @@ here=$(dirname "$0")/../../experiments
 only=
 case ${1:-} in '' | build) ;; *) only=$1 ;; esac
 
-names=$(cd "$here" && find . -name '*.lua' | sed 's|^\./||; s|\.lua$||' | sort)
+names=$(cd "$here" && find . -maxdepth 2 -name '*.lua' | sed 's|^\./||; s|\.lua$||' | sort)
 
 begin "every experiment has its expectation, an opening and a line for the list"
 for experiment in $names; do

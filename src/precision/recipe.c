@@ -186,18 +186,19 @@ static void add_number(char text[RECIPE_TEXT_SIZE], const char *name, int number
         add_text(text, name, value);
 }
 
+// What lists cut off at their end is what runs that are compared have in common most often.
 void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
     text[0] = 0;
+    if (recipe->activations != FORMAT_COUNT)
+        add_text(text, "activations", format_name(recipe->activations));
+    if (recipe->backward != FORMAT_COUNT)
+        add_text(text, "backward", format_name(recipe->backward));
     RecipeKey key;
     for (int i = 0; (key = key_at(i)).name; i++)
         if (key.get(recipe) != key.get(&recipe_usual))
             add_text(text, key.name, key.words[key.get(recipe)]);
     add_number(text, "history", recipe->history, recipe_usual.history);
     add_number(text, "margin", recipe->margin, recipe_usual.margin);
-    if (recipe->activations != FORMAT_COUNT)
-        add_text(text, "activations", format_name(recipe->activations));
-    if (recipe->backward != FORMAT_COUNT)
-        add_text(text, "backward", format_name(recipe->backward));
 }
 
 // ---- of a factor --------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ static void a_recipe_is_told_as_it_is_read(void) {
     static const char *const texts[] = {
         "", "scales=floor,norms=scaled",
         "fp8=blocks,rounding=random,hadamard=on,history=16,margin=1",
-        "amax=recent,sums=fast14,activations=bf16,backward=mxfp4", "backward=bf16"};
+        "activations=bf16,backward=mxfp4,amax=recent,sums=fast14", "backward=bf16"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         Recipe recipe;
         char text[RECIPE_TEXT_SIZE];
@@ -216,7 +216,7 @@ static void a_change_leaves_what_it_does_not_name(void) {
     CHECK(recipe_parse("norms=scaled,scales=floor", &recipe, NULL));
     CHECK(recipe_change("scales=up,backward=bf16", &recipe, NULL));
     recipe_text(&recipe, text);
-    CHECK_TEXT(text, "norms=scaled,backward=bf16");
+    CHECK_TEXT(text, "backward=bf16,norms=scaled");
     CHECK(recipe_change("backward=own,norms=own", &recipe, NULL));
     recipe_text(&recipe, text);
     CHECK_TEXT(text, "");

@@ -58,10 +58,10 @@ end
 begin "experiments in a folder of the folder have its name, which may be left out"
 mkdir -p "$folder/kinds/deeper"
 cp "$tiny" "$folder/kinds/first.lua"
-cp "$tiny" "$folder/kinds/deeper/second.lua"
+cp "$tiny" "$folder/kinds/deeper/unseen.lua"
 MPBENCH_EXPERIMENTS=$folder run help
 expect_out "^  kinds/first "
-expect_no_out "second"
+expect_no_out "unseen"
 for asked in kinds/first first; do
     MPBENCH_EXPERIMENTS=$folder run run "$asked" --quiet --no-history
     expect_status 0

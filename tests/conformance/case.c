@@ -330,7 +330,18 @@ double *case_solve(Cases *cases, Case *test, int output) {
     return result;
 }
 
+static bool has_failed(const Cases *cases) {
+    bool failed = cases->ref_report->failures > 0;
+    for (int i = 0; i < cases->device_count; i++)
+        failed = failed || cases->reports[i].failures > 0;
+    return failed;
+}
+
 void case_run(Cases *cases, Case *test, Format format) {
+    if (cases->until_failure && has_failed(cases)) {
+        case_free(test);
+        return;
+    }
     test->attr.has_compute = cases->compute != FORMAT_COUNT;
     test->attr.compute = cases->compute;
     if (cases->runner) {

@@ -100,8 +100,9 @@ struct Cases {
     Refusing refusing[CASES_MAX_REFUSING];
     int refusing_count;
     uint64_t random;
-    uint32_t drawn;    // bit k: some input was drawn with ValueKind k
-    CaseRunner runner; // NULL: compare
+    uint32_t drawn;     // bit k: some input was drawn with ValueKind k
+    CaseRunner runner;  // NULL: compare
+    bool until_failure; // no case is compared after one that failed
 };
 
 // A number in [0, 1).

@@ -297,7 +297,8 @@ static Found found_in(Plant planted, OpId op, Format format, bool on_both) {
                    .devices = &faulty,
                    .reports = &found.of_device,
                    .device_count = 1,
-                   .random = 1};
+                   .random = 1,
+                   .until_failure = planted != PLANT_NONE};
     fault = planted;
     families[op](&cases);
     device_close(faulty);

@@ -104,6 +104,13 @@ static const Command commands[] = {
      "all layers low, and made higher until its loss is within --within of fp32's. Nothing is\n"
      "recorded; -o FILE.lua keeps the policy, for `mpbench run .. --layers FILE.lua`.",
      1, 1, command_scan},
+    {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
+     "Each sentence with the published figure and its source, the same figure of runs on this\n"
+     "machine, and whether those bear it out. Runs that are missing are trained first, as "
+     "`mpbench\n"
+     "matrix` does: all of them take about half an hour on two cores, and can be interrupted; the\n"
+     "same command goes on. --list trains nothing.",
+     0, CLI_MAX_OPERANDS, command_claims},
     {"report", FOR_REPORT, "RUN [RUN ...]", "runs as one page of HTML, for others to read",
      "Outcome, results with what differs, curves, memory, then each run: diagnoses, layers with "
      "the\n"

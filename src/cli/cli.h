@@ -45,6 +45,7 @@ enum {
     FOR_PROFILE = 1 << 19,
     FOR_REPORT = 1 << 20,
     FOR_SCAN = 1 << 21,
+    FOR_CLAIMS = 1 << 22,
     FOR_ALL = ~0,
 };
 
@@ -100,6 +101,7 @@ struct Cli {
     double within;       // --within, as a share; 0: not given
     int64_t batches;     // 0: not given
     bool by_block;
+    bool list;  // --list
     bool quick; // less exactly, in less time
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given
@@ -156,6 +158,7 @@ bool command_matrix(Cli *cli, Error *error);
 bool command_export(Cli *cli, Error *error);
 bool command_report(Cli *cli, Error *error);
 bool command_scan(Cli *cli, Error *error);
+bool command_claims(Cli *cli, Error *error);
 bool command_rm(Cli *cli, Error *error);
 bool command_tag(Cli *cli, Error *error);
 bool command_note(Cli *cli, Error *error);

@@ -432,7 +432,8 @@ const Option option_table[] = {
      "none all, or some of batch_norm+layer_norm+embedding+softmax+losses+functions: what alone "
      "stays in fp32, whatever the precision says; of a matrix KINDS,KINDS",
      set_keep, 0},
-    {"device", 'd', FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
+    {"device", 'd',
+     FOR_RUN | FOR_CLAIMS | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
      "D", "auto cpu gpu gpu:N ref", set_device, 0},
     {"set", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "KEY=VALUE",
      "a parameter of the experiment; of a matrix KEY=V1,V2", set_setting, 0},
@@ -452,6 +453,9 @@ const Option option_table[] = {
     {"steps", 0, FOR_SCAN, "N", "of each training that verifies the policy (60)", set_count,
      FIELD(run.steps)},
     {"seeds", 0, FOR_SCAN, "N", "of each training that verifies it (3)", set_count, FIELD(seeds)},
+    {"seeds", 0, FOR_CLAIMS, "N", "of each run (3)", set_count, FIELD(seeds)},
+    {"list", 0, FOR_CLAIMS, NULL, "run nothing: what the history has of them", set_flag,
+     FIELD(list)},
     {"within", 0, FOR_SCAN, "P%", "by how much the loss may be above fp32's (1%)", set_within, 0},
     {"output", 'o', FOR_SCAN, "FILE.lua", "the policy, for --layers FILE", set_text, FIELD(output)},
     {"quick", 0, FOR_SCAN, NULL, "propose a policy, verify none", set_flag, FIELD(quick)},
@@ -481,7 +485,8 @@ const Option option_table[] = {
      set_count, FIELD(run.steps)},
     {"epochs", 0, FOR_RUN | FOR_MATRIX | FOR_FORK, "N", "end after so many passes over the data",
      set_count, FIELD(run.epochs)},
-    {"threads", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
+    {"threads", 0,
+     FOR_RUN | FOR_CLAIMS | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
      "N", "of the device (all processors)", set_threads, 0},
     {"no-capture", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME, NULL,
      "launch every kernel of a step by itself, on a card too", set_flag, FIELD(run.no_capture)},
@@ -512,7 +517,7 @@ const Option option_table[] = {
     {"json", 0,
      FOR_RUN | FOR_PROFILE | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE |
          FOR_MATRIX | FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC |
-         FOR_BENCH | FOR_EVAL | FOR_SCAN,
+         FOR_BENCH | FOR_EVAL | FOR_SCAN | FOR_CLAIMS,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
     {"quick", 0, FOR_BENCH | FOR_EVAL, NULL, "in less time, less exactly; of eval: no times",
      set_flag, FIELD(quick)},

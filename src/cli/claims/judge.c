@@ -1,0 +1,144 @@
+// A claim against the runs that test it.
+#include <math.h>
+#include <string.h>
+
+#include "cli/claims/claims.h"
+
+const Claim claim_table[] = {
+#define CLAIM(name, sentence, published, source, trial, figure, side, metric, unit, low, high, \
+              here)                                                                            \
+    {name, sentence, published, source, CLAIM_TRIAL_##trial, CLAIM_##figure, side, metric,     \
+     unit, low,      high,      here},
+#include "cli/claims/claims.def"
+    {.name = NULL},
+};
+
+const char *const claim_commands[CLAIM_TRIALS] = {
+#define TRIAL(id, command) command,
+#include "cli/claims/claims.def"
+};
+
+const char *claim_verdict_name(ClaimVerdict verdict) {
+    static const char *const names[] = {
+        [CLAIM_CONFIRMED] = "confirmed", [CLAIM_CONTRADICTED] = "contradicted",
+        [CLAIM_OPEN] = "cannot be told", [CLAIM_ABSENT] = "not here",
+        [CLAIM_UNTESTED] = "not tested",
+    };
+    return names[verdict];
+}
+
+// ---- the runs that it is of
+// -----------------------------------------------------------------------
+
+static const RunRecord *first_run(const Comparison *comparison, const CompareSide *side) {
+    return &comparison->runs[side->members[0]];
+}
+
+// The group of a precision or, where there is one precision, of a loss scale.
+static const CompareSide *find_side(const Comparison *comparison, const char *wanted) {
+    for (int g = 0; g < comparison->group_count; g++) {
+        const RunRecord *run = first_run(comparison, &comparison->groups[g]);
+        if (strcmp(run->precision, wanted) == 0 || strcmp(run->scale_rule, wanted) == 0)
+            return &comparison->groups[g];
+    }
+    return NULL;
+}
+
+// Of all but the first the one that is quickest.
+static const CompareSide *quickest(const Comparison *comparison) {
+    const CompareSide *best = NULL;
+    for (int g = 1; g < comparison->group_count; g++)
+        if (!best || comparison->groups[g].speedup > best->speedup)
+            best = &comparison->groups[g];
+    return best;
+}
+
+static const CompareMetric *find_metric(const CompareSide *side, const char *name) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (strcmp(side->metrics[i].name, name) == 0)
+            return &side->metrics[i];
+    return NULL;
+}
+
+// ---- figures ------------------------------------------------------------------------------------
+
+static double mean_activations(const Comparison *comparison, const CompareSide *side) {
+    double sum = 0;
+    for (int i = 0; i < side->member_count; i++)
+        sum += (double)comparison->runs[side->members[i]].memory.activations / side->member_count;
+    return sum;
+}
+
+// Of one metric less another, seed by seed, which share all but what the metrics are of.
+static Statistic difference_of(const Comparison *comparison, const CompareSide *side,
+                               const char *metric, const char *less) {
+    double values[COMPARE_MOST_RUNS];
+    int count = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        const RunRecord *run = &comparison->runs[side->members[i]];
+        const RecordMetric *a = record_metric(run, metric), *b = record_metric(run, less);
+        if (a && b)
+            values[count++] = a->value - b->value;
+    }
+    return statistic_of(values, count);
+}
+
+static void measure(const Claim *claim, const Comparison *comparison, const CompareSide *side,
+                    ClaimFound *found) {
+    const CompareMetric *metric = find_metric(side, claim->metric);
+    Statistic statistic;
+    switch (claim->figure) {
+    case CLAIM_SPEED:
+        found->value = side->speedup;
+        found->interval = (side->speedup_high - side->speedup_low) / 2;
+        break;
+    case CLAIM_ACTIVATIONS:
+        found->value = mean_activations(comparison, side) /
+                       mean_activations(comparison, &comparison->groups[0]);
+        found->interval = 0; // the same in every run
+        break;
+    case CLAIM_DELTA:
+        found->value = metric ? metric->contrast.delta : (double)NAN;
+        found->interval = metric ? metric->contrast.interval : (double)NAN;
+        break;
+    case CLAIM_METRICS: // `side` of a claim is here the metric that the other is taken from
+        statistic = difference_of(comparison, side, claim->side, claim->metric);
+        found->value = statistic.mean;
+        found->interval = statistic.interval;
+        break;
+    case CLAIM_VALUE:
+        found->value = metric ? metric->value.mean : (double)NAN;
+        found->interval = metric ? metric->value.interval : (double)NAN;
+        break;
+    }
+    if (strcmp(claim->unit, "points") == 0 || strcmp(claim->unit, "%") == 0) {
+        found->value *= 100;
+        found->interval *= 100;
+    }
+}
+
+static ClaimVerdict verdict_of(const Claim *claim, const ClaimFound *found) {
+    double about = isnan(found->interval) ? 0 : found->interval;
+    if (isnan(found->value))
+        return CLAIM_UNTESTED;
+    if (found->value >= claim->low && found->value <= claim->high)
+        return CLAIM_CONFIRMED;
+    bool is_outside = found->value - about > claim->high || found->value + about < claim->low;
+    return is_outside ? CLAIM_CONTRADICTED : CLAIM_OPEN;
+}
+
+ClaimFound claim_judge(const Claim *claim, const Comparison *comparison) {
+    ClaimFound found = {.value = (double)NAN, .interval = (double)NAN, .verdict = CLAIM_UNTESTED};
+    if (!comparison || comparison->group_count == 0)
+        return found;
+    const CompareSide *side = claim->figure == CLAIM_SPEED     ? quickest(comparison)
+                              : claim->figure == CLAIM_METRICS ? &comparison->groups[0]
+                                                               : find_side(comparison, claim->side);
+    if (!side)
+        return found;
+    measure(claim, comparison, side, &found);
+    found.seeds = side->member_count;
+    found.run = first_run(comparison, side)->id;
+    found.verdict = verdict_of(claim, &found);
+    return found;
+}

@@ -30,6 +30,7 @@ typedef struct UiHost { // what a room above does for the screen
     char *(*read_experiment)(void *context, const char *name, Error *error);
     // Whether --loss-scale takes it, and loss_scale= with it: a number or a preset's name.
     bool (*check_loss_scale)(const char *text, Error *error);
+    bool (*check_recipe)(const char *text, Error *error);
     // The choices of the launch form, each ended by NULL: "fp32", "bf16", ...
     const char *const *precisions, *const *loss_scales, *const *devices;
 } UiHost;

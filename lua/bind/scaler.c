@@ -38,8 +38,10 @@ static ScaleRule rule_at(lua_State *L, int index) {
     } else if (lua_isfunction(L, index)) {
         rule.kind = SCALE_GIVEN;
     } else if (!lua_isnoneornil(L, index)) {
-        if (!scale_rule_parse(luaL_checkstring(L, index), &rule, &error))
+        if (!scale_rule_parse(luaL_checkstring(L, index), &rule, &error)) {
+            error_prefix(&error, "scaler");
             bind_raise(L, &error);
+        }
     }
     return rule;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 const Recipe recipe_usual = {
     .history = 1024, .activations = FORMAT_COUNT, .backward = FORMAT_COUNT};
 
@@ -83,14 +85,17 @@ static RecipeKey key_at(int i) {
 static bool find_word(const char *key, const char *const words[MOST_WORDS], const char *value,
                       int *word, Error *error) {
     char list[64] = "";
-    for (int i = 0; i < MOST_WORDS && words[i]; i++) {
-        *word = i;
-        if (strcmp(words[i], value) == 0)
+    int count = 0;
+    for (; count < MOST_WORDS && words[count]; count++) {
+        *word = count;
+        if (strcmp(words[count], value) == 0)
             return true;
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? " or " : "",
-                 words[i]);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", count > 0 ? " or " : "",
+                 words[count]);
     }
-    return error_fail(error, ERROR_USAGE, "recipe: %s=%.40s: %s is wanted", key, value, list);
+    const char *near = nearest_name(value, words, (size_t)count);
+    return error_fail(error, ERROR_USAGE, "%s=%.40s: %s is wanted%s%s%s", key, value, list,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static bool set_word(const RecipeKey *key, const char *value, Recipe *recipe, Error *error) {
@@ -106,9 +111,7 @@ static bool set_number(const char *name, const char *value, int lowest, int high
     char *end;
     long parsed = strtol(value, &end, 10);
     if (!value[0] || *end || parsed < lowest || parsed > highest)
-        return error_fail(error, ERROR_USAGE,
-                          "recipe: %s=%.40s: a whole number from %d to %d is "
-                          "wanted",
+        return error_fail(error, ERROR_USAGE, "%s=%.40s: a whole number from %d to %d is wanted",
                           name, value, lowest, highest);
     *number = (int)parsed;
     return true;
@@ -124,9 +127,30 @@ static bool set_format(const char *name, const char *value, bool blocks, Format 
              (blocks && format != FORMAT_COUNT && format_table[format].scaled == SCALED_BLOCK))
         *set = format;
     else
-        return error_fail(error, ERROR_USAGE, "recipe: %s=%.40s: own or bf16%s is wanted", name,
-                          value, blocks ? ", or a format of blocks, as mxfp8," : "");
+        return error_fail(error, ERROR_USAGE, "%s=%.40s: own or bf16%s is wanted", name, value,
+                          blocks ? ", or a format of blocks, as mxfp8," : "");
     return true;
+}
+
+// Keys that take no words of their own.
+static const char *const other_keys[] = {"history", "margin", "activations", "backward"};
+
+static bool refuse_key(const char *name, Error *error) {
+    char list[128] = "";
+    Nearest nearest;
+    RecipeKey key;
+    nearest_begin(&nearest, name);
+    for (int i = 0; (key = key_at(i)).name; i++) {
+        nearest_offer(&nearest, key.name);
+        snprintf(list + strlen(list), sizeof list - strlen(list), " %s", key.name);
+    }
+    for (size_t i = 0; i < sizeof other_keys / sizeof *other_keys; i++) {
+        nearest_offer(&nearest, other_keys[i]);
+        snprintf(list + strlen(list), sizeof list - strlen(list), " %s", other_keys[i]);
+    }
+    const char *near = nearest.best;
+    return error_fail(error, ERROR_USAGE, "%.40s: not known; %s%s%sone of%s", name,
+                      near ? "did you mean " : "", near ? near : "", near ? "? It is " : "", list);
 }
 
 static bool set_one(const char *name, const char *value, Recipe *recipe, Error *error) {
@@ -142,10 +166,16 @@ static bool set_one(const char *name, const char *value, Recipe *recipe, Error *
         return set_format(name, value, false, &recipe->activations, error);
     if (strcmp(name, "backward") == 0)
         return set_format(name, value, true, &recipe->backward, error);
-    return error_fail(error, ERROR_USAGE,
-                      "recipe: %.40s: not known; fp8, history, margin, amax, scales, rounding, "
-                      "hadamard, norms, activations, backward and sums are",
-                      name);
+    return refuse_key(name, error);
+}
+
+// Whether the text up to `end` has the key already.
+static bool has_key(const char *text, const char *end, const char *key) {
+    const size_t length = strlen(key);
+    for (const char *at = text; at < end; at += strcspn(at, ",") + 1)
+        if (strncmp(at, key, length) == 0 && at[length] == '=')
+            return true;
+    return false;
 }
 
 bool recipe_change(const char *text, Recipe *recipe, Error *error) {
@@ -154,13 +184,16 @@ bool recipe_change(const char *text, Recipe *recipe, Error *error) {
         char piece[64];
         size_t length = strcspn(at, ",");
         if (length >= sizeof piece)
-            return error_fail(error, ERROR_USAGE, "recipe: %.40s..: KEY=VALUE is wanted", at);
+            return error_fail(error, ERROR_USAGE, "%.40s..: KEY=VALUE is wanted", at);
         memcpy(piece, at, length);
         piece[length] = 0;
         char *equals = strchr(piece, '=');
         if (!equals)
-            return error_fail(error, ERROR_USAGE, "recipe: %s: KEY=VALUE is wanted", piece);
+            return error_fail(error, ERROR_USAGE, "%s: KEY=VALUE is wanted", piece);
         *equals = 0;
+        if (has_key(text, at, piece))
+            return error_fail(error, ERROR_USAGE, "%s is there twice: leave one of them out",
+                              piece);
         if (!set_one(piece, equals + 1, &changed, error))
             return false;
         at += length + (at[length] == ',');
@@ -199,6 +232,81 @@ void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]) {
             add_text(text, key.name, key.words[key.get(recipe)]);
     add_number(text, "history", recipe->history, recipe_usual.history);
     add_number(text, "margin", recipe->margin, recipe_usual.margin);
+}
+
+// ---- what heeds it ------------------------------------------------------------------------------
+
+bool recipe_check(const Recipe *recipe, const Device *device, Error *error) {
+    if (recipe->sums == SUMS_FP32 || device->backend->sums)
+        return true;
+    char text[RECIPE_TEXT_SIZE];
+    const Recipe alone = {.history = recipe_usual.history,
+                          .activations = FORMAT_COUNT,
+                          .backward = FORMAT_COUNT,
+                          .sums = recipe->sums};
+    recipe_text(&alone, text);
+    return error_fail(error, ERROR_UNAVAILABLE,
+                      "%s: device %s adds up in fp32 alone: leave it out, or run on --device cpu",
+                      text, device->label);
+}
+
+static bool is_any(Format format) {
+    return format_is_scaled(format);
+}
+static bool is_fp8(Format format) {
+    return format == FORMAT_FP8;
+}
+static bool has_powers(Format format) {
+    return format_table[format].scale == FORMAT_E8M0 && format_is_scaled(format);
+}
+static bool is_nvfp4(Format format) {
+    return format == FORMAT_NVFP4;
+}
+
+static bool is_in_use(const Format *formats, int count, bool (*heeds)(Format)) {
+    for (int i = 0; i < count; i++)
+        if (heeds(formats[i]))
+            return true;
+    return false;
+}
+
+const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count,
+                            const char **wanted) {
+    const Recipe *usual = &recipe_usual;
+    const bool delays = recipe->fp8 == FP8_DELAYED;
+    const bool has_steps = recipe->history != usual->history || recipe->margin != usual->margin ||
+                           recipe->is_recent != usual->is_recent;
+    Format used[FORMAT_COUNT + 2];
+    int more = 0;
+    for (; more < count && more < FORMAT_COUNT; more++)
+        used[more] = formats[more];
+    if (recipe->backward != FORMAT_COUNT && is_in_use(formats, count, is_any))
+        used[more++] = recipe->backward;
+    const struct {
+        bool is_asked;
+        bool (*heeds)(Format);
+        const char *key, *wanted;
+    } rows[] = {
+        {recipe->fp8 != usual->fp8, is_fp8, "fp8", "fp8"},
+        {has_steps && delays, is_fp8, "history, margin or amax", "fp8"},
+        {recipe->floor, has_powers, "scales", "a format of mx"},
+        {recipe->at_random, is_any, "rounding", "a scaled format, as fp8 or mxfp8"},
+        {recipe->hadamard, is_nvfp4, "hadamard", "nvfp4"},
+        {recipe->norms, is_any, "norms", "a scaled format, as fp8 or mxfp8"},
+        {recipe->activations != FORMAT_COUNT, is_any, "activations",
+         "a scaled format, as fp8 or mxfp8"},
+        {recipe->backward != FORMAT_COUNT, is_any, "backward", "a scaled format, as fp8 or mxfp8"},
+    };
+    if (has_steps && !delays) {
+        *wanted = "fp8=delayed, and fp8";
+        return "history, margin or amax";
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        *wanted = rows[i].wanted;
+        if (rows[i].is_asked && !is_in_use(used, more, rows[i].heeds))
+            return rows[i].key;
+    }
+    return NULL;
 }
 
 // ---- of a factor --------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernel/attr.h"
+#include "kernel/kernel.h"
 
 // What a factor of a product is.
 typedef enum FactorRole {
@@ -42,10 +43,16 @@ enum { RECIPE_TEXT_SIZE = 192 };
 
 // "fp8=current,rounding=random": what is not named stays usual. NULL: all is.
 bool recipe_parse(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
-// What is not named stays as it is; of a key that comes twice the last holds.
+// What is not named stays as it is. A text has each key once.
 bool recipe_change(const char *text, Recipe *recipe, Error *error) MUST_CHECK;
 // What is not usual of it, as recipe_parse reads it; "": all is.
 void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]);
+// Whether the device can do it.
+bool recipe_check(const Recipe *recipe, const Device *device, Error *error) MUST_CHECK;
+// The first key that is not usual and that no layer heeds in these formats, which are in use; NULL:
+// each is heeded. *wanted: what would heed it.
+const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count,
+                            const char **wanted);
 // What it takes, a line a key, for help: NULL behind the last.
 extern const char *const recipe_help[];
 

@@ -55,7 +55,7 @@ static bool parse_number(const char *text, ScaleRule *rule, Error *error) {
     if (!expression_evaluate(text, FORMAT_FP64, OVERFLOW_TO_SPECIAL, &value, NULL, error) ||
         !(value > 0) || value > (double)FLT_MAX)
         return error_fail(error, ERROR_USAGE,
-                          "loss scale %s: a positive, finite number wanted, or a preset's name "
+                          "%s: a positive, finite number wanted, or a preset's name "
                           "such as \"dynamic\"",
                           text);
     *rule = (ScaleRule){.kind = SCALE_STATIC,
@@ -79,8 +79,7 @@ static bool refuse_name(const char *text, Error *error) {
         nearest_offer(&nearest, preset->name);
     }
     const char *near = nearest.best;
-    return error_fail(error, ERROR_USAGE,
-                      "loss scale \"%.60s\": not known; %s%s%sone of%s, or a number", text,
+    return error_fail(error, ERROR_USAGE, "%.60s: not known; %s%s%sone of%s, or a number", text,
                       near ? "did you mean " : "", near ? near : "", near ? "? It is " : "", list);
 }
 

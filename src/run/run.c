@@ -120,7 +120,9 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     Recipe recipe;
     Keep keep;
     if (!recipe_parse(options->recipe, &recipe, error) ||
-        !keep_parse(options->keep_fp32, &keep, error) ||
+        !recipe_check(&recipe, run->device, error))
+        return error_prefix(error, "--recipe");
+    if (!keep_parse(options->keep_fp32, &keep, error) ||
         !(options->evaluates ? preset_resolve_evaluated(precision, run->device, &preset, error)
                              : preset_resolve(precision, run->device, &preset, run->precision_why,
                                               sizeof run->precision_why, error)) ||

@@ -104,6 +104,31 @@ static void check_scale_of_weights(RunState *state) {
                  shortest_of_float(was).text, shortest_of_float(is).text);
 }
 
+// ---- a recipe that nothing heeds ----------------------------------------------------------------
+
+static void check_recipe(Run *run) {
+    const Policy *policy = run->engine->policy;
+    Format formats[FORMAT_COUNT] = {policy_preset(policy)->low};
+    int count = 1;
+    for (int i = 1; i < policy_layer_count(policy) && count < FORMAT_COUNT; i++) {
+        const LayerPrecision own = policy_layer(policy, i)->own;
+        bool is_new = own != LAYER_AUTO;
+        for (int k = 0; k < count; k++)
+            is_new = is_new && formats[k] != layer_precision_format(own);
+        if (is_new)
+            formats[count++] = layer_precision_format(own);
+    }
+    char text[EVENT_TEXT_SIZE];
+    const char *wanted;
+    const char *key = recipe_unheeded(policy_recipe(policy), formats, count, &wanted);
+    if (!key || !run->options->recipe)
+        return;
+    snprintf(text, sizeof text,
+             "--recipe %.100s: nothing heeds %s so far: it is for layers in %s (-p, --layer)",
+             run->options->recipe, key, wanted);
+    run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+}
+
 bool run_check_layers(Run *run, Error *error) {
     RunState *state = run_state(run);
     for (int i = 0; !state->knows_layers && i < run->options->layer_count; i++)
@@ -117,6 +142,7 @@ void run_check_setup(RunState *state) {
     check_masters(&state->run);
     check_sizes(&state->run);
     check_scale_of_weights(state);
+    check_recipe(&state->run);
 }
 
 // ---- steps that nobody ended -------------------------------------------------------------------

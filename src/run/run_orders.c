@@ -96,8 +96,10 @@ static bool set_scale(Run *run, const char *rest, const char *value, char *answe
         ANSWER("this run has no loss scaler");
         return false;
     }
-    if (!scale_rule_parse(value, &rule, &error))
+    if (!scale_rule_parse(value, &rule, &error)) {
+        error_prefix(&error, "loss_scale");
         return refuse(answer, &error);
+    }
     // A number sets the scale and leaves the rule by which it moves; a preset sets both.
     bool has_rule = scaler_rule(run->scaler)->kind != SCALE_NONE;
     bool is_number = has_rule && rule.kind == SCALE_STATIC;
@@ -152,10 +154,8 @@ static bool set_recipe(Run *run, const char *key, const char *value, char *answe
         ANSWER("recipe.history: how far scales look back is settled when a run begins");
         return false;
     }
-    if (recipe.sums != SUMS_FP32 && !run->device->backend->sums) {
-        ANSWER("recipe.sums: device %s adds up in fp32 alone", run->device->backend->name);
-        return false;
-    }
+    if (!recipe_check(&recipe, run->device, &error))
+        return refuse(answer, &error);
     policy_set_recipe(policy, &recipe);
     ANSWER("the recipe has %.160s from step %lld on", text, (long long)run->step + 1);
     return true;

@@ -150,9 +150,22 @@ begin "what a recipe does not know is refused by name"
 run run "$folder/small.lua" -p fp8 --recipe fp8=soon
 expect_error 2 "fp8=soon: delayed or current or blocks"
 run run "$folder/small.lua" -p fp8 --recipe fp7=current
-expect_error 2 "fp7: not known"
+expect_error 2 "--recipe: fp7: not known; did you mean fp8?"
+run run "$folder/small.lua" -p fp8 --recipe fp8=current,fp8=blocks
+expect_error 2 "--recipe: fp8 is there twice"
+run run "$folder/small.lua" -p fp16 --loss-scale dynamik
+expect_error 2 "--loss-scale: dynamik: not known; did you mean dynamic?"
 run help recipes
 expect_out "rounding=nearest|random"
+end
+
+begin "a recipe that no layer heeds says so, once training began"
+run run "$folder/small.lua" -p bf16 --recipe rounding=random --set steps=3 --no-history
+expect_status 0
+expect_err "--recipe rounding=random: nothing heeds rounding so far: it is for layers in a scaled"
+run run "$folder/small.lua" -p bf16 --layer head=mxfp8 --recipe rounding=random --set steps=3 --no-history
+expect_status 0
+! grep -q heeds "$folder/err" || fail "a layer heeds it"
 end
 
 begin "formats shows a block of numbers"

@@ -111,14 +111,19 @@ static void filters_act_as_they_are_typed_and_speak_as_the_table_does(void) {
 
 // ---- the launch form ----------------------------------------------------------------------------
 
-// Of fashion_cnn: format, loss scale, device, seed, batch, epochs, lr, width.
+// Of fashion_cnn: format, loss scale, device, seed, recipe, batch, epochs, lr, width.
 static void what_would_train_nothing_is_refused_at_the_field(void) {
     static const struct {
         int row;
         const char *text, *why;
-    } cases[] = {{3, "1e99", "too large"},        {3, "1.5", "a whole number"},
-                 {4, "0", "batch=0: a whole"},    {4, "-5", "from 0 up"},
-                 {6, "1e-9999", "it would be 0"}, {6, "9..1e-9", "a number expected"}};
+    } cases[] = {{3, "1e99", "too large"},
+                 {3, "1.5", "a whole number"},
+                 {4, "fp8=curent", "did you mean current?"},
+                 {4, "9", "KEY=VALUE is wanted"},
+                 {5, "0", "batch=0: a whole"},
+                 {5, "-5", "from 0 up"},
+                 {7, "1e-9999", "it would be 0"},
+                 {7, "9..1e-9", "a number expected"}};
     open_home(120, 36);
     shown_type(&shown, "\t"); // to the form
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -142,7 +147,8 @@ static void fields_are_gone_through_while_values_are_typed(void) {
     press(KEY_DOWN "512", "loss scale 512");
     press(KEY_DOWN, "‹ 512 ›"); // kept, and on the next row
     press(KEY_DOWN "7\t", "seed         7");
-    press("64" KEY_UP, "batch        64");
+    press("\t64" KEY_UP, "batch        64"); // past the recipe
+    press("margin=1" KEY_UP, "recipe       margin=1");
     press("9\r", "seed         9");
     press("d", "no key of the form"); // and nothing is deleted
     press("2\x1b", "digits type · esc: out");

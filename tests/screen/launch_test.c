@@ -32,7 +32,11 @@ static void open_form_beside(const char *emulated) {
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸fashion_cnn");
-    press(KEY_DOWN KEY_DOWN KEY_DOWN, "▸simple");
+    for (int i = 0; i < 20 && !strstr(shown_text(&shown), "▸simple"); i++) {
+        shown_type(&shown, KEY_DOWN);
+        shown_settle(&shown);
+    }
+    expect("▸simple");
     press("\r", "enter trains");
 }
 
@@ -117,6 +121,34 @@ static void nothing_opens_under_the_next_form(void) {
     CHECK(is_finished(1));
     expect_home();
     press("\x1b", "#1 simple-1");
+    leave();
+}
+
+static const char *option_of(const RunRecord *record, const char *name) {
+    for (int i = 0; i < record->option_count; i++)
+        if (strcmp(record->options[i].name, name) == 0)
+            return record->options[i].value;
+    return "not given";
+}
+
+// A word that a recipe does not know is mended where it was typed, and what is right goes along.
+static void a_recipe_is_checked_and_goes_to_the_run(void) {
+    open_form();
+    press(KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN, "recipe       usual");
+    press("roundign=random\r", "did you mean rounding?");
+    press("\x15rounding=random,rounding=nearest\r", "rounding is there twice");
+    press("\x15rounding=random\r", "recipe       rounding=random");
+    press("=,margin=2\r", "recipe       rounding=random,margin=2");
+    press("\r", "#1 simple-1");
+    for (int i = 0; i < 200 && !is_finished(1); i++)
+        shown_pump(&shown, 0.1);
+    Error error;
+    RunRecord record = {.id = 0};
+    Store *store = store_open(history_path, STORE_READ, &error);
+    CHECK(store && store_read_run(store, 1, &record, &error));
+    CHECK_TEXT(option_of(&record, "recipe"), "rounding=random,margin=2");
+    record_clear(&record);
+    store_close(store);
     leave();
 }
 
@@ -206,6 +238,7 @@ int main(void) {
     RUN_TEST(a_worker_that_leaves_no_word_is_told_of);
     RUN_TEST(nothing_opens_under_what_is_typed);
     RUN_TEST(nothing_opens_under_the_next_form);
+    RUN_TEST(a_recipe_is_checked_and_goes_to_the_run);
     RUN_TEST(enter_pressed_again_starts_no_second_run);
     RUN_TEST(one_key_starts_nothing_unasked);
     RUN_TEST(earlier_runs_tell_how_long_it_takes);

@@ -90,7 +90,8 @@ static void a_run_is_launched_from_home(void) {
     for (int i = 0; i < 16 && shown_wait(&shown, "‹ fp16 ›", true, i ? 0.3 : 0) < 0; i++)
         shown_type(&shown, KEY_RIGHT);
     expect("‹ fp16 ›");
-    shown_type(&shown, KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN); // to its steps
+    shown_type(&shown,
+               KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN); // to its steps
     press("5000000\r", "5000000");
     shown_type(&shown, "\r");
     expect("#1 simple-1"); // it opens, perhaps before a picture says that it is starting

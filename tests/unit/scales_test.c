@@ -115,6 +115,10 @@ static void recipes_are_read_and_refused_by_name(void) {
         {"norms=yes", "own or scaled"},
         {"=", "not known"},
         {"rounding=", "nearest or random"},
+        {"roundign=random", "did you mean rounding?"},
+        {"histroy=4", "did you mean history?"},
+        {"fp8=curent", "did you mean current?"},
+        {"fp8=current,margin=1,fp8=blocks", "fp8 is there twice"},
     };
     Recipe recipe;
     Error error;
@@ -130,6 +134,52 @@ static void recipes_are_read_and_refused_by_name(void) {
         CHECK_INT(error.code, ERROR_USAGE);
         CHECK_CONTAINS(error.text, refused[i][1]);
     }
+}
+
+static void a_recipe_that_no_layer_heeds_is_told_of(void) {
+    static const struct {
+        const char *text;
+        Format format;
+        const char *key; // NULL: all are heeded
+    } cases[] = {
+        {"", FORMAT_BF16, NULL},
+        {"rounding=random", FORMAT_BF16, "rounding"},
+        {"rounding=random", FORMAT_MXFP8, NULL},
+        {"hadamard=on", FORMAT_MXFP8, "hadamard"},
+        {"hadamard=on", FORMAT_NVFP4, NULL},
+        {"scales=floor", FORMAT_NVFP4, "scales"},
+        {"scales=floor,backward=mxfp8", FORMAT_NVFP4, NULL},
+        {"scales=floor,backward=mxfp8", FORMAT_FP16, "scales"},
+        {"margin=1", FORMAT_FP8, NULL},
+        {"margin=1", FORMAT_MXFP8, "history, margin or amax"},
+        {"margin=1,fp8=current", FORMAT_FP8, "history, margin or amax"},
+        {"fp8=current", FORMAT_E5M2, "fp8"},
+        {"sums=fp16", FORMAT_FP32, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Recipe recipe;
+        const char *wanted;
+        CHECK(recipe_parse(cases[i].text, &recipe, NULL));
+        const char *key = recipe_unheeded(&recipe, &cases[i].format, 1, &wanted);
+        CHECK_MESSAGE(key ? cases[i].key && strcmp(key, cases[i].key) == 0 : !cases[i].key,
+                      "%s in %s: %s", cases[i].text, format_name(cases[i].format),
+                      key ? key : "heeded");
+    }
+}
+
+static void sums_are_refused_where_the_device_has_one_way(void) {
+    Backend plain = *backend_list[0];
+    Device device = {.backend = &plain, .label = "plain"};
+    Recipe recipe;
+    Error error;
+    plain.sums = false;
+    CHECK(recipe_parse("sums=fast14,margin=2", &recipe, NULL));
+    CHECK(!recipe_check(&recipe, &device, &error));
+    CHECK_INT(error.code, ERROR_UNAVAILABLE);
+    CHECK_TEXT(error.text, "sums=fast14: device plain adds up in fp32 alone: leave it out, or run "
+                           "on --device cpu");
+    plain.sums = true;
+    CHECK(recipe_check(&recipe, &device, &error));
 }
 
 static void each_factor_is_scaled_as_the_format_says(void) {
@@ -421,6 +471,8 @@ int main(void) {
     RUN_TEST(what_was_met_is_forgotten_in_time);
     RUN_TEST(without_a_tape_nothing_is_noted);
     RUN_TEST(recipes_are_read_and_refused_by_name);
+    RUN_TEST(a_recipe_that_no_layer_heeds_is_told_of);
+    RUN_TEST(sums_are_refused_where_the_device_has_one_way);
     RUN_TEST(each_factor_is_scaled_as_the_format_says);
     RUN_TEST(a_block_loses_what_is_too_small_beside_its_largest);
     RUN_TEST(products_are_those_of_the_elements);

@@ -11,16 +11,19 @@
 
 enum {
     FORM_TEXT_SIZE = 64,
-    FORM_FIXED = 4,
+    FORM_RECIPE_SIZE = 192,
+    FORM_FIXED = 5,
     FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
     HOME_MOST_CHOSEN = 8,
     HOME_MOST_AWAITED = 2,
     HOME_MOST_PLANNED = FORMAT_COUNT,
 };
 
-typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, parameters
+typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, recipe,
+                            // parameters
     int choices[3];         // of the first three; 0: as the experiment says
     char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; the scale is a choice more
+    char recipe[FORM_RECIPE_SIZE];                    // "": the usual one
     char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE];  // as the user set them; "": the default
     int row;
 } LaunchForm;

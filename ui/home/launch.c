@@ -12,9 +12,10 @@
 #include "ui/cells/words.h"
 #include "ui/home/home.h"
 
-enum { ROW_SCALE = 1, ROW_SEED = 3, BORDER = 1, VALUE_COLUMN = 14 };
+enum { ROW_SCALE = 1, ROW_SEED = 3, ROW_RECIPE, BORDER = 1, VALUE_COLUMN = 14 };
 
-static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed"};
+static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed",
+                                                   "recipe"};
 
 const UiExperiment *home_experiment(const Home *home) {
     return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
@@ -80,6 +81,16 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
 
 // ---- the form -----------------------------------------------------------------------------------
 
+// What was typed in a row that takes text, and how much it holds.
+static char *text_of(const Home *home, int row, size_t *size) {
+    LaunchForm *form = home_form(home);
+    *size = row == ROW_RECIPE ? sizeof form->recipe : FORM_TEXT_SIZE;
+    return row == ROW_SCALE    ? form->scale
+           : row == ROW_SEED   ? form->seed
+           : row == ROW_RECIPE ? form->recipe
+                               : form->values[row - FORM_FIXED];
+}
+
 int home_form_rows(const Home *home) {
     return FORM_FIXED + home_experiment(home)->parameter_count;
 }
@@ -94,11 +105,14 @@ const char *home_form_value(const Ui *ui, int row, bool *is_default) {
         *is_default = form->choices[row] == 0;
         return *is_default ? "default" : choices_of(ui, row)[form->choices[row] - 1];
     }
-    const char *typed = row == ROW_SEED ? form->seed : form->values[row - FORM_FIXED];
+    size_t size;
+    const char *typed = text_of(home, row, &size);
     *is_default = !typed[0];
     if (typed[0])
         return typed;
-    return row == ROW_SEED ? "1" : home_experiment(home)->parameters[row - FORM_FIXED].value;
+    return row == ROW_SEED     ? "1"
+           : row == ROW_RECIPE ? "usual"
+                               : home_experiment(home)->parameters[row - FORM_FIXED].value;
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
@@ -174,27 +188,23 @@ static void turn(Ui *ui, int by) {
     form->choices[form->row] = (form->choices[form->row] + by + count) % count;
 }
 
-static char *text_of(const Home *home, int row) {
-    LaunchForm *form = home_form(home);
-    return row == ROW_SCALE  ? form->scale
-           : row == ROW_SEED ? form->seed
-                             : form->values[row - FORM_FIXED];
-}
-
 // As the command line would take it: what it would refuse is refused while it can be mended.
 static bool check_value(Ui *ui, const char *text, Error *error) {
     const Home *home = home_of(ui);
     int row = home_form(home)->row;
     int64_t seed;
+    size_t size;
     if (!text[0]) // the default
         return true;
-    if (strlen(text) >= FORM_TEXT_SIZE)
-        return error_fail(error, ERROR_USAGE, "a value has up to %d characters",
-                          FORM_TEXT_SIZE - 1);
+    text_of(home, row, &size);
+    if (strlen(text) >= size)
+        return error_fail(error, ERROR_USAGE, "a value has up to %zu characters", size - 1);
     if (row == ROW_SEED)
         return whole_parse(text, 0, WHOLE_MOST, &seed, error);
     if (row == ROW_SCALE)
         return ui->host->check_loss_scale(text, error);
+    if (row == ROW_RECIPE)
+        return ui->host->check_recipe(text, error);
     RecordParameter parameter = home_experiment(home)->parameters[row - FORM_FIXED].usual;
     return parameter_parse(&parameter, text, error);
 }
@@ -202,7 +212,9 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
 static void take_value(Ui *ui, const char *text) {
     const Home *home = home_of(ui);
     LaunchForm *form = home_form(home);
-    snprintf(text_of(home, form->row), FORM_TEXT_SIZE, "%s", text);
+    size_t size;
+    char *typed = text_of(home, form->row, &size);
+    snprintf(typed, size, "%s", text);
     if (form->row == ROW_SCALE)
         form->choices[ROW_SCALE] = text[0] ? count_choices(ui, ROW_SCALE) + 1 : 0;
 }
@@ -229,8 +241,9 @@ static void ask_value(Ui *ui, const char *text) {
 static bool begins_value(const Home *home, int row, int key) {
     if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
         return false;
-    bool is_text = row >= FORM_FIXED &&
-                   home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT;
+    bool is_text = row == ROW_RECIPE ||
+                   (row >= FORM_FIXED &&
+                    home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT);
     return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
            (is_text && isalpha(key));
 }
@@ -259,7 +272,7 @@ bool home_launch_key(Ui *ui, int key) {
         ask_value(ui, "");
     } else if (takes_text(row) && key == '=') {
         const char *value = home_form_value(ui, row, &is_default);
-        ask_value(ui, is_default && row == ROW_SCALE ? "" : value);
+        ask_value(ui, is_default && (row == ROW_SCALE || row == ROW_RECIPE) ? "" : value);
     } else if (is_refused(key)) {
         ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
     } else {
@@ -350,6 +363,8 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     bool is_left = column - BORDER >= VALUE_COLUMN && column - BORDER < VALUE_COLUMN + 2;
     if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
         turn(ui, is_left ? -1 : 1);
-    else if (again)
-        ask_value(ui, home_form_value(ui, at, &is_default));
+    else if (again) {
+        const char *value = home_form_value(ui, at, &is_default);
+        ask_value(ui, is_default && at == ROW_RECIPE ? "" : value);
+    }
 }

@@ -7,7 +7,7 @@
 #include "ui/home/home.h"
 
 static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
-                                                      "--seed"};
+                                                      "--seed", "--recipe"};
 
 enum { MOST_ARGUMENTS = 16 + 2 * FORM_MOST };
 
@@ -29,7 +29,9 @@ static void add_form(const Ui *ui, Arguments *arguments, bool all) {
     for (int row = 0; row < home_form_rows(home); row++) {
         bool is_default, is_fixed = row < FORM_FIXED;
         const char *value = home_form_value(ui, row, &is_default);
-        bool belongs_to_matrix = row == 1 || row == 2 || !is_fixed;
+        // Formats and seeds are what its runs differ in.
+        bool belongs_to_matrix = !is_fixed || (strcmp(fixed_options[row], "--precision") != 0 &&
+                                               strcmp(fixed_options[row], "--seed") != 0);
         if (is_default || (!all && !belongs_to_matrix))
             continue;
         if (is_fixed) {

@@ -81,6 +81,11 @@ static bool check_loss_scale(const char *text, Error *error) {
     return scale_rule_parse(text, &rule, error);
 }
 
+static bool check_recipe(const char *text, Error *error) {
+    Recipe recipe;
+    return recipe_parse(text, &recipe, error);
+}
+
 // ---- opening it ---------------------------------------------------------------------------------
 
 typedef struct Host {
@@ -170,6 +175,7 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
                             .list_experiments = list_experiments,
                             .read_experiment = read_experiment,
                             .check_loss_scale = check_loss_scale,
+                            .check_recipe = check_recipe,
                             .precisions = host->precisions,
                             .loss_scales = host->loss_scales,
                             .devices = host->devices};

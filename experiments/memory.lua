@@ -7,8 +7,8 @@
 -- `depth` and `size` are the largest that fit in the run's format and `batch_fp32` and so on those in
 -- fp32; then the largest batch of the run's format trains for some steps, and `accuracy` (0.1 by
 -- chance) shows that it does. Micikevicius and others (2018, arXiv:1710.03740) expect activations of
--- half the size; weights are kept in fp32 beside low copies, so that gains stay below 2, and end
--- where weights are most of it. Pixels grow with the square of `size`: it gains the root of that.
+-- half the size: expect about twice the batch and the depth, where weights, which are kept in fp32
+-- beside low copies, are the small part. Pixels grow with the square of `size`: it gains the root.
 --     mpbench run memory -p fp16
 --     mpbench run memory -p bf16 --set budget=1024 --set width=64
 local mp = require "mp"

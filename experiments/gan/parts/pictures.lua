@@ -7,6 +7,7 @@ local shared = {}
 
 -- Batches without end, the data over and over.
 function shared.forever(loader)
+    if loader:len() == 0 then error("more pictures are wanted: there is not one batch of them") end
     return coroutine.wrap(function()
         while true do
             for b in loader do coroutine.yield(b) end

@@ -42,8 +42,9 @@ end)
 -- What Apex calls them. Its Adam takes decay off the weights, as AdamW does, none unless it is asked.
 optim.FusedSGD, optim.FusedLAMB = optim.SGD, optim.LAMB
 optim.FusedAdam = strict.declare("mp.optim.", "FusedAdam", "params, options", function(params, options)
+    if options ~= nil and type(options) ~= "table" then return optim.AdamW(params, options) end -- refuses it
     local own = { weight_decay = 0 }
-    for name, value in pairs(options or {}) do own[name] = value end
+    for name, value in next, options or {} do own[name] = value end
     return optim.AdamW(params, own)
 end)
 

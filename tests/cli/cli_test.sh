@@ -71,7 +71,7 @@ expect_usage_error "did you mean kinds/first"
 mkdir "$folder/others"
 cp "$tiny" "$folder/others/first.lua"
 MPBENCH_EXPERIMENTS=$folder run run first # whose
-expect_usage_error "kinds/first others/first"
+expect_usage_error "kinds/first.*others/first"
 MPBENCH_EXPERIMENTS=$folder run run kinds/none.lua
 expect_usage_error "no such file"
 end

@@ -104,6 +104,7 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
             { lr = 1, betas = { 0.9, 0.99, eps = 1 } })
         fails("also has [5]", F.cat, { x, y, [5] = x })
         fails("pad: padding: two whole numbers expected", F.pad, x, { { 1, 2, 3 } })
+        fails("options): a table expected, got a tensor", mp.optim.FusedAdam, { mp.nn.Parameter(mp.zeros(2)) }, x)
         fails("conv2d: stride: two whole numbers expected", F.conv2d, image, mp.rand(1, 1, 1, 2), nil,
             { stride = { 1, 1, 1 } })
         fails("Conv2d: stride: a whole number of at least 1 expected, or 2 of them", nn.Conv2d, 1, 1, 1,

@@ -5,7 +5,7 @@ local nn, F, test, equal, fails = mp.nn, mp.fn, testing.test, testing.equal, tes
 
 -- These take any number of arguments.
 local open = { zeros = 1, ones = 1, full = 1, randn = 1, rand = 1, randint = 1, autocast = 1, no_grad = 1,
-    enable_grad = 1 }
+    enable_grad = 1, memory = 1 }
 
 -- All of a room refuse 30 arguments, by the number.
 local function all_refuse(room, title)

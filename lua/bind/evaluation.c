@@ -107,6 +107,7 @@ static int evaluation_limit(lua_State *L) {
                    device->label);
         return bind_error(L, "%s", session->refusal.text);
     }
+    allocator_drop_workspace(device->allocator); // of what larger batches asked for
     allocator_trim(device->allocator);
     if (lua_toboolean(L, 1)) {
         const MemoryUse use = allocator_use(device->allocator);

@@ -101,6 +101,7 @@ end
 -- differs from one time to the next.
 local function by_parts(values, model, b)
     local whole = within(values, model, b)
+    if not whole and b.count == 1 then whole = within(values, model, b) end
     if whole then return whole end
     if b.count == 1 then engine.fail "eval: a sample does not fit any more under --memory" end
     local half = b.count // 2
@@ -167,7 +168,10 @@ local function values_of(spec)
             values = calling.call("eval", spec.eval, model, b)
             if type(values) ~= "table" then public.refuse("eval", "a table of named values", values) end
         end
-        if spec.loss and values.loss == nil then values.loss = calling.call("loss", spec.loss, model, b) end
+        if spec.loss and values.loss == nil then
+            if engine.evaluation().memory > 0 then engine.settle() end -- one after the other
+            values.loss = calling.call("loss", spec.loss, model, b)
+        end
         return values
     end
 end

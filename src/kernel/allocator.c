@@ -334,13 +334,17 @@ void allocator_set_limit(Allocator *allocator, size_t bytes) {
     allocator->limit = bytes;
 }
 
+void allocator_drop_workspace(Allocator *allocator) {
+    allocator_give(allocator, allocator->workspace);
+    allocator->workspace = NULL;
+    allocator->workspace_bytes = 0;
+}
+
 void *device_workspace(Device *device, size_t bytes, Error *error) {
     Allocator *allocator = device->allocator;
     if (allocator->workspace && bytes <= allocator->workspace_bytes)
         return allocator->workspace;
-    allocator_give(allocator, allocator->workspace);
-    allocator->workspace = NULL;
-    allocator->workspace_bytes = 0;
+    allocator_drop_workspace(allocator);
     allocator->workspace = allocator_take(allocator, bytes, MEMORY_WORKSPACE, error);
     if (allocator->workspace)
         allocator->workspace_bytes = bytes;

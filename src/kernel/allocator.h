@@ -44,6 +44,8 @@ void allocator_note_asked(Allocator *allocator);
 void allocator_note_step(Allocator *allocator);
 // Gives cached blocks back to the system.
 void allocator_trim(Allocator *allocator);
+// Gives back the scratch of kernels, which grows with what they are asked for; between two of them.
+void allocator_drop_workspace(Allocator *allocator);
 // A limit on what may be reserved of the host's memory, 0: none. Past it, allocator_take fails with
 // advice. Memory of a device's own ends where the device says so.
 void allocator_set_limit(Allocator *allocator, size_t bytes);

@@ -7,10 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/whole.h"
-#include "cli/cli.h"
-#include "cli/scan/scan.h"
-
-enum { MOST_CHOICES = 32 };
+#include "cli/options_private.h"
 
 static bool is_among(const char *value, const char *const *choices, int count) {
     for (int i = 0; i < count; i++)
@@ -19,9 +16,7 @@ static bool is_among(const char *value, const char *const *choices, int count) {
     return false;
 }
 
-// A usage error that lists the choices and names the nearest to the `value` of what was typed;
-// always false.
-static bool choice_error(Error *error, const char *option, const char *typed, const char *value,
+bool option_choice_error(Error *error, const char *option, const char *typed, const char *value,
                          const char *const *choices, int count) {
     char list[256] = "";
     size_t used = 0;
@@ -44,14 +39,13 @@ static bool choice_error(Error *error, const char *option, const char *typed, co
                       list);
 }
 
-static bool check_choice(Error *error, const char *option, const char *value,
+bool option_check_choice(Error *error, const char *option, const char *value,
                          const char *const *choices, int count) {
     return is_among(value, choices, count) ||
-           choice_error(error, option, value, value, choices, count);
+           option_choice_error(error, option, value, value, choices, count);
 }
 
-// A copy of a piece of an argument, which lives as long as `cli`.
-static const char *keep_text(Cli *cli, const char *text, size_t length, Error *error) {
+const char *option_keep_text(Cli *cli, const char *text, size_t length, Error *error) {
     char *copy = cli->text_count < CLI_MAX_TEXTS ? strndup(text, length) : NULL;
     if (!copy) {
         error_fail(error, ERROR_USAGE, "%.60s: too many options", text);
@@ -112,147 +106,15 @@ static bool set_threads(Cli *cli, const Option *option, const char *value, Error
     return true;
 }
 
-static bool check_precision(const Option *option, const char *value, Error *error) {
-    char names[256];
-    const char *choices[MOST_CHOICES];
-    int count = 0;
-    if (precision_is_untrained(value)) // refused with a reason where the device is known
-        return true;
-    snprintf(names, sizeof names, "%s", precision_names);
-    char *rest = names;
-    for (char *name; count < MOST_CHOICES && (name = strtok_r(rest, " ", &rest));)
-        choices[count++] = name;
-    return check_choice(error, option->name, value, choices, count);
-}
-
-// One, or for a matrix several with commas between, or for an evaluation also by several options;
-// kept by the names that runs have them by.
-static bool set_precision(Cli *cli, const Option *option, const char *value, Error *error) {
-    const bool adds = cli->command->options & FOR_EVAL;
-    if (!adds && !(cli->command->options & FOR_MATRIX)) {
-        cli->run.precision = format_usual_name(value);
-        return check_precision(option, cli->run.precision, error);
-    }
-    char list[256] = "";
-    size_t used = adds && cli->run.precision
-                      ? (size_t)snprintf(list, sizeof list, "%s", cli->run.precision)
-                      : 0;
-    for (const char *next = value;; next++) {
-        size_t length = strcspn(next, ",");
-        const char *piece = keep_text(cli, next, length, error);
-        if (!piece || !check_precision(option, format_usual_name(piece), error))
-            return false;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? "," : "",
-                                 format_usual_name(piece));
-        if (used >= sizeof list)
-            return error_fail(error, ERROR_USAGE, "--%s: more than is possible", option->name);
-        next += length;
-        if (!*next)
-            break;
-    }
-    cli->run.precision = keep_text(cli, list, used, error);
-    return cli->run.precision != NULL;
-}
-
-// Checks a value; of a matrix each of several, with commas between.
-static bool check_each(Cli *cli, const Option *option, const char *value,
-                       bool (*check)(const char *text, Error *error), Error *error) {
-    if (!(cli->command->options & FOR_MATRIX))
-        return check(value, error) || error_prefix(error, "--%s", option->name);
-    for (const char *next = value;; next++) {
-        size_t length = strcspn(next, ",");
-        const char *piece = keep_text(cli, next, length, error);
-        if (!piece)
-            return false;
-        if (!check(piece, error))
-            return error_prefix(error, "--%s", option->name);
-        next += length;
-        if (!*next)
-            return true;
-    }
-}
-
-static bool check_loss_scale(const char *text, Error *error) {
-    ScaleRule rule;
-    return scale_rule_parse(text, &rule, error);
-}
-
-static bool set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error) {
-    cli->run.loss_scale = value;
-    return check_each(cli, option, value, check_loss_scale, error);
-}
-
-// What is given twice, or by the parent of a fork and by the fork, adds up: the last of a key
-// holds.
-static bool set_recipe(Cli *cli, const Option *option, const char *value, Error *error) {
-    Recipe recipe;
-    char text[RECIPE_TEXT_SIZE];
-    if (!recipe_parse(cli->run.recipe, &recipe, error) || !recipe_change(value, &recipe, error))
-        return error_prefix(error, "--%s", option->name);
-    recipe_text(&recipe, text);
-    cli->run.recipe = text[0] ? keep_text(cli, text, strlen(text), error) : NULL;
-    return !text[0] || cli->run.recipe;
-}
-
-static bool check_keep(const char *text, Error *error) {
-    Keep keep;
-    return keep_parse(text, &keep, error);
-}
-
-static bool set_keep(Cli *cli, const Option *option, const char *value, Error *error) {
-    cli->run.keep_fp32 = value;
-    return check_each(cli, option, value, check_keep, error);
-}
-
 static bool set_device(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *choices[MOST_CHOICES] = {"auto"};
     int count = 1;
     for (int i = 0; backend_list[i] && count < MOST_CHOICES; i++)
         choices[count++] = backend_list[i]->name;
     size_t length = strcspn(value, ":");
-    const char *kind = keep_text(cli, value, length, error);
+    const char *kind = option_keep_text(cli, value, length, error);
     cli->run.device = value;
-    return kind && check_choice(error, option->name, kind, choices, count);
-}
-
-static bool add_layer(Cli *cli, const Option *option, const char *pattern, const char *value,
-                      Error *error) {
-    const char *choices[FORMAT_COUNT + 1] = {layer_precision_name(LAYER_AUTO)};
-    Format formats[FORMAT_COUNT];
-    const int count = format_pick(formats, format_is_offered);
-    for (int i = 0; i < count; i++)
-        choices[i + 1] = format_name(formats[i]);
-    LayerPrecision precision;
-    char typed[64];
-    snprintf(typed, sizeof typed, "%.30s=%.30s", pattern, value);
-    if (!layer_precision_parse(value, NULL, &precision, error))
-        return error->code == ERROR_USAGE
-                   ? choice_error(error, option->name, typed, value, choices, count + 1)
-                   : false;
-    if (cli->run.layer_count == CLI_MAX_RULES)
-        return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
-    cli->layers[cli->run.layer_count++] = (RunLayerRule){pattern, precision};
-    return true;
-}
-
-static bool set_layer(Cli *cli, const Option *option, const char *value, Error *error) {
-    const char *equals = strrchr(value, '=');
-    if (!equals || equals == value)
-        return error_fail(error, ERROR_USAGE,
-                          "--%s %.60s: PATTERN=PRECISION is wanted, as in head=fp32", option->name,
-                          value);
-    const char *pattern = keep_text(cli, value, (size_t)(equals - value), error);
-    if (!pattern || !(cli->command->options & FOR_MATRIX))
-        return pattern && add_layer(cli, option, pattern, equals + 1, error);
-    for (const char *next = equals + 1;; next++) { // of a matrix several
-        size_t length = strcspn(next, ",");
-        const char *piece = keep_text(cli, next, length, error);
-        if (!piece || !add_layer(cli, option, pattern, piece, error))
-            return false;
-        next += length;
-        if (!*next)
-            return true;
-    }
+    return kind && option_check_choice(error, option->name, kind, choices, count);
 }
 
 static bool set_setting(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -262,7 +124,7 @@ static bool set_setting(Cli *cli, const Option *option, const char *value, Error
                           option->name, value);
     if (cli->run.setting_count == CLI_MAX_RULES)
         return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
-    const char *key = keep_text(cli, value, (size_t)(equals - value), error);
+    const char *key = option_keep_text(cli, value, (size_t)(equals - value), error);
     if (!key)
         return false;
     cli->settings[cli->run.setting_count++] = (RunSetting){key, equals + 1};
@@ -277,13 +139,13 @@ static bool set_color(Cli *cli, const Option *option, const char *value, Error *
             cli->color = (ColorChoice)i;
             return true;
         }
-    return choice_error(error, option->name, value, value, choices, 3);
+    return option_choice_error(error, option->name, value, value, choices, 3);
 }
 
 static bool set_axis(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"step", "epoch", "seconds", "samples"};
     cli->axis = value;
-    return check_choice(error, option->name, value, choices, 4);
+    return option_check_choice(error, option->name, value, choices, 4);
 }
 
 static bool set_profile_by(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -293,7 +155,7 @@ static bool set_profile_by(Cli *cli, const Option *option, const char *value, Er
     for (int i = 0; i < 3; i++)
         if (strcmp(value, choices[i]) == 0)
             cli->by = (ProfileBy)i;
-    return check_choice(error, option->name, value, choices, 3);
+    return option_check_choice(error, option->name, value, choices, 3);
 }
 
 static bool set_what_if(Cli *cli, const Option *option, const char *value, Error *error) {
@@ -306,7 +168,7 @@ static bool set_what_if(Cli *cli, const Option *option, const char *value, Error
 static bool set_scan_by(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"layer", "block"};
     cli->by_block = strcmp(value, "block") == 0;
-    return check_choice(error, option->name, value, choices, 2);
+    return option_check_choice(error, option->name, value, choices, 2);
 }
 
 // "1%", or a share: 0.01.
@@ -325,22 +187,10 @@ static bool set_within(Cli *cli, const Option *option, const char *value, Error 
     return true;
 }
 
-static bool take_policy_row(void *context, const char *pattern, const char *precision,
-                            Error *error) {
-    char rule[2 * RECORD_NAME_SIZE + 2];
-    snprintf(rule, sizeof rule, "%s=%s", pattern, precision);
-    return cli_set_option(context, "layer", rule, error);
-}
-
-static bool set_policy(Cli *cli, const Option *option, const char *value, Error *error) {
-    return policy_file_read(value, take_policy_row, cli, error) ||
-           error_prefix(error, "--%s", option->name);
-}
-
 static bool set_export_format(Cli *cli, const Option *option, const char *value, Error *error) {
     static const char *const choices[] = {"csv", "jsonl", "safetensors", "png", "tensorboard"};
     cli->format = value;
-    return check_choice(error, option->name, value, choices, 5);
+    return option_check_choice(error, option->name, value, choices, 5);
 }
 
 // Bytes, or 64MiB, 0.5GiB.
@@ -365,7 +215,7 @@ static bool set_memory(Cli *cli, const Option *option, const char *value, Error 
 // N, or N,largest.
 static bool set_calibrate(Cli *cli, const Option *option, const char *value, Error *error) {
     const size_t length = strcspn(value, ",");
-    const char *count = keep_text(cli, value, length, error);
+    const char *count = option_keep_text(cli, value, length, error);
     if (!count || !parse_whole(option, count, 1, WHOLE_MOST, &cli->calibrate, error))
         return false;
     cli->by_largest = strcmp(value + length, ",largest") == 0;
@@ -394,7 +244,7 @@ static bool set_target(Cli *cli, const Option *option, const char *value, Error 
         return error_fail(error, ERROR_USAGE,
                           "--%s %.60s: NAME=VALUE is wanted, as in accuracy=0.9", option->name,
                           value);
-    cli->target = keep_text(cli, value, (size_t)(equals - value), error);
+    cli->target = option_keep_text(cli, value, (size_t)(equals - value), error);
     return cli->target != NULL;
 }
 
@@ -414,24 +264,25 @@ static bool set_grams(Cli *cli, const Option *option, const char *value, Error *
 
 const Option option_table[] = {
     {"precision", 'p', FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "P",
-     precision_names, set_precision, 0},
+     precision_names, option_set_precision, 0},
     {"layer", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL | FOR_EXPORT, "PATTERN=P",
-     "precision of the layers so named; the last match wins; of a matrix PATTERN=P1,P2", set_layer,
-     0},
+     "precision of the layers so named; the last match wins; of a matrix PATTERN=P1,P2",
+     option_set_layer, 0},
     {"layers", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "FILE",
-     "a policy, as `mpbench scan -o FILE` writes it: a --layer for each of its rows", set_policy,
-     0},
+     "a policy, as `mpbench scan -o FILE` writes it: a --layer for each of its rows",
+     option_set_policy, 0},
     {"loss-scale", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "S",
-     "dynamic none logmax adaptive, a number, or a preset: torch apex keras deepspeed megatron "
+     "dynamic (0 says so too) none logmax adaptive, a number, or a preset: torch apex keras "
+     "deepspeed megatron "
      "fairseq; of a matrix S1,S2",
-     set_loss_scale, 0},
+     option_set_loss_scale, 0},
     {"recipe", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL,
      "KEY=VALUE,..", "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`",
-     set_recipe, 0},
+     option_set_recipe, 0},
     {"keep-fp32", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KINDS",
      "none all, or some of batch_norm+layer_norm+embedding+softmax+losses+functions: what alone "
      "stays in fp32, whatever the precision says; of a matrix KINDS,KINDS",
-     set_keep, 0},
+     option_set_keep, 0},
     {"device", 'd',
      FOR_RUN | FOR_CLAIMS | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_BENCH | FOR_EVAL,
      "D", "auto cpu gpu gpu:N ref", set_device, 0},

@@ -87,6 +87,12 @@ expect_no_out "local mp"
 ! grep -q "$(printf '\007')" "$folder/out" || fail "the bell rang"
 end
 
+begin "a loss scale of 0 is dynamic, as in the scripts of others"
+run run simple -p fp16 --loss-scale 0 --steps 2 --no-history --json --quiet
+expect_status 0
+expect_out '"scale":{"last":65536,"min":65536'
+end
+
 begin "what is printed without a terminal stands in columns"
 run
 expect_status 0

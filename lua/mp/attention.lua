@@ -48,10 +48,13 @@ local function made_of_parts(q, k, v, options)
     if scores:dtype() ~= "fp64" then scores = scores:to "fp32" end
     local mask = options.mask
     local allowed = allowed_by(mask, options.causal, shape[2], keys)
-    if mask and mask:dtype() ~= "uint8" then scores = scores + mask end
-    if allowed then scores = fn.where(allowed, scores, -1e30) end
-    local shares = fn.softmax(scores)
-    if allowed then shares = fn.where(allowed, shares, 0) end
+    -- In what the scores are in, whatever the precision makes of the rest, as one kernel has it.
+    local shares = core.autocast(false, function()
+        if mask and mask:dtype() ~= "uint8" then scores = scores + mask end
+        if allowed then scores = fn.where(allowed, scores, -1e30) end
+        local all = fn.softmax(scores)
+        return allowed and fn.where(allowed, all, 0) or all
+    end)
     if options.dropout then shares = fn.dropout(shares, options.dropout, options.training) end
     return fn.matmul(shares:to(v:dtype()), v:permute(1, 3, 2, 4)):permute(1, 3, 2, 4)
 end

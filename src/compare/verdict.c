@@ -110,8 +110,10 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
     Text text = next_part(parts);
     if (fabs(ratio - 1) < notable)
         say(&text, "%s as much %s", verb, what);
+    else if (ratio < 0.095)
+        say(&text, "%s %.1g of %s %s", verb, ratio, of, what);
     else if (ratio < 1)
-        say(&text, "%s %.*g of %s %s", verb, ratio < 0.095 ? 1 : 2, ratio, of, what);
+        say(&text, "%s %.2f of %s %s", verb, ratio, of, what);
     else
         say(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
 }

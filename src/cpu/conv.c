@@ -96,7 +96,9 @@ static ConvWay choose_way(const Device *device, const ConvProblem *problem,
     }
     if (is_empty(problem))
         return WAY_COLUMNS;
-    if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16)
+    // Of groups the library's pairs mix sums of weights that are not finite with their neighbours'.
+    const bool mixes = pass == CONV_BACKWARD_WEIGHT && problem->groups > 1;
+    if (all_bf16 && bf16_pays && onednn_has_bf16() && out->format != FORMAT_FP16 && !mixes)
         return columns_pay_in_pairs(problem, pass) ? WAY_COLUMNS : WAY_LOW;
     // Tiles multiply fp16 exactly in our product, and faster than fp32 in the library.
     if (all_fp16 && isa_has_amx())

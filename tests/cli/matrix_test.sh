@@ -47,7 +47,7 @@ expect_err "1/1 done before"
 matrix -p fp16 --loss-scale dynamic,dynamc
 expect_usage_error "did you mean dynamic"
 matrix -p fp16 --layer 'fc2=fp32,fp61'
-expect_usage_error "layer fp61.*fp16"
+expect_usage_error "layer fc2=fp61.*did you mean fp16"
 matrix -p fp16 --keep-fp32 all,batchnorm
 expect_usage_error "did you mean batch_norm"
 matrix -p fp16 --loss-scale 1,1

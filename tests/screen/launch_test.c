@@ -32,11 +32,7 @@ static void open_form_beside(const char *emulated) {
     unlink(history_path);
     shown_start(&shown, 120, 36, environment, nothing);
     expect("▸fashion_cnn");
-    for (int i = 0; i < 20 && !strstr(shown_text(&shown), "▸simple"); i++) {
-        shown_type(&shown, KEY_DOWN);
-        shown_settle(&shown);
-    }
-    expect("▸simple");
+    choose_experiment("simple");
     press("\r", "enter trains");
 }
 

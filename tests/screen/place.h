@@ -55,6 +55,18 @@ static inline void expect_gone(const char *text) {
                   shown_text(&shown));
 }
 
+// Of the list on the home screen, one below the one that is chosen there.
+static inline void choose_experiment(const char *name) {
+    enum { MOST = 100 };
+    char mark[80];
+    snprintf(mark, sizeof mark, "▸%s", name);
+    for (int i = 0; i < MOST && !strstr(shown_text(&shown), mark); i++) {
+        shown_type(&shown, KEY_DOWN);
+        shown_settle(&shown);
+    }
+    expect(mark);
+}
+
 // Keys, and what they show.
 static inline void press(const char *keys, const char *text) {
     shown_type(&shown, keys);

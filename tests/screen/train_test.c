@@ -73,14 +73,6 @@ static void expect_status(int64_t id, RunStatus wanted) {
 
 // ---- launching ----------------------------------------------------------------------------------
 
-static void choose_experiment(const char *name) {
-    char mark[80];
-    snprintf(mark, sizeof mark, "▸%s", name);
-    for (int i = 0; i < 32 && shown_wait(&shown, mark, true, i ? 0.3 : 1) < 0; i++)
-        shown_type(&shown, i < 16 ? KEY_DOWN : KEY_UP);
-    expect(mark);
-}
-
 static void a_run_is_launched_from_home(void) {
     const char *const nothing[] = {NULL};
     open_screen(nothing);

@@ -156,7 +156,6 @@ local function look_at_fp32(scene, asked)
         engine.scan_goes_on("fp32", #batches, asked.batches)
         if #batches == asked.batches then break end
     end
-    if #batches == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
     for i in pairs(batches[1].gradients) do
         for _, batch in ipairs(batches) do
             mean[i] = mean[i] and mean[i] + batch.gradients[i] / #batches or batch.gradients[i] / #batches
@@ -447,6 +446,7 @@ function public.run(spec, run)
     end
     scene.copies = keep(scene)
     local first = batches_from(scene.data.train, 0)() -- which layers multiply is seen as they do
+    if not first then engine.fail "scan: data: the loader `train` gave no batch" end
     core.autocast(spec.loss, scene.model, first)
     local units
     units, scene.tensors = find_units(scene.model, prefix, asked.by_block)

@@ -93,7 +93,7 @@ static bool has_finite(const LayerSample *sample) {
 WhatIfScales what_if_scales(const LayerSample *sample, Format format) {
     double kept, normal, over;
     if (format == FORMAT_COUNT || sample->width == 0 || !(sample->largest > 0) ||
-        !has_finite(sample))
+        isinf(sample->largest) || !has_finite(sample))
         return (WhatIfScales){.is_known = false};
     what_if_limits(format, &kept, &normal, &over);
     // Where values lie within a power of two is not known: the last step is tried.

@@ -36,8 +36,6 @@ void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before);
 void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose);
 // The system was asked for memory that is not accounted: of the host, for what the device tells.
 void allocator_note_asked(Allocator *allocator);
-// The system was asked for memory that is not accounted: of the host, for what the device tells.
-void allocator_note_asked(Allocator *allocator);
 // A step has ended, and what it left was collected. What the second one of a process keeps beyond
 // the first (a batch that is let go of a step later), the third will beyond the second: that is
 // taken of the system now, so that from then on nothing is.

@@ -54,6 +54,16 @@ told claims-masters-bf16 -p bf16 --set accuracy=0.9 --set nearest=0.9
 [ "$(verdict masterless)" = contradicted ] || fail "no loss is $(verdict masterless)"
 end
 
+begin "what a figure is held against must have finished too"
+told claims-cnn -p bf16,fp16 --set accuracy=0.9
+[ "$(verdict faster)" = "not tested" ] || fail "fp16 over bf16 is $(verdict faster)"
+[ "$(verdict accuracy)" = "not tested" ] || fail "fp16 less bf16 is $(verdict accuracy)"
+told claims-unscaled -p bf16 --loss-scale dynamic --set accuracy=0.9
+[ "$(verdict unscaled)" = "not tested" ] || fail "without runs that are not scaled it is $(verdict unscaled)"
+told claims-unscaled -p bf16 --loss-scale none,dynamic --set accuracy=0.9
+[ "$(verdict unscaled)" = confirmed ] || fail "with both it is $(verdict unscaled)"
+end
+
 begin "a trial is trained, and not twice"
 run claims split --seeds 1 -d cpu --threads 1
 expect_status 0

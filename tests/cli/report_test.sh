@@ -102,6 +102,18 @@ run compare 2 4 --json
 expect_out '"first_divergence":{"step":null'
 end
 
+begin numbers_that_hardly_differ_or_lie_far_apart_have_axes
+sed 's/run:log { loss = loss }/run:log { loss = loss, near = step % 2 == 0 and 0.1 + 0.2 or 0.3, far = step % 2 == 0 and 1e300 or 1e-300 }/' \
+    "$experiment" >"$folder/near.lua"
+run run "$folder/near.lua" --quiet --set steps=20
+expect_status 0
+timeout 20 "$mpbench" report @last | head -c 2000000 >"$page"
+[ "$(tail -c 8 "$page")" = "</html>" ] || fail "the page has no end: $(wc -c <"$page") bytes"
+has 'figcaption>near<'
+has 'figcaption>far, logarithmic<'
+lacks 'nan'
+end
+
 begin a_page_goes_to_a_file_or_a_pipe_and_never_over_the_history
 "$mpbench" report @last >"$folder/piped" || fail "no page through a pipe"
 [ "$(tail -c 8 "$folder/piped")" = "</html>" ] || fail "the page is cut"

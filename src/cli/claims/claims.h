@@ -35,7 +35,6 @@ typedef enum ClaimVerdict {
     CLAIM_CONFIRMED,
     CLAIM_CONTRADICTED, // all of the interval lies outside
     CLAIM_OPEN,         // the seeds scatter too much to tell
-    CLAIM_ABSENT,       // the machine has nothing that it could be tested by
     CLAIM_UNTESTED      // its runs did not finish
 } ClaimVerdict;
 
@@ -43,7 +42,6 @@ typedef struct ClaimFound {
     double value, interval; // in the claim's unit; NaN: unknown
     int seeds;
     ClaimVerdict verdict;
-    int64_t run; // the first of those that it was computed from; 0: none
 } ClaimFound;
 
 extern const Claim claim_table[]; // ended by a NULL name

@@ -20,15 +20,15 @@ const char *const claim_commands[CLAIM_TRIALS] = {
 
 const char *claim_verdict_name(ClaimVerdict verdict) {
     static const char *const names[] = {
-        [CLAIM_CONFIRMED] = "confirmed", [CLAIM_CONTRADICTED] = "contradicted",
-        [CLAIM_OPEN] = "cannot be told", [CLAIM_ABSENT] = "not here",
+        [CLAIM_CONFIRMED] = "confirmed",
+        [CLAIM_CONTRADICTED] = "contradicted",
+        [CLAIM_OPEN] = "cannot be told",
         [CLAIM_UNTESTED] = "not tested",
     };
     return names[verdict];
 }
 
-// ---- the runs that it is of
-// -----------------------------------------------------------------------
+// ---- the runs that it is of ---------------------------------------------------------------------
 
 static const RunRecord *first_run(const Comparison *comparison, const CompareSide *side) {
     return &comparison->runs[side->members[0]];
@@ -58,6 +58,17 @@ static const CompareMetric *find_metric(const CompareSide *side, const char *nam
         if (strcmp(side->metrics[i].name, name) == 0)
             return &side->metrics[i];
     return NULL;
+}
+
+// Whether what `side` is held against finished too: else the first group is another.
+static bool has_other_side(const Claim *claim, const Comparison *comparison,
+                           const CompareSide *side) {
+    if (claim->figure == CLAIM_METRICS || claim->figure == CLAIM_VALUE)
+        return true;
+    bool is_of_fp32 = strstr(claim_commands[claim->trial], " -p fp32,") != NULL;
+    return side != &comparison->groups[0] &&
+           (!is_of_fp32 ||
+            strcmp(first_run(comparison, &comparison->groups[0])->precision, "fp32") == 0);
 }
 
 // ---- figures ------------------------------------------------------------------------------------
@@ -134,11 +145,10 @@ ClaimFound claim_judge(const Claim *claim, const Comparison *comparison) {
     const CompareSide *side = claim->figure == CLAIM_SPEED     ? quickest(comparison)
                               : claim->figure == CLAIM_METRICS ? &comparison->groups[0]
                                                                : find_side(comparison, claim->side);
-    if (!side)
+    if (!side || !has_other_side(claim, comparison, side))
         return found;
     measure(claim, comparison, side, &found);
     found.seeds = side->member_count;
-    found.run = first_run(comparison, side)->id;
     found.verdict = verdict_of(claim, &found);
     return found;
 }

@@ -1,5 +1,6 @@
 #include "cli/report/plot.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -57,13 +58,14 @@ static bool find_axes(const Plot *plot, Axis *x, Axis *y) {
                 high = fmax(high, value);
             }
         }
-    if (!(begin < end) || !(low <= high))
+    if (!(begin < end) || !(low <= high) || !isfinite(2 * high - 2 * low))
         return false;
     *x = (Axis){.low = begin, .high = end};
     *y = (Axis){.low = low, .high = high, .is_log = low > 0 && high / low > wide};
     if (y->is_log) {
-        y->low /= pow(high / low, margin);
-        y->high *= pow(high / low, margin);
+        const double room = pow(10, margin * (log10(high) - log10(low)));
+        y->low = fmax(low / room, DBL_TRUE_MIN);
+        y->high = fmin(high * room, DBL_MAX);
     } else {
         double room = high > low ? margin * (high - low) : fmax(fabs(high) * margin, 1e-12);
         y->low -= room;
@@ -72,12 +74,21 @@ static bool find_axes(const Plot *plot, Axis *x, Axis *y) {
     return true;
 }
 
-// The distance of the marks of a linear axis: 1, 2 or 5 times a power of ten, about `wanted` of
-// them.
-static double distance_of_marks(const Axis *axis, int wanted) {
+typedef struct Marks {
+    double first, distance;
+    int count;
+} Marks;
+
+// Of a linear axis about `wanted`, 1, 2 or 5 times a power of ten apart. They are counted, as those
+// of numbers that differ in their last bits alone lie closer than numbers do.
+static Marks marks_of(const Axis *axis, int wanted) {
     double raw = (axis->high - axis->low) / wanted, power = pow(10, floor(log10(raw)));
     double share = raw / power;
-    return power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+    Marks marks = {.distance = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10)};
+    marks.first = ceil(axis->low / marks.distance) * marks.distance;
+    while (marks.count < 2 * wanted && marks.first + marks.count * marks.distance <= axis->high)
+        marks.count++;
+    return marks;
 }
 
 static void write_height_mark(FILE *out, const Axis *y, double value) {
@@ -92,9 +103,11 @@ static void write_height_mark(FILE *out, const Axis *y, double value) {
 static void write_heights(FILE *out, const Axis *y) {
     enum { WANTED = 5 };
     if (!y->is_log) {
-        double distance = distance_of_marks(y, WANTED);
-        for (double at = ceil(y->low / distance) * distance; at <= y->high; at += distance)
-            write_height_mark(out, y, fabs(at) < distance / 2 ? 0 : at);
+        const Marks marks = marks_of(y, WANTED);
+        for (int i = 0; i < marks.count; i++) {
+            double at = marks.first + i * marks.distance;
+            write_height_mark(out, y, fabs(at) < marks.distance / 2 ? 0 : at);
+        }
         return;
     }
     // Powers of ten, with 2 and 5 between where they are few.
@@ -113,8 +126,9 @@ static void write_heights(FILE *out, const Axis *y) {
 static void write_places(FILE *out, const Axis *x, const char *name) {
     enum { WANTED = 6 };
     char text[TEXT_SIZE];
-    double distance = distance_of_marks(x, WANTED);
-    for (double at = ceil(x->low / distance) * distance; at <= x->high; at += distance) {
+    const Marks marks = marks_of(x, WANTED);
+    for (int i = 0; i < marks.count; i++) {
+        double at = marks.first + i * marks.distance;
         fprintf(out, "<text class=\"m\" x=\"%.1f\" y=\"%d\">", across(x, at), HEIGHT - 12);
         html_text(out, text_number(text, at, 7));
         fputs("</text>\n", out);

@@ -33,7 +33,7 @@ typedef struct Plot {
     const char *mark_name; // "skipped steps"
 } Plot;
 
-// Nothing where no curve has two points.
+// Nothing where no curve has two points, or they lie too far apart for doubles.
 void plot_write(FILE *out, const Plot *plot);
 
 // The exponents of a layer's true gradients as bars, for a cell of a table, from the bin `first` to

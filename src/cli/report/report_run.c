@@ -174,18 +174,15 @@ static void put_command(FILE *out, const RunRecord *run) {
     const char *slash = strrchr(run->script_path, '/');
     fputs("<pre>mpbench run ", out);
     put_word(out, slash ? slash + 1 : run->script_path[0] ? run->script_path : run->experiment);
-    const struct {
-        const char *name;
-        char value[TEXT_SIZE];
-    } said[] = {{"precision", ""}, {"device", ""}, {"seed", ""}, {"threads", ""}};
-    char values[4][TEXT_SIZE];
+    static const char *const said[] = {"precision", "device", "seed", "threads"};
+    char values[sizeof said / sizeof *said][TEXT_SIZE];
     snprintf(values[0], TEXT_SIZE, "%s", run->precision);
     snprintf(values[1], TEXT_SIZE, "%.31s", run->device);
     snprintf(values[2], TEXT_SIZE, "%" PRId64, run->seed);
     snprintf(values[3], TEXT_SIZE, "%d", run->threads);
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
-        if (!is_typed(run, said[i].name)) {
-            fprintf(out, " --%s ", said[i].name);
+        if (!is_typed(run, said[i])) {
+            fprintf(out, " --%s ", said[i]);
             put_word(out, values[i]);
         }
     for (int i = 0; i < run->option_count; i++) {

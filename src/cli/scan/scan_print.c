@@ -135,8 +135,7 @@ static int by_damage(const void *a, const void *b) {
     return left->unit - right->unit;
 }
 
-static bool print_units(const Cli *cli, const Terminal *terminal, const ScanPage *page,
-                        Error *error) {
+static bool print_units(const Terminal *terminal, const ScanPage *page, Error *error) {
     const Scan *scan = page->scan;
     TableColumn columns[SCAN_MOST_FORMATS + 5] = {{"layer", false, 0, 40}, {"numbers", true, 9, 0}};
     int count = 2;
@@ -148,7 +147,6 @@ static bool print_units(const Cli *cli, const Terminal *terminal, const ScanPage
     Rank ranks[SCAN_MOST_UNITS];
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
-    (void)cli;
     for (int i = 0; i < scan->unit_count; i++)
         ranks[i] = (Rank){i, damage_of(scan, i)};
     qsort(ranks, (size_t)scan->unit_count, sizeof *ranks, by_damage);
@@ -157,12 +155,11 @@ static bool print_units(const Cli *cli, const Terminal *terminal, const ScanPage
         char text[TEXT_SIZE];
         table_put(table, scan->units[unit], "");
         table_put(table, text_count(text, scan->parameters[unit]), "");
-        double flushed = 0, overflowed = 0;
+        double flushed = 0;
         for (int f = 0; f < scan->format_count; f++) {
             const ScanCell *cell = &scan->cells[unit][f];
             put_cell(table, terminal, scan, cell);
             flushed = fmax(flushed, cell->flushed);
-            overflowed = fmax(overflowed, cell->overflowed);
         }
         char loses[2 * TEXT_SIZE] = "", share[TEXT_SIZE];
         put_percent(share, flushed);
@@ -257,7 +254,7 @@ bool scan_print(const Cli *cli, const ScanPage *page, Error *error) {
     const Scan *scan = page->scan;
     Terminal terminal = terminal_of(stdout, cli->color);
     char text[512];
-    if (!print_units(cli, &terminal, page, error) || !print_costs(&terminal, scan, error) ||
+    if (!print_units(&terminal, page, error) || !print_costs(&terminal, scan, error) ||
         !print_trainings(&terminal, scan, error))
         return false;
     putchar('\n');

@@ -180,7 +180,9 @@ static int32_t dot_row(const Number *numbers, const int8_t *row, int64_t depth) 
         products = _mm512_dpbusd_epi32(products, x, w);
         all = _mm512_dpbusd_epi32(all, ones, w);
     }
-    return _mm512_reduce_add_epi32(products) - ZERO * _mm512_reduce_add_epi32(all);
+    // Beyond 2^16 terms the first sum wraps, and what is taken off brings it back.
+    return (int32_t)((uint32_t)_mm512_reduce_add_epi32(products) -
+                     ZERO * (uint32_t)_mm512_reduce_add_epi32(all));
 }
 
 #else

@@ -268,6 +268,7 @@ local function examples()
         ["average:update"] = { objects.opt }, ["average:with"] = { function(...) return ... end, 3 },
         ["loader:decode"] = { { 1, 2 } }, ["run:model"] = { nn.Linear(2, 2), "G" }, ["run:event"] = { "text" },
         ["run:log"] = { { loss = 1, rate = mp.ones(1) } }, ["run:result"] = { { accuracy = 0.5 } },
+        ["run:picture"] = { "seen", mp.rand(2, 4, 4, 1) }, ["run:evaluate"] = { function() return 1 end },
         ["run.step"] = { function(...) return ... end, 1 }, ["loader()"] = { nil, nil }, ["t[]"] = { 1 },
         ["t+"] = { 2 }, ["+t"] = { y }, ["t^"] = { 2 }, ["t[]="] = { 1, 2 },
     }
@@ -290,7 +291,7 @@ local function examples()
         list["nn." .. kind] = { 4, 3, { num_layers = 2, bidirectional = true } }
         list["nn." .. kind .. "Cell"] = { 4, 3, { bias = false } }
     end
-    for _, kind in ipairs { "SGD", "Adam", "AdamW", "LAMB" } do
+    for _, kind in ipairs { "SGD", "Adam", "AdamW", "LAMB", "FusedSGD", "FusedAdam", "FusedLAMB" } do
         list["mp.optim." .. kind] = { trained, { lr = 0.1, weight_decay = 0.1,
             schedule = mp.optim.schedule.cosine { total = 9 } } }
     end

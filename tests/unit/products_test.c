@@ -207,9 +207,9 @@ static void check_conv(const ConvCase *conv, Format format, bool columns) {
                                .groups = conv->groups,
                                .pass = CONV_FORWARD,
                                .threads = 2};
-        ConvArrays forward = {.x = sums.x, .weight = sums.w, .y = y};
-        ConvArrays input = {.x = dx, .weight = sums.w, .y = sums.y};
-        ConvArrays weight = {.x = sums.x, .weight = dw, .y = sums.y};
+        ConvArrays forward = {.x = sums.x, .weight = sums.w, .y = y, .times = 1};
+        ConvArrays input = {.x = dx, .weight = sums.w, .y = sums.y, .times = 1};
+        ConvArrays weight = {.x = sums.x, .weight = dw, .y = sums.y, .times = 1};
         CHECK(conv_columns_run(device, &problem, &forward, &error));
         problem.pass = CONV_BACKWARD_INPUT;
         CHECK(conv_columns_run(device, &problem, &input, &error));
@@ -299,7 +299,7 @@ static void gradient_of_large_weights_is_the_same_for_any_number_of_threads(void
         Device *own;
         CHECK(device_open("cpu", threads, &own, &error));
         problem.threads = threads;
-        ConvArrays arrays = {.x = x, .weight = threads == 1 ? one : more, .y = y};
+        ConvArrays arrays = {.x = x, .weight = threads == 1 ? one : more, .y = y, .times = 1};
         CHECK(conv_columns_run(own, &problem, &arrays, &error));
         size_t bytes = (size_t)view_count(&one) * sizeof(float);
         CHECK(threads == 1 || memcmp(one.data, more.data, bytes) == 0);

@@ -6,7 +6,7 @@ set -u
 here=$(dirname "$0")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-rounds=20 seeds="1 2"
+rounds=8 seeds="1 2"
 [ -z "${MPBENCH_SOAK:-}" ] || rounds=300 seeds="1 2 3 4 5 6 7 8"
 
 limited() {

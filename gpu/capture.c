@@ -96,7 +96,10 @@ static CUresult put_instead(Gpu *gpu, const GpuCall *call) {
     gpu->capture->is_whole = false;
     remark(gpu, &gpu->capture->remarked[0], call->name,
            "refuses now what it did in the captured steps before: the card's own kernels do it");
+    // Of what was held back, the rest reads memory that its owners have given back since.
+    allocator_take_anew(gpu->device->allocator, true);
     bool done = call->instead.run(gpu->device, call->instead.told, &why);
+    allocator_take_anew(gpu->device->allocator, false);
     if (!done && gpu->failure.code == ERROR_NONE)
         gpu->failure = why;
     return done ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;

@@ -27,6 +27,7 @@ struct Allocator {
     MemoryUse use;
     size_t limit, host;
     size_t own;        // that the device took for itself
+    bool takes_anew;   // of the system alone
     int steps;         // that have ended, up to two
     int kept[CLASSES]; // blocks of what comes and goes that the first kept
     void *workspace;
@@ -201,6 +202,10 @@ void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, Memor
     allocator->own += bytes - was;
 }
 
+void allocator_take_anew(Allocator *allocator, bool anew) {
+    allocator->takes_anew = anew;
+}
+
 void allocator_note_asked(Allocator *allocator) {
     allocator->use.system_calls++;
 }
@@ -212,12 +217,12 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
         return NULL;
     }
     int class = class_of(bytes, &rounded);
-    Block *block = allocator->free_list[class];
+    Block *block = allocator->takes_anew ? NULL : allocator->free_list[class];
     if (block) {
         allocator->free_list[class] = block->next;
     } else {
         block = block_new(allocator, class, rounded);
-        if (!block) {
+        if (!block && !allocator->takes_anew) {
             allocator_trim(allocator);
             block = block_new(allocator, class, rounded);
         }

@@ -34,6 +34,9 @@ void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before);
 // Memory that the device took of the system for itself, to keep: of so many bytes, in place of as
 // many as it was. It is accounted here, and not asked for back.
 void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose);
+// While it is so all memory comes of the system, and none is given back to it: what is free may
+// still be read by work that waits to be given to the device.
+void allocator_take_anew(Allocator *allocator, bool anew);
 // The system was asked for memory that is not accounted: of the host, for what the device tells.
 void allocator_note_asked(Allocator *allocator);
 // A step has ended, and what it left was collected. What the second one of a process keeps beyond

@@ -12,6 +12,7 @@ static Gpu gpu;
 static Device device;
 static float *x, *y;
 static size_t accounted; // of the inbox
+static bool takes_anew;  // memory: none of what is free
 
 // In place of gpu/device.c.
 bool gpu_has_failed(const Gpu *of, Error *error) {
@@ -35,6 +36,10 @@ void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, Memor
     CHECK_INT(purpose, MEMORY_WORKSPACE);
     CHECK_INT(accounted, was);
     accounted = bytes;
+}
+void allocator_take_anew(Allocator *allocator, bool anew) {
+    (void)allocator;
+    takes_anew = anew;
 }
 
 // ---- works --------------------------------------------------------------------------------------

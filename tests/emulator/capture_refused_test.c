@@ -165,6 +165,7 @@ static CUresult put_tiring(Gpu *of, const void *what) {
 static bool able;
 static bool add_instead(Device *of, const void *told, Error *error) {
     CHECK(of == &device);
+    CHECK(takes_anew); // what is free may be read by what is still held back
     return able ? gpu_put(&gpu, put_kernel, "add_one", told, sizeof(Planted)) == CUDA_SUCCESS
                 : error_fail(error, ERROR_FAILED, "nor can we");
 }
@@ -198,6 +199,7 @@ static void what_a_library_refuses_after_it_was_held_back_is_done_instead(void) 
         CHECK_TEXT(device.remark, "");
         step_by_library(covers);
         CHECK_NEAR(look(y), 7, 0);
+        CHECK(!takes_anew);
         CHECK_NEAR(look(x), covers ? 6 : 8, 0); // what it covers is left out
         CHECK_CONTAINS(device.remark, "library refuses now");
         CHECK_CONTAINS(device.remark, "it is tired");

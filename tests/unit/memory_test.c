@@ -78,9 +78,32 @@ static void memory_of_a_device_is_apart_from_the_hosts(void) {
     engine_close();
 }
 
+static void memory_that_is_free_is_let_be_where_it_may_yet_be_read(void) {
+    engine_open("ref", "fp32");
+    Allocator *allocator = fixture_device->allocator;
+    Error error = {0};
+    void *free_one = allocator_take(allocator, 1 << 16, MEMORY_WORKSPACE, &error);
+    allocator_give(allocator, free_one);
+    allocator_take_anew(allocator, true);
+    void *other = allocator_take(allocator, 1 << 16, MEMORY_WORKSPACE, &error);
+    CHECK(other && other != free_one);
+    const size_t reserved = allocator_use(allocator).reserved;
+    allocator_set_limit(allocator, reserved); // there is no more
+    CHECK(!allocator_take(allocator, 1 << 16, MEMORY_WORKSPACE, &error));
+    CHECK_INT(allocator_use(allocator).reserved, reserved); // and nothing was given back for it
+    allocator_take_anew(allocator, false);
+    void *again = allocator_take(allocator, 1 << 16, MEMORY_WORKSPACE, &error);
+    CHECK(again == free_one);
+    allocator_set_limit(allocator, 0);
+    allocator_give(allocator, again);
+    allocator_give(allocator, other);
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(an_operation_that_fails_hands_out_nothing);
     RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
     RUN_TEST(memory_of_a_device_is_apart_from_the_hosts);
+    RUN_TEST(memory_that_is_free_is_let_be_where_it_may_yet_be_read);
     return test_end();
 }

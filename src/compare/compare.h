@@ -153,6 +153,10 @@ Comparison *compare_new(Store *store, const int64_t *runs, int count, const Comp
 void compare_free(Comparison *comparison);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
+// By its name; NULL: the group has none.
+const CompareMetric *compare_metric(const CompareSide *side, const char *name);
+// Of those that any group has `most` at the most, the most telling first. How many there are.
+int compare_metric_names(const Comparison *comparison, const char **names, int most);
 extern const double compare_least_seconds; // shorter runs are start and noise
 // Whether the interval of the speedup holds 1.
 bool compare_is_about_as_fast(const CompareSide *side);

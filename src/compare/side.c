@@ -120,13 +120,6 @@ double compare_load_of_others(const RunRecord *run, int *processors) {
 
 // ---- metrics ------------------------------------------------------------------------------------
 
-static bool has_metric(const CompareSide *side, const char *name) {
-    for (int i = 0; i < side->metric_count; i++)
-        if (strcmp(side->metrics[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 static Statistic metric_of(const Comparison *comparison, const CompareSide *side, const char *name,
                            double *scratch) {
     int count = 0;
@@ -143,7 +136,7 @@ static bool add_metrics_of(const Comparison *comparison, CompareSide *side,
     for (int m = 0; m < from->member_count; m++) {
         const RunRecord *run = &comparison->runs[from->members[m]];
         for (int i = 0; i < run->metric_count; i++) {
-            if (has_metric(side, run->metrics[i].name))
+            if (compare_metric(side, run->metrics[i].name))
                 continue;
             CompareMetric *grown =
                 realloc(side->metrics, (size_t)(side->metric_count + 1) * sizeof *side->metrics);
@@ -213,4 +206,26 @@ const CompareMetric *compare_leading_metric(const CompareSide *side) {
         if (record_metric_leads(side->metrics[i].name))
             return &side->metrics[i];
     return side->metric_count > 0 ? &side->metrics[0] : NULL;
+}
+
+const CompareMetric *compare_metric(const CompareSide *side, const char *name) {
+    for (int i = 0; i < side->metric_count; i++)
+        if (strcmp(side->metrics[i].name, name) == 0)
+            return &side->metrics[i];
+    return NULL;
+}
+
+int compare_metric_names(const Comparison *comparison, const char **names, int most) {
+    int count = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int g = 0; g < comparison->group_count; g++)
+            for (int i = 0; i < comparison->groups[g].metric_count; i++) {
+                const char *name = comparison->groups[g].metrics[i].name;
+                bool is_known = (pass == 0) != record_metric_leads(name);
+                for (int k = 0; k < count; k++)
+                    is_known |= strcmp(names[k], name) == 0;
+                if (!is_known && count < most)
+                    names[count++] = name;
+            }
+    return count;
 }

@@ -53,13 +53,6 @@ static const CompareSide *quickest(const Comparison *comparison) {
     return best;
 }
 
-static const CompareMetric *find_metric(const CompareSide *side, const char *name) {
-    for (int i = 0; i < side->metric_count; i++)
-        if (strcmp(side->metrics[i].name, name) == 0)
-            return &side->metrics[i];
-    return NULL;
-}
-
 // Whether what `side` is held against finished too: else the first group is another.
 static bool has_other_side(const Claim *claim, const Comparison *comparison,
                            const CompareSide *side) {
@@ -96,7 +89,7 @@ static Statistic difference_of(const Comparison *comparison, const CompareSide *
 
 static void measure(const Claim *claim, const Comparison *comparison, const CompareSide *side,
                     ClaimFound *found) {
-    const CompareMetric *metric = find_metric(side, claim->metric);
+    const CompareMetric *metric = compare_metric(side, claim->metric);
     Statistic statistic;
     switch (claim->figure) {
     case CLAIM_SPEED:

@@ -38,22 +38,6 @@ static void print_wrapped(const Page *page, const char *text) {
 
 enum { MOST_METRICS = 4 };
 
-// The metrics of the baseline and of the others, the most telling first.
-static int shown_metrics(const Comparison *comparison, const char *names[MOST_METRICS]) {
-    int count = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int g = 0; g < comparison->group_count; g++)
-            for (int i = 0; i < comparison->groups[g].metric_count; i++) {
-                const char *name = comparison->groups[g].metrics[i].name;
-                bool is_known = (pass == 0) != record_metric_leads(name);
-                for (int k = 0; k < count; k++)
-                    is_known |= strcmp(names[k], name) == 0;
-                if (!is_known && count < MOST_METRICS)
-                    names[count++] = name;
-            }
-    return count;
-}
-
 static void put_statistic(Table *table, const Page *page, const Statistic *value) {
     char text[STATISTIC_TEXT_SIZE];
     bool is_known = value->count + value->not_finite > 0;
@@ -79,10 +63,7 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
     table_put(table, text, "");
     put_statistic(table, page, &side->loss);
     for (int m = 0; m < metric_count; m++) {
-        const CompareMetric *found = NULL;
-        for (int i = 0; i < side->metric_count && !found; i++)
-            if (strcmp(side->metrics[i].name, metrics[m]) == 0)
-                found = &side->metrics[i];
+        const CompareMetric *found = compare_metric(side, metrics[m]);
         put_statistic(table, page, found ? &found->value : &unknown);
     }
     put_statistic(table, page, &side->steps_per_s);
@@ -108,7 +89,7 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
     enum { BEFORE = sizeof before / sizeof *before, AFTER = sizeof after / sizeof *after };
     TableColumn columns[BEFORE + MOST_METRICS + AFTER];
     const char *metrics[MOST_METRICS];
-    int metric_count = shown_metrics(page->comparison, metrics);
+    int metric_count = compare_metric_names(page->comparison, metrics, MOST_METRICS);
     memcpy(columns, before, sizeof before);
     for (int m = 0; m < metric_count; m++) // the first stays longest
         columns[BEFORE + m] = (TableColumn){metrics[m], true, m == 0 ? 1 : 20 + m, 0};

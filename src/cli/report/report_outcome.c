@@ -40,22 +40,6 @@ void report_outcome(const Report *report) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-// The metrics that any group has, the most telling first.
-static int find_metrics(const Comparison *comparison, const char *names[MOST_METRICS]) {
-    int count = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int g = 0; g < comparison->group_count; g++)
-            for (int i = 0; i < comparison->groups[g].metric_count; i++) {
-                const char *name = comparison->groups[g].metrics[i].name;
-                bool is_known = (pass == 0) != record_metric_leads(name);
-                for (int k = 0; k < count; k++)
-                    is_known |= strcmp(names[k], name) == 0;
-                if (!is_known && count < MOST_METRICS)
-                    names[count++] = name;
-            }
-    return count;
-}
-
 static void put_statistic(FILE *out, const Statistic *value) {
     char text[STATISTIC_TEXT_SIZE] = "";
     if (value->count + value->not_finite > 0)
@@ -80,13 +64,6 @@ static void put_speedup(FILE *out, const CompareSide *side, bool is_baseline) {
     html_number_cell(out, text);
 }
 
-static const Statistic *find_metric(const CompareSide *side, const char *name) {
-    for (int i = 0; i < side->metric_count; i++)
-        if (strcmp(side->metrics[i].name, name) == 0)
-            return &side->metrics[i].value;
-    return NULL;
-}
-
 static void put_side(const Report *report, const CompareSide *side, const char *const *metrics,
                      int metric_count) {
     FILE *out = report->out;
@@ -102,8 +79,8 @@ static void put_side(const Report *report, const CompareSide *side, const char *
     html_cell(out, text, NULL);
     put_statistic(out, &side->loss);
     for (int i = 0; i < metric_count; i++) {
-        const Statistic *value = find_metric(side, metrics[i]);
-        put_statistic(out, value ? value : &unknown);
+        const CompareMetric *metric = compare_metric(side, metrics[i]);
+        put_statistic(out, metric ? &metric->value : &unknown);
     }
     put_statistic(out, &side->steps_per_s);
     put_speedup(out, side, side == report->comparison->groups);
@@ -138,7 +115,7 @@ void report_results(const Report *report) {
     const Comparison *comparison = report->comparison;
     const char *metrics[MOST_METRICS], *titles[MOST_METRICS + 16];
     char headings[MOST_METRICS + 1][RECORD_NAME_SIZE + 2];
-    int metric_count = find_metrics(comparison, metrics), count = 0;
+    int metric_count = compare_metric_names(comparison, metrics, MOST_METRICS), count = 0;
     static const char *const after[] = {"#steps/s", "#speed",  "#memory", "#of it",
                                         "#seconds", "#joules", "#g CO2",  "#skipped"};
     titles[count++] = "";

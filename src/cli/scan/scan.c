@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
@@ -127,18 +126,6 @@ static void print(void *context, const char *text, size_t length) {
     progress_print(&scanning->progress, text, length);
 }
 
-// On another thread, while the script's own hangs: nothing can be freed any more.
-static void end_stuck(void *context, const Error *error) {
-    (void)context;
-    cli_print_error(error);
-    _exit(error_exit_status(error->code));
-}
-
-static void end_left(void *context) {
-    (void)context;
-    _exit(STATUS_OF_SIGNALS + run_stop_requested());
-}
-
 static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
     RunOptions options = scanning->cli->run;
     options.precision = "fp32";
@@ -150,8 +137,8 @@ static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
     scanning->scan.context = scanning;
     const LuaRunOptions lua = {.trust = scanning->cli->trust,
                                .print = print,
-                               .stuck = end_stuck,
-                               .left = end_left,
+                               .stuck = training_end_stuck,
+                               .left = training_end_left,
                                .context = scanning,
                                .weights = scanning->weights,
                                .scan = &scanning->scan};

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/print/text.h"
 #include "cli/train/confine.h"
@@ -114,18 +113,6 @@ static void print(void *context, const char *text, size_t length) {
     progress_print(&evaluating->progress, text, length);
 }
 
-// On another thread, while the script's own hangs: nothing can be freed any more.
-static void end_stuck(void *context, const Error *error) {
-    (void)context;
-    cli_print_error(error);
-    _exit(error_exit_status(error->code));
-}
-
-static void end_left(void *context) {
-    (void)context;
-    _exit(STATUS_OF_SIGNALS + run_stop_requested());
-}
-
 static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
     Cli *cli = evaluating->cli;
     RunOptions options = cli->run;
@@ -143,8 +130,8 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
                                  .whole = {(double)NAN, 0}};
     const LuaRunOptions lua = {.trust = cli->trust,
                                .print = print,
-                               .stuck = end_stuck,
-                               .left = end_left,
+                               .stuck = training_end_stuck,
+                               .left = training_end_left,
                                .context = evaluating,
                                .weights = evaluating->weights,
                                .evaluation = &format->found};

@@ -36,6 +36,17 @@ void training_catch_signals(void) {
     sigaction(SIGPIPE, &action, NULL);
 }
 
+void training_end_stuck(void *context, const Error *error) {
+    (void)context;
+    cli_print_error(error);
+    _exit(error_exit_status(error->code));
+}
+
+void training_end_left(void *context) {
+    (void)context;
+    _exit(STATUS_OF_SIGNALS + run_stop_requested());
+}
+
 // ---- what came of it ----------------------------------------------------------------------------
 
 typedef struct Training {

@@ -10,6 +10,11 @@ enum { STATUS_OF_SIGNALS = 128 };
 // The first of SIGINT, SIGTERM and SIGHUP asks for the end, a second one is the end.
 void training_catch_signals(void);
 
+// Of LuaRunOptions, for who has nothing to keep: the end of a process whose other thread hangs in
+// the script, so that nothing can be freed any more, or was left there by a signal.
+void training_end_stuck(void *context, const Error *error);
+void training_end_left(void *context);
+
 // Who trains only to look, and prints something else than a run's result.
 typedef struct TrainingWatch {
     void *context;

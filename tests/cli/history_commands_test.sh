@@ -241,6 +241,30 @@ if [ "${reached:-0}" -lt 2 ] || [ "$reached" -ge "$steps" ]; then
 fi
 run compare 1 3 --target loss=-1
 expect_out " 0 of 1 "
+cat >"$folder/named.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment {
+    name = "named",
+    run = function(run)
+        local m = run:model(mp.nn.Linear(1, 1))
+        local opt = mp.optim.SGD(m:parameters(), { lr = 1e-3 })
+        for step = 1, 9 do
+            opt:zero_grad()
+            m(mp.ones(1, 1)):sum():backward()
+            opt:step()
+            run:log { loss = 1, val_mse = 10 - step, confidence = step / 10 }
+        end
+    end,
+}
+LUA
+for seed in 1 2; do
+    "$mpbench" run "$folder/named.lua" --quiet --seed "$seed" --threads 1 --db "$folder/named.db" >"$folder/out" || fail "it does not train"
+done
+for target in val_mse=5 confidence=0.5; do
+    run compare 1 2 --db "$folder/named.db" --target "$target" --json
+    sed 's/[[:space:]]//g' "$folder/out" | grep -q '"reached":[12],"steps":5[,}]' ||
+        fail "$target: $(sed 's/[[:space:]]//g' "$folder/out" | grep -o '"target":{[^}]*}' | head -n 1)"
+done
 run compare 1 3 --target acuracy=0.5
 expect_usage_error "target acuracy: no series"
 run compare 1 3 --target loss

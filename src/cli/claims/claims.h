@@ -32,7 +32,7 @@ typedef struct Claim {
 } Claim;
 
 typedef enum ClaimVerdict {
-    CLAIM_CONFIRMED,
+    CLAIM_CONFIRMED,    // all of the interval lies in the band
     CLAIM_CONTRADICTED, // all of the interval lies outside
     CLAIM_OPEN,         // the seeds scatter too much to tell
     CLAIM_UNTESTED      // its runs did not finish

@@ -125,7 +125,7 @@ static ClaimVerdict verdict_of(const Claim *claim, const ClaimFound *found) {
     double about = isnan(found->interval) ? 0 : found->interval;
     if (isnan(found->value))
         return CLAIM_UNTESTED;
-    if (found->value >= claim->low && found->value <= claim->high)
+    if (found->value - about >= claim->low && found->value + about <= claim->high)
         return CLAIM_CONFIRMED;
     bool is_outside = found->value - about > claim->high || found->value + about < claim->low;
     return is_outside ? CLAIM_CONTRADICTED : CLAIM_OPEN;

@@ -37,6 +37,12 @@ static double damage_of(const Scan *scan, int unit) {
     return worst;
 }
 
+// Whether the seeds scatter too much for what is allowed to be told from what is not.
+static bool is_open(const Scan *scan, const ScanTraining *training) {
+    return training->broken == 0 && training->above != 0 && // the same to the bit is the same
+           (isnan(training->interval) || training->interval > scan->within);
+}
+
 // ---- sentences ----------------------------------------------------------------------------------
 
 // "all 6 layers in bf16", "conv1 fp32, the other 5 in fp16", as far as there is room.
@@ -90,11 +96,14 @@ void scan_verdict(const ScanPage *page, char *text, size_t size) {
     }
     used += snprintf(text + used, size - (size_t)used, ", loss %+.2f %%", 100 * policy->above);
     if (!isnan(policy->interval))
-        used += snprintf(text + used, size - (size_t)used, " +- %.2f", 100 * policy->interval);
+        used += snprintf(text + used, size - (size_t)used, " +- %.2f %%", 100 * policy->interval);
     snprintf(text + used, size - (size_t)used,
              " of fp32's over %" PRId64 " steps and %" PRId64 " seed%s, %s the %g %% allowed.",
              scan->steps, scan->seeds, scan->seeds == 1 ? "" : "s",
-             policy->is_within ? "within" : "beyond", 100 * scan->within);
+             is_open(scan, policy) ? "too few to tell it from"
+             : policy->is_within   ? "within"
+                                   : "beyond",
+             100 * scan->within);
 }
 
 // ---- the tables ---------------------------------------------------------------------------------
@@ -232,10 +241,13 @@ static bool print_trainings(const Terminal *terminal, const Scan *scan, Error *e
         snprintf(text, sizeof text, "%.2fx", base->seconds / training->seconds);
         table_put(table, text, "");
         table_put(table,
-                  training == base      ? NULL
-                  : training->is_within ? "within"
-                                        : "beyond what is allowed",
-                  training->is_within ? "" : terminal_style(terminal, STYLE_BAD));
+                  training == base          ? NULL
+                  : is_open(scan, training) ? "cannot be told: more --seeds or --steps"
+                  : training->is_within     ? "within"
+                                            : "beyond what is allowed",
+                  training->is_within || is_open(scan, training)
+                      ? ""
+                      : terminal_style(terminal, STYLE_BAD));
     }
     putchar('\n');
     bool done =

@@ -118,15 +118,18 @@ static bool pairs_with_neighbours(const ConvProblem *problem) {
     switch ((ConvPass)problem->pass) {
     case CONV_FORWARD: return channels % 2 == 1;
     case CONV_BACKWARD_INPUT: return filters % 2 == 1;
-    case CONV_BACKWARD_WEIGHT: return false; // sums over pixels: filled up in copies of its own
+    // Sums over pixels: of an odd number in a row the last is paired with the pixel behind it.
+    case CONV_BACKWARD_WEIGHT: return problem->out_size[1] % 2 == 1;
     }
     return true;
 }
 
 static bool meets_what_is_not_finite(const Device *device, const ConvProblem *problem,
                                      const ConvArrays *arrays) {
-    return pairs_with_neighbours(problem) &&
-           !conv_is_finite(device, problem->pass == CONV_FORWARD ? &arrays->x : &arrays->y);
+    const bool reads_x = problem->pass != CONV_BACKWARD_INPUT;
+    const bool reads_y = problem->pass != CONV_FORWARD;
+    return pairs_with_neighbours(problem) && ((reads_x && !conv_is_finite(device, &arrays->x)) ||
+                                              (reads_y && !conv_is_finite(device, &arrays->y)));
 }
 
 // ---- RELU ---------------------------------------------------------------------------------------

@@ -73,6 +73,12 @@ run claims split --seeds 1 -d cpu --threads 1
 expect_err '1/1 done before'
 end
 
+begin "runs that cannot be trained are no success"
+run claims split --seeds 1 -d gpu
+expect_status 1
+expect_err 'not all runs finished'
+end
+
 begin "a name that is none is told with the nearest"
 run claims fast15
 expect_error 2 'did you mean fast14'

@@ -29,7 +29,7 @@ static void tag_of(ClaimTrial trial, char tag[TAG_SIZE]) {
 // ---- running ------------------------------------------------------------------------------------
 
 // `mpbench matrix` in a process of its own, which says how far it is; ^C reaches it by itself.
-static bool run_matrix(const char *const *words, Error *error) {
+static bool run_matrix(const char *const *words, bool *failed, Error *error) {
     fflush(NULL);
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGINT, &ignore, &before);
@@ -50,10 +50,11 @@ static bool run_matrix(const char *const *words, Error *error) {
                           error_cause(errno));
     if (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) >= 128))
         return error_fail(error, ERROR_STOPPED, "claims: stopped; the same command goes on");
-    return true; // what failed is missing from the table, which says so
+    *failed |= !WIFEXITED(status) || WEXITSTATUS(status) != 0; // the table lacks it
+    return true;
 }
 
-static bool run_trial(const Cli *cli, ClaimTrial trial, Error *error) {
+static bool run_trial(const Cli *cli, ClaimTrial trial, bool *failed, Error *error) {
     char command[256], seeds[24], threads[24], tag[TAG_SIZE];
     const char *words[MOST_WORDS + 16];
     int count = 0;
@@ -83,7 +84,7 @@ static bool run_trial(const Cli *cli, ClaimTrial trial, Error *error) {
     words[count] = NULL;
     if (!cli->quiet)
         fprintf(stderr, "%s --seeds %s\n", claim_commands[trial], seeds);
-    return run_matrix(words, error);
+    return run_matrix(words, failed, error);
 }
 
 // ---- judging ------------------------------------------------------------------------------------
@@ -217,15 +218,19 @@ static bool report(const Cli *cli, Store *store, Error *error) {
 bool command_claims(Cli *cli, Error *error) {
     if (!check_names(cli, error))
         return false;
-    bool is_wanted_trial[CLAIM_TRIALS] = {false}, done = true;
+    bool is_wanted_trial[CLAIM_TRIALS] = {false}, done = true, failed = false;
     for (const Claim *claim = claim_table; claim->name; claim++)
         is_wanted_trial[claim->trial] |= is_wanted(cli, claim);
     for (int trial = 0; trial < CLAIM_TRIALS && done && !cli->list; trial++)
         if (is_wanted_trial[trial])
-            done = run_trial(cli, (ClaimTrial)trial, error);
+            done = run_trial(cli, (ClaimTrial)trial, &failed, error);
     Store *store = NULL;
     done =
         done && history_open_to_read(cli, STORE_READ, &store, error) && report(cli, store, error);
     store_close(store);
+    if (done && failed)
+        return error_fail(error, ERROR_FAILED,
+                          "claims: not all runs finished: what they test is judged by those that "
+                          "did; the same command tries the others again");
     return done;
 }

@@ -5,6 +5,14 @@
 #include "cpu/simd.h"
 #include "cpu/simd/load.h"
 
+// Loops that hold bytes beside numbers become vectors of as many lanes as bytes fit, of which an
+// image of few channels has not one; so they go by this many, which is one vector of numbers.
+enum { BLOCK = 16 };
+typedef uint8_t Marks __attribute__((vector_size(BLOCK), aligned(1), may_alias));
+typedef int8_t SignedMarks __attribute__((vector_size(BLOCK), aligned(1), may_alias));
+typedef int16_t Halves __attribute__((vector_size(BLOCK * 2), aligned(2), may_alias));
+typedef int32_t Words __attribute__((vector_size(BLOCK * 4), aligned(4), may_alias));
+
 // The windows first .. last - 1 that cover place `at` of one dimension.
 typedef struct Span {
     int64_t first, last;
@@ -51,12 +59,13 @@ MATH_INLINE float max_pair(float a, float b, int32_t position, int32_t *where) {
                                (number_bits_of_fp32(a) & ~takes));
 }
 
-// A whole window of two by two, the commonest, without going through memory.
-MATH_INLINE void max_four(Format format, const void *restrict x, const void *restrict below,
-                          void *restrict y, uint8_t *restrict where, int64_t channels) {
-    const void *right = load_offset(format, x, channels);
-    const void *below_right = load_offset(format, below, channels);
-    for (int64_t c = 0; c < channels; c++) {
+// Channels begin .. end - 1 of a whole window of two by two, the commonest, without going through
+// memory.
+MATH_INLINE void max_four_of(Format format, const void *restrict x, const void *restrict right,
+                             const void *restrict below, const void *restrict below_right,
+                             void *restrict y, uint8_t *restrict where, int64_t begin,
+                             int64_t end) {
+    for (int64_t c = begin; c < end; c++) {
         int32_t position = 0;
         float best = load_element(format, x, c);
         best = max_pair(best, load_element(format, right, c), 1, &position);
@@ -65,6 +74,16 @@ MATH_INLINE void max_four(Format format, const void *restrict x, const void *res
         store_element(format, y, c, best);
         where[c] = (uint8_t)position;
     }
+}
+
+MATH_INLINE void max_four(Format format, const void *restrict x, const void *restrict below,
+                          void *restrict y, uint8_t *restrict where, int64_t channels) {
+    const void *right = load_offset(format, x, channels);
+    const void *below_right = load_offset(format, below, channels);
+    int64_t c = 0;
+    for (; c + BLOCK <= channels; c += BLOCK)
+        max_four_of(format, x, right, below, below_right, y, where, c, c + BLOCK);
+    max_four_of(format, x, right, below, below_right, y, where, c, channels);
 }
 
 MATH_INLINE void store_row(Format format, const float *restrict values, void *restrict y,
@@ -112,10 +131,23 @@ static void max_run(const CpuPoolRow *row) {
     FORMAT_SPLIT(row->format, max_row, row);
 }
 
+// Values are taken as they are: what is 0 in one format is so in all.
+#define TAKE_BLOCK(Words, mask, dy, dx) *(Words *)(dx) = *(const Words *)(dy) & (Words)(mask)
+
 MATH_INLINE void take_gradient(Format format, const void *restrict dy,
                                const uint8_t *restrict where, void *restrict dx, int64_t channels,
                                uint8_t position) {
-    for (int64_t c = 0; c < channels; c++)
+    int64_t c = 0;
+    for (; c + BLOCK <= channels; c += BLOCK) {
+        SignedMarks takes = (SignedMarks)(*(const Marks *)(where + c) == position);
+        const void *from = load_offset(format, dy, c);
+        void *to = store_offset(format, dx, c);
+        if (format == FORMAT_FP32)
+            TAKE_BLOCK(Words, __builtin_convertvector(takes, Words), from, to);
+        else
+            TAKE_BLOCK(Halves, __builtin_convertvector(takes, Halves), from, to);
+    }
+    for (; c < channels; c++)
         store_element(format, dx, c, where[c] == position ? load_element(format, dy, c) : 0.0f);
 }
 
@@ -134,6 +166,28 @@ MATH_INLINE void add_all(Format format, const void *restrict x, float *restrict 
 static void clear(float *restrict sum, int64_t channels) {
     for (int64_t c = 0; c < channels; c++)
         sum[c] = 0;
+}
+
+// dx of one row of input pixels where each lies in one window at most.
+MATH_INLINE void backward_apart(Format format, const CpuPoolRow *row) {
+    const PoolAttr *pool = row->pool;
+    int64_t channels = row->channels, wide = pool->kernel[1], window = row->row / pool->kernel[0];
+    bool covered = window < row->out_height;
+    int64_t columns = covered ? row->out_width * wide : 0;
+    int64_t first = row->row % pool->kernel[0] * wide; // position of the row in its window
+    int64_t at = window * row->out_width * channels;
+    for (int64_t column = 0; column < columns; column += wide, at += channels)
+        for (int64_t w = 0; w < wide; w++)
+            take_gradient(format, load_offset(format, row->image, at), row->where + at,
+                          store_offset(format, row->out, (column + w) * channels), channels,
+                          (uint8_t)(first + w));
+    for (int64_t c = columns * channels; c < row->width * channels; c++)
+        store_element(format, row->out, c, 0);
+}
+
+static bool is_apart(const PoolAttr *pool) {
+    return pool->stride[0] == pool->kernel[0] && pool->stride[1] == pool->kernel[1] &&
+           pool->padding[0] == 0 && pool->padding[1] == 0;
 }
 
 // dx of one row of input pixels; without `where`, of an average.
@@ -169,7 +223,10 @@ MATH_INLINE void backward_row(Format format, const CpuPoolRow *row) {
 }
 
 static void backward_run(const CpuPoolRow *row) {
-    FORMAT_SPLIT(row->format, backward_row, row);
+    if (row->where && is_apart(row->pool))
+        FORMAT_SPLIT(row->format, backward_apart, row);
+    else
+        FORMAT_SPLIT(row->format, backward_row, row);
 }
 
 // ---- the average --------------------------------------------------------------------------------

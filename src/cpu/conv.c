@@ -45,8 +45,9 @@ static bool is_empty(const ConvProblem *problem) {
            problem->size[0] == 0 || problem->size[1] == 0;
 }
 
-// The library works along the width, and by vectors of channels.
-enum { NARROW = 6, FEW_CHANNELS = 16 };
+// The library works along the width, and by vectors of channels; our product's windows are short
+// where there are few.
+enum { NARROW = 6, VERY_FEW_CHANNELS = 4, FEW_CHANNELS = 64 };
 
 static bool is_strided(const ConvProblem *problem) {
     return problem->stride[0] > 1 || problem->stride[1] > 1;
@@ -62,17 +63,22 @@ static bool columns_pay(const ConvProblem *problem, ConvPass pass, bool low) {
     const bool strided = is_strided(problem), single = is_single(problem);
     if (problem->out_size[1] < NARROW && !single)
         return true;
-    if (low && single)
-        return true; // no copies in fp32, or of the windows
-    if (strided && !single && (pass == CONV_BACKWARD_WEIGHT || (low && pass == CONV_FORWARD)))
-        return true;
-    return pass == CONV_BACKWARD_INPUT && problem->channels < FEW_CHANNELS;
+    if (problem->channels < FEW_CHANNELS)
+        return pass == CONV_BACKWARD_INPUT && problem->channels < VERY_FEW_CHANNELS;
+    if (single)
+        return low; // no copies in fp32, or of the windows
+    return strided && (pass == CONV_BACKWARD_WEIGHT || (low && pass == CONV_FORWARD));
 }
 
 // The same of pairs of bf16, which the library multiplies too.
 static bool columns_pay_in_pairs(const ConvProblem *problem, ConvPass pass) {
-    return problem->groups == 1 && pass == CONV_BACKWARD_WEIGHT &&
-           (isa_has_amx() || is_strided(problem) || is_single(problem));
+    if (problem->groups != 1)
+        return false;
+    if (pass == CONV_BACKWARD_INPUT)
+        return is_strided(problem) && problem->channels < VERY_FEW_CHANNELS;
+    return pass == CONV_BACKWARD_WEIGHT &&
+           (isa_has_amx() ||
+            (problem->channels >= FEW_CHANNELS && (is_strided(problem) || is_single(problem))));
 }
 
 static const View *written_by(ConvPass pass, const ConvArrays *arrays) {
@@ -228,7 +234,7 @@ static void turn_range(void *context, int64_t all_begin, int64_t all_end, int th
 // overlapping windows there.
 static bool can_turn(const ConvProblem *problem, ConvWay way) {
     bool can = problem->groups == 1 && way != WAY_LOW && !is_empty(problem) &&
-               problem->channels >= FEW_CHANNELS && problem->out_size[1] >= NARROW;
+               problem->channels >= VERY_FEW_CHANNELS && problem->out_size[1] >= NARROW;
     for (int i = 0; i < 2; i++)
         can = can && problem->stride[i] == 1 && problem->kernel[i] > 1 &&
               problem->dilation[i] * (problem->kernel[i] - 1) >= problem->padding[i];

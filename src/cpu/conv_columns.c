@@ -15,6 +15,7 @@ typedef struct ConvColumns {
     int64_t filters, channels; // of one group
     int64_t window, lines;     // lines: rows of output pixels, over all images
     int64_t part;              // lines that are multiplied together
+    int64_t kernel_rows;       // that are: all, or of gradients of the input one after the other
     Format columns_format;
     size_t columns_bytes, gemm_bytes, per_thread;
     char *workspace;
@@ -94,13 +95,14 @@ static void gather(const ConvColumns *own, int64_t group, int64_t line, int64_t 
         }
 }
 
-// Adds the gradient of every tap to the input pixel that it saw; `dx` begins with image `first`.
+// Adds the gradient of every tap of so many rows of the kernel to the input pixel that it saw; `dx`
+// begins with image `first`.
 static void scatter(const ConvColumns *own, int64_t group, int64_t line, int64_t lines,
-                    const float *columns, float *dx, int64_t first) {
+                    int64_t kernel_row, const float *columns, float *dx, int64_t first) {
     const ConvProblem *problem = own->problem;
     for (int64_t i = 0; i < lines; i++)
         for (int64_t out = 0; out < problem->out_size[1]; out++)
-            for (int64_t kh = 0; kh < problem->kernel[0]; kh++) {
+            for (int64_t kh = kernel_row; kh < kernel_row + own->kernel_rows; kh++) {
                 int64_t h = tap(problem, 0, (line + i) % problem->out_size[0], kh);
                 for (int64_t kw = 0; kw < problem->kernel[1]; kw++, columns += own->channels) {
                     int64_t w = tap(problem, 1, out, kw);
@@ -129,6 +131,7 @@ static bool is_plain(const ConvProblem *problem) {
 static Gemm product_of(const ConvColumns *own, int64_t group, int64_t first, int64_t pixels,
                        const void *columns) {
     const ConvProblem *problem = own->problem;
+    const int64_t taps = own->window / product_larger(problem->kernel[0], 1) * own->kernel_rows;
     const ConvArrays *arrays = own->arrays;
     int64_t y_first = first * problem->filters + group * own->filters;
     int64_t weight_first = group * own->filters * own->window;
@@ -151,11 +154,11 @@ static Gemm product_of(const ConvColumns *own, int64_t group, int64_t first, int
         break;
     case CONV_BACKWARD_INPUT:
         gemm.rows = pixels;
-        gemm.columns = own->window;
+        gemm.columns = taps;
         gemm.depth = own->filters;
         gemm.a = (GemmOperand){y, arrays->y.format, problem->filters, 1, {0}};
         gemm.b = (GemmOperand){weight, arrays->weight.format, own->window, 1, {0}};
-        gemm.c = (GemmResult){(void *)(uintptr_t)columns, own->columns_format, own->window, {0}};
+        gemm.c = (GemmResult){(void *)(uintptr_t)columns, own->columns_format, taps, {0}};
         break;
     case CONV_BACKWARD_WEIGHT:
         gemm.rows = own->filters;
@@ -192,9 +195,18 @@ static void run_part(const ConvColumns *own, int64_t line, int64_t lines, char *
             gemm.c.data = partial + group * own->filters * own->window;
             gemm.accumulate = true;
         }
-        gemm_run(&gemm, memory + own->columns_bytes);
-        if (problem->pass == CONV_BACKWARD_INPUT)
-            scatter(own, group, line, lines, (const float *)(const void *)memory, dx, first_image);
+        if (problem->pass != CONV_BACKWARD_INPUT) {
+            gemm_run(&gemm, memory + own->columns_bytes);
+            continue;
+        }
+        const char *weight = gemm.b.data;
+        const size_t step = (size_t)gemm.columns * format_table[own->arrays->weight.format].bytes;
+        for (int64_t row = 0; row < problem->kernel[0]; row += own->kernel_rows) {
+            gemm.b.data = weight + (size_t)(row / own->kernel_rows) * step;
+            gemm_run(&gemm, memory + own->columns_bytes);
+            scatter(own, group, line, lines, row, (const float *)(const void *)memory, dx,
+                    first_image);
+        }
     }
 }
 
@@ -299,7 +311,8 @@ static void plan_parts(ConvColumns *own) {
     if (own->part >= height) // whole images
         own->part = own->part / product_larger(height, 1) * height;
     own->part = product_larger(cpu_smaller(own->part, own->lines), 1);
-    own->columns_bytes = cpu_line((size_t)(own->part * width * own->window * element));
+    const int64_t taps = own->window / product_larger(problem->kernel[0], 1) * own->kernel_rows;
+    own->columns_bytes = cpu_line((size_t)(own->part * width * taps * element));
     // All lengths that run_lines comes to.
     for (int64_t lines = own->part; lines > 0; lines -= own->part < height ? 1 : height) {
         Gemm gemm = product_of(own, 0, 0, lines * width, NULL);
@@ -344,6 +357,7 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
         .window = conv_window(problem),
         .lines = problem->images * problem->out_size[0],
         .columns_format = arrays->x.format,
+        .kernel_rows = problem->kernel[0],
     };
     bool weights = problem->pass == CONV_BACKWARD_WEIGHT;
     if (is_plain(problem))
@@ -352,6 +366,9 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
     bool input = problem->pass == CONV_BACKWARD_INPUT;
     if (input)
         own.columns_format = FORMAT_FP32;
+    // Of what is summed apart, so that both together take no more than the windows of fp32.
+    if (input && arrays->x.format != FORMAT_FP32)
+        own.kernel_rows = cpu_smaller(problem->kernel[0], 1);
     plan_parts(&own);
     own.weights = weights ? problem->filters * own.window : 0;
     if (own.weights * (int64_t)sizeof(float) > COLUMN_BYTES)

@@ -1,7 +1,8 @@
 // tests/bench/conv_bench.c: convolutions of two workloads, each pass in each format, by the CPU
 // device, by our own product alone, and by the library in the layouts that it likes best.
 //
-// Usage: conv_bench [threads]; prints milliseconds (the best of several) and GFLOP/s.
+// Usage: conv_bench [threads [names]]; prints milliseconds (the best of several) and GFLOP/s, of
+// all shapes or of those that begin so.
 #include <dnnl.h>
 #include <omp.h>
 
@@ -26,6 +27,18 @@ static const Shape shapes[] = {
     {"resnet 128->256 1x1", 64, 16, 16, 128, 256, 1, 1, 0},
     {"resnet 256->256 8x8", 64, 8, 8, 256, 256, 3, 1, 1},
     {"resnet 512->512 4x4", 64, 4, 4, 512, 512, 3, 1, 1},
+    {"few 1->16 28x28", 64, 28, 28, 1, 16, 3, 1, 1},
+    {"few 3->16 28x28", 64, 28, 28, 3, 16, 3, 1, 1},
+    {"few 4->8 28x28", 64, 28, 28, 4, 8, 3, 1, 1},
+    {"few 8->8 28x28", 64, 28, 28, 8, 8, 3, 1, 1},
+    {"few 8->16 28x28 /2", 64, 28, 28, 8, 16, 3, 2, 1},
+    {"few 8->16 1x1 /2", 64, 28, 28, 8, 16, 1, 2, 0},
+    {"few 12->16 14x14", 64, 14, 14, 12, 16, 3, 1, 1},
+    {"few 16->16 14x14", 64, 14, 14, 16, 16, 3, 1, 1},
+    {"few 16->32 14x14 /2", 64, 14, 14, 16, 32, 4, 2, 1},
+    {"few 32->32 7x7", 64, 7, 7, 32, 32, 3, 1, 1},
+    {"gan 1->32 28x28 /2", 64, 28, 28, 1, 32, 4, 2, 1},
+    {"gan 3->64 64x64 /2", 32, 64, 64, 3, 64, 4, 2, 1},
 };
 
 static const Format formats[] = {FORMAT_FP32, FORMAT_BF16, FORMAT_FP16};
@@ -206,7 +219,8 @@ int main(int argc, char **argv) {
         return 1;
     printf("%s, %d threads; milliseconds and GFLOP/s\n", device->name, device->threads);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        bench(&shapes[i], engine, stream);
+        if (argc < 3 || strncmp(shapes[i].name, argv[2], strlen(argv[2])) == 0)
+            bench(&shapes[i], engine, stream);
     dnnl_stream_destroy(stream);
     dnnl_engine_destroy(engine);
     device_close(device);

@@ -1,6 +1,8 @@
 // Convolution: what a call asks for, and which way it is computed.
 #include "cpu/conv.h"
 
+#include <assert.h>
+
 #include "cpu/int8.h"
 #include "cpu/kernels.h"
 #include "cpu/onednn.h"
@@ -338,8 +340,10 @@ bool cpu_conv_transpose2d(Device *device, const KernelCall *call, Error *error) 
     return input_gradient(device, call, &call->input[2], error);
 }
 
-// The sum of dy over all pixels. The library's own adds up in memory, by vectors of four.
-static bool bias_gradient(Device *device, const View *dy, const View *bias, Error *error) {
+// The sum of dy over all pixels, `times` (NULL: 1). The library's own adds up in memory, by vectors
+// of four.
+static bool bias_gradient(Device *device, const View *dy, const float *times, const View *bias,
+                          Error *error) {
     const int64_t filters = dy->shape[3];
     if (filters == 0)
         return true;
@@ -348,13 +352,19 @@ static bool bias_gradient(Device *device, const View *dy, const View *bias, Erro
     KernelCall sum = {.op = OP_sum, .input_count = 1, .output_count = 1, .attr = &attr};
     sum.input[0] = view_dense(dy->data, dy->format, 2, shape);
     sum.output[0] = *bias;
-    return cpu_sum(device, &sum, error);
+    if (!cpu_sum(device, &sum, error))
+        return false;
+    assert(!times || bias->format == FORMAT_FP32);
+    float *sums = bias->data;
+    for (int64_t i = 0; times && i < filters; i++)
+        sums[i] *= *times;
+    return true;
 }
 
 bool cpu_conv2d_backward_weight(Device *device, const KernelCall *call, Error *error) {
     const View *dy = &call->input[1], *bias = &call->output[1];
     ConvArrays arrays = {
         call->input[0], call->output[0], {.data = NULL}, *dy, product_times(call->attr)};
-    return (!bias->data || bias_gradient(device, dy, bias, error)) &&
+    return (!bias->data || bias_gradient(device, dy, call->attr->times[1], bias, error)) &&
            run(device, CONV_BACKWARD_WEIGHT, &call->attr->conv, &arrays, error);
 }

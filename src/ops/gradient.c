@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ops/gradient_formulas.h"
+#include "ops/scale.h"
 #include "ops/views.h"
 
 const GradientInfo *const gradient_table[OP_COUNT] = {
@@ -158,6 +159,13 @@ GRADIENT_RULE(conv2d) {
             input_grad[1] = outputs[0];
             input_grad[2] = outputs[1];
         }
+    }
+    // A bias is no factor of a product, and its gradient no sum of what factors are rounded to.
+    if (done && gradient_wanted(node, 2) && scale_is_asked(&node->attr)) {
+        OpAttr sum = attr_with_format(FORMAT_FP32);
+        sum.reduce.dims = 1u << 0 | 1u << 1 | 1u << 2;
+        tensor_release(input_grad[2]);
+        done = (input_grad[2] = op_one(context, OP_sum, dz, &sum, error)) != NULL;
     }
     tensor_release(dz);
     return done;

@@ -282,127 +282,6 @@ static void products_are_those_of_the_elements(void) {
         }
 }
 
-// ---- a scale of all that is left apart ----------------------------------------------------------
-
-static Tensor *random_leaf(int ndim, const int64_t *shape, uint64_t seed, double scale) {
-    Tensor *tensor = NULL;
-    int64_t count = 1;
-    for (int i = 0; i < ndim; i++)
-        count *= shape[i];
-    float *host = malloc((size_t)count * sizeof *host);
-    for (int64_t i = 0; host && i < count; i++)
-        host[i] = (float)(scale *
-                          ((double)random_uniform(random_block(seed, (uint64_t)i).word[0]) - 0.4));
-    if (host)
-        tensor =
-            tensor_from_host(fixture_device, FORMAT_FP32, ndim, shape, host, MEMORY_DATA, NULL);
-    free(host);
-    return tensor ? leaf(tensor) : NULL;
-}
-
-typedef struct Product {
-    OpId op;
-    int64_t x[4], weight[4], bias, y[4];
-    Activation activation;
-    int64_t padding, stride;
-} Product;
-
-enum { MOST_NUMBERS = 40000 };
-
-static int64_t append(const Tensor *tensor, float *numbers, int64_t at) {
-    Tensor *wide =
-        tensor ? tensor_copy_as((Tensor *)(uintptr_t)tensor, FORMAT_FP32, MEMORY_DATA, NULL) : NULL;
-    const int64_t count = wide ? tensor_count(wide) : 0;
-    CHECK(wide && at + count <= MOST_NUMBERS && tensor_read(wide, numbers + at, NULL));
-    tensor_release(wide);
-    return at + count;
-}
-
-// The product, and the gradients of both factors, one behind the other; how many numbers.
-static int64_t all_of(const Product *of, const char *device, const char *precision, Format kept,
-                      float numbers[MOST_NUMBERS]) {
-    const int ndim = of->op == OP_linear ? 2 : 4;
-    open_with(device, precision, "fp8=current");
-    Tensor *x = random_leaf(ndim, of->x, 1, 3e-3), *w = random_leaf(ndim, of->weight, 2, 40);
-    Tensor *bias = random_leaf(1, &of->bias, 3, 0.3), *dy = random_leaf(ndim, of->y, 4, 1e-5);
-    OpAttr attr = {.has_out_format = true, .out_format = kept};
-    if (of->op == OP_linear)
-        attr.linear.activation = of->activation;
-    else
-        attr.conv = (ConvAttr){.stride = {of->stride, of->stride},
-                               .padding = {of->padding, of->padding},
-                               .dilation = {1, 1},
-                               .groups = 1,
-                               .activation = of->activation};
-    if (of->op == OP_conv_transpose2d)
-        memcpy(attr.conv.input, of->y + 1, sizeof attr.conv.input);
-    Error error = {0};
-    Tensor *y = op_three(engine, of->op, x, w, bias, &attr, &error);
-    CHECK_MESSAGE(y, "%s", error.text);
-    int64_t count = append(y, numbers, 0);
-    if (of->activation != ACTIVATION_TANH) { // by whose last bits a gradient may be another element
-        CHECK_MESSAGE(y && engine_backward(engine, y, dy, NULL, &error), "%s", error.text);
-        count = append(w->grad, numbers, append(x->grad, numbers, count));
-    }
-    tensor_release(x), tensor_release(w), tensor_release(bias), tensor_release(dy);
-    tensor_release(y);
-    engine_close();
-    return count;
-}
-
-static int64_t product_of(const int64_t shape[4]) {
-    return shape[0] * shape[1] * (shape[2] ? shape[2] * shape[3] : 1);
-}
-
-// Beside the largest, and beyond a unit of bf16 where they are rounded to that.
-static double off_by(const float *numbers, const float *expected, int64_t count, bool rounded) {
-    double worst = 0, largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double size = fabs((double)expected[i]),
-               error = fabs((double)numbers[i] - (double)expected[i]);
-        worst = fmax(worst, error - (rounded ? size * 0x1p-7 : 0));
-        largest = fmax(largest, size);
-    }
-    return largest > 0 ? worst / largest : (double)INFINITY;
-}
-
-// The reference has scales of all in what elements are worth; sums, biases and what is kept differ
-// by rounding alone.
-static void what_is_left_apart_is_multiplied_by(void) {
-    static const Product products[] = {
-        {OP_linear, {5, 40}, {7, 40}, 7, {5, 7}, ACTIVATION_RELU, 0, 0},
-        {OP_linear, {5, 40}, {7, 40}, 7, {5, 7}, ACTIVATION_TANH, 0, 0},
-        {OP_conv2d, {2, 9, 8, 32}, {48, 3, 3, 32}, 48, {2, 9, 8, 48}, ACTIVATION_RELU, 1, 1},
-        {OP_conv2d, {2, 9, 8, 32}, {48, 3, 3, 32}, 48, {2, 7, 6, 48}, ACTIVATION_TANH, 0, 1},
-        {OP_conv2d, {3, 6, 6, 3}, {16, 3, 3, 3}, 16, {3, 3, 3, 16}, ACTIVATION_NONE, 1, 2},
-        {OP_conv2d, {3, 4, 4, 16}, {8, 1, 1, 16}, 8, {3, 4, 4, 8}, ACTIVATION_RELU, 0, 1},
-        {OP_conv_transpose2d,
-         {2, 4, 4, 16},
-         {16, 4, 4, 32},
-         32,
-         {2, 8, 8, 32},
-         ACTIVATION_NONE,
-         1,
-         2},
-    };
-    static float expected[MOST_NUMBERS], numbers[MOST_NUMBERS];
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        for (int way = 0; way < 4; way++) {
-            const char *precision = way % 2 ? "nvfp4" : "fp8";
-            const Format kept = way / 2 ? FORMAT_FP32 : FORMAT_BF16;
-            const int64_t count = all_of(&products[i], "ref", precision, kept, expected);
-            CHECK_INT(all_of(&products[i], "cpu", precision, kept, numbers), count);
-            const int64_t parts[] = {product_of(products[i].y), product_of(products[i].x),
-                                     product_of(products[i].weight)};
-            double worst = 0;
-            for (int64_t part = 0, at = 0; part < 3 && at < count; at += parts[part++])
-                worst = fmax(worst, off_by(numbers + at, expected + at, parts[part],
-                                           part == 0 && kept == FORMAT_BF16));
-            CHECK_MESSAGE(worst < 1e-5, "product %zu in %s kept in %s is off by %g", i, precision,
-                          format_name(kept), worst);
-        }
-}
-
 // Of random numbers 4,096 deep: what the published figure for cards is, and that chunks mend it.
 static void few_digits_err_by_two_percent_and_chunks_mend_it(void) {
     enum { ROWS = 24, COLUMNS = 24, DEPTH = 4096 };
@@ -476,7 +355,6 @@ int main(void) {
     RUN_TEST(each_factor_is_scaled_as_the_format_says);
     RUN_TEST(a_block_loses_what_is_too_small_beside_its_largest);
     RUN_TEST(products_are_those_of_the_elements);
-    RUN_TEST(what_is_left_apart_is_multiplied_by);
     RUN_TEST(few_digits_err_by_two_percent_and_chunks_mend_it);
     RUN_TEST(other_operations_stay_as_they_are);
     return test_end();

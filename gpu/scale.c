@@ -27,6 +27,7 @@ KERNEL_SIGNATURE(gpu, scale_factor) {
                         .element = number_element(by->element),
                         .scale = by->scale,
                         .up = by->up,
+                        .best = by->best,
                         .at_random = by->at_random,
                         .hadamard = by->hadamard,
                         .random = call->attr->factor.stream};

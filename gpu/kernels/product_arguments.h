@@ -108,7 +108,7 @@ typedef struct ScaleArguments {
     ScaleLines lines;
     NumberElement element;
     u32 scale; // Format
-    bool up, at_random, hadamard;
+    bool up, best, at_random, hadamard;
     u32 team;             // threads of a block that shares a scale
     const float *delayed; // what to multiply by; NULL: it follows from the largest
     float *largest;       // of all; NULL: each block's own is enough

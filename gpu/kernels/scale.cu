@@ -84,6 +84,42 @@ GPU_DEFINE(scale_all) {
                      at / a.lines.inner % a.lines.depth, scale);
 }
 
+// What a team works on: so many steps of so many lines.
+struct ScaleBlock {
+    i64 first_line, lines, first_step, steps;
+};
+
+// Number i of it, as neighbours lie in memory.
+static __device__ __forceinline__ i64 line_of(const ScaleArguments &a, const ScaleBlock &b, i64 i) {
+    return b.first_line + (a.lines.inner == 1 ? i / b.steps : i % b.lines);
+}
+static __device__ __forceinline__ i64 step_of(const ScaleArguments &a, const ScaleBlock &b, i64 i) {
+    return b.first_step + (a.lines.inner == 1 ? i % b.steps : i / b.lines);
+}
+
+// That by which the largest becomes 6, or 4 where that misses less.
+static __device__ __forceinline__ NumberScale better_scale(const ScaleArguments &a,
+                                                           const ScaleBlock &b, Team team,
+                                                           float largest, float tensor) {
+    const NumberElement to_four = number_element_of_four(a.element);
+    const NumberScale six = number_scale_in_tensor(largest, a.element, tensor);
+    const NumberScale four = number_scale_in_tensor(largest, to_four, tensor);
+    u32 missed_six = 0, missed_four = 0;
+#pragma unroll 1
+    for (i64 i = team.member; i < b.lines * b.steps; i += a.team) {
+        const float x = number_at(a, line_of(a, b, i), step_of(a, b, i));
+        missed_six += (u32)number_miss(x * six.to_elements, a.element);
+        missed_four += (u32)number_miss(x * four.to_elements, a.element);
+    }
+    missed_six = join_team(team, missed_six, Sum());
+    missed_four = join_team(team, missed_four, Sum());
+    return number_four_is_better(number_scale_below_tensor(largest, a.element, tensor),
+                                 number_scale_below_tensor(largest, to_four, tensor),
+                                 (i32)missed_six, (i32)missed_four)
+               ? four
+               : six;
+}
+
 // Each team a block of so many steps of so many lines. Neighbours of a team are neighbours in
 // memory: steps of a line, or lines.
 GPU_DEFINE_LARGE(scale_blocks) {
@@ -93,31 +129,27 @@ GPU_DEFINE_LARGE(scale_blocks) {
     const i64 block = (i64)blockIdx.x * (BLOCK / a.team) + threadIdx.x / a.team;
     const bool is_there = block < along * across;
     // Threads side by side have lines side by side where each has a block for itself.
-    i64 first_line = 0, lines = 0, steps = 0, first_step = 0;
+    ScaleBlock b = {0, 0, 0, 0};
     if (is_there) {
-        lines = scale_group(&a.lines, a.team == 1 ? block % across : block / along, &first_line);
-        first_step = (a.team == 1 ? block / across : block % along) * a.lines.block;
-        steps =
-            a.lines.depth - first_step < a.lines.block ? a.lines.depth - first_step : a.lines.block;
+        b.lines =
+            scale_group(&a.lines, a.team == 1 ? block % across : block / along, &b.first_line);
+        b.first_step = (a.team == 1 ? block / across : block % along) * a.lines.block;
+        const i64 left = a.lines.depth - b.first_step;
+        b.steps = left < a.lines.block ? left : a.lines.block;
     }
     float largest = 0;
 #pragma unroll 1
-    for (i64 i = team.member; i < lines * steps; i += a.team) {
-        const i64 line = a.lines.inner == 1 ? i / steps : i % lines;
-        const i64 step = a.lines.inner == 1 ? i % steps : i / lines;
+    for (i64 i = team.member; i < b.lines * b.steps; i += a.team)
         largest = number_larger_magnitude(
-            largest, finite_or_zero(number_at(a, first_line + line, first_step + step)));
-    }
+            largest, finite_or_zero(number_at(a, line_of(a, b, i), step_of(a, b, i))));
     largest = join_team(team, largest, LargerMagnitude());
     const float tensor = a.largest ? number_scale_of_tensor(*a.largest, a.element) : 1;
     const NumberScale scale =
-        number_scale_of_block((Format)a.scale, largest, a.element, a.up, tensor);
+        a.best ? better_scale(a, b, team, largest, tensor)
+               : number_scale_of_block((Format)a.scale, largest, a.element, a.up, tensor);
 #pragma unroll 1
-    for (i64 i = team.member; i < lines * steps; i += a.team) {
-        const i64 line = a.lines.inner == 1 ? i / steps : i % lines;
-        const i64 step = a.lines.inner == 1 ? i % steps : i / lines;
-        round_number(a, first_line + line, first_step + step, scale);
-    }
+    for (i64 i = team.member; i < b.lines * b.steps; i += a.team)
+        round_number(a, line_of(a, b, i), step_of(a, b, i), scale);
 }
 
 // A thread each row.

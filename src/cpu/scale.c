@@ -112,6 +112,9 @@ static void round_stretch(Factor *factor, int64_t at, int64_t blocks, int64_t bl
     }
     loops->largest_of_blocks(buffer, blocks, block, largest);
     loops->scales(&factor->rule, largest, blocks, to_elements, to_numbers);
+    if (factor->by->best)
+        loops->better_blocks(&factor->rule, buffer, blocks, block, largest, to_elements,
+                             to_numbers);
     loops->round_blocks(buffer, blocks, block, factor->rule.element, to_elements, to_numbers,
                         words_at(factor, at, count, words));
     write_numbers(factor, at, count, buffer);
@@ -225,6 +228,9 @@ static void round_tile(const Factor *factor, Tile *tile, int64_t first, int64_t 
     loops->largest_of_columns(tile->x, steps, width, tile->largest);
     share_largest(factor, tile, width);
     loops->scales(&factor->rule, tile->largest, width, tile->to_elements, tile->to_numbers);
+    if (factor->by->best)
+        loops->better_columns(&factor->rule, tile->x, steps, width, tile->largest,
+                              tile->to_elements, tile->to_numbers);
     if (!factor->by->at_random) {
         loops->round_columns(tile->x, steps, width, element, tile->to_elements, tile->to_numbers,
                              NULL);

@@ -123,6 +123,7 @@ typedef struct ScaleAttr {
     int lines;             // and so many neighbours across it
     int first, dims;       // the depth: these dimensions
     bool up;               // of scales in powers of two: none saturates
+    bool best;             // of scales in e4m3: the largest becomes 6, or 4 where that misses less
     bool at_random;        // rounded up or down by chance; else to nearest
     bool hadamard;         // turned by number_hadamard first, 16 along the depth
     // Of a whole tensor, device memory: what numbers are to be multiplied by (SCALE_NOW), and the

@@ -23,7 +23,12 @@ const char *const recipe_help[] = {
     "scales=up|floor              of mx formats: large enough for the largest element, or by the\n"
     "                             standard's rule, by which some saturate (up)",
     "rounding=nearest|random      of gradients: to the nearest, or up or down by chance (nearest)",
-    "hadamard=off|on              nvfp4: factors of weights' gradients are turned first (off)",
+    "blocks=six|best              nvfp4: the largest of a block becomes 6; or 4, where its "
+    "numbers\n"
+    "                             then miss by less (six)",
+    "hadamard=off|on              nvfp4: factors of weights' gradients are turned first, but for\n"
+    "                             convolutions, whose two are shifted against each other (off)",
+    "gradients=e4m3|e5m2          mxfp8: elements of gradients (e4m3)",
     "norms=own|scaled             weights and biases of layer and group norms in fp32, or rounded\n"
     "                             as factors of products are, in blocks along them (own)",
     "activations=own|bf16         factors that are activations: in the layer's format, or bf16 "
@@ -56,7 +61,9 @@ WORD_KEY(fp8, fp8, Fp8Scaling)
 WORD_KEY(amax, is_recent, bool)
 WORD_KEY(scales, floor, bool)
 WORD_KEY(rounding, at_random, bool)
+WORD_KEY(blocks, best, bool)
 WORD_KEY(hadamard, hadamard, bool)
+WORD_KEY(gradients, wide, bool)
 WORD_KEY(norms, norms, bool)
 WORD_KEY(sums, sums, Summing)
 
@@ -68,7 +75,12 @@ static RecipeKey key_at(int i) {
         {"amax", {"max", "recent"}, set_amax, get_amax},
         {"scales", {"up", "floor"}, set_scales, get_scales},
         {"rounding", {"nearest", "random"}, set_rounding, get_rounding},
+        {"blocks", {"six", "best"}, set_blocks, get_blocks},
         {"hadamard", {"off", "on"}, set_hadamard, get_hadamard},
+        {"gradients",
+         {format_name(FORMAT_E4M3), format_name(FORMAT_E5M2)},
+         set_gradients,
+         get_gradients},
         {"norms", {"own", "scaled"}, set_norms, get_norms},
         {"sums",
          {[SUMS_FP32] = format_name(FORMAT_FP32),
@@ -259,6 +271,9 @@ static bool is_fp8(Format format) {
 static bool has_powers(Format format) {
     return format_table[format].scale == FORMAT_E8M0 && format_is_scaled(format);
 }
+static bool is_mxfp8(Format format) {
+    return format == FORMAT_MXFP8;
+}
 static bool is_nvfp4(Format format) {
     return format == FORMAT_NVFP4;
 }
@@ -291,7 +306,9 @@ const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int cou
         {has_steps && delays, is_fp8, "history, margin or amax", "fp8"},
         {recipe->floor, has_powers, "scales", "a format of mx"},
         {recipe->at_random, is_any, "rounding", "a scaled format, as fp8 or mxfp8"},
+        {recipe->best, is_nvfp4, "blocks", "nvfp4"},
         {recipe->hadamard, is_nvfp4, "hadamard", "nvfp4"},
+        {recipe->wide, is_mxfp8, "gradients", "mxfp8"},
         {recipe->norms, is_any, "norms", "a scaled format, as fp8 or mxfp8"},
         {recipe->activations != FORMAT_COUNT, is_any, "activations",
          "a scaled format, as fp8 or mxfp8"},
@@ -328,8 +345,11 @@ ScaleAttr recipe_scale(const Recipe *recipe, Format format, FactorRole role, boo
                        .block = info->block,
                        .lines = 1,
                        .up = !recipe->floor,
+                       .best = recipe->best && format == FORMAT_NVFP4,
                        .at_random = recipe->at_random && role == FACTOR_GRADIENT,
                        .hadamard = recipe->hadamard && of_weight && format == FORMAT_NVFP4};
+    if (recipe->wide && format == FORMAT_MXFP8 && role == FACTOR_GRADIENT)
+        scale.element = FORMAT_E5M2;
     if (format == FORMAT_FP8 && recipe->fp8 == FP8_BLOCKS) {
         scale.block = BLOCK_OF_FP8;
         scale.lines = role == FACTOR_WEIGHT ? BLOCK_OF_FP8 : 1;

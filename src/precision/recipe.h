@@ -30,6 +30,8 @@ typedef struct Recipe {
     bool floor;     // scales in powers of two by the standard's rule, by which elements saturate;
                     // else large enough for the largest
     bool at_random; // gradients are rounded up or down by chance
+    bool wide;      // mxfp8: elements of gradients are e5m2
+    bool best;      // nvfp4: the largest of a block becomes 6 or 4, whichever misses less
     bool hadamard;  // nvfp4: factors of weights' gradients are turned first
     Summing sums;   // how matrix products, in whatever format, add up
     bool norms;     // weights and biases of layer and group norms are rounded as factors are

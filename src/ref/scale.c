@@ -60,6 +60,15 @@ static void round_block(const Factor *factor, int64_t line, int64_t lines, int64
         }
 }
 
+// That of a block of one line, where its largest becomes 6 or 4.
+static NumberScale better_scale(const Factor *factor, int64_t line, int64_t step, int64_t steps,
+                                float largest) {
+    float x[NUMBER_MOST_TOGETHER];
+    for (int64_t i = 0; i < steps; i++)
+        x[i] = number_at(factor, line, step + i);
+    return number_better_scale(x, steps, largest, factor->element, factor->tensor);
+}
+
 REF_KERNEL(scale_factor) {
     const ScaleAttr *by = &call->attr->factor.by;
     Factor factor = {.x = &call->input[0],
@@ -89,9 +98,10 @@ REF_KERNEL(scale_factor) {
         for (int64_t step = 0, steps; step < depth; step += steps) {
             steps = depth - step < by->block ? depth - step : by->block;
             float largest = largest_of(&factor, line, more, step, steps, true);
-            round_block(
-                &factor, line, more, step, steps,
-                number_scale_of_block(by->scale, largest, factor.element, by->up, factor.tensor));
+            NumberScale scale = by->best ? better_scale(&factor, line, step, steps, largest)
+                                         : number_scale_of_block(by->scale, largest, factor.element,
+                                                                 by->up, factor.tensor);
+            round_block(&factor, line, more, step, steps, scale);
         }
     }
     return true;

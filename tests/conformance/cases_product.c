@@ -113,8 +113,9 @@ void cases_linear(Cases *cases) {
                     every_kind[i], low);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int activation = 0; activation < ACTIVATION_COUNT; activation++) {
-            LinearCase linear = {shapes[i], features[i], LIES_DENSE, LIES_DENSE,
-                                 true,      activation,  FORMAT_FP32};
+            LinearCase linear = {shapes[i],  features[i], LIES_DENSE,
+                                 LIES_DENSE, true,        (Activation)activation,
+                                 FORMAT_FP32};
             bool exact = activation == ACTIVATION_NONE || activation == ACTIVATION_RELU;
             linear_case(cases, linear, exact ? INTEGERS : NORMAL, low);
             linear.bias_format = low;
@@ -144,14 +145,15 @@ typedef struct ScaleCase {
 typedef struct Scheme {
     Format element, scale;
     int block, lines;
-    bool up, at_random, hadamard;
+    bool up, at_random, hadamard, best;
 } Scheme;
 
 static void scale_case(Cases *cases, const ScaleCase *shape, const Scheme *scheme, Values values) {
-    Case *test = case_new(
-        cases, "%s as %s by %s of %d x %d%s%s%s", values_name(values), format_name(scheme->element),
-        format_name(scheme->scale), scheme->block, scheme->lines, scheme->up ? ", up" : "",
-        scheme->at_random ? ", at random" : "", scheme->hadamard ? ", turned" : "");
+    Case *test =
+        case_new(cases, "%s as %s by %s of %d x %d%s%s%s%s", values_name(values),
+                 format_name(scheme->element), format_name(scheme->scale), scheme->block,
+                 scheme->lines, scheme->up ? ", up" : "", scheme->at_random ? ", at random" : "",
+                 scheme->hadamard ? ", turned" : "", scheme->best ? ", the best" : "");
     case_add(cases, test, cases->format, shape->shape, shape->lies, values);
     test->attr.factor.by = (ScaleAttr){.element = scheme->element,
                                        .scale = scheme->scale,
@@ -161,7 +163,8 @@ static void scale_case(Cases *cases, const ScaleCase *shape, const Scheme *schem
                                        .dims = shape->dims,
                                        .up = scheme->up,
                                        .at_random = scheme->at_random,
-                                       .hadamard = scheme->hadamard};
+                                       .hadamard = scheme->hadamard,
+                                       .best = scheme->best};
     test->attr.factor.stream = (RandomAttr){.seed = 11, .offset = 5};
     test->zeros_expected = values.kind == VALUES_ZEROS || values.kind == VALUES_SUBNORMAL ||
                            values.kind == VALUES_TINY;
@@ -178,18 +181,20 @@ void cases_scale_factor(Cases *cases) {
         {{4, {3, 2, 2, 200}}, LIES_DENSE, 3, 1},  {{2, {700, 3}}, LIES_DENSE, 0, 1},
     };
     static const Scheme schemes[] = {
-        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, true, false, false},
-        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, false, false, false},
-        {FORMAT_E5M2, FORMAT_E8M0, 32, 1, true, true, false},
-        {FORMAT_E3M2, FORMAT_E8M0, 32, 1, false, false, false},
-        {FORMAT_E2M3, FORMAT_E8M0, 32, 1, true, false, false},
-        {FORMAT_E2M1, FORMAT_E8M0, 32, 1, true, true, false},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false},
-        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true},
-        {FORMAT_E4M3, FORMAT_FP32, 0, 1, false, false, false},
-        {FORMAT_E5M2, FORMAT_FP32, 0, 1, false, true, false},
-        {FORMAT_E4M3, FORMAT_FP32, 128, 1, false, false, false},
-        {FORMAT_E4M3, FORMAT_FP32, 128, 128, false, false, false},
+        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, true, false, false, false},
+        {FORMAT_E4M3, FORMAT_E8M0, 32, 1, false, false, false, false},
+        {FORMAT_E5M2, FORMAT_E8M0, 32, 1, true, true, false, false},
+        {FORMAT_E3M2, FORMAT_E8M0, 32, 1, false, false, false, false},
+        {FORMAT_E2M3, FORMAT_E8M0, 32, 1, true, false, false, false},
+        {FORMAT_E2M1, FORMAT_E8M0, 32, 1, true, true, false, false},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false, false},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true, false},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, false, false, true},
+        {FORMAT_E2M1, FORMAT_E4M3, 16, 1, false, true, true, true},
+        {FORMAT_E4M3, FORMAT_FP32, 0, 1, false, false, false, false},
+        {FORMAT_E5M2, FORMAT_FP32, 0, 1, false, true, false, false},
+        {FORMAT_E4M3, FORMAT_FP32, 128, 1, false, false, false, false},
+        {FORMAT_E4M3, FORMAT_FP32, 128, 128, false, false, false, false},
     };
     const int count = sizeof schemes / sizeof *schemes;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

@@ -193,13 +193,38 @@ static void factors_of_two_kinds_meet(void) {
     engine_close();
 }
 
+// Of two gradients in a block that are 2^20 apart the small one alone reaches x: elements of e4m3
+// span 2^17, those of e5m2 2^31.
+static void gradients_of_mxfp8_span_more_in_e5m2(void) {
+    static const char *const recipes[] = {"", "gradients=e5m2"};
+    static const int64_t shape[] = {1, 1}, of_w[] = {2, 1}, of_y[] = {1, 2};
+    const float one = 1, weights[] = {0, 1}, gradients[] = {1, 0x1p-20f};
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 2; i++) {
+            open_with(d ? "cpu" : "ref", recipes[i]);
+            Tensor *x = numbers(2, shape, &one), *w = numbers(2, of_w, weights);
+            Tensor *y = op_three(engine, OP_linear, x, w, NULL, NULL, NULL);
+            Tensor *dy = numbers(2, of_y, gradients);
+            float dx = NAN;
+            Error error = {0};
+            CHECK_MESSAGE(y && engine_backward(engine, y, dy, NULL, &error), "%s", error.text);
+            CHECK(tensor_read(x->grad, &dx, NULL));
+            CHECK(dx == (i ? 0x1p-20f : 0));
+            tensor_release(x), tensor_release(w), tensor_release(y), tensor_release(dy);
+            engine_close();
+        }
+}
+
 // ---- as text ------------------------------------------------------------------------------------
 
 static void a_recipe_is_told_as_it_is_read(void) {
     static const char *const texts[] = {
-        "", "scales=floor,norms=scaled",
+        "",
+        "scales=floor,norms=scaled",
         "fp8=blocks,rounding=random,hadamard=on,history=16,margin=1",
-        "activations=bf16,backward=mxfp4,amax=recent,sums=fast14", "backward=bf16"};
+        "activations=bf16,backward=mxfp4,amax=recent,sums=fast14",
+        "backward=bf16",
+        "backward=mxfp8,blocks=best,gradients=e5m2"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         Recipe recipe;
         char text[RECIPE_TEXT_SIZE];
@@ -232,6 +257,7 @@ int main(void) {
     RUN_TEST(a_norm_that_is_set_to_bf16_is_left_alone);
     RUN_TEST(factors_stay_in_bf16_where_the_recipe_says_so);
     RUN_TEST(factors_of_two_kinds_meet);
+    RUN_TEST(gradients_of_mxfp8_span_more_in_e5m2);
     RUN_TEST(a_recipe_is_told_as_it_is_read);
     RUN_TEST(a_change_leaves_what_it_does_not_name);
     return test_end();

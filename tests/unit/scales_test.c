@@ -195,7 +195,14 @@ static void each_factor_is_scaled_as_the_format_says(void) {
                       FACTOR_ACTIVATION, true);
     CHECK(of.element == FORMAT_E4M3 && of.scale == FORMAT_E8M0 && of.block == 32);
     of = recipe_scale(&recipe_usual, FORMAT_MXFP8, FACTOR_GRADIENT, false);
-    CHECK(of.element == FORMAT_E4M3 && of.up && !of.at_random);
+    CHECK(of.element == FORMAT_E4M3 && of.up && !of.at_random && !of.best);
+    CHECK(recipe_parse("backward=mxfp8,gradients=e5m2,blocks=best", &recipe, NULL));
+    CHECK(recipe_scale(&recipe, FORMAT_MXFP8, FACTOR_GRADIENT, false).element == FORMAT_E5M2);
+    CHECK(recipe_scale(&recipe, FORMAT_MXFP8, FACTOR_WEIGHT, false).element == FORMAT_E4M3);
+    CHECK(recipe_scale(&recipe, FORMAT_MXFP4, FACTOR_GRADIENT, false).element == FORMAT_E2M1);
+    CHECK(recipe_scale(&recipe, FORMAT_NVFP4, FACTOR_WEIGHT, false).best);
+    CHECK(!recipe_scale(&recipe, FORMAT_MXFP8, FACTOR_WEIGHT, false).best);
+    CHECK(recipe_parse("fp8=blocks", &recipe, NULL));
     CHECK(recipe_delays(&recipe_usual, FORMAT_FP8) && !recipe_delays(&recipe, FORMAT_FP8));
     CHECK(!recipe_delays(&recipe_usual, FORMAT_E4M3));
 }

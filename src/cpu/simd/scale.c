@@ -107,6 +107,81 @@ static void choose_scales(const CpuScaleRule *rule, const float *restrict larges
         EACH_SCALE(number_scale_of_largest(largest[i], element))
 }
 
+// What 4 in place of 6 makes of a block.
+typedef struct Other {
+    NumberScale scale;
+    float six, four; // the scales below that of all
+} Other;
+
+ALWAYS_INLINE Other other_scale(const CpuScaleRule *rule, float largest) {
+    const NumberElement four = number_element_of_four(rule->element);
+    const float tensor = rule->tensor;
+    Other other = {.scale = rule->apart ? number_scale_apart(largest, four, tensor)
+                                        : number_scale_in_tensor(largest, four, tensor),
+                   .six = number_scale_below_tensor(largest, rule->element, tensor),
+                   .four = number_scale_below_tensor(largest, four, tensor)};
+    return other;
+}
+
+ALWAYS_INLINE void better_each(const CpuScaleRule *rule, const float *restrict x, int64_t blocks,
+                               int64_t block, const float *restrict largest,
+                               float *restrict to_elements, float *restrict to_numbers) {
+    const NumberElement element = rule->element;
+    for (int64_t i = 0; i < blocks; i++, x += block) {
+        const Other other = other_scale(rule, largest[i]);
+        const float times_six = to_elements[i], times_four = other.scale.to_elements;
+        int32_t six = 0, four = 0;
+        for (int64_t k = 0; k < block; k++) {
+            six += number_miss(x[k] * times_six, element);
+            four += number_miss(x[k] * times_four, element);
+        }
+        if (number_four_is_better(other.six, other.four, six, four)) {
+            to_elements[i] = other.scale.to_elements;
+            to_numbers[i] = other.scale.to_numbers;
+        }
+    }
+}
+
+static void better_blocks(const CpuScaleRule *rule, const float *restrict x, int64_t blocks,
+                          int64_t block, const float *restrict largest, float *restrict to_elements,
+                          float *restrict to_numbers) {
+    if (block == 16)
+        better_each(rule, x, blocks, 16, largest, to_elements, to_numbers);
+    else
+        better_each(rule, x, blocks, block, largest, to_elements, to_numbers);
+}
+
+enum { COLUMNS = 64 }; // at once
+
+static void better_columns(const CpuScaleRule *rule, const float *restrict x, int64_t rows,
+                           int64_t width, const float *restrict largest,
+                           float *restrict to_elements, float *restrict to_numbers) {
+    const NumberElement element = rule->element;
+    for (int64_t first = 0; first < width; first += COLUMNS) {
+        const int64_t count = width - first < COLUMNS ? width - first : COLUMNS;
+        float times_four[COLUMNS], worth_four[COLUMNS], scale_six[COLUMNS], scale_four[COLUMNS];
+        int32_t six[COLUMNS] = {0}, four[COLUMNS] = {0};
+        for (int64_t i = 0; i < count; i++) {
+            const Other other = other_scale(rule, largest[first + i]);
+            times_four[i] = other.scale.to_elements;
+            worth_four[i] = other.scale.to_numbers;
+            scale_six[i] = other.six;
+            scale_four[i] = other.four;
+        }
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t i = 0; i < count; i++) {
+                const float number = x[row * width + first + i];
+                six[i] += number_miss(number * to_elements[first + i], element);
+                four[i] += number_miss(number * times_four[i], element);
+            }
+        for (int64_t i = 0; i < count; i++)
+            if (number_four_is_better(scale_six[i], scale_four[i], six[i], four[i])) {
+                to_elements[first + i] = times_four[i];
+                to_numbers[first + i] = worth_four[i];
+            }
+    }
+}
+
 // ---- rounding -----------------------------------------------------------------------------------
 
 ALWAYS_INLINE void round_some(float *restrict x, int64_t count, NumberElement element,
@@ -230,6 +305,8 @@ const CpuScale ISA_NAME(cpu_scale) = {
     .largest_of_blocks = largest_of_blocks,
     .largest_of_columns = largest_of_columns,
     .scales = choose_scales,
+    .better_blocks = better_blocks,
+    .better_columns = better_columns,
     .round = round_all,
     .round_blocks = round_blocks,
     .round_columns = round_columns,

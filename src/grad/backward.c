@@ -176,6 +176,36 @@ static bool saved_check(const GradNode *node, Error *error) {
     return true;
 }
 
+static bool fail_spent(Error *error) {
+    return error_fail(error, ERROR_USAGE,
+                      "backward: this graph was walked before and its tensors are freed; run the "
+                      "forward pass again, or ask to keep the graph");
+}
+
+// Puts what was not kept in its place, for the rule.
+static bool saved_make_again(GradNode *node, Error *error) {
+    for (int i = 0; i < node->saved_count; i++) {
+        if (node->saved_again[i] < 0)
+            continue;
+        const GradNode *maker = node->edges[node->saved_again[i]].node;
+        if (maker->spent)
+            return fail_spent(error);
+        if (!saved_check(maker, error) ||
+            !(node->saved[i] = node->tape->hooks.make_again(node->tape->context, maker, error)))
+            return false;
+    }
+    return true;
+}
+
+static void saved_let_go(GradNode *node) {
+    for (int i = 0; i < node->saved_count; i++) {
+        if (node->saved_again[i] < 0)
+            continue;
+        tensor_release(node->saved[i]);
+        node->saved[i] = NULL;
+    }
+}
+
 // The scale that this node stands for is that of all gradients of the walk.
 static bool scale_check(Tape *tape, const GradNode *node, Error *error) {
     if (node->scale && tape->walk.scale && node->scale != tape->walk.scale)
@@ -205,16 +235,16 @@ static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *option
         }
     }
     if (node->spent) {
-        error_fail(error, ERROR_USAGE,
-                   "backward: this graph was walked before and its tensors are freed; run the "
-                   "forward pass again, or ask to keep the graph");
+        fail_spent(error);
         goto cleanup;
     }
     if (!saved_check(node, error) || !scale_check(tape, node, error))
         goto cleanup;
-    done = options->create_graph
-               ? rule_recorded(node, input_grad, error)
-               : node->rule(tape->context, node, node->arrived, input_grad, error);
+    done =
+        saved_make_again(node, error) &&
+        (options->create_graph ? rule_recorded(node, input_grad, error)
+                               : node->rule(tape->context, node, node->arrived, input_grad, error));
+    saved_let_go(node);
     if (!done)
         goto cleanup;
     if (!options->keep_graph && !options->create_graph) {

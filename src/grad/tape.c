@@ -129,6 +129,13 @@ static int output_index(const TapeRecord *record, const Tensor *tensor) {
     return -1;
 }
 
+static int input_index(const TapeRecord *record, const Tensor *tensor) {
+    for (int i = 0; i < record->input_count; i++)
+        if (record->inputs[i] == tensor)
+            return i;
+    return -1;
+}
+
 // The input that a saved tensor was used in place of (a low copy, one made dense), where gradients
 // flow to that input and not to what was used.
 static int replaced_input(const TapeRecord *record, const Tensor *saved, uint32_t wants) {
@@ -173,6 +180,9 @@ bool tape_record(Tape *tape, const TapeRecord *record, Error *error) {
         // on the same memory.
         node->saved_output[i] = (int8_t)(saved ? output_index(record, saved) : -1);
         node->saved_input[i] = (int8_t)(saved ? replaced_input(record, saved, wants) : -1);
+        node->saved_again[i] = (int8_t)(record->again & 1u << i ? input_index(record, saved) : -1);
+        if (node->saved_again[i] >= 0)
+            continue;
         if (node->saved_output[i] >= 0) {
             node->saved[i] = tensor_view(saved, &saved->view, error);
             if (!node->saved[i]) {

@@ -76,6 +76,8 @@ struct GradNode {
     Tensor *saved[GRAD_MAX_SAVED];       // in the order of the record
     int8_t saved_output[GRAD_MAX_SAVED]; // which output that is, -1: none
     int8_t saved_input[GRAD_MAX_SAVED];  // which input it was used in place of, -1: itself
+    int8_t
+        saved_again[GRAD_MAX_SAVED]; // which input it is, made again when its turn comes, -1: kept
     uint64_t saved_version[GRAD_MAX_SAVED];
     GradOwn *own;                    // NULL: nothing
     GradHook *hooks;                 // on its outputs
@@ -93,6 +95,9 @@ typedef struct TapeHooks {
     Tensor *(*add)(void *context, Tensor *x, Tensor *y, Error *error);
     Tensor *(*cast)(void *context, Tensor *x, Format format, Error *error);
     void (*enter)(void *context, int layer); // a node of this layer is about to be visited
+    // The one output of a node, as it was, from what the node saved; on the record where that is
+    // on.
+    Tensor *(*make_again)(void *context, const GradNode *node, Error *error);
     // Adds what a walk brought to what earlier ones did, as separate gradients: each rounded to the
     // leaf's format, unless *sum was. Takes over neither; *sum may be replaced.
     bool (*gather)(void *context, Tensor *leaf, Tensor **sum, bool is_rounded, Tensor *gradient,
@@ -121,7 +126,8 @@ typedef struct TapeRecord {
     Tensor *const *used;   // what the kernel was given in their place (format); may equal inputs
     Tensor **outputs;      // get the node as their origin
     Tensor *const *saved;  // inputs as used, or outputs; NULL for absent ones
-    GradOwn *own;          // taken over where a node is made
+    uint32_t again; // bit k: saved[k] is an input that its node can make again, and is not kept
+    GradOwn *own;   // taken over where a node is made
 } TapeRecord;
 
 // Links outputs to inputs, when recording is on and any input wants a gradient. Integer outputs

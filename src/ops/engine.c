@@ -15,6 +15,21 @@ static Tensor *hook_cast(void *context, Tensor *x, Format format, Error *error) 
     return op_cast(context, x, format, error);
 }
 
+// The same kernel on the same numbers.
+static Tensor *hook_make_again(void *context, const GradNode *node, Error *error) {
+    Engine *engine = context;
+    const int layer = engine->layer;
+    OpAttr attr = node->attr;
+    attr.has_out_format = true;
+    attr.out_format = node->output[0].format;
+    engine->layer = node->layer;
+    engine->makes_again = true;
+    Tensor *made = op_one(engine, node->op, node->saved[0], &attr, error);
+    engine->makes_again = false;
+    engine->layer = layer;
+    return made;
+}
+
 static void hook_enter(void *context, int layer) {
     Engine *engine = context;
     engine->layer = layer;
@@ -30,8 +45,11 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
     device->explain = op_explain;
     device->explain_context = engine;
     engine->seed = seed;
-    const TapeHooks hooks = {
-        .add = hook_add, .cast = hook_cast, .enter = hook_enter, .gather = engine_gather};
+    const TapeHooks hooks = {.add = hook_add,
+                             .cast = hook_cast,
+                             .enter = hook_enter,
+                             .make_again = hook_make_again,
+                             .gather = engine_gather};
     engine->tape = tape_new(engine, &hooks);
     engine->policy = policy_new(preset, error);
     if (!engine->tape || !engine->policy) {

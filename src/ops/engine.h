@@ -127,8 +127,9 @@ struct Engine {
     int layer; // in force; 0: none
     uint64_t seed, random_position;
     bool walking_back;
-    bool calibrates; // of layers in int8 it is noted what they multiply, and they compute in fp32
-    bool by_largest; // what they multiply is scaled by the largest of it
+    bool makes_again; // within it: an activation that was not kept
+    bool calibrates;  // of layers in int8 it is noted what they multiply, and they compute in fp32
+    bool by_largest;  // what they multiply is scaled by the largest of it
     EngineProfile *profile; // NULL: operations are not timed
     BufferChange *changes;  // since the last settled step
     int change_count, change_size;

@@ -24,6 +24,10 @@ extern const bool unary_saves_output[OP_COUNT];
 // The operation that computes the derivative: OP_relu -> OP_relu_backward, OP_mse -> ..
 extern const OpId backward_of[OP_COUNT];
 
+// Whether the node that this tensor came from can make it again as it was, for less than it takes
+// to keep it.
+bool gradient_makes_again(const Tensor *tensor);
+
 // Sums a gradient over what was broadcast, so that it has the shape and format of the input; takes
 // over the reference to `gradient`.
 Tensor *gradient_sum_to(Engine *engine, Tensor *gradient, const GradShape *shape, Format format,

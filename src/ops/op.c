@@ -133,7 +133,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
 
 static bool outputs_new(Engine *engine, const KernelCall *call, const View *shapes, Format format,
                         Tensor **outputs, Error *error) {
-    MemoryPurpose purpose = engine->walking_back ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
+    MemoryPurpose purpose =
+        engine->walking_back && !engine->makes_again ? MEMORY_GRADIENTS : MEMORY_ACTIVATIONS;
     for (int i = 0; i < call->output_count; i++) {
         Format out = shapes[i].format == FORMAT_COUNT ? format : shapes[i].format;
         outputs[i] =
@@ -173,9 +174,13 @@ static bool record(Engine *engine, OpId op, const OpAttr *attr, const Prepared *
                         .used = prepared->used,
                         .outputs = outputs};
     Tensor *saved[GRAD_MAX_SAVED];
-    for (int i = 0; i < prepared->count && i < 16; i++)
-        if (saves & SAVE_INPUT(i))
-            saved[entry.saved_count++] = prepared->used[i];
+    for (int i = 0; i < prepared->count && i < 16; i++) {
+        if (!(saves & SAVE_INPUT(i)))
+            continue;
+        if (prepared->used[i] == prepared->edge[i] && gradient_makes_again(prepared->used[i]))
+            entry.again |= 1u << entry.saved_count;
+        saved[entry.saved_count++] = prepared->used[i];
+    }
     for (int i = 0; i < output_count; i++)
         if (saves & SAVE_OUTPUT(i))
             saved[entry.saved_count++] = outputs[i];

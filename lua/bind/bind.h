@@ -35,6 +35,7 @@ typedef struct Session {
     bool has_thrown;              // what it called has raised something, which is kept
     struct KeptValues *kept;      // what graphs have of Lua (callback.h)
     size_t handle_bytes;          // of what has got its handles since the last collection
+    size_t made_bytes;            // of what has got its handles since the step began
     size_t data_bytes;            // of the data sets that loaders hold
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     size_t settled_data_bytes;    // of data_bytes, then
@@ -178,6 +179,7 @@ bool bind_end_script(Session *session, bool done, Error *error) MUST_CHECK;
 void bind_push_tensors(lua_State *L, Tensor *const *tensors, int count);
 // Frees what of the tensors of a step nothing refers to any more.
 void bind_collect(lua_State *L, Session *session);
+void bind_collect_step(lua_State *L, Session *session); // the same, when the step is over
 // A handle that stands for so many bytes was made.
 void bind_report_pressure(lua_State *L, Session *session, size_t bytes);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none

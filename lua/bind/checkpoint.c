@@ -256,7 +256,7 @@ int bind_end_step(lua_State *L) {
     // no more is asked of the system, and a device that captures steps finds them alike. Where
     // steps are small this is faster too, since what is used again is still in the processor's
     // cache.
-    bind_collect(L, session);
+    bind_collect_step(L, session);
     lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);
     lua_vm_end_patience(session->vm);

@@ -42,6 +42,13 @@ static size_t bytes_of_lua(lua_State *L) {
     return (size_t)lua_gc(L, LUA_GCCOUNT) << 10;
 }
 
+static void collect_all(lua_State *L, Session *session) {
+    lua_gc(L, LUA_GCCOLLECT);
+    session->settled_bytes = allocator_use(session->engine->device->allocator).total_now;
+    session->settled_data_bytes = session->data_bytes;
+    session->settled_lua_bytes = bytes_of_lua(L);
+}
+
 // A young collection costs microseconds and frees most of what a step left. What lived through two
 // of them, as a batch does within its step and a data set before the next, only a full one frees:
 // that is due where much more is in use than after the last. Lua would see to what is its own, but
@@ -51,15 +58,25 @@ void bind_collect(lua_State *L, Session *session) {
     session->handle_bytes = 0;
     lua_gc(L, LUA_GCSTEP, 0);
     size_t of_lua = bytes_of_lua(L);
-    if (!is_much_more(allocator_use(allocator).total_now, session->settled_bytes) &&
-        !is_much_more(session->data_bytes, session->settled_data_bytes) &&
-        !(of_lua > 2 * session->settled_lua_bytes &&
-          is_much_more(of_lua, session->settled_lua_bytes)))
-        return;
-    lua_gc(L, LUA_GCCOLLECT);
-    session->settled_bytes = allocator_use(allocator).total_now;
-    session->settled_data_bytes = session->data_bytes;
-    session->settled_lua_bytes = bytes_of_lua(L);
+    if (is_much_more(allocator_use(allocator).total_now, session->settled_bytes) ||
+        is_much_more(session->data_bytes, session->settled_data_bytes) ||
+        (of_lua > 2 * session->settled_lua_bytes &&
+         is_much_more(of_lua, session->settled_lua_bytes)))
+        collect_all(L, session);
+}
+
+// A full collection looks at all that Lua has. Where a step made far more than that, computing it
+// took far longer, and what lived through two young ones within it need not lie beside what the
+// next step makes. A card computes as much in no time.
+void bind_collect_step(lua_State *L, Session *session) {
+    const size_t far_more = 64;
+    if (session->engine->device->memory == 0 && session->made_bytes / far_more >= bytes_of_lua(L)) {
+        session->handle_bytes = 0;
+        collect_all(L, session);
+    } else {
+        bind_collect(L, session);
+    }
+    session->made_bytes = 0;
 }
 
 // The collector sees a handle as a few bytes. Once the handles made since its last round stand for
@@ -67,10 +84,12 @@ void bind_collect(lua_State *L, Session *session) {
 void bind_report_pressure(lua_State *L, Session *session, size_t bytes) {
     const size_t least = (size_t)4 << 20;
     session->handle_bytes += bytes;
+    session->made_bytes += bytes;
     if (session->handle_bytes < least)
         return;
-    size_t in_use = allocator_use(session->engine->device->allocator).total_now;
-    if (session->handle_bytes < in_use / 8)
+    const Device *device = session->engine->device;
+    const size_t part = device->memory ? 8 : 32;
+    if (session->handle_bytes < allocator_use(device->allocator).total_now / part)
         return;
     bind_collect(L, session);
 }
@@ -84,7 +103,9 @@ static void push_handle(lua_State *L, Session *session, Tensor **tensor) {
     *tensor = NULL;
     luaL_setmetatable(L, "mp.tensor");
     lua_vm_charge(L, TENSOR_HOST_BYTES);
-    bind_report_pressure(L, session, handle->tensor->storage->bytes);
+    const Storage *storage = handle->tensor->storage;
+    if (storage->references == 1) // a view is of no more memory
+        bind_report_pressure(L, session, storage->bytes);
 }
 
 typedef struct Waiting { // for handles

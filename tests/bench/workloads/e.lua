@@ -4,14 +4,14 @@ local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 local steps = require "steps"
 
-local VOCABULARY, WIDTH, HEADS, CONTEXT, LAYERS = 65, 384, 6, 256, 6
+local VOCABULARY, HEADS = 65, 6
 
 local Block = nn.class "Block"
-function Block:init()
-    self.norm_attention, self.norm_feed = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-    self.attention = nn.Attention(WIDTH, HEADS, { causal = true, bias = false })
-    self.widen = nn.Linear(WIDTH, 4 * WIDTH, { bias = false })
-    self.narrow = nn.Linear(4 * WIDTH, WIDTH, { bias = false })
+function Block:init(width)
+    self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+    self.attention = nn.Attention(width, HEADS, { causal = true, bias = false })
+    self.widen = nn.Linear(width, 4 * width, { bias = false })
+    self.narrow = nn.Linear(4 * width, width, { bias = false })
 end
 
 function Block:forward(x)
@@ -20,12 +20,12 @@ function Block:forward(x)
 end
 
 local GPT = nn.class "GPT"
-function GPT:init()
-    self.token, self.place = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+function GPT:init(width, context, layers)
+    self.token, self.place = nn.Embedding(VOCABULARY, width), nn.Embedding(context, width)
     self.blocks = {}
-    for i = 1, LAYERS do self.blocks[i] = Block() end
-    self.norm = nn.LayerNorm(WIDTH)
-    self.places = mp.arange(CONTEXT)
+    for i = 1, layers do self.blocks[i] = Block(width) end
+    self.norm = nn.LayerNorm(width)
+    self.places = mp.arange(context)
 end
 
 function GPT:forward(tokens)
@@ -37,12 +37,13 @@ end
 return mp.experiment {
     name = "bench-e",
     about = "speed: GPT, 6 layers, width 384, 6 heads, context 256, batch 8, AdamW",
-    params = { steps = 10, batch = 8 },
+    params = { steps = 10, batch = 8, width = 384, context = 256, layers = 6 },
 
     run = function(run)
-        local batch = run.params.batch
-        local x, y = mp.randint(VOCABULARY, batch, CONTEXT), mp.randint(VOCABULARY, batch, CONTEXT)
-        local model = run:model(GPT())
+        local set = run.params
+        local function tokens() return mp.randint(VOCABULARY, set.batch, set.context) end
+        local x, y = tokens(), tokens()
+        local model = run:model(GPT(set.width, set.context, set.layers))
         steps(run, model, mp.optim.AdamW(model:parameters(), { lr = 1e-3 }), x, y)
     end,
 }

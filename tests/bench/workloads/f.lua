@@ -3,42 +3,42 @@
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 
-local NOISE, WIDTH = 100, 64
+local NOISE = 100
 
-local function generator()
+local function generator(width)
     local function up(channels, filters, stride, padding)
         return nn.ConvTranspose2d(channels, filters, 4, { stride = stride, padding = padding, bias = false })
     end
     return nn.Sequential {
-        up(NOISE, 8 * WIDTH, 1, 0), nn.BatchNorm(8 * WIDTH), nn.ReLU(),
-        up(8 * WIDTH, 4 * WIDTH, 2, 1), nn.BatchNorm(4 * WIDTH), nn.ReLU(),
-        up(4 * WIDTH, 2 * WIDTH, 2, 1), nn.BatchNorm(2 * WIDTH), nn.ReLU(),
-        up(2 * WIDTH, WIDTH, 2, 1), nn.BatchNorm(WIDTH), nn.ReLU(),
-        up(WIDTH, 3, 2, 1), nn.Tanh(),
+        up(NOISE, 8 * width, 1, 0), nn.BatchNorm(8 * width), nn.ReLU(),
+        up(8 * width, 4 * width, 2, 1), nn.BatchNorm(4 * width), nn.ReLU(),
+        up(4 * width, 2 * width, 2, 1), nn.BatchNorm(2 * width), nn.ReLU(),
+        up(2 * width, width, 2, 1), nn.BatchNorm(width), nn.ReLU(),
+        up(width, 3, 2, 1), nn.Tanh(),
     }
 end
 
-local function discriminator()
+local function discriminator(width)
     local function down(channels, filters, stride, padding)
         return nn.Conv2d(channels, filters, 4, { stride = stride, padding = padding, bias = false })
     end
     return nn.Sequential {
-        down(3, WIDTH, 2, 1), nn.LeakyReLU(0.2),
-        down(WIDTH, 2 * WIDTH, 2, 1), nn.BatchNorm(2 * WIDTH), nn.LeakyReLU(0.2),
-        down(2 * WIDTH, 4 * WIDTH, 2, 1), nn.BatchNorm(4 * WIDTH), nn.LeakyReLU(0.2),
-        down(4 * WIDTH, 8 * WIDTH, 2, 1), nn.BatchNorm(8 * WIDTH), nn.LeakyReLU(0.2),
-        down(8 * WIDTH, 1, 1, 0), nn.Flatten(),
+        down(3, width, 2, 1), nn.LeakyReLU(0.2),
+        down(width, 2 * width, 2, 1), nn.BatchNorm(2 * width), nn.LeakyReLU(0.2),
+        down(2 * width, 4 * width, 2, 1), nn.BatchNorm(4 * width), nn.LeakyReLU(0.2),
+        down(4 * width, 8 * width, 2, 1), nn.BatchNorm(8 * width), nn.LeakyReLU(0.2),
+        down(8 * width, 1, 1, 0), nn.Flatten(),
     }
 end
 
 return mp.experiment {
     name = "bench-f",
     about = "speed: DCGAN 64x64, batch 32, one update of D and one of G",
-    params = { steps = 10, batch = 32 },
+    params = { steps = 10, batch = 32, width = 64 },
 
     run = function(run)
         local batch = run.params.batch
-        local G, D = generator(), discriminator()
+        local G, D = generator(run.params.width), discriminator(run.params.width)
         run:model(nn.Sequential { G, D })
         local settings = { lr = 2e-4, betas = { 0.5, 0.999 } }
         local of_g, of_d = mp.optim.Adam(G:parameters(), settings), mp.optim.Adam(D:parameters(), settings)

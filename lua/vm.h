@@ -111,6 +111,8 @@ void lua_vm_set_places(LuaVm *vm, const LuaVmPlaces *places);
 // Raises the interrupt if one is pending; called by long loops, after engine calls, and after
 // every lua_pcall that a binding makes, so that nothing swallows it.
 void lua_vm_check(lua_State *L);
+// A message handler for such calls: adds to what Lua says of a field that is nil which was meant.
+int lua_vm_tell_meant(lua_State *L);
 // Between these two the watchdog waits: the engine is at work. Both may nest. No Lua may run and no
 // Lua error may be raised in between.
 void lua_vm_enter_engine(lua_State *L);

@@ -153,7 +153,10 @@ int vm_error_handler(lua_State *L) {
         return 1;
     lua_settop(L, 1);
     push_message(L);
+    char hint[VM_HINT_SIZE];
     const char *message = lua_tostring(L, -1);
+    if (vm_hint(L, message, hint)[0])
+        message = lua_pushfstring(L, "%s%s", message, hint);
     if (!has_place(message)) {
         char where[2 * VM_WHERE_SIZE];
         bool has_own = false;

@@ -2,6 +2,7 @@
 //
 //   vm.c          the state, its memory, loading and calling
 //   vm_error.c    what an error says
+//   vm_hint.c     and what was meant
 //   vm_guard.c    the interrupt, and the library functions that must not swallow it
 //   vm_coroutine.c  coroutines, which must not either
 //   vm_sandbox.c  the library that a script sees
@@ -60,6 +61,13 @@ extern const char vm_memory_text[]; // what Lua says when it has no memory
 int vm_error_handler(lua_State *L);
 // Fills the error from the value on top of the stack; always false.
 bool vm_error_take(LuaVm *vm, int status, Error *error);
+
+// ---- vm_hint.c
+
+enum { VM_HINT_SIZE = 96 };
+// Where the message says that a field is nil: "; did you mean head?", of what the function at hand
+// knows that has fields; else "". Within a message handler.
+const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]);
 
 // ---- vm_guard.c
 

@@ -99,18 +99,28 @@ bool bind_is_callable(lua_State *L, int index) {
     return callable;
 }
 
+// Lua takes "4" for a number, which hides that a text came; so here it is none.
+static bool to_number(lua_State *L, int index, double *value) {
+    *value = lua_tonumber(L, index);
+    return lua_type(L, index) == LUA_TNUMBER;
+}
+
+static bool to_integer(lua_State *L, int index, int64_t *value) {
+    int is_integer;
+    *value = lua_tointegerx(L, index, &is_integer);
+    return is_integer && lua_type(L, index) == LUA_TNUMBER;
+}
+
 double bind_number(lua_State *L, const char *function, int argument, const char *name) {
-    int is_number;
-    double value = lua_tonumberx(L, argument, &is_number);
-    if (!is_number)
+    double value;
+    if (!to_number(L, argument, &value))
         bind_argument_error(L, function, argument, name, "a number");
     return value;
 }
 
 int64_t bind_integer(lua_State *L, const char *function, int argument, const char *name) {
-    int is_integer;
-    lua_Integer value = lua_tointegerx(L, argument, &is_integer);
-    if (!is_integer)
+    int64_t value;
+    if (!to_integer(L, argument, &value))
         bind_argument_error(L, function, argument, name, "a whole number");
     return value;
 }
@@ -170,9 +180,7 @@ double bind_field_number(lua_State *L, const char *function, int index, const ch
                          double missing) {
     double value = missing;
     if (push_field(L, function, index, field)) {
-        int is_number;
-        value = lua_tonumberx(L, -1, &is_number);
-        if (!is_number)
+        if (!to_number(L, -1, &value))
             field_error(L, function, field, "a number");
         if (isnan(value))
             bind_error(L, "%s: %s: not a number (nan)", function, field);
@@ -185,9 +193,7 @@ int64_t bind_field_integer(lua_State *L, const char *function, int index, const 
                            int64_t missing) {
     int64_t value = missing;
     if (push_field(L, function, index, field)) {
-        int is_integer;
-        value = lua_tointegerx(L, -1, &is_integer);
-        if (!is_integer)
+        if (!to_integer(L, -1, &value))
             field_error(L, function, field, "a whole number");
     }
     lua_pop(L, 1);
@@ -263,9 +269,8 @@ lua_Integer bind_list(lua_State *L, const char *function, int index) {
 
 static int64_t integer_at(lua_State *L, const char *function, const char *what, int index,
                           int position) {
-    int is_integer;
-    lua_Integer value = lua_tointegerx(L, index, &is_integer);
-    if (!is_integer)
+    int64_t value;
+    if (!to_integer(L, index, &value))
         bind_error(L, "%s: %s %d: a whole number expected, got %s", function, what, position,
                    bind_what_is(L, index));
     return value;

@@ -196,13 +196,16 @@ static void call_forward(lua_State *L, int context, int last, const AutocastRegi
     Session *session = session_of(L);
     BindState before = bind_state(session);
     luaL_checkstack(L, last + 8, "forward");
+    lua_pushcfunction(L, lua_vm_tell_meant);
+    const int handler = lua_gettop(L);
     lua_getfield(L, DEFINITION, "forward");
     lua_pushvalue(L, context);
     for (int at = FIRST_ARGUMENT; at <= last; at++)
         lua_pushvalue(L, at);
     session->engine->autocast = *region;
     tape_set_enabled(session->engine->tape, false);
-    int status = lua_pcall(L, 1 + last - FIRST_ARGUMENT + 1, LUA_MULTRET, 0);
+    int status = lua_pcall(L, 1 + last - FIRST_ARGUMENT + 1, LUA_MULTRET, handler);
+    lua_remove(L, handler);
     bind_restore(session, &before);
     if (status != LUA_OK)
         lua_error(L);

@@ -1,6 +1,7 @@
 // Data sets and loaders as Lua objects. A loader is iterated: `for b in loader do b.x, b.y end`.
 #include <string.h>
 
+#include "base/nearest.h"
 #include "checkpoint/replay.h"
 #include "data/cifar.h"
 #include "data/csv.h"
@@ -49,6 +50,29 @@ static bool next_batch(const Session *session, Loader *loader, LoaderBatch *batc
     return done;
 }
 
+// A field that a batch does not have.
+static int refuse_field(lua_State *L) {
+    static const char *const names[] = {"x", "y", "count"};
+    const char *name = luaL_tolstring(L, 2, NULL);
+    lua_pushliteral(L, "y");
+    const bool has_y = lua_rawget(L, 1) != LUA_TNIL;
+    const char *near = nearest_name(name, names, sizeof names / sizeof *names);
+    if (near && (has_y || strcmp(near, "y") != 0))
+        return bind_error(L, "batch.%.60s: no such name; did you mean %s?", name, near);
+    return bind_error(L, "batch.%.60s: no such name; a batch has x%s and count", name,
+                      has_y ? ", y" : "");
+}
+
+static void seal_batch(lua_State *L) {
+    if (luaL_newmetatable(L, "batch")) {
+        lua_pushcfunction(L, refuse_field);
+        lua_setfield(L, -2, "__index");
+        lua_pushliteral(L, "batch");
+        lua_setfield(L, -2, "__metatable");
+    }
+    lua_setmetatable(L, -2);
+}
+
 // The iterator: (loader) -> {x =, y =}, or nil at the end of the epoch.
 static int loader_step(lua_State *L) {
     Error error = {0};
@@ -71,6 +95,7 @@ static int loader_step(lua_State *L) {
     }
     lua_pushinteger(L, batch.count);
     lua_setfield(L, -2, "count");
+    seal_batch(L);
     return 1;
 }
 

@@ -191,7 +191,10 @@ void bind_restore(Session *session, const BindState *state) {
 
 // Calls the function below the topmost `arguments` values and returns what it returns.
 static int call_restoring(lua_State *L, int function, const BindState *before) {
-    int status = lua_pcall(L, lua_gettop(L) - function, LUA_MULTRET, 0);
+    lua_pushcfunction(L, lua_vm_tell_meant);
+    lua_insert(L, function);
+    int status = lua_pcall(L, lua_gettop(L) - function - 1, LUA_MULTRET, function);
+    lua_remove(L, function);
     bind_restore(session_of(L), before);
     if (status != LUA_OK)
         return lua_error(L);

@@ -134,8 +134,11 @@ static int refuse_surplus(lua_State *L, const Signature *signature, int given) {
     int most = signature->most;
     bool bare = signature->options == 1 && signature->only_table && most == 1;
     const char *at_most = strchr(signature->takes, '[') ? "at most " : "";
+    const bool is_layer = strncmp(signature->title, "nn.", 3) == 0;
     if (most == 0)
-        return bind_error(L, "%s takes no arguments, got %d", signature->title, given);
+        return bind_error(L, "%s takes no arguments, got %d%s%s%s", signature->title, given,
+                          is_layer ? "; " : "", is_layer ? signature->title : "",
+                          is_layer ? "() makes the layer, which is called then" : "");
     return bind_error(L, "%s takes %s%d argument%s, got %d: %s%s%s%s", signature->title, at_most,
                       most, most == 1 ? "" : "s", given, signature->title, bare ? " " : "(",
                       signature->takes, bare ? "" : ")");
@@ -151,8 +154,13 @@ static int refuse_option(lua_State *L, const Signature *signature) {
         return bind_error(L, "%s: a list expected, whose elements have no names; got %.60s",
                           function, name);
     const char *near = nearest_name(name, signature->option, signature->name_count);
-    return bind_error(L, "%s: no option %.60s%s%s%s", function, name, near ? "; did you mean " : "",
-                      near ? near : "", near ? "?" : "");
+    if (near)
+        return bind_error(L, "%s: no option %.60s; did you mean %s?", function, name, near);
+    char list[160] = "";
+    for (size_t i = 0, used = 0; i < signature->name_count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "",
+                                 signature->option[i]);
+    return bind_error(L, "%s: no option %.60s; there are %s", function, name, list);
 }
 
 static const char *const table_words[] = {
@@ -166,9 +174,12 @@ static bool is_option(const Signature *signature, const char *name) {
 }
 
 static void check_options(lua_State *L, const Signature *signature, int index) {
+    const bool has_example = signature->names == OPTIONS_NAMED && signature->name_count > 0;
     if (signature->only_table && !lua_isnoneornil(L, index) && !lua_istable(L, index))
-        bind_error(L, "%s: argument %d (%s): a table expected, got %s", signature->name,
-                   signature->options, table_words[signature->names], bind_what_is(L, index));
+        bind_error(L, "%s: argument %d (%s): a table expected, got %s%s%s%s", signature->name,
+                   signature->options, table_words[signature->names], bind_what_is(L, index),
+                   has_example ? "; as in { " : "", has_example ? signature->option[0] : "",
+                   has_example ? " = .. }" : "");
     if (!lua_istable(L, index) || signature->names == OPTIONS_ANY)
         return;
     bool wants_names = signature->names == OPTIONS_NAMED;

@@ -12,11 +12,39 @@ local public = {}
 -- What a function of the experiment gave, which is most often nothing because it lacks a `return`.
 function public.refuse(field, wanted, value)
     engine.fail(("%s: the function must return %s, it returned %s%s"):format(field, wanted,
-        type(value), value == nil and "; is its `return` missing?" or ""))
+        module.shown(value), value == nil and "; is its `return` missing?" or ""))
+end
+
+-- What the experiment trains and tests on.
+function public.loaders(spec, params)
+    local data = calling.call("data", spec.data, params)
+    if type(data) == "table" then
+        strict.check(data, "data", { train = "userdata table", test = "userdata table" })
+    end
+    if type(data) ~= "table" or not data.train then
+        public.refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
+    end
+    return data
 end
 
 local function number_of(value)
     return type(value) == "number" and value or value:item()
+end
+
+-- What `eval` gave of a batch, or what is wrong with it.
+local function checked(values)
+    if type(values) ~= "table" then public.refuse("eval", "a table of named values", values) end
+    for name, value in pairs(values) do
+        local is_tensor = getmetatable(value) == "tensor"
+        local is_one = type(value) == "number" or is_tensor
+        for _, size in ipairs(is_tensor and value:shape() or {}) do is_one = is_one and size == 1 end
+        if type(name) ~= "string" or not is_one then
+            engine.fail(("eval: %s: a number, or a tensor of one element, by a name is expected, got %s"):format(
+                tostring(name), is_tensor and ("a tensor of [%s]"):format(table.concat(value:shape(), ","))
+                or strict.shown(value)))
+        end
+    end
+    return values
 end
 
 -- Means over batches, weighted by their size, of the values that f(model, b) returns by name.
@@ -28,10 +56,7 @@ function public.means(f, model, loader, each)
     core.no_grad(function()
         for b in loader do
             local values = calling.autocast("eval", f, model, b)
-            if type(values) ~= "table" then
-                public.refuse("eval", "a table of named values", values)
-            end
-            for name, value in pairs(values) do
+            for name, value in pairs(checked(values)) do
                 sums[name] = (sums[name] or 0) + value * b.count
             end
             samples, batches = samples + b.count, batches + 1
@@ -166,7 +191,7 @@ local function values_of(spec)
         local values = {}
         if spec.eval then
             values = calling.call("eval", spec.eval, model, b)
-            if type(values) ~= "table" then public.refuse("eval", "a table of named values", values) end
+            checked(values)
         end
         if spec.loss and values.loss == nil then
             if engine.evaluation().memory > 0 then engine.settle() end -- one after the other

@@ -127,7 +127,7 @@ end
 -- Makes the run know the model; its layers' names then begin with `name`.
 method("model", "m [, name]", function(_, m, name)
     if not module.is_module(m) then
-        engine.fail(("run:model: a module expected, got %s"):format(type(m)))
+        engine.fail(("run:model: a module expected, got %s"):format(module.shown(m)))
     end
     if name ~= nil and (type(name) ~= "string" or name == "") then
         engine.fail(("run:model: name: a text expected, got %s"):format(strict.shown(name)))
@@ -202,11 +202,10 @@ end
 
 local function run_declared(spec, run)
     local p = run.params
-    local data = call("data", spec.data, p)
-    if type(data) ~= "table" or not data.train then
-        refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
+    local data = evaluation.loaders(spec, p)
+    if spec.eval and not data.test then
+        engine.event "eval is never called: data gives no loader `test` to call it with"
     end
-    strict.check(data, "data", { train = "userdata table", test = "userdata table" })
     local model, name = call("model", spec.model, p, data)
     if not module.is_module(model) then refuse("model", "a module", model) end
     run:model(model, name)

@@ -19,4 +19,5 @@ strict.seal(mp.nn, "mp.nn")
 strict.seal(mp.fn, "mp.fn")
 strict.seal(mp.optim, "mp.optim")
 strict.seal(mp.data, "mp.data")
-return strict.seal(mp, "mp")
+return strict.seal(mp, "mp", { func = "fn", functional = "fn", functions = "fn", F = "fn", layers = "nn",
+    modules = "nn", optimizer = "optim", optimizers = "optim", dataset = "data", datasets = "data" })

@@ -164,18 +164,34 @@ local function class_options(title, options, count)
     return weight, smoothing, reduction_of(title, options)
 end
 
+local function scores_of(title) return title == "nll" and "log_probabilities" or "logits" end
+
+-- What each row has of its class. A class that is none is told as the loss without options tells it.
+local function chosen(title, x, index, count)
+    local done, rows = pcall(fn.gather, x, -1, index)
+    if done then return rows end
+    local text, found = tostring(rows):gsub("gather: index (%-?%d+) at position (%d+): dimension %d+ has %d+ elements",
+        ("%s: class %%1 at row %%2: the %s have %d classes"):format(title,
+            scores_of(title), count))
+    error(found > 0 and text or rows, 0)
+end
+
 -- What each row says of its class, negated, weighted by its class; class -1 is left out. Smoothing
 -- asks for a share of all classes beside the right one. The mean is by weight, as PyTorch's is.
 local function class_loss(title, x, classes, options)
     local shape = classes:shape()
     local count = x:shape()[#x:shape()]
+    if not count then
+        engine.fail(("%s: %s: a last dimension of classes is wanted, this is a single number"):format(title,
+            scores_of(title)))
+    end
     local weight, smoothing, reduction = class_options(title, options, count)
     local index = classes:to "fp32"
     local counts = fn.greater(index, -1)
     local width = table.move(shape, 1, #shape, 1, {})
     width[#width + 1] = 1
     local known = index:clamp(0):to "int32"
-    local rows = -fn.gather(x, -1, known:reshape(width)):reshape(shape)
+    local rows = -chosen(title, x, known:reshape(width), count):reshape(shape)
     local share = counts:to "fp32"
     if weight then
         local each = fn.gather(weight, 1, known:reshape(-1)):reshape(shape)

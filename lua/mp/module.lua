@@ -92,6 +92,12 @@ function module.is_module(value)
 end
 local is_module = module.is_module
 
+-- What a message calls a value that is no module: a class is easily taken for what it makes.
+function module.shown(value)
+    local name = type(value) == "table" and getmetatable(value) == "class" and rawget(value, "_name")
+    return name and ("the class %s: %s(..) makes one"):format(name, name) or type(value)
+end
+
 -- ---- walking -------------------------------------------------------------------------------------
 
 -- The keys of a table below which something may lie, numbers first.

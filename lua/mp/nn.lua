@@ -160,7 +160,7 @@ function Sequential:init(list)
     end
     for i, m in ipairs(list) do
         if not module.is_module(m) then
-            engine.fail(("Sequential: element %d: a module expected, got %s"):format(i, type(m)))
+            engine.fail(("Sequential: element %d: a module expected, got %s"):format(i, module.shown(m)))
         end
     end
     self._list = list

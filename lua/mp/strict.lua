@@ -47,12 +47,21 @@ function strict.declare(prefix, name, takes, f, is_self)
     end
 end
 
--- Makes reading an unknown name an error.
-function strict.seal(t, title)
+-- Makes reading an unknown name an error. `others`: what it is called elsewhere, { name = ours }.
+function strict.seal(t, title, others)
+    local function meant(name)
+        local near = others and others[name]
+        if near then return ("; did you mean %s?"):format(near) end
+        local names, few = names_of(t), 12
+        near = nearest(name, names)
+        if near ~= "" then return near end
+        if #names == 0 then return "; there are none" end
+        return #names <= few and "; there are " .. table.concat(names, ", ") or ""
+    end
     return setmetatable(t, {
         __index = function(_, name)
             core.engine.fail(("%s.%s: no such name%s"):format(title, tostring(name),
-                type(name) == "string" and nearest(name, names_of(t)) or ""))
+                type(name) == "string" and meant(name) or ""))
         end,
         __metatable = title,
     })

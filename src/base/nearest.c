@@ -50,11 +50,15 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
     return above[b_length];
 }
 
-// "fp4" for mxfp4, "fc1" for net.fc1: what a name ends in, where it has a number, is no accident.
+// "fp4" for mxfp4, "fc1" for net.fc1, "layers" for num_layers: what a name ends in, where it has a
+// number or is a word of it, is no accident.
 static bool is_ending_of(const char *wanted, size_t length, const char *name, size_t name_length) {
-    enum { ENDING = 3 };
-    return length >= ENDING && length < name_length && strpbrk(wanted, "0123456789") &&
-           strcmp(name + name_length - length, wanted) == 0;
+    enum { ENDING = 3, WORD = 4 };
+    if (length < ENDING || length >= name_length ||
+        strcmp(name + name_length - length, wanted) != 0)
+        return false;
+    return strpbrk(wanted, "0123456789") ||
+           (length >= WORD && name[name_length - length - 1] == '_');
 }
 
 // "optimizer" for optim, "learning_rate" for lr: a word of which the name is the beginning, or

@@ -2,7 +2,8 @@
 //
 // A Nearest is the caller's and lives on its stack; it borrows the names offered to it, which must
 // outlive it. Letters that differ only in case, neighbours swapped, and a missing or doubled '_'
-// count little; a name that is short for what was wanted is near too, and one that ends in it.
+// count little; a name that is short for what was wanted is near too, and one that ends in it as a
+// word, or with a number.
 // Nothing here allocates or fails. Any thread.
 #pragma once
 

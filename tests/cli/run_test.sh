@@ -221,15 +221,64 @@ expect_err "^mpbench: .*field.lua: experiment.lost: no such field; did you mean 
 end
 
 begin "a mistake in a function that ends in a call names the script's line"
-sed 's/return model(b.x):mean()/return mp.fn.mse(model(b.x), b.z)/' "$folder/declared.lua" >"$folder/ending.lua"
+sed 's/return model(b.x):mean()/return mp.fn.mse(model(b.x), nil)/' "$folder/declared.lua" >"$folder/ending.lua"
 run run "$folder/ending.lua" -p fp32 --quiet
 expect_status 1
 expect_err "^mpbench: .*ending.lua:6: mse: argument 2"
-sed -e 's/return model(b.x):mean()/\n        local y = model(b.x)\n        return mp.fn.mse(y, b.z)\n   /' \
+sed -e 's/return model(b.x):mean()/\n        local y = model(b.x)\n        return mp.fn.mse(y, nil)\n   /' \
     "$folder/declared.lua" >"$folder/ending.lua"
 run run "$folder/ending.lua" -p fp32 --quiet
 expect_status 1
 expect_err "^mpbench: .*ending.lua:6: in loss, which ends at line 9: mse: argument 2"
+end
+
+# mistaken SED TEXT: the experiment, changed so, says that.
+mistaken() {
+    sed "$1" "$folder/mistyped.lua" >"$folder/mistaken.lua"
+    run run "$folder/mistaken.lua" -p fp32 -d cpu --threads 1 --quiet --no-history
+    expect_error_at_end "$2"
+}
+expect_error_at_end() {
+    expect_status 1
+    [ "$(grep -c '^mpbench: ' "$folder/err")" -eq 1 ] || fail "not one line of error"
+    expect_err "^mpbench: .*mistaken.lua:.*$1"
+}
+cat >"$folder/mistyped.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+local Net = nn.class "Net"
+function Net:init() self.head = nn.Linear(4, 3) self.act = nn.ReLU() end
+function Net:forward(x) return self.act(self.head(x)) end
+local function some() return mp.data.synthetic { shape = { 4 }, classes = 3, count = 16, batch = 4 } end
+return mp.experiment {
+    name = "mistyped", params = { lr = 0.1 },
+    data = function() return { train = some(), test = some() } end,
+    model = function() return nn.Sequential { Net(), nn.ReLU() } end,
+    loss = function(model, b) return F.cross_entropy(model(b.x), b.y) end,
+    optim = function(params, p) return mp.optim.SGD(params, { lr = p.lr }) end,
+    eval = function(model, b) return { accuracy = F.accuracy(model(b.x), b.y) } end,
+}
+LUA
+
+begin "what was mistyped is told with what was meant"
+mistaken 's/self.head(x)/self.hed(x)/' "nil value (field 'hed'); did you mean head?"
+mistaken 's/self.head(x)/self.head:froward(x)/' "nil value (method 'froward'); did you mean forward?"
+mistaken 's/model(b.x), b.y) end/model(b.X), b.y) end/' 'batch.X: no such name; did you mean x?'
+mistaken 's/model(b.x), b.y) end/model(b.x), b.labels) end/' 'batch.labels: no such name; a batch has x, y and count'
+mistaken 's/p.lr/p.rate/' 'params.rate: no such name; there are lr'
+mistaken 's/F.cross_entropy/mp.func.cross_entropy/' 'mp.func: no such name; did you mean fn?'
+mistaken 's/train = some/trian = some/' 'data.trian: no such field; did you mean train?'
+mistaken 's/batch = 4/batch = "4"/' 'synthetic: batch: a whole number expected, got the string "4"'
+mistaken 's/nn.ReLU() }/nn.ReLU }/' 'Sequential: element 2: a module expected, got the class ReLU: ReLU(..) makes one'
+mistaken 's/self.act = nn.ReLU()/self.act = nn.ReLU/' 'nn.ReLU takes no arguments, got 1; nn.ReLU() makes the layer'
+mistaken 's/nn.Linear(4, 3)/nn.LSTM(4, 3, { layers = 2 })/' 'LSTM: no option layers; did you mean num_layers?'
+mistaken 's/nn.Linear(4, 3)/nn.LSTM(4, 3, 2)/' 'LSTM: argument 3 (options): a table expected, got 2; as in { num_layers = .. }'
+mistaken 's/b.y) end/b.y + 9, { reduction = "none" }):mean() end/' 'cross_entropy: class [0-9]* at row 0: the logits have 3 classes'
+mistaken 's/accuracy = F.*b.y)/accuracy = "good"/' 'eval: accuracy: a number, or a tensor of one element, by a name is expected, got the string "good"'
+sed 's/, test = some()//' "$folder/mistyped.lua" >"$folder/mistaken.lua"
+run run "$folder/mistaken.lua" -p fp32 -d cpu --threads 1 --no-history
+expect_status 0
+expect_err '^eval is never called: data gives no loader .test. to call it with'
 end
 
 begin "an unknown layer is answered with those that there are"

@@ -144,6 +144,7 @@ return mp.experiment { name = "losses", run = function()
         fails("did you mean label_smoothing", F.cross_entropy, x, classes, { label_smoothin = 0.1 })
         fails("label_smoothing: a number from 0 to 1 expected, got 2", F.cross_entropy, x, classes,
             { label_smoothing = 2 })
+        fails("nll: log_probabilities: a last dimension of classes is wanted", F.nll, x:sum(), classes)
         fails("weight: a tensor or table of 3 numbers, one a class, expected, got shape [2]", F.cross_entropy, x,
             classes, { weight = mp.ones(2) })
         fails("classes are fp32, whole numbers are wanted", F.cross_entropy, x, mp.ones(4), { reduction = "sum" })

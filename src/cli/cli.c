@@ -188,6 +188,19 @@ static bool apply(const Parse *parse) {
 
 // ---- commands -----------------------------------------------------------------------------------
 
+const char *cli_command_called(const char *name) {
+    static const char *const others[][2] = {
+        {"train", "run"},       {"fit", "run"},       {"start", "run"},    {"list", "ls"},
+        {"runs", "ls"},         {"history", "ls"},    {"delete", "rm"},    {"remove", "rm"},
+        {"diff", "compare"},    {"evaluate", "eval"}, {"test", "eval"},    {"benchmark", "bench"},
+        {"continue", "resume"}, {"info", "show"},     {"sweep", "matrix"}, {"ui", "watch"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i][0], name) == 0)
+            return others[i][1];
+    return NULL;
+}
+
 // The first operand names the command; the rest are its own.
 static bool find_command(Cli *cli, Error *error) {
     cli->command = cli->commands;
@@ -210,9 +223,15 @@ static bool find_command(Cli *cli, Error *error) {
     if (experiment_find(wanted, path, sizeof path, NULL))
         return error_fail(error, ERROR_USAGE, "%.60s: an experiment; `mpbench run %.60s` trains it",
                           wanted, wanted);
-    if (nearest.best)
+    const char *meant = cli_command_called(wanted);
+    if (nearest.best || meant)
         return error_fail(error, ERROR_USAGE, "%.60s: no such command; did you mean %s?", wanted,
-                          nearest.best);
+                          nearest.best ? nearest.best : meant);
+    char group[256];
+    if (experiment_group(wanted, group, sizeof group))
+        return error_fail(error, ERROR_USAGE,
+                          "%.60s: a folder of experiments:%s; `mpbench run NAME` trains one",
+                          wanted, group);
     return error_fail(error, ERROR_USAGE, "%.60s: no such command; `mpbench help` lists them",
                       wanted);
 }

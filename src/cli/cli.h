@@ -126,6 +126,8 @@ bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
 bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) MUST_CHECK;
 // "mpbench: text" on standard error, sanitised.
 void cli_print_error(const Error *error);
+// The command of ours that other programs call so; NULL: nothing that is known.
+const char *cli_command_called(const char *name);
 // Prints text from outside, sanitised, without a line end.
 void cli_print_outside(FILE *out, const char *text);
 // Prints words on standard output, in lines that begin at `column`, where the first one stands.

@@ -117,6 +117,20 @@ ExperimentFile *experiment_list(int *count) {
     return files;
 }
 
+bool experiment_group(const char *folder, char *names, size_t size) {
+    const size_t length = strlen(folder);
+    size_t used = 0;
+    int count;
+    ExperimentFile *files = experiment_list(&count);
+    names[0] = 0;
+    for (int i = 0; files && i < count && length > 0; i++)
+        if (strncmp(files[i].name, folder, length) == 0 && files[i].name[length] == '/' &&
+            used + strlen(files[i].name) + 2 < size)
+            used += (size_t)snprintf(names + used, size - used, " %s", files[i].name);
+    free(files);
+    return used > 0;
+}
+
 static bool copy_path(char *path, size_t size, const char *found) {
     int length = snprintf(path, size, "%s", found);
     return length >= 0 && (size_t)length < size;

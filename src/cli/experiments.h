@@ -24,5 +24,8 @@ bool experiment_find(const char *name, char *path, size_t size, Error *error);
 void experiment_read_top(const char *path, char *text, size_t size);
 // A file that lies beside the experiments; false: in none of their folders.
 bool experiment_find_file(const char *name, char *path, size_t size);
+// Those that ship in a folder of that name, with blanks before each: " gan/dcgan gan/stylegan", as
+// many as there is room for. False: there is no such folder.
+bool experiment_group(const char *folder, char *names, size_t size);
 // All that ship, in order of their names; of two with one name the first folder's. To be freed.
 ExperimentFile *experiment_list(int *count);

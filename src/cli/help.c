@@ -176,6 +176,28 @@ static bool print_experiment(const char *path, Error *error) {
     return done;
 }
 
+// `nearest` has been offered commands and topics.
+static bool fail_unknown(const char *wanted, Nearest *nearest, Error *error) {
+    int count;
+    char group[256];
+    ExperimentFile *files = experiment_list(&count);
+    for (int i = 0; files && i < count; i++)
+        nearest_offer(nearest, files[i].name);
+    const char *meant = nearest->best ? nearest->best : cli_command_called(wanted);
+    if (meant)
+        error_fail(error, ERROR_USAGE,
+                   "help: %.60s: no such command, topic or experiment; did you mean %s?", wanted,
+                   meant);
+    else if (experiment_group(wanted, group, sizeof group))
+        error_fail(error, ERROR_USAGE, "help: %.60s: a folder of experiments:%s", wanted, group);
+    else
+        error_fail(error, ERROR_USAGE,
+                   "help: %.60s: no such command, topic or experiment; `mpbench help` lists them",
+                   wanted);
+    free(files);
+    return false;
+}
+
 bool command_help(Cli *cli, Error *error) {
     if (cli->operand_count == 0) {
         print_overview(cli);
@@ -199,13 +221,7 @@ bool command_help(Cli *cli, Error *error) {
     for (topic = topic_table; topic->name; topic++)
         nearest_offer(&nearest, topic->name);
     char path[EXPERIMENT_PATH_SIZE];
-    if (experiment_find(wanted, path, sizeof path, nearest.best ? NULL : error))
+    if (experiment_find(wanted, path, sizeof path, NULL))
         return print_experiment(path, error);
-    if (!nearest.best)
-        return error_prefix(error, "help: no such command or topic");
-    if (nearest.best)
-        return error_fail(error, ERROR_USAGE,
-                          "help: %.60s: no such command, topic or experiment; did you mean %s?",
-                          wanted, nearest.best);
-    return false;
+    return fail_unknown(wanted, &nearest, error);
 }

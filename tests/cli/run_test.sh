@@ -281,6 +281,19 @@ expect_status 0
 expect_err '^eval is never called: data gives no loader .test. to call it with'
 end
 
+begin "a command or topic that is not there is answered with what was meant"
+run train
+expect_usage_error "train: no such command; did you mean run?"
+run gan
+expect_usage_error "gan: a folder of experiments: .*gan/dcgan"
+run help nosuch
+expect_usage_error 'help: nosuch: no such command, topic or experiment; .mpbench help. lists them'
+run help train
+expect_usage_error 'help: train: no such command, topic or experiment; did you mean run?'
+run help gtp
+expect_usage_error 'help: gtp: no such command, topic or experiment; did you mean gpt?'
+end
+
 begin "an unknown layer is answered with those that there are"
 run run "$tiny" --quiet --layer nowhere=fp16
 expect_status 2

@@ -80,7 +80,7 @@ static bool print_table(const Cli *cli, const FormatSpeeds *speeds, Error *error
 static void print_words(const Measured *measured) {
     const FormatSpeeds *speeds = &measured->speeds;
     const FormatSpeed *fp32 = &speeds->rows[0];
-    char words[1024], bytes[TEXT_SIZE];
+    char words[1024], bytes[TEXT_SIZE], busy[TEXT_LOAD_SIZE];
     snprintf(words, sizeof words,
              "Times fp32's speed, and its memory. fp32 itself: products of %lld x %lld matrices at "
              "%.4g GFLOP/s; 3 x 3 convolutions of %lld image%s of 32 x 32 x 64 at %.4g GFLOP/s; a "
@@ -96,12 +96,10 @@ static void print_words(const Measured *measured) {
     size_t used = (size_t)snprintf(
         words, sizeof words, "Medians of %d round%s through all formats%s", speeds->rounds,
         speeds->rounds == 1 ? "" : "s", speeds->rounds < 5 ? ", too few to be sure" : "");
-    if (measured->others >= 0.1)
-        used += (size_t)snprintf(words + used, sizeof words - used,
-                                 "; other programs kept %.1f of %d processors busy meanwhile",
-                                 measured->others, load_processors());
+    text_load(busy, measured->others);
     snprintf(words + used, sizeof words - used,
-             ". A dash: this device does not do it. What these are made of: mpbench formats.");
+             "%s%s. A dash: this device does not do it. What these are made of: mpbench formats.",
+             busy[0] ? "; " : "", busy);
     cli_print_wrapped(words, 0);
 }
 

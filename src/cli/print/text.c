@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/load.h"
+
 const char *text_count(char text[TEXT_SIZE], int64_t count) {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%" PRId64, count);
@@ -47,5 +49,14 @@ const char *text_duration(char text[TEXT_SIZE], double seconds) {
         snprintf(text, TEXT_SIZE, "%" PRId64 ":%02d:%02d", hours, (int)minutes, (int)rest);
     else
         snprintf(text, TEXT_SIZE, "%d:%02d", (int)minutes, (int)rest);
+    return text;
+}
+
+const char *text_load(char text[TEXT_LOAD_SIZE], double others) {
+    const double worth_telling = 0.1; // of a processor
+    text[0] = 0;
+    if (others >= worth_telling)
+        snprintf(text, TEXT_LOAD_SIZE, "other programs kept %.1f of %d processors busy meanwhile",
+                 others, load_processors());
     return text;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/load.h"
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
 #include "cli/train/progress.h"
@@ -116,16 +117,6 @@ static bool find_subject(Scanning *scanning, Error *error) {
 
 // ---- the scan -----------------------------------------------------------------------------------
 
-static void tell(void *context, const char *what, int64_t done, int64_t of) {
-    Scanning *scanning = context;
-    progress_tell(&scanning->progress, what, done, of);
-}
-
-static void print(void *context, const char *text, size_t length) {
-    Scanning *scanning = context;
-    progress_print(&scanning->progress, text, length);
-}
-
 static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
     RunOptions options = scanning->cli->run;
     options.precision = "fp32";
@@ -133,13 +124,13 @@ static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
     options.loss_scale = NULL;
     options.steps = options.epochs = 0;
     options.evaluates = true; // the script's own rules are let be
-    scanning->scan.progress = tell;
-    scanning->scan.context = scanning;
+    scanning->scan.progress = progress_tell;
+    scanning->scan.context = &scanning->progress;
     const LuaRunOptions lua = {.trust = scanning->cli->trust,
-                               .print = print,
+                               .print = progress_print,
                                .stuck = training_end_stuck,
                                .left = training_end_left,
-                               .context = scanning,
+                               .context = &scanning->progress,
                                .weights = scanning->weights,
                                .scan = &scanning->scan};
     Run *run = run_new(&options, error);
@@ -147,7 +138,11 @@ static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
         return false;
     snprintf(page->device, sizeof page->device, "%s", run->device->label);
     page->threads = run->device->threads;
+    Load before, after;
+    const bool is_counted = load_look(&before);
     bool done = lua_run_experiment(run, scanning->script, &lua, error);
+    if (is_counted && load_look(&after))
+        page->others = load_of_others(&before, &after);
     run_free(run);
     return done;
 }
@@ -166,7 +161,7 @@ static const char *folder_of(const char *output, char folder[EXPERIMENT_PATH_SIZ
 
 static bool run_scan(Scanning *scanning, Error *error) {
     Cli *cli = scanning->cli;
-    ScanPage page = {.scan = &scanning->scan, .subject = scanning->subject};
+    ScanPage page = {.scan = &scanning->scan, .subject = scanning->subject, .others = (double)NAN};
     if (!find_subject(scanning, error) || !read_asked(scanning, error))
         return false;
     training_catch_signals();

@@ -13,6 +13,7 @@ typedef struct ScanPage {
     const char *subject; // what was scanned: "fashion_cnn", "run 7"
     char device[32];
     int threads;
+    double others;           // processors that other programs kept busy meanwhile; NaN: unknown
     const char *policy_file; // that was written; NULL: none
 } ScanPage;
 

@@ -7,7 +7,6 @@
 #include "cli/print/table.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
-#include "cli/print/wrap.h"
 #include "cli/scan/scan.h"
 
 const char *scan_format_of(const Scan *scan, int unit) {
@@ -257,11 +256,6 @@ static bool print_trainings(const Terminal *terminal, const Scan *scan, Error *e
     return done;
 }
 
-static void say(const Terminal *terminal, const char *text) {
-    wrap_print(stdout, text, terminal_width(terminal), 0, 0);
-    putchar('\n');
-}
-
 bool scan_print(const Cli *cli, const ScanPage *page, Error *error) {
     const Scan *scan = page->scan;
     Terminal terminal = terminal_of(stdout, cli->color);
@@ -276,27 +270,33 @@ bool scan_print(const Cli *cli, const ScanPage *page, Error *error) {
              "more. Up to %.3g %% may go low. On %s, %d thread%s.",
              scan->batches, 100 * scan->tolerance, page->device, page->threads,
              page->threads == 1 ? "" : "s");
-    say(&terminal, text);
+    cli_print_wrapped(text, 0);
+    text_load(text, page->others);
+    if (text[0]) {
+        text[0] = 'O';
+        snprintf(text + strlen(text), sizeof text - strlen(text), ": speeds tell of them, too.");
+        cli_print_wrapped(text, 0);
+    }
     if (scan->left_out > 0) {
         snprintf(text, sizeof text, "%d more were left in fp32: --by block looks at fewer, larger.",
                  scan->left_out);
-        say(&terminal, text);
+        cli_print_wrapped(text, 0);
     }
     if (scan->rounds > 0) {
         snprintf(text, sizeof text, "The first policy did not hold; %d layer%s had to go higher.",
                  scan->rounds, scan->rounds == 1 ? "" : "s");
-        say(&terminal, text);
+        cli_print_wrapped(text, 0);
     }
     scan_verdict(page, text, sizeof text);
     fputs(terminal_style(&terminal, STYLE_STRONG), stdout);
-    say(&terminal, text);
+    cli_print_wrapped(text, 0);
     fputs(terminal_style(&terminal, STYLE_NONE), stdout);
     if (units_in_fp32(scan) == scan->unit_count)
-        say(&terminal,
-            "Nothing here gains from these formats, or nothing bears them: train in fp32.");
+        cli_print_wrapped(
+            "Nothing here gains from these formats, or nothing bears them: train in fp32.", 0);
     if (page->policy_file) {
         snprintf(text, sizeof text, "mpbench run .. --layers %.300s trains so.", page->policy_file);
-        say(&terminal, text);
+        cli_print_wrapped(text, 0);
     }
     return true;
 }
@@ -336,6 +336,7 @@ void scan_write_json(const ScanPage *page) {
     json_put_text(&json, "subject", page->subject);
     json_put_text(&json, "device", page->device);
     json_put_integer(&json, "threads", page->threads);
+    json_put_reading(&json, "others_busy", page->others);
     json_put_number(&json, "tolerance", scan->tolerance);
     json_put_number(&json, "within", scan->within);
     json_key(&json, "layers");

@@ -108,11 +108,6 @@ static void tell(void *context, const char *what, int64_t done, int64_t of) {
     progress_tell(&evaluating->progress, text, done, of);
 }
 
-static void print(void *context, const char *text, size_t length) {
-    Evaluating *evaluating = context;
-    progress_print(&evaluating->progress, text, length);
-}
-
 static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
     Cli *cli = evaluating->cli;
     RunOptions options = cli->run;
@@ -129,10 +124,10 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
                                  .one = {(double)NAN, 0},
                                  .whole = {(double)NAN, 0}};
     const LuaRunOptions lua = {.trust = cli->trust,
-                               .print = print,
+                               .print = progress_print,
                                .stuck = training_end_stuck,
                                .left = training_end_left,
-                               .context = evaluating,
+                               .context = &evaluating->progress,
                                .weights = evaluating->weights,
                                .evaluation = &format->found};
     Run *run = run_new(&options, error);

@@ -276,7 +276,8 @@ static void on_replay(void *context, const Run *run, int64_t target) {
     draw(progress, &line);
 }
 
-void progress_tell(ProgressView *progress, const char *what, int64_t done, int64_t of) {
+void progress_tell(void *context, const char *what, int64_t done, int64_t of) {
+    ProgressView *progress = context;
     if (progress->quiet || !is_due(progress))
         return;
     Line line = {.count = 0};

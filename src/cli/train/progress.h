@@ -22,8 +22,9 @@ typedef struct ProgressView {
 
 void progress_begin(ProgressView *progress, ColorChoice color, bool quiet);
 RunObserver progress_observer(ProgressView *progress);
-// Of what no run tells: so many batches of `of`, which may be 0.
-void progress_tell(ProgressView *progress, const char *what, int64_t done, int64_t of);
+// Of what no run tells: so many batches of `of`, which may be 0. This and the next have the forms
+// that evaluations, scans (run/scan.h) and scripts ask for: `progress` is a ProgressView.
+void progress_tell(void *progress, const char *what, int64_t done, int64_t of);
 // A line of the script's `print`; has the form that lua/experiment.h asks for.
 void progress_print(void *progress, const char *text, size_t length);
 // Whether standard error would take a little now. Async-signal-safe.

@@ -102,7 +102,12 @@ static const Command commands[] = {
      "is\n"
      "small a layer gets the fastest format; the policy is then trained on beside fp32 and beside\n"
      "all layers low, and made higher until its loss is within --within of fp32's. Nothing is\n"
-     "recorded; -o FILE.lua keeps the policy, for `mpbench run .. --layers FILE.lua`.",
+     "recorded; -o FILE.lua keeps the policy, for `mpbench run .. --layers FILE.lua`. What a "
+     "layer\n"
+     "loses is counted of its gradients; in formats whose numbers share scales, of all that its\n"
+     "products take, at the scales in force: flushed to zero, and beyond the largest element. "
+     "--json\n"
+     "has the subnormal ones besides, and the least, middle and largest scale, as exponents of 2.",
      1, 1, command_scan},
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "kernel/allocator.h"
 #include "lua/bind/bind.h"
+#include "ops/factors.h"
 #include "run/scan.h"
 
 static Scan *scan_of(lua_State *L) {
@@ -77,6 +78,55 @@ static int scan_activations(lua_State *L) {
     return 1;
 }
 
+static const char counted_name[] = "scan.factors"; // in the registry
+
+// scan_count(): what becomes of the numbers of factors in scaled formats is counted from here on
+static int scan_count(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    const int layers = policy_layer_count(engine->policy);
+    const size_t bytes = (size_t)layers * sizeof *engine->factors->counts;
+    FactorTable *table = lua_newuserdatauv(L, sizeof *table + bytes, 0);
+    lua_setfield(L, LUA_REGISTRYINDEX, counted_name); // as long as an engine may look at it
+    memset(table, 0, sizeof *table + bytes);
+    *table = (FactorTable){layers, (void *)(table + 1)};
+    engine->factors = table;
+    return 0;
+}
+
+static void set_share(lua_State *L, const char *name, int64_t part, int64_t of) {
+    lua_pushnumber(L, (double)part / (double)of);
+    lua_setfield(L, -2, name);
+}
+
+static void set_exponent(lua_State *L, const char *name, int exponent) {
+    lua_pushinteger(L, exponent);
+    lua_setfield(L, -2, name);
+}
+
+// scan_counted(): { flushed =, .. } of all since scan_count, which ends; nil: there were none
+static int scan_counted(lua_State *L) {
+    Engine *engine = session_of(L)->engine;
+    const FactorTable *table = engine->factors;
+    FactorCounts all = {.count = 0};
+    int least, middle, most;
+    for (int i = 0; table && i < table->layers; i++)
+        for (int role = 0; role < FACTOR_ROLES; role++)
+            factors_merge(&all, &table->counts[i][role]);
+    engine->factors = NULL;
+    if (all.count == 0)
+        return 0;
+    lua_createtable(L, 0, 6);
+    set_share(L, "flushed", all.flushed, all.count);
+    set_share(L, "overflowed", all.saturated, all.count);
+    set_share(L, "subnormal", all.subnormal, all.count);
+    if (factors_scales(&all, &least, &middle, &most)) {
+        set_exponent(L, "least_scale", least);
+        set_exponent(L, "middle_scale", middle);
+        set_exponent(L, "most_scale", most);
+    }
+    return 1;
+}
+
 // scan_goes_on(what, done, of): tells of it, and ends where the end was asked for
 static int scan_goes_on(lua_State *L) {
     Session *session = session_of(L);
@@ -138,6 +188,10 @@ static int scan_cell(lua_State *L) {
         .loss_change = field(L, 3, "loss_change"),
         .flushed = field(L, 3, "flushed"),
         .overflowed = field(L, 3, "overflowed"),
+        .subnormal = field(L, 3, "subnormal"),
+        .least_scale = field(L, 3, "least_scale"),
+        .middle_scale = field(L, 3, "middle_scale"),
+        .most_scale = field(L, 3, "most_scale"),
         .scale = field(L, 3, "scale"),
         .damage = field(L, 3, "damage"),
     };
@@ -193,6 +247,8 @@ const BindFunction bind_scan_functions[] = {
     {"scan_layers", scan_layers, NULL},
     {"scan_set", scan_set, NULL},
     {"scan_activations", scan_activations, NULL},
+    {"scan_count", scan_count, NULL},
+    {"scan_counted", scan_counted, NULL},
     {"scan_goes_on", scan_goes_on, NULL},
     {"scan_unit", scan_unit, NULL},
     {"scan_cell", scan_cell, NULL},

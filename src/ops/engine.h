@@ -93,6 +93,7 @@ typedef struct EngineProfile {
     int depth;           // of operations within operations
 } EngineProfile;
 
+typedef struct FactorTable FactorTable;
 typedef struct Engine Engine;
 
 // Times operations from here on, into a profile whose arrays and room are set; and no more. The
@@ -131,7 +132,8 @@ struct Engine {
     bool calibrates;  // of layers in int8 it is noted what they multiply, and they compute in fp32
     bool by_largest;  // what they multiply is scaled by the largest of it
     EngineProfile *profile; // NULL: operations are not timed
-    BufferChange *changes;  // since the last settled step
+    FactorTable *factors;   // the asker's (ops/factors.h); NULL: nothing is counted
+    BufferChange *changes; // since the last settled step
     int change_count, change_size;
     Scalers scalers; // alive on this engine
     Delayed delayed; // scales of layers in fp8

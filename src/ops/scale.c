@@ -1,9 +1,11 @@
 #include "ops/scale.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernel/scale.h"
+#include "ops/factors.h"
 #include "ops/profile.h"
 #include "precision/recipe.h"
 
@@ -119,6 +121,41 @@ static bool run_timed(Engine *engine, const KernelCall *call, Tensor *x, Tensor 
     return done;
 }
 
+// Dense, fp32, on the host; NULL on failure.
+static float *numbers_of(const Tensor *like, const View *view, Error *error) {
+    Tensor *lies = tensor_view((Tensor *)(uintptr_t)like, view, error);
+    Tensor *wide = lies ? tensor_copy_as(lies, FORMAT_FP32, MEMORY_WORKSPACE, error) : NULL;
+    float *numbers = wide ? malloc((size_t)tensor_count(wide) * sizeof *numbers + 1) : NULL;
+    if (wide && !numbers)
+        error_fail(error, ERROR_MEMORY, "no memory to count what became of a factor");
+    if (numbers && !tensor_read(wide, numbers, error)) {
+        free(numbers);
+        numbers = NULL;
+    }
+    tensor_release(lies);
+    tensor_release(wide);
+    return numbers;
+}
+
+// What became of x, for who asked. `delayed`: by what it was multiplied, or 0.
+static bool count_factor(Engine *engine, FactorRole role, const KernelCall *call, const Tensor *x,
+                         const Tensor *worth, float delayed, Error *error) {
+    const ScaleAttr *by = &call->attr->factor.by;
+    if (engine->layer >= engine->factors->layers)
+        return true;
+    float times = 1;
+    float *before = numbers_of(x, &call->input[0], error);
+    float *after = before ? numbers_of(worth, &call->output[0], error) : NULL;
+    if (after && by->apart)
+        device_read(engine->device, &times, by->apart, sizeof times);
+    if (after)
+        factors_count(before, after, &call->input[0], by, times, delayed,
+                      &engine->factors->counts[engine->layer][role]);
+    free(before);
+    free(after);
+    return after != NULL;
+}
+
 static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, Tensor *x,
                             Tensor **times, Error *error) {
     const bool is_gradient_of_weight = attr->of_weight && op != OP_conv2d_backward_weight;
@@ -169,7 +206,11 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     if (!worth)
         return NULL;
     call.output[0] = worth->view;
-    if (!run_timed(engine, &call, x, worth, error)) {
+    float delayed = 0;
+    if (engine->factors && own.factor.by.delayed)
+        device_read(engine->device, &delayed, &own.factor.by.delayed[SCALE_NOW], sizeof delayed);
+    if (!run_timed(engine, &call, x, worth, error) ||
+        (engine->factors && !count_factor(engine, role, &call, x, worth, delayed, error))) {
         tensor_release(worth);
         return NULL;
     }

@@ -1,8 +1,8 @@
 // run/scan.h: which layers of a model may go into which formats: what is asked, and what was found.
 //
 // The command fills what is asked and lends it to the script's machine (lua/experiment.h), whose
-// binding fills the rest (lua/mp/scan.lua measures). Nothing is recorded. Unknown is NaN. One
-// thread.
+// binding fills the rest (lua/mp/scan.lua and its parts measure). Nothing is recorded. Unknown is
+// NaN. One thread.
 #pragma once
 
 #include <stdbool.h>
@@ -26,8 +26,13 @@ typedef struct ScanCell {
     // and as one of what they differ by from batch to batch; and the angle between them.
     double own_error, own_noise, own_degrees;
     double all_error, all_noise, all_degrees;
-    double loss_change;         // a share of the loss
-    double flushed, overflowed; // of its own gradients, at the loss scale below
+    double loss_change; // a share of the loss
+    // Of its own gradients, at the loss scale below; of a format whose numbers share scales, of all
+    // that its products take, at those scales: then overflowed are those beyond the largest
+    // element.
+    double flushed, overflowed;
+    double subnormal;                             // of such a format alone, as what follows:
+    double least_scale, middle_scale, most_scale; // of blocks, exponents of 2
     double scale;
     double damage; // own_noise or all_noise, whichever is more; infinite where it is broken
 } ScanCell;

@@ -79,6 +79,31 @@ for layer in layers.1 layers.4 head; do
 done
 end
 
+begin "of scaled formats what their products take is counted, at their own scales"
+scan --json --formats mxfp8,mxfp4,bf16 --quick
+expect_status 0
+of() { # FORMAT KEY: of the head
+    sed -n "s/.*\"name\":\"head\".*\"$1\":{[^}]*\"$2\":\([^,}]*\).*/\1/p" "$folder/out"
+}
+awk -v four="$(of mxfp4 flushed)" -v eight="$(of mxfp8 flushed)" 'BEGIN { exit !(four > 0.01 && four > 1.5 * eight) }' ||
+    fail "flushed are $(of mxfp4 flushed) in mxfp4 and $(of mxfp8 flushed) in mxfp8"
+awk -v least="$(of mxfp4 least_scale)" -v middle="$(of mxfp4 middle_scale)" -v most="$(of mxfp4 most_scale)" \
+    'BEGIN { exit !(least <= middle && middle <= most && least < most && most < 20) }' ||
+    fail "scales are $(of mxfp4 least_scale) $(of mxfp4 middle_scale) $(of mxfp4 most_scale)"
+[ "$(of bf16 least_scale)" = null ] || fail "bf16 has scales of blocks"
+scan --json --formats mxfp4 --quick --recipe scales=floor
+awk -v beyond="$(of mxfp4 overflowed)" 'BEGIN { exit !(beyond > 0.001) }' ||
+    fail "of floor $(of mxfp4 overflowed) saturate"
+end
+
+begin "sentences fit a page, and how busy the machine was is told"
+scan --formats bf16 --quick
+expect_out '^Damage: '
+[ "$(sed -n '/^Damage/,$p' "$folder/out" | awk 'length > 100' | wc -l)" -eq 0 ] || fail "a line is wider than 100"
+scan --formats bf16 --quick --json
+expect_out '"others_busy": *[0-9n]'
+end
+
 begin "a trained run is scanned from its checkpoint"
 run run "$folder/subject.lua" -p fp32 --steps 20 --quiet -d cpu --set fragile=3
 run scan @last --quick --formats fp16 --json -d cpu --quiet

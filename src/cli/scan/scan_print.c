@@ -163,16 +163,22 @@ static bool print_units(const Terminal *terminal, const ScanPage *page, Error *e
         char text[TEXT_SIZE];
         table_put(table, scan->units[unit], "");
         table_put(table, text_count(text, scan->parameters[unit]), "");
-        double flushed = 0;
+        double flushed = 0, beyond = 0;
         for (int f = 0; f < scan->format_count; f++) {
             const ScanCell *cell = &scan->cells[unit][f];
             put_cell(table, terminal, scan, cell);
             flushed = fmax(flushed, cell->flushed);
+            beyond = fmax(beyond, cell->overflowed);
         }
         char loses[2 * TEXT_SIZE] = "", share[TEXT_SIZE];
         put_percent(share, flushed);
         if (flushed > 0.001)
             snprintf(loses, sizeof loses, "%s flushed", share);
+        put_percent(share, beyond);
+        if (beyond > 0.001) {
+            const size_t used = strlen(loses);
+            snprintf(loses + used, sizeof loses - used, "%s%s beyond", used > 0 ? ", " : "", share);
+        }
         table_put(table, loses[0] ? loses : NULL, "");
         const char *format = scan_format_of(scan, unit);
         table_put(table, format, terminal_format_color(terminal, format_named(format)));
@@ -318,6 +324,10 @@ static void write_cell(JsonWriter *json, const Scan *scan, int unit, int format)
                     {"loss_change", cell->loss_change},
                     {"flushed", cell->flushed},
                     {"overflowed", cell->overflowed},
+                    {"subnormal", cell->subnormal},
+                    {"least_scale", cell->least_scale},
+                    {"middle_scale", cell->middle_scale},
+                    {"most_scale", cell->most_scale},
                     {"scale", cell->scale}};
     json_key(json, scan->formats[format]);
     json_begin_object(json);

@@ -1,0 +1,157 @@
+-- Trains with a policy that a scan made, beside fp32 and beside all units low, on several seeds, and
+-- makes the policy higher where it trains worse. Part of mp.scan.
+local core = require "mp.core"
+local evaluation = require "mp.evaluation"
+local passes = require "mp.scan_pass"
+local engine = core.engine
+
+local public = {}
+
+-- The data from their beginning: a loader that was gone through goes on with another order.
+function public.fresh_data(scene)
+    core.seed(1)
+    return evaluation.loaders(scene.spec, scene.params)
+end
+
+-- The unit that suffers most goes to the next format in which it suffers less. False: all are in
+-- fp32.
+local function make_higher(scene, asked, cells, policy)
+    local fp32, worst = #asked.formats + 1, nil
+    for u in ipairs(scene.units) do
+        local damage = policy[u] ~= fp32 and cells[u][policy[u]].damage
+        if damage and (not worst or damage > cells[worst][policy[worst]].damage) then worst = u end
+    end
+    if not worst then return false end
+    local best, now = fp32, cells[worst][policy[worst]].damage
+    for at = 1, #asked.formats do
+        local damage = cells[worst][at].damage
+        if damage < now / 2 and (best == fp32 or damage > cells[worst][best].damage) then best = at end
+    end
+    policy[worst] = best
+    return true
+end
+
+function public.keep(scene)
+    local copies = {}
+    for _, tensor in ipairs(scene.state) do copies[#copies + 1] = { tensor, tensor:detach():clone() } end
+    return copies
+end
+
+function public.restore(copies)
+    core.no_grad(function()
+        for _, pair in ipairs(copies) do pair[1]:copy(pair[2]) end
+    end)
+end
+
+-- Batches without end, from the n-th on.
+function public.batches_from(loader, first)
+    local passed = 0
+    return coroutine.wrap(function()
+        while true do
+            local began = passed
+            for b in loader do
+                passed = passed + 1
+                if passed > first then coroutine.yield(b) end
+            end
+            if passed == began then return end
+        end
+    end)
+end
+
+-- So many steps; the mean loss of the last third, and the seconds of a step, by the quickest quarter.
+function public.train(scene, steps, first, seed, tell)
+    local spec, times, sum, counted = scene.spec, {}, 0, 0
+    local data = public.fresh_data(scene)
+    core.seed(seed)
+    local opt = spec.optim(scene.tensors, scene.params, scene.model, nil)
+    local scaler = core.scaler "dynamic"
+    local last = math.max(1, steps // 3)
+    local step, began = 0, engine.seconds()
+    for b in public.batches_from(data.train, first) do
+        opt:zero_grad()
+        local loss = core.autocast(spec.loss, scene.model, b)
+        scaler:scale(loss):backward()
+        if type(spec.clip) == "number" then
+            scaler:unscale(opt)
+            core.optim.clip_norm(scene.tensors, spec.clip)
+        elseif spec.clip then
+            scaler:unscale(opt)
+            spec.clip(scene.tensors)
+        end
+        scaler:step(opt)
+        scaler:update()
+        step = step + 1
+        if step > steps - last then
+            sum, counted = sum + loss:item(), counted + 1
+        end
+        local now = engine.seconds()
+        times[step], began = now - began, now
+        tell(step)
+        if step == steps then break end
+    end
+    if step == 0 then engine.fail "scan: data: the loader `train` gave no batch" end
+    table.sort(times)
+    return sum / counted, times[(#times + 3) // 4]
+end
+
+-- Of the shares by which the losses of a policy are above fp32's: mean and 95 % interval.
+local function above_of(losses, against)
+    local student = { 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262 }
+    local shares, mean = {}, 0
+    for seed, loss in ipairs(losses) do shares[seed] = (loss - against[seed]) / math.abs(against[seed]) end
+    for _, share in ipairs(shares) do mean = mean + share / #shares end
+    if #shares < 2 then return mean, nil end
+    local squared = 0
+    for _, share in ipairs(shares) do squared = squared + (share - mean) ^ 2 end
+    local deviation = math.sqrt(squared / (#shares - 1))
+    return mean, (student[#shares - 1] or 2) * deviation / math.sqrt(#shares)
+end
+
+-- Trains all seeds with a format a unit, unless that was done under another name.
+local function verify(scene, asked, label, format_of, against)
+    local losses, times, broken, sum, key = {}, {}, 0, 0, ""
+    for u in ipairs(scene.units) do key = key .. format_of(u) .. " " end
+    local known = scene.trained[key]
+    if known then
+        engine.scan_training(label, known)
+        return known.losses, known.within
+    end
+    for seed = 1, asked.seeds do
+        public.restore(scene.copies)
+        for u, unit in ipairs(scene.units) do passes.set_unit(unit, format_of(u)) end
+        local loss, seconds = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
+            engine.scan_goes_on(("trains %s, seed %d"):format(label, seed), step, asked.steps)
+        end)
+        engine.settle()
+        losses[seed], times[seed] = loss, seconds
+        if not passes.is_finite(loss) then broken = broken + 1 end
+        sum = sum + loss
+    end
+    passes.set_all(scene.units, "fp32")
+    table.sort(times)
+    local above, interval = above_of(losses, against or losses)
+    local within = broken == 0 and above <= asked.within
+    scene.trained[key] = { loss = sum / asked.seeds, above = above, interval = interval, losses = losses,
+        seconds = times[(#times + 1) // 2], broken = broken, within = within }
+    engine.scan_training(label, scene.trained[key])
+    return losses, within
+end
+
+function public.train_on(scene, asked, cells, policy)
+    local most_rounds, fp32 = 6, #asked.formats + 1
+    local function name(at) return asked.formats[at] or "fp32" end
+    local base = verify(scene, asked, "fp32", function() return "fp32" end)
+    for _, format in ipairs(asked.formats) do
+        verify(scene, asked, "all " .. format, function() return format end, base)
+    end
+    for round = 0, most_rounds do
+        local _, within = verify(scene, asked, "policy", function(u) return name(policy[u]) end, base)
+        engine.scan_policy(policy, round, within)
+        local is_high = true
+        for u in ipairs(scene.units) do is_high = is_high and policy[u] == fp32 end
+        if within or is_high then return end
+        if not make_higher(scene, asked, cells, policy) then return end
+    end
+end
+
+return public

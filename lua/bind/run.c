@@ -42,7 +42,7 @@ static int run_configure_call(lua_State *L) {
         lua_rawgeti(L, -1, 2);
         lua_rawgeti(L, -2, 1);
         lua_remove(L, -3);
-        rules[i].pattern = luaL_checkstring(L, -1);
+        rules[i] = (RunLayerRule){.pattern = luaL_checkstring(L, -1)};
         if (!layer_precision_parse(luaL_checkstring(L, -2), run->device, &rules[i].precision,
                                    &error)) {
             error_prefix(&error, "precision.%s", rules[i].pattern);

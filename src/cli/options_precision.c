@@ -115,7 +115,8 @@ static bool add_layer(Cli *cli, const Option *option, const char *pattern, const
                    : false;
     if (cli->run.layer_count == CLI_MAX_RULES)
         return error_fail(error, ERROR_USAGE, "--%s: more than %d", option->name, CLI_MAX_RULES);
-    cli->layers[cli->run.layer_count++] = (RunLayerRule){pattern, precision};
+    cli->layers[cli->run.layer_count++] =
+        (RunLayerRule){.pattern = pattern, .precision = precision};
     return true;
 }
 
@@ -139,14 +140,34 @@ bool option_set_layer(Cli *cli, const Option *option, const char *value, Error *
     }
 }
 
+typedef struct PolicyRows { // of a file, on their way to be options
+    Cli *cli;
+    const char *file;
+} PolicyRows;
+
 static bool take_policy_row(void *context, const char *pattern, const char *precision,
                             Error *error) {
+    static const char as_option[] = "--layer "; // which nobody typed
+    const PolicyRows *rows = context;
+    Cli *cli = rows->cli;
+    const int before = cli->run.layer_count;
     char rule[2 * RECORD_NAME_SIZE + 2];
     snprintf(rule, sizeof rule, "%s=%s", pattern, precision);
-    return cli_set_option(context, "layer", rule, error);
+    if (!cli_set_option(cli, "layer", rule, error)) {
+        const size_t cut = sizeof as_option - 1;
+        if (strncmp(error->text, as_option, cut) == 0)
+            memmove(error->text, error->text + cut, strlen(error->text + cut) + 1);
+        return false;
+    }
+    for (int i = before; i < cli->run.layer_count; i++)
+        cli->layers[i].file = rows->file;
+    return true;
 }
 
 bool option_set_policy(Cli *cli, const Option *option, const char *value, Error *error) {
-    return policy_file_read(value, take_policy_row, cli, error) ||
+    PolicyRows rows = {cli, option_keep_text(cli, value, strlen(value), error)};
+    if (!rows.file)
+        return false;
+    return policy_file_read(value, take_policy_row, &rows, error) ||
            error_prefix(error, "--%s", option->name);
 }

@@ -20,6 +20,7 @@
 typedef struct RunLayerRule {
     const char *pattern;
     LayerPrecision precision;
+    const char *file; // of --layers, that has it; NULL: it was typed, or the script has it
 } RunLayerRule;
 
 typedef struct RunSetting { // --set KEY=VALUE, checked against the experiment's parameters

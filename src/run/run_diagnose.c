@@ -5,11 +5,13 @@
 #include "base/shortest.h"
 #include "run/run_private.h"
 
-static bool check_pattern(const Run *run, const char *pattern, Error *error) {
+static bool check_rule(const Run *run, const RunLayerRule *rule, Error *error) {
     char hint[POLICY_HINT_SIZE];
-    return policy_names(run->engine->policy, pattern, hint) ||
-           error_fail(error, ERROR_USAGE, "--layer %.60s: no layer of the model has such a name%s",
-                      pattern, hint);
+    return policy_names(run->engine->policy, rule->pattern, hint) ||
+           error_fail(error, ERROR_USAGE,
+                      "--layer%s %.200s%s%.60s: no layer of the model has such a name%s",
+                      rule->file ? "s" : "", rule->file ? rule->file : "", rule->file ? ": " : "",
+                      rule->pattern, hint);
 }
 
 bool run_is_low(Format format) {
@@ -131,8 +133,10 @@ static void check_recipe(Run *run) {
 
 bool run_check_layers(Run *run, Error *error) {
     RunState *state = run_state(run);
-    for (int i = 0; !state->knows_layers && i < run->options->layer_count; i++)
-        if (!check_pattern(run, run->options->layers[i].pattern, error))
+    if (state->knows_layers)
+        return true;
+    for (int i = 0; i < run->options->layer_count; i++)
+        if (!check_rule(run, &run->options->layers[i], error))
             return false;
     state->knows_layers = true;
     return true;

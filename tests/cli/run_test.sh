@@ -294,6 +294,33 @@ run help gtp
 expect_usage_error 'help: gtp: no such command, topic or experiment; did you mean gpt?'
 end
 
+begin "what is wrong in a file of --layers is told of the file"
+printf 'return {\n    head = "bf17",\n}\n' >"$folder/policy.lua"
+run run "$tiny" --quiet --layers "$folder/policy.lua"
+expect_usage_error "--layers: .*policy.lua:2: head=bf17: bf17 is not known; did you mean bf16?"
+printf 'return { haed = "bf16" }\n' >"$folder/policy.lua"
+run run "$tiny" --quiet --layers "$folder/policy.lua" --no-history
+expect_status 2
+expect_err "^mpbench: --layers .*policy.lua: haed: no layer of the model has such a name; did you mean head?"
+end
+
+begin "a policy file is a regular file of text, whose bytes may be written as numbers"
+printf 'return { head = "bf16" }\n\0return { head = "fp16" }\n' >"$folder/policy.lua"
+run run "$tiny" --quiet --layers "$folder/policy.lua"
+expect_usage_error "policy.lua: has a zero byte after 25 others"
+mkfifo "$folder/fifo"
+timeout 5 "$mpbench" run "$tiny" --quiet --layers "$folder/fifo" >"$folder/out" 2>"$folder/err"
+status=$?
+expect_usage_error "fifo: is not a regular file"
+printf 'return { ["\\104ea\\100"] = "bf16" }\n' >"$folder/policy.lua"
+run run "$tiny" --quiet --layers "$folder/policy.lua" --no-history --json
+expect_status 0
+expect_out '"name":"head","precision":"bf16"'
+printf 'return { ["\\q"] = "bf16" }\n' >"$folder/policy.lua"
+run run "$tiny" --quiet --layers "$folder/policy.lua"
+expect_usage_error "policy.lua:1: .* behind a backslash is wanted"
+end
+
 begin "an unknown layer is answered with those that there are"
 run run "$tiny" --quiet --layer nowhere=fp16
 expect_status 2

@@ -112,6 +112,31 @@ expect_out '"subject":"run [0-9]* at step 20"'
 [ "$(policy_of layers.3)" = fp32 ] || fail "its parameters are not the run's"
 end
 
+begin "where a policy cannot be written is told before the scan"
+sed 's/^local mp/print "the script runs"\nlocal mp/' "$folder/subject.lua" >"$folder/tells.lua"
+run scan "$folder/tells.lua" -d cpu --formats bf16 --quick -o "$folder/nowhere/policy.lua"
+expect_error 1 "--output: .*nowhere/policy.lua: the folder that it would lie in is not there"
+run scan "$folder/tells.lua" -d cpu --formats bf16 --quick -o "$folder/$(printf 'a/%.0s' $(seq 3000))policy.lua"
+expect_error 1 "too long"
+end
+
+begin "a scan that fails leaves the file that was there, and one that ends puts its own there"
+mkdir "$folder/kept"
+echo old >"$folder/kept/policy.lua"
+sed 's/loss = function(model, b)/& error "broken"/' "$folder/subject.lua" >"$folder/fails.lua"
+run scan "$folder/fails.lua" -d cpu --threads 1 --quiet --formats bf16 --quick -o "$folder/kept/policy.lua"
+expect_status 1
+expect_err "broken"
+[ "$(cat "$folder/kept/policy.lua")" = old ] || fail "the old file is $(cat "$folder/kept/policy.lua")"
+[ "$(ls -A "$folder/kept")" = policy.lua ] || fail "left behind: $(ls -A "$folder/kept")"
+scan --formats bf16 --quick -o "$folder/kept/policy.lua"
+expect_status 0
+grep -q '^    \["head"\] = "[a-z0-9]*",$' "$folder/kept/policy.lua" || fail "$(cat "$folder/kept/policy.lua")"
+[ "$(ls -A "$folder/kept")" = policy.lua ] || fail "left behind: $(ls -A "$folder/kept")"
+scan --formats bf16 --quick -o /dev/stdout
+expect_out '^return {$'
+end
+
 begin "mistakes are told in one line"
 run scan nonsense
 expect_error 2 "nonsense"

@@ -220,8 +220,8 @@ static void the_end_comes_when_it_was_asked_for(void) {
 }
 
 static void the_command_line_beats_the_experiment(void) {
-    static const RunLayerRule theirs[] = {{"fc*", LAYER_BF16}, {"head", LAYER_FP32}};
-    static const RunLayerRule ours[] = {{"fc*", LAYER_FP32}};
+    static const RunLayerRule theirs[] = {{"fc*", LAYER_BF16, NULL}, {"head", LAYER_FP32, NULL}};
+    static const RunLayerRule ours[] = {{"fc*", LAYER_FP32, NULL}};
     RunOptions options = {
         .device = "ref", .seed = 1, .precision = "fp16", .layers = ours, .layer_count = 1};
     Run *run = run_new(&options, &error);
@@ -265,7 +265,7 @@ static void changes_wait_for_the_boundary(void) {
 }
 
 static void a_pattern_that_matches_nothing_is_refused(void) {
-    static const RunLayerRule rules[] = {{"fx", LAYER_FP32}};
+    static const RunLayerRule rules[] = {{"fx", LAYER_FP32, NULL}};
     begin("fp32", NULL);
     model.options.layers = rules;
     model.options.layer_count = 1;

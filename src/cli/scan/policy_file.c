@@ -1,10 +1,13 @@
 // Policy files: a format a layer, written by a scan or by hand.
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/out_file.h"
 #include "base/sanitize.h"
 #include "cli/scan/scan.h"
 
@@ -22,27 +25,22 @@ static void put_quoted(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-bool policy_file_write(const char *path, const ScanPage *page, Error *error) {
-    OutFile out;
-    if (!out_file_open(&out, path, false, error))
-        return error_prefix(error, "--output");
+void policy_file_write(FILE *out, const ScanPage *page) {
     char verdict[512], clean[1024];
     scan_verdict(page, verdict, sizeof verdict);
     sanitize_line(clean, sizeof clean, verdict, strlen(verdict));
-    fprintf(out.stream,
-            "-- Made by mpbench scan; for --layers FILE, or as `precision = require ..`.\n");
+    fprintf(out, "-- Made by mpbench scan; for --layers FILE, or as `precision = require ..`.\n");
     if (clean[0])
-        fprintf(out.stream, "-- %s\n", clean);
-    fputs("return {\n", out.stream);
+        fprintf(out, "-- %s\n", clean);
+    fputs("return {\n", out);
     for (int i = 0; i < page->scan->unit_count; i++) {
-        fputs("    [", out.stream);
-        put_quoted(out.stream, page->scan->units[i]);
-        fputs("] = ", out.stream);
-        put_quoted(out.stream, scan_format_of(page->scan, i));
-        fputs(",\n", out.stream);
+        fputs("    [", out);
+        put_quoted(out, page->scan->units[i]);
+        fputs("] = ", out);
+        put_quoted(out, scan_format_of(page->scan, i));
+        fputs(",\n", out);
     }
-    fputs("}\n", out.stream);
-    return out_file_close(&out, true, error) || error_prefix(error, "--output");
+    fputs("}\n", out);
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -82,6 +80,18 @@ static bool skip(Reader *reader, const char *sign) {
     return is_there;
 }
 
+// What stands behind a backslash, of the signs that are written so and of quotes; a number of up to
+// three digits is a byte. 0: something else.
+static char read_escape(const char **at) {
+    enum { DIGITS = 3 };
+    int byte = 0, digits = 0;
+    if (**at == '\\' || **at == '"' || **at == '\'')
+        return *(*at)++;
+    for (; digits < DIGITS && isdigit((unsigned char)**at); digits++)
+        byte = 10 * byte + *(*at)++ - '0';
+    return (char)(digits > 0 && byte <= UCHAR_MAX ? byte : 0);
+}
+
 // A text in quotes, into `text`.
 static bool read_quoted(Reader *reader, char text[NAME_SIZE]) {
     skip_blank(reader);
@@ -90,11 +100,16 @@ static bool read_quoted(Reader *reader, char text[NAME_SIZE]) {
         return fail(reader, "a text in quotes");
     size_t used = 0;
     const char *at = reader->at + 1;
-    for (; *at && *at != quote && *at != '\n'; at++) {
-        at += *at == '\\' && (at[1] == '\\' || at[1] == quote);
+    while (*at && *at != quote && *at != '\n') {
+        const char *begin = at;
+        char sign = *at++;
+        if (sign == '\\' && !(sign = read_escape(&at))) {
+            reader->at = begin;
+            return fail(reader, "\\\\, a quote or a byte as \\065 behind a backslash");
+        }
         if (used + 1 == NAME_SIZE)
             return fail(reader, "a shorter text");
-        text[used++] = *at;
+        text[used++] = sign;
     }
     text[used] = 0;
     if (*at != quote)
@@ -140,22 +155,48 @@ static bool read_rows(Reader *reader,
     return !*reader->at || fail(reader, "the end of the file");
 }
 
+// A regular file: one that is none may have no end, or nobody who writes it.
+static FILE *open_regular(const char *path, Error *error) {
+    struct stat about;
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const bool is_open = file >= 0 && fstat(file, &about) == 0;
+    const bool is_regular = is_open && S_ISREG(about.st_mode);
+    FILE *stream = is_regular ? fdopen(file, "rb") : NULL;
+    if (is_open && !is_regular)
+        error_fail(error, ERROR_USAGE, "%.200s: is not a regular file; name one that has a policy",
+                   path);
+    else if (!stream)
+        error_fail(error, ERROR_USAGE, "%.200s: %s", path, error_cause(errno));
+    if (file >= 0 && !stream)
+        close(file);
+    return stream;
+}
+
+// All of it as a text, which has no zero bytes.
+static bool read_text(const char *path, char *text, size_t size, Error *error) {
+    FILE *file = open_regular(path, error);
+    if (!file)
+        return false;
+    const size_t length = fread(text, 1, size - 1, file);
+    const bool is_read = !ferror(file);
+    fclose(file);
+    text[length] = 0;
+    if (!is_read)
+        return error_fail(error, ERROR_USAGE, "%.200s: cannot be read", path);
+    if (length == size - 1)
+        return error_fail(error, ERROR_USAGE, "%.200s: longer than a policy file can be", path);
+    return strlen(text) == length ||
+           error_fail(
+               error, ERROR_USAGE,
+               "%.200s: has a zero byte after %zu others, which no text has: is it a policy?", path,
+               strlen(text));
+}
+
 bool policy_file_read(const char *path,
                       bool (*take)(void *context, const char *pattern, const char *precision,
                                    Error *error),
                       void *context, Error *error) {
     static char text[MOST_FILE];
-    FILE *file = fopen(path, "rb");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    bool is_read = file && !ferror(file);
-    if (!is_read)
-        error_fail(error, ERROR_USAGE, "%.200s: %s", path, error_cause(errno));
-    else if (length == sizeof text - 1)
-        error_fail(error, ERROR_USAGE, "%.200s: longer than a policy file can be", path);
-    if (file)
-        fclose(file);
-    if (!is_read || length == sizeof text - 1)
-        return false;
-    text[length] = 0;
-    return read_rows(&(Reader){.path = path, .at = text, .line = 1, .error = error}, take, context);
+    return read_text(path, text, sizeof text, error) &&
+           read_rows(&(Reader){.path = path, .at = text, .line = 1, .error = error}, take, context);
 }

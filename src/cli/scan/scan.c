@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/load.h"
+#include "cli/scan/policy_out.h"
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
 #include "cli/train/progress.h"
@@ -20,6 +21,7 @@ typedef struct Scanning {
     SafeFile *weights; // NULL: those that the script makes
     Scan scan;
     ProgressView progress;
+    PolicyOut policy;
 } Scanning;
 
 // ---- what is asked ------------------------------------------------------------------------------
@@ -147,26 +149,15 @@ static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
     return done;
 }
 
-// Where the policy is written; NULL: nowhere.
-static const char *folder_of(const char *output, char folder[EXPERIMENT_PATH_SIZE]) {
-    if (!output)
-        return NULL;
-    const char *slash = strrchr(output, '/');
-    if (slash == output)
-        return "/";
-    snprintf(folder, EXPERIMENT_PATH_SIZE, "%.*s", slash ? (int)(slash - output) : 1,
-             slash ? output : ".");
-    return folder;
-}
-
 static bool run_scan(Scanning *scanning, Error *error) {
     Cli *cli = scanning->cli;
     ScanPage page = {.scan = &scanning->scan, .subject = scanning->subject, .others = (double)NAN};
     if (!find_subject(scanning, error) || !read_asked(scanning, error))
         return false;
     training_catch_signals();
-    char folder[EXPERIMENT_PATH_SIZE];
-    confine(cli, scanning->script, folder_of(cli->output, folder));
+    if (cli->output && !policy_out_open(&scanning->policy, cli->output, error))
+        return error_prefix(error, "--output");
+    confine(cli, scanning->script, NULL);
     progress_begin(&scanning->progress, cli->color, cli->quiet);
     bool done = scan(scanning, &page, error);
     progress_end(&scanning->progress);
@@ -178,8 +169,9 @@ static bool run_scan(Scanning *scanning, Error *error) {
     }
     if (cli->output) {
         page.policy_file = cli->output;
-        if (!policy_file_write(cli->output, &page, error))
-            return false;
+        policy_file_write(scanning->policy.stream, &page);
+        if (!policy_out_close(&scanning->policy, true, error))
+            return error_prefix(error, "--output");
     }
     if (cli->json) {
         scan_write_json(&page);
@@ -194,7 +186,9 @@ bool command_scan(Cli *cli, Error *error) {
     if (!scanning)
         return error_fail(error, ERROR_MEMORY, "no memory to scan");
     scanning->cli = cli;
+    scanning->policy = (PolicyOut){.answers = -1};
     bool done = run_scan(scanning, error);
+    (void)!policy_out_close(&scanning->policy, false, NULL); // where it did not come so far
     safe_close(scanning->weights);
     past_clear(&scanning->past);
     free(scanning);

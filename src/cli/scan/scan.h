@@ -26,7 +26,7 @@ const char *scan_format_of(const Scan *scan, int unit);
 // The verified training of this label; NULL: there is none.
 const ScanTraining *scan_training_of(const Scan *scan, const char *label);
 
-bool policy_file_write(const char *path, const ScanPage *page, Error *error) MUST_CHECK;
+void policy_file_write(FILE *out, const ScanPage *page);
 // Each row as --layer would be given it, from the first on. `take` copies what it needs.
 bool policy_file_read(const char *path,
                       bool (*take)(void *context, const char *pattern, const char *precision,

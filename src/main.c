@@ -150,11 +150,15 @@ static const Command commands[] = {
      0, 1, command_bench},
     {"profile", FOR_PROFILE, "EXPERIMENT|RUN",
      "where the time of steps goes: by layer, operation and way",
-     "An EXPERIMENT is trained for about 4 s (--steps N: so many steps), unrecorded, every step\n"
+     "An EXPERIMENT is trained for about 4 s (--steps N: so many steps), without curves, every "
+     "step\n"
      "timed: what each operation of each layer takes on the way forward and back, casts, and what\n"
      "it reaches of the device's limit: of products the rate of large ones, of all else that of\n"
-     "memory. Parts add up to the step; what is left lies between operations. Of a RUN it is the\n"
-     "time of its layers, as the history holds it. Below the table: what to do about it.",
+     "memory. Parts add up to the step; what is left lies between operations. All are means, but "
+     "for\n"
+     "rare steps of over 3 times the median, which are told below. It is kept as a run (not with\n"
+     "--no-history), of which the same is printed again without training. Of any other RUN it is\n"
+     "the time of its layers, as the history holds it. Below the table: what to do about it.",
      1, 1, command_profile},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},

@@ -364,7 +364,8 @@ const Option option_table[] = {
     {"checkpoint-every", 0, FOR_RUN | FOR_FORK, "N",
      "steps between checkpoints; one is kept at the end and at a stop anyway", set_count,
      FIELD(checkpoint_every)},
-    {"no-history", 0, FOR_RUN, NULL, "keep nothing of this run", set_flag, FIELD(no_history)},
+    {"no-history", 0, FOR_RUN | FOR_PROFILE, NULL, "keep nothing of this run", set_flag,
+     FIELD(no_history)},
     {"json", 0,
      FOR_RUN | FOR_PROFILE | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE |
          FOR_MATRIX | FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC |

@@ -61,8 +61,8 @@ void parts_add(ProfileParts *sum, ProfileParts *step) {
         into->seconds += before.seconds;
         into->multiplications += before.multiplications;
         into->bytes += before.bytes;
-        if (before.columns > 0 && before.columns < into->columns)
-            into->columns = before.columns;
+        if (before.columns > 0 && (into->columns == 0 || before.columns < into->columns))
+            into->columns = before.columns; // 0: no product of it was counted
     }
     parts_forget(step);
 }

@@ -209,11 +209,14 @@ double run_steps_per_second(const Run *run);
 // What it was trained on: as many as its loaders gave out, else as many as its script says that a
 // step takes. 0: unknown.
 uint64_t run_samples(const Run *run);
-// Where the time of the steps went that were profiled, in all of them together; `parts` belongs to
-// the run. False: there was none, or nobody asked (RunOptions.profiles).
+// Where the time of the steps went that were profiled, in all of them together but for those in
+// which something else had the processor: rare ones of over three times the median of the steps
+// before; `parts` belongs to the run. False: there was none, or nobody asked (RunOptions.profiles).
 typedef struct RunProfile {
     int64_t steps;
-    double seconds; // that they took
+    double seconds;     // that they took
+    int64_t late_steps; // left out
+    double late_seconds;
     const ProfileParts *parts;
 } RunProfile;
 bool run_profile(const Run *run, RunProfile *profile);

@@ -66,6 +66,9 @@ static void look_at_recording(Run *run) {
     state->next_watch = now + every;
     snprintf(text, sizeof text, "%.3f", state->watch_seconds / seconds);
     run_add_fact(run, "telemetry.share", text);
+    snprintf(text, sizeof text, "%.3f", run_layers_share(run)); // of the steps that were timed
+    if (run_layers_share(run) > 0)
+        run_add_fact(run, "profile.layers", text);
 }
 
 // Where a sensor can be read; in whole degrees, so that it is written when it changed.

@@ -55,6 +55,8 @@ struct StepReport { // that is there, and is looked at
     int place;
 };
 
+enum { RUN_RECENT_STEPS = 31 };
+
 typedef struct RunSampler { // run_sample.c
     EngineProfile profile;
     int layers;
@@ -68,11 +70,17 @@ typedef struct RunSampler { // run_sample.c
     double next, next_look;             // clock_seconds
     double began, seconds_of_host;      // run_clock; what the sampled step took by it
     double total_seconds, cast_seconds; // of all sampled steps
-    double op_seconds;                  // in operations
+    double op_seconds, layer_seconds;   // in operations; in those of layers
     int64_t count, operations;          // how many samples; operations in them
     int64_t casts, cast_bytes;          // in them
     ProfileProducts products;           // of the last
     ProfileParts step, parts;           // of the step, and of all, where every step is sampled
+    ProfileParts late;                  // of steps that took far longer than is usual,
+    int64_t late_count;                 // as many,
+    double late_seconds;                // and what they took
+    bool late_is_usual;                 // there are so many that they are part of all
+    double recent[RUN_RECENT_STEPS];    // seconds of steps, where every one is sampled
+    int recent_count;                   // so many were put there, one over the other
     int looks_for_fault;                // looks taken because the loss was not finite
     bool seeks;                         // the next is one
 } RunSampler;
@@ -222,7 +230,8 @@ void run_look_at_energy(RunState *state); // now
 // The joules that are the run's: the device's, where that is no processor.
 double run_joules(const RunState *state); // NaN: unknown
 void run_set_joules(RunState *state, double joules);
-double run_cast_share(const Run *run); // NaN: unknown
+double run_cast_share(const Run *run);   // NaN: unknown
+double run_layers_share(const Run *run); // of the time of sampled steps; NaN: unknown
 void run_free_sampler(RunState *state);
 
 // ---- points -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 // weights, how large activations in fp16 become. And the energy, once a second.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "run/recorder_private.h"
@@ -39,10 +40,19 @@ double run_cast_share(const Run *run) {
                                       : (double)NAN;
 }
 
+double run_layers_share(const Run *run) {
+    const RunSampler *sampler = &((const RunState *)run)->sampler;
+    return sampler->total_seconds > 0 ? sampler->layer_seconds / sampler->total_seconds
+                                      : (double)NAN;
+}
+
 bool run_profile(const Run *run, RunProfile *profile) {
     const RunSampler *sampler = &((const RunState *)run)->sampler;
-    *profile = (RunProfile){
-        .steps = sampler->count, .seconds = sampler->total_seconds, .parts = &sampler->parts};
+    *profile = (RunProfile){.steps = sampler->count,
+                            .seconds = sampler->total_seconds,
+                            .late_steps = sampler->late_count,
+                            .late_seconds = sampler->late_seconds,
+                            .parts = &sampler->parts};
     return sampler->count > 0 && sampler->parts.layers > 0;
 }
 
@@ -53,6 +63,7 @@ void run_free_sampler(RunState *state) {
     free(state->sampler.spans);
     parts_clear(&state->sampler.step);
     parts_clear(&state->sampler.parts);
+    parts_clear(&state->sampler.late);
     tensor_release(state->sampler.found);
 }
 
@@ -122,7 +133,8 @@ void run_begin_sample(RunState *state, double now) {
     sampler->next = now + sample_interval;
     if (!make_room(sampler, layers) || !take_place(state) ||
         (profiles &&
-         (!parts_make_room(&sampler->step, layers) || !parts_make_room(&sampler->parts, layers))))
+         (!parts_make_room(&sampler->step, layers) || !parts_make_room(&sampler->parts, layers) ||
+          !parts_make_room(&sampler->late, layers))))
         return; // no sample this time
     if (run->device->backend->clock && !sampler->spans)
         sampler->spans = malloc(RUN_MOST_SPANS * sizeof *sampler->spans); // else the whole alone
@@ -208,21 +220,64 @@ static int add_looks(RunSampler *sampler, const StepReport *report) {
     return poisoned;
 }
 
+static int by_length(const void *a, const void *b) {
+    const double left = *(const double *)a, right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+// A step that took far longer than those before: something else had the processor, or the script
+// does more in it now and then.
+static bool is_late(RunSampler *sampler, double seconds) {
+    enum { KNOWN = 4 };
+    const double far = 3;
+    double sorted[RUN_RECENT_STEPS];
+    const int count =
+        sampler->recent_count < RUN_RECENT_STEPS ? sampler->recent_count : RUN_RECENT_STEPS;
+    memcpy(sorted, sampler->recent, (size_t)count * sizeof *sorted);
+    qsort(sorted, (size_t)count, sizeof *sorted, by_length);
+    sampler->recent[sampler->recent_count++ % RUN_RECENT_STEPS] = seconds;
+    return count >= KNOWN && seconds > far * sorted[count / 2];
+}
+
+// Of the profile's steps; more than a tenth that are late are usual, and part of it.
+static bool keep_apart(RunSampler *sampler, double seconds) {
+    enum { FEW = 3, TENTH = 10 };
+    if (sampler->late_is_usual || !is_late(sampler, seconds))
+        return false;
+    parts_add(&sampler->late, &sampler->step);
+    sampler->late_seconds += seconds;
+    sampler->late_count++;
+    if (sampler->late_count <= FEW + sampler->count / TENTH)
+        return true;
+    sampler->late_is_usual = true;
+    parts_add(&sampler->parts, &sampler->late);
+    sampler->count += sampler->late_count;
+    sampler->total_seconds += sampler->late_seconds;
+    sampler->late_count = 0;
+    sampler->late_seconds = 0;
+    return true;
+}
+
 static void add_times(const Run *run, RunSampler *sampler) {
     EngineProfile *profile = &sampler->profile;
     profile_settle(run->engine, profile);
+    const double seconds =
+        isnan(profile->whole_seconds) ? sampler->seconds_of_host : profile->whole_seconds;
+    if (profile->parts && keep_apart(sampler, seconds))
+        return;
     if (profile->parts)
         parts_add(&sampler->parts, &sampler->step);
     sampler->count++;
-    sampler->total_seconds +=
-        isnan(profile->whole_seconds) ? sampler->seconds_of_host : profile->whole_seconds;
+    sampler->total_seconds += seconds;
     sampler->cast_seconds += profile->cast_seconds;
     sampler->operations += profile->operations;
     sampler->casts += profile->casts;
     sampler->cast_bytes += profile->cast_bytes;
     sampler->products = profile->products;
-    for (int layer = 0; layer < profile->layers; layer++)
+    for (int layer = 0; layer < profile->layers; layer++) {
         sampler->op_seconds += profile->seconds[layer];
+        sampler->layer_seconds += layer > 0 ? profile->seconds[layer] : 0;
+    }
 }
 
 void run_look_at_sample(RunState *state, const StepReport *report, unsigned applied) {

@@ -224,3 +224,23 @@ bool store_check_schema(Store *store, Error *error) {
                       "left alone; name another file with --db",
                       store->path, type, name);
 }
+
+bool store_has_table(Store *store, const char *name, bool *has, Error *error) {
+    Query query;
+    *has = false;
+    if (!query_begin(&query, store, "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?",
+                     error))
+        return false;
+    query_put_text(&query, name);
+    while (query_next(&query))
+        *has = true;
+    return query_end(&query, "the history cannot be read", error);
+}
+
+bool store_make_table(Store *store, const char *name, Error *error) {
+    bool has;
+    if (!store_has_table(store, name, &has, error))
+        return false;
+    return has || store_execute(store, find_ours("table", name),
+                                "the history cannot be brought up to date", error);
+}

@@ -215,6 +215,22 @@ static void parts_have_their_own_time(void) {
     tensor_release(product);
 }
 
+// The second step has it with no product that somebody counted.
+static void the_narrowest_product_is_known_whatever_came_after(void) {
+    ProfileParts step = {.layers = 0}, sum = {.layers = 0};
+    CHECK(parts_make_room(&step, 1) && parts_make_room(&sum, 1));
+    const int64_t columns[] = {64, 0, 96};
+    for (int i = 0; i < 3; i++) {
+        parts_touch(&step, 0, PROFILE_FORWARD, OP_linear)->columns = columns[i];
+        parts_add(&sum, &step);
+    }
+    CHECK_INT(sum.touched_count, 1);
+    CHECK_INT(sum.each[sum.touched[0]].calls, 3);
+    CHECK_INT(sum.each[sum.touched[0]].columns, 64);
+    parts_clear(&step);
+    parts_clear(&sum);
+}
+
 int main(void) {
 #define TEST(name) \
     { #name, name }
@@ -224,6 +240,7 @@ int main(void) {
         TEST(the_time_of_operations_is_their_layers),
         TEST(times_of_a_device_are_by_its_own_clock),
         TEST(parts_have_their_own_time),
+        TEST(the_narrowest_product_is_known_whatever_came_after),
     };
     return training_run(tests, sizeof tests / sizeof *tests);
 }

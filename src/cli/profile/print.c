@@ -82,7 +82,8 @@ static bool print_table(const Cli *cli, const Terminal *terminal, const ProfileR
     snprintf(name, sizeof name, "%d other%s", count - shown, count - shown == 1 ? "" : "s");
     if (count > shown)
         put_sum(table, report, name, rest, dim);
-    put_sum(table, report, report->run ? "outside of all layers" : "between operations / Lua",
+    put_sum(table, report,
+            !isnan(report->all_seconds) ? "outside of all layers" : "between operations / Lua",
             report->between, dim);
     put_sum(table, report, "a step", report->step_seconds, terminal_style(terminal, STYLE_STRONG));
     const bool done = table_print(table, stdout, terminal_width(terminal), dim,
@@ -125,7 +126,9 @@ static void print_limits(const ProfileReport *report) {
     char words[640];
     if (isnan(report->memory_limit))
         return;
-    int used = snprintf(words, sizeof words, "The limit, measured just now on this device: ");
+    int used =
+        snprintf(words, sizeof words,
+                 "The limit, measured %s on this device: ", report->run ? "then" : "just now");
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (!isnan(report->product_limit[i]))
             used += snprintf(words + used, sizeof words - (size_t)used,
@@ -138,17 +141,40 @@ static void print_limits(const ProfileReport *report) {
     cli_print_wrapped(words, 0);
 }
 
+// What the means are of.
+static void print_steps(const ProfileReport *report) {
+    char words[320], late[TEXT_SIZE], busy[TEXT_LOAD_SIZE];
+    int used = 0;
+    if (report->late > 0)
+        used = snprintf(words, sizeof words,
+                        "Means of steps but for %s that took over 3 times the median, %.3g ms in "
+                        "the mean: something else had the processor, or the script did more. ",
+                        text_count(late, report->late),
+                        1e3 * report->late_seconds / (double)report->late);
+    text_load(busy, report->others);
+    if (busy[0])
+        used += snprintf(words + used, sizeof words - (size_t)used, "O%s: times tell of them, too.",
+                         busy + 1);
+    if (used > 0)
+        cli_print_wrapped(words, 0);
+}
+
 static void print_words(const ProfileReport *report) {
     putchar('\n');
+    print_steps(report);
     print_casts(report);
     print_limits(report);
-    if (report->run)
-        cli_print_wrapped(
-            "From what the run kept: the time of its layers, on a few steps a second; "
-            "on a card in steps that are not captured. `mpbench profile EXPERIMENT`, "
-            "with the run's options, trains for some seconds and tells operations "
-            "apart.",
-            0);
+    if (!isnan(report->all_seconds)) {
+        char words[480];
+        snprintf(
+            words, sizeof words,
+            "From what the run kept: the time of its layers, on a few steps a second, which "
+            "that makes longer: shares are of those, %.3g ms in the mean, where all steps took "
+            "%.3g; on a card in steps that are not captured. `mpbench profile EXPERIMENT`, "
+            "with the run's options, trains for some seconds and tells operations apart.",
+            1e3 * report->step_seconds, 1e3 * report->all_seconds);
+        cli_print_wrapped(words, 0);
+    }
     putchar('\n');
     for (int i = 0; i < report->word_count; i++) {
         char line[PROFILE_WORDS_SIZE + 4];
@@ -226,12 +252,17 @@ bool profile_write_json(const Cli *cli, const ProfileReport *report, Error *erro
     const int count = profile_group(report, cli->by, rows);
     json_begin_object(&json);
     json_put_text(&json, report->run ? "run" : "experiment", report->name);
+    const int64_t id = report->run ? report->run : report->kept_as;
+    json_put_known(&json, "id", (double)id, id != 0);
     json_put_text(&json, "precision", report->precision);
     json_put_text(&json, "device", report->device);
     json_put_text(&json, "device_name", report->device_name);
     json_put_integer(&json, "threads", report->threads);
     json_put_integer(&json, "steps", report->steps);
+    json_put_integer(&json, "steps_left_out", report->late);
+    json_put_reading(&json, "others_busy", report->others);
     json_put_reading(&json, "step_seconds", report->step_seconds);
+    json_put_reading(&json, "all_steps_seconds", report->all_seconds);
     json_put_reading(&json, "between_seconds", report->between);
     json_key(&json, "parts");
     json_begin_array(&json);

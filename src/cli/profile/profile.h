@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "store/runs.h"
+#include "store/step_profile.h"
 
 typedef struct ProfileRow {    // of a step in the mean
     char layer[RUN_NAME_SIZE]; // "": outside of all layers
@@ -27,11 +28,16 @@ enum { PROFILE_MOST_WORDS = 6, PROFILE_WORDS_SIZE = 320 };
 typedef struct ProfileReport {
     char name[RUN_NAME_SIZE], precision[32], device[32], device_name[96];
     int threads;
-    int64_t run;      // of the history; 0: trained for this
-    int64_t steps;    // that are in it
+    int64_t run;     // of the history; 0: trained for this
+    int64_t kept_as; // then: the run that it is in the history; 0: it is not
+    int64_t steps;   // that are in it
+    int64_t late;    // that took far longer, and are not
+    double late_seconds;
+    double others;    // processors that other programs kept busy meanwhile; NaN: unknown
     ProfileRow *rows; // the longest first
     int row_count;
-    double step_seconds; // of a step in the mean
+    double step_seconds; // of a step in the mean; of a run of the history of those that were timed
+    double all_seconds;  // then: of all steps; NaN: they are the same ones
     double between;      // of these in no row
     double casts;        // a step; NaN: unknown
     double cast_bytes;   // read and written by them; NaN: unknown
@@ -40,6 +46,7 @@ typedef struct ProfileReport {
     double product_limit[FORMAT_COUNT]; // multiplications a second; NaN: not measured
     char words[PROFILE_MOST_WORDS][PROFILE_WORDS_SIZE];
     int word_count;
+    StepProfile kept; // of a run that was profiled: what rows name
 } ProfileReport;
 
 void profile_report_clear(ProfileReport *report);
@@ -47,12 +54,22 @@ void profile_report_clear(ProfileReport *report);
 // Of a run that has ended, its steps profiled; measures the device's limits. Fails where no step
 // was.
 bool profile_of_training(const Run *run, ProfileReport *report, Error *error) MUST_CHECK;
-// Of what the history holds of a run.
+// The same, into the history: as a run of its own, whose id *id gets (kept.c).
+bool profile_keep(Store *store, const Run *run, const ProfileReport *report, int64_t *id,
+                  Error *error) MUST_CHECK;
+// What is known of any run before its times are read.
+void profile_begin_record(const RunRecord *record, ProfileReport *report);
+// Of a run that was profiled; *is_there: it was.
+bool profile_of_kept(Store *store, const RunRecord *record, ProfileReport *report, bool *is_there,
+                     Error *error) MUST_CHECK;
+// Of any other run: what the history holds of it.
 bool profile_of_record(Store *store, const RunRecord *record, ProfileReport *report,
                        Error *error) MUST_CHECK;
 // What is one row then, into `rows`, which has room for the report's; how many there are.
 int profile_group(const ProfileReport *report, ProfileBy by, ProfileRow *rows);
 double profile_share(const ProfileReport *report, double seconds);
+// Sums up what rows say of casts.
+void profile_add_casts(ProfileReport *report);
 bool profile_is_cast(const ProfileRow *row); // or rounds factors to elements
 bool profile_is_product(const ProfileRow *row);
 

@@ -11,6 +11,7 @@ void profile_report_clear(ProfileReport *report) {
     free(report->rows);
     report->rows = NULL;
     report->row_count = 0;
+    step_profile_clear(&report->kept);
 }
 
 bool profile_is_cast(const ProfileRow *row) {
@@ -60,7 +61,7 @@ static void fill_row(ProfileRow *row, const Run *run, const RunProfile *profile,
 }
 
 // What casts and factors' rounding move and take.
-static void add_casts(ProfileReport *report) {
+void profile_add_casts(ProfileReport *report) {
     for (int i = 0; i < report->row_count; i++) {
         const ProfileRow *row = &report->rows[i];
         if (!profile_is_cast(row))
@@ -122,7 +123,10 @@ static bool take_rows(const Run *run, const RunProfile *profile, ProfileReport *
 
 bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
     RunProfile profile;
-    *report = (ProfileReport){.memory_limit = (double)NAN, .threads = run->device->threads};
+    *report = (ProfileReport){.memory_limit = (double)NAN,
+                              .others = (double)NAN,
+                              .all_seconds = (double)NAN,
+                              .threads = run->device->threads};
     for (int i = 0; i < FORMAT_COUNT; i++)
         report->product_limit[i] = (double)NAN;
     if (!run_profile(run, &profile))
@@ -136,10 +140,12 @@ bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
     utf8_copy(report->device, sizeof report->device, run->device->label);
     utf8_copy(report->device_name, sizeof report->device_name, run->device->name);
     report->steps = profile.steps;
+    report->late = profile.late_steps;
+    report->late_seconds = profile.late_seconds;
     report->step_seconds = profile.seconds / (double)profile.steps;
     if (!take_rows(run, &profile, report, error))
         return false;
-    add_casts(report);
+    profile_add_casts(report);
     if (!measure_limits(run, report, error))
         return false;
     hold_against_limits(report);

@@ -135,15 +135,22 @@ static void tell_watch(void *context, const Run *run) {
     training->plan->watch->step(training->plan->watch->context, training->run);
 }
 
-// Nothing is told of it but what its watcher tells.
+static void tell_event(void *context, const Run *run, const char *text) {
+    Training *training = context;
+    RunObserver shown = progress_observer(&training->progress);
+    if (shown.event)
+        shown.event(shown.context, run, text);
+}
+
+// Its events are told, and what its watcher tells; of its steps nothing is.
 static bool train_watched(Training *training, LuaRunOptions *options, Error *error) {
     const TrainingPlan *plan = training->plan;
     Run *run = training->run;
     options->stuck = NULL;
     options->left = NULL;
     options->keeping.every = 0;
-    progress_begin(&training->progress, training->cli->color, true);
-    run->observer = (RunObserver){.context = training, .step = tell_watch};
+    progress_begin(&training->progress, training->cli->color, training->cli->quiet);
+    run->observer = (RunObserver){.context = training, .step = tell_watch, .event = tell_event};
     bool done = lua_run_experiment(run, plan->path, options, error);
     progress_end(&training->progress);
     return done && plan->watch->report(plan->watch->context, run, error);
@@ -182,7 +189,7 @@ bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     training_catch_signals();
     Training training = {.cli = cli, .plan = plan};
     SafeFile *weights = NULL;
-    bool is_recorded = !cli->no_history && plan->until == 0;
+    bool is_recorded = !cli->no_history && plan->until == 0 && !plan->watch;
     bool done = (!cli->weights || (weights = safe_open(cli->weights, error))) &&
                 (!is_recorded || (training.recorder = recorder_new(cli->database, error)));
     if (done)

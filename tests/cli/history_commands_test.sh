@@ -108,6 +108,13 @@ expect_out '"layers"'
 expect_out '"energy_j": *\(null\|[0-9]\)'
 end
 
+# A few steps a second are measured, and the last is hardly one of them.
+begin "what a layer's updates and time were last measured as is shown at the end of a long run"
+run run simple -p fp32 -d cpu --threads 1 --steps 3000 --quiet --db "$folder/long.db"
+run show 1 --db "$folder/long.db"
+expect_out '^layer .* update  ms a step$'
+end
+
 begin "a run is named by its number, its name, a beginning of it, @last"
 for typed in 4 last-one last @last @last:bf16; do
     run show "$typed" --json

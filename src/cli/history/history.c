@@ -157,3 +157,28 @@ double history_grams_per_kwh(const Cli *cli) {
     double grams = text && text[0] ? strtod(text, &end) : NAN;
     return end && *end == 0 && grams > 0 && isfinite(grams) ? grams : NAN;
 }
+
+static bool fill_measured(Store *store, const RunRecord *run, int layer, LayerSample *sample,
+                          Error *error) {
+    enum { PARTS = 8 }; // of the run, the last of which has a step that was measured
+    LayerSample *before;
+    int count;
+    if (!store_read_layer(store, run->id, layer, 1, run->step, PARTS, &before, &count, error))
+        return false;
+    for (int i = count - 1; i >= 0; i--) {
+        if (isnan(sample->update_ratio))
+            sample->update_ratio = before[i].update_ratio;
+        if (isnan(sample->seconds))
+            sample->seconds = before[i].seconds;
+    }
+    free(before);
+    return true;
+}
+
+bool history_read_layers(Store *store, const RunRecord *run, LayerSample *samples, Error *error) {
+    bool done = store_read_layers_at(store, run->id, run->step, samples, run->layer_count, error);
+    for (int i = 0; done && i < run->layer_count; i++)
+        if (samples[i].width > 0 && (isnan(samples[i].update_ratio) || isnan(samples[i].seconds)))
+            done = fill_measured(store, run, i, &samples[i], error);
+    return done;
+}

@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
+#include "store/layers.h"
 #include "store/runs.h"
 
 // --db, else MPBENCH_DB, else the usual place. True with *store NULL when nothing was recorded yet.
@@ -33,6 +34,11 @@ const char *history_status(const RunRecord *record);
 const char *history_status_style(const Terminal *terminal, const RunRecord *record);
 // The colour of the low format that a preset names; "" for what names none.
 const char *history_precision_style(const Terminal *terminal, const char *precision);
+
+// The layers of a run at its end, `samples` with room for as many: how far updates moved them and
+// the time that they took as they were last measured, which not every step is.
+bool history_read_layers(Store *store, const RunRecord *run, LayerSample *samples,
+                         Error *error) MUST_CHECK;
 
 // Readings in words, each into the caller's buffer; what is unknown is a dash.
 const char *history_reading(char text[TEXT_SIZE], double value, int digits);

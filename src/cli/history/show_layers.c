@@ -110,8 +110,8 @@ bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error
     LayerSample *samples = calloc((size_t)run->layer_count, sizeof *samples);
     if (!samples)
         return error_fail(error, ERROR_MEMORY, "no memory for the layers");
-    bool done = store_read_layers_at(store, run->id, run->step, samples, run->layer_count, error) &&
-                print_layers(page, run, samples, error);
+    bool done =
+        history_read_layers(store, run, samples, error) && print_layers(page, run, samples, error);
     free(samples);
     return done;
 }

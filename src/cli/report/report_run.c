@@ -85,8 +85,7 @@ static bool write_layers(const Report *report, const RunRecord *run, Error *erro
     LayerSample *samples = calloc((size_t)run->layer_count, sizeof *samples);
     if (!samples)
         return error_fail(error, ERROR_MEMORY, "no memory for the layers of the report");
-    bool done =
-        store_read_layers_at(report->store, run->id, run->step, samples, run->layer_count, error);
+    bool done = history_read_layers(report->store, run, samples, error);
     if (done)
         put_layers(report->out, run, samples);
     free(samples);

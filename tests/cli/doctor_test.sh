@@ -20,6 +20,30 @@ expect_status 0
 expect_out "for a history: see above"
 end
 
+# It says what is wrong under `devices`; nothing missing would deny it.
+begin "a card's plugin of another build is not told to be nothing missing"
+cat >"$folder/other.c" <<'C'
+static const struct { unsigned long stamp; const void *backend; } plugin = {1, 0};
+const void *mpbench_plugin(void) { return &plugin; }
+C
+compile "$folder/other.so" "$folder/other.c" || fail "it does not compile: $(head -n 1 "$folder/err")"
+export MPBENCH_GPU="$folder/other.so"
+run doctor
+unset MPBENCH_GPU
+expect_status 0
+expect_out "gpu  .*other.so"
+expect_out "^what to do  *nothing is missing but gpu (see devices): "
+expect_no_out "nothing is missing:"
+end
+
+begin "what doctor says of low formats is what bench formats measures: through bf16 they gain as it does"
+run doctor
+than=fp32
+! grep -q 'bf16 trains, with products faster than in fp32' "$folder/out" || than=bf16
+tr -s ' \n' '  ' <"$folder/out" | grep -q "mxfp8 .*: products alone, no faster than in $than" ||
+    fail "not held against $than"
+end
+
 begin "doctor --verbose and --json list what devices run"
 run doctor --verbose
 expect_status 0

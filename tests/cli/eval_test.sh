@@ -60,6 +60,12 @@ is "$(of bf16 weights_disk) < $(of fp32 weights_disk)" || fail "weights of bf16:
 is "$(of fp32 activations) > 0 && $(of fp32 peak) > $(of fp32 activations)" || fail "activations: $(of fp32 activations) bytes"
 end
 
+begin "of what was not timed no column tells"
+run eval 1 --quick -p fp32,bf16
+expect_out '^precision .* weights'
+expect_no_out 'x fp32'
+end
+
 begin "formats come by several options, with commas, by other names, and once"
 run eval 1 -p fp32,half --precision fp16 -p mxfp8 --quick --json
 expect_status 0

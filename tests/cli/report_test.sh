@@ -102,6 +102,15 @@ run compare 2 4 --json
 expect_out '"first_divergence":{"step":null'
 end
 
+begin a_script_that_is_cut_says_so
+write_tiny
+awk 'BEGIN { for (i = 0; i < 6000; i++) print "-- a line of a long script, as programs write them " i }' >>"$tiny"
+run run "$tiny" -p fp32 --set steps=3 --quiet --name long
+run report long -o "$page"
+expect_status 0
+has "The first 262144 of $(wc -c <"$tiny") bytes; the history has the rest"
+end
+
 begin numbers_that_hardly_differ_or_lie_far_apart_have_axes
 sed 's/run:log { loss = loss }/run:log { loss = loss, near = step % 2 == 0 and 0.1 + 0.2 or 0.3, far = step % 2 == 0 and 1e300 or 1e-300 }/' \
     "$experiment" >"$folder/near.lua"

@@ -4,15 +4,11 @@
 # resumes to the bit, and what they make of a block of numbers.
 . "$(dirname "$0")/../shell.sh"
 
-says() { # ID KEY: of the run's JSON
-    "$mpbench" show "$1" --json | grep -o "\"$2\": *[^,}]*" | head -n 1
-}
-
 loss_at() { # RUN STEP
     "$mpbench" export "$1" --format jsonl | grep "\"step\":$2," | grep -o '"loss":[^,}]*'
 }
 passed() { # RUN STEP: whether it has come so far
-    steps=$(says "$1" steps | grep -o "[0-9]*$")
+    steps=$(says "$1" steps)
     [ "${steps:-0}" -gt "$2" ]
 }
 

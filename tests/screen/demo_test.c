@@ -76,7 +76,7 @@ static void filters_that_find_nothing_say_what_is_right(void) {
                        "fp16\r"); // a bare word; the line stayed open
     expect("/ fp16");
     expect_gone("baseline"); // that one is in fp32
-    CHECK_CONTAINS(shown_text(&shown), "mixed");
+    expect("mixed"); // until the wrong filter is replaced, no run is listed
     quit();
 }
 

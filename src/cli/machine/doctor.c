@@ -126,7 +126,7 @@ static bool is_for_users(Format format) {
 static void print_formats(const Terminal *terminal, const Findings *findings) {
     const Device *device = findings_best_device(findings);
     Preset preset;
-    char text[256], why[160];
+    char text[FORMAT_LIST_SIZE + 256], why[160];
     if (!device)
         return;
     Format formats[FORMAT_COUNT];
@@ -143,10 +143,14 @@ static void print_formats(const Terminal *terminal, const Findings *findings) {
                terminal_style(terminal, STYLE_NONE), what);
     }
     char scaled[FORMAT_LIST_SIZE];
-    print_label(terminal, "");
-    printf("%s: %s\n", format_list(scaled, format_is_scaled, " ", " "),
-           findings_runs(device, OP_matmul, FORMAT_MXFP8) ? "products alone, no faster"
-                                                          : "to look at only");
+    const bool gains = findings_gains(device, FORMAT_BF16); // elements are multiplied in it
+    format_list(scaled, format_is_scaled, " ", " ");
+    if (findings_runs(device, OP_matmul, FORMAT_MXFP8))
+        snprintf(text, sizeof text, "%s: products alone, no faster than in %s", scaled,
+                 format_name(gains ? FORMAT_BF16 : FORMAT_FP32));
+    else
+        snprintf(text, sizeof text, "%s: to look at only", scaled);
+    print_line(terminal, "", text);
     if (preset_resolve("auto", device, &preset, why, sizeof why, NULL)) {
         snprintf(text, sizeof text, "%s: %s", preset.name, why);
         print_line(terminal, "auto", text);
@@ -212,6 +216,15 @@ static const char *print_missing(const Terminal *terminal, const Findings *findi
     return label;
 }
 
+// A device that is preferred to others and cannot be opened: no card is there, or its plugin is of
+// another build. NULL: none.
+static const char *closed_device(const Findings *findings) {
+    for (int i = 0; i < findings->device_count; i++)
+        if (findings->devices[i].is_preferred && !findings->devices[i].device)
+            return findings->devices[i].name;
+    return NULL;
+}
+
 // What is missing, with the remedy that its room gives; else how to begin.
 static void print_advice(const Terminal *terminal, const Findings *findings, bool is_verbose) {
     static const char first[] = "what to do";
@@ -225,10 +238,15 @@ static void print_advice(const Terminal *terminal, const Findings *findings, boo
         print_line(terminal, label, "for a history: see above, or name another file with --db");
         label = "";
     }
-    if (label == first)
-        print_line(terminal, label,
-                   findings->runs > 0 ? "nothing is missing: `mpbench` opens the screen"
-                                      : "nothing is missing: `mpbench run simple -p fp16` trains");
+    if (label == first) {
+        char text[128];
+        const char *closed = closed_device(findings);
+        snprintf(text, sizeof text, "nothing is missing%s%s%s: %s", closed ? " but " : "",
+                 closed ? closed : "", closed ? " (see devices)" : "",
+                 findings->runs > 0 ? "`mpbench` opens the screen"
+                                    : "`mpbench run simple -p fp16` trains");
+        print_line(terminal, label, text);
+    }
     if (!is_verbose)
         print_line(terminal, "", "`mpbench doctor --verbose` lists what each operation runs in");
 }

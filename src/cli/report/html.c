@@ -23,10 +23,10 @@ static void put_escaped(FILE *out, const char *text) {
 typedef size_t Sanitizer(char *out, size_t size, const char *text, size_t length);
 
 // Piece by piece, so that a text of any length passes; a piece ends where a character does.
-static void put_sanitized(FILE *out, const char *text, Sanitizer *sanitize) {
+static void put_sanitized(FILE *out, const char *text, size_t left, Sanitizer *sanitize) {
     enum { PIECE = 512, GROWTH = 8 };
     char clean[PIECE * GROWTH + 1];
-    for (size_t left = strlen(text); left > 0;) {
+    while (left > 0) {
         size_t length = left;
         if (length > PIECE) {
             length = PIECE;
@@ -41,11 +41,15 @@ static void put_sanitized(FILE *out, const char *text, Sanitizer *sanitize) {
 }
 
 void html_text(FILE *out, const char *text) {
-    put_sanitized(out, text, sanitize_line);
+    put_sanitized(out, text, strlen(text), sanitize_line);
+}
+
+void html_part(FILE *out, const char *text, size_t length) {
+    put_sanitized(out, text, length, sanitize_line);
 }
 
 void html_block(FILE *out, const char *text) {
-    put_sanitized(out, text, sanitize_text);
+    put_sanitized(out, text, strlen(text), sanitize_text);
 }
 
 void html_format(FILE *out, const char *format, ...) {

@@ -155,7 +155,7 @@ static void put_word(FILE *out, const char *word) {
     }
     fputc('\'', out);
     for (const char *quote; (quote = strchr(word, '\'')); word = quote + 1) {
-        html_format(out, "%.*s", (int)(quote - word), word);
+        html_part(out, word, (size_t)(quote - word));
         fputs("&#39;\\&#39;&#39;", out);
     }
     html_text(out, word);
@@ -211,7 +211,11 @@ static bool write_script(const Report *report, const RunRecord *run, Error *erro
     if (length > MOST_SCRIPT)
         text[MOST_SCRIPT] = 0;
     html_block(out, text);
-    fputs("</pre></details>\n", out);
+    fputs("</pre>", out);
+    if (length > MOST_SCRIPT)
+        html_format(out, "The first %d of %zu bytes; the history has the rest.", MOST_SCRIPT,
+                    length);
+    fputs("</details>\n", out);
     free(text);
     return true;
 }

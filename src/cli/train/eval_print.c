@@ -113,7 +113,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
 
 // ---- the table ----------------------------------------------------------------------------------
 
-enum { COLUMN_METRIC = 1, COLUMNS = 14 };
+enum { COLUMN_METRIC = 1, COLUMN_FASTER = 8, COLUMNS = 14 };
 
 static void put_metric(Table *table, const Evaluations *all, const Evaluated *format,
                        const char *name) {
@@ -196,6 +196,8 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     const RecordMetric *loss = evaluation_metric(&shown(all)->found, "loss");
     columns[COLUMN_METRIC].title = first ? first->name : "";
     snprintf(batch, sizeof batch, "ms, %lld", (long long)shown(all)->found.batch);
+    columns[COLUMN_FASTER].rank =
+        shown(all)->found.whole.count > 0 ? 0 : 1; // --quick times nothing
     Table *table = table_new(columns, COLUMNS);
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the table");

@@ -1,5 +1,6 @@
 #include "base/kept.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ bool kept_read(const char *subject, const char *what, const char *of, double *fi
         int name = 0;
         double value;
         line[strcspn(line, "\n")] = 0;
-        if (sscanf(line, "%63s %lf %n", word, &value, &name) == 2 && name > 0 &&
+        if (sscanf(line, "%63s %lf %n", word, &value, &name) == 2 && name > 0 && isfinite(value) &&
             strcmp(word, what) == 0 && strcmp(line + name, of) == 0) {
             *figure = value;
             found = true;
@@ -46,7 +47,7 @@ bool kept_read(const char *subject, const char *what, const char *of, double *fi
 void kept_write(const char *subject, const char *what, const char *of, double figure) {
     char path[PATH_SIZE];
     struct stat about;
-    if (!find_file(subject, path))
+    if (!isfinite(figure) || !find_file(subject, path))
         return;
     bool is_full = stat(path, &about) == 0 && about.st_size > LARGEST_FILE;
     FILE *file = fopen(path, is_full ? "w" : "a");

@@ -144,8 +144,8 @@ static void quantise_blocks(const Layout *layout, const float *values, float ten
 }
 
 // Fills `bytes` of elements, `scale_bytes` of scales, and the scale of all, in this order. False:
-// what scaled elements cannot hold.
-static bool quantise(const Layout *layout, const float *values, uint8_t *out) {
+// what scaled elements cannot hold, or there was no memory, which `error` says then.
+static bool quantise(const Layout *layout, const float *values, uint8_t *out, Error *error) {
     const FormatInfo *info = &format_table[layout->format];
     const int64_t count = layout->rows * layout->depth;
     uint8_t *scales = out + layout->bytes;
@@ -162,8 +162,10 @@ static bool quantise(const Layout *layout, const float *values, uint8_t *out) {
     switch (info->scaled) {
     case SCALED_ROW: {
         float *steps = malloc(((size_t)layout->rows + 1) * sizeof *steps);
-        bool done =
-            steps && int8_from_rows(values, layout->rows, layout->depth, (int8_t *)out, steps);
+        if (!steps)
+            return error_fail(error, ERROR_MEMORY, "no memory for the scales of %lld rows",
+                              (long long)layout->rows);
+        bool done = int8_from_rows(values, layout->rows, layout->depth, (int8_t *)out, steps);
         if (done)
             memcpy(scales, steps, layout->scale_bytes);
         free(steps);
@@ -267,11 +269,14 @@ static bool write_numbers(const Writing *writing, const SafeEntry *entry, const 
         error_fail(error, ERROR_MEMORY, "no memory to export %.80s", entry->name);
     if (done) {
         widen(entry, bytes, values, count);
-        done = quantise(&layout, values, out) ||
-               error_fail(error, ERROR_FAILED,
-                          "%.80s: not all of it is finite, which %s cannot hold: --layer "
-                          "LAYER=fp32 leaves it out",
-                          name_of(entry, &is_weight), format_name(layout.format));
+        Error refused = {0};
+        done = quantise(&layout, values, out, &refused) ||
+               (refused.code != ERROR_NONE
+                    ? error_fail(error, refused.code, "%.80s: %s", entry->name, refused.text)
+                    : error_fail(error, ERROR_FAILED,
+                                 "%.80s: not all of it is finite, which %s cannot hold: --layer "
+                                 "LAYER=fp32 leaves it out",
+                                 name_of(entry, &is_weight), format_name(layout.format)));
     }
     done = done && safe_write(writing->to, out, size, error);
     free(values);

@@ -209,6 +209,8 @@ static Canvas canvas_for(const Image *image, int64_t columns, int64_t rows) {
 }
 
 static void draw_image(const Image *image, Area area) {
+    if (image->width <= 0 || image->height <= 0) // an empty one
+        return;
     const Canvas canvas = canvas_for(image, area.width, area.height);
     const bool ascii = area.frame->ascii, painted = !ascii && terminal_depth() >= DEPTH_256;
     const int left = (area.width - (int)canvas.width) / 2;

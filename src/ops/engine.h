@@ -26,6 +26,7 @@ typedef enum ForwardCause {
     FORWARD_SOUND,
     FORWARD_OVERFLOWED, // its inputs are finite, and so would its output be in a wider format than
                         // fp16
+    FORWARD_GREW,       // the same, of a weight that is beyond what a trained one is
     FORWARD_MADE,       // its inputs are finite: a division by 0, a logarithm of 0, the end of fp32
     FORWARD_WEIGHT,     // a parameter is not finite already
     FORWARD_GIVEN       // something else that it was given is not
@@ -34,10 +35,11 @@ typedef enum ForwardCause {
 typedef struct ForwardFault {
     ForwardCause cause;
     OpId op;
-    int layer;     // 0: outside of all
-    bool divides;  // op: by 0, perhaps; or it takes the logarithm of it
-    Format format; // of its output
-    char weight[64];
+    int layer;             // 0: outside of all
+    bool divides;          // op: by 0, perhaps; or it takes the logarithm of it
+    Format format;         // of its output
+    char weight[64];       // FORWARD_WEIGHT, FORWARD_GREW: which,
+    double weight_largest; // and the largest magnitude in it
 } ForwardFault;
 
 typedef struct ProfileLook { // what two numbers that the device found are of

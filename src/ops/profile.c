@@ -170,6 +170,10 @@ static double extreme_of(Engine *engine, OpId op, Tensor *tensor) {
     return value;
 }
 
+static double largest_of(Engine *engine, Tensor *tensor) {
+    return fmax(fabs(extreme_of(engine, OP_max, tensor)), fabs(extreme_of(engine, OP_min, tensor)));
+}
+
 static bool is_finite(Engine *engine, Tensor *tensor) {
     return tensor_count(tensor) == 0 || !format_is_floating(tensor->view.format) ||
            (isfinite(extreme_of(engine, OP_max, tensor)) &&
@@ -180,6 +184,21 @@ static bool is_finite(Engine *engine, Tensor *tensor) {
 static bool divides(OpId op) {
     return op == OP_div || op == OP_log || op == OP_reciprocal || op == OP_rsqrt || op == OP_sqrt ||
            op == OP_pow;
+}
+
+// What overflows fp16 by weights like these is not made good by another format.
+static void blame_weights(Engine *engine, Tensor *const *inputs, int input_count,
+                          ForwardFault *fault) {
+    const double beyond_trained = 100; // which are of the order of 1
+    for (int i = 0; i < input_count; i++) {
+        const Parameter *parameter = inputs[i] ? parameter_of(inputs[i]) : NULL;
+        const double largest = parameter ? largest_of(engine, inputs[i]) : 0;
+        if (!(largest > fmax(beyond_trained, fault->weight_largest)))
+            continue;
+        fault->cause = FORWARD_GREW;
+        fault->weight_largest = largest;
+        snprintf(fault->weight, sizeof fault->weight, "%s", parameter->name);
+    }
 }
 
 static ForwardFault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
@@ -196,6 +215,8 @@ static ForwardFault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int
             snprintf(fault.weight, sizeof fault.weight, "%s", parameter->name);
         break;
     }
+    if (fault.cause == FORWARD_OVERFLOWED)
+        blame_weights(engine, inputs, input_count, &fault);
     return fault;
 }
 

@@ -37,6 +37,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_WEIGHTS_NOT_FINITE] = {"weights_not_finite",
                                       "looked for likewise: a weight is inf or nan",
                                       "a checkpoint of before, a lower learning rate"},
+    [DIAGNOSIS_WEIGHTS_GREW] =
+        {"weights_grew",
+         "looked for likewise: a layer gives values past 65504 in fp16, and its weights are beyond "
+         "100 themselves: no format mends that",
+         "a lower learning rate"},
     [DIAGNOSIS_OPERATION_NOT_FINITE] =
         {"operation_not_finite",
          "looked for likewise: an operation gives inf or nan from finite values, and fp16 is not "

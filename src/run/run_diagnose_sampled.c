@@ -42,6 +42,13 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
     switch (fault->cause) {
     case FORWARD_SOUND: return;
     case FORWARD_OVERFLOWED: tell_overflow(run, layer, where); return;
+    case FORWARD_GREW:
+        run_diagnose(run, DIAGNOSIS_WEIGHTS_GREW, layer,
+                     "%.60s has grown to %.3g, and so %s gives values past %.0f, where fp16 ends: "
+                     "lower the learning rate",
+                     fault->weight, fault->weight_largest, where,
+                     format_table[FORMAT_FP16].largest);
+        return;
     case FORWARD_MADE:
         if (fault->divides)
             snprintf(cause, sizeof cause,

@@ -182,12 +182,20 @@ static int pointless_skips(const Run *run, const StepReport *report) {
     return scale ? (int)scale->skips_at_floor : run->skips_in_a_row;
 }
 
+static const char *remedy_at_floor(const RunState *state) {
+    for (int i = 0; i < state->run.diagnosis_count; i++)
+        if (strcmp(state->run.diagnoses[i].kind, diagnosis_table[DIAGNOSIS_WEIGHTS_GREW].name) == 0)
+            return "weights have grown too large";
+    return state->waiting.format == FORMAT_FP16 ? "set that layer to bf16 or fp32 with --layer"
+                                                : "no other format has more range";
+}
+
 // 20 of them: going on is pointless.
 static bool fail_at_floor(RunState *state, const StepReport *report, Error *error) {
     Run *run = &state->run;
     int skips = pointless_skips(run, report);
     bool is_bad = state->bad_loss_step >= run->step - 2;
-    bool is_fp16 = state->waiting.format == FORMAT_FP16;
+    const char *remedy = remedy_at_floor(state);
     run_tell_skip(state);
     const char *culprit = run->culprit[0] ? run->culprit : "a parameter";
     const ScaleRule *rule = report->note->scaler ? &report->note->rule : NULL;
@@ -215,8 +223,7 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
         "the loss scale cannot help any more: %d steps in a row were skipped with %s; "
         "the gradient to blame is that of %s (%s); %s, lower the "
         "learning rate, or check the data",
-        skips, scale, culprit, where,
-        is_fp16 ? "set that layer to bf16 or fp32 with --layer" : "no other format has more range");
+        skips, scale, culprit, where, remedy);
 }
 
 static bool is_stuck(const Run *run, const StepReport *report) {

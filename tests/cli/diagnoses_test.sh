@@ -164,6 +164,18 @@ blamed operation_not_finite "$folder/steep.lua" -p fp32
 expect_err '^linear in .\{1,80\}: lower the learning rate' # in two rows, too
 end
 
+# A panel of the screen has two rows for it.
+begin "of weights that a rate blew up the rate is to blame, not fp16"
+for rate in 1e6 1e5; do
+    experiment "rate$rate" 40 "$entropy" <<LUA
+    opt = mp.optim.SGD(net:parameters(), { lr = $rate })
+LUA
+    blamed weights_grew "$folder/rate$rate.lua" -p fp16
+    expect_err '^[a-z0-9]*.weight has grown to .\{1,110\}: lower the learning rate'
+    expect_no_err 'set that layer to bf16'
+done
+end
+
 begin "a step on gradients that are still scaled is refused, and no overflow is spoken of"
 experiment scaled_step 4 "$entropy" </dev/null
 sed -i 's/scaler:step(opt)/opt:step()/' "$folder/scaled_step.lua"

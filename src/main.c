@@ -47,7 +47,8 @@ static const Command commands[] = {
     {"ls", FOR_LS, "[FILTER ...]", "the runs of the history, the newest first",
      "FILTER: words in the name, experiment, tag, note, precision or status, and fields:\n"
      "status:failed precision:fp16 (or state: format:, done for finished)\n"
-     "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.",
+     "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.\n"
+     "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"

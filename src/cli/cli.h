@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "compare/compare.h"
 #include "run/run.h"
 
 enum { CLI_MAX_OPERANDS = 256, CLI_MAX_RULES = 256, CLI_MAX_TEXTS = 512 };
@@ -91,6 +92,7 @@ struct Cli {
     double grams_per_kwh, watts;        // 0: not given
     const char *target;                 // --target NAME=VALUE; NULL: not given
     double target_value;
+    CompareToward target_toward;
     int64_t limit, seeds, workers, top; // 0: not given
     ProfileBy by;
     bool what_if;      // of show;

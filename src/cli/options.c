@@ -237,14 +237,20 @@ static bool set_watts(Cli *cli, const Option *option, const char *value, Error *
 
 static bool set_target(Cli *cli, const Option *option, const char *value, Error *error) {
     const char *equals = strrchr(value, '=');
+    const char *sign = equals && equals > value && strchr("<>", equals[-1]) ? equals - 1
+                       : equals                                             ? equals
+                                                                            : strpbrk(value, "<>");
     char *end = NULL;
-    if (equals && equals > value && equals[1])
-        cli->target_value = strtod(equals + 1, &end);
+    if (sign > value && sign[1 + (equals > sign)])
+        cli->target_value = strtod(sign + 1 + (equals > sign), &end);
     if (!end || *end || !isfinite(cli->target_value))
         return error_fail(error, ERROR_USAGE,
-                          "--%s %.60s: NAME=VALUE is wanted, as in accuracy=0.9", option->name,
-                          value);
-    cli->target = option_keep_text(cli, value, (size_t)(equals - value), error);
+                          "--%s %.60s: NAME=VALUE is wanted, as in accuracy=0.9, or with >= or <=",
+                          option->name, value);
+    cli->target_toward = *sign == '>'   ? COMPARE_AT_LEAST
+                         : *sign == '<' ? COMPARE_AT_MOST
+                                        : COMPARE_BY_NAME;
+    cli->target = option_keep_text(cli, value, (size_t)(sign - value), error);
     return cli->target != NULL;
 }
 
@@ -319,7 +325,9 @@ const Option option_table[] = {
     {"watts", 0, FOR_COMPARE | FOR_MATRIX, "N",
      "what a run takes whose energy nobody measured: stated, and said to be", set_watts, 0},
     {"target", 0, FOR_COMPARE | FOR_MATRIX, "NAME=VALUE",
-     "steps and seconds until a series was that good: accuracy=0.9", set_target, 0},
+     "steps and seconds until a series was that good: accuracy=0.9; its name says whether it "
+     "is to rise, or you do: 'pixels>=0.9', 'gap<=2'",
+     set_target, 0},
     {"what-if", 0, FOR_SHOW, "[=LAYER]",
      "what every format would do to the gradients, of all layers or one in full", set_what_if, 0},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},

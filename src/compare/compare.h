@@ -33,6 +33,13 @@ typedef enum CompareAxis {
 const char *compare_axis_name(CompareAxis axis); // "step"
 bool compare_axis_parse(const char *name, CompareAxis *axis);
 
+// What is as good as a target: what its name says, as "loss" that it falls, or what was asked.
+typedef enum CompareToward {
+    COMPARE_BY_NAME,
+    COMPARE_AT_LEAST, // >=
+    COMPARE_AT_MOST   // <=
+} CompareToward;
+
 typedef struct CompareOptions {
     CompareAxis axis;
     double grams_per_kwh; // of CO2; NaN: unknown
@@ -41,7 +48,11 @@ typedef struct CompareOptions {
     double watts;         // what a run takes whose energy nobody measured; 0: unknown
     const char *target;   // the series that is to come to target_value; NULL: none
     double target_value;
+    CompareToward toward;
 } CompareOptions;
+
+// Whether what is at most its target is as good.
+bool compare_target_falls(const CompareOptions *options);
 
 // When a run was first as good as the target; NaN: never.
 typedef struct CompareReach {

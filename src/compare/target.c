@@ -27,8 +27,13 @@ static bool falls(const char *name) {
     return false;
 }
 
+bool compare_target_falls(const CompareOptions *options) {
+    return options->toward == COMPARE_AT_MOST ||
+           (options->toward == COMPARE_BY_NAME && falls(options->target));
+}
+
 static int first_to_reach(const CompareOptions *options, const CompareCurve *curve) {
-    const bool is_falling = falls(options->target);
+    const bool is_falling = compare_target_falls(options);
     for (int i = 0; i < curve->count; i++) {
         const SeriesPoint *point = &curve->points[i];
         if (point->count > 0 && (is_falling ? point->mean <= options->target_value

@@ -196,6 +196,7 @@ fi
 
 begin "compare holds runs against the first"
 run compare 1 3
+expect_out "^loss: the mean of the last tenth of what all did; run, ls and show tell the last one"
 expect_status 0
 expect_out '^bf16  *run 3 '
 expect_out '^precision  *fp32  *bf16'
@@ -232,7 +233,7 @@ end
 begin "compare tells when a series was as good as a target, and what the run took of energy"
 run compare 1 3 --target loss=1.5 --watts 36 --co2 500
 expect_status 0
-expect_out "^to loss 1.5 *reached by *steps *seconds"
+expect_out "^to loss <= 1.5 *reached by *steps *seconds"
 expect_out " 1 of 1 "
 expect_out "J, which is .* kWh and, at 500 g a kWh, .* g of CO2"
 expect_out "it is stated, 36 W"
@@ -267,15 +268,20 @@ LUA
 for seed in 1 2; do
     "$mpbench" run "$folder/named.lua" --quiet --seed "$seed" --threads 1 --db "$folder/named.db" >"$folder/out" || fail "it does not train"
 done
-for target in val_mse=5 confidence=0.5; do
+for target in val_mse=5 confidence=0.5 'val_mse<=5' 'confidence>=0.5' 'val_mse<5'; do
     run compare 1 2 --db "$folder/named.db" --target "$target" --json
     sed 's/[[:space:]]//g' "$folder/out" | grep -q '"reached":[12],"steps":5[,}]' ||
         fail "$target: $(sed 's/[[:space:]]//g' "$folder/out" | grep -o '"target":{[^}]*}' | head -n 1)"
 done
+run compare 1 2 --db "$folder/named.db" --target 'val_mse>=9' --json # whatever its name says
+expect_out '"reached": *1, *"steps": *1[,}]'
+expect_out '"falls": *false'
 run compare 1 3 --target acuracy=0.5
 expect_usage_error "target acuracy: no series"
-run compare 1 3 --target loss
-expect_usage_error "NAME=VALUE is wanted"
+for target in loss 'loss<' '<=3' 'loss>=x' '='; do
+    run compare 1 3 --target "$target"
+    expect_usage_error "NAME=VALUE is wanted"
+done
 run compare 1 3 --watts none
 expect_usage_error "watts are wanted"
 end

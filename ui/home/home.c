@@ -175,7 +175,8 @@ static const char *home_explain(PanelId panel) {
         return "Every run of the history, the newest first; a dot marks one that goes on. Enter "
                "opens "
                "it, space chooses it and moves to the next, c compares those chosen; / shows "
-               "only some of them.";
+               "only some of them. A loss is the last one; where runs are compared it "
+               "is the mean of the last tenth.";
     default:
         return "The loss of the run under the cursor, or of those that are chosen, by step. Each "
                "format has one colour everywhere; below it, what the comparison says in a "

@@ -104,15 +104,32 @@ static bool print_sides(const Page *page, const CompareSide *sides, int count, E
     return done;
 }
 
-// ---- to a target
-// ---------------------------------------------------------------------------------
+// Where the last value alone is told, it is another figure of the same name.
+static void print_series_meaning(const Page *page, const CompareSide *sides, int count) {
+    bool is_known = false;
+    for (int i = 0; i < count; i++)
+        is_known |= sides[i].loss.count > 0;
+    if (!is_known)
+        return;
+    char text[COMPARE_TEXT_SIZE];
+    snprintf(
+        text, sizeof text,
+        "%.60s: the mean of the last tenth of what all did; run, ls and show tell the last one",
+        page->comparison->series);
+    fputs(page->dim, stdout);
+    print_wrapped(page, text);
+    fputs(page->plain, stdout);
+}
+
+// ---- to a target --------------------------------------------------------------------------------
 
 static bool print_reach(const Page *page, Error *error) {
     const Comparison *comparison = page->comparison;
     char title[COMPARE_LABEL_SIZE], value[TEXT_SIZE];
     if (!comparison->options.target)
         return true;
-    snprintf(title, sizeof title, "to %.60s %s", comparison->options.target,
+    snprintf(title, sizeof title, "to %.60s %s %s", comparison->options.target,
+             compare_target_falls(&comparison->options) ? "<=" : ">=",
              text_number(value, comparison->options.target_value, 4));
     const TableColumn columns[] = {{title, false, 0, 40},
                                    {"reached by", false, 1, 0},
@@ -295,6 +312,7 @@ static bool print_page(const Cli *cli, const Comparison *comparison, Error *erro
         if (!print_sides(&page, comparison->sides, comparison->run_count, error))
             return false;
     }
+    print_series_meaning(&page, comparison->groups, comparison->group_count);
     if (!print_reach(&page, error) || !print_differences(&page, error) ||
         !print_curves(&page, error))
         return false;
@@ -319,7 +337,8 @@ bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int cou
                               .series = cli->series,
                               .watts = cli->watts,
                               .target = cli->target,
-                              .target_value = cli->target_value};
+                              .target_value = cli->target_value,
+                              .toward = cli->target_toward};
     if (cli->axis && !compare_axis_parse(cli->axis, &options.axis))
         return error_fail(error, ERROR_USAGE, "--by %.60s: not known", cli->axis);
     Comparison *comparison = compare_new(store, runs, count, &options, error);

@@ -103,7 +103,8 @@ struct Cli {
     double within;       // --within, as a share; 0: not given
     int64_t batches;     // 0: not given
     bool by_block;
-    bool list;  // --list
+    bool list; // --list
+    bool markdown;
     bool quick; // less exactly, in less time
     bool no_history, json, quiet, verbose, trust, help, version;
     int64_t checkpoint_every, at; // steps; 0: not given

@@ -168,9 +168,15 @@ bool compare_had_company(const Comparison *comparison, int run) {
     return false;
 }
 
+bool compare_was_busy(const RunRecord *run) {
+    const double notable_share = 0.05;
+    int processors;
+    double load = compare_load_of_others(run, &processors);
+    return load > notable_share * processors;
+}
+
 // Of runs that slowed each other that is told instead.
 static bool warn_of_others(Comparison *comparison) {
-    const double notable_share = 0.05;
     char list[COMPARE_TEXT_SIZE / 2] = "";
     size_t used = 0;
     int processors, most_processors = 0, count = 0;
@@ -178,7 +184,7 @@ static bool warn_of_others(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const RunRecord *run = &comparison->runs[i];
         double load = compare_load_of_others(run, &processors);
-        if (!(load > notable_share * processors) || compare_had_company(comparison, i))
+        if (!compare_was_busy(run) || compare_had_company(comparison, i))
             continue;
         if (used + sizeof run->name + 16 < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s %.1f",

@@ -178,6 +178,8 @@ double compare_kwh(double joules);
 // Processors that other programs kept busy while the run trained, on average, of how many there
 // are; NaN: unknown.
 double compare_load_of_others(const RunRecord *run, int *processors);
+// Whether that is enough to tell in its speed.
+bool compare_was_busy(const RunRecord *run);
 // Whether none of its runs had a finite loss in the end.
 bool compare_loss_is_broken(const CompareSide *side);
 

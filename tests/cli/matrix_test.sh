@@ -30,6 +30,9 @@ expect_status 0
 expect_err "8/8 done"
 expect_out "lr=0.02"
 "$mpbench" rm @last >/dev/null
+matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02 --list # trains nothing
+expect_status 0
+expect_out "lr=0.02"
 matrix -p fp32,bf16 --seeds 2 --set lr=0.01,0.02
 expect_err "7/8 done before"
 expect_err "8/8 done: "

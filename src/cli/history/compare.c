@@ -349,6 +349,8 @@ bool cli_compare_runs(const Cli *cli, Store *store, const int64_t *runs, int cou
         JsonWriter json = {.stream = stdout};
         comparison_write_json(comparison, &json);
         putchar('\n');
+    } else if (cli->markdown) {
+        comparison_print_markdown(comparison);
     } else {
         done = print_page(cli, comparison, error);
     }

@@ -219,6 +219,8 @@ static bool end(const Cli *cli, Matrix *matrix, Error *error) {
         store && matrix_find_runs(store, matrix, error) && compare_cells(cli, store, matrix, error);
     store_close(store);
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
+    if (cli->list) // nothing was tried
+        return done;
     if (done && busy > 0)
         return error_fail(error, ERROR_TAKEN,
                           "matrix: %d of %d runs %s in progress in another process; the same "
@@ -237,11 +239,12 @@ bool command_matrix(Cli *cli, Error *error) {
         return false;
     set_signals(on_signal, SIG_IGN);
     int file = -1; // locked until the end
-    bool done = look(cli, matrix, error) && lock(cli, matrix, &file, error);
+    bool done = (!cli->list || history_check_there(cli, error)) && look(cli, matrix, error) &&
+                (cli->list || lock(cli, matrix, &file, error));
     int known = matrix_count(matrix, CELL_DONE);
     if (done && known > 0 && !cli->quiet)
         fprintf(stderr, "%d/%d done before\n", known, matrix->cell_count);
-    done = done && run_cells(cli, matrix, error);
+    done = done && (cli->list || run_cells(cli, matrix, error));
     if (done && run_stop_requested())
         cli->status = 128 + run_stop_requested();
     else if (done)

@@ -379,12 +379,13 @@ const Option option_table[] = {
          FOR_MATRIX | FOR_RESUME | FOR_FORK | FOR_CTL | FOR_RM | FOR_TAG | FOR_NOTE | FOR_GC |
          FOR_BENCH | FOR_EVAL | FOR_SCAN | FOR_CLAIMS,
      NULL, "the result as JSON on standard output", set_flag, FIELD(json)},
-    {"markdown", 0, FOR_COMPARE | FOR_MATRIX, NULL,
+    {"markdown", 0, FOR_COMPARE | FOR_MATRIX | FOR_CLAIMS, NULL,
      "the result as Markdown, for a page of others", set_flag, FIELD(markdown)},
     {"quick", 0, FOR_BENCH | FOR_EVAL, NULL, "in less time, less exactly; of eval: no times",
      set_flag, FIELD(quick)},
     {"quiet", 0,
-     FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL,
+     FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_RESUME | FOR_BENCH | FOR_EVAL |
+         FOR_CLAIMS,
      NULL, "no progress, the result alone", set_flag, FIELD(quiet)},
     {"verbose", 0, FOR_DOCTOR, NULL,
      "also what each operation runs in (--json has that anyway); checks all of the history",

@@ -5,24 +5,24 @@
 #include "cli/claims/claims.h"
 
 const Claim claim_table[] = {
-#define CLAIM(name, sentence, published, source, trial, figure, side, metric, unit, low, high, \
-              here)                                                                            \
-    {name, sentence, published, source, CLAIM_TRIAL_##trial, CLAIM_##figure, side, metric,     \
-     unit, low,      high,      here},
+#define CLAIM(name, sentence, published, source, trial, scope, figure, side, metric, unit, low, \
+              high, here)                                                                       \
+    {name,          sentence,       published, source, CLAIM_TRIAL_##trial,                     \
+     CLAIM_##scope, CLAIM_##figure, side,      metric, unit,                                    \
+     low,           high,           here},
 #include "cli/claims/claims.def"
     {.name = NULL},
 };
 
-const char *const claim_commands[CLAIM_TRIALS] = {
-#define TRIAL(id, command) command,
+const ClaimTraining claim_trainings[CLAIM_TRIALS] = {
+#define TRIAL(id, command, base) {#id, command, base},
 #include "cli/claims/claims.def"
 };
 
 const char *claim_verdict_name(ClaimVerdict verdict) {
     static const char *const names[] = {
-        [CLAIM_CONFIRMED] = "confirmed",
-        [CLAIM_CONTRADICTED] = "contradicted",
-        [CLAIM_OPEN] = "cannot be told",
+        [CLAIM_CONFIRMED] = "confirmed",       [CLAIM_NOT_HERE] = "not here",
+        [CLAIM_CONTRADICTED] = "contradicted", [CLAIM_OPEN] = "cannot be told",
         [CLAIM_UNTESTED] = "not tested",
     };
     return names[verdict];
@@ -34,13 +34,24 @@ static const RunRecord *first_run(const Comparison *comparison, const CompareSid
     return &comparison->runs[side->members[0]];
 }
 
-// The group of a precision or, where there is one precision, of a loss scale.
-static const CompareSide *find_side(const Comparison *comparison, const char *wanted) {
-    for (int g = 0; g < comparison->group_count; g++) {
-        const RunRecord *run = first_run(comparison, &comparison->groups[g]);
-        if (strcmp(run->precision, wanted) == 0 || strcmp(run->scale_rule, wanted) == 0)
-            return &comparison->groups[g];
+// A side is named by its precision, its loss scale or a parameter: "bf16", "none", "scales=fixed".
+static bool is_side(const RunRecord *run, const char *wanted) {
+    const char *equals = strchr(wanted, '=');
+    if (!equals)
+        return strcmp(run->precision, wanted) == 0 || strcmp(run->scale_rule, wanted) == 0;
+    for (int i = 0; i < run->parameter_count; i++) {
+        const RecordParameter *parameter = &run->parameters[i];
+        size_t length = strlen(parameter->name);
+        if (length == (size_t)(equals - wanted) && strncmp(parameter->name, wanted, length) == 0)
+            return parameter->kind == RECORD_TEXT && strcmp(parameter->text, equals + 1) == 0;
     }
+    return false;
+}
+
+static const CompareSide *find_side(const Comparison *comparison, const char *wanted) {
+    for (int g = 0; g < comparison->group_count; g++)
+        if (is_side(first_run(comparison, &comparison->groups[g]), wanted))
+            return &comparison->groups[g];
     return NULL;
 }
 
@@ -58,10 +69,19 @@ static bool has_other_side(const Claim *claim, const Comparison *comparison,
                            const CompareSide *side) {
     if (claim->figure == CLAIM_METRICS || claim->figure == CLAIM_VALUE)
         return true;
-    bool is_of_fp32 = strstr(claim_commands[claim->trial], " -p fp32,") != NULL;
-    return side != &comparison->groups[0] &&
-           (!is_of_fp32 ||
-            strcmp(first_run(comparison, &comparison->groups[0])->precision, "fp32") == 0);
+    return side != &comparison->groups[0] && is_side(first_run(comparison, &comparison->groups[0]),
+                                                     claim_trainings[claim->trial].base);
+}
+
+// Of all runs the most that other programs took of the machine, where that is enough to tell.
+static double busy_with_others(const Comparison *comparison) {
+    double most = 0;
+    for (int i = 0; i < comparison->run_count; i++)
+        if (compare_was_busy(&comparison->runs[i])) {
+            int processors;
+            most = fmax(most, compare_load_of_others(&comparison->runs[i], &processors));
+        }
+    return most;
 }
 
 // ---- figures ------------------------------------------------------------------------------------
@@ -95,11 +115,16 @@ static void measure(const Claim *claim, const Comparison *comparison, const Comp
     case CLAIM_SPEED:
         found->value = side->speedup;
         found->interval = (side->speedup_high - side->speedup_low) / 2;
+        found->busy = busy_with_others(comparison);
         break;
     case CLAIM_ACTIVATIONS:
         found->value = mean_activations(comparison, side) /
                        mean_activations(comparison, &comparison->groups[0]);
         found->interval = 0; // the same in every run
+        break;
+    case CLAIM_MEMORY:
+        found->value = side->memory_ratio;
+        found->interval = 0;
         break;
     case CLAIM_DELTA:
         found->value = metric ? metric->contrast.delta : (double)NAN;
@@ -125,10 +150,14 @@ static ClaimVerdict verdict_of(const Claim *claim, const ClaimFound *found) {
     double about = isnan(found->interval) ? 0 : found->interval;
     if (isnan(found->value))
         return CLAIM_UNTESTED;
+    if (found->busy > 0)
+        return CLAIM_OPEN;
     if (found->value - about >= claim->low && found->value + about <= claim->high)
         return CLAIM_CONFIRMED;
     bool is_outside = found->value - about > claim->high || found->value + about < claim->low;
-    return is_outside ? CLAIM_CONTRADICTED : CLAIM_OPEN;
+    if (!is_outside)
+        return CLAIM_OPEN;
+    return claim->scope == CLAIM_MACHINE ? CLAIM_NOT_HERE : CLAIM_CONTRADICTED;
 }
 
 ClaimFound claim_judge(const Claim *claim, const Comparison *comparison) {

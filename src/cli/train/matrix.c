@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,71 +17,16 @@
 #include "cli/experiments.h"
 #include "cli/history/compare.h"
 #include "cli/history/history.h"
+#include "cli/train/child.h"
 #include "cli/train/matrix.h"
-
-static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-enum { SIGNALS = sizeof signals / sizeof *signals };
-
-// Each signal is passed on by the loop, which it wakes: the first asks the runs to stop, the second
-// ends them at once. A handler has no other way to say so than a variable of the program.
-static volatile sig_atomic_t signal_count;
-
-static void on_signal(int number) {
-    if (signal_count == 2)
-        _exit(128 + number);
-    signal_count = signal_count + 1;
-    run_request_stop(number);
-}
-
-static void set_signals(void (*handler)(int), void (*pipe_handler)(int)) {
-    struct sigaction action = {.sa_handler = handler};
-    sigemptyset(&action.sa_mask);
-    for (int i = 0; i < SIGNALS; i++)
-        sigaddset(&action.sa_mask, signals[i]);
-    for (int i = 0; i < SIGNALS; i++)
-        sigaction(signals[i], &action, NULL);
-    // Whoever read our output may go: that ends no training.
-    action.sa_handler = pipe_handler;
-    sigaction(SIGPIPE, &action, NULL);
-}
 
 // ---- one run ------------------------------------------------------------------------------------
 
-// The child gets a group of its own, so that ^C on the terminal reaches it once: from us.
 static bool start(MatrixCell *cell, char **arguments, Error *error) {
-    fflush(NULL);
-    sigset_t ours, before;
-    sigemptyset(&ours);
-    for (int i = 0; i < SIGNALS; i++)
-        sigaddset(&ours, signals[i]);
-    // A signal waits until the child is among those it is passed on to, and never meets our handler
-    // in the child: there it would be lost.
-    sigprocmask(SIG_BLOCK, &ours, &before);
-    pid_t parent = getpid(), child = fork();
-    if (child > 0) {
-        cell->process = child;
-        cell->state = CELL_RUNNING;
-        cell->began = clock_seconds();
-    }
-    int code = errno;
-    if (child == 0)
-        set_signals(SIG_DFL, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    if (child < 0)
-        return error_fail(error, ERROR_FAILED, "matrix: a run cannot be started: %s%s",
-                          error_cause(code), error_remedy(code));
-    if (child == 0) {
-        setpgid(0, 0);
-        // However we end, it is told to stop, with a checkpoint; also where we ended before it
-        // asked.
-        if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent)
-            _exit(127);
-        // Only the comparison is a result.
-        if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "r", stdin))
-            _exit(127);
-        execv("/proc/self/exe", arguments);
-        _exit(127);
-    }
+    cell->began = clock_seconds();
+    if (!child_start(arguments, &cell->process, error))
+        return error_prefix(error, "matrix");
+    cell->state = CELL_RUNNING;
     return true;
 }
 
@@ -143,7 +87,7 @@ static bool run_cells(const Cli *cli, Matrix *matrix, Error *error) {
     int passed_on = 0;
     for (;;) {
         int running = matrix_count(matrix, CELL_RUNNING);
-        int number = run_stop_requested(), count = signal_count;
+        int number = run_stop_requested(), count = child_signals();
         bool is_ending = number || !done;
         for (; passed_on < count; passed_on++)
             pass_on(matrix, number);
@@ -237,7 +181,7 @@ bool command_matrix(Cli *cli, Error *error) {
     Matrix *matrix = matrix_new(cli, error);
     if (!matrix)
         return false;
-    set_signals(on_signal, SIG_IGN);
+    child_catch_signals();
     int file = -1; // locked until the end
     bool done = (!cli->list || history_check_there(cli, error)) && look(cli, matrix, error) &&
                 (cli->list || lock(cli, matrix, &file, error));

@@ -201,7 +201,8 @@ static bool check_values(const Cli *cli, const Matrix *matrix, const char *path,
     return done;
 }
 
-// What may vary is left out: a matrix that grows keeps what it has.
+// What may vary is left out: a matrix that grows keeps what it has. A tag is part of it: who asks
+// for one looks for all of these runs by it, as claims do.
 static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
     char path[EXPERIMENT_PATH_SIZE], hex[HASH_HEX_SIZE];
     if (!experiment_find(matrix->experiment, path, sizeof path, error) ||
@@ -216,6 +217,8 @@ static bool specify(const Cli *cli, Matrix *matrix, Error *error) {
         fprintf(out, "recipe %s\n", cli->run.recipe);
     if (cli->run.device)
         fprintf(out, "device %s\n", cli->run.device);
+    if (cli->run.tag)
+        fprintf(out, "tag %s\n", cli->run.tag);
     fprintf(out, "steps %" PRId64 "\nepochs %" PRId64 "\n", cli->run.steps, cli->run.epochs);
     if (!text_stream_close(&text))
         return fail_memory(error);

@@ -6,7 +6,7 @@
 #   make bench    this machine, measured                         make deps    install the packages
 #   make install  PREFIX=/usr/local                              make dist    a folder that travels
 #   make docs     docs/reference.md, docs/history.md             make pictures  those of README
-#   make gpu-check  on a machine with a card: docs/gpu.md
+#   make gpu-check  on a machine with a card: docs/gpu.md        make results   docs/results.md: hours
 
 BUILD   ?= build
 PREFIX  ?= /usr/local
@@ -359,6 +359,18 @@ docs: $(BUILD)/mpbench
 	MPBENCH=$(abspath $(BUILD)/mpbench) sh docs/history.sh > $(BUILD)/history.md
 	mv $(BUILD)/history.md docs/history.md
 
+# Trains what the history in RESULTS lacks, and can be interrupted: the same again goes on.
+RESULTS ?= $(BUILD)/results/history.db
+results: export RESULTS := $(RESULTS)
+results: export MPBENCH := $(abspath $(BUILD)/mpbench)
+results: $(BUILD)/mpbench
+	@mkdir -p $(dir $(RESULTS))
+	sh docs/results.sh train
+	sh docs/results.sh time
+	-sh docs/results.sh claims
+	sh docs/results.sh page > $(BUILD)/results.md
+	mv $(BUILD)/results.md docs/results.md
+
 # ---- the program elsewhere ----------------------------------------------------------------------
 
 EXPERIMENTS := $(wildcard experiments/*.lua experiments/*/*.lua experiments/*/*/*.lua experiments/*.gz)
@@ -407,5 +419,5 @@ $(BUILD)/lint.stamp: packages.mk deps.sh
 clean: ; rm -rf $(BUILD) $(BUILD)-asan
 
 FORCE:
-.PHONY: all test soak storm lint asan bench gpu-check demo docs pictures recording deps install dist clean FORCE
+.PHONY: all test soak storm lint asan bench gpu-check demo docs results pictures recording deps install dist clean FORCE
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

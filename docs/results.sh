@@ -1,0 +1,223 @@
+#!/bin/sh
+# What every experiment gives in every format, over several seeds, as docs/results.md has it.
+#
+#   sh docs/results.sh train [EXPERIMENT..]   trains what the history lacks; goes on where it was ended
+#   sh docs/results.sh time [EXPERIMENT..]    some seconds of each, the formats in turn: half an hour, on
+#                                             a quiet machine, else no speed is told
+#   sh docs/results.sh claims                 trains what `mpbench claims` lacks
+#   sh docs/results.sh page [EXPERIMENT..]    prints the page, of what is there
+#
+# $RESULTS is the history, $MPBENCH the program. docs/results.txt has what only a person can add:
+# why a result is outside its interval, and how long each experiment is to be timed. The result that
+# an experiment is judged by is that of its first row for soak in tests/experiments/expected.txt.
+set -eu
+mpbench=${MPBENCH:-build/mpbench}
+MPBENCH_DB=${RESULTS:-build/results/history.db}
+table=${RESULTS_TABLE:-docs/results.txt}
+expected=tests/experiments/expected.txt
+formats=fp32,bf16,fp16,fp8
+seeds=${SEEDS:-3}
+threads=${THREADS:-1} # of one, what else the machine does disturbs less
+export MPBENCH_DB
+step=${1:?train, time, claims or page is wanted}
+shift
+
+listing=$("$mpbench" help)
+named() { # the experiments asked for; else all
+    echo "$listing" | awk -v asked=" $* " '
+        /^Experiments:$/ { inside = 1; next }
+        inside && NF == 0 { exit }
+        inside && (asked == "  " || index(asked, " " $1 " ")) { print $1 }'
+}
+about() { # EXPERIMENT
+    echo "$listing" | awk -v name="$1" '
+        /^Experiments:$/ { inside = 1 }
+        inside && $1 == name { sub(/^ *[^ ]+ */, ""); print; exit }'
+}
+field() { # FILE NAME-OF-ROW-IN-FIRST-FIELD SECOND-FIELD COLUMN: of rows cut by |
+    awk -F ' *[|] *' -v first="$2" -v second="$3" -v column="$4" '
+        { sub(/^ */, "", $1); sub(/ *$/, "", $NF) }
+        $1 == first && (second == "" || $2 == second) { print $column; exit }' "$1"
+}
+
+# shellcheck disable=SC2046,SC2086 # options are words
+matrix() { # EXPERIMENT OPTION..
+    "$mpbench" matrix "$@" -p "$formats" --threads "$threads" --quiet
+}
+# shellcheck disable=SC2046 # options are words
+timed() { # EXPERIMENT SEEDS OPTION..: the matrix of its times; false: it has none
+    how=$(field "$table" "time" "$1" 3)
+    [ -n "$how" ] || return 1
+    experiment=$1 count=$2
+    shift 2
+    # shellcheck disable=SC2086
+    matrix "$experiment" --seeds "$count" $how "$@"
+}
+
+# What fails is told and left out; a signal, or a history that cannot be written, ends it all.
+attempt() { # EXPERIMENT COMMAND..
+    experiment=$1 status=0
+    shift
+    "$@" >/dev/null || status=$?
+    [ "$status" -lt 4 ] || exit "$status"
+    [ "$status" -eq 0 ] || echo "$experiment: not all of it" >&2
+}
+
+# Times that were taken beside other programs tell nothing: they are taken again.
+forget_busy() { # EXPERIMENT
+    timed "$1" "$seeds" --list --markdown 2>/dev/null | grep -q 'not told: busy' || return 0
+    ids=$(timed "$1" "$seeds" --list --json | tr '{,' '\n' | sed -n 's/^"id"://p')
+    # shellcheck disable=SC2086 # ids are words
+    "$mpbench" rm $ids >/dev/null
+}
+
+# ---- the page -------------------------------------------------------------------------------------
+
+# A row of the first table: the result in fp32, what each other format differs by, and whether that is
+# more than seeds do, which stands in bold.
+row() { # EXPERIMENT RESULT; reads its table
+    awk -F ' *[|] *' -v experiment="$1" -v result="$2" -v table="$table" '
+        BEGIN {
+            split("bf16 fp16 fp8", others, " ")
+            while ((getline line <table) > 0) {
+                split(line, part, / *[|] */)
+                if (part[1] == "why" && part[2] == experiment) why[part[3]] = part[4]
+            }
+        }
+        $2 == "" && !columns { for (columns = 3; columns < NF; columns++) at[$columns] = columns; next }
+        result == "" && $2 != "runs" && $2 !~ /^-/ { result = $2 }
+        $2 == result { for (label in at) value[label] = $at[label] }
+        $2 == result " − fp32" { for (label in at) delta[label] = $at[label] }
+        END {
+            printf "| [%s](#%s) | %s | %s |", experiment, anchor(experiment), result, known(value["fp32"])
+            for (i = 1; i <= 3; i++) {
+                label = others[i]
+                printf " %s |", known(delta[label])
+                # An interval that is larger than the result itself, as where one seed of three diverges, says nothing.
+                split(delta[label], about, " ± ")
+                is_wide = about[2] + 0 > size(value["fp32"]) && size(value["fp32"]) > 0
+                is_outside = delta[label] ~ /^[*][*]/ || is_wide
+                if (delta[label] == "" || delta[label] == "unknown") missing = missing " " label
+                else if (is_outside)
+                    said = said (said ? "; " : "") (is_wide ? "**cannot be told**: " : "**outside**: ") \
+                        label ": " (label in why ? why[label] : "nobody has looked why")
+                if (label in why && !is_outside && delta[label] ~ /[0-9]/) {
+                    printf "results: %s in %s: it is inside the interval: take its row out of %s\n",
+                        experiment, label, table >"/dev/stderr"
+                    failed = 1
+                }
+            }
+            print " " (said ? said : "inside") (missing ? "; not trained:" missing : "") " |"
+            exit failed
+        }
+        function size(text) { text += 0; return text < 0 ? -text : text }
+        function known(text) { return text == "" ? "-" : text }
+        function anchor(text) { gsub(/[^a-z0-9_-]/, "", text); return text }'
+}
+
+speed_row() { # EXPERIMENT; reads the table of its times
+    awk -F ' *[|] *' -v experiment="$1" '
+        $2 == "" && !columns { for (columns = 3; columns < NF; columns++) at[$columns] = columns; next }
+        $2 == "steps/s" { rate = $at["fp32"] }
+        $2 == "speed" { for (label in at) value[label] = $at[label] }
+        /^Other programs kept up to/ { load = $0; sub(/ processors busy.*/, "", load); sub(/^.*up to /, "", load) }
+        END {
+            printf "| %s | %s | %s | %s | %s | %s |\n", experiment, rate, value["bf16"], value["fp16"], value["fp8"],
+                load ? load : "under a twentieth"
+        }'
+}
+
+# Where and by what, each once; of short runs nobody counted the processors.
+origins() { # FILE
+    sort -u "$1" | awk '
+        { short = $0; sub(/, [0-9]+ processors/, "", short); if (length($0) > length(line[short])) line[short] = $0 }
+        END { for (short in line) print line[short] }' | sort
+}
+
+page() {
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    missing='' failed=0
+    : >"$folder/rows"
+    : >"$folder/speeds"
+    for experiment in $(named "$@"); do
+        matrix "$experiment" --seeds "$seeds" --list --markdown >"$folder/table" 2>/dev/null || :
+        if ! [ -s "$folder/table" ]; then
+            missing="$missing${missing:+, }$experiment"
+            continue
+        fi
+        result=$(awk -F ' *[|] *' -v name="$experiment" '$1 == name && $2 == "soak" { print $5; exit }' "$expected")
+        row "$experiment" "$result" <"$folder/table" >>"$folder/rows" || failed=1
+        {
+            printf '\n### %s\n\n%s\n\n' "$experiment" "$(about "$experiment")"
+            # Speeds have a table of their own; what was trained where is said once, at the top.
+            grep -E '^\|' "$folder/table" | grep -v -E '^\| (steps/s|speed) \|'
+        } >>"$folder/sections"
+        grep '^Trained on' "$folder/table" >>"$folder/origins" || :
+        timed "$experiment" "$seeds" --list --markdown >"$folder/times" 2>/dev/null || :
+        [ ! -s "$folder/times" ] || speed_row "$experiment" <"$folder/times" >>"$folder/speeds"
+    done
+    [ -s "$folder/rows" ] || { echo "results: no experiment is trained: sh docs/results.sh train" >&2 && exit 1; }
+
+    differences=$(awk -F ' *[|] *' '{ for (i = 5; i <= 7; i++) n += $i ~ /[0-9]/ } END { print n + 0 }' "$folder/rows")
+    outside=$(awk -F ' *[|] *' '{ for (i = 5; i <= 7; i++) n += $i ~ /^[*][*]/ } END { print n + 0 }' "$folder/rows")
+    cat <<TEXT
+# Results
+
+Made by \`make results\` from runs alone: every experiment as it comes, in fp32, bf16, fp16 and fp8, with
+seeds 1 to $seeds each, one after the other.
+
+$(origins "$folder/origins")
+
+What follows ± is a 95 % interval over the seeds; of a difference it is that of Welch's test. A difference
+is **bold** where it is outside, more than seeds alone would do: of $differences here $outside, where chance
+alone would put one in twenty. Three seeds make wide intervals: inside says that no difference was seen
+that is larger than them.
+
+| experiment | result | fp32 | bf16 − fp32 | fp16 − fp32 | fp8 − fp32 | |
+|---|---|---:|---:|---:|---:|---|
+$(cat "$folder/rows")
+TEXT
+    [ -z "$missing" ] || printf '\nNot trained yet: %s.\n' "$missing"
+    printf '\n## Speed\n\n'
+    if [ -s "$folder/speeds" ]; then
+        cat <<TEXT
+Of a pass of its own: a few seconds of each, the formats in turn, $seeds rounds. It is told where each run took
+3 s at least and other programs kept less than a twentieth of the machine busy.
+
+| experiment | steps/s in fp32 | bf16 | fp16 | fp8 | others kept busy |
+|---|---:|---:|---:|---:|---|
+$(cat "$folder/speeds")
+TEXT
+    else
+        echo "Not measured: the machine was busy with much else. \`sh docs/results.sh time\` does, on a quiet one."
+    fi
+    printf '\n## Experiments\n\nMemory is the most at once, of each purpose at its own highest; joules are unknown'
+    printf ' where nothing measures them.\n'
+    cat "$folder/sections"
+    printf '\n## What people say\n\n'
+    "$mpbench" claims --list --markdown
+    exit "$failed"
+}
+
+case $step in
+    train)
+        for experiment in $(named "$@"); do
+            echo "$experiment" >&2
+            attempt "$experiment" matrix "$experiment" --seeds "$seeds"
+        done
+        ;;
+    time) # one more seed at a time: so the formats take turns
+        for experiment in $(named "$@"); do
+            echo "$experiment" >&2
+            forget_busy "$experiment"
+            count=0
+            while [ $((count += 1)) -le "$seeds" ]; do
+                attempt "$experiment" timed "$experiment" "$count"
+            done
+        done
+        ;;
+    claims) "$mpbench" claims --seeds "$seeds" --threads "$threads" >/dev/null ;;
+    page) page "$@" ;;
+    *) echo "results: $step: train, time, claims or page is wanted" >&2 && exit 2 ;;
+esac

@@ -1,0 +1,158 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # what shell.sh sets, reads and calls
+# docs/results.md: what docs/results.sh makes of a history, and that what people wrote beside it is needed.
+. "$(dirname "$0")/../shell.sh"
+
+# Three experiments: formats that agree, one that is worse in fp16, and one that nobody trains.
+mkdir "$folder/experiments"
+write() { # NAME WORSE
+    cat >"$folder/experiments/$1.lua" <<LUA
+local mp = require "mp"
+return mp.experiment {
+    name = "$1", about = "Made for a test",
+    run = function(run)
+        local m = run:model(mp.nn.Linear(4, 1):named "head")
+        local opt = mp.optim.SGD(m:parameters(), { lr = 1e-3 })
+        for _ = 1, 4 do
+            opt:zero_grad()
+            local loss = m(mp.ones(2, 4)):sum()
+            loss:backward()
+            opt:step()
+            run:log { loss = loss }
+        end
+        local worse = mp.policy().low == "fp16" and $2 or 0
+        run:result { accuracy = 0.9 - worse + 0.001 * mp.rand(1):item() }
+    end,
+}
+LUA
+}
+write alike 0
+write worse 0.2
+write never 0
+export MPBENCH_EXPERIMENTS="$folder/experiments" RESULTS="$folder/results.db" SEEDS=2 MPBENCH="$mpbench"
+export RESULTS_TABLE="$folder/table"
+: >"$RESULTS_TABLE"
+results() {
+    sh docs/results.sh "$@" >"$folder/out" 2>"$folder/err" </dev/null
+    status=$?
+}
+
+begin "without runs there is no page"
+results page never
+expect_status 1
+expect_err 'no experiment is trained'
+results pages
+expect_status 2
+end
+
+begin "a page has a row of every experiment that was trained, and names the others"
+results train alike worse
+expect_status 0
+results page alike worse never
+expect_status 0
+expect_out '^| \[alike\](#alike) | accuracy | 0\.9.* | inside |$'
+expect_out '^| \[worse\](#worse) | accuracy | .* | \*\*-0\.2.*\*\* | .* | \*\*outside\*\*: fp16: nobody has looked why |$'
+expect_out '^Not trained yet: never\.$'
+expect_out '^### worse$'
+expect_out '^| activations | .*B | .*B |'
+expect_out '^Trained on cpu .*by mpbench [0-9]'
+expect_out '^Not measured: '
+expect_out '^| Mixed precision trains .* | not tested'
+grep -q '^| joules | ' "$folder/out" || fail "no energy"
+end
+
+begin "a second training finds all there"
+"$mpbench" ls --db "$RESULTS" | grep -c '^ *[0-9]' >"$folder/before"
+results train alike worse
+"$mpbench" ls --db "$RESULTS" | grep -c '^ *[0-9]' | diff -q - "$folder/before" >/dev/null || fail "it trained again"
+end
+
+begin "why a result is outside is told, and an explanation that none needs is refused"
+echo 'why | worse | fp16 | it was made so' >"$RESULTS_TABLE"
+results page worse
+expect_status 0
+expect_out '\*\*outside\*\*: fp16: it was made so |$'
+echo 'why | worse | bf16 | it was made so' >"$RESULTS_TABLE"
+results page worse
+expect_status 1
+expect_err 'worse in bf16: it is inside the interval'
+end
+
+begin "no speed is told of runs that are too short"
+echo 'time | alike | --steps 3' >"$RESULTS_TABLE"
+results time alike
+expect_status 0
+results page alike
+expect_out '^| alike | too short to tell | too short to tell | too short to tell | too short to tell |'
+end
+
+begin "a speed is told of a quiet machine, and taken again where it was not"
+pretend() { # OTHERS: runs that took long enough, beside other programs
+    sqlite3 "$RESULTS" "UPDATE runs SET wall_s = 9, steps_per_s = 100; DELETE FROM environment WHERE name = 'load.others';
+        INSERT INTO environment SELECT id, 900, 'load.others', '$1' FROM runs"
+}
+if command -v sqlite3 >/dev/null; then
+    pretend '0.01 of 2'
+    results page alike
+    expect_out '^| alike | 100.* | 1.00x.* | under a twentieth |$'
+    pretend '0.90 of 2'
+    results page alike
+    expect_out '^| alike | not told: busy | not told: busy | .* | 0.9 of 2 |$'
+    results time alike
+    results page alike
+    expect_out '^| alike | too short to tell |' # they are new
+fi
+end
+
+begin "a difference that one seed makes is not called inside"
+if command -v sqlite3 >/dev/null; then
+    sqlite3 "$RESULTS" "UPDATE metrics SET value = 60 WHERE run = (SELECT min(r.id) FROM runs r JOIN metrics m ON m.run = r.id
+        WHERE r.experiment = 'alike' AND r.precision = 'fp16')"
+    results page alike
+    expect_out '^| \[alike\](#alike) | .* | \*\*cannot be told\*\*: fp16: nobody has looked why |$'
+fi
+end
+
+begin "a signal ends it, and no other experiment begins"
+write_endless
+mv "$folder/endless.lua" "$MPBENCH_EXPERIMENTS/alone.lua"
+MPBENCH_DB=$RESULTS
+sh docs/results.sh train alone never >/dev/null 2>"$folder/err" &
+leader=$!
+workers="$workers $leader"
+wait_until 10 is_running endless 1 || fail "nothing trains: $(cat "$folder/err")"
+# shellcheck disable=SC2046 # the matrix is its only child
+kill -TERM $(pgrep -P "$leader" 2>/dev/null || ps -o pid= --ppid "$leader")
+wait "$leader"
+[ $? -gt 128 ] || fail "it went on"
+! grep -q never "$folder/err" || fail "the next one began"
+MPBENCH_DB=$folder/history.db
+end
+
+begin "what came from outside is no markup"
+write_tiny
+for kind in 'a|b' '<i>*c*'; do
+    run run "$tiny" -p fp32 --steps 3 --set kind="$kind" --quiet
+    expect_status 0
+done
+run compare 1 2 --markdown
+expect_status 0
+expect_out '^| | kind=a\\|b | kind=\\<i\\>\\\*c\\\* |$'
+end
+
+begin "every experiment that ships is timed, and no other"
+(cd experiments && find . -maxdepth 2 -name '*.lua' ! -path './*/parts/*') | sed 's|^\./||; s|\.lua$||' | sort >"$folder/ships"
+awk -F ' *[|] *' '$1 == "time" { print $2 }' docs/results.txt | sort | diff "$folder/ships" - >"$folder/differs" ||
+    fail "docs/results.txt: $(tr '\n' ' ' <"$folder/differs")"
+end
+
+begin "the page that is kept has every explanation that is kept"
+awk -F ' *[|] *' '$1 == "why" { print $2 "|" $3 "|" $4 }' docs/results.txt >"$folder/kept"
+while IFS='|' read -r experiment format reason; do
+    grep -F "[$experiment]" docs/results.md | grep -qF "$format: $reason" ||
+        fail "docs/results.md: $experiment in $format: make results"
+done <"$folder/kept"
+[ -s docs/results.md ] || fail "no docs/results.md"
+end
+
+exit "$failures"

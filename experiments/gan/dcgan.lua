@@ -1,6 +1,6 @@
 -- dcgan: two networks against each other on Fashion-MNIST, one that makes pictures from noise and one
--- that tells them from real ones. A loss for each of its three questions, and one scaler for all or
--- one for each.
+-- that tells them from real ones. A loss for each of its three questions, and one scaler for all, one
+-- for each network or one for each loss.
 --
 -- Takes about a minute on two cores. On the screen: d_loss and g_loss (v) stay near each other,
 -- neither falls to nothing; `i` shows the pictures, noise at first, clothes after some hundred steps.
@@ -11,7 +11,8 @@
 -- arXiv:1710.03740) a DCGAN in mixed precision, without any loss of quality and even without scaling.
 -- Formats do not separate these curves: what differs from run to run is chance.
 --     mpbench run dcgan -p fp16
---     mpbench run dcgan -p fp16 --set scalers=3          a scaler a loss: each finds its own scale
+--     mpbench run dcgan -p fp16 --set scalers=2          a scaler a network: each finds its own scale
+--     mpbench run dcgan -p fp16 --set scalers=3          a scaler a loss
 --     mpbench run dcgan --set path=FOLDER --set width=64 --set steps=20000
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
@@ -39,7 +40,7 @@ end
 
 return mp.experiment {
     name = "dcgan",
-    about = "A DCGAN on Fashion-MNIST: three losses, one scaler or three, and a judge of its pictures",
+    about = "A DCGAN on Fashion-MNIST: three losses, one scaler, two or three, and a judge of its pictures",
     params = {
         steps = 800, batch = 64, width = 16, noise = 64, lr_g = 1e-3, lr_d = 4e-4, scalers = 1, every = 100,
         judge = 4500, path = "",
@@ -57,8 +58,8 @@ return mp.experiment {
         local of_g = mp.optim.Adam(G:parameters(), { lr = p.lr_g, betas = { 0.5, 0.999 } })
         local of_d = mp.optim.Adam(D:parameters(), { lr = p.lr_d, betas = { 0.5, 0.999 } })
         local by_real = run:scaler()
-        local by_fake, by_g = by_real, by_real
-        if p.scalers == 3 then by_fake, by_g = run:scaler(), run:scaler() end
+        local by_g = p.scalers > 1 and run:scaler() or by_real
+        local by_fake = p.scalers > 2 and run:scaler() or by_real
 
         local yes, no = mp.ones(p.batch, 1), mp.zeros(p.batch, 1)
         local function noise(n) return mp.randn(n, 1, 1, p.noise) end
@@ -86,10 +87,8 @@ return mp.experiment {
             by_g:scale(on_made):backward()
             by_g:step(of_g)
             by_real:update()
-            if p.scalers == 3 then
-                by_fake:update()
-                by_g:update()
-            end
+            if p.scalers > 2 then by_fake:update() end
+            if p.scalers > 1 then by_g:update() end
             run:log { d_loss = on_real + on_fake, g_loss = on_made }
             if step % p.every == 0 then run:picture("made", shared.shown(make(watched))) end
         end

@@ -16,7 +16,13 @@ static const Command commands[] = {
      "taken where there is one, else the processor.\n"
      "Of the result `time` is all of it; steps and samples a second are those of training, "
      "without\n"
-     "the first step, and without what evaluations, checkpoints and pauses took.",
+     "the first step, and without what evaluations, checkpoints and pauses took.\n"
+     "With --dry-run two steps are trained and nothing is kept: the table of layers is as they "
+     "were\n"
+     "computed; what other presets would make of them is what the policy decides of the same\n"
+     "operations. Memory of weights, gradients and optimizer is computed, from the list of "
+     "weights\n"
+     "and their formats; activations and the most at once are measured over the two steps.",
      1, 1, command_run},
     {"resume", FOR_RESUME, "RUN", "goes on with a run from its last checkpoint",
      "The script is gone through again without computing, up to the checkpoint; from there on\n"

@@ -32,6 +32,8 @@ static int mp_parameter_name(lua_State *L) {
 static int mp_store_low(lua_State *L) {
     Error error = {0};
     Tensor *tensor = bind_tensor(L, "store_low", 1, "parameter");
+    if (tensor->parameter)
+        parameter_of(tensor)->asked_in = tensor->view.format;
     Format format = policy_storage(session_of(L)->engine->policy, tensor->view.format);
     if (format == tensor->view.format)
         return 0;

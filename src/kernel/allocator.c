@@ -47,6 +47,12 @@ static int class_of(size_t bytes, size_t *rounded) {
     return (log2 - SMALLEST_LOG2) * STEPS + (int)part;
 }
 
+size_t allocator_rounded(size_t bytes) {
+    size_t rounded;
+    class_of(bytes, &rounded);
+    return rounded;
+}
+
 static size_t slot_of(const Allocator *allocator, const void *memory) {
     uint64_t key = (uint64_t)(uintptr_t)memory >> 6;
     return (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (allocator->table_size - 1);

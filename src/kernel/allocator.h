@@ -22,6 +22,8 @@ void allocator_free(Allocator *allocator); // frees the cache; asserts that noth
 void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose,
                      Error *error) MUST_CHECK;
 void allocator_give(Allocator *allocator, void *memory);
+// What a request for so many bytes takes.
+size_t allocator_rounded(size_t bytes);
 // Accounts memory under another purpose from now on.
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);

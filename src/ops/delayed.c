@@ -22,15 +22,26 @@ static Tensor *rows_new(Engine *engine, int64_t rows, int64_t width, Error *erro
     return state;
 }
 
+static int64_t rows_of(const Engine *engine) {
+    const int64_t wanted = (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
+    return (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
+}
+
+static int64_t width_of(const Engine *engine) {
+    return SCALE_HISTORY + policy_recipe(engine->policy)->history;
+}
+
+size_t delayed_bytes(const Engine *engine) {
+    return (size_t)(rows_of(engine) * width_of(engine)) * sizeof(float);
+}
+
 bool delayed_prepare(Engine *engine, Error *error) {
     Delayed *delayed = &engine->delayed;
     const int64_t wanted = (int64_t)policy_layer_count(engine->policy) * FACTOR_ROLES;
     const int64_t had = delayed->state ? delayed->state->view.shape[0] : 0;
     if (wanted <= had)
         return true;
-    const int64_t rows = (wanted + ROWS_TOGETHER - 1) / ROWS_TOGETHER * ROWS_TOGETHER;
-    Tensor *state =
-        rows_new(engine, rows, SCALE_HISTORY + policy_recipe(engine->policy)->history, error);
+    Tensor *state = rows_new(engine, rows_of(engine), width_of(engine), error);
     if (!state)
         return false;
     if (had > 0) {

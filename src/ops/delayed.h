@@ -16,6 +16,8 @@ typedef struct Delayed {
 
 // Makes room for all layers that there are.
 bool delayed_prepare(Engine *engine, Error *error) MUST_CHECK;
+// What that room takes, whether it was made or not.
+size_t delayed_bytes(const Engine *engine);
 // Where scale and largest of this kind of factor lie; NULL on failure.
 float *delayed_scale(Engine *engine, int layer, FactorRole role, Error *error) MUST_CHECK;
 // A step has ended: what was noted in it makes the scales of the next.

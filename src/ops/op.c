@@ -83,6 +83,16 @@ static bool is_computed_in(const Device *device, OpId op, Format format, Error *
                       op_table[op].name, device->backend->name, format_name(format));
 }
 
+// By what a weight's copy is made: under another policy it may be others that ask for one.
+static void note_taker(const Engine *engine, Parameter *parameter, OpId op) {
+    const bool is_product = op_table[op].precision == CLASS_LOW;
+    if (parameter->is_factor && !is_product)
+        return;
+    parameter->taker = op;
+    parameter->taken_in = engine->layer;
+    parameter->taken_region = engine->autocast;
+}
+
 static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
                     const OpFormats *formats, Prepared *prepared, Error *error) {
     OpLayout layout = op_table[op].layout;
@@ -90,10 +100,7 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
     bool trains = tape_is_enabled(engine->tape) && !engine->walking_back;
     PrecisionClass class = op_table[op].precision;
     if (trains && engine->layer > 0)
-        policy_note_computed(engine->policy, engine->layer, class,
-                             class == CLASS_LOW || format_is_scaled(formats->compute)
-                                 ? formats->compute
-                                 : formats->output);
+        policy_note_computed(engine->policy, engine->layer, engine->autocast, op, formats);
     for (int i = 0; i < count; i++) {
         Tensor *input = inputs[i];
         prepared->edge[i] = prepared->used[i] = NULL;
@@ -116,6 +123,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         prepared->used[i] = used;
         if (!is_computed_in(engine->device, op, used->view.format, error))
             return false;
+        if (trains && input->parameter && is_factor(op, i))
+            note_taker(engine, parameter_of(input), op);
         if (trains && input->parameter && (formats->cast_inputs || class == CLASS_LOW)) {
             parameter_of(input)->round_to = formats->inputs; // a bias too
             parameter_of(input)->is_factor |= class == CLASS_LOW;

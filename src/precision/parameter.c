@@ -37,6 +37,8 @@ bool parameter_attach(Tensor *tensor, const char *name, int layer, bool norm_or_
     parameter->layer = layer;
     parameter->norm_or_bias = norm_or_bias;
     parameter->round_to = tensor->view.format;
+    parameter->taker = OP_COUNT;
+    parameter->asked_in = FORMAT_COUNT;
     tensor->parameter = &parameter->companion;
     return true;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "precision/calibration.h"
+#include "precision/policy.h"
 #include "tensor/tensor.h"
 
 typedef struct Parameter {
@@ -24,8 +25,16 @@ typedef struct Parameter {
     Tensor *whole, *steps;
     Calibration *calibration;
     float step;
-    Format round_to;     // what the last recorded use computed in: its gradients are rounded to it
-    bool is_factor;      // of a product, not only looked up or added
+    Format round_to; // what the last recorded use computed in: its gradients are rounded to it
+    bool is_factor;  // of a product, not only looked up or added
+    // What it was in where the policy was asked what to keep it in (policy_storage); FORMAT_COUNT:
+    // it was not, and it stays in what it is.
+    Format asked_in;
+    // The operation that took it last in a format that the policy decides, a product before others,
+    // and where: what the copy would be under another policy. OP_COUNT: none has yet.
+    OpId taker;
+    int taken_in; // layer
+    AutocastRegion taken_region;
     bool full_gradients; // they are not: its optimizer asks for that
     // Of gradients that several walks brought: device memory, a GradStats of what the rounding of
     // each did; NULL: none were.

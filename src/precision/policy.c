@@ -95,9 +95,12 @@ void policy_set_keep(Policy *policy, const Keep *keep) {
     policy->keep = *keep;
 }
 
-Format policy_storage(const Policy *policy, Format own) {
-    const Preset *preset = &policy->preset;
+Format preset_storage(const Preset *preset, Format own) {
     return preset->masters || preset->mode == POLICY_FULL ? own : preset->low;
+}
+
+Format policy_storage(const Policy *policy, Format own) {
+    return preset_storage(&policy->preset, own);
 }
 
 int policy_layer_count(const Policy *policy) {
@@ -147,14 +150,26 @@ int policy_add_layer(Policy *policy, const char *name, int parent, Error *error)
     return layer;
 }
 
-void policy_note_computed(Policy *policy, int layer, PrecisionClass class, Format format) {
+// Of a product what it multiplies in; of what else is rounded to a scaled format that; of the rest
+// what comes out.
+static Format format_computed(OpId op, const OpFormats *formats) {
+    return op_table[op].precision == CLASS_LOW || format_is_scaled(formats->compute)
+               ? formats->compute
+               : formats->output;
+}
+
+void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
+                          const OpFormats *formats) {
+    const PrecisionClass class = op_table[op].precision;
     PolicyLayer *noted = &policy->layers[layer];
     bool is_product = class == CLASS_LOW;
     if (!is_product && (class != CLASS_FULL || noted->has_products))
         return;
-    noted->computed = format;
+    noted->computed = format_computed(op, formats);
     noted->knows_computed = true;
     noted->has_products = is_product;
+    noted->op = op;
+    noted->region = region;
 }
 
 static int policy_set_now(Policy *policy, const Rule *rule) {
@@ -315,4 +330,24 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     if (policy->layers[layer].in_force != LAYER_AUTO && low == FORMAT_FP32)
         formats->output = FORMAT_FP32;
     return true;
+}
+
+// ---- were it another preset ---------------------------------------------------------------------
+
+bool policy_decide_under(const Policy *policy, const Preset *preset, int layer,
+                         AutocastRegion region, OpId op, Format first, OpFormats *formats) {
+    Policy other = *policy; // its lists are read, and not changed
+    other.preset = *preset;
+    return policy_decide(&other, layer, region, op, first, first, formats, NULL);
+}
+
+Format policy_foresee(const Policy *policy, const Preset *preset, int layer) {
+    const PolicyLayer *noted = &policy->layers[layer];
+    Policy other = *policy;
+    OpFormats formats;
+    other.preset = *preset;
+    if (noted->knows_computed &&
+        policy_decide_under(policy, preset, layer, noted->region, noted->op, FORMAT_FP32, &formats))
+        return format_computed(noted->op, &formats);
+    return policy_low_format(&other, layer, (AutocastRegion){.enabled = true});
 }

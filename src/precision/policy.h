@@ -16,6 +16,11 @@
 #include "precision/preset.h"
 #include "precision/recipe.h"
 
+typedef struct AutocastRegion { // what mp.autocast set for the code that runs now
+    bool enabled;
+    bool given;    // a format was given to it: it beats the preset's
+    Format format; // when given
+} AutocastRegion;
 
 typedef struct PolicyLayer {
     char *name;                   // "G.up1.conv"; that of another may be the same
@@ -25,6 +30,9 @@ typedef struct PolicyLayer {
     // unknown before that, and again when a layer was set.
     Format computed;
     bool knows_computed, has_products;
+    // The operation that this was said of, and where it stood: for policy_foresee.
+    OpId op;
+    AutocastRegion region;
 } PolicyLayer;
 
 typedef struct Policy Policy;
@@ -63,12 +71,6 @@ int policy_apply_queued(Policy *policy);
 
 // ---- the question -------------------------------------------------------------------------------
 
-typedef struct AutocastRegion { // what mp.autocast set for the code that runs now
-    bool enabled;
-    bool given;    // a format was given to it: it beats the preset's
-    Format format; // when given
-} AutocastRegion;
-
 typedef struct OpFormats {
     bool cast_inputs; // LOW operations: bring floating inputs to `inputs` first
     Format inputs;
@@ -86,7 +88,16 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
 // that, or the layer's where it is not kept.
 Format policy_state_format(const Policy *policy, int layer, AutocastRegion region, OpId op);
 
-// An operation of this class was computed in this layer, in that format.
-void policy_note_computed(Policy *policy, int layer, PrecisionClass class, Format format);
+// An operation was computed in this layer, as policy_decide had said.
+void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
+                          const OpFormats *formats);
+// What would be noted of a layer whose operations have been noted, were the preset this one and all
+// else as it is.
+Format policy_foresee(const Policy *policy, const Preset *preset, int layer);
+// As policy_decide, were the preset this one.
+bool policy_decide_under(const Policy *policy, const Preset *preset, int layer,
+                         AutocastRegion region, OpId op, Format first, OpFormats *formats);
+// policy_storage of that preset.
+Format preset_storage(const Preset *preset, Format own);
 // The format that LOW operations of this layer run in inside autocast.
 Format policy_low_format(const Policy *policy, int layer, AutocastRegion region);

@@ -220,6 +220,7 @@ typedef struct RunProfile {
     const ProfileParts *parts;
 } RunProfile;
 bool run_profile(const Run *run, RunProfile *profile);
+RecordMemory run_memory(const Run *run); // the most at once, so far
 // All that is to be said of it now. Clears `record` first; its lists are the caller's to clear.
 bool run_describe(const Run *run, RunRecord *record, Error *error) MUST_CHECK;
 

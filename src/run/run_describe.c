@@ -268,9 +268,9 @@ static void describe_speed(const Run *run, RunRecord *record) {
     record->energy_j = run_joules(state);
 }
 
-static void describe_memory(const Run *run, RunRecord *record) {
+RecordMemory run_memory(const Run *run) {
     MemoryUse use = allocator_use(run->device->allocator);
-    record->memory = (RecordMemory){
+    return (RecordMemory){
         .peak = (int64_t)use.total_peak,
         .weights = (int64_t)use.peak[MEMORY_WEIGHTS],
         .masters = (int64_t)use.peak[MEMORY_MASTERS],
@@ -341,7 +341,7 @@ bool run_describe(const Run *run, RunRecord *record, Error *error) {
     utf8_copy(record->error, sizeof record->error, fault);
     describe_loss(run, record);
     describe_speed(run, record);
-    describe_memory(run, record);
+    record->memory = run_memory(run);
     if (describe_layers(run, record, error) &&
         record_set_parameters(record, run->parameters, run->parameter_count, error) &&
         record_set_metrics(record, run->metrics, run->metric_count, error) &&

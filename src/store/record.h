@@ -161,3 +161,4 @@ const RecordMetric *record_leading_metric(const RunRecord *record);
 // What `run --json` and `show --json` print, which other programs read; `with_layers` false: as
 // `ls --json` has it.
 void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *json);
+void record_write_memory(JsonWriter *json, const char *key, const RecordMemory *memory);

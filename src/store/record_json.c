@@ -41,8 +41,8 @@ static void write_scale(JsonWriter *json, const RunRecord *record) {
     json_end_object(json);
 }
 
-static void write_memory(JsonWriter *json, const RecordMemory *memory) {
-    json_key(json, "memory");
+void record_write_memory(JsonWriter *json, const char *key, const RecordMemory *memory) {
+    json_key(json, key);
     json_begin_object(json);
     write_integer(json, "peak", memory->peak);
     write_integer(json, "weights", memory->weights);
@@ -116,7 +116,7 @@ void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *js
     json_put_reading(json, "samples_per_s", record->samples_per_s);
     json_put_reading(json, "steps_per_s", record->steps_per_s);
     json_put_reading(json, "wall_s", record->wall_s);
-    write_memory(json, &record->memory);
+    record_write_memory(json, "memory", &record->memory);
     json_put_reading(json, "energy_j", record->energy_j);
     write_parameters(json, record);
     if (with_layers)

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/experiments.h"
 #include "cli/train/confine.h"
+#include "cli/train/dry_run.h"
 #include "cli/train/progress.h"
 #include "cli/train/summary.h"
 #include "cli/train/training.h"
@@ -208,5 +209,6 @@ bool command_run(Cli *cli, Error *error) {
     char path[EXPERIMENT_PATH_SIZE];
     if (!experiment_find(cli->operands[0], path, sizeof path, error))
         return false;
-    return training_run(cli, &(TrainingPlan){.path = path}, error);
+    const TrainingPlan plan = {.path = path};
+    return cli->dry_run ? dry_run(cli, path, error) : training_run(cli, &plan, error);
 }

@@ -113,6 +113,7 @@ struct Cli {
     bool by_largest;              // --calibrate N,largest
     bool weights_only;
     const char *weights; // NULL: those that the script makes
+    const char *twin;    // --twin P; NULL: none
     ColorChoice color;
 
     char *texts[CLI_MAX_TEXTS]; // pieces of arguments, freed at the end

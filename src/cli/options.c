@@ -277,6 +277,9 @@ const Option option_table[] = {
     {"layers", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "FILE",
      "a policy, as `mpbench scan -o FILE` writes it: a --layer for each of its rows",
      option_set_policy, 0},
+    {"twin", 0, FOR_RUN, "P",
+     "a second training beside it, in lock step, in that precision: where do the two part?",
+     option_set_twin, 0},
     {"loss-scale", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK, "S",
      "dynamic (0 says so too) none logmax adaptive, a number, or a preset: torch apex keras "
      "deepspeed megatron "

@@ -46,6 +46,11 @@ bool option_set_precision(Cli *cli, const Option *option, const char *value, Err
     return cli->run.precision != NULL;
 }
 
+bool option_set_twin(Cli *cli, const Option *option, const char *value, Error *error) {
+    cli->twin = format_usual_name(value);
+    return check_precision(option, cli->twin, error);
+}
+
 // Checks a value; of a matrix each of several, with commas between.
 static bool check_each(Cli *cli, const Option *option, const char *value,
                        bool (*check)(const char *text, Error *error), Error *error) {

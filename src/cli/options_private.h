@@ -16,6 +16,7 @@ bool option_check_choice(Error *error, const char *option, const char *value,
 const char *option_keep_text(Cli *cli, const char *text, size_t length, Error *error);
 
 bool option_set_precision(Cli *cli, const Option *option, const char *value, Error *error);
+bool option_set_twin(Cli *cli, const Option *option, const char *value, Error *error);
 bool option_set_loss_scale(Cli *cli, const Option *option, const char *value, Error *error);
 bool option_set_recipe(Cli *cli, const Option *option, const char *value, Error *error);
 bool option_set_keep(Cli *cli, const Option *option, const char *value, Error *error);

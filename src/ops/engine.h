@@ -115,6 +115,16 @@ typedef struct ProfileStart { // when something began,
 ProfileStart profile_begin_work(Engine *engine);
 void profile_end_work(Engine *engine, ProfileWork work, ProfileStart began);
 
+// Who looks at what is computed as it comes to be, and takes no part in it. Nobody is asked while
+// an engine points to none.
+typedef struct EngineWatch EngineWatch;
+struct EngineWatch {
+    // An operation has given this on a way forward that is recorded, in the engine's layer.
+    void (*output)(EngineWatch *watch, const Engine *engine, const Tensor *output);
+    // These true gradients are what an update is about to go by.
+    void (*gradients)(EngineWatch *watch, const Gradients *gradients);
+};
+
 // A position in a stream of random numbers, which lies on the device too: kernels count from there,
 // and are told the same in every step.
 typedef struct RandomBase {
@@ -135,6 +145,7 @@ struct Engine {
     bool by_largest;  // what they multiply is scaled by the largest of it
     EngineProfile *profile; // NULL: operations are not timed
     FactorTable *factors;   // the asker's (ops/factors.h); NULL: nothing is counted
+    EngineWatch *watch;     // NULL: nobody looks
     BufferChange *changes; // since the last settled step
     int change_count, change_size;
     Scalers scalers; // alive on this engine

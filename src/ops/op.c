@@ -367,14 +367,24 @@ static bool op_run(Engine *engine, OpId op, Tensor *const *inputs, int input_cou
     return op == OP_cast ? false : name_layer(engine, engine->layer, error);
 }
 
-bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
-              Tensor **outputs, Error *error) {
+static bool op_profile(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
+                       const OpAttr *attr, Tensor **outputs, Error *error) {
     if (!engine->profile)
         return op_run(engine, op, inputs, input_count, attr, outputs, error);
     ProfileStart began = profile_begin(engine, op);
     bool done = op_run(engine, op, inputs, input_count, attr, outputs, error);
     profile_end(engine, op, inputs, input_count, began, done ? outputs[0] : NULL);
     return done;
+}
+
+bool op_apply(Engine *engine, OpId op, Tensor *const *inputs, int input_count, const OpAttr *attr,
+              Tensor **outputs, Error *error) {
+    if (!op_profile(engine, op, inputs, input_count, attr, outputs, error))
+        return false;
+    // Casts are another format's business.
+    if (engine->watch && !engine->walking_back && op != OP_cast && outputs[0]->origin)
+        engine->watch->output(engine->watch, engine, outputs[0]);
+    return true;
 }
 
 // ---- short forms --------------------------------------------------------------------------------

@@ -108,6 +108,8 @@ bool optimizer_step(Optimizer *optimizer, Error *error) {
     profile_end_work(engine, WORK_SCAN, began);
     if (!is_scanned)
         return false;
+    if (engine->watch)
+        engine->watch->gradients(engine->watch, gradients);
     prepare_updates(optimizer);
     write_rates(optimizer);
     if (optimizer->random_blocks > 0) { // of four numbers

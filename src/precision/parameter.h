@@ -40,6 +40,7 @@ typedef struct Parameter {
     // each did; NULL: none were.
     Tensor *gathered;
     int gathered_count; // how many
+    int watched;        // whoever watches the engine numbers it by this, from 1; 0: not yet
 } Parameter;
 
 // Makes a leaf tensor a parameter, which is trained, or gives one another name and layer; it owns

@@ -295,6 +295,20 @@ void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step
         *point = (PutPoint){.kind = PUT_POINT, .series = series, .step = step, .value = value};
 }
 
+void recorder_named_point(Recorder *recorder, int series, const char *name, int64_t step,
+                          double value) {
+    PutSeries *record = name ? put(recorder, sizeof *record) : NULL;
+    if (name && !record)
+        return;
+    if (name) {
+        *record = (PutSeries){.kind = PUT_SERIES, .series = series};
+        utf8_copy(record->name, sizeof record->name, name);
+    }
+    PutPoint *point = put(recorder, sizeof *point);
+    if (point)
+        *point = (PutPoint){.kind = PUT_POINT, .series = series, .step = step, .value = value};
+}
+
 void recorder_profile(Recorder *recorder, int layer, double seconds, double update_ratio) {
     PutProfile *record = put(recorder, sizeof *record);
     if (record)

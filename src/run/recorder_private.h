@@ -132,6 +132,10 @@ struct Recorder {
 // The step of a report: what optimizers scanned in it (a bit each), points, the step.
 void recorder_step(Recorder *recorder, Run *run, const StepReport *report, unsigned scanned);
 void recorder_point(Recorder *recorder, const Run *run, int series, int64_t step, double value);
+// Of a series that is none of the script's: `series` from RUN_MAX_SERIES on, less than TWIN_SERIES
+// more; `name` with its first point, NULL with others.
+void recorder_named_point(Recorder *recorder, int series, const char *name, int64_t step,
+                          double value);
 void recorder_event(Recorder *recorder, const Event *event);
 // Until the writer has news, or a moment is over: signals wake nobody. With the lock held.
 void recorder_wait_briefly(Recorder *recorder);

@@ -5,6 +5,7 @@
 
 #include "run/recorder_private.h"
 #include "run/run_private.h"
+#include "run/twin_private.h"
 
 // The bins of the gradients' histograms are those of the history, one for one.
 _Static_assert((int)LAYER_BINS == (int)EXPONENT_BINS &&
@@ -21,7 +22,7 @@ struct LayerSum {
 
 bool intake_make(RecorderIntake *intake, Recorder *recorder, Error *error) {
     *intake = (RecorderIntake){.recorder = recorder, .first_touched = -1};
-    intake->names = calloc(RUN_MAX_SERIES, sizeof *intake->names);
+    intake->names = calloc(RUN_MAX_SERIES + TWIN_SERIES, sizeof *intake->names);
     return intake->names || error_fail(error, ERROR_MEMORY, "no memory for a recorder");
 }
 

@@ -11,6 +11,7 @@
 #include "kernel/allocator.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
+#include "run/twin_private.h"
 
 // ---- life ---------------------------------------------------------------------------------------
 
@@ -20,7 +21,7 @@ static bool open_device(const RunOptions *options, Device **device, Error *passe
     if (is_named ? !device_open(name, options->threads, device, error)
                  : !device_open_best(options->threads, device, passed, error))
         return false;
-    (*device)->no_capture = options->no_capture;
+    (*device)->no_capture = options->no_capture || options->twin; // which looks in between
     const Backend *backend = (*device)->backend;
     if (options->ways && backend->take_ways) // where it cannot, the run tells: tell_ways
         (void)backend->take_ways(*device, options->ways);
@@ -69,6 +70,9 @@ Run *run_new(const RunOptions *options, Error *error) {
     allocator_set_limit(run->device->allocator, memory_of_machine() / 10 * 9);
     run->started = clock_seconds();
     run_look_around(run);
+    for (int i = 0; i < options->fact_count; i++)
+        if (twin_is_fact(options->facts[i].name))
+            run_add_fact(run, options->facts[i].name, options->facts[i].value);
     if (passed.code != ERROR_NONE)
         run_add_fact(run, "device.passed", passed.text);
     energy_begin(&state->energy, NULL);
@@ -146,7 +150,11 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     if (!set_rules(run, rules, rule_count, error) ||
         !set_rules(run, options->layers, options->layer_count, error))
         return false;
-    if (run->recorder && !recorder_begin(run->recorder, run, error))
+    if (!twin_configured(run_state(run), error))
+        return false;
+    twin_before_record(run_state(run));
+    if ((run->recorder && !recorder_begin(run->recorder, run, error)) ||
+        !twin_recorded(run_state(run), error))
         return false;
     run->script.text = NULL;
     tell_ways(run);
@@ -212,6 +220,7 @@ void run_finish(Run *run, const Error *error) {
     } else {
         run->status = stopped || (error && !state->reached_limit) ? RUN_STOPPED : RUN_FINISHED;
     }
+    twin_finished(state);
 }
 
 // ---- the clock of the steps ---------------------------------------------------------------------
@@ -306,7 +315,8 @@ void run_stop(Run *run, const char *reason) {
 }
 
 bool run_is_to_stop(const Run *run) {
-    return atomic_load(&run->stop_asked) || run_stop_requested();
+    const TwinLink *twin = run->options->twin;
+    return atomic_load(&run->stop_asked) || run_stop_requested() || (twin && twin_is_left(twin));
 }
 
 // A signal handler has no other way to reach the run than a variable of the program; other threads

@@ -27,6 +27,8 @@ typedef struct RunSetting { // --set KEY=VALUE, checked against the experiment's
     const char *key, *value;
 } RunSetting;
 
+typedef struct TwinLink TwinLink; // run/twin.h
+
 typedef struct RunOptions { // borrowed; must outlive the run
     const char *precision;  // NULL: what the experiment says, else "auto"
     const RunLayerRule *layers;
@@ -51,6 +53,9 @@ typedef struct RunOptions { // borrowed; must outlive the run
     int64_t resumes; // the run of the history that goes on, after step `from`; 0: a new one
     int64_t parent;  // the run that this one is a fork of, at step `from`; 0: none
     int64_t from;
+    TwinLink *twin;          // to another training in lock step; NULL: none
+    const RecordFact *facts; // of the run that goes on: those of its twin stay
+    int fact_count;
 } RunOptions;
 
 enum {
@@ -58,7 +63,7 @@ enum {
     RUN_MAX_SERIES = 64,
     RUN_MAX_METRICS = 64,
     RUN_MAX_DIAGNOSES = 64,
-    RUN_MAX_FACTS = 40,
+    RUN_MAX_FACTS = 56,
 };
 
 typedef struct RunSeries { // a logged quantity, summed up

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "kernel/allocator.h"
 #include "run/run_private.h"
+#include "run/twin.h"
 #include "store/store.h"
 
 int64_t run_wall_ms(void) {
@@ -347,7 +348,8 @@ bool run_describe(const Run *run, RunRecord *record, Error *error) {
         record_set_metrics(record, run->metrics, run->metric_count, error) &&
         record_set_diagnoses(record, run->diagnoses, run->diagnosis_count, error) &&
         record_set_options(record, options->typed, options->typed_count, error) &&
-        record_set_facts(record, run->facts, run->fact_count, error))
+        record_set_facts(record, run->facts, run->fact_count, error) &&
+        record_set_twin(record, run_twin(run), error))
         return true;
     record_clear(record);
     return false;

@@ -4,6 +4,7 @@
 
 #include "base/shortest.h"
 #include "run/run_private.h"
+#include "run/twin_private.h"
 
 static bool check_rule(const Run *run, const RunLayerRule *rule, Error *error) {
     char hint[POLICY_HINT_SIZE];
@@ -139,7 +140,7 @@ bool run_check_layers(Run *run, Error *error) {
         if (!check_rule(run, &run->options->layers[i], error))
             return false;
     state->knows_layers = true;
-    return true;
+    return twin_layers_known(state, error);
 }
 
 void run_check_setup(RunState *state) {

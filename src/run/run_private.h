@@ -137,7 +137,8 @@ typedef struct RunState { // a Run is the first member of one
     const Scaler *watched_scaler;
     SkippedStep waiting;
     SkipWatch skips;
-    int64_t loss_step, bad_loss_step; // last points of the loss: any, and one that was not finite
+    int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
+    int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
     int losses_beyond;  // in a row, far beyond that,
     int64_t loss_since; // from this step on

@@ -49,6 +49,7 @@ void run_add_point(RunState *state, int index, double value, int64_t step) {
     if (series->count++ == 0)
         series->first = value;
     series->last = value;
+    state->last_point[index] = step;
     if (isfinite(value) && !(series->best <= value))
         series->best = value;
     if (state->run.recorder && !state->run.is_silent)

@@ -8,6 +8,7 @@
 #include "base/shortest.h"
 #include "run/recorder_private.h"
 #include "run/run_private.h"
+#include "run/twin_private.h"
 
 typedef enum StepOutcome { STEP_WITHOUT_UPDATE, STEP_APPLIED, STEP_SKIPPED } StepOutcome;
 
@@ -169,6 +170,9 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
     bool done = run_report_step(state, now, error);
     run_apply_changes(run);
     tell_remark(run);
+    twin_step_ended(state);
+    if (run->options->twin)
+        now = clock_seconds(); // the clock stood still while it was waited for
     if (run->step == run->forked_at + 1)
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)

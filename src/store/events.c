@@ -11,7 +11,7 @@
 static const char *const kind_names[EVENT_KINDS] = {
     [EVENT_SKIP] = "skip",           [EVENT_SCALE] = "scale",     [EVENT_COMMAND] = "command",
     [EVENT_DIAGNOSIS] = "diagnosis", [EVENT_MESSAGE] = "message", [EVENT_CHECKPOINT] = "checkpoint",
-    [EVENT_PICTURE] = "picture",     [EVENT_LIFE] = "life"};
+    [EVENT_PICTURE] = "picture",     [EVENT_APART] = "apart",     [EVENT_LIFE] = "life"};
 
 const char *event_kind_name(EventKind kind) {
     return kind >= 0 && kind < EVENT_KINDS ? kind_names[kind] : "unknown";

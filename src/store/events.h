@@ -15,6 +15,7 @@ typedef enum EventKind {
     EVENT_CHECKPOINT,
     EVENT_PICTURE, // run:picture: its name as the layer, the file in the run's folder below
                    // store_checkpoint_root as the text
+    EVENT_APART,   // a layer parted from that of the twin: store/twin.h reads the text
     EVENT_LIFE,    // started, resumed, paused, stopped, ended, disk full, ...
     EVENT_KINDS
 } EventKind;

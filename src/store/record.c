@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/twin.h"
+
 const char *const run_status_names[RUN_STATUSES + 1] = {"running", "paused", "finished", "stopped",
                                                         "failed",  "dead",   NULL};
 
@@ -33,6 +35,9 @@ void record_clear(RunRecord *record) {
     free(record->diagnoses);
     free(record->options);
     free(record->facts);
+    if (record->twin)
+        twin_report_clear(record->twin);
+    free(record->twin);
     *record = (RunRecord){0};
 }
 

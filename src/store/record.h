@@ -89,6 +89,8 @@ typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;
 
+typedef struct TwinReport TwinReport; // store/twin.h
+
 typedef struct RunRecord {
     int64_t id; // 0: not in a history
     char name[RECORD_NAME_SIZE], experiment[RECORD_NAME_SIZE];
@@ -118,6 +120,7 @@ typedef struct RunRecord {
     char script_path[512], script_hash[65];
     char error[512]; // "" : none
 
+    TwinReport *twin; // of a run that was trained beside another, where somebody asked; or NULL
     RecordParameter *parameters;
     RecordLayer *layers;
     RecordMetric *metrics;

@@ -1,7 +1,7 @@
 // The object that describes a run. Other programs read it: fields are added, and none is changed.
 #include <math.h>
 
-#include "store/record.h"
+#include "store/twin.h"
 
 static void write_text_or_null(JsonWriter *json, const char *key, const char *text) {
     json_put_text(json, key, text[0] ? text : NULL);
@@ -119,8 +119,11 @@ void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *js
     record_write_memory(json, "memory", &record->memory);
     json_put_reading(json, "energy_j", record->energy_j);
     write_parameters(json, record);
-    if (with_layers)
+    if (with_layers) {
         write_layers(json, record);
+        json_key(json, "twin");
+        twin_write_json(record->twin, json);
+    }
     write_diagnoses(json, record);
     write_text_or_null(json, "error", record->error);
     json_end_object(json);

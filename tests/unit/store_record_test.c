@@ -112,7 +112,8 @@ static void the_object_is_that_of_the_command_line(void) {
         "\"gradients\":null,\"workspace\":null},\"energy_j\":null,\"params\":{\"lr\":0.001,"
         "\"clip\":\"inf\",\"width\":64,\"deep\":true,\"head\":\"nan\"},\"layers\":[{\"name\":"
         "\"net\",\"precision\":\"fp16\"},{\"name\":\"net.head\",\"precision\":\"fp32\"}],"
-        "\"diagnoses\":[{\"kind\":\"scale_floor\",\"layer\":\"net.head\",\"step\":6,\"text\":"
+        "\"twin\":null,\"diagnoses\":[{\"kind\":\"scale_floor\",\"layer\":\"net.head\",\"step\":6,"
+        "\"text\":"
         "\"lower the rate\"}],\"error\":\"step 7: the loss is not finite\"}");
     CHECK(!strstr(json_of(&record, false), "\"layers\""));
     record.id = 0;

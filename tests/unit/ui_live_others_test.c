@@ -1,4 +1,5 @@
 // The live screen: which other run it draws, compares with and holds speed and memory against.
+#include "store/twin.h"
 #include "ui_live_fixture.h"
 
 typedef struct Other {
@@ -90,6 +91,28 @@ static void only_comparable_runs_are_chosen(void) {
     }
 }
 
+static void a_twin_is_chosen_before_all_others(void) {
+    static const Other runs[] = {{"bf16", "bf16", RUN_FINISHED, 32, 1},
+                                 {"fp32", "fp32", RUN_FINISHED, 32, 2},
+                                 {"fp32", "fp32", RUN_FINISHED, 32, 1},
+                                 {"fp16", "fp16", RUN_FINISHED, 32, 1}};
+    Store *store = fresh_store("twins.db");
+    int64_t run = 0;
+    for (int i = 0; i < 4; i++)
+        run = add_other(store, &runs[i]);
+    RunRecord record;
+    const RecordFact twin = {TWIN_FACT_TWIN, "1"};
+    CHECK_DONE(store_read_run(store, run, &record, &error) &&
+               record_set_facts(&record, &twin, 1, &error) &&
+               store_update_run(store, &record, &error));
+    record_clear(&record);
+    Ui *ui = open_screen(store, run);
+    CHECK_INT(live_of(ui)->data.ghost.id, 1);
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "beside #1");
+    close_screen(ui);
+    store_close(store);
+}
+
 // Steps of about so many seconds, now a little more and now a little less.
 static void add_times(Store *store, int64_t run, double seconds) {
     SeriesWriter *writer = series_writer_new(store, run, 0, "start", &error);
@@ -137,6 +160,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(only_comparable_runs_are_chosen);
+    RUN_TEST(a_twin_is_chosen_before_all_others);
     RUN_TEST(speeds_are_told_as_sure_as_they_are);
     return test_end();
 }

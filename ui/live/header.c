@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rune.h"
+#include "store/twin.h"
 #include "ui/cells/bars.h"
 #include "ui/live/live.h"
 
@@ -105,7 +106,10 @@ void live_draw_header(const Live *live, Area area) {
     }
     live_clean(name, sizeof name, run->name);
     live_clean(precision, sizeof precision, run->precision);
-    snprintf(rest, sizeof rest, "%s · %s", word_rule(run->scale_rule).text, run->device);
+    int64_t twin = record_twin(run);
+    int used = snprintf(rest, sizeof rest, "%s · %s", word_rule(run->scale_rule).text, run->device);
+    if (twin > 0 && used > 0 && (size_t)used < sizeof rest)
+        snprintf(rest + used, sizeof rest - (size_t)used, " · beside #%lld", (long long)twin);
     char clean[400];
     live_clean(clean, sizeof clean, rest);
     enum { WIDE = 60, NARROW = 24 };

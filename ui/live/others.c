@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "store/runs.h"
+#include "store/twin.h"
 #include "ui/live/live.h"
 
 static void take_other(LiveOther *other, const RunRecord *record) {
@@ -49,10 +50,11 @@ static bool may_be_compared(const RunRecord *run, const RunRecord *other) {
            strcmp(other->device_name, run->device_name) == 0;
 }
 
-// The higher the better a twin: in another precision, of the same matrix, the same seed, earlier
-// rather than later.
+// The higher the better a companion: trained beside it, in another precision, of the same matrix,
+// the same seed, earlier rather than later.
 static int likeness(const RunRecord *run, const RunRecord *other) {
-    return (strcmp(other->precision, run->precision) != 0 ? 8 : 0) +
+    return (record_twin(run) == other->id ? 16 : 0) +
+           (strcmp(other->precision, run->precision) != 0 ? 8 : 0) +
            (run->matrix != 0 && run->matrix == other->matrix ? 4 : 0) +
            (run->seed == other->seed ? 2 : 0) + (other->id < run->id ? 1 : 0);
 }
@@ -73,9 +75,9 @@ static void look_closer(Ui *ui, LiveData *data, int64_t id, bool wants_full) {
     record_clear(&other);
 }
 
-// From the best twin down, of equal ones the newest first, as far as is worth the reading.
+// From the best down, of equal ones the newest first, as far as is worth the reading.
 static void choose_others(Ui *ui, LiveData *data, const RunRecord *runs, int count) {
-    enum { BEST = 15, MOST_READ = 32 };
+    enum { BEST = 31, MOST_READ = 32 };
     const RunRecord *run = &data->record;
     int left = MOST_READ;
     for (int score = BEST; score >= 0; score--)

@@ -8,11 +8,13 @@
 #include "cli/cli.h"
 #include "cli/history/history.h"
 #include "cli/history/show.h"
+#include "cli/print/apart.h"
 #include "cli/print/curve.h"
 #include "cli/print/wrap.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
 #include "store/series.h"
+#include "store/twin.h"
 
 enum {
     LABEL_COLUMN = 12,
@@ -366,15 +368,31 @@ static void print_environment(const ShowPage *page, const RunRecord *run) {
     }
 }
 
+static void print_twin(const ShowPage *page, const RunRecord *run) {
+    char line[APART_LINE_SIZE];
+    if (!run->twin)
+        return;
+    apart_line(run->twin, run->precision, line);
+    print_row(page, "twin", line);
+}
+
+static bool print_distances(const ShowPage *page, const RunRecord *run, Error *error) {
+    if (!run->twin || run->twin->layer_count == 0)
+        return true;
+    show_title(page, "Distance of the layers from those of the twin");
+    return apart_print(run->twin, &page->terminal, error);
+}
+
 static bool print_parts(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
     print_head(page, run);
     print_parameters(page, run);
     print_counts(page, run);
     print_results(page, run);
     print_costs(page, run);
+    print_twin(page, run);
     print_diagnoses(page, run);
     if (!print_curves(page, store, run, error) || !show_layers(page, store, run, error) ||
-        !print_events(page, store, run->id, error) ||
+        !print_distances(page, run, error) || !print_events(page, store, run->id, error) ||
         !print_checkpoints(page, store, run->id, error) ||
         !print_pictures(page, store, run->id, error))
         return false;
@@ -410,6 +428,7 @@ bool command_show(Cli *cli, Error *error) {
     RunRecord run = {.id = 0};
     Store *store = history_open(cli, STORE_RESCUE, error);
     bool done = store && history_read_run(store, cli->operands[0], &run, error);
+    done = done && store_read_twin(store, &run, error);
     if (done && cli->what_if) {
         const ShowPage page = page_of(cli);
         done = show_what_if(cli, &page, store, &run, error);

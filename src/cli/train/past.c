@@ -82,7 +82,8 @@ bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) {
 
 // Options that a command gives anew, or that belong to one run alone.
 static bool is_inherited(const char *name, bool in_place) {
-    static const char *const never[] = {"json", "quiet", "no-history", "trust", "matrix", NULL};
+    static const char *const never[] = {"json",   "quiet", "no-history", "trust",
+                                        "matrix", "twin",  NULL};
     static const char *const of_one[] = {"name", "tag", "note", NULL};
     for (int i = 0; never[i]; i++)
         if (strcmp(name, never[i]) == 0)

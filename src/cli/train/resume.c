@@ -7,6 +7,7 @@
 
 #include "cli/train/past.h"
 #include "cli/train/training.h"
+#include "store/twin.h"
 
 // Opens the chosen checkpoint; one that is damaged is refused with the way to the one before it.
 static Checkpoint *open_chosen(const Past *past, const RestoreOwn *own, Error *error) {
@@ -36,6 +37,19 @@ static RestoreOwn own_of(const Past *past) {
 
 // ---- resume -------------------------------------------------------------------------------------
 
+// One of two that were trained in lock step. What is known of the pair stays with it.
+static void part_from_twin(Cli *cli, const Past *past) {
+    const RunRecord *record = &past->record;
+    const char *twin = record_fact(record, TWIN_FACT_TWIN), *of = record_fact(record, TWIN_FACT_OF);
+    cli->run.facts = record->facts;
+    cli->run.fact_count = record->fact_count;
+    if (twin || of) {
+        fputs("mpbench: it was trained beside run ", stderr);
+        cli_print_outside(stderr, twin ? twin : of);
+        fputs(", and goes on alone\n", stderr);
+    }
+}
+
 // A new run that begins with the weights of the checkpoint.
 static bool begin_with_weights(Cli *cli, Past *past, Error *error) {
     if (!past_set_options(cli, past, false, true, error))
@@ -64,6 +78,7 @@ static bool resume(Cli *cli, Past *past, Error *error) {
     bool done = past_set_options(cli, past, true, false, error);
     if (done) {
         past_warn_of_changes(past);
+        part_from_twin(cli, past);
         cli->weights = NULL; // they are in the checkpoint
         cli->run.name = past->record.name;
         cli->run.resumes = past->record.id;

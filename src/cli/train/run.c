@@ -12,8 +12,11 @@
 #include "cli/train/progress.h"
 #include "cli/train/summary.h"
 #include "cli/train/training.h"
+#include "cli/train/twin.h"
 #include "lua/experiment.h"
 #include "run/recorder.h"
+
+static bool tells_of_signals = true; // of two processes that both get them one alone
 
 static void on_signal(int number) {
     static const char note[] = "\nmpbench: stopping after this step; once more ends it at once\n";
@@ -21,7 +24,9 @@ static void on_signal(int number) {
         _exit(STATUS_OF_SIGNALS + number);
     run_request_stop(number);
     int before = errno;
-    ssize_t written = progress_takes_output() ? write(STDERR_FILENO, note, sizeof note - 1) : 0;
+    ssize_t written = tells_of_signals && progress_takes_output()
+                          ? write(STDERR_FILENO, note, sizeof note - 1)
+                          : 0;
     (void)written; // there is nobody else to tell
     errno = before;
 }
@@ -161,7 +166,7 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
     Run *run = training->run;
     const Cli *cli = training->cli;
     LuaRunOptions options = {.trust = cli->trust,
-                             .print = print,
+                             .print = plan->is_twin ? NULL : print,
                              .stuck = end_stuck,
                              .left = end_left,
                              .context = training,
@@ -187,6 +192,7 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
 
 bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     cli_limit_spinning(cli->arguments);
+    tells_of_signals = !plan->is_twin;
     training_catch_signals();
     Training training = {.cli = cli, .plan = plan};
     SafeFile *weights = NULL;
@@ -210,5 +216,10 @@ bool command_run(Cli *cli, Error *error) {
     if (!experiment_find(cli->operands[0], path, sizeof path, error))
         return false;
     const TrainingPlan plan = {.path = path};
-    return cli->dry_run ? dry_run(cli, path, error) : training_run(cli, &plan, error);
+    if (cli->dry_run && cli->twin)
+        return error_fail(error, ERROR_USAGE,
+                          "--dry-run trains nothing, and so has no twin: leave out --twin");
+    return cli->dry_run ? dry_run(cli, path, error)
+           : cli->twin  ? twin_training_run(cli, &plan, error)
+                        : training_run(cli, &plan, error);
 }

@@ -4,9 +4,14 @@
 #include <string.h>
 
 #include "base/shortest.h"
+#include "cli/print/apart.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
+#include "cli/print/wrap.h"
 #include "kernel/allocator.h"
+#include "run/twin.h"
+
+enum { LABEL_COLUMN = 14 }; // where what a row says begins
 
 static void begin_row(const Terminal *terminal, const char *label) {
     printf("  %s", terminal_style(terminal, STYLE_DIM));
@@ -14,9 +19,8 @@ static void begin_row(const Terminal *terminal, const char *label) {
     int length = 0;
     while (label[length])
         length++;
-    enum { COLUMN = 12 };
-    printf("%*s%s", length < COLUMN ? COLUMN - length : 1, "",
-           terminal_style(terminal, STYLE_NONE));
+    int least = LABEL_COLUMN - 2;
+    printf("%*s%s", length < least ? least - length : 1, "", terminal_style(terminal, STYLE_NONE));
 }
 
 static void print_steps(const Terminal *terminal, const Run *run) {
@@ -92,6 +96,19 @@ static void print_memory(const Terminal *terminal, const Run *run) {
            text_bytes(optimizer, (double)use.peak[MEMORY_OPTIMIZER]));
 }
 
+// Beside a row of its own, a table below all.
+static void print_twin(const Terminal *terminal, const Run *run) {
+    const TwinReport *report = run_twin(run);
+    char line[APART_LINE_SIZE];
+    Error error = {0};
+    begin_row(terminal, "twin");
+    apart_line(report, run->precision, line);
+    wrap_print(stdout, line, terminal_width(terminal), LABEL_COLUMN, LABEL_COLUMN);
+    printf("\n\n");
+    if (!apart_print(report, terminal, &error))
+        cli_print_error(&error);
+}
+
 void summary_print(const Run *run, ColorChoice color) {
     Terminal terminal = terminal_of(stdout, color);
     const char *plain = terminal_style(&terminal, STYLE_NONE);
@@ -120,4 +137,6 @@ void summary_print(const Run *run, ColorChoice color) {
         cli_print_outside(stdout, run->diagnoses[i].text);
         putchar('\n');
     }
+    if (run_twin(run))
+        print_twin(&terminal, run);
 }

@@ -29,6 +29,7 @@ typedef struct TrainingPlan {
     int64_t until;      // > 0: only to get there, unrecorded and untold, with a checkpoint kept
     const char *folder; // in this folder
     const TrainingWatch *watch; // NULL: none
+    bool is_twin;               // what it has to say, the run beside it says
 } TrainingPlan;
 
 // Trains by cli->run. False with an error where it failed; cli->status where a signal ended it.

@@ -1,0 +1,283 @@
+// Where two trainings in lock step meet: when they are configured, at the end of every step, and
+// when one has ended.
+#include "run/twin.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mix.h"
+#include "run/recorder_private.h"
+#include "run/twin_private.h"
+
+static TwinLink *link_of(const RunState *state) {
+    return state->run.options->twin;
+}
+
+// ---- what this side says ------------------------------------------------------------------------
+
+// All that decides what is computed in which format.
+static uint64_t mix_formats(const Run *run) {
+    const Policy *policy = run->engine->policy;
+    const char *rule = ((const RunState *)run)->scale_rule_name;
+    char recipe[RECIPE_TEXT_SIZE];
+    recipe_text(policy_recipe(policy), recipe);
+    uint64_t mixed = mix_bytes(MIX_BEGIN, run->precision, strlen(run->precision));
+    mixed = mix_bytes(mixed, rule, strlen(rule));
+    mixed = mix_bytes(mixed, recipe, strlen(recipe));
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const LayerPrecision in_force = policy_layer(policy, i)->in_force;
+        mixed = mix_bytes(mixed, &in_force, sizeof in_force);
+    }
+    return mixed;
+}
+
+// What a script calls its loss, or one of several.
+static const RunSeries *loss_of(const Run *run) {
+    static const char ending[] = "loss";
+    const RunSeries *loss = run_series(run, ending);
+    for (int i = 0; !loss && i < run->series_count; i++) {
+        size_t length = strlen(run->series[i].name);
+        if (length >= sizeof ending - 1 &&
+            strcmp(run->series[i].name + length - (sizeof ending - 1), ending) == 0)
+            loss = &run->series[i];
+    }
+    return loss;
+}
+
+static TwinMessage message_of(const TwinLink *link, TwinWord word) {
+    const Run *run = link->run;
+    const RunSeries *loss = loss_of(run);
+    TwinMessage message = {.word = word, .step = run->step, .run = run->id, .status = run->status};
+    utf8_copy(message.precision, sizeof message.precision, run->precision);
+    message.has_skipped = run->skipped > link->skipped;
+    if (message.has_skipped)
+        utf8_copy(message.culprit, sizeof message.culprit, ((const RunState *)run)->waiting.layer);
+    message.unit = twin_unit(policy_preset(run->engine->policy)->low);
+    message.formats = mix_formats(run);
+    message.has_loss = loss && loss->count > 0;
+    if (message.has_loss) {
+        message.loss = loss->last;
+        message.loss_step = ((const RunState *)run)->last_point[loss - run->series];
+    }
+    message.code = run->error.code;
+    utf8_copy(message.text, sizeof message.text, run->error.text);
+    return message;
+}
+
+// ---- the other is gone --------------------------------------------------------------------------
+
+static void describe_end(const TwinLink *link, char *text, size_t size) {
+    const TwinMessage *left = &link->left;
+    if (left->status == RUN_DEAD)
+        snprintf(text, size, "ended without a word in step %" PRId64, link->last.step + 1);
+    else
+        snprintf(text, size, "%s after step %" PRId64 "%s%.180s", run_status_name(left->status),
+                 left->step, left->text[0] ? ": " : "", left->text);
+}
+
+static void describe_other(const TwinLink *link, char *text, size_t size) {
+    const char *what = link->side == TWIN_RUN ? "its twin" : "the run beside it";
+    if (link->last.run > 0)
+        snprintf(text, size, "%s, run %" PRId64 ",", what, link->last.run);
+    else
+        snprintf(text, size, "%s", what);
+}
+
+// The run goes on alone, the twin ends.
+static void tell_gone(TwinLink *link) {
+    char who[96], how[RECORD_TEXT_SIZE], text[EVENT_TEXT_SIZE];
+    Run *run = link->run;
+    if (link->has_told_gone || !link->is_gone)
+        return;
+    link->has_told_gone = true;
+    run->engine->watch = NULL;
+    describe_other(link, who, sizeof who);
+    describe_end(link, how, sizeof how);
+    if (!run_status_goes_on(run->status))
+        return; // this side has ended too
+    if (link->side == TWIN_RUN) {
+        utf8_copy(link->report.ended, sizeof link->report.ended, how);
+        snprintf(text, sizeof text, "%s %s; this run goes on alone", who, how);
+        run_tell(run, EVENT_LIFE, "", (double)NAN, text);
+        twin_keep_facts(link);
+    } else {
+        snprintf(text, sizeof text, "%s %s", who, how);
+        run_stop(run, text);
+    }
+}
+
+// ---- at the beginning ---------------------------------------------------------------------------
+
+// The other came to nothing before the first step: so does this side. True: it did not.
+static bool refuse_with_other(TwinLink *link, Error *error) {
+    if (!link->is_gone) // somebody asked for the end
+        return true;
+    link->has_told_gone = true;
+    if (link->side == TWIN_TWIN) // what is wrong with the run, it says
+        return error_fail(error, ERROR_USAGE, "the run beside it did not begin");
+    return link->left.status == RUN_DEAD
+               ? error_fail(error, ERROR_FAILED, "the twin ended before its first step")
+               : error_fail(error, link->left.code, "--twin: %s", link->left.text);
+}
+
+bool twin_configured(RunState *state, Error *error) {
+    TwinLink *link = link_of(state);
+    if (!link)
+        return true;
+    TwinMessage own, other;
+    link->run = &state->run;
+    link->step = 1;
+    own = message_of(link, TWIN_CONFIGURED);
+    twin_send(link, &own);
+    if (twin_receive(link, &other, INFINITY) && other.word == TWIN_CONFIGURED) {
+        link->last = other;
+        utf8_copy(link->report.precision, sizeof link->report.precision, other.precision);
+        link->is_met = true;
+        twin_watch(link);
+        return true;
+    }
+    return refuse_with_other(link, error);
+}
+
+static void take_number(TwinLink *link, const TwinMessage *other) {
+    Run *run = link->run;
+    char text[32];
+    link->last = *other;
+    link->report.other = other->run;
+    link->report.is_twin = link->side == TWIN_TWIN;
+    snprintf(text, sizeof text, "%" PRId64, other->run);
+    if (other->run > 0)
+        run_add_fact(run, link->side == TWIN_RUN ? TWIN_FACT_TWIN : TWIN_FACT_OF, text);
+    run_add_fact(run, TWIN_FACT_PRECISION, other->precision);
+}
+
+// The twin's number is the lower: the last run is then the one that was asked for.
+void twin_before_record(RunState *state) {
+    TwinLink *link = link_of(state);
+    TwinMessage other;
+    if (link && !link->is_gone && link->side == TWIN_RUN && twin_receive(link, &other, INFINITY) &&
+        other.word == TWIN_RECORDED)
+        take_number(link, &other);
+}
+
+bool twin_recorded(RunState *state, Error *error) {
+    TwinLink *link = link_of(state);
+    if (!link || link->is_gone)
+        return true;
+    TwinMessage own = message_of(link, TWIN_RECORDED), other;
+    twin_send(link, &own);
+    if (link->side == TWIN_RUN)
+        return true;
+    if (twin_receive(link, &other, INFINITY) && other.word == TWIN_RECORDED)
+        take_number(link, &other);
+    return refuse_with_other(link, error);
+}
+
+bool twin_layers_known(RunState *state, Error *error) {
+    TwinLink *link = link_of(state);
+    if (!link || link->is_gone || state->run.is_silent)
+        return true;
+    TwinMessage own = message_of(link, TWIN_LAYERED), other;
+    bool clock_ran = run_pause_clock(&state->run);
+    twin_send(link, &own);
+    bool is_met = twin_receive(link, &other, INFINITY) && other.word == TWIN_LAYERED;
+    if (clock_ran)
+        run_resume_clock(&state->run);
+    return is_met || refuse_with_other(link, error);
+}
+
+// ---- at the end of a step -----------------------------------------------------------------------
+
+static void take_loss(TwinLink *link, const TwinMessage *other) {
+    const TwinMessage own = message_of(link, TWIN_STEP);
+    if (link->side == TWIN_RUN)
+        twin_judge_loss(link, &own, other);
+}
+
+void twin_step_ended(RunState *state) {
+    TwinLink *link = link_of(state);
+    Run *run = &state->run;
+    TwinMessage other;
+    if (!link || link->is_gone || run->is_silent)
+        return;
+    run_settle(state); // what the device did with the step
+    twin_take_weights(link);
+    const TwinMessage own = message_of(link, TWIN_STEP);
+    bool clock_ran = run_pause_clock(run);
+    twin_send(link, &own);
+    bool is_met = twin_receive(link, &other, INFINITY) && other.word == TWIN_STEP;
+    if (is_met) {
+        link->last = other;
+        if (link->side == TWIN_RUN) {
+            twin_judge_loss(link, &own, &other);
+            twin_judge_step(link, &own, &other);
+            twin_keep_facts(link);
+        }
+    } else if (link->is_gone && link->left.has_loss) {
+        take_loss(link, &link->left);
+    }
+    link->skipped = run->skipped;
+    link->step = run->step + 1;
+    link->met_at = clock_seconds();
+    tell_gone(link);
+    if (clock_ran)
+        run_resume_clock(run);
+}
+
+// ---- at the end ---------------------------------------------------------------------------------
+
+// The losses of the last step come here. One that ended otherwise has nothing to wait for.
+static void await_end(TwinLink *link) {
+    static const double whole = 30, cut = 1;
+    TwinMessage other;
+    double since = clock_seconds() - link->met_at; // for what comes after the last step
+    double until = link->run->status == RUN_FINISHED ? whole + 2 * since : cut;
+    while (!link->is_gone && twin_receive(link, &other, until) && other.word != TWIN_LEFT)
+        continue;
+    if (link->is_gone)
+        take_loss(link, &link->left);
+    bool follows =
+        link->is_gone && link->left.status != RUN_FAILED && link->left.status != RUN_DEAD;
+    if (follows || link->report.ended[0]) // it has ended as this run, or with it
+        return;
+    char how[RECORD_TEXT_SIZE] = "was still at work";
+    if (link->is_gone)
+        describe_end(link, how, sizeof how);
+    utf8_copy(link->report.ended, sizeof link->report.ended, how);
+}
+
+void twin_finished(RunState *state) {
+    TwinLink *link = link_of(state);
+    if (!link || !link->ends_open)
+        return;
+    link->run = &state->run;
+    const TwinMessage own = message_of(link, TWIN_LEFT);
+    twin_send(link, &own);
+    link->ends_open = false;
+    if (link->side == TWIN_RUN && link->is_met) {
+        await_end(link);
+        twin_list_layers(link);
+        twin_keep_facts(link);
+    }
+    if (state->run.engine)
+        state->run.engine->watch = NULL;
+}
+
+const TwinReport *run_twin(const Run *run) {
+    const TwinLink *link = run->options->twin;
+    return link && link->report.precision[0] ? &link->report : NULL;
+}
+
+bool twin_link_failed(const TwinLink *link, Error *error) {
+    if (!link->is_gone)
+        return false;
+    bool failed = link->left.status == RUN_FAILED || link->left.status == RUN_DEAD;
+    char who[96], how[RECORD_TEXT_SIZE];
+    describe_other(link, who, sizeof who);
+    describe_end(link, how, sizeof how);
+    if (failed)
+        error_fail(error, ERROR_FAILED, "%s %s", who, how);
+    return failed;
+}

@@ -83,12 +83,23 @@ static bool stop_wanted(void *context) {
     return run_is_to_stop(training->session->run);
 }
 
+// For the lookout of the engine: "file:line", without what a message has behind it.
+static void tell_place(void *context, char text[LOOKOUT_PLACE_SIZE]) {
+    const Session *session = context;
+    lua_vm_where_now(session->vm, text, LOOKOUT_PLACE_SIZE);
+    size_t length = strlen(text);
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == ':'))
+        text[--length] = 0;
+}
+
 static LuaVm *machine_new(Session *session, const LuaVmOptions *options, Error *error) {
     LuaVm *vm = callback_begin(session, error) ? lua_vm_new(options, error) : NULL;
     if (!vm)
         return NULL;
     lua_vm_set_places(vm, &(LuaVmPlaces){bind_place, bind_move, session});
     session->vm = vm;
+    session->engine->lookout.place = tell_place;
+    session->engine->lookout.place_context = session;
     lua_State *L = lua_vm_state(vm);
     // A step makes handles that die young: at its end (bind_collect). A collection of Lua's own
     // within it would take what the step still needs for old, so that comes as late as may be.
@@ -213,6 +224,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     run_finish(run, !done || (was_cut && run_is_to_stop(run)) ? error : NULL);
     session.finished = true;
     run->checkpointer = (RunCheckpointer){NULL, NULL};
+    session.engine->lookout.place = NULL;
     lua_vm_free(vm);
     callback_close(&session);
     inventory_clear(&session.inventory);
@@ -284,6 +296,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
         done = lua_vm_call(vm, 2, 0, error);
     }
     session.finished = true;
+    session.engine->lookout.place = NULL;
     lua_vm_free(vm);
     callback_close(&session);
     inventory_clear(&session.inventory);

@@ -133,6 +133,8 @@ MUST_CHECK bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, 
 void lua_vm_require_inner(lua_State *L, const char *name);
 // Writes "file:line: " of the innermost Lua function, or "" when there is none. Allocates nothing.
 void lua_vm_where(lua_State *L, char *out, size_t size);
+// The same of what is being run now, wherever that is called from.
+void lua_vm_where_now(const LuaVm *vm, char *out, size_t size);
 // Pushes the table in which the module's own Lua keeps {function, name} while it calls one of the
 // script's: what ends in a call, as in `return F.mse(..)`, leaves no other trace of its line.
 void lua_vm_push_calling(lua_State *L);

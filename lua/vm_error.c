@@ -42,6 +42,13 @@ void lua_vm_where(lua_State *L, char *out, size_t size) {
         snprintf(out, size, "%s: ", vm->scripts[0].name);
 }
 
+void lua_vm_where_now(const LuaVm *vm, char *out, size_t size) {
+    lua_State *L = atomic_load(&vm->running);
+    out[0] = 0;
+    if (L)
+        lua_vm_where(L, out, size);
+}
+
 static const char calling_key; // by its address
 
 void lua_vm_push_calling(lua_State *L) {

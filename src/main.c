@@ -69,7 +69,15 @@ static const Command commands[] = {
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
-     "that precision or status) or @last:EXPERIMENT.",
+     "that precision or status) or @last:EXPERIMENT.\n"
+     "\n"
+     "--first-nan prints what the flight recorder kept of the first inf or nan that was not to "
+     "be:\n"
+     "which tensor of which layer, at which step, forward or back, how large the numbers of the "
+     "32\n"
+     "steps before it were, and the fork that mends it. A step that is skipped because the loss\n"
+     "scale was too large is none: such is how a scale is found. On a device that runs on its own\n"
+     "what the loss tells is looked for in the steps after it.",
      1, 1, command_show},
     {"watch", 0, "RUN", "the screen, on one run", NULL, 1, 1, command_watch},
     {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",

@@ -454,7 +454,11 @@ static int complete(Ui *ui, const char *text, int *from, const char **words, int
 }
 
 void command_ask(Ui *ui) {
-    prompt_ask(ui, ":", "", take);
+    command_ask_for(ui, "");
+}
+
+void command_ask_for(Ui *ui, const char *text) {
+    prompt_ask(ui, ":", text, take);
     ui->prompt.complete = complete;
     ui->prompt.recalls = true;
     ui->prompt.hint = "tab completes: pause resume stop checkpoint set fork open option help quit";

@@ -104,6 +104,7 @@ typedef struct Pager { // a page of text over the screen
     char title[80];
     char *text;
     int top;
+    char order[PROMPT_SIZE]; // that Enter asks for, on the line of commands; ""
 } Pager;
 
 typedef struct SettingsPage { // over the screen
@@ -217,6 +218,7 @@ void help_show(Ui *ui);
 
 // command.c: the line behind ':'
 void command_ask(Ui *ui);
+void command_ask_for(Ui *ui, const char *text); // which stands there already
 // Tells the answers to what was ordered there.
 void command_poll(Ui *ui);
 void command_close(Ui *ui);

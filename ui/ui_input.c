@@ -111,6 +111,13 @@ static void take_key(Ui *ui, int key) {
     }
     if (ui->page.open && !ui->pager.open && settings_page_request(ui, request))
         return;
+    if (ui->pager.open && request == REQUEST_ENTER && ui->pager.order[0]) {
+        char order[sizeof ui->pager.order];
+        memcpy(order, ui->pager.order, sizeof order);
+        pager_close(ui);
+        command_ask_for(ui, order);
+        return;
+    }
     if (ui->pager.open && request != REQUEST_HELP && pager_request(ui, request))
         return;
     if (ui->pictures.open && !ui->pager.open && pictures_request(ui, request))

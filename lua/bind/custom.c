@@ -140,7 +140,10 @@ static bool custom_back(void *context, const GradNode *node, Tensor *const *outp
     const AutocastRegion region = engine->autocast;
     engine->autocast = custom->region;
     BackCall call = {custom, node, output_grad, input_grad};
+    const char *within = engine->lookout.function;
+    engine->lookout.function = custom->name;
     bool done = callback_call(&custom->callback, &back_key, &call, error);
+    engine->lookout.function = within;
     engine->autocast = region;
     engine->layer = node->layer;
     for (int i = 0; done && i < node->input_count; i++) {
@@ -192,7 +195,7 @@ static void cast_arguments(lua_State *L, Format format, int last) {
 }
 
 // Calls forward(context, ..) off the record; its results lie on top of the stack.
-static void call_forward(lua_State *L, int context, int last, const AutocastRegion *region) {
+static void call_forward(lua_State *L, int context, int last, const Custom *custom) {
     Session *session = session_of(L);
     BindState before = bind_state(session);
     luaL_checkstack(L, last + 8, "forward");
@@ -202,10 +205,13 @@ static void call_forward(lua_State *L, int context, int last, const AutocastRegi
     lua_pushvalue(L, context);
     for (int at = FIRST_ARGUMENT; at <= last; at++)
         lua_pushvalue(L, at);
-    session->engine->autocast = *region;
+    const char *within = session->engine->lookout.function;
+    session->engine->autocast = custom->region;
+    session->engine->lookout.function = custom->name;
     tape_set_enabled(session->engine->tape, false);
     int status = lua_pcall(L, 1 + last - FIRST_ARGUMENT + 1, LUA_MULTRET, handler);
     lua_remove(L, handler);
+    session->engine->lookout.function = within;
     bind_restore(session, &before);
     if (status != LUA_OK)
         lua_error(L);
@@ -314,7 +320,7 @@ static int apply_custom(lua_State *L) {
     lua_getfield(L, DEFINITION, "context");
     lua_setmetatable(L, -2);
     int context = lua_gettop(L);
-    call_forward(L, context, last, &made.region);
+    call_forward(L, context, last, &made);
     Tensors results = results_of(L, made.name, context + 1);
     if (!is_recorded(session, &inputs))
         return results.count;

@@ -97,6 +97,7 @@ struct Cli {
     ProfileBy by;
     bool what_if;      // of show;
     const char *layer; // of which layer; NULL: of all
+    bool first_nan;    // of show
     bool demo, block;
     bool dry_run;
     const char *formats; // --formats

@@ -333,6 +333,10 @@ const Option option_table[] = {
      set_target, 0},
     {"what-if", 0, FOR_SHOW, "[=LAYER]",
      "what every format would do to the gradients, of all layers or one in full", set_what_if, 0},
+    {"first-nan", 0, FOR_SHOW, NULL,
+     "the first number that was not finite and should be: which tensor, why, the way there, and "
+     "the fork that mends it",
+     set_flag, FIELD(first_nan)},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
     {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors png tensorboard", set_export_format, 0},
     {"output", 'o', FOR_EXPORT | FOR_REPORT, "FILE", "in place of standard output", set_text,

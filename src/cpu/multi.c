@@ -275,6 +275,55 @@ static bool cpu_average(Device *device, PairPlan *plan, double decay, const Step
     return true;
 }
 
+// ---- the largest --------------------------------------------------------------------------------
+
+typedef struct Largest {
+    const CpuScanTable *table;
+    const View *view;
+    uint32_t *found; // [workers], bits without the sign
+} Largest;
+
+static void largest_task(void *context, int64_t begin, int64_t end, int thread) {
+    const Largest *work = context;
+    const void *from = cpu_at(work->view, begin);
+    work->found[thread] = format_table[work->view->format].bytes == 2
+                              ? work->table->largest_of_16(from, end - begin)
+                              : work->table->largest_of_32(from, end - begin);
+}
+
+// In formats that kernels do not compute in, which are few.
+static double largest_plainly(const View *view) {
+    double largest = 0;
+    for (int64_t i = 0; i < view_count(view); i++) {
+        const double value = fabs(format_load(view->format, cpu_at(view, i)));
+        if (isnan(value))
+            return value;
+        largest = fmax(largest, value);
+    }
+    return largest;
+}
+
+static double cpu_largest(Device *device, const View *view) {
+    const double of_a_byte = 0.016; // nanoseconds: it lies in the nearest caches mostly
+    const size_t bytes = format_table[view->format].bytes;
+    const bool is_plain =
+        view->format == FORMAT_FP32 || view->format == FORMAT_FP16 || view->format == FORMAT_BF16;
+    if (!is_plain)
+        return largest_plainly(view);
+    uint32_t found[CPU_MOST_THREADS], largest = 0;
+    Largest work = {cpu_simd(device)->scan, view, found};
+    const int64_t count = view_count(view);
+    const double cost = (double)count * (double)bytes * of_a_byte;
+    const int workers = cpu_workers(device, cost);
+    for (int i = 0; i < workers; i++)
+        found[i] = 0;
+    cpu_parallel(device, count, 64, cost, largest_task, &work);
+    for (int i = 0; i < workers; i++)
+        largest = found[i] > largest ? found[i] : largest;
+    const uint16_t half = (uint16_t)largest;
+    return bytes == 2 ? format_load(view->format, &half) : format_load(view->format, &largest);
+}
+
 const MultiKernels cpu_multi_kernels = {
     .scan = cpu_scan,
     .clip_norm = cpu_clip_norm,
@@ -284,4 +333,5 @@ const MultiKernels cpu_multi_kernels = {
     .scale_update = cpu_scale_update,
     .restore = cpu_restore,
     .average = cpu_average,
+    .largest = cpu_largest,
 };

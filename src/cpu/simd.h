@@ -155,8 +155,11 @@ typedef struct CpuMulti {
     void (*stochastic_bf16)(const float *x, const uint32_t *words, uint16_t *y, int64_t count);
 } CpuMulti;
 
+// The largest magnitude of numbers is that of their bits without the sign; NaN is above infinity.
 typedef struct CpuScanTable {
     void (*scan)(float *gradient, int64_t count, CpuScan *scan);
+    uint16_t (*largest_of_16)(const uint16_t *bits, int64_t count);
+    uint32_t (*largest_of_32)(const uint32_t *bits, int64_t count);
 } CpuScanTable;
 
 // A block of attention scores: `rows` rows of `stride` numbers. Row i uses the first seen + i *

@@ -221,7 +221,7 @@ static bool scale_check(Tape *tape, const GradNode *node, Error *error) {
 static bool node_visit(Tape *tape, GradNode *node, const BackwardOptions *options, Error *error) {
     Tensor *input_grad[OP_MAX_INPUTS] = {0};
     bool done = false;
-    tape->hooks.enter(tape->context, node->layer);
+    tape->hooks.enter(tape->context, node->layer, node->op);
     for (int i = 0; node->hooks && i < node->output_count; i++)
         if (node->arrived[i] && !hooks_look(tape, &node->hooks, i, &node->arrived[i], error))
             goto cleanup;

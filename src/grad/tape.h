@@ -94,7 +94,8 @@ struct GradNode {
 typedef struct TapeHooks {
     Tensor *(*add)(void *context, Tensor *x, Tensor *y, Error *error);
     Tensor *(*cast)(void *context, Tensor *x, Format format, Error *error);
-    void (*enter)(void *context, int layer); // a node of this layer is about to be visited
+    // A node of this layer, that was recorded of this operation, is about to be visited.
+    void (*enter)(void *context, int layer, OpId op);
     // The one output of a node, as it was, from what the node saved; on the record where that is
     // on.
     Tensor *(*make_again)(void *context, const GradNode *node, Error *error);

@@ -172,6 +172,9 @@ struct MultiKernels {
     // target = decay * target + (1 - decay) * source, unless flags->found_inf (may be NULL).
     bool (*average)(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
                     Error *error);
+    // The largest magnitude of a dense view of floating numbers; NaN where one is. Waits for the
+    // work so far. NULL: a device that runs on its own, where asking so often would be waiting.
+    double (*largest)(Device *device, const View *view);
     // Lets go of what it has made of a plan; NULL: it never makes anything.
     void (*drop)(Device *device, PlanTable *table);
 };

@@ -30,9 +30,10 @@ static Tensor *hook_make_again(void *context, const GradNode *node, Error *error
     return made;
 }
 
-static void hook_enter(void *context, int layer) {
+static void hook_enter(void *context, int layer, OpId op) {
     Engine *engine = context;
     engine->layer = layer;
+    engine->lookout.walked = op;
 }
 
 Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *error) {
@@ -84,6 +85,7 @@ void engine_free(Engine *engine) {
     plan_drop(engine->device, &engine->undo.table);
     free(engine->clip.items);
     free(engine->undo.items);
+    lookout_clear(&engine->lookout);
     tape_free(engine->tape);
     policy_free(engine->policy);
     free(engine);
@@ -107,7 +109,9 @@ Tensor *engine_scale_loss(Engine *engine, Scaler *scaler, Tensor *loss, Error *e
     // Whatever region it is called in: a scaled loss seldom fits into fp16.
     Format format = loss->view.format == FORMAT_FP64 ? FORMAT_FP64 : FORMAT_FP32;
     OpAttr attr = {.out_format = format, .has_out_format = true};
+    engine->lookout.scales = true;
     Tensor *scaled = op_two(engine, OP_mul, loss, scale, &attr, error);
+    engine->lookout.scales = false;
     if (scaled)
         tape_mark_scale(scaled, scaler_number(scaler));
     return scaled;
@@ -170,6 +174,8 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
     AutocastRegion region = engine->autocast;
     int layer = engine->layer;
     bool was_walking = engine->walking_back; // in whose course somebody walks another graph back
+    if (engine->lookout.is_on && !was_walking && !(options && options->inputs))
+        lookout_loss(engine, root);
     engine->autocast = (AutocastRegion){0};
     engine->walking_back = true;
     bool done = tape_backward(engine->tape, root, seed, options, error);

@@ -9,6 +9,7 @@
 #include "grad/tape.h"
 #include "kernel/multi.h"
 #include "ops/delayed.h"
+#include "ops/lookout.h"
 #include "ops/parts.h"
 #include "precision/parameter.h"
 #include "precision/policy.h"
@@ -96,7 +97,6 @@ typedef struct EngineProfile {
 } EngineProfile;
 
 typedef struct FactorTable FactorTable;
-typedef struct Engine Engine;
 
 // Times operations from here on, into a profile whose arrays and room are set; and no more. The
 // first that was opened stays.
@@ -146,6 +146,7 @@ struct Engine {
     EngineProfile *profile; // NULL: operations are not timed
     FactorTable *factors;   // the asker's (ops/factors.h); NULL: nothing is counted
     EngineWatch *watch;     // NULL: nobody looks
+    Lookout lookout;
     BufferChange *changes; // since the last settled step
     int change_count, change_size;
     Scalers scalers; // alive on this engine

@@ -341,8 +341,10 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
             for (int i = 0; i < call.output_count; i++)
                 call.output[i] = outputs[i]->view;
             profile_note(engine, &call, attr);
-            done = (run_kernel(engine, &call, error) || name_op(engine->layer, op, error)) &&
-                   record(engine, op, attr, &prepared, outputs, call.output_count, error);
+            done = run_kernel(engine, &call, error) || name_op(engine->layer, op, error);
+            if (done && engine->lookout.is_on)
+                lookout_outputs(engine, &call, inputs, prepared.used, outputs);
+            done = done && record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }
     scaled_clear(&scaled);

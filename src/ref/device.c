@@ -79,6 +79,7 @@ static const MultiKernels multi = {
     .scale_update = ref_scale_update,
     .restore = ref_restore,
     .average = ref_average,
+    .largest = ref_largest,
 };
 
 extern const Backend ref_backend;

@@ -28,6 +28,7 @@ bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
                       const StepFlags *const *flags, int count, Error *error);
 bool ref_update(Device *device, const UpdateRule *rule, UpdatePlan *plan, const StepFlags *flags,
                 Progress *progress, Error *error);
+double ref_largest(Device *device, const View *view);
 bool ref_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error);
 bool ref_average(Device *device, PairPlan *plan, double decay, const StepFlags *flags,
                  Error *error);

@@ -111,6 +111,18 @@ bool ref_scale_update(Device *device, const ScaleRule *rule, ScaleState *state,
     return true;
 }
 
+double ref_largest(Device *device, const View *view) {
+    (void)device;
+    double largest = 0;
+    for (int64_t i = 0; i < view_count(view); i++) {
+        const double value = fabs(ref_get(view, i));
+        if (isnan(value))
+            return value;
+        largest = fmax(largest, value);
+    }
+    return largest;
+}
+
 bool ref_restore(Device *device, PairPlan *plan, const StepFlags *flags, Error *error) {
     (void)device;
     (void)error;

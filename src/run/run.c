@@ -87,6 +87,7 @@ void run_free(Run *run) {
     run_drop_pending(run_state(run));
     run_free_reports(run_state(run));
     run_free_sampler(run_state(run));
+    run_free_flight(run_state(run));
     for (int i = 0; i < run->optimizer_count; i++)
         run_forget_gradients(&run_state(run)->watched[i]);
     engine_free(run->engine);
@@ -150,6 +151,8 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     if (!set_rules(run, rules, rule_count, error) ||
         !set_rules(run, options->layers, options->layer_count, error))
         return false;
+    if (!options->evaluates && !options->profiles)
+        lookout_open(run->engine);
     if (!twin_configured(run_state(run), error))
         return false;
     twin_before_record(run_state(run));
@@ -237,6 +240,7 @@ bool run_pause_clock(Run *run) {
     bool ran = run_state(run)->clock_runs;
     if (ran)
         run_drop_sample(run_state(run)); // what comes now is no step's
+    run->engine->lookout.is_on = false;
     run->training_seconds = run_clock(run);
     run_state(run)->clock_runs = false;
     return ran;
@@ -247,6 +251,7 @@ void run_resume_clock(Run *run) {
     run_pause_clock(run);
     if (run->step == 0) // what came before the first step was no training
         run->training_seconds = 0;
+    run->engine->lookout.is_on = run->engine->lookout.is_open;
     state->clock_from = clock_seconds();
     state->clock_runs = true;
 }

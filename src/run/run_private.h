@@ -8,6 +8,7 @@
 #include "run/temperature.h"
 #include "run/vitals.h"
 #include "store/commands.h"
+#include "store/flight.h"
 #include "store/skips.h"
 
 enum {
@@ -42,10 +43,11 @@ typedef struct StepNote {
     double seconds; // that it took, on the clock of the steps
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
-    const Scaler *scaler; // that marks the steps; NULL: none. It may be gone
-    ScaleRule rule;       // of it, then
-    int scale, found;     // pieces: the ScaleState, and what the sample found
-    bool has_sample;      // the step was sampled
+    const Scaler *scaler;      // that marks the steps; NULL: none. It may be gone
+    ScaleRule rule;            // of it, then
+    int scale, found;          // pieces: the ScaleState, and what the sample found
+    bool has_sample;           // the step was sampled
+    uint32_t of_loss, of_walk; // what the watch of the engine found in it; 0: nothing
 } StepNote;
 
 typedef struct StepReport StepReport;
@@ -126,6 +128,19 @@ typedef struct SkippedStep { // told of a step later, when its loss is known too
     char layers[SKIP_LAYERS_TEXT_SIZE]; // all that were touched, in words (store/skips.h)
 } SkippedStep;
 
+enum { KEPT_ACTIVATION, KEPT_GRADIENT, KEPT_WEIGHT, KEPT_NEAR, KEPT_VALUES };
+
+// The last steps, each a row of what is kept of a layer; the newest is step count - 1.
+typedef struct FlightRing {
+    int layers;    // that rows have room for
+    float *values; // [FLIGHT_STEPS][layers][KEPT_VALUES]
+    int64_t step[FLIGHT_STEPS];
+    double scale[FLIGHT_STEPS];
+    int64_t count;            // steps so far
+    int optimizer, parameter; // whose weights are looked at next
+    bool is_told;             // the first that was not finite is
+} FlightRing;
+
 typedef struct RunState { // a Run is the first member of one
     Run run;
     PendingPoint pending[RUN_MAX_PENDING];
@@ -137,6 +152,7 @@ typedef struct RunState { // a Run is the first member of one
     const Scaler *watched_scaler;
     SkippedStep waiting;
     SkipWatch skips;
+    FlightRing flight;
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
@@ -254,6 +270,22 @@ bool run_count_skip(RunState *state, const StepReport *report, double scale_befo
 void run_check_skips(RunState *state, const StepReport *report, bool was_skipped, bool was_applied);
 // Tells the observer of the skipped step that waits.
 void run_tell_skip(RunState *state);
+
+// ---- the flight recorder ------------------------------------------------------------------------
+
+// A step ends: keeps what it was like.
+void run_note_flight(RunState *state, StepNote *note);
+// It is reported: tells of the first number that is not finite and should be. `scale`: its loss
+// scale.
+void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped);
+// Of a device that cannot be asked in the step itself, what a later look found.
+void run_fly_late(RunState *state, const ForwardFault *fault);
+void run_free_flight(RunState *state);
+// Where what was kept of a step lies; -1: nowhere any more.
+int64_t run_flight_at(const FlightRing *ring, int64_t step);
+// What is told: of `origin` (NULL: a gradient that was rounded, of `parameter`).
+void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
+                     double scale);
 
 // ---- what is diagnosed, once a kind and layer ---------------------------------------------------
 

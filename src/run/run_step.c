@@ -125,6 +125,7 @@ bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
     run_check_skips(state, report, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
     run_check_gradients(state, report);
     run_watch_gradients(state, report);
+    run_fly(state, report, scale_before, outcome == STEP_SKIPPED);
     if (note->has_sample)
         run_look_at_sample(state, report, applied);
     if (run->recorder && !run->is_silent)

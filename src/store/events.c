@@ -11,7 +11,8 @@
 static const char *const kind_names[EVENT_KINDS] = {
     [EVENT_SKIP] = "skip",           [EVENT_SCALE] = "scale",     [EVENT_COMMAND] = "command",
     [EVENT_DIAGNOSIS] = "diagnosis", [EVENT_MESSAGE] = "message", [EVENT_CHECKPOINT] = "checkpoint",
-    [EVENT_PICTURE] = "picture",     [EVENT_APART] = "apart",     [EVENT_LIFE] = "life"};
+    [EVENT_PICTURE] = "picture",     [EVENT_APART] = "apart",     [EVENT_LIFE] = "life",
+    [EVENT_FAULT] = "fault",         [EVENT_FLIGHT] = "flight"};
 
 const char *event_kind_name(EventKind kind) {
     return kind >= 0 && kind < EVENT_KINDS ? kind_names[kind] : "unknown";
@@ -68,7 +69,8 @@ typedef struct EventList {
 
 // Whether the row counts: not of a newer program, not superseded.
 static bool is_in_force(Query *query, unsigned kinds, const Lineage *lineage, EventKind *kind) {
-    return find_kind(query_word(query, 4), kind) && (!kinds || kinds & 1u << *kind) &&
+    return find_kind(query_word(query, 4), kind) &&
+           (kinds ? kinds & 1u << *kind : *kind != EVENT_FLIGHT) &&
            !lineage_supersedes(lineage, query_integer(query, 1), query_integer(query, 2));
 }
 

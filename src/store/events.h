@@ -17,6 +17,9 @@ typedef enum EventKind {
                    // store_checkpoint_root as the text
     EVENT_APART,   // a layer parted from that of the twin: store/twin.h reads the text
     EVENT_LIFE,    // started, resumed, paused, stopped, ended, disk full, ...
+    EVENT_FAULT,   // the first number that is not finite and should be: in one line
+    EVENT_FLIGHT,  // what the flight recorder kept of it (store/flight.h): the name of a value as
+                   // the layer, the value as the text; in no list unless it is asked for
     EVENT_KINDS
 } EventKind;
 
@@ -36,7 +39,8 @@ typedef struct Event {
 
 bool store_add_event(Store *store, int64_t run, Event *event, Error *error) MUST_CHECK; // sets id
 // Events with id > after, in order, `most` at most (0: all), of the kinds in `kinds` (bits
-// 1 << kind; 0: all). Those that a resume superseded are left out. The caller frees the array.
+// 1 << kind; 0: all but EVENT_FLIGHT). Those that a resume superseded are left out. The caller
+// frees the array.
 bool store_read_events(Store *store, int64_t run, int64_t after, unsigned kinds, int most,
                        Event **events, int *count, Error *error) MUST_CHECK;
 // Where the file of an EVENT_PICTURE lies; false: nowhere that a run would have put it.

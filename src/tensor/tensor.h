@@ -25,6 +25,7 @@ typedef struct Storage {
     size_t bytes;
     uint64_t written; // how often its contents were overwritten
     uint8_t marks;    // that the device had when they were
+    uint32_t fault;   // where what is not finite in it came from: ops/lookout.h; 0: it is not known
 } Storage;
 
 typedef struct Tensor Tensor;

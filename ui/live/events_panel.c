@@ -14,7 +14,8 @@ static const struct {
     [EVENT_COMMAND] = {"you", INK_BRIGHT}, [EVENT_DIAGNOSIS] = {"note", INK_WARN},
     [EVENT_MESSAGE] = {"log", INK_TEXT},   [EVENT_CHECKPOINT] = {"saved", INK_GOOD},
     [EVENT_PICTURE] = {"drawn", INK_TEXT}, [EVENT_LIFE] = {"run", INK_DIM},
-    [EVENT_APART] = {"apart", INK_WARN},
+    [EVENT_APART] = {"apart", INK_WARN},   [EVENT_FAULT] = {"nan", INK_BAD},
+    [EVENT_FLIGHT] = {"kept", INK_DIM},
 };
 
 // In `most` rows at most, the last of them cut; returns the row after.

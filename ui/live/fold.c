@@ -130,7 +130,8 @@ static int rank_of(const Event *event) {
     static const int ranks[EVENT_KINDS] = {
         [EVENT_COMMAND] = 0,    [EVENT_DIAGNOSIS] = 1,  [EVENT_SKIP] = 2,
         [EVENT_SCALE] = 3,      [EVENT_MESSAGE] = LAST, [EVENT_CHECKPOINT] = LAST,
-        [EVENT_PICTURE] = LAST, [EVENT_LIFE] = LAST,    [EVENT_APART] = 1};
+        [EVENT_PICTURE] = LAST, [EVENT_LIFE] = LAST,    [EVENT_APART] = 1,
+        [EVENT_FAULT] = 1,      [EVENT_FLIGHT] = LAST};
     return event->kind >= 0 && event->kind < EVENT_KINDS ? ranks[event->kind] : LAST;
 }
 

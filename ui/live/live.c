@@ -100,6 +100,10 @@ static bool request(Ui *ui, Request asked) {
                       live->view.cursor == LIVE_FOLLOWS ? INT64_MAX : live->data.step);
         return true;
     }
+    if (asked == REQUEST_FIRST_NAN) {
+        live_show_flight(ui, live);
+        return true;
+    }
     return live_move(ui, live, asked) || live_replay(ui, live, asked) ||
            live_order(ui, live, asked);
 }
@@ -120,9 +124,9 @@ static bool is_set_by_hand(const LiveData *data, int layer) {
     return set[0] && strcmp(set, "auto") != 0;
 }
 
-static bool has_pictures(const LiveData *data) {
+static bool has_event(const LiveData *data, EventKind kind) {
     for (int i = 0; i < data->event_count; i++)
-        if (data->events[i].kind == EVENT_PICTURE)
+        if (data->events[i].kind == kind)
             return true;
     return false;
 }
@@ -171,7 +175,8 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     case REQUEST_CROSS_HAIR: can = data->line.count > 0; break;
     case REQUEST_COMPARE: can = data->ghost.is_there; break;
     case REQUEST_SETTINGS: can = false; break; // home offers them
-    case REQUEST_PICTURES: can = has_pictures(data); break;
+    case REQUEST_PICTURES: can = has_event(data, EVENT_PICTURE); break;
+    case REQUEST_FIRST_NAN: can = has_event(data, EVENT_FAULT); break;
     case REQUEST_SCRIPT: can = data->record.script_hash[0] != 0; break;
     default: break;
     }

@@ -154,6 +154,8 @@ typedef struct Live {
 // Looks at the history; true: what is shown changed.
 bool live_data_look(Ui *ui, Live *live, double seconds);
 void live_data_clear(LiveData *data);
+// flight_page.c: the first number that was not finite.
+void live_show_flight(Ui *ui, const Live *live);
 // others.c: the ghost and the fp32 run.
 bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) MUST_CHECK;
 // events.c: those before and at the cursor, as many as are kept; and whether there are new

@@ -432,6 +432,9 @@ bool command_show(Cli *cli, Error *error) {
     if (done && cli->what_if) {
         const ShowPage page = page_of(cli);
         done = show_what_if(cli, &page, store, &run, error);
+    } else if (done && cli->first_nan) {
+        const ShowPage page = page_of(cli);
+        done = show_first_nan(cli, &page, store, &run, error);
     } else if (done && cli->json) {
         JsonWriter json = {.stream = stdout};
         record_write_json(&run, true, &json);

@@ -19,5 +19,8 @@ void show_title(const ShowPage *page, const char *title);
 // What formats would do to the gradients of layers, in place of the page.
 bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunRecord *run,
                   Error *error) MUST_CHECK;
+// The page of the flight recorder, in place of the page.
+bool show_first_nan(const Cli *cli, const ShowPage *page, Store *store, const RunRecord *run,
+                    Error *error) MUST_CHECK;
 // The table of layers, as they were at the end.
 bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;

@@ -423,5 +423,28 @@ static void scan_gradient(float *gradient, int64_t count, CpuScan *scan) {
     }
 }
 
+// ---- the largest --------------------------------------------------------------------------------
+
+static uint16_t largest_of_16(const uint16_t *restrict bits, int64_t count) {
+    uint16_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t magnitude = (uint16_t)(bits[i] & 0x7FFFu);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+
+static uint32_t largest_of_32(const uint32_t *restrict bits, int64_t count) {
+    uint32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t magnitude = bits[i] & 0x7FFFFFFFu;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    return largest;
+}
+
 extern const CpuScanTable ISA_NAME(cpu_scan);
-const CpuScanTable ISA_NAME(cpu_scan) = {.scan = scan_gradient};
+const CpuScanTable ISA_NAME(cpu_scan) = {
+    .scan = scan_gradient, .largest_of_16 = largest_of_16, .largest_of_32 = largest_of_32};

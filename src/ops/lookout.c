@@ -1,0 +1,252 @@
+#include "ops/lookout.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "ops/engine.h"
+
+// Of infinities that a script asks for: of no origin.
+#define ASKED_FOR UINT32_MAX
+
+void lookout_clear(Lookout *lookout) {
+    free(lookout->forward);
+    free(lookout->backward);
+    *lookout = (Lookout){.is_on = false};
+}
+
+static bool can_look(const Engine *engine) {
+    return engine->device->backend->multi->largest != NULL;
+}
+
+void lookout_open(Engine *engine) {
+    engine->lookout.is_open = engine->lookout.is_on = can_look(engine);
+    engine->lookout.walked = OP_COUNT;
+}
+
+void lookout_end_step(Lookout *lookout) {
+    lookout->of_loss = lookout->of_walk = 0;
+    for (int i = 0; i < lookout->layers; i++)
+        lookout->forward[i] = lookout->backward[i] = 0;
+}
+
+const FaultOrigin *lookout_origin(const Lookout *lookout, uint32_t number) {
+    const FaultOrigin *origin = &lookout->origins[number % LOOKOUT_ORIGINS];
+    return number != 0 && origin->number == number ? origin : NULL;
+}
+
+// ---- the usual case -----------------------------------------------------------------------------
+
+static bool make_room(Lookout *lookout, int layer) {
+    if (layer < lookout->layers)
+        return true;
+    int layers = layer + 16;
+    float *forward = realloc(lookout->forward, (size_t)layers * sizeof *forward);
+    if (forward)
+        lookout->forward = forward;
+    float *backward = realloc(lookout->backward, (size_t)layers * sizeof *backward);
+    if (backward)
+        lookout->backward = backward;
+    if (!forward || !backward)
+        return false;
+    for (int i = lookout->layers; i < layers; i++)
+        forward[i] = backward[i] = 0;
+    lookout->layers = layers;
+    return true;
+}
+
+static void keep_largest(Engine *engine, double value) {
+    Lookout *lookout = &engine->lookout;
+    if (!make_room(lookout, engine->layer))
+        return; // a figure less
+    float *largest = &(engine->walking_back ? lookout->backward : lookout->forward)[engine->layer];
+    if ((float)value > *largest)
+        *largest = (float)value;
+}
+
+// ---- what is not finite -------------------------------------------------------------------------
+
+// Where element i of a view lies, in row-major order.
+static const void *element_of(const View *view, int64_t i) {
+    int64_t offset = 0;
+    for (int k = view->ndim - 1; k >= 0; k--) {
+        offset += i % view->shape[k] * view->stride[k];
+        i /= view->shape[k];
+    }
+    return (const char *)view->data + offset * (int64_t)format_table[view->format].bytes;
+}
+
+static void count_broken(const View *view, FaultOrigin *origin) {
+    const int64_t count = view_count(view);
+    origin->view = *view;
+    origin->view.data = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const double value = format_load(view->format, element_of(view, i));
+        if (isfinite(value))
+            continue;
+        if (origin->nans + origin->infs == 0)
+            origin->first = i;
+        isnan(value) ? origin->nans++ : origin->infs++;
+    }
+}
+
+// The largest magnitude of any view; NaN where one is.
+static double largest_of(const Engine *engine, const View *view) {
+    double largest = 0;
+    if (!format_is_floating(view->format) || !format_is_plain(view->format))
+        return 0;
+    if (view_is_dense(view))
+        return engine->device->backend->multi->largest(engine->device, view);
+    for (int64_t i = 0; i < view_count(view) && !isnan(largest); i++) {
+        const double value = fabs(format_load(view->format, element_of(view, i)));
+        largest = value > largest || isnan(value) ? value : largest;
+    }
+    return largest;
+}
+
+// Of these fp16 is not to blame: they give no number in any format.
+static bool divides(OpId op) {
+    return op == OP_div || op == OP_log || op == OP_reciprocal || op == OP_rsqrt || op == OP_sqrt ||
+           op == OP_pow;
+}
+
+// Whether the same call would give finite numbers in fp32.
+static bool would_fit(Engine *engine, const KernelCall *call, int output) {
+    if (call->output[output].format != FORMAT_FP16)
+        return false;
+    KernelCall wide = *call;
+    Tensor *room[OP_MAX_OUTPUTS] = {NULL};
+    bool done = true;
+    for (int i = 0; done && i < call->output_count; i++) {
+        const View *view = &call->output[i];
+        const Format format = format_is_floating(view->format) ? FORMAT_FP32 : view->format;
+        room[i] =
+            tensor_new(engine->device, format, view->ndim, view->shape, MEMORY_WORKSPACE, NULL);
+        done = room[i] != NULL;
+        if (done)
+            wide.output[i] = room[i]->view;
+    }
+    OpAttr attr = *call->attr;
+    attr.out_format = FORMAT_FP32;
+    wide.attr = &attr;
+    done = done && device_run(engine->device, &wide, NULL);
+    const bool fits = done ? isfinite(largest_of(engine, &room[output]->view)) : !divides(call->op);
+    for (int i = 0; i < call->output_count; i++)
+        tensor_release(room[i]);
+    return fits;
+}
+
+static uint32_t origin_new(Engine *engine, OpId op, FaultCause cause, const View *view,
+                           const char *weight) {
+    Lookout *lookout = &engine->lookout;
+    lookout->made++;
+    FaultOrigin *origin = &lookout->origins[lookout->made % LOOKOUT_ORIGINS];
+    *origin = (FaultOrigin){.number = lookout->made,
+                            .cause = cause,
+                            .op = op,
+                            .layer = engine->layer,
+                            .is_backward = engine->walking_back,
+                            .walked = lookout->walked,
+                            .divides = divides(op),
+                            .scales = lookout->scales};
+    count_broken(view, origin);
+    utf8_copy(origin->weight, sizeof origin->weight, weight ? weight : "");
+    utf8_copy(origin->function, sizeof origin->function,
+              lookout->function ? lookout->function : "");
+    if (lookout->place && !engine->walking_back)
+        lookout->place(lookout->place_context, origin->place);
+    if (engine->walking_back && lookout->of_walk == 0)
+        lookout->of_walk = lookout->made;
+    return lookout->made;
+}
+
+// What an input that is not finite, and carries no number, is the origin of.
+static uint32_t input_origin(Engine *engine, OpId op, Tensor *given, Tensor *used) {
+    const Parameter *parameter = parameter_of(given);
+    uint32_t number;
+    if (parameter && given != used && isfinite(largest_of(engine, &given->view)))
+        number = origin_new(engine, op, FAULT_OVERFLOWED, &used->view, parameter->name);
+    else if (parameter)
+        number = origin_new(engine, op, FAULT_WEIGHT, &given->view, parameter->name);
+    else
+        number = origin_new(engine, op, engine->walking_back ? FAULT_SUMMED : FAULT_GIVEN,
+                            &used->view, NULL);
+    used->storage->fault = number;
+    return number;
+}
+
+typedef struct BrokenInputs {
+    bool any, has_nan, has_asked;
+    uint32_t number; // the oldest origin of one; 0: none
+    int at;          // an input without; -1: none
+} BrokenInputs;
+
+static BrokenInputs look_at_inputs(const Engine *engine, const KernelCall *call,
+                                   Tensor *const *inputs, Tensor *const *used) {
+    BrokenInputs found = {.at = -1};
+    for (int i = 0; i < call->input_count; i++) {
+        const double value = used[i] ? largest_of(engine, &used[i]->view) : 0;
+        if (isfinite(value))
+            continue;
+        const uint32_t copied = used[i]->storage->fault; // one made dense carries none
+        const uint32_t carried = copied ? copied : inputs[i]->storage->fault;
+        const uint32_t number = inputs[i]->parameter ? 0 : carried; // it is what is to be named
+        found.any = true;
+        found.has_nan = found.has_nan || isnan(value);
+        if (number == ASKED_FOR)
+            found.has_asked = true;
+        else if (!lookout_origin(&engine->lookout, number))
+            found.at = found.at < 0 ? i : found.at;
+        else if (found.number == 0 || number < found.number)
+            found.number = number;
+    }
+    return found;
+}
+
+// A script that makes or chooses infinities means them: -1e9 in a mask.
+static bool asks_for(const KernelCall *call) {
+    return call->input_count == 0 || call->op == OP_where || call->op == OP_pad;
+}
+
+static uint32_t origin_of_output(Engine *engine, const KernelCall *call, Tensor *const *inputs,
+                                 Tensor *const *used, int output, double value) {
+    const BrokenInputs broken = look_at_inputs(engine, call, inputs, used);
+    if (broken.number)
+        return broken.number;
+    if (broken.at >= 0)
+        return input_origin(engine, call->op, inputs[broken.at], used[broken.at]);
+    if (broken.any && (!isnan(value) || broken.has_nan))
+        return ASKED_FOR;
+    if (!broken.any && asks_for(call))
+        return ASKED_FOR;
+    const bool fits = !broken.any && would_fit(engine, call, output);
+    return origin_new(engine, call->op, fits ? FAULT_OVERFLOWED : FAULT_MADE, &call->output[output],
+                      NULL);
+}
+
+void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inputs,
+                     Tensor *const *used, Tensor *const *outputs) {
+    if (!can_look(engine)) // a replay, which computes nothing
+        return;
+    for (int i = 0; i < call->output_count; i++) {
+        const View *view = &call->output[i];
+        if (!format_is_floating(view->format) || !format_is_plain(view->format))
+            continue;
+        const double value = engine->device->backend->multi->largest(engine->device, view);
+        outputs[i]->storage->fault = 0;
+        if (!isfinite(value))
+            outputs[i]->storage->fault = origin_of_output(engine, call, inputs, used, i, value);
+        else if (i == 0 && !engine->lookout.scales && !engine->makes_again)
+            keep_largest(engine, value);
+    }
+}
+
+void lookout_loss(Engine *engine, Tensor *loss) {
+    Lookout *lookout = &engine->lookout;
+    if (!can_look(engine) || lookout->of_loss != 0 || isfinite(largest_of(engine, &loss->view)))
+        return;
+    lookout->of_loss = loss->storage->fault;
+    if (!lookout_origin(lookout, lookout->of_loss))
+        lookout->of_loss = origin_new(engine, OP_COUNT, FAULT_GIVEN, &loss->view, NULL);
+}

@@ -1,0 +1,359 @@
+// What the flight recorder tells: the tensor, the cause, what led there and what mends it, in words
+// and figures for the history.
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/shortest.h"
+#include "run/run_private.h"
+
+typedef struct Telling {
+    RunState *state;
+    const FaultOrigin *origin; // NULL: a gradient was rounded
+    const Tensor *parameter;   // whose gradient is not finite; NULL: the loss is not
+    double scale;
+    Format format;
+    const char *layer; // "": outside of all
+    Flight flight;
+} Telling;
+
+static bool is_overflow(const Telling *telling) {
+    const FaultOrigin *origin = telling->origin;
+    return !origin || origin->cause == FAULT_OVERFLOWED || origin->scales ||
+           (origin->cause == FAULT_SUMMED && telling->format == FORMAT_FP16);
+}
+
+static bool is_backward(const Telling *telling) {
+    return !telling->origin || telling->origin->is_backward || telling->origin->scales;
+}
+
+static const char *op_name(OpId op) {
+    return op < OP_COUNT ? op_table[op].name : "";
+}
+
+// ---- the tensor ---------------------------------------------------------------------------------
+
+static void name_gradient(Telling *telling, const char *place) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    const char *walked = origin->function[0] ? origin->function : op_name(origin->walked);
+    if (origin->cause == FAULT_SUMMED) {
+        snprintf(flight->tensor, sizeof flight->tensor, "sum of gradients");
+        snprintf(flight->sentence, sizeof flight->sentence, "the sum of the gradients that meet %s",
+                 place);
+        return;
+    }
+    snprintf(flight->tensor, sizeof flight->tensor, "gradient through %.40s",
+             walked[0] ? walked : op_name(origin->op));
+    snprintf(flight->sentence, sizeof flight->sentence, "the gradient through %.60s %s",
+             walked[0] ? walked : op_name(origin->op), place);
+}
+
+static void name_tensor(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    char place[160];
+    if (telling->layer[0])
+        snprintf(place, sizeof place, "in %.60s", telling->layer);
+    else
+        snprintf(place, sizeof place, "outside of every layer");
+    if (!origin) {
+        const char *name = run_name_of(telling->parameter);
+        snprintf(flight->tensor, sizeof flight->tensor, "gradient of %.50s", name);
+        snprintf(flight->sentence, sizeof flight->sentence, "the gradient of %.60s, rounded to %s",
+                 name, format_name(telling->format));
+        return;
+    }
+    if (origin->function[0] && !origin->is_backward) {
+        const size_t used = strlen(place);
+        snprintf(place + used, sizeof place - used, ", in the function %.40s", origin->function);
+    }
+    const char *op = op_name(origin->op);
+    if (origin->scales) {
+        snprintf(flight->tensor, sizeof flight->tensor, "loss times its scale");
+        snprintf(flight->sentence, sizeof flight->sentence, "the loss times its scale, %s",
+                 shortest_of_float(telling->scale).text);
+        return;
+    }
+    if (origin->cause == FAULT_WEIGHT || origin->weight[0]) {
+        snprintf(flight->tensor, sizeof flight->tensor, "weight %.50s", origin->weight);
+        snprintf(flight->sentence, sizeof flight->sentence, "the weight %.60s%s%s", origin->weight,
+                 origin->cause == FAULT_WEIGHT ? "" : ", rounded to ",
+                 origin->cause == FAULT_WEIGHT ? "" : format_name(telling->format));
+    } else if (origin->is_backward) {
+        name_gradient(telling, place);
+    } else if (origin->cause == FAULT_GIVEN) {
+        snprintf(flight->tensor, sizeof flight->tensor, "data");
+        snprintf(flight->sentence, sizeof flight->sentence, "the data that %s is given %s",
+                 op[0] ? op : "the loss", place);
+    } else if (origin->op == OP_cast) {
+        snprintf(flight->tensor, sizeof flight->tensor, "input rounded to %s",
+                 format_name(telling->format));
+        snprintf(flight->sentence, sizeof flight->sentence,
+                 "the input of an operation %s, rounded to %s", place,
+                 format_name(telling->format));
+    } else {
+        snprintf(flight->tensor, sizeof flight->tensor, "output of %.50s", op);
+        snprintf(flight->sentence, sizeof flight->sentence, "the output of %s %s", op, place);
+    }
+}
+
+static void add(Telling *telling, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(Telling *telling, const char *format, ...) {
+    char *text = telling->flight.sentence;
+    const size_t used = strlen(text), size = sizeof telling->flight.sentence;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+}
+
+static void name_first(Telling *telling) {
+    const View *view = &telling->origin->view;
+    char *text = telling->flight.first;
+    size_t used = 0;
+    int64_t left = telling->origin->first, below = view_count(view);
+    for (int i = 0; i < view->ndim && used < sizeof telling->flight.first - 24; i++) {
+        below /= view->shape[i];
+        used += (size_t)snprintf(text + used, sizeof telling->flight.first - used, "%s%" PRId64,
+                                 i > 0 ? ", " : "", left / below + 1);
+        left %= below;
+    }
+}
+
+static void count_tensor(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    flight->nans = flight->infs = flight->elements = -1;
+    if (!origin || origin->nans < 0)
+        return;
+    flight->nans = origin->nans;
+    flight->infs = origin->infs;
+    flight->elements = view_count(&origin->view);
+    name_first(telling);
+    if (flight->elements > 1)
+        add(telling, ": %" PRId64 " of its %" PRId64 " numbers, the first at [%s]",
+            flight->nans + flight->infs, flight->elements, flight->first);
+}
+
+static void say_sentence(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    name_tensor(telling);
+    char tensor[sizeof flight->sentence];
+    utf8_copy(tensor, sizeof tensor, flight->sentence);
+    const char *kind = origin && origin->nans > 0 ? "nan" : "inf";
+    snprintf(flight->sentence, sizeof flight->sentence, "%s at step %" PRId64 " %s, in %.240s",
+             origin && origin->nans < 0 ? "nan or inf" : kind, flight->step,
+             is_backward(telling) ? "on the way back" : "on the way forward", tensor);
+    count_tensor(telling);
+    if (origin && origin->place[0])
+        add(telling, "; %.90s", flight->place);
+    add(telling, "; key n has the way there (`show --first-nan`)");
+}
+
+// ---- what led there -----------------------------------------------------------------------------
+
+static void copy_way(Telling *telling, int layer) {
+    Flight *flight = &telling->flight;
+    const FlightRing *ring = &telling->state->flight;
+    const int64_t end = run_flight_at(ring, flight->step) + 1;
+    const int64_t oldest = ring->count > FLIGHT_STEPS ? ring->count - FLIGHT_STEPS : 0;
+    flight->count = end > oldest && layer < ring->layers ? (int)(end - oldest) : 0;
+    for (int i = 0; i < flight->count; i++) {
+        const int64_t at = oldest + i;
+        const float *row =
+            ring->values + ((at % FLIGHT_STEPS) * ring->layers + layer) * (int64_t)KEPT_VALUES;
+        flight->steps[i] = ring->step[at % FLIGHT_STEPS];
+        flight->each[i] = (FlightWay){.activation = (double)row[KEPT_ACTIVATION],
+                                      .gradient = (double)row[KEPT_GRADIENT],
+                                      .weight = (double)row[KEPT_WEIGHT],
+                                      .near = (double)row[KEPT_NEAR],
+                                      .scale = ring->scale[at % FLIGHT_STEPS]};
+    }
+    if (flight->count == 0)
+        return;
+    FlightWay *last = &flight->each[flight->count - 1];
+    if (is_backward(telling))
+        last->gradient = INFINITY;
+    else if (telling->origin->cause == FAULT_WEIGHT)
+        last->weight = INFINITY;
+    else
+        last->activation = INFINITY;
+}
+
+static void say_what_led(Telling *telling) {
+    const double risen = 4; // times: less is how steps differ
+    Flight *flight = &telling->flight;
+    const bool back = is_backward(telling);
+    const char *what = back ? "gradients, at the loss scale," : "outputs";
+    double first = (double)NAN, last = (double)NAN;
+    int64_t first_step = 0, last_step = 0;
+    for (int i = 0; i < flight->count - 1; i++) {
+        const double value = back ? flight->each[i].gradient : flight->each[i].activation;
+        if (!isfinite(value))
+            continue;
+        if (isnan(first)) {
+            first = value;
+            first_step = flight->steps[i];
+        }
+        last = value;
+        last_step = flight->steps[i];
+    }
+    if (isnan(last))
+        snprintf(flight->led, sizeof flight->led, "no step before it is known");
+    else if (last >= risen * first)
+        snprintf(flight->led, sizeof flight->led,
+                 "the largest of the layer's %s rose from %.3g at step %" PRId64 " to %.3g at "
+                 "step %" PRId64 "; %s ends at %.5g",
+                 what, first, first_step, last, last_step, flight->format, flight->limit);
+    else
+        snprintf(flight->led, sizeof flight->led,
+                 "nothing rose: the largest of the layer's %s was %.3g at step %" PRId64
+                 " and %.3g at step %" PRId64 "; it came at once",
+                 what, first, first_step, last, last_step);
+}
+
+// ---- what mends it ------------------------------------------------------------------------------
+
+static bool is_typed(const Run *run, const char *option) {
+    for (int i = 0; i < run->options->typed_count; i++)
+        if (strcmp(run->options->typed[i].name, option) == 0)
+            return true;
+    return false;
+}
+
+static void change_format(Telling *telling, Format to) {
+    const char *format = format_name(to);
+    Flight *flight = &telling->flight;
+    if (telling->layer[0])
+        snprintf(flight->change, sizeof flight->change, "layer.%.60s=%s", telling->layer, format);
+    else
+        snprintf(flight->change, sizeof flight->change, "%s", format);
+}
+
+static void mend_overflow(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const ScaleRule *rule =
+        telling->state->run.scaler ? scaler_rule(telling->state->run.scaler) : NULL;
+    if (is_backward(telling) && rule && rule->kind == SCALE_STATIC && telling->scale > 1) {
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "the loss scale %s is fixed and too large: one that finds its own",
+                 shortest_of_float(telling->scale).text);
+        snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
+        return;
+    }
+    snprintf(flight->remedy, sizeof flight->remedy,
+             "%s ends at %.5g: %s in %s, which ends where fp32 does", format_name(telling->format),
+             format_table[telling->format].largest, telling->layer[0] ? "this layer" : "the run",
+             format_name(FORMAT_BF16));
+    change_format(telling, FORMAT_BF16);
+}
+
+static void mend_made(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    const bool divides = origin->divides || origin->is_backward;
+    if (divides)
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "%s a division by 0, or a root or logarithm of 0, which no format mends: keep its "
+                 "inputs away from 0 (an epsilon, a clamp) in the script",
+                 origin->divides ? "it is" : "it may be");
+    else
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "more than %s holds, which no other format mends: a lower learning rate, or "
+                 "smaller inputs",
+                 format_name(telling->format));
+    if (!divides && telling->format == FORMAT_FP16)
+        change_format(telling, FORMAT_BF16);
+}
+
+static void mend_weight(Telling *telling) {
+    Flight *flight = &telling->flight;
+    if (is_typed(&telling->state->run, "weights"))
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "the file of --weights has numbers that are not finite: take another, or the "
+                 "checkpoint before it");
+    else if (flight->step <= 1)
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "it was so before the first step: look at how the script makes or loads it");
+    else
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "an update carried it past the end of fp32: a fork from before it, with a lower "
+                 "learning rate (--set)");
+}
+
+static void say_remedy(Telling *telling) {
+    Flight *flight = &telling->flight;
+    const FaultOrigin *origin = telling->origin;
+    flight->from = flight->step - 1;
+    if (is_overflow(telling))
+        mend_overflow(telling);
+    else if (origin->cause == FAULT_WEIGHT)
+        mend_weight(telling);
+    else if (origin->cause == FAULT_GIVEN)
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "no operation made it: clean the data%s%s%s, or skip such samples in the script",
+                 flight->first[0] ? " (the batch of this step has it at [" : "", flight->first,
+                 flight->first[0] ? "])" : "");
+    else
+        mend_made(telling);
+}
+
+// ---- told ---------------------------------------------------------------------------------------
+
+static void put_value(void *context, const char *name, const char *text) {
+    const Telling *telling = context;
+    run_record_event_at(&telling->state->run, telling->flight.step, EVENT_FLIGHT, name, (double)NAN,
+                        text);
+}
+
+static const char *cause_name(const Telling *telling) {
+    static const char *const names[] = {[FAULT_OVERFLOWED] = "overflow",
+                                        [FAULT_MADE] = "made",
+                                        [FAULT_WEIGHT] = "weight",
+                                        [FAULT_GIVEN] = "data",
+                                        [FAULT_SUMMED] = "sum"};
+    return telling->origin ? names[telling->origin->cause] : "rounding";
+}
+
+void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
+                     double scale) {
+    Run *run = &state->run;
+    if (state->flight.is_told)
+        return;
+    state->flight.is_told = true;
+    const Policy *policy = run->engine->policy;
+    const Parameter *own = parameter ? parameter_of(parameter) : NULL;
+    const int layer = origin ? origin->layer : own ? own->layer : 0;
+    Telling telling = {.state = state,
+                       .origin = origin,
+                       .parameter = parameter,
+                       .scale = scale,
+                       .format = origin ? origin->view.format
+                                 : own  ? own->round_to
+                                        : FORMAT_FP32,
+                       .layer = policy_layer(policy, layer)->name};
+    Flight *flight = &telling.flight;
+    flight->step = run->step;
+    flight->limit = format_table[telling.format].largest;
+    utf8_copy(flight->way, sizeof flight->way, is_backward(&telling) ? "backward" : "forward");
+    utf8_copy(flight->cause, sizeof flight->cause, cause_name(&telling));
+    utf8_copy(flight->layer, sizeof flight->layer, telling.layer);
+    utf8_copy(flight->format, sizeof flight->format, format_name(telling.format));
+    if (origin) {
+        utf8_copy(flight->op, sizeof flight->op, op_name(origin->op));
+        utf8_copy(flight->function, sizeof flight->function, origin->function);
+        const char *folder_end = strrchr(origin->place, '/');
+        utf8_copy(flight->place, sizeof flight->place, folder_end ? folder_end + 1 : origin->place);
+    }
+    say_sentence(&telling);
+    copy_way(&telling, layer);
+    say_what_led(&telling);
+    say_remedy(&telling);
+    run_tell(run, EVENT_FAULT, telling.layer, (double)NAN, flight->sentence);
+    flight_write(flight, put_value, &telling);
+}

@@ -1,0 +1,71 @@
+// The live screen: the page of the first number that was not finite, and the fork that it asks for.
+#include "store/flight.h"
+#include "ui_live_fixture.h"
+
+typedef struct Kept {
+    Store *store;
+    int64_t run;
+} Kept;
+
+static void keep(void *context, const char *name, const char *text) {
+    const Kept *kept = context;
+    add_some_event(kept->store, kept->run, 300, EVENT_FLIGHT, NAN, name, text);
+}
+
+static void add_flight(Store *store, int64_t run) {
+    Flight flight = {.nans = -1, .infs = 12, .elements = 640, .from = 299, .limit = 65504};
+    Kept kept = {store, run};
+    snprintf(flight.way, sizeof flight.way, "forward");
+    snprintf(flight.tensor, sizeof flight.tensor, "output of linear");
+    snprintf(flight.layer, sizeof flight.layer, "hidden");
+    snprintf(flight.format, sizeof flight.format, "%s", format_name(FORMAT_FP16));
+    snprintf(flight.led, sizeof flight.led, "outputs rose");
+    snprintf(flight.remedy, sizeof flight.remedy, "another format");
+    snprintf(flight.change, sizeof flight.change, "layer.hidden=%s", format_name(FORMAT_BF16));
+    for (flight.count = 0; flight.count < FLIGHT_STEPS; flight.count++) {
+        flight.steps[flight.count] = 300 - FLIGHT_STEPS + 1 + flight.count;
+        flight.each[flight.count] =
+            (FlightWay){exp2(flight.count / 2.0), 0.5, (double)NAN, 0, 65536};
+    }
+    flight.each[FLIGHT_STEPS - 1].activation = INFINITY;
+    add_some_event(store, run, 300, EVENT_FAULT, NAN, "hidden", "inf at step 300");
+    flight_write(&flight, keep, &kept);
+}
+
+static void a_run_that_is_well_has_no_page(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    CHECK(!screen_live.label(ui, REQUEST_FIRST_NAN, "first nan"));
+    screen_live.request(ui, REQUEST_FIRST_NAN);
+    CHECK(!ui->pager.open);
+    CHECK_CONTAINS(said, "nothing was not finite");
+    close_screen(ui);
+    store_close(store);
+}
+
+static void the_page_has_the_way_there_and_enter_asks_for_the_fork(void) {
+    Store *store = make_history(RUN_FINISHED);
+    add_flight(store, 2);
+    Ui *ui = open_screen(store, 2);
+    draw_screen(ui, 120, 36, false);
+    CHECK_TEXT(screen_live.label(ui, REQUEST_FIRST_NAN, "first nan"), "first nan");
+    screen_live.request(ui, REQUEST_FIRST_NAN);
+    CHECK(ui->pager.open);
+    CHECK_CONTAINS(ui->pager.text, "step 300, forward: output of linear, in fp16");
+    CHECK_CONTAINS(ui->pager.text, "layer     hidden");
+    CHECK_CONTAINS(ui->pager.text, "enter asks for it: fork 299 layer.hidden=bf16");
+    CHECK_CONTAINS(ui->pager.text, "step 269 to 300");
+    CHECK_CONTAINS(ui->pager.text, "fp16 ends");
+    CHECK_TEXT(ui->pager.order, "fork 299 layer.hidden=bf16");
+    close_screen(ui);
+    store_close(store);
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(a_run_that_is_well_has_no_page);
+    RUN_TEST(the_page_has_the_way_there_and_enter_asks_for_the_fork);
+    return test_end();
+}

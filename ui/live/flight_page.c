@@ -1,0 +1,73 @@
+// The page of the flight recorder over the live screen: the first number of the run that was not
+// finite and should be. Enter asks for the fork that mends it.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text_stream.h"
+#include "compare/flight_words.h"
+#include "ui/live/live.h"
+
+enum { LABEL = 10 };
+
+// Words in lines of so many columns, behind the label.
+static void write_row(FILE *out, int columns, const char *label, const char *text) {
+    int column = LABEL;
+    if (!text[0])
+        return;
+    fprintf(out, "%-*s", LABEL, label);
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (column > LABEL && column + 1 + length > columns)
+            column = fprintf(out, "\n%*s", LABEL, "") - 1;
+        else if (column > LABEL)
+            column += fprintf(out, " ");
+        column += fprintf(out, "%.*s", length, text);
+        text += length;
+        text += *text == ' ';
+    }
+    fputc('\n', out);
+}
+
+static void write_page(FILE *out, int columns, const Flight *flight, const char *fork) {
+    FlightPlot plot;
+    fprintf(out, "step %lld, %s: %s, in %s\n\n", (long long)flight->step, flight->way,
+            flight->tensor, flight->format);
+    write_row(out, columns, "layer",
+              flight->layer[0] ? flight->layer : "none: outside of every layer");
+    write_row(out, columns, "function", flight->function);
+    write_row(out, columns, "line", flight->place);
+    write_row(out, columns, "what led", flight->led);
+    write_row(out, columns, "remedy", flight->remedy);
+    if (fork[0])
+        fprintf(out, "%-10senter asks for it: %s\n", "", fork);
+    flight_plot(flight, &plot);
+    fputs(plot.count > 0 ? "\nthe largest magnitudes of the layer\n" : "", out);
+    for (int i = 0; i < plot.count; i++)
+        fprintf(out, "%s\n", plot.lines[i]);
+}
+
+void live_show_flight(Ui *ui, const Live *live) {
+    Flight flight;
+    TextStream text;
+    bool found;
+    Error error = {0};
+    char fork[FLIGHT_CHANGE_SIZE];
+    if (!store_read_flight(ui->store, live->view.run, &flight, &found, &error)) {
+        ui_fail(ui, &error);
+        return;
+    }
+    if (!found) {
+        ui_say(ui, INK_TEXT, "nothing was not finite in this run but what a loss scale expects");
+        return;
+    }
+    flight_fork(&flight, fork);
+    if (!text_stream_open(&text))
+        return;
+    write_page(text.stream, pager_columns(ui), &flight, fork);
+    if (!text_stream_close(&text))
+        return;
+    pager_show(ui, "first nan", text.text);
+    if (ui->pager.open && launch_may(ui))
+        snprintf(ui->pager.order, sizeof ui->pager.order, "%s", fork);
+}

@@ -44,6 +44,10 @@ void terminal_copy(const char *text) {
 void ui_go(Ui *ui, ScreenId screen) {
     ui->screen = screen;
 }
+void ui_lay_out(Ui *ui) {
+    ui->layout =
+        layout_of(SCREEN_LIVE, ui->layout.columns, ui->layout.rows, ui->maximised[SCREEN_LIVE]);
+}
 void ui_open_run(Ui *ui, int64_t run) {
     ui->run = run;
 }

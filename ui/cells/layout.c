@@ -164,6 +164,7 @@ const char *panel_name(PanelId id) {
         [PANEL_HEAT] = "exponents over time",
         [PANEL_EVENTS] = "events",
         [PANEL_MACHINE] = "machine",
+        [PANEL_MAP] = "layers over time",
         [PANEL_CURVES] = "curves",
         [PANEL_DIFFERENCES] = "what differs",
         [PANEL_OUTCOMES] = "outcomes",

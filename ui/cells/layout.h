@@ -21,6 +21,7 @@ typedef enum PanelId {
     PANEL_HEAT,
     PANEL_EVENTS,
     PANEL_MACHINE,
+    PANEL_MAP, // pages: on no plan, but maximised
     // compare
     PANEL_CURVES,
     PANEL_DIFFERENCES,

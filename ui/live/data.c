@@ -402,7 +402,7 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     if (live->view.layer >= data->record.layer_count)
         live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
     if (!lines_read(ui, live, error) || !layers_read(ui, live, error) ||
-        !heat_read(ui, live, error) ||
+        !heat_read(ui, live, error) || !live_map_read(ui, live, error) ||
         !((live->view.frozen && !live->moved) || live_read_events(ui, live, error)))
         return false;
     settle_used_scale(data);
@@ -414,10 +414,11 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     const double seldom = 1, others_seldom = 2;
     LiveData *data = &live->data;
     Error error;
-    bool changed = live->moved, is_new = !data->is_known;
+    bool changed = live->moved || live_map_is_resized(ui, live), is_new = !data->is_known;
     live->unread += seconds;
     live->others_age += seconds;
     live->measured_age += seconds;
+    live->map.age += seconds;
     if (live->view.run == 0)
         return false;
     if (is_new ||

@@ -210,8 +210,7 @@ static void draw_time(Area area, const Columns *columns, int row, double share) 
     area_text_right(area, columns->time, row, style_of(INK_DIM), text);
 }
 
-// None at all is told from next to none.
-static void draw_share(Area area, int end, int row, double share, Ink ink) {
+void live_draw_share(Area area, int end, int row, double share, Ink ink) {
     char text[16];
     double percent = share * 100;
     if (share == 0)
@@ -238,14 +237,14 @@ static void draw_shares(Area area, const Columns *columns, int row, const LayerS
     bool is_gone = live_is_gone(sample);
     // Of many steps it is not of this one: a sentence below says among which it was.
     Ink broken = shares.broken == 0 ? INK_DIM : sample->width == 1 ? INK_BAD : INK_WARN;
-    draw_share(area, columns->zero, row, shares.zero, is_gone ? INK_BAD : INK_DIM);
-    draw_share(area, columns->flushed, row, shares.flushed,
-               shares.flushed > too_much ? INK_BAD
-               : shares.flushed > 0      ? INK_TEXT
-                                         : INK_DIM);
-    draw_share(area, columns->subnormal, row, shares.subnormal,
-               shares.subnormal > 0 ? INK_TEXT : INK_DIM);
-    draw_share(area, columns->broken, row, shares.broken, broken);
+    live_draw_share(area, columns->zero, row, shares.zero, is_gone ? INK_BAD : INK_DIM);
+    live_draw_share(area, columns->flushed, row, shares.flushed,
+                    shares.flushed > too_much ? INK_BAD
+                    : shares.flushed > 0      ? INK_TEXT
+                                              : INK_DIM);
+    live_draw_share(area, columns->subnormal, row, shares.subnormal,
+                    shares.subnormal > 0 ? INK_TEXT : INK_DIM);
+    live_draw_share(area, columns->broken, row, shares.broken, broken);
 }
 
 static void draw_layer(const Live *live, Area area, const Columns *columns, int row, int layer) {

@@ -26,6 +26,7 @@ static void close_live(Ui *ui) {
     Live *live = state_of(ui);
     live_data_clear(&live->data);
     live_forget_orders(live);
+    live_map_clear(&live->map);
     free(live);
     ui->state[SCREEN_LIVE] = NULL;
 }
@@ -34,6 +35,7 @@ static void close_live(Ui *ui) {
 static void open_run(Live *live, int64_t run) {
     live_data_clear(&live->data);
     live_forget_orders(live);
+    live_map_clear(&live->map);
     live->view = (LiveView){.run = run,
                             .cursor = LIVE_FOLLOWS,
                             .window_end = LIVE_FOLLOWS,
@@ -85,7 +87,7 @@ static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
         [PANEL_LOSS] = live_draw_loss,       [PANEL_SCALE] = live_draw_scale,
         [PANEL_LAYERS] = live_draw_layers,   [PANEL_HISTOGRAM] = live_draw_histogram,
         [PANEL_HEAT] = live_draw_heat,       [PANEL_EVENTS] = live_draw_events,
-        [PANEL_MACHINE] = live_draw_machine,
+        [PANEL_MACHINE] = live_draw_machine, [PANEL_MAP] = live_draw_map,
     };
     if (panels[panel] && !area_is_empty(area))
         panels[panel](state_of(ui), area, focused);
@@ -104,8 +106,8 @@ static bool request(Ui *ui, Request asked) {
         live_show_flight(ui, live);
         return true;
     }
-    return live_move(ui, live, asked) || live_replay(ui, live, asked) ||
-           live_order(ui, live, asked);
+    return live_page_request(ui, live, asked) || live_move(ui, live, asked) ||
+           live_replay(ui, live, asked) || live_order(ui, live, asked);
 }
 
 // The second keys of scrubbing go further than the first.
@@ -141,6 +143,8 @@ static const char *label(const Ui *ui, Request asked, const char *usual) {
     bool has_layers = data->record.layer_count > 0, can = true;
     PanelId focus = ui->focus[SCREEN_LIVE];
     bool is_back = live->view.cursor != LIVE_FOLLOWS;
+    if (live_page_label(ui, live, asked, &usual))
+        return usual;
     switch (asked) {
     case REQUEST_FORMAT:
     case REQUEST_FORMAT_SCALED:
@@ -227,6 +231,13 @@ static const char *explain(PanelId panel) {
             "do to the processors, how hot they are, the power drawn, and how much of a step goes "
             "into casting and into recording all this (watching). Another dash is a reading that "
             "this machine or run does not give.",
+        [PANEL_MAP] =
+            "A row a layer, a column some steps: the denser a cell, the larger the share of the "
+            "layer's gradients that its format lost there (flushed to zero, overflowed, or not "
+            "finite at all), the limits are below; of several steps or layers it shows the worst. "
+            "Left and right move the step cursor, up and down the layer, and enter goes there. "
+            "Space folds the block around a layer, enter opens one, v shows fewer parts of all "
+            "names; / finds a layer, o sorts by what is lost or as the model has them.",
     };
     return texts[panel];
 }

@@ -14,6 +14,7 @@
 #include "store/series.h"
 #include "ui/cells/plot.h"
 #include "ui/cells/words.h"
+#include "ui/live/map.h"
 #include "ui/live/pace.h"
 #include "ui/screen.h"
 
@@ -140,6 +141,8 @@ typedef struct Live {
     LiveChange changes[LIVE_MOST_CHANGES];
     int change_count;
     LiveAxis axis;
+    LiveMap map;
+    PanelId focus_before; // a page was opened
     Replay replay;
     int64_t replayed_ms;             // the clock when it went on last
     bool moved;                      // the view changed since the last look
@@ -230,6 +233,8 @@ void live_draw_header(const Live *live, Area area);
 void live_draw_loss(const Live *live, Area area, bool focused);
 void live_draw_scale(const Live *live, Area area, bool focused);
 void live_draw_layers(const Live *live, Area area, bool focused);
+// A share, ending before a column: none at all is told from next to none.
+void live_draw_share(Area area, int end, int row, double share, Ink ink);
 void live_draw_histogram(const Live *live, Area area, bool focused);
 void live_draw_heat(const Live *live, Area area, bool focused);
 void live_draw_events(const Live *live, Area area, bool focused);
@@ -251,6 +256,43 @@ int64_t live_step_under(const Live *live, int width, int column);
 // "next growth in N clean steps": N, or -1 where it cannot be known.
 int64_t live_next_growth(const Live *live);
 
+// ---- the map of layers over time: map_data.c, map.c, map_keys.c
+// ----------------------------------
+
+typedef struct MapPlace { // what of a panel of a size is for what
+    int name_columns;     // from the left, beside margins; then formats
+    int first, columns;   // of the cells
+    int rows;
+    int foot; // rows of words below the cells and the steps
+} MapPlace;
+
+MapPlace live_map_place(const Live *live, int width, int height);
+// Reads what its page needs, where that is open.
+bool live_map_read(Ui *ui, Live *live, Error *error) MUST_CHECK;
+bool live_map_is_resized(const Ui *ui, const Live *live); // since it was read
+void live_map_clear(LiveMap *map);                        // the order is kept
+MapCell live_map_cell(const LayerSample *sample);
+double live_map_damage(MapCell cell);
+// Folds and sorts what was read, into so many rows where nothing was folded by hand.
+void live_map_arrange(LiveMap *map, int room);
+int live_map_row(const Live *live);                        // of the selected layer; -1: none
+int live_map_top(const Live *live, const MapPlace *place); // the first row that is shown
+void live_draw_map(const Live *live, Area area, bool focused);
+bool live_map_request(Ui *ui, Live *live, Request request); // true: taken
+bool live_map_label(const Live *live, Request request, const char **label);
+void live_map_click(Ui *ui, Live *live, const Panel *panel, int column, int row,
+                    MouseAction action);
+
+// ---- pages.c: panels that have the screen for themselves, and are opened by keys ---------------
+
+// The page that is open; PANEL_NONE: none.
+PanelId live_page(const Ui *ui);
+// True: the request was the page's, or opened or closed one.
+bool live_page_request(Ui *ui, Live *live, Request request);
+void live_page_close(Ui *ui, Live *live);
+// As Screen.label; true: it is decided.
+bool live_page_label(const Ui *ui, const Live *live, Request request, const char **label);
+
 // ---- orders.c -----------------------------------------------------------------------------------
 
 // Asks for the answers to what was sent; true: there was one.
@@ -268,6 +310,9 @@ bool live_move(Ui *ui, Live *live, Request request);
 void live_scrub_tenth(Ui *ui, Live *live, int by);
 // LIVE_FOLLOWS and steps from the last one on: follows the run.
 void live_put_cursor(Ui *ui, Live *live, int64_t step);
+// The same by hand: a replay ends there.
+void live_go_to_step(Ui *ui, Live *live, int64_t step);
+void live_select_layer(Ui *ui, Live *live, int layer);
 void live_click(Ui *ui, PanelId panel, int column, int row, MouseAction action);
 
 // The step that the live screen went back to; 0: it follows its run, or another is in front.

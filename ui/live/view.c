@@ -52,7 +52,7 @@ void live_put_cursor(Ui *ui, Live *live, int64_t step) {
 }
 
 // By hand: a replay ends there.
-static void put_cursor(Ui *ui, Live *live, int64_t step) {
+void live_go_to_step(Ui *ui, Live *live, int64_t step) {
     live->replay.is_on = false;
     live->axis.is_known = false;
     live_put_cursor(ui, live, step);
@@ -63,12 +63,12 @@ static int64_t cursor_of(const Live *live) {
 }
 
 static void scrub(Ui *ui, Live *live, int by) {
-    put_cursor(ui, live, cursor_of(live) + by * step_of_dot(live));
+    live_go_to_step(ui, live, cursor_of(live) + by * step_of_dot(live));
 }
 
 void live_scrub_tenth(Ui *ui, Live *live, int by) {
     int64_t tenth = (live->data.last - live->data.first + 1) / 10;
-    put_cursor(ui, live, cursor_of(live) + by * (tenth > 1 ? tenth : 1));
+    live_go_to_step(ui, live, cursor_of(live) + by * (tenth > 1 ? tenth : 1));
 }
 
 // Around the cross-hair, else the cursor, else the end.
@@ -113,7 +113,7 @@ static void put_cross(Ui *ui, Live *live, int64_t step) {
 
 // ---- the other panels ---------------------------------------------------------------------------
 
-static void select_layer(Ui *ui, Live *live, int layer) {
+void live_select_layer(Ui *ui, Live *live, int layer) {
     int count = live->data.record.layer_count;
     layer = layer >= count ? count - 1 : layer;
     live->view.layer = layer < 0 ? 0 : layer;
@@ -184,7 +184,7 @@ static void go_lines(Ui *ui, Live *live, int by) {
     if (ui->focus[SCREEN_LIVE] == PANEL_EVENTS)
         scroll_events(ui, live, by);
     else
-        select_layer(ui, live, live->view.layer + by);
+        live_select_layer(ui, live, live->view.layer + by);
 }
 
 static void go_sideways(Ui *ui, Live *live, int by) {
@@ -213,7 +213,7 @@ static bool step_back(Ui *ui, Live *live) {
     if (live->view.has_cross)
         toggle_cross(ui, live);
     else if (live->view.cursor != LIVE_FOLLOWS)
-        put_cursor(ui, live, LIVE_FOLLOWS);
+        live_go_to_step(ui, live, LIVE_FOLLOWS);
     else
         return false;
     return true;
@@ -237,7 +237,7 @@ static void go_to_event(Ui *ui, Live *live) {
         live_show_row(ui, live, row);
         return;
     }
-    put_cursor(ui, live, step);
+    live_go_to_step(ui, live, step);
     live->view.event_wanted = id;
 }
 
@@ -283,8 +283,8 @@ bool live_move(Ui *ui, Live *live, Request request) {
     case REQUEST_PAGE_DOWN: go_lines(ui, live, page_of(ui)); break;
     case REQUEST_LEFT: go_sideways(ui, live, -1); break;
     case REQUEST_RIGHT: go_sideways(ui, live, 1); break;
-    case REQUEST_FIRST: put_cursor(ui, live, live->data.first); break;
-    case REQUEST_LAST: put_cursor(ui, live, live->data.last); break;
+    case REQUEST_FIRST: live_go_to_step(ui, live, live->data.first); break;
+    case REQUEST_LAST: live_go_to_step(ui, live, live->data.last); break;
     case REQUEST_SCRUB_BACK: scrub(ui, live, -1); break;
     case REQUEST_SCRUB_FORWARD: scrub(ui, live, 1); break;
     case REQUEST_ZOOM_IN: zoom(ui, live, true); break;
@@ -334,9 +334,9 @@ void live_click(Ui *ui, PanelId id, int column, int row, MouseAction action) {
     case PANEL_LAYERS:
         layer = live_layer_under(live, panel->width, panel->height, row);
         if (is_wheel)
-            select_layer(ui, live, live->view.layer + by);
+            live_select_layer(ui, live, live->view.layer + by);
         else if (layer >= 0)
-            select_layer(ui, live, layer);
+            live_select_layer(ui, live, layer);
         break;
     case PANEL_HEAT:
         if (is_wheel)
@@ -346,6 +346,7 @@ void live_click(Ui *ui, PanelId id, int column, int row, MouseAction action) {
         if (is_wheel)
             suppose(ui, live, -by);
         break;
+    case PANEL_MAP: live_map_click(ui, live, panel, column, row, action); break;
     case PANEL_EVENTS:
         if (is_wheel)
             scroll_events(ui, live, by);

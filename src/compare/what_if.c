@@ -215,3 +215,19 @@ int what_if_rows(const LayerSample *sample, double loss_scale, WhatIfRow rows[FO
         rows[i] = row_of(sample, formats[i], loss_scale);
     return count;
 }
+
+// ---- of a row -----------------------------------------------------------------------------------
+
+double what_if_broken_before(const LayerSample *sample) {
+    return (double)(sample->nans + sample->infs) / (double)sample->count;
+}
+
+double what_if_overflowed(const WhatIfRow *row, const LayerSample *sample) {
+    if (!row->shares.is_known || sample->nans + sample->infs == sample->count)
+        return (double)NAN;
+    return fmax(row->shares.broken - what_if_broken_before(sample), 0);
+}
+
+double what_if_flushed(const WhatIfRow *row, const LayerSample *sample) {
+    return isnan(what_if_overflowed(row, sample)) ? (double)NAN : row->shares.flushed;
+}

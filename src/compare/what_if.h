@@ -56,3 +56,9 @@ typedef struct WhatIfRow {
 
 // The formats that a layer can be set to, on whatever device.
 int what_if_rows(const LayerSample *sample, double loss_scale, WhatIfRow rows[FORMAT_COUNT]);
+
+// The share that was not finite when it came: how large that would be nobody knows.
+double what_if_broken_before(const LayerSample *sample);
+// What the row's format flushes, and what overflows in it alone; NaN: nothing is left to go by.
+double what_if_flushed(const WhatIfRow *row, const LayerSample *sample);
+double what_if_overflowed(const WhatIfRow *row, const LayerSample *sample);

@@ -22,6 +22,7 @@ typedef enum PanelId {
     PANEL_EVENTS,
     PANEL_MACHINE,
     PANEL_MAP, // pages: on no plan, but maximised
+    PANEL_WHAT_IF,
     // compare
     PANEL_CURVES,
     PANEL_DIFFERENCES,

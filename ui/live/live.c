@@ -88,6 +88,7 @@ static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
         [PANEL_LAYERS] = live_draw_layers,   [PANEL_HISTOGRAM] = live_draw_histogram,
         [PANEL_HEAT] = live_draw_heat,       [PANEL_EVENTS] = live_draw_events,
         [PANEL_MACHINE] = live_draw_machine, [PANEL_MAP] = live_draw_map,
+        [PANEL_WHAT_IF] = live_draw_what_if,
     };
     if (panels[panel] && !area_is_empty(area))
         panels[panel](state_of(ui), area, focused);
@@ -238,6 +239,14 @@ static const char *explain(PanelId panel) {
             "Left and right move the step cursor, up and down the layer, and enter goes there. "
             "Space folds the block around a layer, enter opens one, v shows fewer parts of all "
             "names; / finds a layer, o sorts by what is lost or as the model has them.",
+        [PANEL_WHAT_IF] =
+            "What every format would do to the selected layer's gradients of this step, from the "
+            "histogram of their exponents: the share that it would lose (flushed to zero, or "
+            "overflowed), keep with fewer digits (subnormal), and the loss scales that suit it. "
+            "Plain formats are at the loss scale, which < and > move; fp8 and its kind bring a "
+            "scale along; of blocks it is what chance would make of them, between the bounds "
+            "(by order). Up and down take another layer, left and right another step, and space "
+            "gives the layer the next format.",
     };
     return texts[panel];
 }

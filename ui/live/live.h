@@ -43,6 +43,7 @@ typedef struct LiveView { // what is looked at; keys change it
     bool layer_is_chosen; // by the user; before that, the first that has gradients
     int hypothesis;       // n of scale x 2^n
     bool heat;            // the histogram's panel shows the exponents over time
+    int format_top;       // rows of the page of formats scrolled away
     int event_top;        // rows of events scrolled away
     int64_t event_wanted; // the id of one whose row is to be on top; 0: none
     bool frozen;
@@ -282,6 +283,12 @@ bool live_map_request(Ui *ui, Live *live, Request request); // true: taken
 bool live_map_label(const Live *live, Request request, const char **label);
 void live_map_click(Ui *ui, Live *live, const Panel *panel, int column, int row,
                     MouseAction action);
+
+// ---- what_if.c: all formats, of the selected layer at the cursor --------------------------------
+
+void live_draw_what_if(const Live *live, Area area, bool focused);
+bool live_what_if_request(Ui *ui, Live *live, Request request); // true: taken
+bool live_what_if_label(const Live *live, Request request, const char **label);
 
 // ---- pages.c: panels that have the screen for themselves, and are opened by keys ---------------
 

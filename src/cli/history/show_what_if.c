@@ -18,22 +18,6 @@ typedef struct Asked { // what is shown
     double scale;         // the loss scale at the end
 } Asked;
 
-// Not finite already: how large they would be nobody knows.
-static double broken_before(const LayerSample *sample) {
-    return (double)(sample->nans + sample->infs) / (double)sample->count;
-}
-
-// By the format; NaN: unknown, as nothing is left to go by.
-static double overflowed(const WhatIfRow *row, const LayerSample *sample) {
-    if (!row->shares.is_known || sample->nans + sample->infs == sample->count)
-        return (double)NAN;
-    return fmax(row->shares.broken - broken_before(sample), 0);
-}
-
-static double flushed(const WhatIfRow *row, const LayerSample *sample) {
-    return isnan(overflowed(row, sample)) ? (double)NAN : row->shares.flushed;
-}
-
 static bool is_counted(const LayerSample *sample) {
     return sample->width > 0 && sample->count > 0;
 }
@@ -108,10 +92,10 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
         table_put(table, format_name(rows[i].format),
                   terminal_format_color(&page->terminal, rows[i].format));
         put_scale(table, &rows[i]);
-        put_share(table, flushed(&rows[i], sample));
+        put_share(table, what_if_flushed(&rows[i], sample));
         put_bounds(table, &rows[i]);
         put_share(table, rows[i].shares.subnormal);
-        put_share(table, overflowed(&rows[i], sample));
+        put_share(table, what_if_overflowed(&rows[i], sample));
         put_suited(table, &rows[i]);
     }
     cli_print_outside(stdout, layer->name);
@@ -119,8 +103,8 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
     printf(", computed in %s; its true gradients: largest %s, %s zero", layer->precision,
            text_number(largest, sample->largest, 3),
            share_text(zero, (double)sample->zeros / (double)sample->count));
-    if (broken_before(sample) > 0)
-        printf(", %s not finite when they came", share_text(zero, broken_before(sample)));
+    if (what_if_broken_before(sample) > 0)
+        printf(", %s not finite when they came", share_text(zero, what_if_broken_before(sample)));
     fputs("\n\n", stdout);
     return finish(page, table, error);
 }
@@ -138,12 +122,13 @@ static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
         if (!is_counted(&asked->samples[k]))
             continue;
         const LayerSample *sample = &asked->samples[k];
-        const double broken = broken_before(sample);
+        const double broken = what_if_broken_before(sample);
         table_put(table, asked->run->layers[k].name, "");
         put_share(table, broken > 0 ? broken : (double)NAN);
         what_if_rows(sample, asked->scale, rows);
         for (int i = 0; i < count; i++)
-            put_share(table, flushed(&rows[i], sample) + overflowed(&rows[i], sample));
+            put_share(table,
+                      what_if_flushed(&rows[i], sample) + what_if_overflowed(&rows[i], sample));
     }
     fputs("What would be lost of the true gradients: flushed to zero, or overflowed\n\n", stdout);
     return finish(page, table, error);
@@ -174,12 +159,12 @@ static void write_row(JsonWriter *json, const WhatIfRow *row, const LayerSample 
     json_put_text(json, "format", format_name(row->format));
     json_put_text(json, "element", format_name(row->element));
     json_put_reading(json, "scale", row->scale);
-    const double share = flushed(row, sample);
+    const double share = what_if_flushed(row, sample);
     json_put_reading(json, "flushed", share);
     json_put_known(json, "flushed_least", row->least, !isnan(share));
     json_put_known(json, "flushed_most", row->most, !isnan(share));
     json_put_known(json, "subnormal", row->shares.subnormal, !isnan(share));
-    json_put_reading(json, "overflowed", overflowed(row, sample));
+    json_put_reading(json, "overflowed", what_if_overflowed(row, sample));
     json_put_known(json, "least_loss_scale", ldexp(1, row->suited.least), row->suited.is_known);
     json_put_known(json, "most_loss_scale", ldexp(1, row->suited.most), row->suited.is_known);
     json_end_object(json);
@@ -205,7 +190,7 @@ static void write_json(const Asked *asked) {
         json_put_number(&json, "largest", asked->samples[k].largest);
         json_put_number(&json, "zero",
                         (double)asked->samples[k].zeros / (double)asked->samples[k].count);
-        json_put_number(&json, "not_finite", broken_before(&asked->samples[k]));
+        json_put_number(&json, "not_finite", what_if_broken_before(&asked->samples[k]));
         json_key(&json, "formats");
         json_begin_array(&json);
         for (int i = 0; i < count; i++)

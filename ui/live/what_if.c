@@ -1,0 +1,265 @@
+// The page of all formats: what each would do to the gradients of the selected layer at the cursor.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ui/cells/bars.h"
+#include "ui/cells/glyphs.h"
+#include "ui/live/histogram.h"
+
+static const double too_much = 0.05; // said in red, as in the table of layers
+
+// The supposed loss scale; 1 where that of the step is not known.
+static double supposed(const Live *live) {
+    double scale = live->data.used_scale;
+    return ldexp(scale > 0 && isfinite(scale) ? scale : 1, live->view.hypothesis);
+}
+
+// ---- where things are ---------------------------------------------------------------------------
+
+typedef enum ColumnId { // in the order in which they are given room
+    COLUMN_FORMAT,
+    COLUMN_LOST,
+    COLUMN_NEEDED,
+    COLUMN_FLUSHED,
+    COLUMN_OVERFLOWED,
+    COLUMN_SUBNORMAL,
+    COLUMN_BAR,
+    COLUMN_ORDER,
+    COLUMNS
+} ColumnId;
+
+enum { GAP = 2 }; // at the right of each column, in its width
+
+static const struct Column {
+    const char *head;
+    int width;
+    bool is_right;
+} columns[COLUMNS] = {
+    [COLUMN_FORMAT] = {"format", 12, false},
+    [COLUMN_LOST] = {"lost", 8, true},
+    [COLUMN_NEEDED] = {"scales that suit", 19, false},
+    [COLUMN_FLUSHED] = {"flushed", 9, true},
+    [COLUMN_OVERFLOWED] = {"overfl.", 9, true},
+    [COLUMN_SUBNORMAL] = {"subn.", 8, true},
+    [COLUMN_BAR] = {"", 10, false},
+    [COLUMN_ORDER] = {"by order", 20, false},
+};
+
+static const ColumnId from_left[COLUMNS] = {COLUMN_FORMAT,    COLUMN_BAR,   COLUMN_LOST,
+                                            COLUMN_FLUSHED,   COLUMN_ORDER, COLUMN_OVERFLOWED,
+                                            COLUMN_SUBNORMAL, COLUMN_NEEDED};
+
+typedef struct Places {
+    int at[COLUMNS], width[COLUMNS]; // 0: there is no room for it
+} Places;
+
+static Places places_in(int width) {
+    enum { MARGIN = 1, BAR_MORE = 30 };
+    Places places;
+    int left = width - MARGIN, at = MARGIN;
+    for (int i = 0; i < COLUMNS; i++) {
+        places.width[i] = columns[i].width <= left ? columns[i].width : 0;
+        left -= places.width[i];
+    }
+    if (places.width[COLUMN_BAR] > 0)
+        places.width[COLUMN_BAR] += left < BAR_MORE ? left : BAR_MORE;
+    for (int i = 0; i < COLUMNS; i++) {
+        places.at[from_left[i]] = at;
+        at += places.width[from_left[i]];
+    }
+    return places;
+}
+
+static void put(Area area, const Places *places, ColumnId id, int row, Style style,
+                const char *text) {
+    int at = places->at[id], width = places->width[id] - GAP;
+    if (width > 0 && columns[id].is_right)
+        area_text_right(area, at + width, row, style, text);
+    else if (width > 0)
+        area_text_cut(area, at, row, width, style, text);
+}
+
+// ---- a format -----------------------------------------------------------------------------------
+
+static void put_share(Area area, const Places *places, ColumnId id, int row, double share) {
+    int end = places->at[id] + places->width[id] - GAP;
+    if (isnan(share))
+        put(area, places, id, row, style_of(INK_DIM), "–");
+    else if (places->width[id] > 0)
+        live_draw_share(area, end, row, share,
+                        share > too_much && id != COLUMN_SUBNORMAL ? INK_BAD
+                        : share > 0                                ? INK_TEXT
+                                                                   : INK_DIM);
+}
+
+// Loss scales of plain formats; those that formats bring along are what the layer needs.
+static void put_needed(Area area, const Places *places, int row, const WhatIfRow *format) {
+    char text[48] = "–";
+    Ink ink = INK_TEXT;
+    if (format->scaled == SCALED_NONE && format->suited.is_known) {
+        bool is_none = format->suited.least > format->suited.most;
+        ink = is_none ? INK_BAD : INK_TEXT;
+        if (is_none)
+            snprintf(text, sizeof text, "none");
+        else
+            snprintf(text, sizeof text, "2^%d to 2^%d", format->suited.least, format->suited.most);
+    } else if (format->scaled != SCALED_NONE && format->scale > 0) {
+        snprintf(text, sizeof text, "own, %s2^%.0f", format->scaled == SCALED_BLOCK ? "from " : "",
+                 log2(format->scale));
+    }
+    put(area, places, COLUMN_NEEDED, row, style_of(ink), text);
+}
+
+static void draw_format(Area area, const Places *places, int row, const WhatIfRow *format,
+                        const LayerSample *sample, bool is_own) {
+    double flushed = what_if_flushed(format, sample);
+    double over = what_if_overflowed(format, sample), lost = flushed + over;
+    const char *name = format_name(format->format);
+    Ink ink = live_ink(name);
+    char bounds[80];
+    put(area, places, COLUMN_FORMAT, row, is_own ? style_bold(ink) : style_of(ink), name);
+    put_share(area, places, COLUMN_LOST, row, lost);
+    put_share(area, places, COLUMN_FLUSHED, row, flushed);
+    put_share(area, places, COLUMN_OVERFLOWED, row, over);
+    put_share(area, places, COLUMN_SUBNORMAL, row,
+              isnan(lost) ? (double)NAN : format->shares.subnormal);
+    put_needed(area, places, row, format);
+    if (places->width[COLUMN_BAR] > 0 && !isnan(lost))
+        gauge_draw(area, places->at[COLUMN_BAR], row, places->width[COLUMN_BAR] - GAP, lost,
+                   lost > too_much ? INK_BAD : ink);
+    snprintf(bounds, sizeof bounds, "%s to %s", word_share(format->least).text,
+             word_share(format->most).text);
+    if (format->scaled == SCALED_BLOCK && !isnan(lost))
+        put(area, places, COLUMN_ORDER, row, style_of(INK_DIM), bounds);
+    if (is_own) {
+        area_put(area, 0, row, style_bold(INK_ACCENT), GLYPH_CURSOR);
+        area_set_ground(area_part(area, 0, row, area.width, 1), GROUND_SELECTED);
+    }
+}
+
+// ---- the page -----------------------------------------------------------------------------------
+
+static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
+    const LayerSample *sample = shown->sample;
+    double broken = what_if_broken_before(sample);
+    char among[80], text[400], largest[64] = "", more[64] = "";
+    live_say_steps(among, sizeof among, sample);
+    if (!among[0])
+        snprintf(among, sizeof among, " at step %s", word_count(live->data.step).text);
+    if (sample->largest > 0)
+        snprintf(largest, sizeof largest, "true gradients up to %s, ",
+                 word_reading(sample->largest).text);
+    if (broken > 0)
+        snprintf(more, sizeof more, ", %s not finite", word_share(broken).text);
+    snprintf(text, sizeof text, "%s in %s%s: %s%s zero%s", shown->name,
+             shown->format == FORMAT_COUNT ? "?" : format_name(shown->format), among, largest,
+             word_share((double)sample->zeros / (double)sample->count).text, more);
+    int row = area_wrap(area, 0, style_of(INK_BRIGHT), text);
+    snprintf(text, sizeof text, "plain formats at the loss scale %s%s",
+             word_scale(supposed(live)).text,
+             live->view.hypothesis != 0 ? ", which is supposed" : ", < and > suppose another");
+    area_text_cut(area, 0, row, area.width, style_of(INK_DIM), text);
+    return row + 1;
+}
+
+// What has nothing left says nothing of formats.
+static const char *why_nothing(const LayerSample *sample) {
+    int64_t broken = sample->nans + sample->infs;
+    return broken == sample->count ? "None of its gradients was finite when it came: no format of "
+                                     "this layer mends that, a smaller loss scale may."
+           : sample->zeros + broken == sample->count
+               ? "All of its gradients were zero when they came: no format of this layer mends "
+                 "that. They were lost further up, where a larger loss scale or a wider format "
+                 "may keep them, or the loss does not depend on it."
+               : NULL;
+}
+
+// The formats that there is room for; `right` gets which of them, where it is not all.
+static int draw_formats(const Live *live, const HistogramLayer *shown, Area area, int row,
+                        char *right, size_t size) {
+    WhatIfRow rows[FORMAT_COUNT];
+    int count = what_if_rows(shown->sample, supposed(live), rows);
+    row += row + 1 + count < area.height ? 1 : 0;
+    Places places = places_in(area.width);
+    int room = area.height - row - 1, top = live->view.format_top;
+    int fit = room < count ? room : count;
+    top = top > count - fit ? count - fit : top;
+    for (int i = 0; i < COLUMNS; i++)
+        put(area, &places, (ColumnId)i, row, style_of(INK_DIM), columns[i].head);
+    for (int i = 0; i < fit; i++)
+        draw_format(area, &places, row + 1 + i, &rows[top + i], shown->sample,
+                    rows[top + i].format == shown->format);
+    if (fit < count)
+        snprintf(right, size, "formats %d to %d of %d", top + 1, top + fit, count);
+    return row + 1 + fit;
+}
+
+void live_draw_what_if(const Live *live, Area area, bool focused) {
+    static const char notes[] =
+        "fp8 and its kind at the scale that takes the largest number to theirs, blocks as chance "
+        "would mix them.";
+    HistogramLayer shown;
+    char right[64] = "";
+    bool is_there = histogram_choose(live, &shown);
+    Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
+    Area words = area_part(inside, 1, 0, inside.width - 2, inside.height);
+    if (live->data.record.layer_count > 0)
+        snprintf(right, sizeof right, "layer %d of %d", live->view.layer + 1,
+                 live->data.record.layer_count);
+    if (!is_there) {
+        histogram_say_why_empty(live, &shown, inside);
+        area_box(area, panel_name(PANEL_WHAT_IF), right, focused);
+        return;
+    }
+    int row = draw_head(live, words, &shown);
+    const char *why = why_nothing(shown.sample);
+    if (why) {
+        area_wrap(words, row + 1, style_of(INK_WARN), why);
+    } else {
+        row = draw_formats(live, &shown, inside, row, right, sizeof right);
+        if (row + 1 < inside.height)
+            area_wrap(words, row + 1, style_of(INK_DIM), notes);
+    }
+    area_box(area, panel_name(PANEL_WHAT_IF), right, focused);
+}
+
+// ---- keys ---------------------------------------------------------------------------------------
+
+// Layers without gradients are passed over.
+static void go_layers(Ui *ui, Live *live, int by) {
+    const LiveData *data = &live->data;
+    for (int at = live->view.layer + by; at >= 0 && at < data->layer_count; at += by)
+        if (data->layers[at].count > 0) {
+            int hypothesis = live->view.hypothesis;
+            live_select_layer(ui, live, at);
+            live->view.hypothesis = hypothesis; // of one loss scale for all
+            return;
+        }
+}
+
+static void scroll(Ui *ui, Live *live, int by) {
+    int top = live->view.format_top + by;
+    live->view.format_top = top < 0 ? 0 : top >= FORMAT_COUNT ? FORMAT_COUNT - 1 : top;
+    ui->dirty = true;
+}
+
+bool live_what_if_request(Ui *ui, Live *live, Request request) {
+    enum { PAGE = 4 };
+    switch (request) {
+    case REQUEST_UP: go_layers(ui, live, -1); break;
+    case REQUEST_DOWN: go_layers(ui, live, 1); break;
+    case REQUEST_PAGE_UP: scroll(ui, live, -PAGE); break;
+    case REQUEST_PAGE_DOWN: scroll(ui, live, PAGE); break;
+    case REQUEST_ENTER: live_page_close(ui, live); break;
+    default: return false;
+    }
+    return true;
+}
+
+bool live_what_if_label(const Live *live, Request request, const char **label) {
+    (void)live;
+    if (request == REQUEST_HYPOTHESIS_DOWN)
+        *label = "scale";
+    return request == REQUEST_HYPOTHESIS_DOWN;
+}

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "ui/live/live.h"
 
-enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 128 };
+enum { MOST_WORKERS = 64, MOST_ARGUMENTS = 1024 };
 
 // Watched until it is clear that they run: a worker that ends soon, and badly, says why on its
 // standard error, which nobody sees.
@@ -21,7 +21,7 @@ static struct Worker {
     char last[MESSAGE_SIZE]; // of what came from there
 } workers[MOST_WORKERS];
 
-static void become_worker(const Ui *ui, const char *const *arguments, int errors) {
+void launch_become(const Ui *ui, const char *const *arguments, int out, int errors) {
     const char *list[MOST_ARGUMENTS + 4];
     int count = 0;
     list[count++] = ui->host->program;
@@ -30,10 +30,9 @@ static void become_worker(const Ui *ui, const char *const *arguments, int errors
     list[count++] = "--db";
     list[count++] = ui->options->database;
     list[count] = NULL;
-    setsid();
     int nothing = open("/dev/null", O_RDWR);
     dup2(nothing, STDIN_FILENO);
-    dup2(nothing, STDOUT_FILENO);
+    dup2(out < 0 ? nothing : out, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
     signal(SIGPIPE, SIG_IGN); // it writes on when the screen is closed
     sigset_t none;
@@ -60,8 +59,10 @@ bool launch_worker(Ui *ui, const char *const *arguments, int64_t *process, Error
     fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t pid = fork();
-    if (pid == 0)
-        become_worker(ui, arguments, ends[1]);
+    if (pid == 0) {
+        setsid();
+        launch_become(ui, arguments, -1, ends[1]);
+    }
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);

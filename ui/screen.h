@@ -236,3 +236,20 @@ bool launch_is_allowed(Ui *ui);
 bool launch_takes_orders(Ui *ui, const RunRecord *run);
 // Sees which have ended, and says of one that ended badly why: the last line that it left behind.
 void launch_watch(Ui *ui);
+// In a child: becomes this program with those arguments, writing there. Never returns.
+_Noreturn void launch_become(const Ui *ui, const char *const *arguments, int out, int errors);
+
+// ask.c: a short child of this program whose answer is read, and never waited for.
+typedef struct UiAsk {
+    int64_t process; // 0: none is under way
+    int out, errors; // the reading ends of what it writes
+    char *text;      // of its standard output, so far
+    size_t length, room;
+    char last[MESSAGE_SIZE]; // the line that it failed with
+} UiAsk;
+
+bool ask_begin(const Ui *ui, UiAsk *ask, const char *const *arguments, Error *error) MUST_CHECK;
+// True: it has ended, and *answer is what it wrote, the caller's to free; or NULL, and `error` says
+// why. False: it goes on, or there is none.
+bool ask_look(UiAsk *ask, char **answer, Error *error);
+void ask_drop(UiAsk *ask); // ends it

@@ -31,6 +31,12 @@ typedef struct UiHost { // what a room above does for the screen
     // Whether --loss-scale takes it, and loss_scale= with it: a number or a preset's name.
     bool (*check_loss_scale)(const char *text, Error *error);
     bool (*check_recipe)(const char *text, Error *error);
+    bool (*check_keep)(const char *text, Error *error); // --keep-fp32
+    // Each row of a policy file, as --layer would be given it; `take` copies what it needs.
+    bool (*read_policy)(const char *path,
+                        bool (*take)(void *context, const char *pattern, const char *precision,
+                                     Error *error),
+                        void *context, Error *error);
     // The choices of the launch form, each ended by NULL: "fp32", "bf16", ...
     const char *const *precisions, *const *loss_scales, *const *devices;
 } UiHost;

@@ -111,7 +111,8 @@ static void filters_act_as_they_are_typed_and_speak_as_the_table_does(void) {
 
 // ---- the launch form ----------------------------------------------------------------------------
 
-// Of fashion_cnn: format, loss scale, device, seed, recipe, batch, epochs, lr, width.
+// Of fashion_cnn: format, loss scale, device, seed, recipe, keep fp32, layers, batch, epochs, lr,
+// width.
 static void what_would_train_nothing_is_refused_at_the_field(void) {
     static const struct {
         int row;
@@ -120,10 +121,11 @@ static void what_would_train_nothing_is_refused_at_the_field(void) {
                  {3, "1.5", "a whole number"},
                  {4, "fp8=curent", "did you mean current?"},
                  {4, "9", "KEY=VALUE is wanted"},
-                 {5, "0", "batch=0: a whole"},
-                 {5, "-5", "from 0 up"},
-                 {7, "1e-9999", "it would be 0"},
-                 {7, "9..1e-9", "a number expected"}};
+                 {5, "losess", "did you mean losses"},
+                 {7, "0", "batch=0: a whole"},
+                 {7, "-5", "from 0 up"},
+                 {9, "1e-9999", "it would be 0"},
+                 {9, "9..1e-9", "a number expected"}};
     open_home(120, 36);
     shown_type(&shown, "\t"); // to the form
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -148,8 +150,8 @@ static void fields_are_gone_through_while_values_are_typed(void) {
     press(KEY_DOWN "512", "loss scale 512");
     press(KEY_DOWN, "‹ 512 ›"); // kept, and on the next row
     press(KEY_DOWN "7\t", "seed         7");
-    press(KEY_DOWN "64" KEY_UP, "batch        64"); // past the recipe
-    press("margin=1" KEY_UP, "recipe       margin=1");
+    press(KEY_DOWN KEY_DOWN KEY_DOWN "64" KEY_UP, "batch        64"); // past the recipe
+    press(KEY_UP KEY_UP "margin=1" KEY_UP, "recipe       margin=1");
     press("9\r", "seed         9");
     press("d", "no key of the form"); // and nothing is deleted
     press("2\x1b", "digits type · esc: out");

@@ -83,7 +83,8 @@ static void a_run_is_launched_from_home(void) {
         shown_type(&shown, KEY_RIGHT);
     expect("‹ fp16 ›");
     shown_type(&shown,
-               KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN); // to its steps
+               KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN KEY_DOWN
+                   KEY_DOWN); // to its steps
     press("5000000\r", "5000000");
     shown_type(&shown, "\r");
     expect("#1 simple-1"); // it opens, perhaps before a picture says that it is starting

@@ -54,6 +54,7 @@ static bool home_open(Ui *ui, Error *error) {
 
 static void home_close(Ui *ui) {
     Home *home = home_of(ui);
+    home_drop_foreseen(home);
     free(home->experiments);
     free(home->forms);
     store_free_runs(home->runs, home->run_count);
@@ -80,6 +81,7 @@ static bool home_refresh(Ui *ui, double seconds) {
         home->since_read = 0;
     }
     home_open_awaited(ui);
+    changed = home_look_foreseen(ui) || changed;
     bool moved = home->preview_of != home->run;
     if (changed || moved || (home->chosen_count > 1 && home->since_preview >= preview_every)) {
         home_read_preview(ui);
@@ -153,6 +155,7 @@ static const char *home_label(const Ui *ui, Request request, const char *usual) 
     case REQUEST_COMPARE: can = in_runs && home->chosen_count > 1; break;
     case REQUEST_QUICK: can = may_train && !in_form; break;
     case REQUEST_MATRIX: can = may_train && home->experiment_count > 0; break;
+    case REQUEST_LAYERS:
     case REQUEST_SCRIPT: can = !in_runs && home->experiment_count > 0; break;
     case REQUEST_FILTER: can = in_runs && home->total > 0; break;
     default: can = in_runs && home->run_count > 0; break;
@@ -169,7 +172,9 @@ static const char *home_explain(PanelId panel) {
     case PANEL_LAUNCH:
         return "What the next run will be: left and right turn a choice, a digit begins a new "
                "value. "
-               "What is dim is as the experiment says. Enter trains; m asks whether to train "
+               "What is dim is as the experiment says. Enter trains; L shows what every layer "
+               "would "
+               "compute in and the memory of it, and sets layers; m asks whether to train "
                "three seeds in each format, and says how long that takes.";
     case PANEL_RUNS:
         return "Every run of the history, the newest first; a dot marks one that goes on. Enter "

@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include "base/json_read.h"
 #include "compare/compare.h"
 #include "number/format.h"
 #include "store/runs.h"
@@ -12,21 +13,46 @@
 enum {
     FORM_TEXT_SIZE = 64,
     FORM_RECIPE_SIZE = 192,
-    FORM_FIXED = 5,
+    FORM_PATTERN_SIZE = 96,
+    FORM_FORMAT_SIZE = 16,
+    FORM_MOST_RULES = 200,
+    FORM_FIXED = 7,
     FORM_MOST = FORM_FIXED + UI_MOST_PARAMETERS,
     HOME_MOST_CHOSEN = 8,
     HOME_MOST_AWAITED = 2,
     HOME_MOST_PLANNED = FORMAT_COUNT,
 };
 
+typedef struct FormRule { // as --layer PATTERN=FORMAT
+    char pattern[FORM_PATTERN_SIZE], format[FORM_FORMAT_SIZE];
+} FormRule;
+
 typedef struct LaunchForm { // of one experiment; rows: precision, scale, device, seed, recipe,
-                            // parameters
+                            // what stays in fp32, layers, parameters
     int choices[3];         // of the first three; 0: as the experiment says
     char scale[FORM_TEXT_SIZE], seed[FORM_TEXT_SIZE]; // as typed; the scale is a choice more
     char recipe[FORM_RECIPE_SIZE];                    // "": the usual one
-    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE];  // as the user set them; "": the default
+    char keep[FORM_RECIPE_SIZE];                      // "": as the format says
+    FormRule rules[FORM_MOST_RULES];                  // of layers; the last match holds
+    int rule_count;
+    char rules_text[24];                             // "3 set"; "" where there are none
+    char values[UI_MOST_PARAMETERS][FORM_TEXT_SIZE]; // as the user set them; "": the default
     int row;
 } LaunchForm;
+
+// What the form under the cursor would train, as a child of this program says that is asked
+// (`mpbench run .. --dry-run --json`), while the page of layers is open.
+typedef struct Foresight {
+    bool open;
+    UiAsk ask;
+    const UiExperiment *experiment; // that it is of,
+    LaunchForm form;                // and as what it was asked
+    double changed_at;              // clock_seconds; the form, since it was asked. 0: not
+    JsonTree answer;                // empty: none yet
+    char trouble[ERROR_TEXT_SIZE];  // why there is none; "": nothing
+    int row, top, column;           // the layer under the cursor; of the first preset shown
+    int height;                     // of the list, as drawn
+} Foresight;
 
 typedef enum HomeSort { SORT_AGE, SORT_LOSS, SORT_RATE, SORT_MEMORY, SORT_STATUS, SORTS } HomeSort;
 
@@ -59,6 +85,8 @@ typedef struct Home {
     int64_t matrix; // process of the last matrix that was started here; 0: none
     int matrix_of;  // its experiment
 
+    Foresight foresight;
+
     int64_t preview_of; // whose preview it is; 0: to be read
     PlotPoint *preview;
     int preview_count;
@@ -84,7 +112,41 @@ int home_form_rows(const Home *home);
 // What a row shows: the choice, what was typed, or the default.
 const char *home_form_value(const Ui *ui, int row, bool *is_default);
 
+// foresight.c: what the form would train, asked for while it is not waited for.
+void home_foresee(Ui *ui);           // asks, where the page is open and the form changed
+bool home_look_foreseen(Ui *ui);     // true: what is shown changed
+void home_drop_foreseen(Home *home); // lets go of all of it
+// Sets a layer, or what a pattern matches; the rule of that name that was there is replaced.
+bool home_set_rule(LaunchForm *form, const char *pattern, const char *format,
+                   Error *error) MUST_CHECK;
+void home_drop_rules(LaunchForm *form);
+// The last rule that names a layer just so; NULL: none does.
+const FormRule *home_rule_of(const LaunchForm *form, const char *layer);
+// Lets a layer be as all else says: its own rule goes.
+void home_drop_rule(LaunchForm *form, const char *layer);
+
+// layers_page.c: the page of layers, in place of the form.
+void home_layers_open(Ui *ui);
+void home_layers_close(Ui *ui);
+void home_layers_draw(Ui *ui, Area area, bool focused);
+bool home_layers_request(Ui *ui, Request request); // true: taken
+bool home_layers_key(Ui *ui, int key);             // true: taken
+void home_layers_click(Ui *ui, int row, MouseAction action);
+
 // start.c
+// The arguments of what the form describes, ended by NULL, with `first` and its operand before
+// them: `list` has room for HOME_MOST_ARGUMENTS and borrows from `settings`.
+enum { HOME_MOST_ARGUMENTS = 40 + 2 * (FORM_MOST + FORM_MOST_RULES) };
+typedef char FormSetting[FORM_PATTERN_SIZE + FORM_TEXT_SIZE];
+typedef struct HomeArguments { // of a worker
+    const char *list[HOME_MOST_ARGUMENTS];
+    int count;
+    FormSetting settings[UI_MOST_PARAMETERS + FORM_MOST_RULES];
+    int setting_count;
+} HomeArguments;
+void home_add_argument(HomeArguments *arguments, const char *a, const char *b); // NULL: no b
+// `all`: also what the runs of a matrix differ in.
+void home_add_form(const Ui *ui, HomeArguments *arguments, bool all);
 // Starts the experiment under the cursor with what its form says.
 void home_train(Ui *ui);
 // Enter was pressed once more while that starts; says so.

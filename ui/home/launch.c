@@ -12,10 +12,18 @@
 #include "ui/cells/words.h"
 #include "ui/home/home.h"
 
-enum { ROW_SCALE = 1, ROW_SEED = 3, ROW_RECIPE, BORDER = 1, VALUE_COLUMN = 14 };
+enum {
+    ROW_SCALE = 1,
+    ROW_SEED = 3,
+    ROW_RECIPE,
+    ROW_KEEP,
+    ROW_LAYERS,
+    BORDER = 1,
+    VALUE_COLUMN = 14
+};
 
 static const char *const fixed_rows[FORM_FIXED] = {"format", "loss scale", "device", "seed",
-                                                   "recipe"};
+                                                   "recipe", "keep fp32",  "layers"};
 
 const UiExperiment *home_experiment(const Home *home) {
     return home->experiment_count > 0 ? &home->experiments[home->experiment] : NULL;
@@ -84,10 +92,11 @@ void home_draw_experiments(Ui *ui, Area area, bool focused) {
 // What was typed in a row that takes text, and how much it holds.
 static char *text_of(const Home *home, int row, size_t *size) {
     LaunchForm *form = home_form(home);
-    *size = row == ROW_RECIPE ? sizeof form->recipe : FORM_TEXT_SIZE;
+    *size = row == ROW_RECIPE || row == ROW_KEEP ? FORM_RECIPE_SIZE : FORM_TEXT_SIZE;
     return row == ROW_SCALE    ? form->scale
            : row == ROW_SEED   ? form->seed
            : row == ROW_RECIPE ? form->recipe
+           : row == ROW_KEEP   ? form->keep
                                : form->values[row - FORM_FIXED];
 }
 
@@ -105,6 +114,10 @@ const char *home_form_value(const Ui *ui, int row, bool *is_default) {
         *is_default = form->choices[row] == 0;
         return *is_default ? "default" : choices_of(ui, row)[form->choices[row] - 1];
     }
+    if (row == ROW_LAYERS) {
+        *is_default = form->rule_count == 0;
+        return *is_default ? "as the format says" : form->rules_text;
+    }
     size_t size;
     const char *typed = text_of(home, row, &size);
     *is_default = !typed[0];
@@ -112,7 +125,13 @@ const char *home_form_value(const Ui *ui, int row, bool *is_default) {
         return typed;
     return row == ROW_SEED     ? "1"
            : row == ROW_RECIPE ? "usual"
+           : row == ROW_KEEP   ? "as the format says"
                                : home_experiment(home)->parameters[row - FORM_FIXED].value;
+}
+
+// Those that are turned, and the one that opens a page.
+static bool has_brackets(int row) {
+    return row < ROW_SEED || row == ROW_LAYERS;
 }
 
 static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here) {
@@ -127,21 +146,25 @@ static void draw_form_row(const Ui *ui, Area area, int line, int row, bool here)
         style = style_bold(theme_format_ink(value));
     area_outside(area, 1, line, VALUE_COLUMN - 2, style_of(INK_DIM), name);
     int column = VALUE_COLUMN;
-    if (row < ROW_SEED)
+    if (has_brackets(row))
         column = area_text(area, column, line, style_of(INK_ACCENT), "‹ ");
     column = area_outside(area, column, line, area.width - column, style, value);
-    if (row < ROW_SEED)
+    if (has_brackets(row))
         area_text(area, column, line, style_of(INK_ACCENT), " ›");
     if (here)
         area_set_ground(area_part(area, 0, line, area.width, 1), GROUND_SELECTED);
 }
 
 static bool takes_text(int row) {
-    return row == ROW_SCALE || row >= ROW_SEED;
+    return row == ROW_SCALE || (row >= ROW_SEED && row != ROW_LAYERS);
 }
 
 void home_draw_launch(Ui *ui, Area area, bool focused) {
     Home *home = home_of(ui);
+    if (home->foresight.open) {
+        home_layers_draw(ui, area, focused);
+        return;
+    }
     const UiExperiment *experiment = home_experiment(home);
     bool in_field = experiment && focused && takes_text(home_form(home)->row);
     Area inside = area_box(area, experiment ? experiment->name : "launch",
@@ -160,7 +183,10 @@ void home_draw_launch(Ui *ui, Area area, bool focused) {
     static const struct {
         const char *key, *label;
         bool trains;
-    } hints[] = {{"enter", "train", true}, {"e", "script", false}, {"m", "matrix", true}};
+    } hints[] = {{"enter", "train", true},
+                 {"L", "layers", false},
+                 {"e", "script", false},
+                 {"m", "matrix", true}};
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++) {
         if (hints[i].trains && !launch_may(ui))
             continue;
@@ -182,6 +208,8 @@ static void turn(Ui *ui, int by) {
         snprintf(form->values[form->row - FORM_FIXED], FORM_TEXT_SIZE, "%s",
                  strcmp(home_form_value(ui, form->row, &is_default), "true") == 0 ? "false"
                                                                                   : "true");
+    if (form->row == ROW_LAYERS)
+        home_layers_open(ui);
     if (form->row >= ROW_SEED)
         return;
     int count = 1 + count_choices(ui, form->row) + (form->row == ROW_SCALE && form->scale[0]);
@@ -205,6 +233,8 @@ static bool check_value(Ui *ui, const char *text, Error *error) {
         return ui->host->check_loss_scale(text, error);
     if (row == ROW_RECIPE)
         return ui->host->check_recipe(text, error);
+    if (row == ROW_KEEP)
+        return ui->host->check_keep(text, error);
     RecordParameter parameter = home_experiment(home)->parameters[row - FORM_FIXED].usual;
     return parameter_parse(&parameter, text, error);
 }
@@ -241,7 +271,7 @@ static void ask_value(Ui *ui, const char *text) {
 static bool begins_value(const Home *home, int row, int key) {
     if (!takes_text(row) || is_boolean(home, row) || key < '!' || key > '~')
         return false;
-    bool is_text = row == ROW_RECIPE ||
+    bool is_text = row == ROW_RECIPE || row == ROW_KEEP ||
                    (row >= FORM_FIXED &&
                     home_experiment(home)->parameters[row - FORM_FIXED].usual.kind == RECORD_TEXT);
     return (key >= '0' && key <= '9') || key == '.' || (key == '-' && row >= FORM_FIXED) ||
@@ -250,12 +280,14 @@ static bool begins_value(const Home *home, int row, int key) {
 
 // Letters that mean something else beside the form, and are slips of the finger in it.
 static bool is_refused(int key) {
-    static const char kept[] = "emhjklgGqz"; // ? : / and = are no letters
+    static const char kept[] = "emhjklgGqzL"; // ? : / and = are no letters
     return key < 128 && isalpha(key) && !strchr(kept, key);
 }
 
 bool home_form_takes(const Ui *ui, int key) {
     const Home *home = home_of(ui);
+    if (home->foresight.open)
+        return true;
     return home_experiment(home) &&
            (begins_value(home, home_form(home)->row, key) || is_refused(key));
 }
@@ -263,6 +295,8 @@ bool home_form_takes(const Ui *ui, int key) {
 bool home_launch_key(Ui *ui, int key) {
     const Home *home = home_of(ui);
     bool is_default;
+    if (home->foresight.open)
+        return home_layers_key(ui, key);
     if (!home_experiment(home))
         return false;
     int row = home_form(home)->row;
@@ -272,7 +306,7 @@ bool home_launch_key(Ui *ui, int key) {
         ask_value(ui, "");
     } else if (takes_text(row) && key == '=') {
         const char *value = home_form_value(ui, row, &is_default);
-        ask_value(ui, is_default && (row == ROW_SCALE || row == ROW_RECIPE) ? "" : value);
+        ask_value(ui, is_default && row <= ROW_KEEP && row != ROW_SEED ? "" : value);
     } else if (is_refused(key)) {
         ui_say(ui, INK_WARN, "no key of the form: digits type a value, enter trains, esc goes out");
     } else {
@@ -299,6 +333,8 @@ bool home_launch_request(Ui *ui, PanelId panel, Request request) {
     if (!home_experiment(home))
         return false;
     bool in_form = panel == PANEL_LAUNCH;
+    if (home->foresight.open && home_layers_request(ui, request))
+        return true;
     if (in_form ? home_move(request, home_form_rows(home), PAGE, &home_form(home)->row)
                 : home_move(request, home->experiment_count, PAGE, &home->experiment))
         return true;
@@ -319,6 +355,7 @@ bool home_launch_request(Ui *ui, PanelId panel, Request request) {
             ui->focus[SCREEN_HOME] = PANEL_LAUNCH;
         return true;
     case REQUEST_SCRIPT: show_script(ui); return true;
+    case REQUEST_LAYERS: home_layers_open(ui); return true;
     case REQUEST_BACK: // out of the field, where digits go to screens again
         if (in_form)
             ui->focus[SCREEN_HOME] = PANEL_EXPERIMENTS;
@@ -352,6 +389,10 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
         return;
     LaunchForm *form = home_form(home);
     int at = row - BORDER;
+    if (home->foresight.open) {
+        home_layers_click(ui, at, action);
+        return;
+    }
     if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN) {
         turn(ui, action == MOUSE_WHEEL_UP ? -1 : 1);
         return;
@@ -361,10 +402,12 @@ void home_click_launch(Ui *ui, int column, int row, MouseAction action) {
     bool again = form->row == at, is_default;
     form->row = at;
     bool is_left = column - BORDER >= VALUE_COLUMN && column - BORDER < VALUE_COLUMN + 2;
-    if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
+    if (at == ROW_LAYERS && again)
+        home_layers_open(ui);
+    else if (at < ROW_SEED && (again || is_left || is_right_bracket(ui, at, column - BORDER)))
         turn(ui, is_left ? -1 : 1);
     else if (again) {
         const char *value = home_form_value(ui, at, &is_default);
-        ask_value(ui, is_default && at == ROW_RECIPE ? "" : value);
+        ask_value(ui, is_default && (at == ROW_RECIPE || at == ROW_KEEP) ? "" : value);
     }
 }

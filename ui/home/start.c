@@ -6,49 +6,49 @@
 #include "base/clock.h"
 #include "ui/home/home.h"
 
-static const char *const fixed_options[FORM_FIXED] = {"--precision", "--loss-scale", "--device",
-                                                      "--seed", "--recipe"};
+// In the order of the form's rows; NULL: those of layers, which are several.
+static const char *const fixed_options[FORM_FIXED] = {
+    "--precision", "--loss-scale", "--device", "--seed", "--recipe", "--keep-fp32", NULL};
 
-enum { MOST_ARGUMENTS = 16 + 2 * FORM_MOST };
-
-typedef struct Arguments { // of a worker
-    const char *list[MOST_ARGUMENTS];
-    int count;
-    char settings[UI_MOST_PARAMETERS][2 * FORM_TEXT_SIZE + 2];
-} Arguments;
-
-static void add(Arguments *arguments, const char *a, const char *b) {
+void home_add_argument(HomeArguments *arguments, const char *a, const char *b) {
     arguments->list[arguments->count++] = a;
     if (b)
         arguments->list[arguments->count++] = b;
+    arguments->list[arguments->count] = NULL;
 }
 
-static void add_form(const Ui *ui, Arguments *arguments, bool all) {
+static void add_setting(HomeArguments *arguments, const char *option, const char *name,
+                        const char *value) {
+    char *setting = arguments->settings[arguments->setting_count++];
+    snprintf(setting, sizeof(FormSetting), "%s=%s", name, value);
+    home_add_argument(arguments, option, setting);
+}
+
+void home_add_form(const Ui *ui, HomeArguments *arguments, bool all) {
     const Home *home = home_of(ui);
     const LaunchForm *form = home_form(home);
     for (int row = 0; row < home_form_rows(home); row++) {
         bool is_default, is_fixed = row < FORM_FIXED;
         const char *value = home_form_value(ui, row, &is_default);
+        const char *option = is_fixed ? fixed_options[row] : NULL;
         // Formats and seeds are what its runs differ in.
-        bool belongs_to_matrix = !is_fixed || (strcmp(fixed_options[row], "--precision") != 0 &&
-                                               strcmp(fixed_options[row], "--seed") != 0);
+        bool belongs_to_matrix =
+            !option || (strcmp(option, "--precision") != 0 && strcmp(option, "--seed") != 0);
         if (is_default || (!all && !belongs_to_matrix))
             continue;
-        if (is_fixed) {
-            add(arguments, fixed_options[row], value);
-            continue;
-        }
-        char *setting = arguments->settings[row - FORM_FIXED];
-        snprintf(setting, sizeof arguments->settings[0], "%s=%s",
-                 home_experiment(home)->parameters[row - FORM_FIXED].usual.name,
-                 form->values[row - FORM_FIXED]);
-        add(arguments, "--set", setting);
+        if (option)
+            home_add_argument(arguments, option, value);
+        for (int i = 0; is_fixed && !option && i < form->rule_count; i++)
+            add_setting(arguments, "--layer", form->rules[i].pattern, form->rules[i].format);
+        if (!is_fixed)
+            add_setting(arguments, "--set",
+                        home_experiment(home)->parameters[row - FORM_FIXED].usual.name,
+                        form->values[row - FORM_FIXED]);
     }
 }
 
-static bool start(Ui *ui, Arguments *arguments, int64_t *process) {
+static bool start(Ui *ui, const HomeArguments *arguments, int64_t *process) {
     Error error;
-    arguments->list[arguments->count] = NULL;
     if (launch_worker(ui, arguments->list, process, &error))
         return true;
     ui_fail(ui, &error);
@@ -56,7 +56,7 @@ static bool start(Ui *ui, Arguments *arguments, int64_t *process) {
 }
 
 // Its run opens once it is there.
-static bool start_awaited(Ui *ui, Arguments *arguments) {
+static bool start_awaited(Ui *ui, const HomeArguments *arguments) {
     int64_t process;
     bool done = start(ui, arguments, &process);
     if (done)
@@ -89,12 +89,13 @@ bool home_is_enter_again(Ui *ui) {
 void home_train(Ui *ui) {
     Home *home = home_of(ui);
     const UiExperiment *experiment = home_experiment(home);
-    Arguments arguments = {.count = 0};
+    HomeArguments arguments = {.count = 0};
     if (!experiment || !launch_is_allowed(ui))
         return;
-    add(&arguments, "run", experiment->name);
-    add(&arguments, "--quiet", NULL);
-    add_form(ui, &arguments, true);
+    home_add_argument(&arguments, "run", experiment->name);
+    home_add_argument(&arguments, "--quiet", NULL);
+    home_add_form(ui, &arguments, true);
+    home_layers_close(ui);
     ui->focus[SCREEN_HOME] = PANEL_RUNS; // where it shows up; back from it, a digit is no value
     home_await_none(ui);
     home->launched = experiment;
@@ -115,12 +116,12 @@ static void start_quick(Ui *ui, const char *text) {
     snprintf(threads, sizeof threads, "%ld", processors > 1 ? processors / 2 : 1);
     home_await_none(ui);
     for (int i = 0; i < 2; i++) {
-        Arguments arguments = {.count = 0};
-        add(&arguments, "run", quick_name);
-        add(&arguments, "--quiet", NULL);
-        add(&arguments, "--precision", quick_precisions[i]);
-        add(&arguments, "--seed", "1");
-        add(&arguments, "--threads", threads);
+        HomeArguments arguments = {.count = 0};
+        home_add_argument(&arguments, "run", quick_name);
+        home_add_argument(&arguments, "--quiet", NULL);
+        home_add_argument(&arguments, "--precision", quick_precisions[i]);
+        home_add_argument(&arguments, "--seed", "1");
+        home_add_argument(&arguments, "--threads", threads);
         if (!start_awaited(ui, &arguments))
             return;
     }
@@ -150,15 +151,15 @@ static void start_matrix(Ui *ui, const char *text) {
     (void)text;
     Home *home = home_of(ui);
     int chosen = home->experiment;
-    Arguments arguments = {.count = 0};
+    HomeArguments arguments = {.count = 0};
     char list[FORMAT_LIST_SIZE], seeds[8];
     home->experiment = home->planned; // what was asked about, wherever the cursor is by now
-    add(&arguments, "matrix", home_experiment(home)->name);
+    home_add_argument(&arguments, "matrix", home_experiment(home)->name);
     snprintf(seeds, sizeof seeds, "%d", MATRIX_SEEDS);
-    add(&arguments, "--precision", format_list(list, format_trains, ",", ","));
-    add(&arguments, "--seeds", seeds);
-    add(&arguments, "--quiet", NULL);
-    add_form(ui, &arguments, false);
+    home_add_argument(&arguments, "--precision", format_list(list, format_trains, ",", ","));
+    home_add_argument(&arguments, "--seeds", seeds);
+    home_add_argument(&arguments, "--quiet", NULL);
+    home_add_form(ui, &arguments, false);
     if (start(ui, &arguments, &home->matrix)) {
         home->matrix_of = home->planned;
         ui_say(ui, INK_GOOD, "%s: its runs show up here as they start, one after another",

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/experiments.h"
+#include "cli/scan/scan.h"
 #include "cli/screen/screen.h"
 #include "precision/policy.h"
 #include "precision/scaler.h"
@@ -84,6 +85,11 @@ static bool check_loss_scale(const char *text, Error *error) {
 static bool check_recipe(const char *text, Error *error) {
     Recipe recipe;
     return recipe_parse(text, &recipe, error);
+}
+
+static bool check_keep(const char *text, Error *error) {
+    Keep keep;
+    return keep_parse(text, &keep, error);
 }
 
 // ---- opening it ---------------------------------------------------------------------------------
@@ -176,6 +182,8 @@ bool screen_open(Cli *cli, const char *run, const ScreenDemo *demo, Error *error
                             .read_experiment = read_experiment,
                             .check_loss_scale = check_loss_scale,
                             .check_recipe = check_recipe,
+                            .check_keep = check_keep,
+                            .read_policy = policy_file_read,
                             .precisions = host->precisions,
                             .loss_scales = host->loss_scales,
                             .devices = host->devices};

@@ -75,7 +75,7 @@ static double get_memory(const RunRecord *record) {
     return known(record->memory.peak);
 }
 
-// A run is recorded in a preset's name; those of formats to come are known already.
+// A run is recorded in a preset's name.
 static const char *const precisions[] = {
 #define FORMAT(...)
 #define TRAINED(id, name, ...)   name,
@@ -83,7 +83,7 @@ static const char *const precisions[] = {
 #include "number/formats.def"
 #define PRESET(name, ...) name,
 #include "number/presets.def"
-    "fp8", "amp", NULL};
+    "amp", NULL};
 static const char *const devices[] = {"cpu", "gpu", "ref", NULL};
 
 static const FilterField filter_fields[] = {
@@ -184,13 +184,14 @@ static bool is_choice(const FilterField *field, const char *value) {
 }
 
 static bool check_choice(const FilterField *field, const char *value, Error *error) {
-    char list[160] = "";
+    char list[ERROR_TEXT_SIZE] = "";
     size_t used = 0, count = 0;
     if (!field->choices || is_choice(field, value))
         return true;
     for (; field->choices[count]; count++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "",
-                                 field->choices[count]);
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count ? ", " : "",
+                                     field->choices[count]);
     const char *near = nearest_name(value, field->choices, count);
     return error_fail(error, ERROR_USAGE, "%s:%.40s: no such %s%s%s: there are %s", field->name,
                       value, field->name, near ? "; did you mean " : "", near ? near : "", list);

@@ -162,6 +162,8 @@ static void wrong_filters_name_what_is_right(void) {
         {"precision:fp17", "no such precision", "did you mean fp16"},
         {"precision:mixed_float61", "no such precision", "did you mean mixed_float16"},
         {"precision:zzzz", "no such precision", "there are fp32"},
+        {"precision:zzzz", "no such precision",
+         "nvfp4, O0, O1, O2, O3, mixed_float16, mixed_bfloat16, amp"},
         {"status:xx", "no such status", "there are running, paused"},
         {"device:xpu", "no such device", "there are cpu, gpu, ref"},
     };

@@ -74,9 +74,10 @@ static void filters_that_find_nothing_say_what_is_right(void) {
     press("/precision:fp17\r", "no such precision; did you mean fp16");
     shown_type(&shown, "\x15"
                        "fp16\r"); // a bare word; the line stayed open
-    expect("/ fp16");
-    expect_gone("baseline"); // that one is in fp32
-    expect("mixed"); // until the wrong filter is replaced, no run is listed
+    expect("/ fp16 ");
+    expect_gone("fashion-cnn ba"); // the baseline, in fp32
+    expect_gone("did you mean");
+    CHECK_CONTAINS(shown_text(&shown), "fashion-cnn mi"); // the mixed one
     quit();
 }
 

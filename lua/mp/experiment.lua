@@ -200,6 +200,16 @@ local function whole(value, title, missing)
     return n
 end
 
+-- The schedule ends with the run. One that warms up for longer goes as far as there are steps: a run
+-- that was cut short is the beginning of the whole one.
+local function fit_schedule(schedule, total)
+    local warmup = schedule.warmup or 0
+    schedule.total = math.max(total, warmup)
+    if warmup > total then
+        engine.event(("the run ends within the warm-up of its schedule: %d steps of %g"):format(total, warmup))
+    end
+end
+
 local function run_declared(spec, run)
     local p = run.params
     local data = evaluation.loaders(spec, p)
@@ -226,7 +236,7 @@ local function run_declared(spec, run)
     end
     local schedule = spec.schedule
     if type(schedule) == "function" then schedule = call("schedule", schedule, p) end
-    if schedule and schedule.total == 0 then schedule.total = total end
+    if schedule and schedule.total == 0 then fit_schedule(schedule, total) end
     local parameters = model:parameters()
     local opt = call("optim", spec.optim, parameters, p, model, schedule)
     if type(opt) ~= "userdata" and not class.is_instance(opt, "optimizer") then

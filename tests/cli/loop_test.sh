@@ -93,6 +93,17 @@ run run "$folder/last.lua" -p fp32 --json --steps 2
 expect_out '"weight":-10.5[,}]'
 end
 
+begin "a run that is shorter than its warm-up ends in it, and says so"
+sed 's/linear_warmup {}/linear_warmup { warmup = 3 }/' "$folder/last.lua" >"$folder/warm.lua"
+run run "$folder/warm.lua" -p fp32 --json --steps 2
+expect_status 0
+expect_out '"weight":-6.222'
+expect_err 'the run ends within the warm-up of its schedule: 2 steps of 3'
+run run "$folder/warm.lua" -p fp32 --json --steps 3
+expect_status 0
+! grep -q 'warm-up' "$folder/err" || fail "what is as long as its warm-up is told"
+end
+
 # ---- what the script does after its last step ----------------------------------------------------
 
 cat >"$folder/average.lua" <<'LUA'

@@ -143,6 +143,7 @@ struct Engine {
     bool makes_again; // within it: an activation that was not kept
     bool calibrates;  // of layers in int8 it is noted what they multiply, and they compute in fp32
     bool by_largest;  // what they multiply is scaled by the largest of it
+    bool has_norms;   // whose weights were rounded to a scaled format, as a recipe may ask
     EngineProfile *profile; // NULL: operations are not timed
     FactorTable *factors;   // the asker's (ops/factors.h); NULL: nothing is counted
     EngineWatch *watch;     // NULL: nobody looks

@@ -168,6 +168,7 @@ static Tensor *round_factor(Engine *engine, OpId op, const OpAttr *attr, int i, 
     if (!format_is_scaled(format))
         return plain_factor(x, own.out_format, purpose, error);
     own.factor.by = recipe_scale(recipe, format, role, is_gradient_of_weight);
+    engine->has_norms |= is_norm(op);
     if (is_norm(op) && i == scale_inputs(op).first && x->parameter)
         parameter_of(x)->in_norm = true;
     if (leaves_apart(engine, op, attr, &own.factor.by)) {

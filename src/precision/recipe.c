@@ -285,7 +285,7 @@ static bool is_in_use(const Format *formats, int count, bool (*heeds)(Format)) {
     return false;
 }
 
-const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count,
+const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count, bool has_norms,
                             const char **wanted) {
     const Recipe *usual = &recipe_usual;
     const bool delays = recipe->fp8 == FP8_DELAYED;
@@ -309,7 +309,6 @@ const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int cou
         {recipe->best, is_nvfp4, "blocks", "nvfp4"},
         {recipe->hadamard, is_nvfp4, "hadamard", "nvfp4"},
         {recipe->wide, is_mxfp8, "gradients", "mxfp8"},
-        {recipe->norms, is_any, "norms", "a scaled format, as fp8 or mxfp8"},
         {recipe->activations != FORMAT_COUNT, is_any, "activations",
          "a scaled format, as fp8 or mxfp8"},
         {recipe->backward != FORMAT_COUNT, is_any, "backward", "a scaled format, as fp8 or mxfp8"},
@@ -323,7 +322,8 @@ const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int cou
         if (rows[i].is_asked && !is_in_use(used, more, rows[i].heeds))
             return rows[i].key;
     }
-    return NULL;
+    *wanted = "a scaled format that are layer or group norms with weights";
+    return recipe->norms && !has_norms ? "norms" : NULL;
 }
 
 // ---- of a factor --------------------------------------------------------------------------------

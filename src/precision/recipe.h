@@ -52,8 +52,8 @@ void recipe_text(const Recipe *recipe, char text[RECIPE_TEXT_SIZE]);
 // Whether the device can do it.
 bool recipe_check(const Recipe *recipe, const Device *device, Error *error) MUST_CHECK;
 // The first key that is not usual and that no layer heeds in these formats, which are in use; NULL:
-// each is heeded. *wanted: what would heed it.
-const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count,
+// each is heeded. `has_norms`: weights of norms were rounded. *wanted: what would heed it.
+const char *recipe_unheeded(const Recipe *recipe, const Format *formats, int count, bool has_norms,
                             const char **wanted);
 // What it takes, a line a key, for help: NULL behind the last.
 extern const char *const recipe_help[];

@@ -121,14 +121,16 @@ static void check_recipe(Run *run) {
         if (is_new)
             formats[count++] = layer_precision_format(own);
     }
-    char text[EVENT_TEXT_SIZE];
+    char text[EVENT_TEXT_SIZE], fact[RECORD_TEXT_SIZE];
     const char *wanted;
-    const char *key = recipe_unheeded(policy_recipe(policy), formats, count, &wanted);
+    const char *key =
+        recipe_unheeded(policy_recipe(policy), formats, count, run->engine->has_norms, &wanted);
     if (!key || !run->options->recipe)
         return;
-    snprintf(text, sizeof text,
-             "--recipe %.100s: nothing heeds %s so far: it is for layers in %s (-p, --layer)",
-             run->options->recipe, key, wanted);
+    snprintf(fact, sizeof fact, "nothing heeds %s so far: it is for layers in %s (-p, --layer)",
+             key, wanted);
+    run_add_fact(run, RECORD_FACT_UNHEEDED, fact);
+    snprintf(text, sizeof text, "--recipe %.100s: %s", run->options->recipe, fact);
     run_tell(run, EVENT_LIFE, "", (double)NAN, text);
 }
 

@@ -84,6 +84,8 @@ typedef struct RecordFact {
 
 // What is not usual of how factors of products in scaled formats are rounded: "scales=floor".
 #define RECORD_FACT_RECIPE "recipe"
+// What no layer of its first step heeded of --recipe, as a sentence.
+#define RECORD_FACT_UNHEEDED "recipe.unheeded"
 
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;

@@ -162,6 +162,27 @@ expect_err "--recipe rounding=random: nothing heeds rounding so far: it is for l
 run run "$folder/small.lua" -p bf16 --layer head=mxfp8 --recipe rounding=random --set steps=3 --no-history
 expect_status 0
 ! grep -q heeds "$folder/err" || fail "a layer heeds it"
+# No norm: none of its weights can be rounded.
+run run "$folder/small.lua" -p mxfp8 --recipe norms=scaled --set steps=3 --no-history
+expect_status 0
+expect_err "--recipe norms=scaled: nothing heeds norms so far: it is for layers in a scaled format that are layer or group"
+run run "$folder/normed.lua" -p mxfp8 --recipe norms=scaled --set steps=3 --no-history
+expect_status 0
+! grep -q heeds "$folder/err" || fail "a norm heeds it"
+end
+
+begin "a matrix says once what none of its runs heeds"
+told() { # OPTION..: how often
+    run matrix "$folder/small.lua" --set steps=3 "$@"
+    expect_status 0
+    told=$(grep -c '^--recipe rounding=random: nothing heeds rounding so far: it is for layers in a scaled' "$folder/err")
+}
+told -p bf16,fp16 --recipe rounding=random
+[ "$told" = 1 ] || fail "told $told times"
+told -p bf16,fp16 --recipe rounding=random --list
+[ "$told" = 1 ] || fail "told $told times of what is there"
+told -p bf16,mxfp8 --recipe rounding=random
+[ "$told" = 0 ] || fail "one of its runs heeds it"
 end
 
 begin "formats shows a block of numbers"

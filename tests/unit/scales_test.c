@@ -155,16 +155,21 @@ static void a_recipe_that_no_layer_heeds_is_told_of(void) {
         {"margin=1,fp8=current", FORMAT_FP8, "history, margin or amax"},
         {"fp8=current", FORMAT_E5M2, "fp8"},
         {"sums=fp16", FORMAT_FP32, NULL},
+        {"norms=scaled", FORMAT_MXFP8, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Recipe recipe;
         const char *wanted;
         CHECK(recipe_parse(cases[i].text, &recipe, NULL));
-        const char *key = recipe_unheeded(&recipe, &cases[i].format, 1, &wanted);
+        const char *key = recipe_unheeded(&recipe, &cases[i].format, 1, true, &wanted);
         CHECK_MESSAGE(key ? cases[i].key && strcmp(key, cases[i].key) == 0 : !cases[i].key,
                       "%s in %s: %s", cases[i].text, format_name(cases[i].format),
                       key ? key : "heeded");
     }
+    const char *wanted;
+    Recipe recipe;
+    CHECK(recipe_parse("norms=scaled", &recipe, NULL));
+    CHECK_TEXT(recipe_unheeded(&recipe, &(Format){FORMAT_MXFP8}, 1, false, &wanted), "norms");
 }
 
 static void sums_are_refused_where_the_device_has_one_way(void) {

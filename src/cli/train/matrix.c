@@ -157,10 +157,31 @@ static bool look(const Cli *cli, Matrix *matrix, Error *error) {
     return done;
 }
 
+// What none of its runs heeds of the recipe, as each of them says: once for all.
+static bool tell_unheeded(const Cli *cli, Store *store, const Matrix *matrix, Error *error) {
+    char text[RECORD_TEXT_SIZE] = "";
+    bool is_same = !cli->quiet && cli->run.recipe;
+    for (int i = 0; i < matrix->cell_count && is_same; i++) {
+        RunRecord run;
+        if (matrix->cells[i].run == 0)
+            continue;
+        if (!store_read_run(store, matrix->cells[i].run, &run, error))
+            return false;
+        const char *fact = record_fact(&run, RECORD_FACT_UNHEEDED);
+        is_same = fact && (!text[0] || strcmp(text, fact) == 0);
+        snprintf(text, sizeof text, "%s", fact ? fact : "");
+        record_clear(&run);
+    }
+    if (is_same && text[0])
+        fprintf(stderr, "--recipe %s: %s\n", cli->run.recipe, text);
+    return true;
+}
+
 static bool end(const Cli *cli, Matrix *matrix, Error *error) {
     Store *store = history_open(cli, STORE_READ, error);
-    bool done =
-        store && matrix_find_runs(store, matrix, error) && compare_cells(cli, store, matrix, error);
+    bool done = store && matrix_find_runs(store, matrix, error) &&
+                tell_unheeded(cli, store, matrix, error) &&
+                compare_cells(cli, store, matrix, error);
     store_close(store);
     int failed = matrix_count(matrix, CELL_FAILED), busy = matrix_count(matrix, CELL_ELSEWHERE);
     if (cli->list) // nothing was tried

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "checkpoint/quantised.h"
+#include "data/loader.h"
 #include "kernel/allocator.h"
 #include "lua/bind/bind.h"
 
@@ -42,6 +43,42 @@ static int evaluation_timed(lua_State *L) {
     lua_pushnumber(L, session->model_seconds);
     lua_pushnumber(L, clock_seconds() - began);
     return 2;
+}
+
+// ---- as if it had not been
+// ------------------------------------------------------------------------
+
+// tried(f): calls f, and puts the streams of chance and the loaders back to where they were before
+static int evaluation_tried(lua_State *L) {
+    Session *session = session_of(L);
+    Engine *engine = session->engine;
+    const MemberList *loaders = &session->inventory.lists[MEMBER_LOADER];
+    const int count = loaders->count; // f may open others
+    const uint64_t seed = engine->seed, position = engine->random_position;
+    uint64_t lua_random[4];
+    Error error = {0};
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_settop(L, 1);
+    LoaderState *states = lua_newuserdatauv(L, (size_t)(count + 1) * sizeof *states, 0);
+    for (int i = 0; i < count; i++)
+        states[i] = loaders->members[i] ? loader_state(loaders->members[i]) : (LoaderState){0};
+    lua_vm_random_state(session->vm, lua_random);
+    const bool clock_ran = run_pause_clock(session->run);
+    lua_pushvalue(L, 1);
+    lua_call(L, 0, 0);
+    engine->seed = seed;
+    engine->random_position = position;
+    lua_vm_set_random_state(session->vm, lua_random);
+    for (int i = 0; i < count; i++) {
+        Loader *loader = loaders->members[i];
+        const LoaderState now = loader ? loader_state(loader) : states[i];
+        if (now.epoch != states[i].epoch || now.position != states[i].position)
+            BIND_DONE(L, loader_set_state(loader, states[i], &error), &error);
+    }
+    if (clock_ran)
+        run_resume_clock(session->run);
+    allocator_forget_peaks(engine->device->allocator);
+    return 0;
 }
 
 // ---- what goes on -------------------------------------------------------------------------------
@@ -221,5 +258,6 @@ const BindFunction bind_evaluation_functions[] = {
     {"seconds", evaluation_seconds, NULL},
     {"timed", evaluation_timed, NULL},
     {"settle", evaluation_settle, NULL},
+    {"tried", evaluation_tried, NULL},
     {0},
 };

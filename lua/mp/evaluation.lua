@@ -48,8 +48,8 @@ local function checked(values)
 end
 
 -- Means over batches, weighted by their size, of the values that f(model, b) returns by name.
--- `each`, if given, is called after every batch with how many there were. Gradients are off, and
--- the model does not train meanwhile.
+-- `each`, if given, is called after every batch with how many there were; where it returns true, that
+-- was the last. Gradients are off, and the model does not train meanwhile.
 function public.means(f, model, loader, each)
     local sums, samples, batches = {}, 0, 0
     model:eval()
@@ -60,13 +60,21 @@ function public.means(f, model, loader, each)
                 sums[name] = (sums[name] or 0) + value * b.count
             end
             samples, batches = samples + b.count, batches + 1
-            if each then each(batches) end
+            if each and each(batches) then break end
         end
     end)
     model:train()
     local means = {}
     for name, sum in pairs(sums) do means[name] = number_of(sum / samples) end
     return means, samples
+end
+
+-- Calls f with the loader's first batch, so that what is wrong with it is told before minutes of
+-- training. Nothing else comes of it: chance and data go on from where they were.
+function public.try(f, model, loader)
+    engine.tried(function()
+        public.means(f, model, loader, function() return true end)
+    end)
 end
 
 -- ---- batches of other sizes -------------------------------------------------------------------------

@@ -245,6 +245,7 @@ local function run_declared(spec, run)
     if schedule then opt:schedule(schedule) end
     local scaler = scaler_of(spec)
     engine.plan(total, epochs)
+    if spec.eval and type(data.test) == "userdata" then evaluation.try(spec.eval, model, data.test) end
     local clip_norm = core.optim.clip_norm
     local waiting, steps = 0, 0
     for epoch = 1, epochs do

@@ -104,6 +104,43 @@ expect_status 0
 ! grep -q 'warm-up' "$folder/err" || fail "what is as long as its warm-up is told"
 end
 
+# ---- an evaluation that fails ---------------------------------------------------------------------
+
+begin "an evaluation that cannot be made is found before the first step"
+sed 's/eval = .*/eval = function(m, b) return m(b.x) end,/' "$folder/last.lua" >"$folder/wrong.lua"
+run run "$folder/wrong.lua" -p fp32 --name wrong
+expect_error 1 'eval: the function must return a table of named values, it returned userdata'
+[ "$(says wrong steps)" = 0 ] || fail "it made $(says wrong steps) steps"
+end
+
+begin "what an evaluation takes of chance and of the data is put back where it was but tried"
+cat >"$folder/tried.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+local calls = 0
+return mp.experiment { name = "tried", params = { epochs = 1 },
+  data = function()
+    local both = mp.data.tensors { x = mp.randn(12, 2), y = mp.ones(12, 1), batch = 2, shuffle = true }
+    return { train = both, test = both }
+  end,
+  model = function() return nn.Linear(2, 1) end,
+  loss = function(model, b)
+    print(("%d %.9g %.9g %.9g"):format(calls, b.x:sum():item(), mp.rand(1):item(), math.random()))
+    calls = 0
+    return F.mse(model(b.x), b.y)
+  end,
+  eval = function(_, b) calls = calls + 1 return { seen = b.x:sum() + mp.rand(1) * math.random() } end,
+  optim = function(params) return mp.optim.SGD(params, { lr = 0.1 }) end }
+LUA
+sed '/eval = /d' "$folder/tried.lua" >"$folder/untried.lua"
+run run "$folder/tried.lua" -p fp32 --no-history --quiet
+expect_status 0
+cut -d' ' -f2- "$folder/err" >"$folder/tried"
+[ "$(head -n 1 "$folder/err" | cut -d' ' -f1)" = 1 ] || fail "not tried on one batch: $(head -n 1 "$folder/err")"
+run run "$folder/untried.lua" -p fp32 --no-history --quiet
+expect_status 0
+cut -d' ' -f2- "$folder/err" | cmp -s - "$folder/tried" || fail "the run is another one"
+end
+
 # ---- what the script does after its last step ----------------------------------------------------
 
 cat >"$folder/average.lua" <<'LUA'

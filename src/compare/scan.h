@@ -1,0 +1,22 @@
+// compare/scan.h: what a scan says: its verdict in words, its layers from the one that suffers
+// most, which training is which. `mpbench scan`, `show` and the screen say it by these.
+//
+// Only reads the record. Any thread.
+#pragma once
+
+#include "store/scan.h"
+
+enum { SCAN_VERDICT_SIZE = 512 };
+
+// What to do, in a few words; "" where nothing was found, or not all of it yet.
+void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]);
+// Units by the worst of their damages, the largest first; as many as the scan has.
+void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
+// The format that the policy gives a unit: "fp16"; "" where there is no policy yet.
+const char *scan_format_of(const ScanRecord *scan, int unit);
+int scan_units_in_fp32(const ScanRecord *scan); // by the policy
+// The training of this label that all seeds of are known, of policies the last; NULL: there is
+// none.
+const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
+// Whether the seeds scatter too much for what is allowed to be told from what is not.
+bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);

@@ -1,0 +1,172 @@
+// store/scan.h: what the history keeps of `mpbench scan`: of which subject, with which settings and
+// on which machine; of each layer in each format what was measured; the policy that followed, and
+// the trainings that verified it, seed by seed.
+//
+// A scan is kept as it is measured, a cell or a training at a time, each as one commit, so that one
+// that was killed lacks what it was about. What it is the same scan by is its key: the hash of all
+// that its numbers follow from. While a process measures it, it owns it as a worker owns a run
+// (worker.h), and no other adds to it. Files of before have no room for scans: it is made when it
+// is needed, and who reads finds none. A scan of a run goes with the run.
+//
+// Unknown is NaN; a number may be infinite. run/scan.h fills a ScanRecord, compare/scan.h says in
+// words what it found. Any thread, one at a time.
+#pragma once
+
+#include "store/record.h"
+#include "store/store.h"
+#include "store/worker.h"
+
+enum {
+    SCAN_MOST_UNITS = 256,
+    SCAN_MOST_FORMATS = 16,
+    SCAN_MOST_TRAININGS = 32, // fp32, each format, and a policy a round
+    SCAN_MOST_SEEDS = 32,
+    SCAN_FORMAT_SIZE = 16,
+    SCAN_LABEL_SIZE = 64,
+    SCAN_SUBJECT_SIZE = 112
+};
+
+// The readings of a cell, in the order in which people look at them.
+#define SCAN_READINGS_OF(X)                                                                 \
+    X(damage)                                                                               \
+    X(own_error) X(own_noise) X(own_degrees) X(all_error) X(all_noise) X(all_degrees)       \
+        X(loss_change) X(flushed) X(overflowed) X(subnormal) X(least_scale) X(middle_scale) \
+            X(most_scale) X(scale)
+
+// One unit in one format, all else in fp32, on the same batches.
+typedef struct ScanCell {
+    bool is_known;  // it was measured
+    bool is_broken; // the loss or a gradient was not finite, at any loss scale
+    double damage;  // own_noise or all_noise, whichever is more; infinite where it is broken
+    // Of its own gradients, and of all together: the distance to fp32's, as a share of their length
+    // and as one of what they differ by from batch to batch; and the angle between them.
+    double own_error, own_noise, own_degrees;
+    double all_error, all_noise, all_degrees;
+    double loss_change; // a share of the loss
+    // Of its own gradients, at the loss scale below; of a format whose numbers share scales, of all
+    // that its products take, at those scales: then overflowed are those beyond the largest
+    // element.
+    double flushed, overflowed;
+    double subnormal;                             // of such a format alone, as what follows:
+    double least_scale, middle_scale, most_scale; // of blocks, exponents of 2
+    double scale;
+} ScanCell;
+
+typedef struct ScanReading {
+    const char *name; // "own_error"
+    size_t offset;    // in ScanCell
+} ScanReading;
+extern const ScanReading scan_readings[]; // ended by a NULL name
+double *scan_reading(ScanCell *cell, const ScanReading *reading);
+
+// All units in one format, or in those of a policy, trained on from the same state.
+typedef struct ScanTraining {
+    char label[SCAN_LABEL_SIZE];   // "fp32", "all fp16", "policy": of a later round once more
+    short format[SCAN_MOST_UNITS]; // of each unit, an index of `formats`; format_count: fp32
+    struct {
+        bool is_known;
+        double loss;    // the mean of the last third of the steps
+        double seconds; // a step, by the quickest quarter
+    } seeds[SCAN_MOST_SEEDS];
+    // Over the seeds, once all of them are known.
+    bool is_known;
+    double loss, above, interval; // the mean; of fp32's: a share of it, and its 95 % interval
+    double seconds;
+    int broken;     // seeds that did not end with a finite loss
+    bool is_within; // above no more than asked
+} ScanTraining;
+
+typedef struct ScanRecord {
+    int64_t id;                   // 0: not in a history
+    int64_t created_ms, ended_ms; // wall clock, since 1970; 0: it has not come to its end
+    bool is_live;                 // a process measures it
+
+    // Of what, on what: with what is asked below this makes the key.
+    char key[65];
+    char subject[SCAN_SUBJECT_SIZE];   // "fashion_cnn", "run 7 at step 20"
+    int64_t run, run_step;             // 0: of an experiment, by its script alone
+    char experiment[RECORD_NAME_SIZE]; // as it is named, or that of the run
+    char script_path[512], script_hash[65];
+    RecordOption *options; // as they were typed, or as the run's were: {"set", "lr=0.1"}; owned
+    int option_count;
+    int64_t seed;
+    char device[32], device_name[128]; // "cpu", "Intel ..."
+    int threads;
+    char ways[RECORD_TEXT_SIZE]; // RECORD_FACT_WAYS; "": none
+
+    // Asked.
+    char formats[SCAN_MOST_FORMATS][SCAN_FORMAT_SIZE];
+    int format_count;
+    int64_t batches;  // looked at
+    int64_t warm_up;  // steps trained in fp32 before, where there are no weights
+    int64_t steps;    // of each training that verifies; 0: none
+    int64_t seeds;    // of them
+    double within;    // by how much, as a share, the loss may be above fp32's
+    double tolerance; // of damage
+    bool by_block;    // what begins with the same name is one unit
+
+    // Found.
+    double loss; // of those batches in fp32, before; NaN: not yet
+    char units[SCAN_MOST_UNITS][RECORD_NAME_SIZE];
+    int64_t parameters[SCAN_MOST_UNITS]; // how many numbers each has
+    int unit_count;                      // 0: not known yet
+    int left_out;                        // units beyond the most
+    ScanCell cells[SCAN_MOST_UNITS][SCAN_MOST_FORMATS];
+    // Of a forward and backward pass with all units in it; [format_count] is fp32. 0: not yet.
+    double seconds[SCAN_MOST_FORMATS + 1];
+    int64_t activations[SCAN_MOST_FORMATS + 1];
+    bool has_policy;
+    int policy[SCAN_MOST_UNITS]; // the format that each is to have, as in ScanTraining
+    ScanTraining trainings[SCAN_MOST_TRAININGS];
+    int training_count;
+    int rounds;            // times that the policy had to be made higher
+    bool is_final;         // it was verified, and holds
+    double others;         // processors that other programs kept busy meanwhile; NaN: unknown
+    char policy_file[512]; // that was written; "": none
+} ScanRecord;
+
+// An empty one, on the heap: it is large. NULL: no memory.
+ScanRecord *scan_record_new(Error *error);
+void scan_record_free(ScanRecord *scan);      // NULL is fine
+int scan_cells_known(const ScanRecord *scan); // of unit_count * format_count
+
+// ---- reading ------------------------------------------------------------------------------------
+
+typedef struct ScanEntry { // a line of a list
+    int64_t id, run;       // run: 0: of an experiment
+    char subject[SCAN_SUBJECT_SIZE], experiment[RECORD_NAME_SIZE];
+    int64_t created_ms, ended_ms;
+    bool is_live, is_final;
+    int units, formats, cells; // cells: that were measured
+} ScanEntry;
+
+// All, the newest first. The caller frees the list.
+bool store_list_scans(Store *store, ScanEntry **list, int *count, Error *error) MUST_CHECK;
+// As people type it behind "scan:": a number, or "last". ERROR_USAGE where there is none.
+bool store_find_scan(Store *store, const char *text, int64_t *id, Error *error) MUST_CHECK;
+// The newest with this key; *id is 0 where there is none.
+bool store_find_scan_by_key(Store *store, const char *key, int64_t *id, Error *error) MUST_CHECK;
+// All of it, into a record that scan_record_new made.
+bool store_read_scan(Store *store, int64_t id, ScanRecord *scan, Error *error) MUST_CHECK;
+
+// ---- writing ------------------------------------------------------------------------------------
+
+// A new scan with a new id, which is the worker's: all but what is found.
+bool store_add_scan(Store *store, ScanRecord *scan, const WorkerId *worker,
+                    Error *error) MUST_CHECK;
+// Takes one that is there: refused (ERROR_TAKEN) while another worker lives.
+bool store_own_scan(Store *store, int64_t id, const WorkerId *worker, Error *error) MUST_CHECK;
+// Each writes what its name says, as the record has it now.
+bool store_put_scan_layers(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
+bool store_put_scan_cell(Store *store, const ScanRecord *scan, int unit, int format,
+                         Error *error) MUST_CHECK;
+bool store_put_scan_costs(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
+bool store_put_scan_policy(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
+bool store_put_scan_training(Store *store, const ScanRecord *scan, int training,
+                             Error *error) MUST_CHECK;
+// That it came to its end: ended_ms, and what else is known then. Gives it back.
+bool store_end_scan(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
+// Gives it back as it is, to be gone on with.
+bool store_release_scan(Store *store, int64_t id, const WorkerId *worker, Error *error) MUST_CHECK;
+// With all that is kept of it; refused while its worker lives.
+bool store_remove_scan(Store *store, int64_t id, Error *error) MUST_CHECK;

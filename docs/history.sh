@@ -19,6 +19,7 @@ read it, also while runs are written; open it read-only:
 sqlite3 -readonly ~/.local/share/mpbench/history.db 'SELECT * FROM run_summary'
 sqlite3 -readonly -csv history.db "SELECT step, value FROM run_points WHERE run = 'simple-1' AND series = 'loss'"
 sqlite3 -readonly history.db "SELECT step, text FROM run_events WHERE run = 'simple-1' AND kind = 'skip'"
+sqlite3 -readonly history.db "SELECT l.name, r.format, r.value FROM scan_readings r JOIN scan_layers l USING (scan, layer) WHERE scan = 1 AND r.name = 'damage'"
 ```
 
 `mpbench export` writes the same as CSV or JSON lines.
@@ -34,6 +35,9 @@ sqlite3 -readonly history.db "SELECT step, text FROM run_events WHERE run = 'sim
   for counts, 2 for counts that were all scaled down alike; one byte, the first bin that is not 0, where
   bin b counts 2^(b-64) <= |g| < 2^(b-63); then the counts, each in groups of 7 bits, the lowest first, a
   set high bit saying that more follow. Nothing behind the first byte: no gradient but zeros.
+- **Scans** are kept as they are measured, a cell or a training at a time: one whose `ended_ms` is NULL
+  lacks what it had not come to, and the same `mpbench scan` goes on with it. A scan of a run goes with the
+  run.
 - **Versions.** `PRAGMA user_version` is the schema's, `PRAGMA application_id` 0x6d706268. An older file is
   brought up to date when it is first written, a copy is kept beside it; a newer one is only read.
 

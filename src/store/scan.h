@@ -26,13 +26,6 @@ enum {
     SCAN_SUBJECT_SIZE = 112
 };
 
-// The readings of a cell, in the order in which people look at them.
-#define SCAN_READINGS_OF(X)                                                                 \
-    X(damage)                                                                               \
-    X(own_error) X(own_noise) X(own_degrees) X(all_error) X(all_noise) X(all_degrees)       \
-        X(loss_change) X(flushed) X(overflowed) X(subnormal) X(least_scale) X(middle_scale) \
-            X(most_scale) X(scale)
-
 // One unit in one format, all else in fp32, on the same batches.
 typedef struct ScanCell {
     bool is_known;  // it was measured
@@ -52,6 +45,7 @@ typedef struct ScanCell {
     double scale;
 } ScanCell;
 
+// The readings of a cell, in the order in which people look at them.
 typedef struct ScanReading {
     const char *name; // "own_error"
     size_t offset;    // in ScanCell
@@ -156,12 +150,12 @@ bool store_add_scan(Store *store, ScanRecord *scan, const WorkerId *worker,
                     Error *error) MUST_CHECK;
 // Takes one that is there: refused (ERROR_TAKEN) while another worker lives.
 bool store_own_scan(Store *store, int64_t id, const WorkerId *worker, Error *error) MUST_CHECK;
-// Each writes what its name says, as the record has it now.
+// Each writes what its name says, as the record has it now; with the layers the policy, and what is
+// known of the whole.
 bool store_put_scan_layers(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
 bool store_put_scan_cell(Store *store, const ScanRecord *scan, int unit, int format,
                          Error *error) MUST_CHECK;
 bool store_put_scan_costs(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
-bool store_put_scan_policy(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
 bool store_put_scan_training(Store *store, const ScanRecord *scan, int training,
                              Error *error) MUST_CHECK;
 // That it came to its end: ended_ms, and what else is known then. Gives it back.

@@ -219,6 +219,8 @@ typedef struct WorkerRow { // what the history knows of a worker
     int64_t beat_ms, beat_wall_ms;
 } WorkerRow;
 
+// The clock of beats: counts through suspend and never jumps; the same for all processes of a boot.
+int64_t worker_boot_ms(void);
 // Columns of `workers` from `column` on, in the order of WORKER_COLUMNS; false: there is no row.
 #define WORKER_COLUMNS \
     "w.token, w.host, w.boot, w.pid_space, w.pid, w.started, w.beat_ms, w.beat_wall_ms"

@@ -48,8 +48,7 @@ static int64_t namespace_ms(void) {
     return (int64_t)seconds * 1000 + nanoseconds / 1000000;
 }
 
-// Counts through suspend and never jumps; the same for all processes of a boot.
-static int64_t boot_ms(void) {
+int64_t worker_boot_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - namespace_ms();
@@ -159,7 +158,7 @@ WorkerLife worker_judge(const WorkerRow *row, const WorkerId *here, pid_t *pid) 
     *pid = 0;
     bool same_host = strcmp(row->id.host, here->host) == 0;
     bool same_boot = here->boot[0] && strcmp(row->id.boot, here->boot) == 0;
-    bool silent = same_boot ? is_silent(boot_ms(), row->beat_ms)
+    bool silent = same_boot ? is_silent(worker_boot_ms(), row->beat_ms)
                             : is_silent(store_wall_ms(), row->beat_wall_ms);
     if (!same_host) // nor is its clock ours, but where it is a container of this machine
         return silent ? WORKER_DEAD : WORKER_LIVE;
@@ -283,7 +282,7 @@ static bool write_owner(Store *store, int64_t run, const WorkerId *worker, Error
     query_put_integer(&query, worker->pid_space);
     query_put_integer(&query, worker->pid);
     query_put_integer(&query, worker->started);
-    query_put_integer(&query, boot_ms());
+    query_put_integer(&query, worker_boot_ms());
     query_put_integer(&query, store_wall_ms());
     query_next(&query);
     return query_end(&query, "the run cannot be taken", error);
@@ -319,7 +318,7 @@ bool store_beat(Store *store, int64_t run, const WorkerId *worker, Error *error)
                      "UPDATE workers SET beat_ms = ?, beat_wall_ms = ? WHERE run = ? AND token = ?",
                      error))
         return false;
-    query_put_integer(&query, boot_ms());
+    query_put_integer(&query, worker_boot_ms());
     query_put_integer(&query, store_wall_ms());
     query_put_integer(&query, run);
     query_put_text(&query, worker->token);

@@ -37,7 +37,7 @@ typedef struct LuaRunOptions {
     // Borrowed: the script's model is evaluated with those weights, and not trained; or NULL. The
     // run's options say so too.
     Evaluation *evaluation;
-    Scan *scan; // borrowed: its layers are tried in formats, and nothing is recorded; or NULL
+    Scan *scan; // borrowed: its layers are tried in formats, and no run is recorded; or NULL
 } LuaRunOptions;
 
 // Trains, or evaluates. However it ends, the run is finished (run_finish) before it returns. True:

@@ -69,7 +69,9 @@ static const Command commands[] = {
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
-     "that precision or status) or @last:EXPERIMENT.\n"
+     "that precision or status) or @last:EXPERIMENT. scan:N or scan:last in its place prints a "
+     "scan\n"
+     "as `mpbench scan` did.\n"
      "\n"
      "--first-nan prints what the flight recorder kept of the first inf or nan that was not to "
      "be:\n"
@@ -129,13 +131,18 @@ static const Command commands[] = {
      "that moves gradients, as a share of what they differ by from batch to batch. Where damage "
      "is\n"
      "small a layer gets the fastest format; the policy is then trained on beside fp32 and beside\n"
-     "all layers low, and made higher until its loss is within --within of fp32's. Nothing is\n"
-     "recorded; -o FILE.lua keeps the policy, for `mpbench run .. --layers FILE.lua`. What a "
-     "layer\n"
-     "loses is counted of its gradients; in formats whose numbers share scales, of all that its\n"
-     "products take, at the scales in force: flushed to zero, and beyond the largest element. "
-     "--json\n"
-     "has the subnormal ones besides, and the least, middle and largest scale, as exponents of 2.",
+     "all layers low, and made higher until its loss is within --within of fp32's. -o FILE.lua\n"
+     "keeps the policy, for `mpbench run .. --layers FILE.lua`.\n"
+     "\n"
+     "What is measured is in the history at once, unless --no-history: where a scan was stopped "
+     "or\n"
+     "killed the same command goes on, and of one that has come to its end it prints what was\n"
+     "found; so does `mpbench show scan:N`, or scan:last. --again measures anew.\n"
+     "\n"
+     "What a layer loses is counted of its gradients; in formats whose numbers share scales, of\n"
+     "all that its products take, at the scales in force: flushed to zero, and beyond the largest\n"
+     "element. --json has the subnormal ones besides, the least, middle and largest scale, as\n"
+     "exponents of 2, and the loss of each seed.",
      1, 1, command_scan},
     {"claims", FOR_CLAIMS, "[CLAIM ...]", "what people say of mixed precision, tested here",
      "Each sentence with the published figure and its source, the same figure of runs on this\n"
@@ -155,7 +162,8 @@ static const Command commands[] = {
      "pointer;\n"
      "it follows the reader's choice of dark or light, and prints. The first run is the baseline.",
      1, CLI_MAX_OPERANDS, command_report},
-    {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with all their files", NULL, 1,
+    {"rm", FOR_RM, "RUN [RUN ...]", "takes runs out of the history, with all their files",
+     "scan:N in place of a RUN takes that scan out; those of a run go with it.", 1,
      CLI_MAX_OPERANDS, command_rm},
     {"tag", FOR_TAG, "RUN TAG", "gives a run a word to find it by; \"\" takes it away", NULL, 2, 2,
      command_tag},

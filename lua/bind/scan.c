@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "kernel/allocator.h"
 #include "lua/bind/bind.h"
 #include "ops/factors.h"
@@ -14,9 +13,9 @@ static Scan *scan_of(lua_State *L) {
 
 // scan(): what is asked; nil where the script is to train
 static int scan_asked(lua_State *L) {
-    const Scan *scan = scan_of(L);
-    if (!scan)
+    if (!scan_of(L))
         return 0;
+    const ScanRecord *scan = scan_of(L)->record;
     const struct {
         const char *name;
         double value;
@@ -140,6 +139,13 @@ static int scan_goes_on(lua_State *L) {
     return 0;
 }
 
+// scan_forget(): delayed scales, which follow from the steps before: what begins now owes nothing
+// to what came before it
+static int scan_forget(lua_State *L) {
+    delayed_clear(&session_of(L)->engine->delayed);
+    return 0;
+}
+
 // ---- what was found -----------------------------------------------------------------------------
 
 static double field(lua_State *L, int table, const char *name) {
@@ -156,90 +162,151 @@ static bool flag(lua_State *L, int table, const char *name) {
     return value;
 }
 
+// A number from 1 to `count`, as the index that it is in C.
+static int check_index(lua_State *L, int argument, int count, const char *what) {
+    lua_Integer index = luaL_checkinteger(L, argument);
+    luaL_argcheck(L, index >= 1 && index <= count, argument, what);
+    return (int)index - 1;
+}
+
 // scan_unit(name, parameters): the next one; false where there is no room for it
 static int scan_unit(lua_State *L) {
-    Scan *scan = scan_of(L);
-    bool has_room = scan->unit_count < SCAN_MOST_UNITS;
-    if (has_room) {
-        utf8_copy(scan->units[scan->unit_count], sizeof *scan->units, luaL_checkstring(L, 1));
-        scan->parameters[scan->unit_count++] = luaL_checkinteger(L, 2);
-    } else {
-        scan->left_out++;
-    }
+    Error error = {0};
+    bool has_room;
+    if (!scan_take_layer(scan_of(L), luaL_checkstring(L, 1), luaL_checkinteger(L, 2), &has_room,
+                         &error))
+        return bind_raise(L, &error);
     lua_pushboolean(L, has_room);
+    return 1;
+}
+
+// scan_loss(loss): of the batches in fp32; all units are known
+static int scan_loss(lua_State *L) {
+    Error error = {0};
+    return scan_take_loss(scan_of(L), luaL_checknumber(L, 1), &error) ? 0 : bind_raise(L, &error);
+}
+
+// scan_known(unit, format): { damage = } of a cell that was measured before; nil: it was not
+static int scan_known(lua_State *L) {
+    const ScanRecord *scan = scan_of(L)->record;
+    const int unit = check_index(L, 1, scan->unit_count, "no such unit");
+    const int format = check_index(L, 2, scan->format_count, "no such format");
+    const ScanCell *cell = &scan->cells[unit][format];
+    if (!cell->is_known)
+        return 0;
+    lua_createtable(L, 0, 1);
+    lua_pushnumber(L, cell->damage);
+    lua_setfield(L, -2, "damage");
     return 1;
 }
 
 // scan_cell(unit, format, { .. })
 static int scan_cell(lua_State *L) {
+    Error error = {0};
     Scan *scan = scan_of(L);
-    lua_Integer unit = luaL_checkinteger(L, 1), format = luaL_checkinteger(L, 2);
-    luaL_argcheck(L, unit >= 1 && unit <= scan->unit_count, 1, "no such unit");
-    luaL_argcheck(L, format >= 1 && format <= scan->format_count, 2, "no such format");
-    scan->cells[unit - 1][format - 1] = (ScanCell){
-        .is_known = true,
-        .is_broken = flag(L, 3, "broken"),
-        .own_error = field(L, 3, "own_error"),
-        .own_noise = field(L, 3, "own_noise"),
-        .own_degrees = field(L, 3, "own_degrees"),
-        .all_error = field(L, 3, "all_error"),
-        .all_noise = field(L, 3, "all_noise"),
-        .all_degrees = field(L, 3, "all_degrees"),
-        .loss_change = field(L, 3, "loss_change"),
-        .flushed = field(L, 3, "flushed"),
-        .overflowed = field(L, 3, "overflowed"),
-        .subnormal = field(L, 3, "subnormal"),
-        .least_scale = field(L, 3, "least_scale"),
-        .middle_scale = field(L, 3, "middle_scale"),
-        .most_scale = field(L, 3, "most_scale"),
-        .scale = field(L, 3, "scale"),
-        .damage = field(L, 3, "damage"),
-    };
-    return 0;
+    const int unit = check_index(L, 1, scan->record->unit_count, "no such unit");
+    const int format = check_index(L, 2, scan->record->format_count, "no such format");
+    ScanCell cell = {.is_known = true, .is_broken = flag(L, 3, "broken")};
+    for (const ScanReading *reading = scan_readings; reading->name; reading++)
+        *scan_reading(&cell, reading) = field(L, 3, reading->name);
+    return scan_take_cell(scan, unit, format, &cell, &error) ? 0 : bind_raise(L, &error);
 }
 
-// scan_cost(format, seconds, activations): of all units in it; the one behind the last is fp32
+// scan_cost(format, seconds, activations): of all units in it; the one behind the last is fp32,
+// with which all are known
 static int scan_cost(lua_State *L) {
+    Error error = {0};
     Scan *scan = scan_of(L);
-    lua_Integer format = luaL_checkinteger(L, 1);
-    luaL_argcheck(L, format >= 1 && format <= scan->format_count + 1, 1, "no such format");
-    scan->seconds[format - 1] = luaL_checknumber(L, 2);
-    scan->activations[format - 1] = luaL_checkinteger(L, 3);
-    return 0;
+    const int format = check_index(L, 1, scan->record->format_count + 1, "no such format");
+    return scan_take_cost(scan, format, luaL_checknumber(L, 2), luaL_checkinteger(L, 3), &error)
+               ? 0
+               : bind_raise(L, &error);
 }
 
-// scan_policy({ format, .. }, rounds, final): a format a unit
-static int scan_policy(lua_State *L) {
-    Scan *scan = scan_of(L);
+// scan_costs(): { seconds, .. }, { bytes, .. } that were measured before; nil: they were not
+static int scan_costs(lua_State *L) {
+    const Scan *scan = scan_of(L);
+    if (!scan_has_costs(scan))
+        return 0;
+    lua_createtable(L, scan->record->format_count + 1, 0);
+    lua_createtable(L, scan->record->format_count + 1, 0);
+    for (int i = 0; i <= scan->record->format_count; i++) {
+        lua_pushnumber(L, scan->record->seconds[i]);
+        lua_rawseti(L, -3, i + 1);
+        lua_pushinteger(L, scan->record->activations[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 2;
+}
+
+// The list of formats, one a unit, at that argument.
+static void check_formats(lua_State *L, int argument, short formats[SCAN_MOST_UNITS]) {
+    const ScanRecord *scan = scan_of(L)->record;
+    luaL_checktype(L, argument, LUA_TTABLE);
     for (int i = 0; i < scan->unit_count; i++) {
-        lua_rawgeti(L, 1, i + 1);
-        scan->policy[i] = (int)luaL_checkinteger(L, -1) - 1;
+        lua_rawgeti(L, argument, i + 1);
+        lua_Integer format = luaL_checkinteger(L, -1);
+        luaL_argcheck(L, format >= 1 && format <= scan->format_count + 1, argument,
+                      "no such format");
+        formats[i] = (short)(format - 1);
         lua_pop(L, 1);
     }
-    scan->rounds = (int)luaL_checkinteger(L, 2);
-    scan->is_final = lua_toboolean(L, 3);
-    return 0;
 }
 
-// scan_training(label, { .. }): takes the place of an earlier one of this label
-static int scan_training(lua_State *L) {
-    Scan *scan = scan_of(L);
-    const char *label = luaL_checkstring(L, 1);
-    int at = 0;
-    while (at < scan->training_count && strcmp(scan->trainings[at].label, label) != 0)
-        at++;
-    if (at == SCAN_MOST_TRAININGS)
+// scan_policy({ format, .. }, rounds, final)
+static int scan_policy(lua_State *L) {
+    Error error = {0};
+    short formats[SCAN_MOST_UNITS];
+    check_formats(L, 1, formats);
+    return scan_take_policy(scan_of(L), formats, (int)luaL_checkinteger(L, 2), lua_toboolean(L, 3),
+                            &error)
+               ? 0
+               : bind_raise(L, &error);
+}
+
+static int64_t check_seed(lua_State *L, int argument) {
+    return check_index(L, argument, SCAN_MOST_SEEDS, "no such seed") + 1;
+}
+
+// scan_trained({ format, .. }, seed): loss and seconds of a training that was done before, by
+// whatever label; nil: it was not
+static int scan_was_trained(lua_State *L) {
+    short formats[SCAN_MOST_UNITS];
+    check_formats(L, 1, formats);
+    const int64_t seed = check_seed(L, 2);
+    const ScanTraining *training = scan_trained(scan_of(L), formats, seed);
+    if (!training)
         return 0;
-    scan->training_count += at == scan->training_count;
-    ScanTraining *training = &scan->trainings[at];
-    *training = (ScanTraining){.loss = field(L, 2, "loss"),
-                               .above = field(L, 2, "above"),
-                               .interval = field(L, 2, "interval"),
-                               .seconds = field(L, 2, "seconds"),
-                               .broken = (int)field(L, 2, "broken"),
-                               .is_within = flag(L, 2, "within")};
-    utf8_copy(training->label, sizeof training->label, label);
-    return 0;
+    lua_pushnumber(L, training->seeds[seed - 1].loss);
+    lua_pushnumber(L, training->seeds[seed - 1].seconds);
+    return 2;
+}
+
+// scan_seed(label, { format, .. }, seed, loss, seconds)
+static int scan_seed(lua_State *L) {
+    Error error = {0};
+    short formats[SCAN_MOST_UNITS];
+    check_formats(L, 2, formats);
+    return scan_take_seed(scan_of(L), luaL_checkstring(L, 1), formats, check_seed(L, 3),
+                          luaL_checknumber(L, 4), luaL_checknumber(L, 5), &error)
+               ? 0
+               : bind_raise(L, &error);
+}
+
+// scan_training(label, { format, .. }, { .. }): over its seeds
+static int scan_training(lua_State *L) {
+    Error error = {0};
+    short formats[SCAN_MOST_UNITS];
+    check_formats(L, 2, formats);
+    const ScanTraining over = {.loss = field(L, 3, "loss"),
+                               .above = field(L, 3, "above"),
+                               .interval = field(L, 3, "interval"),
+                               .seconds = field(L, 3, "seconds"),
+                               .broken = (int)field(L, 3, "broken"),
+                               .is_within = flag(L, 3, "within")};
+    return scan_take_training(scan_of(L), luaL_checkstring(L, 1), formats, &over, &error)
+               ? 0
+               : bind_raise(L, &error);
 }
 
 const BindFunction bind_scan_functions[] = {
@@ -250,10 +317,16 @@ const BindFunction bind_scan_functions[] = {
     {"scan_count", scan_count, NULL},
     {"scan_counted", scan_counted, NULL},
     {"scan_goes_on", scan_goes_on, NULL},
+    {"scan_forget", scan_forget, NULL},
     {"scan_unit", scan_unit, NULL},
+    {"scan_loss", scan_loss, NULL},
+    {"scan_known", scan_known, NULL},
     {"scan_cell", scan_cell, NULL},
+    {"scan_costs", scan_costs, NULL},
     {"scan_cost", scan_cost, NULL},
     {"scan_policy", scan_policy, NULL},
+    {"scan_trained", scan_was_trained, NULL},
+    {"scan_seed", scan_seed, NULL},
     {"scan_training", scan_training, NULL},
     {0},
 };

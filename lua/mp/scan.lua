@@ -99,7 +99,7 @@ function public.run(spec, run)
     engine.layers_known()
     scene.tensors = scene.model:parameters()
     scene.state = module.state(scene.model)
-    scene.units, scene.trained = {}, {}
+    scene.units = {}
     if asked.warm_up > 0 and spec.optim then
         training.train(scene, asked.warm_up, 0, 1, function(step)
             engine.scan_goes_on("trains in fp32 first", step, asked.warm_up)
@@ -122,13 +122,21 @@ function public.run(spec, run)
     for u, unit in ipairs(scene.units) do
         cells[u] = {}
         for at, format in ipairs(asked.formats) do
-            cells[u][at] = passes.try(scene, unit, format, batches)
-            engine.scan_cell(u, at, cells[u][at])
-            engine.settle()
+            cells[u][at] = engine.scan_known(u, at) -- by a scan that this one goes on with
+            if not cells[u][at] then
+                training.restore(scene.copies)
+                cells[u][at] = passes.try(scene, unit, format, batches)
+                engine.scan_cell(u, at, cells[u][at])
+                engine.settle()
+            end
             engine.scan_goes_on(unit.name, (u - 1) * #asked.formats + at, #scene.units * #asked.formats)
         end
     end
-    local times, bytes = passes.look_at_costs(scene, asked, batches[1].b)
+    local times, bytes = engine.scan_costs()
+    if not times then
+        training.restore(scene.copies)
+        times, bytes = passes.look_at_costs(scene, asked, batches[1].b)
+    end
     local policy = propose(scene, asked, cells, ranking(asked, times, bytes))
     engine.scan_policy(policy, 0, false)
     batches = nil -- luacheck: ignore

@@ -107,6 +107,9 @@ function public.look_at_fp32(scene, asked)
         for _, batch in ipairs(batches) do sum = sum + squares(differences(batch.gradients, mean), only) end
         return math.sqrt(sum / math.max(1, #batches - 1))
     end
+    local loss = 0
+    for _, batch in ipairs(batches) do loss = loss + batch.loss / #batches end
+    engine.scan_loss(loss)
     scene.noise = noise()
     for _, unit in ipairs(scene.units) do unit.noise = noise(unit.tensors) end
     return batches
@@ -130,6 +133,7 @@ function public.try(scene, unit, format, batches)
     local rounded = {}
     for i in pairs(unit.tensors) do rounded[i] = format end
     public.set_unit(unit, format)
+    engine.scan_forget()
     local sums = { own_error = 0, all_error = 0, own_noise = 0, all_noise = 0, own_degrees = 0, all_degrees = 0,
         loss_change = 0, flushed = 0, overflowed = 0, scale = FIRST_SCALE }
     local counted

@@ -63,6 +63,7 @@ function public.train(scene, steps, first, seed, tell)
     local spec, times, sum, counted = scene.spec, {}, 0, 0
     local data = public.fresh_data(scene)
     core.seed(seed)
+    engine.scan_forget()
     local opt = spec.optim(scene.tensors, scene.params, scene.model, nil)
     local scaler = core.scaler "dynamic"
     local last = math.max(1, steps // 3)
@@ -107,22 +108,21 @@ local function above_of(losses, against)
     return mean, (student[#shares - 1] or 2) * deviation / math.sqrt(#shares)
 end
 
--- Trains all seeds with a format a unit, unless that was done under another name.
-local function verify(scene, asked, label, format_of, against)
-    local losses, times, broken, sum, key = {}, {}, 0, 0, ""
-    for u in ipairs(scene.units) do key = key .. format_of(u) .. " " end
-    local known = scene.trained[key]
-    if known then
-        engine.scan_training(label, known)
-        return known.losses, known.within
-    end
+-- Trains all seeds with these formats, an index a unit; those that were trained so before, by whatever
+-- name, are not trained again.
+local function verify(scene, asked, label, formats, against)
+    local losses, times, broken, sum = {}, {}, 0, 0
     for seed = 1, asked.seeds do
-        public.restore(scene.copies)
-        for u, unit in ipairs(scene.units) do passes.set_unit(unit, format_of(u)) end
-        local loss, seconds = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
-            engine.scan_goes_on(("trains %s, seed %d"):format(label, seed), step, asked.steps)
-        end)
-        engine.settle()
+        local loss, seconds = engine.scan_trained(formats, seed)
+        if not loss then
+            public.restore(scene.copies)
+            for u, unit in ipairs(scene.units) do passes.set_unit(unit, asked.formats[formats[u]] or "fp32") end
+            loss, seconds = public.train(scene, asked.steps, (seed - 1) * asked.steps, seed, function(step)
+                engine.scan_goes_on(("trains %s, seed %d"):format(label, seed), step, asked.steps)
+            end)
+            engine.settle()
+        end
+        engine.scan_seed(label, formats, seed, loss, seconds)
         losses[seed], times[seed] = loss, seconds
         if not passes.is_finite(loss) then broken = broken + 1 end
         sum = sum + loss
@@ -131,21 +131,22 @@ local function verify(scene, asked, label, format_of, against)
     table.sort(times)
     local above, interval = above_of(losses, against or losses)
     local within = broken == 0 and above <= asked.within
-    scene.trained[key] = { loss = sum / asked.seeds, above = above, interval = interval, losses = losses,
-        seconds = times[(#times + 1) // 2], broken = broken, within = within }
-    engine.scan_training(label, scene.trained[key])
+    engine.scan_training(label, formats, { loss = sum / asked.seeds, above = above, interval = interval,
+        seconds = times[(#times + 1) // 2], broken = broken, within = within })
     return losses, within
 end
 
 function public.train_on(scene, asked, cells, policy)
     local most_rounds, fp32 = 6, #asked.formats + 1
-    local function name(at) return asked.formats[at] or "fp32" end
-    local base = verify(scene, asked, "fp32", function() return "fp32" end)
-    for _, format in ipairs(asked.formats) do
-        verify(scene, asked, "all " .. format, function() return format end, base)
+    local function all_in(at)
+        local formats = {}
+        for u in ipairs(scene.units) do formats[u] = at end
+        return formats
     end
+    local base = verify(scene, asked, "fp32", all_in(fp32))
+    for at, format in ipairs(asked.formats) do verify(scene, asked, "all " .. format, all_in(at), base) end
     for round = 0, most_rounds do
-        local _, within = verify(scene, asked, "policy", function(u) return name(policy[u]) end, base)
+        local _, within = verify(scene, asked, "policy", policy, base)
         engine.scan_policy(policy, round, within)
         local is_high = true
         for u in ipairs(scene.units) do is_high = is_high and policy[u] == fp32 end

@@ -104,7 +104,8 @@ struct Cli {
     double within;       // --within, as a share; 0: not given
     int64_t batches;     // 0: not given
     bool by_block;
-    bool list; // --list
+    bool again; // --again
+    bool list;  // --list
     bool markdown;
     bool quick; // less exactly, in less time
     bool no_history, json, quiet, verbose, trust, help, version;

@@ -319,6 +319,8 @@ const Option option_table[] = {
     {"within", 0, FOR_SCAN, "P%", "by how much the loss may be above fp32's (1%)", set_within, 0},
     {"output", 'o', FOR_SCAN, "FILE.lua", "the policy, for --layers FILE", set_text, FIELD(output)},
     {"quick", 0, FOR_SCAN, NULL, "propose a policy, verify none", set_flag, FIELD(quick)},
+    {"again", 0, FOR_SCAN, NULL, "measure anew what a scan of the same has measured, and keep both",
+     set_flag, FIELD(again)},
     {"top", 0, FOR_PROFILE, "N", "so many rows at most, those of the longest times", set_count,
      FIELD(top)},
     {"series", 0, FOR_COMPARE | FOR_MATRIX | FOR_REPORT, "NAME",
@@ -382,7 +384,7 @@ const Option option_table[] = {
     {"checkpoint-every", 0, FOR_RUN | FOR_FORK, "N",
      "steps between checkpoints; one is kept at the end and at a stop anyway", set_count,
      FIELD(checkpoint_every)},
-    {"no-history", 0, FOR_RUN | FOR_PROFILE, NULL, "keep nothing of this run", set_flag,
+    {"no-history", 0, FOR_RUN | FOR_PROFILE | FOR_SCAN, NULL, "keep nothing of it", set_flag,
      FIELD(no_history)},
     {"json", 0,
      FOR_RUN | FOR_PROFILE | FOR_FORMATS | FOR_DOCTOR | FOR_LS | FOR_SHOW | FOR_COMPARE |

@@ -137,6 +137,98 @@ scan --formats bf16 --quick -o /dev/stdout
 expect_out '^return {$'
 end
 
+# A scan that can be held up: the script's text stays the same, and what it requires waits after so
+# many losses.
+sed -e 's/^local mp/local pace = require "pace"\nlocal mp/' \
+    -e 's/return F.cross_entropy(model(b.x), b.y)/pace.turn() return F.cross_entropy(model(b.x), b.y) * pace.factor/' \
+    "$folder/subject.lua" >"$folder/paced.lua"
+waits_after() { # LOSSES [FACTOR]
+    cat >"$folder/pace.lua" <<LUA
+local turns = 0
+return { factor = ${2:-1}, turn = function()
+    turns = turns + 1
+    while turns > $1 do end
+end }
+LUA
+}
+paced() {
+    run scan "$folder/paced.lua" -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 --set fragile=2 "$@"
+}
+killed_at() { # PATTERN: of the kept scan as JSON
+    "$MPBENCH" scan "$folder/paced.lua" -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 \
+        --set fragile=2 --quiet >"$folder/killed" 2>&1 &
+    killed=$!
+    until "$MPBENCH" show scan:last --json 2>"$folder/err" | grep -q "$1"; do
+        kill -0 "$killed" 2>"$folder/err" || fail "it ended before $1: $(cat "$folder/killed")"
+        kill -0 "$killed" 2>"$folder/err" || return
+        sleep 0.05
+    done
+    kill -9 "$killed"
+    wait "$killed" 2>"$folder/err"
+}
+all_but_speeds() { # of standard output as JSON: what does not hang on how fast this machine was just then
+    sed -e 's/"policy":"[^"]*"//g' -e 's/.*"layers":\(.*\),"costs".*/\1/' "$folder/out"
+    grep -o '"label":"\(fp32\|all [a-z0-9]*\)","loss":[^,]*,"above":[^,]*,"interval_95":[^,]*' "$folder/out"
+    grep -o '"seeds":\[[^]]*\]' "$folder/out" | head -3
+}
+
+begin "a scan that is killed goes on, and finds to the bit what one finds that never was"
+export MPBENCH_DB="$folder/killed.db"
+waits_after 75
+killed_at '"cells":[3-9],'
+run show scan:last
+expect_status 0
+expect_out '^[3-9] of 10 cells are measured; the same .mpbench scan. goes on with it\.$'
+waits_after 190
+killed_at '"label":"fp32"'
+waits_after 1e9
+paced --json
+expect_status 0
+expect_err '^goes on with scan 1: 10 of 10 cells are measured$'
+expect_out '"id":1,.*"ended":true,"cells":10,'
+all_but_speeds >"$folder/went_on"
+MPBENCH_DB="$folder/whole.db" paced --json --quiet
+all_but_speeds >"$folder/whole"
+[ "$(wc -l <"$folder/whole")" -eq 7 ] || fail "what is compared: $(cat "$folder/whole")"
+cmp -s "$folder/went_on" "$folder/whole" || fail "$(diff "$folder/went_on" "$folder/whole")"
+end
+
+begin "it is printed again as it was, without measuring, and --again measures anew"
+waits_after 0
+paced
+expect_status 0
+expect_err '^scan 1 has measured this; --again measures anew$'
+expect_out '^Kept as scan 1: mpbench show scan:1$'
+cp "$folder/out" "$folder/first"
+run show scan:1
+cmp -s "$folder/out" "$folder/first" || fail "$(diff "$folder/out" "$folder/first")"
+waits_after 1e9
+paced --again --quiet
+expect_out '^Kept as scan 2: '
+run show scan:last --json
+expect_out '"id":2,.*"ended":true,"cells":10,'
+run rm scan:2 --json
+expect_out '"scans":\[2\]'
+run show scan:2
+expect_error 2 "scan:2: no such scan"
+run show scan:1 --what-if
+expect_error 2 "is of a run"
+end
+
+begin "another state than it began with is told of"
+run rm scan:1
+waits_after 75
+killed_at '"cells":[3-9],'
+waits_after 1e9 2
+paced
+expect_status 1
+expect_err 'the loss in fp32 is another than when scan 3 began.*--again measures anew'
+paced --no-history --json
+expect_status 0
+expect_no_out '"id"'
+unset MPBENCH_DB
+end
+
 begin "mistakes are told in one line"
 run scan nonsense
 expect_error 2 "nonsense"

@@ -11,6 +11,7 @@
 #include "cli/print/apart.h"
 #include "cli/print/curve.h"
 #include "cli/print/wrap.h"
+#include "cli/scan/kept.h"
 #include "store/checkpoints.h"
 #include "store/events.h"
 #include "store/series.h"
@@ -424,7 +425,16 @@ static bool print_page(const Cli *cli, Store *store, const RunRecord *run, Error
     return done && (is_whole || error_fail(error, ERROR_MEMORY, "no memory for the page"));
 }
 
+static bool show_scan(const Cli *cli, Error *error) {
+    if (cli->what_if || cli->first_nan)
+        return error_fail(error, ERROR_USAGE, "--%s is of a run, and %.60s is none: name a run",
+                          cli->what_if ? "what-if" : "first-nan", cli->operands[0]);
+    return scan_show(cli, cli->operands[0], error);
+}
+
 bool command_show(Cli *cli, Error *error) {
+    if (scan_is_named(cli->operands[0]))
+        return show_scan(cli, error);
     RunRecord run = {.id = 0};
     Store *store = history_open(cli, STORE_RESCUE, error);
     bool done = store && history_read_run(store, cli->operands[0], &run, error);

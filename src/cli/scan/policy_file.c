@@ -10,6 +10,7 @@
 
 #include "base/sanitize.h"
 #include "cli/scan/scan.h"
+#include "compare/scan.h"
 
 // ---- writing ------------------------------------------------------------------------------------
 
@@ -25,19 +26,19 @@ static void put_quoted(FILE *out, const char *text) {
     fputc('"', out);
 }
 
-void policy_file_write(FILE *out, const ScanPage *page) {
-    char verdict[512], clean[1024];
-    scan_verdict(page, verdict, sizeof verdict);
+void policy_file_write(FILE *out, const ScanRecord *scan) {
+    char verdict[SCAN_VERDICT_SIZE], clean[2 * SCAN_VERDICT_SIZE];
+    scan_verdict(scan, verdict);
     sanitize_line(clean, sizeof clean, verdict, strlen(verdict));
     fprintf(out, "-- Made by mpbench scan; for --layers FILE, or as `precision = require ..`.\n");
     if (clean[0])
         fprintf(out, "-- %s\n", clean);
     fputs("return {\n", out);
-    for (int i = 0; i < page->scan->unit_count; i++) {
+    for (int i = 0; i < scan->unit_count; i++) {
         fputs("    [", out);
-        put_quoted(out, page->scan->units[i]);
+        put_quoted(out, scan->units[i]);
         fputs("] = ", out);
-        put_quoted(out, scan_format_of(page->scan, i));
+        put_quoted(out, scan_format_of(scan, i));
         fputs(",\n", out);
     }
     fputs("}\n", out);

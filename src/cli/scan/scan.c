@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/load.h"
+#include "base/utf8.h"
+#include "cli/scan/kept.h"
 #include "cli/scan/policy_out.h"
 #include "cli/train/confine.h"
-#include "cli/train/past.h"
 #include "cli/train/progress.h"
 #include "cli/train/training.h"
 #include "lua/experiment.h"
@@ -17,16 +18,17 @@
 typedef struct Scanning {
     Cli *cli;
     Past past; // of a run; empty for an experiment
-    char script[EXPERIMENT_PATH_SIZE], subject[RECORD_NAME_SIZE + 16];
+    char script[EXPERIMENT_PATH_SIZE];
     SafeFile *weights; // NULL: those that the script makes
-    Scan scan;
+    ScanRecord *record;
+    ScanKeeping keeping;
     ProgressView progress;
     PolicyOut policy;
 } Scanning;
 
 // ---- what is asked ------------------------------------------------------------------------------
 
-static bool add_format(Scan *scan, const char *name, size_t length, Error *error) {
+static bool add_format(ScanRecord *scan, const char *name, size_t length, Error *error) {
     char text[SCAN_FORMAT_SIZE];
     LayerPrecision precision;
     if (scan->format_count == SCAN_MOST_FORMATS || length >= sizeof text)
@@ -47,7 +49,7 @@ static bool add_format(Scan *scan, const char *name, size_t length, Error *error
 static bool read_asked(Scanning *scanning, Error *error) {
     static const Format usual[] = {FORMAT_BF16, FORMAT_FP16, FORMAT_MXFP8};
     const Cli *cli = scanning->cli;
-    Scan *scan = &scanning->scan;
+    ScanRecord *scan = scanning->record;
     for (size_t i = 0; !cli->formats && i < sizeof usual / sizeof *usual; i++)
         if (!add_format(scan, format_name(usual[i]), strlen(format_name(usual[i])), error))
             return false;
@@ -66,10 +68,14 @@ static bool read_asked(Scanning *scanning, Error *error) {
     scan->batches = cli->batches > 0 ? cli->batches : BATCHES;
     scan->steps = cli->run.steps > 0 ? cli->run.steps : cli->quick ? 0 : STEPS;
     scan->seeds = cli->seeds > 0 ? cli->seeds : SEEDS;
+    if (scan->seeds > SCAN_MOST_SEEDS)
+        return error_fail(error, ERROR_USAGE, "--seeds %" PRId64 ": up to %d can be kept",
+                          scan->seeds, SCAN_MOST_SEEDS);
     scan->warm_up = scanning->weights ? 0 : WARM_UP;
     scan->within = cli->within > 0 ? cli->within : 0.01;
     scan->tolerance = 0.15; // adds 2 % to the noise that gradients have anyway
     scan->by_block = cli->by_block;
+    scan->seed = (int64_t)cli->run.seed;
     return true;
 }
 
@@ -88,7 +94,7 @@ static bool open_run(Scanning *scanning, Error *error) {
                           "run %s has no checkpoint; scan its experiment instead, %s",
                           past->record.name, past->record.experiment);
     scanning->weights = safe_open(past->file, error);
-    snprintf(scanning->subject, sizeof scanning->subject, "run %" PRId64 " at step %" PRId64,
+    snprintf(scanning->record->subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " at step %" PRId64,
              past->record.id, past->row->step);
     snprintf(scanning->script, sizeof scanning->script, "%s", past->script);
     int64_t steps = cli->run.steps;
@@ -102,7 +108,7 @@ static bool open_run(Scanning *scanning, Error *error) {
 static bool find_subject(Scanning *scanning, Error *error) {
     const char *operand = scanning->cli->operands[0];
     if (experiment_find(operand, scanning->script, sizeof scanning->script, NULL)) {
-        snprintf(scanning->subject, sizeof scanning->subject, "%.70s", operand);
+        utf8_copy(scanning->record->subject, SCAN_SUBJECT_SIZE, operand);
         return true;
     }
     Error why = {0};
@@ -119,65 +125,116 @@ static bool find_subject(Scanning *scanning, Error *error) {
 
 // ---- the scan -----------------------------------------------------------------------------------
 
-static bool scan(Scanning *scanning, ScanPage *page, Error *error) {
+static RunOptions options_of(const Scanning *scanning) {
     RunOptions options = scanning->cli->run;
     options.precision = "fp32";
     options.layer_count = 0;
     options.loss_scale = NULL;
     options.steps = options.epochs = 0;
     options.evaluates = true; // the script's own rules are let be
-    scanning->scan.progress = progress_tell;
-    scanning->scan.context = &scanning->progress;
+    return options;
+}
+
+static void describe_device(const Device *device, ScanRecord *scan) {
+    utf8_copy(scan->device, sizeof scan->device, device->label);
+    utf8_copy(scan->device_name, sizeof scan->device_name, device->name);
+    scan->threads = device->threads;
+    if (device->backend->ways)
+        device->backend->ways(device, scan->ways, sizeof scan->ways);
+}
+
+// The device as it computed when the scan began: others differ in their last bits.
+static Run *take_ways(Run *run, RunOptions *options, const ScanRecord *scan, Error *error) {
+    char now[sizeof scan->ways] = "";
+    if (run->device->backend->ways)
+        run->device->backend->ways(run->device, now, sizeof now);
+    if (strcmp(now, scan->ways) == 0)
+        return run;
+    run_free(run);
+    options->ways = scan->ways;
+    return run_new(options, error);
+}
+
+static bool measure(Scanning *scanning, Run *run, Error *error) {
+    ScanRecord *record = scanning->record;
+    Scan scan = {.record = record,
+                 .store = scanning->keeping.store,
+                 .worker = scanning->keeping.worker,
+                 .goes_on = record->id > 0,
+                 .progress = progress_tell,
+                 .context = &scanning->progress};
     const LuaRunOptions lua = {.trust = scanning->cli->trust,
                                .print = progress_print,
                                .stuck = training_end_stuck,
                                .left = training_end_left,
                                .context = &scanning->progress,
                                .weights = scanning->weights,
-                               .scan = &scanning->scan};
+                               .scan = &scan};
+    Load before, after;
+    const bool is_counted = load_look(&before);
+    progress_begin(&scanning->progress, scanning->cli->color, scanning->cli->quiet);
+    const bool done = lua_run_experiment(run, scanning->script, &lua, error);
+    progress_end(&scanning->progress);
+    if (is_counted && load_look(&after))
+        record->others = load_of_others(&before, &after);
+    return done;
+}
+
+static bool scan(Scanning *scanning, Error *error) {
+    Cli *cli = scanning->cli;
+    ScanRecord *record = scanning->record;
+    RunOptions options = options_of(scanning);
     Run *run = run_new(&options, error);
     if (!run)
         return false;
-    snprintf(page->device, sizeof page->device, "%s", run->device->label);
-    page->threads = run->device->threads;
-    Load before, after;
-    const bool is_counted = load_look(&before);
-    bool done = lua_run_experiment(run, scanning->script, &lua, error);
-    if (is_counted && load_look(&after))
-        page->others = load_of_others(&before, &after);
+    describe_device(run->device, record);
+    bool done = scan_keep_describe(cli, &scanning->past, scanning->script, record, error) &&
+                scan_keep_begin(cli, &scanning->keeping, record, error);
+    if (done && record->ended_ms == 0) {
+        run = record->id > 0 ? take_ways(run, &options, record, error) : run;
+        done = run && measure(scanning, run, error);
+    }
     run_free(run);
     return done;
 }
 
+// ---- the end ------------------------------------------------------------------------------------
+
+static bool write_policy(Scanning *scanning, Error *error) {
+    const Cli *cli = scanning->cli;
+    if (!cli->output)
+        return true;
+    utf8_copy(scanning->record->policy_file, sizeof scanning->record->policy_file, cli->output);
+    policy_file_write(scanning->policy.stream, scanning->record);
+    return policy_out_close(&scanning->policy, true, error) || error_prefix(error, "--output");
+}
+
 static bool run_scan(Scanning *scanning, Error *error) {
     Cli *cli = scanning->cli;
-    ScanPage page = {.scan = &scanning->scan, .subject = scanning->subject, .others = (double)NAN};
+    ScanRecord *record = scanning->record;
     if (!find_subject(scanning, error) || !read_asked(scanning, error))
         return false;
     training_catch_signals();
     if (cli->output && !policy_out_open(&scanning->policy, cli->output, error))
         return error_prefix(error, "--output");
+    if (!scan_keep_open(cli, &scanning->keeping, error))
+        return false;
     confine(cli, scanning->script, NULL);
-    progress_begin(&scanning->progress, cli->color, cli->quiet);
-    bool done = scan(scanning, &page, error);
-    progress_end(&scanning->progress);
-    if (!done)
+    if (!scan(scanning, error))
         return false;
     if (run_stop_requested()) {
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();
         return true;
     }
-    if (cli->output) {
-        page.policy_file = cli->output;
-        policy_file_write(scanning->policy.stream, &page);
-        if (!policy_out_close(&scanning->policy, true, error))
-            return error_prefix(error, "--output");
-    }
+    if (record->ended_ms == 0)
+        scan_end(record);
+    if (!write_policy(scanning, error) || !scan_keep_end(&scanning->keeping, record, error))
+        return false;
     if (cli->json) {
-        scan_write_json(&page);
+        scan_write_json(record);
         return true;
     }
-    return scan_print(cli, &page, error);
+    return scan_print(cli, record, error);
 }
 
 bool command_scan(Cli *cli, Error *error) {
@@ -187,8 +244,12 @@ bool command_scan(Cli *cli, Error *error) {
         return error_fail(error, ERROR_MEMORY, "no memory to scan");
     scanning->cli = cli;
     scanning->policy = (PolicyOut){.answers = -1};
-    bool done = run_scan(scanning, error);
+    scanning->record = scan_record_new(error);
+    const bool done = scanning->record && run_scan(scanning, error);
     (void)!policy_out_close(&scanning->policy, false, NULL); // where it did not come so far
+    if (scanning->record)
+        scan_keep_close(&scanning->keeping, scanning->record);
+    scan_record_free(scanning->record);
     safe_close(scanning->weights);
     past_clear(&scanning->past);
     free(scanning);

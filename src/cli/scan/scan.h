@@ -8,25 +8,11 @@
 #include "cli/cli.h"
 #include "run/scan.h"
 
-typedef struct ScanPage {
-    const Scan *scan;
-    const char *subject; // what was scanned: "fashion_cnn", "run 7"
-    char device[32];
-    int threads;
-    double others;           // processors that other programs kept busy meanwhile; NaN: unknown
-    const char *policy_file; // that was written; NULL: none
-} ScanPage;
+// What it found, as far as it came.
+bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) MUST_CHECK;
+void scan_write_json(const ScanRecord *scan);
 
-bool scan_print(const Cli *cli, const ScanPage *page, Error *error) MUST_CHECK;
-void scan_write_json(const ScanPage *page);
-// What to do, in a few words; `text` is empty where nothing was found.
-void scan_verdict(const ScanPage *page, char *text, size_t size);
-// The format that the policy gives a unit: "fp16".
-const char *scan_format_of(const Scan *scan, int unit);
-// The verified training of this label; NULL: there is none.
-const ScanTraining *scan_training_of(const Scan *scan, const char *label);
-
-void policy_file_write(FILE *out, const ScanPage *page);
+void policy_file_write(FILE *out, const ScanRecord *scan);
 // Each row as --layer would be given it, from the first on. `take` copies what it needs.
 bool policy_file_read(const char *path,
                       bool (*take)(void *context, const char *pattern, const char *precision,

@@ -1,0 +1,102 @@
+// What a scan found, as JSON: as it ends, and as it is kept.
+#include <math.h>
+
+#include "base/json.h"
+#include "cli/scan/scan.h"
+#include "compare/scan.h"
+
+static void write_cell(JsonWriter *json, const ScanRecord *scan, int unit, int format) {
+    ScanCell cell = scan->cells[unit][format];
+    json_key(json, scan->formats[format]);
+    json_begin_object(json);
+    json_put_boolean(json, "breaks", cell.is_broken);
+    for (const ScanReading *reading = scan_readings; reading->name; reading++)
+        json_put_reading(json, reading->name,
+                         cell.is_known && !cell.is_broken ? *scan_reading(&cell, reading)
+                                                          : (double)NAN);
+    json_end_object(json);
+}
+
+static void write_layers(JsonWriter *json, const ScanRecord *scan) {
+    json_key(json, "layers");
+    json_begin_array(json);
+    for (int i = 0; i < scan->unit_count; i++) {
+        json_begin_object(json);
+        json_put_text(json, "name", scan->units[i]);
+        json_put_integer(json, "parameters", scan->parameters[i]);
+        json_put_text(json, "policy", scan->has_policy ? scan_format_of(scan, i) : NULL);
+        json_key(json, "formats");
+        json_begin_object(json);
+        for (int f = 0; f < scan->format_count; f++)
+            write_cell(json, scan, i, f);
+        json_end_object(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_costs(JsonWriter *json, const ScanRecord *scan) {
+    const bool is_known = scan->seconds[scan->format_count] > 0;
+    json_key(json, "costs");
+    json_begin_object(json);
+    for (int f = 0; is_known && f <= scan->format_count; f++) {
+        json_key(json, f < scan->format_count ? scan->formats[f] : "fp32");
+        json_begin_object(json);
+        json_put_number(json, "seconds", scan->seconds[f]);
+        json_put_integer(json, "activations", scan->activations[f]);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
+    json_key(json, "trainings");
+    json_begin_array(json);
+    for (int i = 0; i < scan->training_count; i++) {
+        const ScanTraining *training = &scan->trainings[i];
+        if (scan_training_of(scan, training->label) != training)
+            continue;
+        json_begin_object(json);
+        json_put_text(json, "label", training->label);
+        json_put_number(json, "loss", training->loss);
+        json_put_number(json, "above", training->above);
+        json_put_reading(json, "interval_95", training->interval);
+        json_put_number(json, "step_seconds", training->seconds);
+        json_put_integer(json, "diverged", training->broken);
+        json_put_boolean(json, "within", training->is_within);
+        json_key(json, "seeds");
+        json_begin_array(json);
+        for (int seed = 0; seed < SCAN_MOST_SEEDS; seed++)
+            if (training->seeds[seed].is_known)
+                json_number(json, training->seeds[seed].loss);
+        json_end_array(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void scan_write_json(const ScanRecord *scan) {
+    JsonWriter json = {.stream = stdout};
+    char verdict[SCAN_VERDICT_SIZE];
+    scan_verdict(scan, verdict);
+    json_begin_object(&json);
+    if (scan->id > 0)
+        json_put_integer(&json, "id", scan->id);
+    json_put_text(&json, "subject", scan->subject);
+    json_put_text(&json, "device", scan->device);
+    json_put_integer(&json, "threads", scan->threads);
+    json_put_reading(&json, "others_busy", scan->others);
+    json_put_number(&json, "tolerance", scan->tolerance);
+    json_put_number(&json, "within", scan->within);
+    json_put_boolean(&json, "ended", scan->ended_ms > 0);
+    json_put_integer(&json, "cells", scan_cells_known(scan));
+    write_layers(&json, scan);
+    write_costs(&json, scan);
+    write_trainings(&json, scan);
+    json_put_integer(&json, "rounds", scan->rounds);
+    json_put_boolean(&json, "verified", scan->is_final);
+    json_put_text(&json, "policy_file", scan->policy_file[0] ? scan->policy_file : NULL);
+    json_put_text(&json, "verdict", verdict);
+    json_end_object(&json);
+    putchar('\n');
+}

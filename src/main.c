@@ -195,8 +195,10 @@ static const Command commands[] = {
      "memory. Parts add up to the step; what is left lies between operations. All are means, but "
      "for\n"
      "rare steps of over 3 times the median, which are told below. It is kept as a run (not with\n"
-     "--no-history), of which the same is printed again without training. Of any other RUN it is\n"
-     "the time of its layers, as the history holds it. Below the table: what to do about it.",
+     "--no-history), of which the same is printed again without training, and shown on its screen\n"
+     "(P). Of any other RUN it is the time of its layers, as the history holds it. Below the "
+     "table:\n"
+     "what to do about it.",
      1, 1, command_profile},
     {"help", FOR_HELP, "[COMMAND|TOPIC|EXPERIMENT]",
      "how to use a command, what an experiment does", NULL, 0, 1, command_help},

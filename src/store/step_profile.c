@@ -160,3 +160,24 @@ bool store_read_step_profile(Store *store, int64_t run, StepProfile *profile, Er
     store_end_reading(store);
     return done;
 }
+
+static bool list_runs(Store *store, int64_t *runs, int most, int *count, Error *error) {
+    Query query;
+    if (!query_begin(&query, store, "SELECT run FROM profiles ORDER BY run DESC LIMIT ?", error))
+        return false;
+    query_put_integer(&query, most);
+    while (query_next(&query))
+        runs[(*count)++] = query_integer(&query, 0);
+    return query_end(&query, cannot_read, error);
+}
+
+bool store_list_step_profiles(Store *store, int64_t *runs, int most, int *count, Error *error) {
+    bool has_any;
+    *count = 0;
+    if (!store_begin_reading(store, error))
+        return false;
+    bool done = store_has_table(store, "profiles", &has_any, error) &&
+                (!has_any || list_runs(store, runs, most, count, error));
+    store_end_reading(store);
+    return done;
+}

@@ -33,6 +33,9 @@ void step_profile_clear(StepProfile *profile);
 // the rest, of the operation "others".
 bool store_put_step_profile(Store *store, int64_t run, const StepProfile *profile,
                             Error *error) MUST_CHECK;
+// The runs that have one, the newest first, at most so many.
+bool store_list_step_profiles(Store *store, int64_t *runs, int most, int *count,
+                              Error *error) MUST_CHECK;
 // Clears it first; the caller does at last.
 bool store_read_step_profile(Store *store, int64_t run, StepProfile *profile,
                              Error *error) MUST_CHECK;

@@ -35,8 +35,17 @@ at 200 set layer.hidden=fp32
 at 280 set loss_scale=1048576 # too much: steps are skipped until it has come down
 at 340 set layer.hidden=auto
 wait "$worker"
+"$mpbench" profile fashion_cnn -p fp16 --set width=16 --quiet --db "$folder/profile.db" >"$folder/out"
 
+# The profile becomes that of the last run. Its tables are made on demand.
 sqlite3 "$MPBENCH_DB" "
+    $(sqlite3 "$folder/profile.db" "SELECT sql || ';' FROM sqlite_master
+        WHERE name LIKE 'profile%' AND sql NOT NULL" | sed 's/^CREATE TABLE/CREATE TABLE IF NOT EXISTS/')
+    ATTACH '$folder/profile.db' AS other;
+    INSERT INTO profiles SELECT * FROM other.profiles;
+    INSERT INTO profile_parts SELECT * FROM other.profile_parts;
+    UPDATE profiles SET run = (SELECT max(id) FROM runs);
+    UPDATE profile_parts SET run = (SELECT max(id) FROM runs);
     DELETE FROM checkpoints;
     UPDATE environment SET value = 'recorded' WHERE name = 'host';
     UPDATE environment SET value = 'Linux' WHERE name = 'kernel';

@@ -3,6 +3,10 @@
 // tests/screen/expected/SCREEN-SIZE.txt holds blocks: the text in both kinds of characters, and the
 // inks at each depth (shown_inks); each look is compared with two of them. UPDATE=1 writes the
 // files anew: read the difference before you commit it.
+#include <math.h>
+
+#include "store/runs.h"
+#include "store/step_profile.h"
 #include "tests/screen/place.h"
 
 enum { FILE_MOST = 1 << 20 };
@@ -55,6 +59,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"events", "G\x1b[Z\x1b[Zz", "skipped since", false},
     {"map", "Gm", "share lost", false},
     {"what-if", "GW", "scales that suit", false},
+    {"profile", "GP", "a step", false},
     {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},
     {"compare-eight", "1        c", "8 runs", false},
@@ -233,6 +238,41 @@ static bool make_terminals(void) {
     return done && system(command) == 0;
 }
 
+// Where the time of steps of the recorded run went; not measured, so that it stays as it is.
+static bool put_profile(void) {
+    static StepPart parts[] = {
+        {"conv2", "conv2d_backward_weight", "backward", "fp16", "fp16", 1, 5.1e-3, 3e8, 4e6, 2.5e-3,
+         16},
+        {"conv2", "conv2d", "forward", "fp16", "fp16", 1, 4.2e-3, 3e8, 4e6, 2.5e-3, 16},
+        {"conv2", "conv2d_backward_input", "backward", "fp16", "fp16", 1, 4e-3, 3e8, 4e6, 2.5e-3,
+         16},
+        {"hidden", "matmul", "backward", "fp16", "fp16", 2, 1.1e-3, 4e7, 1e6, 4e-4, 128},
+        {"conv1", "cast", "forward", "fp32", "fp16", 1, 6e-4, 0, 6e5, 1e-4, 0},
+        {"hidden", "linear", "forward", "fp16", "fp16", 1, 5e-4, 2e7, 5e5, 2e-4, 128},
+        {"", "update of weights", "step", "", "", 1, 4e-4, 0, 0, 0, 0},
+        {"", "next batch", "step", "", "", 3, 2e-4, 0, 0, 0, 0},
+        {"", "cross_entropy", "forward", "fp16", "fp16", 1, 2e-5, 0, 5e3, 1e-6, 0},
+    };
+    const StepProfile profile = {.steps = 240,
+                                 .late = 2,
+                                 .late_seconds = 0.2,
+                                 .others_busy = (double)NAN,
+                                 .step_seconds = 0.0165,
+                                 .between = 3.8e-4,
+                                 .memory_limit = 7.5e9,
+                                 .parts = parts,
+                                 .part_count = sizeof parts / sizeof *parts};
+    Error error = {0};
+    int64_t run;
+    Store *store = store_open(path_of("demo.db"), STORE_WRITE, &error);
+    bool done = store && store_find_run(store, "@last", &run, &error) &&
+                store_put_step_profile(store, run, &profile, &error);
+    store_close(store);
+    if (!done)
+        printf("not ok the recorded history takes no profile: %s\n", error.text);
+    return done;
+}
+
 // A copy of the program that has, of the experiments, those whose runs are recorded: what comes to
 // them moves no stored screen.
 static bool make_copy(void) {
@@ -240,9 +280,13 @@ static bool make_copy(void) {
     const char *program = getenv("MPBENCH"), *path = path_of("copy");
     snprintf(command, sizeof command,
              "mkdir -p '%s/experiments' && cp '%s' '%s/mpbench' && cd experiments && "
-             "cp demo.history.gz simple.lua underflow.lua fashion_cnn.lua fashion_mlp.lua gpt.lua "
-             "'%s/experiments'",
-             path, program, path, path);
+             "cp simple.lua underflow.lua fashion_cnn.lua fashion_mlp.lua gpt.lua "
+             "'%s/experiments' && gzip -dc demo.history.gz >'%s'",
+             path, program, path, path, path_of("demo.db"));
+    if (system(command) != 0 || !put_profile())
+        return false;
+    snprintf(command, sizeof command, "gzip -c '%s' >'%s/experiments/demo.history.gz'",
+             path_of("demo.db"), path);
     return system(command) == 0 && setenv("MPBENCH", path_of("copy/mpbench"), 1) == 0;
 }
 

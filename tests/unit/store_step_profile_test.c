@@ -43,6 +43,23 @@ static void it_is_read_back_and_goes_with_its_run(void) {
     store_close(store);
 }
 
+static void the_newest_are_listed_first(void) {
+    Store *store = fresh_store("p.db");
+    int64_t runs[3], of[2];
+    int count;
+    CHECK_DONE(store_list_step_profiles(store, of, 2, &count, &error));
+    CHECK_INT(count, 0);
+    for (int i = 0; i < 3; i++) {
+        StepProfile profile = some_profile(1);
+        runs[i] = add_run(store, some_run("a", "bf16"));
+        CHECK_DONE(store_put_step_profile(store, runs[i], &profile, &error));
+    }
+    CHECK_DONE(store_list_step_profiles(store, of, 2, &count, &error));
+    CHECK_INT(count, 2);
+    CHECK(of[0] == runs[2] && of[1] == runs[1]);
+    store_close(store);
+}
+
 static void more_parts_than_are_kept_are_one_sum(void) {
     Store *store = fresh_store("p.db");
     int64_t run = add_run(store, some_run("a", "bf16"));
@@ -81,6 +98,7 @@ int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(it_is_read_back_and_goes_with_its_run);
+    RUN_TEST(the_newest_are_listed_first);
     RUN_TEST(more_parts_than_are_kept_are_one_sum);
     RUN_TEST(files_of_before_take_it_too);
     return test_end();

@@ -166,6 +166,7 @@ const char *panel_name(PanelId id) {
         [PANEL_MACHINE] = "machine",
         [PANEL_MAP] = "layers over time",
         [PANEL_WHAT_IF] = "every format",
+        [PANEL_PROFILE] = "profile",
         [PANEL_CURVES] = "curves",
         [PANEL_DIFFERENCES] = "what differs",
         [PANEL_OUTCOMES] = "outcomes",

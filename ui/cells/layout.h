@@ -23,6 +23,7 @@ typedef enum PanelId {
     PANEL_MACHINE,
     PANEL_MAP, // pages: on no plan, but maximised
     PANEL_WHAT_IF,
+    PANEL_PROFILE,
     // compare
     PANEL_CURVES,
     PANEL_DIFFERENCES,

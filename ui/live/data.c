@@ -403,6 +403,7 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
         live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
     if (!lines_read(ui, live, error) || !layers_read(ui, live, error) ||
         !heat_read(ui, live, error) || !live_map_read(ui, live, error) ||
+        !live_profile_read(ui, live, error) ||
         !((live->view.frozen && !live->moved) || live_read_events(ui, live, error)))
         return false;
     settle_used_scale(data);
@@ -415,6 +416,7 @@ bool live_data_look(Ui *ui, Live *live, double seconds) {
     LiveData *data = &live->data;
     Error error;
     bool changed = live->moved || live_map_is_resized(ui, live), is_new = !data->is_known;
+    changed = live_profile_is_measured(live) || changed;
     live->unread += seconds;
     live->others_age += seconds;
     live->measured_age += seconds;

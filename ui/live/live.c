@@ -27,6 +27,7 @@ static void close_live(Ui *ui) {
     live_data_clear(&live->data);
     live_forget_orders(live);
     live_map_clear(&live->map);
+    live_profile_clear(&live->profile);
     free(live);
     ui->state[SCREEN_LIVE] = NULL;
 }
@@ -36,6 +37,7 @@ static void open_run(Live *live, int64_t run) {
     live_data_clear(&live->data);
     live_forget_orders(live);
     live_map_clear(&live->map);
+    live_profile_clear(&live->profile);
     live->view = (LiveView){.run = run,
                             .cursor = LIVE_FOLLOWS,
                             .window_end = LIVE_FOLLOWS,
@@ -88,7 +90,7 @@ static void draw_panel(Ui *ui, PanelId panel, Area area, bool focused) {
         [PANEL_LAYERS] = live_draw_layers,   [PANEL_HISTOGRAM] = live_draw_histogram,
         [PANEL_HEAT] = live_draw_heat,       [PANEL_EVENTS] = live_draw_events,
         [PANEL_MACHINE] = live_draw_machine, [PANEL_MAP] = live_draw_map,
-        [PANEL_WHAT_IF] = live_draw_what_if,
+        [PANEL_WHAT_IF] = live_draw_what_if, [PANEL_PROFILE] = live_draw_profile,
     };
     if (panels[panel] && !area_is_empty(area))
         panels[panel](state_of(ui), area, focused);
@@ -247,6 +249,13 @@ static const char *explain(PanelId panel) {
             "scale along; of blocks it is what chance would make of them, between the bounds "
             "(by order). Up and down take another layer, left and right another step, and space "
             "gives the layer the next format.",
+        [PANEL_PROFILE] =
+            "Where the time of a step goes, in the mean of steps that were all timed (mpbench "
+            "profile): by layer, operation and way, the longest first, and what each reaches of "
+            "what the device can do; v sums up by layer or by operation. Casts are what formats "
+            "cost beside what they gain. A run that was not profiled shows the newest profile of "
+            "one that was trained as it was, or else the times of its layers; enter measures one: "
+            "it trains for some seconds, beside what goes on.",
     };
     return texts[panel];
 }

@@ -16,6 +16,7 @@
 #include "ui/cells/words.h"
 #include "ui/live/map.h"
 #include "ui/live/pace.h"
+#include "ui/live/profile.h"
 #include "ui/screen.h"
 
 enum {
@@ -143,6 +144,7 @@ typedef struct Live {
     int change_count;
     LiveAxis axis;
     LiveMap map;
+    LiveProfile profile;
     PanelId focus_before; // a page was opened
     Replay replay;
     int64_t replayed_ms;             // the clock when it went on last
@@ -162,6 +164,7 @@ void live_data_clear(LiveData *data);
 void live_show_flight(Ui *ui, const Live *live);
 // others.c: the ghost and the fp32 run.
 bool live_find_others(Ui *ui, LiveData *data, bool *changed, Error *error) MUST_CHECK;
+bool live_has_parameters_of(const RunRecord *run, const RunRecord *other);
 // events.c: those before and at the cursor, as many as are kept; and whether there are new
 // ones.
 bool live_read_events(Ui *ui, Live *live, Error *error) MUST_CHECK;
@@ -289,6 +292,20 @@ void live_map_click(Ui *ui, Live *live, const Panel *panel, int column, int row,
 void live_draw_what_if(const Live *live, Area area, bool focused);
 bool live_what_if_request(Ui *ui, Live *live, Request request); // true: taken
 bool live_what_if_label(const Live *live, Request request, const char **label);
+
+// ---- profile_data.c, profile.c: where the time of steps goes ------------------------------------
+
+// Reads what its page needs, where that is open; else gives it back.
+bool live_profile_read(Ui *ui, Live *live, Error *error) MUST_CHECK;
+void live_profile_clear(LiveProfile *profile); // what is measured goes on
+// Sums its parts up into lines, as `by` says.
+bool live_profile_group(LiveProfile *profile, Error *error) MUST_CHECK;
+// Trains as the run was trained, in a process of its own, every step profiled; or says why not.
+void live_profile_measure(Ui *ui, Live *live);
+bool live_profile_is_measured(Live *live); // true: that ended since the last call
+void live_draw_profile(const Live *live, Area area, bool focused);
+bool live_profile_request(Ui *ui, Live *live, Request request); // true: taken
+bool live_profile_label(const Live *live, Request request, const char **label);
 
 // ---- pages.c: panels that have the screen for themselves, and are opened by keys ---------------
 

@@ -27,7 +27,7 @@ static bool is_alike(const RecordParameter *a, const RecordParameter *b) {
            a->integer == b->integer && (a->kind != RECORD_NUMBER || a->number == b->number);
 }
 
-static bool has_parameters_of(const RunRecord *run, const RunRecord *other) {
+bool live_has_parameters_of(const RunRecord *run, const RunRecord *other) {
     bool same = run->parameter_count == other->parameter_count;
     for (int i = 0; same && i < run->parameter_count; i++)
         same = is_alike(&run->parameters[i], &other->parameters[i]);
@@ -66,7 +66,8 @@ static bool is_as_it_was(const LiveOther *a, const LiveOther *b) {
 // Parameters and layers are not in the listing.
 static void look_closer(Ui *ui, LiveData *data, int64_t id, bool wants_full) {
     RunRecord other = {0};
-    if (store_read_run(ui->store, id, &other, NULL) && has_parameters_of(&data->record, &other)) {
+    if (store_read_run(ui->store, id, &other, NULL) &&
+        live_has_parameters_of(&data->record, &other)) {
         if (!data->ghost.is_there)
             take_other(&data->ghost, &other);
         if (wants_full && !data->full.is_there && is_full_precision(&other))
@@ -107,7 +108,7 @@ static void look_for_broken(Ui *ui, LiveData *data, const RunRecord *runs, int c
         data->has_unlike_full = true;
         left--;
         if (is_here && store_read_run(ui->store, runs[i].id, &other, NULL) &&
-            has_parameters_of(run, &other) && is_full_precision(&other)) {
+            live_has_parameters_of(run, &other) && is_full_precision(&other)) {
             data->broken_full = other.id;
             data->broken_status = other.status;
         }

@@ -13,6 +13,7 @@ typedef struct Page {
 static const Page pages[] = {
     {PANEL_MAP, REQUEST_MAP, false, live_map_request, live_map_label},
     {PANEL_WHAT_IF, REQUEST_WHAT_IF, true, live_what_if_request, live_what_if_label},
+    {PANEL_PROFILE, REQUEST_PROFILE, false, live_profile_request, live_profile_label},
 };
 enum { PAGES = sizeof pages / sizeof *pages };
 

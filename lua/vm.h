@@ -113,6 +113,9 @@ void lua_vm_set_places(LuaVm *vm, const LuaVmPlaces *places);
 void lua_vm_check(lua_State *L);
 // A message handler for such calls: adds to what Lua says of a field that is nil which was meant.
 int lua_vm_tell_meant(lua_State *L);
+// What asks a module for a field that nothing gave it comes to, as a table's __index: nil, and the
+// name is kept in case an error follows.
+int lua_vm_note_missing(lua_State *L);
 // Between these two the watchdog waits: the engine is at work. Both may nest. No Lua may run and no
 // Lua error may be raised in between.
 void lua_vm_enter_engine(lua_State *L);

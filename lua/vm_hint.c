@@ -1,4 +1,6 @@
-// What a mistyped field was probably meant to be: `self.hed` is nil, and Lua says so alone.
+// What a mistyped field was probably meant to be: `self.hed` is nil, and Lua says so alone. Where
+// it goes into a call of ours that wants a number, all that is known there is that it got nil: so
+// modules note what they are asked for and have not.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,18 +10,17 @@
 enum {
     MOST_LOCALS = 100,
     MOST_KEYS = 2000, // of a table; more are no fields that somebody named
-    MOST_CLASSES = 8, // one above the other
-    NAME_SIZE = 64
+    MOST_CLASSES = 8  // one above the other
 };
 
 // The field or method of which a message of Lua's says that it is nil; false: it says it of none.
-static bool find_name(const char *message, char name[NAME_SIZE]) {
+static bool find_name(const char *message, char name[VM_NAME_SIZE]) {
     static const char *const kinds[] = {"(field '", "(method '"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *at = strstr(message, kinds[i]);
         const char *begin = at ? at + strlen(kinds[i]) : NULL;
         const size_t length = begin ? strcspn(begin, "'") : 0;
-        if (!strstr(message, "a nil value") || length == 0 || length >= NAME_SIZE)
+        if (!strstr(message, "a nil value") || length == 0 || length >= VM_NAME_SIZE)
             continue;
         memcpy(name, begin, length);
         name[length] = 0;
@@ -52,21 +53,47 @@ static void offer_fields(lua_State *L, Nearest *nearest) {
     lua_pop(L, 1);
 }
 
-const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]) {
-    char name[NAME_SIZE];
+int lua_vm_note_missing(lua_State *L) {
     lua_Debug at;
-    int level = 0;
-    hint[0] = 0;
-    if (!find_name(message, name) || !lua_checkstack(L, 8))
-        return hint;
-    for (;; level++) {
-        if (!lua_getstack(L, level, &at) || !lua_getinfo(L, "Sl", &at))
-            return hint;
-        if (at.currentline > 0)
-            break;
+    const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+    VmMissing *missing = &lua_vm_of(L)->missing;
+    if (!name[0] || name[0] == '_' || !lua_getstack(L, 1, &at) || !lua_getinfo(L, "S", &at))
+        return 0;
+    snprintf(missing->name, sizeof missing->name, "%s", name);
+    snprintf(missing->source, sizeof missing->source, "%s", at.short_src);
+    missing->line = at.linedefined;
+    return 0;
+}
+
+static bool ends_in_nil(const char *message) {
+    const char *at = strstr(message, "got nil");
+    return at && (strcmp(at, "got nil") == 0 || strcmp(at, "got nil)") == 0);
+}
+
+// The innermost function of Lua; `beyond_own`: of the script.
+static bool find_function(lua_State *L, bool beyond_own, lua_Debug *at) {
+    for (int level = 0; lua_getstack(L, level, at) && lua_getinfo(L, "Sl", at); level++) {
+        const bool is_own = strncmp(at->short_src, "mp/", 3) == 0;
+        if (at->currentline > 0 && !(is_own && beyond_own))
+            return !is_own;
     }
-    if (strncmp(at.short_src, "mp/", 3) == 0)
+    return false;
+}
+
+const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]) {
+    const VmMissing *missing = &lua_vm_of(L)->missing;
+    char name[VM_NAME_SIZE];
+    lua_Debug at;
+    hint[0] = 0;
+    const bool is_named = find_name(message, name);
+    if ((!is_named && !ends_in_nil(message)) || !lua_checkstack(L, 8) ||
+        !find_function(L, !is_named, &at))
         return hint;
+    if (!is_named) {
+        if (at.linedefined != missing->line || strcmp(at.short_src, missing->source) != 0)
+            return hint;
+        memcpy(name, missing->name, sizeof name);
+    }
     Nearest nearest;
     nearest_begin(&nearest, name);
     for (int i = 1; i <= MOST_LOCALS && lua_getlocal(L, &at, i); i++)
@@ -82,8 +109,13 @@ const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]) 
             offer_fields(L, &nearest);
     }
     lua_pop(L, 1);
-    if (nearest.best && strcmp(nearest.best, name) != 0)
-        snprintf(hint, VM_HINT_SIZE, "; did you mean %.*s?", NAME_SIZE, nearest.best);
+    if (!nearest.best || strcmp(nearest.best, name) == 0)
+        return hint;
+    if (is_named)
+        snprintf(hint, VM_HINT_SIZE, "; did you mean %.*s?", VM_NAME_SIZE, nearest.best);
+    else
+        snprintf(hint, VM_HINT_SIZE, "; no field %s, did you mean %.*s?", name, VM_NAME_SIZE,
+                 nearest.best);
     return hint;
 }
 

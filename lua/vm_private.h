@@ -16,6 +16,14 @@
 
 enum { VM_WHERE_SIZE = 96 }; // "file:line: ", where Lua keeps 60 characters of the file
 
+enum { VM_NAME_SIZE = 64 };
+
+// A field that a module was asked for and has not, and where the function began that asked.
+typedef struct VmMissing {
+    char name[VM_NAME_SIZE], source[LUA_IDSIZE];
+    int line;
+} VmMissing;
+
 struct LuaVm {
     lua_State *L;
     LuaVmOptions options;
@@ -31,6 +39,8 @@ struct LuaVm {
     bool refused_by_system;              // it was not our limit, the machine has no more
     char refused_where[VM_WHERE_SIZE];   // the line that asked for it
     char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended
+
+    VmMissing missing; // the last; name "": none yet
 
     bool is_starved;    // memory was refused, and nothing was collected since
     size_t charged;     // by lua_vm_charge since then
@@ -64,9 +74,10 @@ bool vm_error_take(LuaVm *vm, int status, Error *error);
 
 // ---- vm_hint.c
 
-enum { VM_HINT_SIZE = 96 };
+enum { VM_HINT_SIZE = 160 };
 // Where the message says that a field is nil: "; did you mean head?", of what the function at hand
-// knows that has fields; else "". Within a message handler.
+// knows that has fields; likewise where it ends in "got nil", and the function of the script has
+// asked a module for a field that it has not; else "". Within a message handler.
 const char *vm_hint(lua_State *L, const char *message, char hint[VM_HINT_SIZE]);
 
 // ---- vm_guard.c

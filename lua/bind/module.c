@@ -268,6 +268,7 @@ static const BindFunction inner[] = {
     {"layers", mp_layers, NULL},
     {"set_precision", mp_set_precision, NULL},
     {"check_precision", mp_check_precision, NULL},
+    {"note_missing", lua_vm_note_missing, NULL},
     {0},
 };
 

@@ -10,7 +10,8 @@ local enter = engine.enter
 
 local module = {}
 local made = 0 -- instances so far
-local Module = {} -- the methods of all modules
+-- The methods of all modules; what is not there either is nil.
+local Module = setmetatable({}, { __index = engine.note_missing })
 module.Module = Module
 
 local function is_tensor(value)

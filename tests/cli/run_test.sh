@@ -262,6 +262,10 @@ LUA
 
 begin "what was mistyped is told with what was meant"
 mistaken 's/self.head(x)/self.hed(x)/' "nil value (field 'hed'); did you mean head?"
+mistaken 's/self.head(x)/self.head(x) * self.haed/' 'mul: argument 2 (y): a tensor or a number expected, got nil; no field haed, did you mean head?$'
+mistaken 's/nn.ReLU() end/nn.Linear(3, self.haed) end/' 'Linear: out: a positive whole number expected, got nil; no field haed, did you mean head?$'
+mistaken 's/return self.act/if not self.hed then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil; no field hed, did you mean head?$'
+mistaken 's/return self.act/if not self.other then x = x + nil end return self.act/' 'add: argument 2 (y): .*got nil$'
 mistaken 's/self.head(x)/self.head:froward(x)/' "nil value (method 'froward'); did you mean forward?"
 mistaken 's/model(b.x), b.y) end/model(b.X), b.y) end/' 'batch.X: no such name; did you mean x?'
 mistaken 's/model(b.x), b.y) end/model(b.x), b.labels) end/' 'batch.labels: no such name; a batch has x, y and count'

@@ -65,13 +65,13 @@ static const Command commands[] = {
      "FILTER: words in the name, experiment, tag, note, precision or status, and fields:\n"
      "status:failed precision:fp16 (or state: format:, done for finished)\n"
      "device:cpu tag:baseline accuracy>0.9 loss<1. All of them must hold.\n"
-     "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.",
+     "A loss here, as in run and show, is the last one; compare has the mean of the last tenth.\n"
+     "Without FILTER the scans stand below the runs.",
      0, CLI_MAX_OPERANDS, command_ls},
     {"show", FOR_SHOW, "RUN", "all that is known of one run",
      "RUN is its number, its name or a unique beginning of it, @last, @last:fp16 (the last one of\n"
-     "that precision or status) or @last:EXPERIMENT. scan:N or scan:last in its place prints a "
-     "scan\n"
-     "as `mpbench scan` did.\n"
+     "that precision or status) or @last:EXPERIMENT. In its place scan:N or scan:last\n"
+     "prints a scan as `mpbench scan` did.\n"
      "\n"
      "--first-nan prints what the flight recorder kept of the first inf or nan that was not to "
      "be:\n"

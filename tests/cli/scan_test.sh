@@ -151,20 +151,24 @@ return { factor = ${2:-1}, turn = function()
 end }
 LUA
 }
+paced="scan $folder/paced.lua -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 --set fragile=2"
+# shellcheck disable=SC2086 # words
 paced() {
-    run scan "$folder/paced.lua" -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 --set fragile=2 "$@"
+    run $paced "$@"
 }
-killed_at() { # PATTERN: of the kept scan as JSON
-    "$MPBENCH" scan "$folder/paced.lua" -d cpu --threads 1 --formats fp16,bf16 --steps 20 --seeds 2 \
-        --set fragile=2 --quiet >"$folder/killed" 2>&1 &
-    killed=$!
-    until "$MPBENCH" show scan:last --json 2>"$folder/err" | grep -q "$1"; do
-        kill -0 "$killed" 2>"$folder/err" || fail "it ended before $1: $(cat "$folder/killed")"
-        kill -0 "$killed" 2>"$folder/err" || return
-        sleep 0.05
-    done
-    kill -9 "$killed"
-    wait "$killed" 2>"$folder/err"
+comes_to() { # PATTERN: of the kept scan as JSON
+    "$mpbench" show scan:last --json 2>"$folder/err" | grep -q "$1"
+}
+# shellcheck disable=SC2086 # words
+begins_until() { # PATTERN: of a scan that goes on beside; its process is $beside
+    "$mpbench" $paced >"$folder/beside" 2>&1 &
+    beside=$! workers=$beside
+    wait_until 30 comes_to "$1" || fail "it does not come to $1: $(cat "$folder/beside")"
+}
+killed_at() { # PATTERN
+    begins_until "$1"
+    kill -9 "$beside"
+    wait "$beside" 2>"$folder/err"
 }
 all_but_speeds() { # of standard output as JSON: what does not hang on how fast this machine was just then
     sed -e 's/"policy":"[^"]*"//g' -e 's/.*"layers":\(.*\),"costs".*/\1/' "$folder/out"
@@ -176,6 +180,8 @@ begin "a scan that is killed goes on, and finds to the bit what one finds that n
 export MPBENCH_DB="$folder/killed.db"
 waits_after 75
 killed_at '"cells":[3-9],'
+run ls
+expect_out '^scan:1  .* 5  *2  [3-9] of 10 cells '
 run show scan:last
 expect_status 0
 expect_out '^[3-9] of 10 cells are measured; the same .mpbench scan. goes on with it\.$'
@@ -213,6 +219,22 @@ run show scan:2
 expect_error 2 "scan:2: no such scan"
 run show scan:1 --what-if
 expect_error 2 "is of a run"
+end
+
+begin "one that is stopped says how to go on, and no other process takes one that lives"
+MPBENCH_DB="$folder/stopped.db"
+waits_after 75
+begins_until '"cells":[3-9],'
+paced
+expect_error 1 "scan 1 is measured by process $beside .*--again"
+run rm scan:1
+expect_error 1 "scan 1 is measured by process $beside"
+kill -INT "$beside"
+wait "$beside"
+[ $? -eq 130 ] || fail "its status is another"
+grep -q '^scan 1: [3-9] of 10 cells are measured; the same command goes on$' "$folder/beside" ||
+    fail "$(cat "$folder/beside")"
+MPBENCH_DB="$folder/killed.db"
 end
 
 begin "another state than it began with is told of"

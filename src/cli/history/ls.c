@@ -1,4 +1,4 @@
-// `mpbench ls`: the runs of the history, the newest first.
+// `mpbench ls`: the runs of the history, the newest first, and below them the scans.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "cli/history/history.h"
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
+#include "store/scan.h"
 
 enum { FILTER_SIZE = 1024, METRIC_COLUMN = 7 };
 
@@ -152,6 +153,48 @@ bool history_print_list(const Cli *cli, Store *store, const RunFilter *filter, i
     return done;
 }
 
+// ---- scans --------------------------------------------------------------------------------------
+
+static void put_scan(Table *table, const ScanEntry *scan) {
+    char text[2 * TEXT_SIZE];
+    snprintf(text, sizeof text, "scan:%" PRId64, scan->id);
+    table_put(table, text, "");
+    table_put(table, scan->subject, "");
+    snprintf(text, sizeof text, "%d", scan->units);
+    table_put(table, text, "");
+    snprintf(text, sizeof text, "%d", scan->formats);
+    table_put(table, text, "");
+    snprintf(text, sizeof text, "%s%d of %d cells", scan->is_live ? "goes on, " : "", scan->cells,
+             scan->units * scan->formats);
+    table_put(table, scan->ended_ms > 0 ? "ended" : text, "");
+    table_put(table, history_age(text, scan->created_ms), "");
+}
+
+// The newest, below the runs, so that somebody finds the number that `show` takes.
+static bool print_scans(const Cli *cli, Store *store, int limit, Error *error) {
+    static const TableColumn shown[] = {{"scan", false, 0, 0},  {"of", false, 0, 40},
+                                        {"layers", true, 0, 0}, {"formats", true, 0, 0},
+                                        {"state", false, 0, 0}, {"age", true, 0, 0}};
+    ScanEntry *scans;
+    int count;
+    if (!store_list_scans(store, &scans, &count, error))
+        return false;
+    Table *table = count > 0 ? table_new(shown, sizeof shown / sizeof *shown) : NULL;
+    bool done = table || count == 0 || error_fail(error, ERROR_MEMORY, "no memory for the list");
+    for (int i = 0; table && i < count && (limit == 0 || i < limit); i++)
+        put_scan(table, &scans[i]);
+    if (table) {
+        Terminal terminal = terminal_of(stdout, cli->color);
+        putchar('\n');
+        done = table_print(table, stdout, terminal_width(&terminal),
+                           terminal_style(&terminal, STYLE_DIM),
+                           terminal_style(&terminal, STYLE_NONE), error);
+    }
+    table_free(table);
+    free(scans);
+    return done;
+}
+
 bool command_ls(Cli *cli, Error *error) {
     char words[FILTER_SIZE];
     Store *store;
@@ -179,6 +222,8 @@ bool command_ls(Cli *cli, Error *error) {
         wrap_print(stdout, word, terminal_width(&terminal), 0, 0);
         putchar('\n');
     }
+    if (done && store && !words[0] && !cli->json)
+        done = history_tell_losses(store, print_scans(cli, store, limit, error), error);
     store_close(store);
     return done;
 }

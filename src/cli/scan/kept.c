@@ -116,12 +116,26 @@ bool scan_keep_describe(const Cli *cli, const Past *past, const char *path, Scan
 
 // ---- going on -----------------------------------------------------------------------------------
 
-static void tell(const ScanRecord *scan) {
-    if (scan->ended_ms > 0)
+static void tell_cells(const ScanRecord *scan) {
+    fprintf(stderr, "scan %" PRId64 ": %d of %d cells are measured", scan->id,
+            scan_cells_known(scan), scan->unit_count * scan->format_count);
+}
+
+static void tell_before(const ScanRecord *scan) {
+    if (scan->ended_ms > 0) {
         fprintf(stderr, "scan %" PRId64 " has measured this; --again measures anew\n", scan->id);
-    else
-        fprintf(stderr, "goes on with scan %" PRId64 ": %d of %d cells are measured\n", scan->id,
-                scan_cells_known(scan), scan->unit_count * scan->format_count);
+        return;
+    }
+    fputs("goes on with ", stderr);
+    tell_cells(scan);
+    fputc('\n', stderr);
+}
+
+void scan_keep_tell(const Cli *cli, const ScanRecord *scan) {
+    if (cli->quiet || scan->id == 0)
+        return;
+    tell_cells(scan);
+    fputs("; the same command goes on\n", stderr);
 }
 
 bool scan_keep_begin(const Cli *cli, ScanKeeping *keeping, ScanRecord *scan, Error *error) {
@@ -138,7 +152,7 @@ bool scan_keep_begin(const Cli *cli, ScanKeeping *keeping, ScanRecord *scan, Err
                                 !store_read_scan(keeping->store, known, scan, error)))
         return false; // read again: another may have measured it meanwhile
     if (!cli->quiet)
-        tell(scan);
+        tell_before(scan);
     return true;
 }
 

@@ -23,6 +23,8 @@ bool scan_keep_describe(const Cli *cli, const Past *past, const char *script, Sc
 // given; takes it, unless it has come to its end. Says so, unless --quiet.
 bool scan_keep_begin(const Cli *cli, ScanKeeping *keeping, ScanRecord *scan,
                      Error *error) MUST_CHECK;
+// Of one that is stopped, how far it came.
+void scan_keep_tell(const Cli *cli, const ScanRecord *scan);
 // It has come to its end, and its policy may be in a file.
 bool scan_keep_end(const ScanKeeping *keeping, const ScanRecord *scan, Error *error) MUST_CHECK;
 // Gives it back, so that another process may go on with it.

@@ -224,6 +224,7 @@ static bool run_scan(Scanning *scanning, Error *error) {
         return false;
     if (run_stop_requested()) {
         cli->status = STATUS_OF_SIGNALS + run_stop_requested();
+        scan_keep_tell(cli, record);
         return true;
     }
     if (record->ended_ms == 0)

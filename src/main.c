@@ -91,7 +91,9 @@ static const Command commands[] = {
      "noise where two windows of steps in a row differ by more than 1 % and 3 standard errors "
      "(over\n"
      "several seeds: the 95 % interval). Speed is of samples, and of steps where nobody counted "
-     "those.",
+     "those;\n"
+     "one that was taken beside other programs, or another of these runs, is told as what it "
+     "seemed.",
      2, CLI_MAX_OPERANDS, command_compare},
     {"matrix", FOR_MATRIX, "EXPERIMENT", "every combination as a run, then the comparison",
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "

@@ -56,11 +56,17 @@ static Text next_part(Parts *parts) {
     return (Text){bytes, 0};
 }
 
-static bool had_company(const Comparison *comparison, const CompareSide *side) {
-    bool found = false;
-    for (int m = 0; m < side->member_count; m++)
-        found |= compare_had_company(comparison, side->members[m]);
-    return found;
+// What slowed a run of the side beside itself, so that its speed is no more than a hint; NULL:
+// nothing that is known.
+static const char *slowed_by(const Comparison *comparison, const CompareSide *side) {
+    bool had_company = false, was_busy = false;
+    for (int m = 0; m < side->member_count; m++) {
+        had_company |= compare_had_company(comparison, side->members[m]);
+        was_busy |= compare_was_busy(&comparison->runs[side->members[m]]);
+    }
+    return had_company ? " (trained at the same time)"
+           : was_busy  ? " while other programs ran"
+                       : NULL;
 }
 
 static const double notable = 0.03; // ratios nearer to 1 are told as equal
@@ -78,9 +84,8 @@ static void say_interval(Text *text, const CompareSide *side) {
         say(text, " (%.*f to %.*f)", decimals, low, decimals, high);
 }
 
-// `shared`: they slowed each other, so that the ratio is no more than a hint.
 static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against,
-                       bool shared) {
+                       const char *slowed) {
     double ratio = side->speedup;
     const char *baseline = against->label;
     if (isnan(ratio))
@@ -91,16 +96,16 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
         return;
     }
     if (compare_is_about_as_fast(side) || fabs(ratio - 1) < notable)
-        say(&text, "%s about as fast as %s", shared ? "seemed" : "is", baseline);
+        say(&text, "%s about as fast as %s", slowed ? "seemed" : "is", baseline);
     else if (ratio > 1)
-        say(&text, "%s %.*f times as fast as %s", shared ? "seemed" : "is", ratio < 1.095 ? 2 : 1,
+        say(&text, "%s %.*f times as fast as %s", slowed ? "seemed" : "is", ratio < 1.095 ? 2 : 1,
             ratio, baseline);
     else
-        say(&text, "%s at %.2g of the speed of %s", shared ? "seemed to run" : "runs", ratio,
+        say(&text, "%s at %.2g of the speed of %s", slowed ? "seemed to run" : "runs", ratio,
             baseline);
     say_interval(&text, side);
-    if (shared)
-        say(&text, " (trained at the same time)");
+    if (slowed)
+        say(&text, "%s", slowed);
 }
 
 static void tell_share(Parts *parts, double ratio, const char *verb, const char *what,
@@ -201,10 +206,11 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         free(parts);
         return true;
     }
-    bool shared = had_company(comparison, side) || had_company(comparison, baseline);
-    tell_speed(parts, side, baseline, shared);
+    const char *slowed = slowed_by(comparison, side);
+    slowed = slowed ? slowed : slowed_by(comparison, baseline);
+    tell_speed(parts, side, baseline, slowed);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
-    tell_share(parts, side->energy_ratio, shared ? "seemed to use" : "uses", "energy", "its");
+    tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
         Text broken = next_part(parts);
         say(&broken, "its %.63s is not finite in the end, nor is that of %s", comparison->series,

@@ -116,6 +116,9 @@ static void other_programs_are_told_of(void) {
             is_told |= strstr(comparison->caveats[i],
                               "up to 1.3 of 2 processors busy meanwhile (two 1.3)") != NULL;
         CHECK_INT(is_told, c == 0);
+        CHECK_CONTAINS(comparison->verdicts[0],
+                       c ? "two is about as fast as one" : "two seemed about as fast as one");
+        CHECK_INT(strstr(comparison->verdicts[0], " while other programs ran, ") != NULL, c == 0);
         int processors;
         CHECK_NEAR(compare_load_of_others(&comparison->runs[1], &processors), c ? 0.03 : 1.26, 0);
         CHECK_INT(processors, 2);

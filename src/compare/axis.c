@@ -46,11 +46,18 @@ double compare_axis_of_step(const RunRecord *run, CompareAxis axis, double step)
     }
 }
 
+bool compare_lacks_series(const Comparison *comparison, int run) {
+    bool has_last = comparison->runs[run].has_loss && strcmp(comparison->series, "loss") == 0;
+    return comparison->losses[run].count == 0 && !has_last;
+}
+
 double compare_shared_end(const Comparison *comparison) {
     double end = INFINITY;
     for (int i = 0; i < comparison->run_count; i++) {
         const CompareCurve *curve = &comparison->losses[i];
         double last = 0;
+        if (compare_lacks_series(comparison, i))
+            continue;
         for (int k = 0; k < curve->count; k++)
             last = fmax(last, curve->x[k]);
         end = fmin(end, last);

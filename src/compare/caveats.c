@@ -130,6 +130,30 @@ static bool warn_of_axis(Comparison *comparison) {
     return true;
 }
 
+// Of the loss of a run without a step that is told already.
+static bool warn_of_lacking(Comparison *comparison) {
+    char list[COMPARE_TEXT_SIZE / 2] = "";
+    size_t used = 0;
+    int count = 0;
+    for (int i = 0; i < comparison->run_count; i++) {
+        const RunRecord *run = &comparison->runs[i];
+        if (!compare_lacks_series(comparison, i) || run->step == 0)
+            continue;
+        if (used + sizeof run->name + 2 < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", count > 0 ? ", " : "",
+                                     run->name);
+        count++;
+    }
+    if (count == 0)
+        return true;
+    char *line = compare_add_line(&comparison->caveats, &comparison->caveat_count);
+    if (!line)
+        return false;
+    snprintf(line, COMPARE_TEXT_SIZE, "Not all of these runs have %.63s: %s lack%s it.",
+             comparison->series, list, count == 1 ? "s" : "");
+    return true;
+}
+
 static bool warn_of_forks(Comparison *comparison) {
     for (int i = 0; i < comparison->run_count; i++) {
         const RunRecord *run = &comparison->runs[i];
@@ -224,6 +248,7 @@ static bool warn_of_company(Comparison *comparison) {
 
 bool compare_warn(Comparison *comparison) {
     return warn_of_differences(comparison) && warn_of_unfinished(comparison) &&
-           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_forks(comparison) &&
-           warn_of_company(comparison) && warn_of_others(comparison) && warn_of_brevity(comparison);
+           warn_of_lengths(comparison) && warn_of_axis(comparison) && warn_of_lacking(comparison) &&
+           warn_of_forks(comparison) && warn_of_company(comparison) && warn_of_others(comparison) &&
+           warn_of_brevity(comparison);
 }

@@ -42,11 +42,12 @@ typedef enum CompareToward {
 
 typedef struct CompareOptions {
     CompareAxis axis;
-    double grams_per_kwh; // of CO2; NaN: unknown
-    bool prefers_fp32;    // the first run in fp32, if there is one, is put before the others
-    const char *series;   // what is compared as the loss; NULL: "loss", else what all of them log
-    double watts;         // what a run takes whose energy nobody measured; 0: unknown
-    const char *target;   // the series that is to come to target_value; NULL: none
+    double grams_per_kwh;  // of CO2; NaN: unknown
+    bool prefers_fp32;     // the first run in fp32, if there is one, is put before the others
+    const char *series;    // what is compared as the loss; NULL: "loss", else what all of them log
+    bool takes_any_series; // what some of the runs lack, too
+    double watts;          // what a run takes whose energy nobody measured; 0: unknown
+    const char *target;    // the series that is to come to target_value; NULL: none
     double target_value;
     CompareToward toward;
 } CompareOptions;
@@ -133,7 +134,9 @@ typedef struct Comparison {
     CompareReach *reached;
     bool knows_target; // some run has that series
     int run_count;
-    char series[RECORD_NAME_SIZE]; // that is compared; the others there are, "loss" first
+    char series[RECORD_NAME_SIZE]; // that is compared
+    // What all runs log, "loss" first; then, with takes_any_series, what most of them do, and so
+    // on.
     char (*all_series)[RECORD_NAME_SIZE];
     int all_series_count;
     // While a run goes on metrics are not the last ones, but those of the last place that all runs
@@ -180,6 +183,8 @@ double compare_kwh(double joules);
 double compare_load_of_others(const RunRecord *run, int *processors);
 // Whether that is enough to tell in its speed.
 bool compare_was_busy(const RunRecord *run);
+// Whether the run has nothing of the series that is compared.
+bool compare_lacks_series(const Comparison *comparison, int run);
 // Whether none of its runs had a finite loss in the end.
 bool compare_loss_is_broken(const CompareSide *side);
 

@@ -45,5 +45,6 @@ bool compare_had_company(const Comparison *comparison, int run);
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 
-// The end of the axis that all runs reach; 0: some run has no loss.
+// The end of the axis that all runs reach which have the series at all; 0: there is none, or of one
+// no points were kept.
 double compare_shared_end(const Comparison *comparison);

@@ -17,13 +17,6 @@ static bool fail_memory(Error *error) {
 
 // ---- which series -------------------------------------------------------------------------------
 
-static bool has_series(const SeriesInfo *series, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(series[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 // What the engine records by itself stands behind what the scripts log.
 static bool is_own(const char *name) {
     static const char *const names[] = {"scale", "grad_norm", "step_seconds"};
@@ -37,44 +30,67 @@ int compare_series_rank(const char *name) {
     return strcmp(name, "loss") == 0 ? 0 : is_own(name) ? 3 : strstr(name, "loss") ? 1 : 2;
 }
 
+typedef struct Named { // a series, and how many of the runs have it
+    char name[SERIES_NAME_SIZE];
+    int runs;
+} Named;
+
+// Those of more runs first.
 static int by_rank(const void *a, const void *b) {
-    int order = compare_series_rank(a) - compare_series_rank(b);
-    return order ? order : strcmp(a, b);
+    const Named *one = a, *other = b;
+    int order = compare_series_rank(one->name) - compare_series_rank(other->name);
+    return one->runs != other->runs ? other->runs - one->runs
+           : order                  ? order
+                                    : strcmp(one->name, other->name);
 }
 
-// Of the names that are left those that this run has, too.
-static bool keep_common(Store *store, Comparison *comparison, int run, Error *error) {
-    SeriesInfo *series = NULL;
-    int count = 0, kept = 0;
-    if (!store_list_series(store, comparison->runs[run].id, &series, &count, error))
+static bool add_names(const SeriesInfo *series, int count, Named **names, int *name_count) {
+    Named *grown = realloc(*names, (size_t)(*name_count + count + 1) * sizeof *grown);
+    if (!grown)
         return false;
-    if (run == 0) {
-        comparison->all_series = calloc((size_t)count + 1, sizeof *comparison->all_series);
-        for (int i = 0; comparison->all_series && i < count; i++)
-            memcpy(comparison->all_series[comparison->all_series_count++], series[i].name,
-                   sizeof series[i].name);
+    *names = grown;
+    const int before = *name_count;
+    for (int i = 0; i < count; i++) {
+        int at = 0;
+        while (at < before && strcmp(grown[at].name, series[i].name) != 0)
+            at++;
+        if (at == before) {
+            at = (*name_count)++;
+            grown[at].runs = 0;
+            memcpy(grown[at].name, series[i].name, sizeof series[i].name);
+        }
+        grown[at].runs++;
     }
-    for (int i = 0; i < comparison->all_series_count; i++)
-        if (has_series(series, count, comparison->all_series[i]))
-            memmove(comparison->all_series[kept++], comparison->all_series[i],
-                    sizeof *comparison->all_series);
-    comparison->all_series_count = kept;
-    free(series);
-    return comparison->all_series || fail_memory(error);
-}
-
-// The series that all runs log are all that can be held against each other.
-static bool list_series(Store *store, Comparison *comparison, Error *error) {
-    for (int i = 0; i < comparison->run_count; i++)
-        if (!keep_common(store, comparison, i, error))
-            return false;
-    if (comparison->all_series_count > 1)
-        qsort(comparison->all_series, (size_t)comparison->all_series_count,
-              sizeof *comparison->all_series, by_rank);
     return true;
 }
 
-static bool is_common(const Comparison *comparison, const char *name) {
+// What all runs log can be held against each other; what some of them do can be looked at.
+static bool list_series(Store *store, Comparison *comparison, Error *error) {
+    Named *names = NULL;
+    int count = 0;
+    bool done = true;
+    for (int i = 0; i < comparison->run_count && done; i++) {
+        SeriesInfo *series = NULL;
+        int series_count = 0;
+        done = store_list_series(store, comparison->runs[i].id, &series, &series_count, error) &&
+               (add_names(series, series_count, &names, &count) || fail_memory(error));
+        free(series);
+    }
+    if (done)
+        qsort(names, (size_t)count, sizeof *names, by_rank);
+    comparison->all_series = calloc((size_t)count + 1, sizeof *comparison->all_series);
+    done = done && (comparison->all_series || fail_memory(error));
+    for (int i = 0; i < count && done; i++) {
+        bool is_common = names[i].runs == comparison->run_count;
+        if (is_common || comparison->options.takes_any_series)
+            memcpy(comparison->all_series[comparison->all_series_count++], names[i].name,
+                   sizeof names[i].name);
+    }
+    free(names);
+    return done;
+}
+
+static bool is_listed(const Comparison *comparison, const char *name) {
     for (int i = 0; i < comparison->all_series_count; i++)
         if (strcmp(comparison->all_series[i], name) == 0)
             return true;
@@ -83,7 +99,7 @@ static bool is_common(const Comparison *comparison, const char *name) {
 
 static bool choose_series(Comparison *comparison, Error *error) {
     const char *wanted = comparison->options.series;
-    if (wanted && !is_common(comparison, wanted)) {
+    if (wanted && !is_listed(comparison, wanted)) {
         char list[256] = "";
         for (int i = 0; i < comparison->all_series_count && strlen(list) + 1 < sizeof list; i++)
             snprintf(list + strlen(list), sizeof list - strlen(list), " %s",

@@ -158,6 +158,27 @@ static void losses_of_other_names_are_compared(void) {
     store_close(store);
 }
 
+// To be looked at; nothing is said of the run that lacks it.
+static void a_series_of_some_of_the_runs_can_be_taken(void) {
+    static const char *const names[] = {"loss", "fakes"};
+    Store *store = fresh_store("history.db");
+    Planted second = fp32;
+    second.name = "two";
+    second.precision = "bf16";
+    int64_t runs[] = {plant(store, &fp32), plant(store, &second)};
+    CHECK_DONE(plant_series(store, runs[1], names, 2, &second, 0.01, &error));
+    CompareOptions options = {.grams_per_kwh = NAN, .series = "fakes", .takes_any_series = true};
+    Comparison *comparison = compare_new(store, runs, 2, &options, &error);
+    CHECK_INT(comparison->all_series_count, 3);
+    CHECK_TEXT(comparison->all_series[0], "loss"); // of both
+    CHECK_TEXT(comparison->all_series[1], "fakes");
+    CHECK_INT(comparison->groups[0].loss.count, 0);
+    CHECK_NEAR(comparison->groups[1].loss.mean, 0.2 + 1, 0.01);
+    CHECK_CONTAINS(comparison->caveats[comparison->caveat_count - 1], "have fakes: one lacks it.");
+    compare_free(comparison);
+    store_close(store);
+}
+
 // The loss is what is compared, however many series come before it.
 static void no_number_of_series_hides_the_loss(void) {
     enum { SERIES = 40 };
@@ -195,6 +216,7 @@ int main(void) {
     RUN_TEST(many_orders_are_counted);
     RUN_TEST(other_programs_are_told_of);
     RUN_TEST(losses_of_other_names_are_compared);
+    RUN_TEST(a_series_of_some_of_the_runs_can_be_taken);
     RUN_TEST(no_number_of_series_hides_the_loss);
     remove_folder();
     return test_end();

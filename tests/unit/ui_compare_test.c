@@ -50,6 +50,12 @@ static const char *draw_screen(int columns, int rows) {
     return frame_text(&ui->frame);
 }
 
+// The key, and the next look at the history.
+static void ask(Request request) {
+    screen_compare.request(ui, request);
+    screen_compare.refresh(ui, 0);
+}
+
 // ---- a history ----------------------------------------------------------------------------------
 
 static const Planted planted[] = {
@@ -207,13 +213,69 @@ static void losses_of_other_names_are_offered(void) {
     for (int i = 0; i < 2; i++)
         CHECK_DONE(plant_series(store, i + 1, gan, 2, &planted[i], 0.01, &error));
     open_screen(store, 2);
-    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss ─");
+    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss (1 of 3) ─");
     CHECK_CONTAINS(draw_screen(120, 36), "mean d_loss");
-    screen_compare.request(ui, REQUEST_SERIES);
-    screen_compare.refresh(ui, 0);
-    CHECK_CONTAINS(draw_screen(120, 36), "─ g_loss ─");
-    screen_compare.enter(ui); // perhaps with other runs
-    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss ─");
+    ask(REQUEST_SERIES);
+    CHECK_CONTAINS(draw_screen(120, 36), "─ g_loss (2 of 3) ─");
+    screen_compare.enter(ui); // the same runs again
+    CHECK_CONTAINS(draw_screen(120, 36), "─ g_loss (2 of 3) ─");
+    ask(REQUEST_SERIES_BACK);
+    ask(REQUEST_SERIES_BACK);
+    CHECK_CONTAINS(draw_screen(120, 36), "─ step_seconds (3 of 3) ─");
+    ui->runs[0] = 2;
+    ui->runs[1] = 1;
+    screen_compare.enter(ui);
+    CHECK_CONTAINS(draw_screen(120, 36), "─ d_loss (1 of 3) ─");
+    close_screen();
+}
+
+static void a_series_that_a_run_lacks_is_a_dash_there(void) {
+    static const char *const names[] = {"loss", "fakes"};
+    Store *store = make_runs(planted, 2);
+    CHECK_DONE(plant_series(store, 1, names, 2, &planted[0], 0.01, &error));
+    open_screen(store, 2);
+    ask(REQUEST_SERIES);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "─ fakes (2 of 3) ─");
+    CHECK_CONTAINS(text, "a ━ #2 fp32, seed 1         –│");
+    CHECK_CONTAINS(text, "b · #1 bf16, seed 1    1.2193│");
+    CHECK_CONTAINS(text, "have fakes: a1 lacks it.");
+    close_screen();
+}
+
+// Its curve, its letter and its sentence; what came of it stays.
+static void runs_are_hidden_and_shown(void) {
+    open_screen(make_history(), 2);
+    ask(REQUEST_DOWN);
+    CHECK_CONTAINS(draw_screen(80, 24), "│▸b bf16 ");
+    ask(REQUEST_HIDE);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "│▸– bf16 ");
+    CHECK_CONTAINS(text, "1.80×");
+    CHECK_CONTAINS(text, "a ━ #2 fp32");
+    CHECK_MESSAGE(!strstr(text, "b · #1 bf16") && !strstr(text, "seemed"), "%s", text);
+    CHECK_TEXT(screen_compare.label(ui, REQUEST_HIDE, "hide"), "show");
+    ask(REQUEST_UP);
+    ask(REQUEST_HIDE);
+    CHECK_CONTAINS(draw_screen(80, 24), "all are hidden: space shows");
+    ask(REQUEST_DOWN);
+    ask(REQUEST_HIDE);
+    text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "b · #1 bf16");
+    CHECK_CONTAINS(text, "seemed");
+    close_screen();
+}
+
+static void the_baseline_is_picked(void) {
+    open_screen(make_history(), 2);
+    CHECK(!screen_compare.label(ui, REQUEST_BASELINE, "baseline")); // it is that already
+    ask(REQUEST_DOWN);
+    CHECK(screen_compare.label(ui, REQUEST_BASELINE, "baseline") != NULL);
+    ask(REQUEST_BASELINE);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "bf16 is the baseline");
+    CHECK_CONTAINS(text, "│▸a bf16 ");
+    CHECK_CONTAINS(text, "fp32 seemed to run at 0.56 of the speed of bf16");
     close_screen();
 }
 
@@ -242,8 +304,7 @@ static void the_cross_hair_says_where_it_is_in_sensible_digits(void) {
     screen_compare.request(ui, REQUEST_CROSS_HAIR);
     for (int i = 0; i < 2; i++) {
         CHECK_CONTAINS(draw_screen(120, 36), places[i]);
-        screen_compare.request(ui, REQUEST_ALONG);
-        screen_compare.refresh(ui, 0);
+        ask(REQUEST_ALONG);
     }
     close_screen();
 }
@@ -290,8 +351,7 @@ static void labels_of_a_short_axis_differ(void) {
         record_clear(&record);
     }
     open_screen(store, 2);
-    screen_compare.request(ui, REQUEST_ALONG);
-    screen_compare.refresh(ui, 0);
+    ask(REQUEST_ALONG);
     const char *text = draw_screen(120, 36);
     CHECK_CONTAINS(text, "by epoch");
     CHECK_CONTAINS(text, "0.010");
@@ -324,6 +384,9 @@ int main(void) {
     RUN_TEST(runs_of_two_experiments_have_no_ratios);
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);
+    RUN_TEST(a_series_that_a_run_lacks_is_a_dash_there);
+    RUN_TEST(runs_are_hidden_and_shown);
+    RUN_TEST(the_baseline_is_picked);
     RUN_TEST(the_result_is_the_one_that_leads);
     RUN_TEST(the_cross_hair_says_where_it_is_in_sensible_digits);
     RUN_TEST(runs_without_points_are_said_to_have_none);

@@ -17,19 +17,25 @@ static void read_comparison(Ui *ui) {
     CompareOptions options = {.axis = view->axis,
                               .grams_per_kwh =
                                   ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
-                              .prefers_fp32 = true,
+                              .prefers_fp32 = view->baseline == 0,
+                              .takes_any_series = true,
                               .series = view->series[0] ? view->series : NULL};
+    int64_t runs[COMPARE_MOST_CURVES];
     Error error;
+    compare_order_runs(view, runs);
     compare_free(view->comparison);
     view->comparison = NULL;
     view->problem[0] = 0;
-    if (ui->run_count >= 2)
-        view->comparison = compare_new(ui->store, ui->runs, ui->run_count, &options, &error);
+    if (view->taken_count >= 2)
+        view->comparison = compare_new(ui->store, runs, view->taken_count, &options, &error);
     if (!view->comparison)
         snprintf(view->problem, sizeof view->problem, "%s",
-                 ui->run_count >= 2 ? error.text
-                                    : "Choose two runs or more on the home screen with space, then "
-                                      "press c.");
+                 view->taken_count >= 2
+                     ? error.text
+                     : "Choose two runs or more on the home screen with space, then "
+                       "press c.");
+    const int last = view->comparison ? view->comparison->group_count - 1 : 0;
+    view->cursor = view->cursor < last ? view->cursor : last;
     compare_make_curves(view);
     view->wants_reading = false;
     view->since_read = 0;
@@ -68,11 +74,7 @@ static void compare_close(Ui *ui) {
 }
 
 static void compare_enter(Ui *ui) {
-    CompareView *view = view_of(ui);
-    view->from = 0;
-    view->span = 1;
-    view->scroll = view->first_difference = 0;
-    view->series[0] = 0; // other runs may not have it
+    compare_take_runs(view_of(ui), ui->runs, ui->run_count);
     read_comparison(ui);
 }
 
@@ -118,23 +120,30 @@ static void move(CompareView *view, double by) {
         view->from = fmin(fmax(view->from + by * view->span / 2, 0), 1 - view->span);
 }
 
-// The next of those that all runs log.
-static void turn_series(CompareView *view) {
+// Those that all runs log come first.
+static void turn_series(CompareView *view, int by) {
     const Comparison *comparison = view->comparison;
     int at = 0, count = comparison ? comparison->all_series_count : 0;
     while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
         at++;
     if (count > 0)
-        memcpy(view->series, comparison->all_series[(at + 1) % count], sizeof view->series);
+        memcpy(view->series, comparison->all_series[(at + by + count) % count],
+               sizeof view->series);
     view->wants_reading = true;
 }
 
 // Drawing keeps it between the first line and the last.
-static void scroll(CompareView *view, PanelId panel, int by) {
+static void move_line(CompareView *view, PanelId panel, int by) {
     if (panel == PANEL_DIFFERENCES)
         view->first_difference += by;
     else
-        view->scroll += by;
+        compare_move_cursor(view, by);
+}
+
+static void copy_verdict(Ui *ui, const CompareView *view) {
+    const Comparison *comparison = view->comparison;
+    if (comparison && comparison->verdict_count > 0) // none is of the baseline
+        ui_copy(ui, comparison->verdicts[view->cursor > 0 ? view->cursor - 1 : 0]);
 }
 
 static bool compare_request(Ui *ui, Request request) {
@@ -144,7 +153,16 @@ static bool compare_request(Ui *ui, Request request) {
         view->axis = (view->axis + 1) % COMPARE_AXES;
         view->wants_reading = true;
         return true;
-    case REQUEST_SERIES: turn_series(view); return true;
+    case REQUEST_SERIES: turn_series(view, 1); return true;
+    case REQUEST_SERIES_BACK: turn_series(view, -1); return true;
+    case REQUEST_HIDE:
+        if (view->comparison)
+            compare_turn_hidden(view);
+        return true;
+    case REQUEST_BASELINE:
+        if (view->comparison && view->cursor > 0)
+            compare_pick_baseline(view);
+        return true;
     case REQUEST_SMOOTH:
         view->smoothing = (view->smoothing + 1) % COMPARE_SMOOTHINGS;
         compare_make_curves(view);
@@ -155,14 +173,11 @@ static bool compare_request(Ui *ui, Request request) {
     case REQUEST_ZOOM_OUT: zoom(view, 2); return true;
     case REQUEST_LEFT: move(view, -0.1); return true;
     case REQUEST_RIGHT: move(view, 0.1); return true;
-    case REQUEST_UP: scroll(view, ui->focus[SCREEN_COMPARE], -1); return true;
-    case REQUEST_DOWN: scroll(view, ui->focus[SCREEN_COMPARE], 1); return true;
+    case REQUEST_UP: move_line(view, ui->focus[SCREEN_COMPARE], -1); return true;
+    case REQUEST_DOWN: move_line(view, ui->focus[SCREEN_COMPARE], 1); return true;
     case REQUEST_FIRST: view->from = 0; return true;
     case REQUEST_LAST: view->from = 1 - view->span; return true;
-    case REQUEST_COPY:
-        if (view->comparison && view->comparison->verdict_count > 0)
-            ui_copy(ui, view->comparison->verdicts[0]);
-        return true;
+    case REQUEST_COPY: copy_verdict(ui, view); return true;
     case REQUEST_BACK:
         if (!view->has_cross)
             return false;
@@ -179,11 +194,13 @@ static bool compare_key(Ui *ui, int key) {
 
 static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseAction action) {
     CompareView *view = view_of(ui);
-    (void)row;
     const Panel *at = layout_find(&ui->layout, panel);
-    if (panel != PANEL_CURVES || !at)
-        scroll(view, panel, action == MOUSE_WHEEL_DOWN ? 1 : action == MOUSE_WHEEL_UP ? -1 : 0);
-    else if (action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN)
+    const bool turns = action == MOUSE_WHEEL_UP || action == MOUSE_WHEEL_DOWN;
+    if (panel == PANEL_OUTCOMES && !turns)
+        compare_click_group(view, row);
+    else if (panel != PANEL_CURVES || !at)
+        move_line(view, panel, action == MOUSE_WHEEL_DOWN ? 1 : action == MOUSE_WHEEL_UP ? -1 : 0);
+    else if (turns)
         zoom(view, action == MOUSE_WHEEL_UP ? 0.5 : 2);
     else
         compare_put_cross(view, at->width, column);
@@ -191,20 +208,28 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
 
 static const char *compare_label(const Ui *ui, Request request, const char *usual) {
     bool is_own = ui->keymap.bindings[request].where != ON_ALL;
-    bool can = view_of(ui)->comparison || !is_own;
-    return can && request != REQUEST_SETTINGS ? usual : NULL; // home offers those
+    const CompareView *view = view_of(ui);
+    bool can = view->comparison || !is_own;
+    if (!can || request == REQUEST_SETTINGS) // home offers those
+        return NULL;
+    if (request == REQUEST_HIDE)
+        return compare_is_group_hidden(view, view->cursor) ? "show" : usual;
+    return request == REQUEST_BASELINE && view->cursor == 0 ? NULL : usual;
 }
 
 static const char *compare_explain(PanelId panel) {
     switch (panel) {
     case PANEL_CURVES:
-        return "The loss of every run on shared axes, in the colour of its format; v takes another "
-               "series that all of them log, b steps, epochs, seconds or samples along the foot. "
+        return "The loss of every run on shared axes, in the colour of its format; v takes the "
+               "next "
+               "series that they log, V the one before, b steps, epochs, seconds or samples along "
+               "the foot; space hides and shows the runs under the cursor of the outcomes. "
                "By steps the curves tell whether a format learns as well, by "
                "seconds which one gets there first.";
     case PANEL_OUTCOMES:
-        return "What came of the runs, beside the first one, the baseline (the one in fp32, where "
-               "there is one); runs that differ in their seed alone are one line, with ± for 95 in "
+        return "What came of the runs, beside the first one, the baseline: the one in fp32, where "
+               "there is one, or that under the cursor when B picked it; runs that differ in their "
+               "seed alone are one line, with ± for 95 in "
                "100 cases, and a speed's interval is in the sentence below. The loss is the mean "
                "over the last tenth of what all of them did. The "
                "sentence below says what can be told from them, and what not.";

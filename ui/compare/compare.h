@@ -16,6 +16,7 @@ typedef struct CompareCurves { // of all runs, ready to be drawn
     PlotPoint *points[COMPARE_MOST_CURVES];
     PlotLine lines[COMPARE_MOST_CURVES];
     char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
+    char letters[COMPARE_MOST_CURVES];
     int count;
     double last_x;
 } CompareCurves;
@@ -24,6 +25,12 @@ typedef struct CompareView {
     Comparison *comparison; // NULL: none yet
     char problem[ERROR_TEXT_SIZE];
     CompareCurves curves;
+    int64_t taken[COMPARE_MOST_CURVES]; // the runs that all below is chosen of
+    int taken_count;
+    int64_t baseline;                    // a run; 0: the first in fp32, else the first
+    int64_t hidden[COMPARE_MOST_CURVES]; // runs
+    int hidden_count;
+    int cursor; // a group
     CompareAxis axis;
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     int smoothing;
@@ -37,6 +44,16 @@ typedef struct CompareView {
 
 // compare.c: whether one of the runs goes on.
 bool compare_is_live(const CompareView *view);
+
+// groups.c: what of the runs is looked at. All but the first two want a comparison.
+void compare_take_runs(CompareView *view, const int64_t *runs, int count);
+void compare_order_runs(const CompareView *view, int64_t runs[COMPARE_MOST_CURVES]);
+bool compare_is_hidden(const CompareView *view, int run);
+bool compare_is_group_hidden(const CompareView *view, int group);
+int compare_group_of(const Comparison *comparison, int run);
+void compare_turn_hidden(CompareView *view);   // of the group under the cursor
+void compare_pick_baseline(CompareView *view); // that group, from the next reading on
+void compare_move_cursor(CompareView *view, int by);
 
 // curves.c
 void compare_make_curves(CompareView *view); // from the comparison, as smooth as the view says
@@ -52,3 +69,4 @@ char compare_letter(int run);
 // outcomes.c: these keep what is scrolled within what there is.
 void compare_draw_outcomes(CompareView *view, Area area, bool focused);
 void compare_draw_differences(CompareView *view, Area area, bool focused);
+void compare_click_group(CompareView *view, int row); // of the outcomes' panel

@@ -46,6 +46,7 @@ static void make_curve(CompareView *view, int run) {
     plot_smooth(points, count, smoothings[view->smoothing]);
     int at = curves->count++;
     curves->points[at] = points;
+    curves->letters[at] = compare_letter(run);
     curves->lines[at] = (PlotLine){.points = points,
                                    .count = count,
                                    .ink = compare_ink(comparison, run),
@@ -62,7 +63,8 @@ void compare_make_curves(CompareView *view) {
     if (!view->comparison)
         return;
     for (int i = 0; i < view->comparison->run_count && i < COMPARE_MOST_CURVES; i++)
-        make_curve(view, i);
+        if (!compare_is_hidden(view, i))
+            make_curve(view, i);
 }
 
 // ---- drawing ------------------------------------------------------------------------------------
@@ -144,7 +146,7 @@ static void draw_entry(const CompareView *view, const Legend *legend, Area area,
     bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
     snprintf(label, sizeof label, "%s%s", view->curves.labels[i],
              legend->has_seeds ? view->curves.seeds[i] : "");
-    area_put(area, 0, 0, style_bold(line->ink), (unsigned char)compare_letter(i));
+    area_put(area, 0, 0, style_bold(line->ink), (unsigned char)view->curves.letters[i]);
     area_put(area, 2, 0, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
     area_outside(area, BEFORE_LABEL, 0, area.width - BEFORE_LABEL - VALUE - 1, style_of(line->ink),
                  label);
@@ -176,7 +178,8 @@ static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axe
         int row =
             plot_row_of(axes, plot.height, value_at(line, plot_x_of(axes, plot.width, column)));
         if (line->count > 0 && column >= 0 && row >= 0)
-            area_put(plot, column, row, style_bold(line->ink), (unsigned char)compare_letter(i));
+            area_put(plot, column, row, style_bold(line->ink),
+                     (unsigned char)view->curves.letters[i]);
     }
 }
 
@@ -217,27 +220,41 @@ static void draw_x_labels(const CompareView *view, Area area, int row, const Plo
     }
 }
 
+// Why there are no curves; NULL: there are.
+static const char *say_why_empty(const CompareView *view) {
+    return !view->comparison         ? view->problem
+           : view->curves.last_x > 0 ? NULL
+           : view->curves.count == 0 ? "all are hidden: space shows those under the cursor"
+           : compare_is_live(view)   ? "no points yet: the first steps are on their way"
+                                     : "these runs have nothing of this series by this axis: v "
+                                       "takes another series, b another axis";
+}
+
+// "d_loss (2 of 5)": there are others.
+static void write_title(const Comparison *comparison, char *text, size_t size) {
+    char name[2 * RECORD_NAME_SIZE] = "loss";
+    int at = 0, count = comparison ? comparison->all_series_count : 0;
+    if (comparison)
+        sanitize_line(name, sizeof name, comparison->series, strlen(comparison->series));
+    while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
+        at++;
+    if (at < count && count > 1)
+        snprintf(text, size, "%s (%d of %d)", name, at + 1, count);
+    else
+        snprintf(text, size, "%s", name);
+}
+
 void compare_draw_curves(const CompareView *view, Area area, bool focused) {
-    char right[96];
+    char right[96], title[2 * RECORD_NAME_SIZE + 32];
     snprintf(right, sizeof right, "%s · by %s · smooth %g%s",
              view->has_cross ? "values at the cross" : "last values", compare_axis_name(view->axis),
              smoothings[view->smoothing], view->log_axis ? " · log" : "");
-    char title[2 * RECORD_NAME_SIZE] = "loss";
-    if (view->comparison)
-        sanitize_line(title, sizeof title, view->comparison->series,
-                      strlen(view->comparison->series));
+    write_title(view->comparison, title, sizeof title);
     Area inside = area_box(area, title, right, focused);
-    if (!view->comparison) {
+    const char *why = say_why_empty(view);
+    if (why) {
         area_wrap(area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0,
-                  style_of(INK_TEXT), view->problem);
-        return;
-    }
-    if (!(view->curves.last_x > 0)) {
-        area_wrap(
-            area_part(inside, 2, 1, inside.width - 4, inside.height - 1), 0, style_of(INK_DIM),
-            compare_is_live(view) ? "no points yet: the first steps are on their way"
-                                  : "these runs have nothing of this series by this axis: v takes "
-                                    "another series, b another axis");
+                  style_of(view->comparison ? INK_DIM : INK_TEXT), why);
         return;
     }
     PlotAxes axes = axes_of(view);

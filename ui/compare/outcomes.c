@@ -5,6 +5,7 @@
 
 #include "base/rune.h"
 #include "base/sanitize.h"
+#include "ui/cells/glyphs.h"
 #include "ui/cells/theme.h"
 #include "ui/cells/words.h"
 #include "ui/compare/compare.h"
@@ -108,7 +109,9 @@ static void write_title(const Comparison *comparison, int column, char *text, si
 }
 
 // A title row when `group` is negative.
-static void draw_outcome(Area area, int row, const Comparison *comparison, int group) {
+static void draw_outcome(Area area, int row, const CompareView *view, int group) {
+    const Comparison *comparison = view->comparison;
+    const bool is_hidden = group >= 0 && compare_is_group_hidden(view, group);
     const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
     char cells[OUTCOMES][48];
     int at = area.width;
@@ -119,15 +122,20 @@ static void draw_outcome(Area area, int row, const Comparison *comparison, int g
             continue;
         if (!side)
             write_title(comparison, i, cells[i], sizeof cells[i]);
-        area_text_right(area, at, row, style_of(side ? INK_BRIGHT : INK_DIM), cells[i]);
+        area_text_right(area, at, row, style_of(side && !is_hidden ? INK_BRIGHT : INK_DIM),
+                        cells[i]);
         at -= outcomes[i].width + 1;
     }
     if (!side)
         return;
-    Style style = style_bold(compare_ink(comparison, side->members[0]));
+    Style style =
+        is_hidden ? style_of(INK_DIM) : style_bold(compare_ink(comparison, side->members[0]));
+    if (group == view->cursor)
+        area_put(area, 0, row, style_bold(INK_ACCENT), GLYPH_CURSOR);
     bool has_letter = comparison->group_count == comparison->run_count;
-    if (has_letter) // as its curve has
-        area_put(area, 1, row, style, (unsigned char)compare_letter(side->members[0]));
+    if (has_letter) // as its curve has, where there is one
+        area_put(area, 1, row, style,
+                 is_hidden ? GLYPH_DASH : (unsigned char)compare_letter(side->members[0]));
     int column = has_letter ? 2 : 0;
     draw_label(area_part(area, column, 0, area.width - column, area.height), row, at - 1 - column,
                style, comparison, group);
@@ -160,14 +168,18 @@ static int draw_sentence(Area area, int row, Ink ink, const char *text) {
     return area_wrap(area, row, style_of(ink), sentence);
 }
 
-// All sentences, one below the other from `row` on; returns the row after them. Without a frame
-// they are measured alone.
-static int draw_sentences(const Comparison *comparison, Area area, int row) {
+// All sentences but those of what is hidden, one below the other from `row` on; returns the row
+// after them. Without a frame they are measured alone.
+static int draw_sentences(const CompareView *view, Area area, int row) {
+    const Comparison *comparison = view->comparison;
+    const bool is_of_groups = comparison->group_count > 1; // one each, but for the baseline
     char text[COMPARE_LABEL_SIZE + 160];
     for (int i = 0; i < comparison->verdict_count; i++)
-        row = draw_sentence(area, row, INK_BRIGHT, comparison->verdicts[i]);
+        if (!is_of_groups || !compare_is_group_hidden(view, i + 1))
+            row = draw_sentence(area, row, INK_BRIGHT, comparison->verdicts[i]);
     for (int i = 1; i < comparison->group_count; i++)
-        if (describe_parting(&comparison->groups[i], text, sizeof text))
+        if (!compare_is_group_hidden(view, i) &&
+            describe_parting(&comparison->groups[i], text, sizeof text))
             row = draw_sentence(area, row, INK_DIM, text);
     for (int i = 0; i < comparison->caveat_count; i++)
         row = draw_sentence(area, row, INK_WARN, comparison->caveats[i]);
@@ -203,16 +215,22 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     if (!comparison || area_is_empty(inside))
         return;
     int row = 1;
-    draw_outcome(inside, 0, comparison, -1);
+    draw_outcome(inside, 0, view, -1);
     for (int i = 0; i < comparison->group_count && row < inside.height; i++, row++)
-        draw_outcome(inside, row, comparison, i);
+        draw_outcome(inside, row, view, i);
     row += inside.height > 7; // a line apart where there is room
     Area text = area_part(inside, 1, row, inside.width - 2, inside.height - row);
-    int most = draw_sentences(comparison, area_to_measure(text.width), 0) - text.height;
+    int most = draw_sentences(view, area_to_measure(text.width), 0) - text.height;
     view->scroll = view->scroll < most ? view->scroll : most;
     view->scroll = view->scroll > 0 ? view->scroll : 0;
-    draw_sentences(comparison, text, -view->scroll);
+    draw_sentences(view, text, -view->scroll);
     mark_hidden(area, view->scroll, most - view->scroll);
+}
+
+void compare_click_group(CompareView *view, int row) {
+    enum { ABOVE = 2 }; // the border and the titles
+    if (view->comparison && row >= ABOVE && row < ABOVE + view->comparison->group_count)
+        view->cursor = row - ABOVE;
 }
 
 // ---- differences --------------------------------------------------------------------------------

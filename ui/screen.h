@@ -56,7 +56,8 @@ enum {
     MESSAGE_SIZE = 400,
     MOST_LINES = 4096,
     MOST_HINTS = 40,
-    MOST_RECALLED = 32
+    MOST_RECALLED = 32,
+    UI_MOST_COMPARED = 24 // runs: three seeds of eight formats; each has its price to read
 };
 
 typedef struct Prompt { // the line at the foot that takes text, or asks yes or no
@@ -146,10 +147,10 @@ struct Ui {
     int hint_count;
     Asked *asked;
     int asked_count, asked_room;
-    int64_t run;     // that live shows
-    int64_t runs[8]; // that compare shows
-    int run_count;   // of `runs`
-    int help_level;  // of the help that is open
+    int64_t run; // that live shows
+    int64_t runs[UI_MOST_COMPARED];
+    int run_count;  // of `runs`, which compare shows
+    int help_level; // of the help that is open
     bool dirty, quit;
     bool look_now; // refresh before the next picture: a key changed what is looked at
 };

@@ -150,32 +150,89 @@ static void lines_are_told_apart_by_a_letter(void) {
     close_screen();
 }
 
-// Eight runs at any size: each has its letter and its value, and no curve runs through them.
-static void the_legend_stands_off_the_curves(void) {
+// Three precisions of eight seeds each, which are too many for the foot of a run's own name.
+static Store *make_seeds(int count) {
     static const char *const precisions[] = {"fp32", "bf16", "fp16"};
-    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
-    static char names[8][8];
-    Planted runs[8];
-    for (int i = 0; i < 8; i++) {
+    static char names[UI_MOST_COMPARED][8];
+    Planted runs[UI_MOST_COMPARED];
+    for (int i = 0; i < count; i++) {
         runs[i] = planted[0];
         snprintf(names[i], sizeof names[i], "r%d", i);
         runs[i].name = names[i];
         runs[i].precision = precisions[i % 3];
-        runs[i].seed = i + 1;
+        runs[i].seed = i / 3 + 1;
         runs[i].end = 1.9; // flat and high, where a legend over the plot would be
     }
-    open_screen(make_runs(runs, 8), 8);
+    return make_runs(runs, count);
+}
+
+// Eight runs at any size: each has its letter and its value, and no curve runs through them.
+static void the_legend_stands_off_the_curves(void) {
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    open_screen(make_seeds(8), 8);
+    ask(REQUEST_SEEDS);
     for (int size = 0; size < 3; size++) {
         const char *text = draw_screen(sizes[size][0], sizes[size][1]);
-        for (int i = 0; i < 8; i++) {
-            const RunRecord *run = &((CompareView *)ui->state[SCREEN_COMPARE])->comparison->runs[i];
-            char entry[64];
-            snprintf(entry, sizeof entry, "%c %s #%lld %s", 'a' + i, i % 2 ? "·" : "━",
-                     (long long)run->id, run->precision);
-            CHECK_MESSAGE(strstr(text, entry), "%d columns: \"%s\" in\n%s", sizes[size][0], entry,
-                          text);
-        }
+        const Comparison *comparison = ((CompareView *)ui->state[SCREEN_COMPARE])->comparison;
+        for (int g = 0; g < comparison->group_count; g++)
+            for (int i = 0; i < comparison->groups[g].member_count; i++) {
+                const RunRecord *run = &comparison->runs[comparison->groups[g].members[i]];
+                char entry[64];
+                snprintf(entry, sizeof entry, "%c %s #%lld %s", 'a' + g, g % 2 ? "·" : "━",
+                         (long long)run->id, run->precision);
+                CHECK_MESSAGE(strstr(text, entry), "%d columns: \"%s\" in\n%s", sizes[size][0],
+                              entry, text);
+            }
     }
+    close_screen();
+}
+
+// The mean of seeds as one curve, in a band; how many they are is said.
+static void seeds_are_one_curve_with_a_band(void) {
+    open_screen(make_seeds(UI_MOST_COMPARED), UI_MOST_COMPARED);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "means ±95 %");
+    CHECK_CONTAINS(text, "a ━ fp32 n 8");
+    CHECK_CONTAINS(text, "b · bf16 n 8");
+    CHECK_CONTAINS(text, " n  steps/s");
+    CHECK_CONTAINS(text, "│▸a fp32          8     90.0");
+    CHECK_CONTAINS(draw_screen(120, 36), "a ━ fp32 n 8     1.9047±0.00"); // ± what seeds leave open
+    const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
+    CHECK_INT(curves->count, 3);
+    for (int i = 0; i < curves->count; i++) {
+        const PlotPoint *last = &curves->lines[i].points[curves->lines[i].count - 1];
+        CHECK(last->low < last->mean && last->mean < last->high);
+        CHECK_NEAR(last->mean, 1.9, 0.03);
+    }
+    ask(REQUEST_SEEDS);
+    CHECK_INT(curves->count, UI_MOST_COMPARED);
+    close_screen();
+}
+
+// A mean of fewer would jump where one of them ends, and one of what is not finite is none.
+static void a_mean_is_of_all_seeds_or_there_is_none(void) {
+    Planted runs[] = {planted[1], planted[1], planted[1]};
+    static const char *const names[] = {"p", "q", "r"};
+    for (int i = 0; i < 3; i++) {
+        runs[i].name = names[i];
+        runs[i].seed = i + 1;
+    }
+    runs[1].steps = 100;
+    runs[2].steps = 200;
+    Store *store = make_runs(runs, 3);
+    CHECK_DONE(
+        store_execute(store,
+                      "UPDATE points SET value = NULL, kind = 'nan' WHERE step = 50 AND series IN "
+                      "(SELECT id FROM series WHERE run = 3)",
+                      "", &error));
+    open_screen(store, 3);
+    const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
+    CHECK_INT(curves->count, 1);
+    const PlotLine *line = &curves->lines[0];
+    CHECK_INT(line->count, 100);
+    CHECK_NEAR(line->points[line->count - 1].x, 100, 0);
+    CHECK(line->points[49].bad && isnan(line->points[49].mean));
+    CHECK(!line->points[48].bad && isfinite(line->points[48].mean));
     close_screen();
 }
 
@@ -381,6 +438,8 @@ int main(void) {
     RUN_TEST(sentences_that_do_not_fit_are_marked_and_reached);
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);
+    RUN_TEST(seeds_are_one_curve_with_a_band);
+    RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(runs_of_two_experiments_have_no_ratios);
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);

@@ -111,13 +111,19 @@ static void zoom(CompareView *view, double factor) {
     double middle = view->from + view->span * (view->has_cross ? view->cross : 0.5);
     view->span = fmin(fmax(view->span * factor, least), 1);
     view->from = fmin(fmax(middle - view->span / 2, 0), 1 - view->span);
+    compare_make_curves(view);
+}
+
+static void move_window(CompareView *view, double from) {
+    view->from = fmin(fmax(from, 0), 1 - view->span);
+    compare_make_curves(view);
 }
 
 static void move(CompareView *view, double by) {
     if (view->has_cross)
         view->cross = fmin(fmax(view->cross + by / 8, 0), 1);
     else
-        view->from = fmin(fmax(view->from + by * view->span / 2, 0), 1 - view->span);
+        move_window(view, view->from + by * view->span / 2);
 }
 
 // Those that all runs log come first.
@@ -163,6 +169,10 @@ static bool compare_request(Ui *ui, Request request) {
         if (view->comparison && view->cursor > 0)
             compare_pick_baseline(view);
         return true;
+    case REQUEST_SEEDS:
+        view->each_seed = !view->each_seed;
+        compare_make_curves(view);
+        return true;
     case REQUEST_SMOOTH:
         view->smoothing = (view->smoothing + 1) % COMPARE_SMOOTHINGS;
         compare_make_curves(view);
@@ -175,8 +185,8 @@ static bool compare_request(Ui *ui, Request request) {
     case REQUEST_RIGHT: move(view, 0.1); return true;
     case REQUEST_UP: move_line(view, ui->focus[SCREEN_COMPARE], -1); return true;
     case REQUEST_DOWN: move_line(view, ui->focus[SCREEN_COMPARE], 1); return true;
-    case REQUEST_FIRST: view->from = 0; return true;
-    case REQUEST_LAST: view->from = 1 - view->span; return true;
+    case REQUEST_FIRST: move_window(view, 0); return true;
+    case REQUEST_LAST: move_window(view, 1); return true;
     case REQUEST_COPY: copy_verdict(ui, view); return true;
     case REQUEST_BACK:
         if (!view->has_cross)
@@ -206,6 +216,10 @@ static void compare_click(Ui *ui, PanelId panel, int column, int row, MouseActio
         compare_put_cross(view, at->width, column);
 }
 
+static bool has_seeds(const Comparison *comparison) {
+    return comparison->group_count < comparison->run_count;
+}
+
 static const char *compare_label(const Ui *ui, Request request, const char *usual) {
     bool is_own = ui->keymap.bindings[request].where != ON_ALL;
     const CompareView *view = view_of(ui);
@@ -214,6 +228,8 @@ static const char *compare_label(const Ui *ui, Request request, const char *usua
         return NULL;
     if (request == REQUEST_HIDE)
         return compare_is_group_hidden(view, view->cursor) ? "show" : usual;
+    if (request == REQUEST_SEEDS)
+        return !has_seeds(view->comparison) ? NULL : view->each_seed ? "means" : usual;
     return request == REQUEST_BASELINE && view->cursor == 0 ? NULL : usual;
 }
 
@@ -223,7 +239,11 @@ static const char *compare_explain(PanelId panel) {
         return "The loss of every run on shared axes, in the colour of its format; v takes the "
                "next "
                "series that they log, V the one before, b steps, epochs, seconds or samples along "
-               "the foot; space hides and shows the runs under the cursor of the outcomes. "
+               "the foot; space hides and shows the runs under the cursor of the outcomes. Runs "
+               "that "
+               "differ in their seed alone are one curve, their mean, as far as all n of them "
+               "came, "
+               "in a band that holds the true one in 95 of 100 cases; s shows each of them. "
                "By steps the curves tell whether a format learns as well, by "
                "seconds which one gets there first.";
     case PANEL_OUTCOMES:

@@ -10,14 +10,16 @@
 #include "ui/cells/plot.h"
 #include "ui/screen.h"
 
-enum { COMPARE_MOST_CURVES = 8, COMPARE_SMOOTHINGS = 4 };
+enum { COMPARE_MOST_CURVES = UI_MOST_COMPARED, COMPARE_SMOOTHINGS = 4 };
 
-typedef struct CompareCurves { // of all runs, ready to be drawn
+typedef struct CompareCurves { // of all runs that are shown, or of their groups, ready to be drawn
     PlotPoint *points[COMPARE_MOST_CURVES];
+    PlotPoint *extremes[COMPARE_MOST_CURVES]; // of the runs behind a mean; NULL: it is of one
     PlotLine lines[COMPARE_MOST_CURVES];
     char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
     char letters[COMPARE_MOST_CURVES];
     int count;
+    bool has_means;
     double last_x;
 } CompareCurves;
 
@@ -35,6 +37,7 @@ typedef struct CompareView {
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     int smoothing;
     bool log_axis, has_cross, wants_reading;
+    bool each_seed;    // a curve each, not the mean of their group
     double cross;      // on the axis, from 0 to 1 of the window
     double from, span; // the window, in shares of the axis
     int scroll;        // of the sentences below the outcomes
@@ -50,21 +53,24 @@ void compare_take_runs(CompareView *view, const int64_t *runs, int count);
 void compare_order_runs(const CompareView *view, int64_t runs[COMPARE_MOST_CURVES]);
 bool compare_is_hidden(const CompareView *view, int run);
 bool compare_is_group_hidden(const CompareView *view, int group);
-int compare_group_of(const Comparison *comparison, int run);
 void compare_turn_hidden(CompareView *view);   // of the group under the cursor
 void compare_pick_baseline(CompareView *view); // that group, from the next reading on
 void compare_move_cursor(CompareView *view, int by);
 
-// curves.c
-void compare_make_curves(CompareView *view); // from the comparison, as smooth as the view says
+// make.c: from the comparison, as the view says; anew when what it says changes.
+void compare_make_curves(CompareView *view);
 void compare_clear_curves(CompareCurves *curves);
+double compare_smoothing(const CompareView *view);
+void compare_window(const CompareView *view, double *left, double *right); // of the axis
+// That of its format: groups of one format are told apart by their letters.
+Ink compare_ink(const Comparison *comparison, int run);
+// At the end of its curves, in the legend and beside what came of it.
+char compare_letter(int group);
+
+// curves.c
 void compare_draw_curves(const CompareView *view, Area area, bool focused);
 // At a column of the panel, which is so wide, border included.
 void compare_put_cross(CompareView *view, int width, int column);
-// That of its format: runs of one format are told apart by their letters.
-Ink compare_ink(const Comparison *comparison, int run);
-// At the end of its curve, in the legend and beside what came of it.
-char compare_letter(int run);
 
 // outcomes.c: these keep what is scrolled within what there is.
 void compare_draw_outcomes(CompareView *view, Area area, bool focused);

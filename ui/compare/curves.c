@@ -13,74 +13,25 @@
 
 enum { LABELS = 8 };
 
-static const double smoothings[COMPARE_SMOOTHINGS] = {0, 0.6, 0.9, 0.97};
-
-// ---- making -------------------------------------------------------------------------------------
-
-void compare_clear_curves(CompareCurves *curves) {
-    for (int i = 0; i < curves->count; i++)
-        free(curves->points[i]);
-    *curves = (CompareCurves){0};
-}
-
-Ink compare_ink(const Comparison *comparison, int run) {
-    return theme_format_ink(comparison->runs[run].precision);
-}
-
-static void make_curve(CompareView *view, int run) {
-    const Comparison *comparison = view->comparison;
-    const CompareCurve *curve = &comparison->losses[run];
-    CompareCurves *curves = &view->curves;
-    PlotPoint *points = calloc((size_t)curve->count + 1, sizeof *points);
-    int count = points ? curve->count : 0;
-    for (int i = 0; i < count; i++) {
-        const SeriesPoint *point = &curve->points[i];
-        points[i] = (PlotPoint){.x = curve->x[i],
-                                .low = point->min,
-                                .mean = point->mean,
-                                .high = point->max,
-                                .bad = point->nans + point->infs + point->minus_infs > 0};
-        if (isfinite(curve->x[i]))
-            curves->last_x = fmax(curves->last_x, curve->x[i]);
-    }
-    plot_smooth(points, count, smoothings[view->smoothing]);
-    int at = curves->count++;
-    curves->points[at] = points;
-    curves->letters[at] = compare_letter(run);
-    curves->lines[at] = (PlotLine){.points = points,
-                                   .count = count,
-                                   .ink = compare_ink(comparison, run),
-                                   .spans = smoothings[view->smoothing] == 0,
-                                   .dotted = run % 2 == 1};
-    const RunRecord *record = &comparison->runs[run];
-    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s", (long long)record->id,
-             record->precision);
-    snprintf(curves->seeds[at], sizeof curves->seeds[at], ", seed %lld", (long long)record->seed);
-}
-
-void compare_make_curves(CompareView *view) {
-    compare_clear_curves(&view->curves);
-    if (!view->comparison)
-        return;
-    for (int i = 0; i < view->comparison->run_count && i < COMPARE_MOST_CURVES; i++)
-        if (!compare_is_hidden(view, i))
-            make_curve(view, i);
-}
-
-// ---- drawing ------------------------------------------------------------------------------------
-
+// Bands do not move the axes: that of two seeds may be as wide as one likes.
 static PlotAxes axes_of(const CompareView *view) {
-    double last = view->curves.last_x > 0 ? view->curves.last_x : 1;
-    double left = last * view->from, right = last * fmin(view->from + view->span, 1);
-    return plot_fit(view->curves.lines, view->curves.count, left, right, view->log_axis);
+    const CompareCurves *curves = &view->curves;
+    PlotLine fitted[COMPARE_MOST_CURVES];
+    double left, right;
+    memcpy(fitted, curves->lines, sizeof fitted);
+    for (int i = 0; i < curves->count; i++)
+        if (curves->extremes[i])
+            fitted[i].points = curves->extremes[i];
+    compare_window(view, &left, &right);
+    return plot_fit(fitted, curves->count, left, right, view->log_axis);
 }
 
-// The mean of the last point up to x; NaN before the first.
-static double value_at(const PlotLine *line, double x) {
-    double value = (double)NAN;
+// The last one up to x; NULL: there is none.
+static const PlotPoint *point_at(const PlotLine *line, double x) {
+    const PlotPoint *point = NULL;
     for (int i = 0; i < line->count && line->points[i].x <= x; i++)
-        value = line->points[i].mean;
-    return value;
+        point = &line->points[i];
+    return point;
 }
 
 // False past the run's end: what it reached there is no value of this place.
@@ -91,17 +42,13 @@ static bool has_come_to(const PlotLine *line, double x) {
     return line->count == 1 ? x <= last->x : x < last->x + (last->x - last[-1].x);
 }
 
-char compare_letter(int run) {
-    return (char)('a' + run % 26);
-}
-
 // ---- the legend: beside the curves, or above them -----------------------------------------------
 
-enum { VALUE = 9, BEFORE_LABEL = 4 };
+enum { BEFORE_LABEL = 4 };
 
 typedef struct Legend {
     Area area;
-    int columns, width; // entries beside each other; of one
+    int columns, width, value; // entries beside each other; of one, and of its value
     bool has_seeds;
 } Legend;
 
@@ -116,11 +63,12 @@ static int label_width(const CompareCurves *curves, bool has_seeds) {
 
 // What it takes is not the curves', which would be drawn over.
 static Legend place_legend(const CompareView *view, Area *inside) {
-    enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 40 };
+    enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 40, VALUE = 9, WITH_INTERVAL = 17 };
     Legend legend = {.columns = 1, .has_seeds = inside->width >= WIDE};
+    legend.value = legend.has_seeds && view->curves.has_means ? WITH_INTERVAL : VALUE;
     int label = label_width(&view->curves, legend.has_seeds), count = view->curves.count;
     label = label < WIDEST_LABEL ? label : WIDEST_LABEL;
-    legend.width = BEFORE_LABEL + label + 1 + VALUE;
+    legend.width = BEFORE_LABEL + label + 1 + legend.value;
     if (legend.has_seeds) {
         int left = inside->width - legend.width - GAP;
         legend.area = area_part(*inside, left + GAP, 0, legend.width, inside->height);
@@ -137,21 +85,33 @@ static Legend place_legend(const CompareView *view, Area *inside) {
     return legend;
 }
 
+// Of a mean with what is uncertain of it, where there is room.
+static void write_value(const CompareView *view, const Legend *legend, int curve,
+                        const PlotPoint *point, char *text, size_t size) {
+    const bool is_mean = view->curves.extremes[curve] && point && point->high > point->low;
+    if (!point)
+        snprintf(text, size, "–");
+    else if (is_mean && legend->has_seeds)
+        snprintf(text, size, "%s±%.2g", word_number(point->mean).text, point->high - point->mean);
+    else
+        snprintf(text, size, "%s", word_number(point->mean).text);
+}
+
 static void draw_entry(const CompareView *view, const Legend *legend, Area area, int i, double x) {
     const PlotLine *line = &view->curves.lines[i];
-    char label[sizeof view->curves.labels[0] + sizeof view->curves.seeds[0]];
-    double value = view->has_cross   ? value_at(line, x)
-                   : line->count > 0 ? line->points[line->count - 1].mean
-                                     : (double)NAN;
-    bool is_known = line->count > 0 && (!view->has_cross || has_come_to(line, x));
+    char label[sizeof view->curves.labels[0] + sizeof view->curves.seeds[0]], value[48];
+    const PlotPoint *last = line->count > 0 ? &line->points[line->count - 1] : NULL;
+    const PlotPoint *point = !view->has_cross       ? last
+                             : has_come_to(line, x) ? point_at(line, x)
+                                                    : NULL;
+    write_value(view, legend, i, point, value, sizeof value);
     snprintf(label, sizeof label, "%s%s", view->curves.labels[i],
              legend->has_seeds ? view->curves.seeds[i] : "");
     area_put(area, 0, 0, style_bold(line->ink), (unsigned char)view->curves.letters[i]);
     area_put(area, 2, 0, style_bold(line->ink), line->dotted ? GLYPH_DOT : GLYPH_BAR);
-    area_outside(area, BEFORE_LABEL, 0, area.width - BEFORE_LABEL - VALUE - 1, style_of(line->ink),
-                 label);
-    area_text_right(area, area.width, 0, style_of(INK_BRIGHT),
-                    is_known ? word_number(value).text : "–");
+    area_outside(area, BEFORE_LABEL, 0, area.width - BEFORE_LABEL - legend->value - 1,
+                 style_of(line->ink), label);
+    area_text_right(area, area.width, 0, style_of(INK_BRIGHT), value);
 }
 
 static void draw_legend(const CompareView *view, const Legend *legend, double x) {
@@ -175,9 +135,9 @@ static void draw_letters(const CompareView *view, Area plot, const PlotAxes *axe
         double last = line->count > 0 ? line->points[line->count - 1].x : axes->left;
         int end = last < axes->right ? plot_column_of(axes, plot.width, last) : plot.width - 1;
         int column = end - APART * i;
-        int row =
-            plot_row_of(axes, plot.height, value_at(line, plot_x_of(axes, plot.width, column)));
-        if (line->count > 0 && column >= 0 && row >= 0)
+        const PlotPoint *point = point_at(line, plot_x_of(axes, plot.width, column));
+        int row = point ? plot_row_of(axes, plot.height, point->mean) : -1;
+        if (column >= 0 && row >= 0)
             area_put(plot, column, row, style_bold(line->ink),
                      (unsigned char)view->curves.letters[i]);
     }
@@ -246,9 +206,10 @@ static void write_title(const Comparison *comparison, char *text, size_t size) {
 
 void compare_draw_curves(const CompareView *view, Area area, bool focused) {
     char right[96], title[2 * RECORD_NAME_SIZE + 32];
-    snprintf(right, sizeof right, "%s · by %s · smooth %g%s",
+    snprintf(right, sizeof right, "%s%s · by %s · smooth %g%s",
+             view->curves.has_means ? "means ±95 % · " : "",
              view->has_cross ? "values at the cross" : "last values", compare_axis_name(view->axis),
-             smoothings[view->smoothing], view->log_axis ? " · log" : "");
+             compare_smoothing(view), view->log_axis ? " · log" : "");
     write_title(view->comparison, title, sizeof title);
     Area inside = area_box(area, title, right, focused);
     const char *why = say_why_empty(view);

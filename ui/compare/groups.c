@@ -23,14 +23,6 @@ bool compare_is_group_hidden(const CompareView *view, int group) {
     return compare_is_hidden(view, view->comparison->groups[group].members[0]);
 }
 
-int compare_group_of(const Comparison *comparison, int run) {
-    for (int g = 0; g < comparison->group_count; g++)
-        for (int i = 0; i < comparison->groups[g].member_count; i++)
-            if (comparison->groups[g].members[i] == run)
-                return g;
-    return 0;
-}
-
 // Other runs than those before: nothing of what was chosen holds for them.
 void compare_take_runs(CompareView *view, const int64_t *runs, int count) {
     bool are_same =

@@ -30,14 +30,14 @@ static void write_mean(char *text, size_t size, const Statistic *value) {
 
 typedef struct Outcome {
     const char *title;
-    int width, least;
+    int width, least; // least: of the panel
 } Outcome;
 
 static const Outcome outcomes[] = {
-    {"steps/s", 8, 0}, {"speed", 6, 0},    {"memory", 8, 54}, {"of it", 6, 62},
-    {"mean", 13, 0},   {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
+    {"n", 2, 0},     {"steps/s", 8, 0},  {"speed", 6, 0},   {"memory", 8, 54},  {"of it", 6, 62},
+    {"mean", 13, 0}, {"result", 13, 46}, {"energy", 7, 80}, {"skipped", 8, 90},
 };
-enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, MEAN = 4, RESULT = 5 };
+enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, SEEDS = 0, MEAN = 5, RESULT = 6 };
 
 // Of two experiments, ratios tell nothing.
 static bool is_of_baseline(const Comparison *comparison, const CompareSide *side) {
@@ -48,19 +48,20 @@ static bool is_of_baseline(const Comparison *comparison, const CompareSide *side
 static void outcome_cells(const Comparison *comparison, const CompareSide *side,
                           char cells[OUTCOMES][48]) {
     bool has_ratios = is_of_baseline(comparison, side);
-    snprintf(cells[0], 48, "%s", word_short(side->steps_per_s.mean).text);
-    write_ratio(cells[1], 48, has_ratios ? side->speedup : (double)NAN);
-    snprintf(cells[2], 48, "%s",
+    snprintf(cells[SEEDS], 48, "%d", side->member_count);
+    snprintf(cells[1], 48, "%s", word_short(side->steps_per_s.mean).text);
+    write_ratio(cells[2], 48, has_ratios ? side->speedup : (double)NAN);
+    snprintf(cells[3], 48, "%s",
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
-    write_ratio(cells[3], 48, has_ratios ? side->memory_ratio : (double)NAN);
-    write_mean(cells[4], 48, &side->loss);
+    write_ratio(cells[4], 48, has_ratios ? side->memory_ratio : (double)NAN);
+    write_mean(cells[5], 48, &side->loss);
     const CompareMetric *metric = compare_leading_metric(side);
     if (metric)
-        write_mean(cells[5], 48, &metric->value);
+        write_mean(cells[6], 48, &metric->value);
     else
-        snprintf(cells[5], 48, "–");
-    write_ratio(cells[6], 48, has_ratios ? side->energy_ratio : (double)NAN);
-    snprintf(cells[7], 48, "%s", word_count(side->skipped).text);
+        snprintf(cells[6], 48, "–");
+    write_ratio(cells[7], 48, has_ratios ? side->energy_ratio : (double)NAN);
+    snprintf(cells[8], 48, "%s", word_count(side->skipped).text);
 }
 
 // Whether another group's label would be cut to the same.
@@ -113,12 +114,15 @@ static void draw_outcome(Area area, int row, const CompareView *view, int group)
     const Comparison *comparison = view->comparison;
     const bool is_hidden = group >= 0 && compare_is_group_hidden(view, group);
     const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
+    enum { FOR_SEEDS = 12 }; // what their number and the intervals take from the labels
+    const bool has_seeds = comparison->group_count < comparison->run_count;
     char cells[OUTCOMES][48];
     int at = area.width;
     if (side)
         outcome_cells(comparison, side, cells);
     for (int i = OUTCOMES - 1; i >= 0; i--) {
-        if (area.width < outcomes[i].least)
+        int least = outcomes[i].least + (has_seeds && outcomes[i].least > 0 ? FOR_SEEDS : 0);
+        if (area.width < least || (i == SEEDS && !has_seeds))
             continue;
         if (!side)
             write_title(comparison, i, cells[i], sizeof cells[i]);
@@ -132,12 +136,9 @@ static void draw_outcome(Area area, int row, const CompareView *view, int group)
         is_hidden ? style_of(INK_DIM) : style_bold(compare_ink(comparison, side->members[0]));
     if (group == view->cursor)
         area_put(area, 0, row, style_bold(INK_ACCENT), GLYPH_CURSOR);
-    bool has_letter = comparison->group_count == comparison->run_count;
-    if (has_letter) // as its curve has, where there is one
-        area_put(area, 1, row, style,
-                 is_hidden ? GLYPH_DASH : (unsigned char)compare_letter(side->members[0]));
-    int column = has_letter ? 2 : 0;
-    draw_label(area_part(area, column, 0, area.width - column, area.height), row, at - 1 - column,
+    enum { LABEL = 2 };
+    area_put(area, 1, row, style, is_hidden ? GLYPH_DASH : (unsigned char)compare_letter(group));
+    draw_label(area_part(area, LABEL, 0, area.width - LABEL, area.height), row, at - 1 - LABEL,
                style, comparison, group);
 }
 
@@ -284,12 +285,10 @@ static int draw_by_value(const Comparison *comparison, Area area,
         if (has_equal_before(difference, i))
             continue;
         for (int j = i; j < comparison->group_count; j++)
-            for (int k = 0; k < comparison->groups[j].member_count; k++)
-                if (strcmp(difference->values[j], difference->values[i]) == 0 &&
-                    used + 2 < sizeof letters) {
-                    letters[used++] = compare_letter(comparison->groups[j].members[k]);
-                    letters[used++] = ' ';
-                }
+            if (strcmp(difference->values[j], difference->values[i]) == 0) {
+                letters[used++] = compare_letter(j);
+                letters[used++] = ' ';
+            }
         letters[used] = 0;
         int column = (int)used + 1;
         if (area.frame)

@@ -1,0 +1,231 @@
+// From the comparison to curves that can be drawn: of every run, or of the runs of a group the mean
+// and the band about it.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sanitize.h"
+#include "ui/cells/theme.h"
+#include "ui/cells/words.h"
+#include "ui/compare/compare.h"
+
+enum { MOST_MEANS = 512 }; // of a curve: more than columns tell apart, and each has its price
+
+static const double smoothings[COMPARE_SMOOTHINGS] = {0, 0.6, 0.9, 0.97};
+
+double compare_smoothing(const CompareView *view) {
+    return smoothings[view->smoothing];
+}
+
+void compare_clear_curves(CompareCurves *curves) {
+    for (int i = 0; i < curves->count; i++) {
+        free(curves->points[i]);
+        free(curves->extremes[i]);
+    }
+    *curves = (CompareCurves){0};
+}
+
+Ink compare_ink(const Comparison *comparison, int run) {
+    return theme_format_ink(comparison->runs[run].precision);
+}
+
+char compare_letter(int group) {
+    return (char)('a' + group % 26);
+}
+
+void compare_window(const CompareView *view, double *left, double *right) {
+    double last = view->curves.last_x > 0 ? view->curves.last_x : 1;
+    *left = last * view->from;
+    *right = last * fmin(view->from + view->span, 1);
+}
+
+// ---- runs ---------------------------------------------------------------------------------------
+
+typedef struct Line { // smoothed points of a run, and how far they were read
+    PlotPoint *points;
+    int count, at;
+    bool bad; // among those read since it was last asked
+} Line;
+
+// Without memory it has no points.
+static Line line_of(const CompareView *view, int run) {
+    const CompareCurve *curve = &view->comparison->losses[run];
+    Line line = {.points = calloc((size_t)curve->count + 1, sizeof *line.points)};
+    for (int i = 0; line.points && i < curve->count; i++) {
+        const SeriesPoint *point = &curve->points[i];
+        if (!isfinite(curve->x[i]))
+            continue;
+        line.points[line.count++] =
+            (PlotPoint){.x = curve->x[i],
+                        .low = point->min,
+                        .mean = point->mean,
+                        .high = point->max,
+                        .bad = point->nans + point->infs + point->minus_infs > 0};
+    }
+    plot_smooth(line.points, line.count, compare_smoothing(view));
+    return line;
+}
+
+// ---- means --------------------------------------------------------------------------------------
+
+// Reads on up to x and gives the value there, between two points on the way from one to the other;
+// NaN: the run has none so early or so late, infinite: it is not finite.
+static double read_to(Line *line, double x) {
+    if (line->count == 0 || x < line->points[0].x || x > line->points[line->count - 1].x)
+        return NAN;
+    while (line->at + 1 < line->count && line->points[line->at + 1].x <= x)
+        line->bad |= line->points[++line->at].bad;
+    const PlotPoint *here = &line->points[line->at];
+    if (here->x == x || line->at + 1 == line->count)
+        return isfinite(here->mean) ? here->mean : INFINITY;
+    double share = (x - here->x) / (here[1].x - here->x);
+    double value = here->mean + share * (here[1].mean - here->mean);
+    return isfinite(value) ? value : INFINITY;
+}
+
+typedef struct Place { // the runs of a group at one x
+    Statistic all;
+    double least, most;
+    bool is_whole; // all of them have come there
+    bool bad;      // since the place before
+} Place;
+
+static Place place_of(Line *lines, int count, double x) {
+    double values[COMPARE_MOST_CURVES];
+    Place place = {.is_whole = true, .least = INFINITY, .most = -INFINITY};
+    for (int i = 0; i < count; i++) {
+        values[i] = read_to(&lines[i], x);
+        place.is_whole &= !isnan(values[i]);
+        place.bad |= lines[i].bad;
+        lines[i].bad = false;
+        if (!isfinite(values[i]))
+            continue;
+        place.least = fmin(place.least, values[i]);
+        place.most = fmax(place.most, values[i]);
+    }
+    place.all = statistic_of(values, place.is_whole ? count : 0);
+    return place;
+}
+
+// Where one of the runs is not finite their mean is not either: a gap, and a mark.
+static void put_mean(PlotPoint *mean, PlotPoint *extremes, double x, const Place *place) {
+    const Statistic *all = &place->all;
+    bool is_finite = all->not_finite == 0 && all->count > 0;
+    double wide = isfinite(all->interval) ? all->interval : 0;
+    *mean = (PlotPoint){.x = x,
+                        .low = is_finite ? all->mean - wide : NAN,
+                        .mean = is_finite ? all->mean : NAN,
+                        .high = is_finite ? all->mean + wide : NAN,
+                        .bad = place->bad || all->not_finite > 0};
+    *extremes = *mean;
+    extremes->low = is_finite ? place->least : NAN;
+    extremes->high = is_finite ? place->most : NAN;
+}
+
+// As far as all runs have come: a mean of fewer would jump where one of them ends.
+static int make_means(const CompareView *view, Line *lines, int count, PlotPoint **means,
+                      PlotPoint **extremes) {
+    const Line *first = &lines[0];
+    double left, right;
+    int stride = 1, made = 0, within = 0;
+    compare_window(view, &left, &right);
+    for (int i = 0; i < first->count; i++)
+        within += first->points[i].x >= left && first->points[i].x <= right;
+    stride += within / MOST_MEANS;
+    *means = calloc(MOST_MEANS + 2, sizeof **means);
+    *extremes = calloc(MOST_MEANS + 2, sizeof **extremes);
+    for (int i = 0, seen = 0; *means && *extremes && i < first->count; i++) {
+        double x = first->points[i].x;
+        if (x < left || x > right || seen++ % stride != 0)
+            continue;
+        Place place = place_of(lines, count, x);
+        if (place.is_whole)
+            put_mean(*means + made, *extremes + made, x, &place), made++;
+    }
+    return made;
+}
+
+// ---- curves -------------------------------------------------------------------------------------
+
+static int begin_curve(CompareView *view, int group, int run) {
+    CompareCurves *curves = &view->curves;
+    int at = curves->count++;
+    curves->letters[at] = compare_letter(group);
+    curves->lines[at] = (PlotLine){.ink = compare_ink(view->comparison, run),
+                                   .spans = compare_smoothing(view) == 0,
+                                   .dotted = group % 2 == 1};
+    curves->seeds[at][0] = 0;
+    return at;
+}
+
+static void end_curve(CompareCurves *curves, int at, PlotPoint *points, int count) {
+    curves->points[at] = points;
+    curves->lines[at].points = points;
+    curves->lines[at].count = points ? count : 0;
+}
+
+static void add_run(CompareView *view, int group, int run) {
+    const RunRecord *record = &view->comparison->runs[run];
+    CompareCurves *curves = &view->curves;
+    int at = begin_curve(view, group, run);
+    Line line = line_of(view, run);
+    end_curve(curves, at, line.points, line.count);
+    snprintf(curves->labels[at], sizeof curves->labels[at], "#%lld %s", (long long)record->id,
+             record->precision);
+    snprintf(curves->seeds[at], sizeof curves->seeds[at], ", seed %lld", (long long)record->seed);
+}
+
+// Of the runs that have the series.
+static void add_mean(CompareView *view, int group) {
+    enum { LABEL = 28 };
+    const CompareSide *side = &view->comparison->groups[group];
+    CompareCurves *curves = &view->curves;
+    Line lines[COMPARE_MOST_CURVES];
+    PlotPoint *means = NULL;
+    char name[2 * COMPARE_LABEL_SIZE], label[2 * COMPARE_LABEL_SIZE];
+    int at = begin_curve(view, group, side->members[0]), count = 0;
+    for (int i = 0; i < side->member_count && count < COMPARE_MOST_CURVES; i++) {
+        lines[count] = line_of(view, side->members[i]);
+        if (lines[count].count > 0)
+            count++;
+        else
+            free(lines[count].points);
+    }
+    int made = count > 0 ? make_means(view, lines, count, &means, &curves->extremes[at]) : 0;
+    end_curve(curves, at, means, made);
+    curves->lines[at].spans = true;
+    curves->has_means = true;
+    for (int i = 0; i < count; i++)
+        free(lines[i].points);
+    sanitize_line(name, sizeof name, side->label, strlen(side->label));
+    word_shorten(label, sizeof label, name, LABEL);
+    snprintf(curves->labels[at], sizeof curves->labels[at], "%.80s n %d", label, count);
+}
+
+static double last_x(const CompareView *view) {
+    const Comparison *comparison = view->comparison;
+    double last = 0;
+    for (int run = 0; run < comparison->run_count; run++)
+        for (int i = 0; i < comparison->losses[run].count && !compare_is_hidden(view, run); i++)
+            last = fmax(last, comparison->losses[run].x[i]); // of a NaN nothing
+    return isfinite(last) ? last : 0;
+}
+
+void compare_make_curves(CompareView *view) {
+    const Comparison *comparison = view->comparison;
+    compare_clear_curves(&view->curves);
+    if (!comparison)
+        return;
+    view->curves.last_x = last_x(view);
+    for (int g = 0; g < comparison->group_count; g++) {
+        const CompareSide *group = &comparison->groups[g];
+        bool is_mean = group->member_count > 1 && !view->each_seed;
+        if (compare_is_group_hidden(view, g))
+            continue;
+        if (is_mean)
+            add_mean(view, g);
+        for (int i = 0; i < group->member_count && !is_mean; i++)
+            add_run(view, g, group->members[i]);
+    }
+}

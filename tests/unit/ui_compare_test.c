@@ -236,6 +236,44 @@ static void a_mean_is_of_all_seeds_or_there_is_none(void) {
     close_screen();
 }
 
+// In a band where seeds tell one; else it is said that chance is not known.
+static void the_difference_from_the_baseline_is_drawn(void) {
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    for (int i = 1; i < 6; i += 2) // bf16
+        runs[i].end = 0.3;
+    open_screen(make_runs(runs, 6), 6);
+    ask(REQUEST_DIFFERENCE);
+    const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "─ loss minus fp32's ─");
+    CHECK_CONTAINS(text, " ±95 % · by step");
+    CHECK_CONTAINS(text, "b · bf16 n 3, 3      0.0999±");
+    CHECK_INT(curves->count, 1);
+    const PlotPoint *last = &curves->lines[0].points[curves->lines[0].count - 1];
+    CHECK_NEAR(last->mean, 0.1, 1e-3); // the noise of a seed is the same in both
+    CHECK(last->low < 0.1 && last->low > 0 && last->high > 0.1);
+    CHECK_TEXT(screen_compare.label(ui, REQUEST_DIFFERENCE, "difference"), "curves");
+    ask(REQUEST_DIFFERENCE);
+    CHECK_INT(curves->count, 2);
+    close_screen();
+}
+
+static void without_seeds_a_difference_has_no_band(void) {
+    Planted runs[] = {planted[0], planted[1]};
+    runs[0].end = 0.5;
+    open_screen(make_runs(runs, 2), 2);
+    ask(REQUEST_DIFFERENCE);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "─ loss minus fp32's ─");
+    CHECK_CONTAINS(text, "no seeds: chance unknown · by step");
+    CHECK_CONTAINS(text, "b · bf16    0.2996");
+    ask(REQUEST_DOWN);
+    ask(REQUEST_HIDE);
+    CHECK_CONTAINS(draw_screen(80, 24), "nothing to hold against the baseline");
+    close_screen();
+}
+
 // How many times as fast a run of another experiment is says nothing of precision.
 static void runs_of_two_experiments_have_no_ratios(void) {
     Store *store = make_runs(planted, 2);
@@ -440,6 +478,8 @@ int main(void) {
     RUN_TEST(the_legend_stands_off_the_curves);
     RUN_TEST(seeds_are_one_curve_with_a_band);
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
+    RUN_TEST(the_difference_from_the_baseline_is_drawn);
+    RUN_TEST(without_seeds_a_difference_has_no_band);
     RUN_TEST(runs_of_two_experiments_have_no_ratios);
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);

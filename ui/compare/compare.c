@@ -173,6 +173,10 @@ static bool compare_request(Ui *ui, Request request) {
         view->each_seed = !view->each_seed;
         compare_make_curves(view);
         return true;
+    case REQUEST_DIFFERENCE:
+        view->shows_difference = !view->shows_difference;
+        compare_make_curves(view);
+        return true;
     case REQUEST_SMOOTH:
         view->smoothing = (view->smoothing + 1) % COMPARE_SMOOTHINGS;
         compare_make_curves(view);
@@ -228,8 +232,12 @@ static const char *compare_label(const Ui *ui, Request request, const char *usua
         return NULL;
     if (request == REQUEST_HIDE)
         return compare_is_group_hidden(view, view->cursor) ? "show" : usual;
+    if (request == REQUEST_DIFFERENCE && view->shows_difference)
+        return "curves";
     if (request == REQUEST_SEEDS)
-        return !has_seeds(view->comparison) ? NULL : view->each_seed ? "means" : usual;
+        return !has_seeds(view->comparison) || view->shows_difference ? NULL
+               : view->each_seed                                      ? "means"
+                                                                      : usual;
     return request == REQUEST_BASELINE && view->cursor == 0 ? NULL : usual;
 }
 
@@ -243,7 +251,11 @@ static const char *compare_explain(PanelId panel) {
                "that "
                "differ in their seed alone are one curve, their mean, as far as all n of them "
                "came, "
-               "in a band that holds the true one in 95 of 100 cases; s shows each of them. "
+               "in a band that holds the true one in 95 of 100 cases; s shows each of them. d "
+               "draws "
+               "what each is apart from the baseline: where a band leaves 0 out the seeds tell the "
+               "two apart there, though 1 place in 20 does so by chance; without several seeds "
+               "there is no band, and chance cannot be told. "
                "By steps the curves tell whether a format learns as well, by "
                "seconds which one gets there first.";
     case PANEL_OUTCOMES:

@@ -14,12 +14,12 @@ enum { COMPARE_MOST_CURVES = UI_MOST_COMPARED, COMPARE_SMOOTHINGS = 4 };
 
 typedef struct CompareCurves { // of all runs that are shown, or of their groups, ready to be drawn
     PlotPoint *points[COMPARE_MOST_CURVES];
-    PlotPoint *extremes[COMPARE_MOST_CURVES]; // of the runs behind a mean; NULL: it is of one
+    PlotPoint *extremes[COMPARE_MOST_CURVES]; // of the runs behind a mean; NULL: it is none
     PlotLine lines[COMPARE_MOST_CURVES];
     char labels[COMPARE_MOST_CURVES][96], seeds[COMPARE_MOST_CURVES][32];
     char letters[COMPARE_MOST_CURVES];
     int count;
-    bool has_means;
+    bool has_bands;
     double last_x;
 } CompareCurves;
 
@@ -37,10 +37,11 @@ typedef struct CompareView {
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     int smoothing;
     bool log_axis, has_cross, wants_reading;
-    bool each_seed;    // a curve each, not the mean of their group
-    double cross;      // on the axis, from 0 to 1 of the window
-    double from, span; // the window, in shares of the axis
-    int scroll;        // of the sentences below the outcomes
+    bool each_seed;        // a curve each, not the mean of their group
+    bool shows_difference; // from the baseline
+    double cross;          // on the axis, from 0 to 1 of the window
+    double from, span;     // the window, in shares of the axis
+    int scroll;            // of the sentences below the outcomes
     int first_difference;
     double since_read;
 } CompareView;
@@ -53,6 +54,8 @@ void compare_take_runs(CompareView *view, const int64_t *runs, int count);
 void compare_order_runs(const CompareView *view, int64_t runs[COMPARE_MOST_CURVES]);
 bool compare_is_hidden(const CompareView *view, int run);
 bool compare_is_group_hidden(const CompareView *view, int group);
+// Of two experiments, ratios and differences tell nothing.
+bool compare_is_of_baseline(const Comparison *comparison, const CompareSide *side);
 void compare_turn_hidden(CompareView *view);   // of the group under the cursor
 void compare_pick_baseline(CompareView *view); // that group, from the next reading on
 void compare_move_cursor(CompareView *view, int by);

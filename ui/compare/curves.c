@@ -13,17 +13,31 @@
 
 enum { LABELS = 8 };
 
+// All that is drawn: differences over a line of none, from `nothing` on.
+static int gather_lines(const CompareView *view, PlotPoint nothing[2],
+                        PlotLine lines[1 + COMPARE_MOST_CURVES]) {
+    const CompareCurves *curves = &view->curves;
+    int count = 0;
+    nothing[0] = (PlotPoint){.x = 0};
+    nothing[1] = (PlotPoint){.x = curves->last_x};
+    if (view->shows_difference)
+        lines[count++] = (PlotLine){.points = nothing, .count = 2, .ink = INK_DIM};
+    memcpy(lines + count, curves->lines, (size_t)curves->count * sizeof *lines);
+    return count + curves->count;
+}
+
 // Bands do not move the axes: that of two seeds may be as wide as one likes.
 static PlotAxes axes_of(const CompareView *view) {
     const CompareCurves *curves = &view->curves;
-    PlotLine fitted[COMPARE_MOST_CURVES];
+    PlotLine fitted[1 + COMPARE_MOST_CURVES];
+    PlotPoint nothing[2];
     double left, right;
-    memcpy(fitted, curves->lines, sizeof fitted);
+    int count = gather_lines(view, nothing, fitted);
     for (int i = 0; i < curves->count; i++)
         if (curves->extremes[i])
-            fitted[i].points = curves->extremes[i];
+            fitted[count - curves->count + i].points = curves->extremes[i];
     compare_window(view, &left, &right);
-    return plot_fit(fitted, curves->count, left, right, view->log_axis);
+    return plot_fit(fitted, count, left, right, view->log_axis && !view->shows_difference);
 }
 
 // The last one up to x; NULL: there is none.
@@ -65,7 +79,7 @@ static int label_width(const CompareCurves *curves, bool has_seeds) {
 static Legend place_legend(const CompareView *view, Area *inside) {
     enum { WIDE = 90, GAP = 2, WIDEST_LABEL = 40, VALUE = 9, WITH_INTERVAL = 17 };
     Legend legend = {.columns = 1, .has_seeds = inside->width >= WIDE};
-    legend.value = legend.has_seeds && view->curves.has_means ? WITH_INTERVAL : VALUE;
+    legend.value = legend.has_seeds && view->curves.has_bands ? WITH_INTERVAL : VALUE;
     int label = label_width(&view->curves, legend.has_seeds), count = view->curves.count;
     label = label < WIDEST_LABEL ? label : WIDEST_LABEL;
     legend.width = BEFORE_LABEL + label + 1 + legend.value;
@@ -182,8 +196,11 @@ static void draw_x_labels(const CompareView *view, Area area, int row, const Plo
 
 // Why there are no curves; NULL: there are.
 static const char *say_why_empty(const CompareView *view) {
-    return !view->comparison         ? view->problem
-           : view->curves.last_x > 0 ? NULL
+    return !view->comparison                                   ? view->problem
+           : view->curves.count == 0 && view->shows_difference ? "nothing to hold against the "
+                                                                 "baseline: all others are hidden, "
+                                                                 "or of another experiment"
+           : view->curves.last_x > 0 && view->curves.count > 0 ? NULL
            : view->curves.count == 0 ? "all are hidden: space shows those under the cursor"
            : compare_is_live(view)   ? "no points yet: the first steps are on their way"
                                      : "these runs have nothing of this series by this axis: v "
@@ -191,26 +208,43 @@ static const char *say_why_empty(const CompareView *view) {
 }
 
 // "d_loss (2 of 5)": there are others.
-static void write_title(const Comparison *comparison, char *text, size_t size) {
-    char name[2 * RECORD_NAME_SIZE] = "loss";
+static void write_title(const CompareView *view, char *text, size_t size) {
+    enum { BASELINE = 16 };
+    const Comparison *comparison = view->comparison;
+    char name[2 * RECORD_NAME_SIZE] = "loss", base[2 * COMPARE_LABEL_SIZE] = "";
+    char short_base[2 * COMPARE_LABEL_SIZE] = "";
     int at = 0, count = comparison ? comparison->all_series_count : 0;
-    if (comparison)
+    if (comparison) {
+        const char *label = comparison->groups[0].label;
         sanitize_line(name, sizeof name, comparison->series, strlen(comparison->series));
+        sanitize_line(base, sizeof base, label, strlen(label));
+        word_shorten(short_base, sizeof short_base, base, BASELINE);
+    }
     while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
         at++;
+    int used = snprintf(text, size, "%s", name);
+    if (view->shows_difference)
+        used += snprintf(text + used, size - (size_t)used, " minus %.60s's", short_base);
     if (at < count && count > 1)
-        snprintf(text, size, "%s (%d of %d)", name, at + 1, count);
+        snprintf(text + used, size - (size_t)used, " (%d of %d)", at + 1, count);
+}
+
+static void write_manner(const CompareView *view, char *text, size_t size) {
+    const char *axis = compare_axis_name(view->axis);
+    const bool has_bands = view->curves.has_bands;
+    if (view->shows_difference)
+        snprintf(text, size, "%s · by %s · smooth %g",
+                 has_bands ? "±95 %" : "no seeds: chance unknown", axis, compare_smoothing(view));
     else
-        snprintf(text, size, "%s", name);
+        snprintf(text, size, "%s%s · by %s · smooth %g%s", has_bands ? "means ±95 % · " : "",
+                 view->has_cross ? "values at the cross" : "last values", axis,
+                 compare_smoothing(view), view->log_axis ? " · log" : "");
 }
 
 void compare_draw_curves(const CompareView *view, Area area, bool focused) {
-    char right[96], title[2 * RECORD_NAME_SIZE + 32];
-    snprintf(right, sizeof right, "%s%s · by %s · smooth %g%s",
-             view->curves.has_means ? "means ±95 % · " : "",
-             view->has_cross ? "values at the cross" : "last values", compare_axis_name(view->axis),
-             compare_smoothing(view), view->log_axis ? " · log" : "");
-    write_title(view->comparison, title, sizeof title);
+    char right[96], title[4 * RECORD_NAME_SIZE];
+    write_manner(view, right, sizeof right);
+    write_title(view, title, sizeof title);
     Area inside = area_box(area, title, right, focused);
     const char *why = say_why_empty(view);
     if (why) {
@@ -218,12 +252,15 @@ void compare_draw_curves(const CompareView *view, Area area, bool focused) {
                   style_of(view->comparison ? INK_DIM : INK_TEXT), why);
         return;
     }
+    PlotLine lines[1 + COMPARE_MOST_CURVES];
+    PlotPoint nothing[2];
     PlotAxes axes = axes_of(view);
     double x = axes.left + (axes.right - axes.left) * view->cross;
     Legend legend = place_legend(view, &inside);
     Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);
     plot_label_y(area_part(inside, 0, 0, LABELS - 1, inside.height - 1), &axes, false);
-    plot_draw(plot, &axes, view->curves.lines, view->curves.count);
+    int count = gather_lines(view, nothing, lines);
+    plot_draw(plot, &axes, lines, count);
     draw_letters(view, plot, &axes);
     if (view->has_cross) {
         char text[48];

@@ -23,6 +23,11 @@ bool compare_is_group_hidden(const CompareView *view, int group) {
     return compare_is_hidden(view, view->comparison->groups[group].members[0]);
 }
 
+bool compare_is_of_baseline(const Comparison *comparison, const CompareSide *side) {
+    return strcmp(comparison->runs[side->members[0]].experiment, comparison->runs[0].experiment) ==
+           0;
+}
+
 // Other runs than those before: nothing of what was chosen holds for them.
 void compare_take_runs(CompareView *view, const int64_t *runs, int count) {
     bool are_same =

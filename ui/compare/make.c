@@ -1,5 +1,5 @@
 // From the comparison to curves that can be drawn: of every run, or of the runs of a group the mean
-// and the band about it.
+// and the band about it, or what that is apart from the baseline's.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,41 +109,79 @@ static Place place_of(Line *lines, int count, double x) {
 }
 
 // Where one of the runs is not finite their mean is not either: a gap, and a mark.
-static void put_mean(PlotPoint *mean, PlotPoint *extremes, double x, const Place *place) {
-    const Statistic *all = &place->all;
-    bool is_finite = all->not_finite == 0 && all->count > 0;
-    double wide = isfinite(all->interval) ? all->interval : 0;
-    *mean = (PlotPoint){.x = x,
-                        .low = is_finite ? all->mean - wide : NAN,
-                        .mean = is_finite ? all->mean : NAN,
-                        .high = is_finite ? all->mean + wide : NAN,
-                        .bad = place->bad || all->not_finite > 0};
-    *extremes = *mean;
-    extremes->low = is_finite ? place->least : NAN;
-    extremes->high = is_finite ? place->most : NAN;
+static bool is_finite(const Place *place) {
+    return place->all.not_finite == 0 && place->all.count > 0;
+}
+
+static PlotPoint point_of(double x, double value, double interval, bool bad) {
+    double wide = isfinite(interval) ? interval : 0;
+    return (PlotPoint){x, value - wide, value, value + wide, bad};
+}
+
+// The runs that are drawn as one, and where it goes.
+typedef struct Means {
+    Line lines[COMPARE_MOST_CURVES];
+    int count;
+    Line base[COMPARE_MOST_CURVES]; // which they are held against; none: nothing
+    int base_count;
+    PlotPoint *points, *extremes; // where axes must reach; not freed with the rest
+    int made;
+} Means;
+
+static int take_lines(const CompareView *view, int group, Line *lines) {
+    const CompareSide *side = &view->comparison->groups[group];
+    int count = 0;
+    for (int i = 0; i < side->member_count && count < COMPARE_MOST_CURVES; i++) {
+        lines[count] = line_of(view, side->members[i]);
+        if (lines[count].count > 0)
+            count++;
+        else
+            free(lines[count].points);
+    }
+    return count;
+}
+
+static void free_lines(Means *means) {
+    for (int i = 0; i < means->count; i++)
+        free(means->lines[i].points);
+    for (int i = 0; i < means->base_count; i++)
+        free(means->base[i].points);
+}
+
+static void add_place(Means *means, double x) {
+    Place ours = place_of(means->lines, means->count, x);
+    Place base = place_of(means->base, means->base_count, x);
+    bool has_base = means->base_count > 0;
+    if (!ours.is_whole || !base.is_whole)
+        return;
+    bool is_known = is_finite(&ours) && (!has_base || is_finite(&base));
+    Contrast contrast = statistic_contrast(&base.all, &ours.all);
+    double value = has_base ? contrast.delta : ours.all.mean;
+    double from = has_base ? base.all.mean : 0;
+    PlotPoint *point = &means->points[means->made], *extreme = &means->extremes[means->made++];
+    *point = point_of(x, is_known ? value : NAN, has_base ? contrast.interval : ours.all.interval,
+                      ours.bad || base.bad || !is_known);
+    *extreme = *point;
+    extreme->low = is_known ? ours.least - from : NAN;
+    extreme->high = is_known ? ours.most - from : NAN;
 }
 
 // As far as all runs have come: a mean of fewer would jump where one of them ends.
-static int make_means(const CompareView *view, Line *lines, int count, PlotPoint **means,
-                      PlotPoint **extremes) {
-    const Line *first = &lines[0];
+static void make_means(const CompareView *view, Means *means) {
+    const Line *first = &means->lines[0];
     double left, right;
-    int stride = 1, made = 0, within = 0;
+    int stride = 1, within = 0;
     compare_window(view, &left, &right);
     for (int i = 0; i < first->count; i++)
         within += first->points[i].x >= left && first->points[i].x <= right;
     stride += within / MOST_MEANS;
-    *means = calloc(MOST_MEANS + 2, sizeof **means);
-    *extremes = calloc(MOST_MEANS + 2, sizeof **extremes);
-    for (int i = 0, seen = 0; *means && *extremes && i < first->count; i++) {
+    means->points = calloc(MOST_MEANS + 2, sizeof *means->points);
+    means->extremes = calloc(MOST_MEANS + 2, sizeof *means->extremes);
+    for (int i = 0, seen = 0; means->points && means->extremes && i < first->count; i++) {
         double x = first->points[i].x;
-        if (x < left || x > right || seen++ % stride != 0)
-            continue;
-        Place place = place_of(lines, count, x);
-        if (place.is_whole)
-            put_mean(*means + made, *extremes + made, x, &place), made++;
+        if (x >= left && x <= right && seen++ % stride == 0)
+            add_place(means, x);
     }
-    return made;
 }
 
 // ---- curves -------------------------------------------------------------------------------------
@@ -176,31 +214,41 @@ static void add_run(CompareView *view, int group, int run) {
     snprintf(curves->seeds[at], sizeof curves->seeds[at], ", seed %lld", (long long)record->seed);
 }
 
-// Of the runs that have the series.
-static void add_mean(CompareView *view, int group) {
+static void write_label(const CompareView *view, int group, const Means *means, char *text,
+                        size_t size) {
     enum { LABEL = 28 };
-    const CompareSide *side = &view->comparison->groups[group];
-    CompareCurves *curves = &view->curves;
-    Line lines[COMPARE_MOST_CURVES];
-    PlotPoint *means = NULL;
+    const char *raw = view->comparison->groups[group].label;
     char name[2 * COMPARE_LABEL_SIZE], label[2 * COMPARE_LABEL_SIZE];
-    int at = begin_curve(view, group, side->members[0]), count = 0;
-    for (int i = 0; i < side->member_count && count < COMPARE_MOST_CURVES; i++) {
-        lines[count] = line_of(view, side->members[i]);
-        if (lines[count].count > 0)
-            count++;
-        else
-            free(lines[count].points);
-    }
-    int made = count > 0 ? make_means(view, lines, count, &means, &curves->extremes[at]) : 0;
-    end_curve(curves, at, means, made);
-    curves->lines[at].spans = true;
-    curves->has_means = true;
-    for (int i = 0; i < count; i++)
-        free(lines[i].points);
-    sanitize_line(name, sizeof name, side->label, strlen(side->label));
+    sanitize_line(name, sizeof name, raw, strlen(raw));
     word_shorten(label, sizeof label, name, LABEL);
-    snprintf(curves->labels[at], sizeof curves->labels[at], "%.80s n %d", label, count);
+    if (means->base_count == 0)
+        snprintf(text, size, "%.64s n %d", label, means->count);
+    else if (means->count == 1 && means->base_count == 1)
+        snprintf(text, size, "%.64s", label);
+    else
+        snprintf(text, size, "%.64s n %d, %d", label, means->count, means->base_count);
+}
+
+// Of the runs that have the series, or what they are apart from the baseline's that do.
+static void add_mean(CompareView *view, int group) {
+    CompareCurves *curves = &view->curves;
+    Means *means = calloc(1, sizeof *means);
+    if (!means)
+        return;
+    int at = begin_curve(view, group, view->comparison->groups[group].members[0]);
+    means->count = take_lines(view, group, means->lines);
+    if (view->shows_difference)
+        means->base_count = take_lines(view, 0, means->base);
+    bool has_sides = means->count > 0 && (means->base_count > 0 || !view->shows_difference);
+    if (has_sides)
+        make_means(view, means);
+    end_curve(curves, at, means->points, means->made);
+    curves->extremes[at] = means->extremes;
+    curves->lines[at].spans = true;
+    curves->has_bands |= means->count > 1 && means->base_count != 1;
+    write_label(view, group, means, curves->labels[at], sizeof curves->labels[at]);
+    free_lines(means);
+    free(means);
 }
 
 static double last_x(const CompareView *view) {
@@ -220,8 +268,9 @@ void compare_make_curves(CompareView *view) {
     view->curves.last_x = last_x(view);
     for (int g = 0; g < comparison->group_count; g++) {
         const CompareSide *group = &comparison->groups[g];
-        bool is_mean = group->member_count > 1 && !view->each_seed;
-        if (compare_is_group_hidden(view, g))
+        bool is_mean = view->shows_difference || (group->member_count > 1 && !view->each_seed);
+        bool is_apart = g > 0 && compare_is_of_baseline(comparison, group);
+        if (compare_is_group_hidden(view, g) || (view->shows_difference && !is_apart))
             continue;
         if (is_mean)
             add_mean(view, g);

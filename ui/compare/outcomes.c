@@ -39,15 +39,9 @@ static const Outcome outcomes[] = {
 };
 enum { OUTCOMES = sizeof outcomes / sizeof *outcomes, SEEDS = 0, MEAN = 5, RESULT = 6 };
 
-// Of two experiments, ratios tell nothing.
-static bool is_of_baseline(const Comparison *comparison, const CompareSide *side) {
-    return strcmp(comparison->runs[side->members[0]].experiment, comparison->runs[0].experiment) ==
-           0;
-}
-
 static void outcome_cells(const Comparison *comparison, const CompareSide *side,
                           char cells[OUTCOMES][48]) {
-    bool has_ratios = is_of_baseline(comparison, side);
+    bool has_ratios = compare_is_of_baseline(comparison, side);
     snprintf(cells[SEEDS], 48, "%d", side->member_count);
     snprintf(cells[1], 48, "%s", word_short(side->steps_per_s.mean).text);
     write_ratio(cells[2], 48, has_ratios ? side->speedup : (double)NAN);

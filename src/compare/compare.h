@@ -178,6 +178,19 @@ bool compare_is_about_as_fast(const CompareSide *side);
 double compare_energy(const Comparison *comparison, int run);
 bool compare_is_stated(const Comparison *comparison, int run);
 double compare_kwh(double joules);
+
+// What memory is for. Each purpose is known at its own highest.
+typedef struct ComparePurpose {
+    const char *name;
+    size_t offset; // in RecordMemory
+} ComparePurpose;
+
+enum { COMPARE_PURPOSES = 6 };
+extern const ComparePurpose compare_purposes[COMPARE_PURPOSES];
+// The mean over the side's runs; NaN: not known of all.
+double compare_bytes(const Comparison *comparison, const CompareSide *side,
+                     const ComparePurpose *purpose);
+
 // Processors that other programs kept busy while the run trained, on average, of how many there
 // are; NaN: unknown.
 double compare_load_of_others(const RunRecord *run, int *processors);

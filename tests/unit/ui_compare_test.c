@@ -16,6 +16,11 @@ void ui_copy(Ui *of, const char *text) {
     (void)of, (void)text;
 }
 
+void ui_lay_out(Ui *of) {
+    of->layout =
+        layout_of(SCREEN_COMPARE, of->frame.columns, of->frame.rows, of->maximised[SCREEN_COMPARE]);
+}
+
 static void open_screen(Store *store, int runs) {
     ui = calloc(1, sizeof *ui);
     settings_init(&ui->settings);
@@ -39,7 +44,7 @@ static void close_screen(void) {
 static const char *draw_screen(int columns, int rows) {
     if (!frame_init(&ui->frame, columns, rows, &error))
         abort();
-    ui->layout = layout_of(SCREEN_COMPARE, columns, rows, PANEL_NONE);
+    ui_lay_out(ui);
     Area all = frame_area(&ui->frame);
     for (int i = 0; i < ui->layout.count; i++) {
         const Panel *panel = &ui->layout.panels[i];
@@ -274,6 +279,50 @@ static void without_seeds_a_difference_has_no_band(void) {
     close_screen();
 }
 
+// Side by side, the largest first, as shares of the baseline's; the page closes as it opened.
+static void memory_stands_side_by_side(void) {
+    Store *store = make_history();
+    CHECK_DONE(store_execute(store,
+                             "UPDATE runs SET memory_activations = 500 / id, memory_masters = "
+                             "CASE id WHEN 1 THEN 100 ELSE 0 END",
+                             "", &error));
+    open_screen(store, 2);
+    ask(REQUEST_MEMORY);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "memory by purpose");
+    CHECK_CONTAINS(text, "in all      a fp32 ");
+    CHECK_CONTAINS(text, "1.0 KiB  1.00×");
+    CHECK_CONTAINS(text, "620 B  0.62×");
+    CHECK_CONTAINS(text, "250 B  1.00×");
+    CHECK_CONTAINS(text, "500 B  2.00×");
+    CHECK_CONTAINS(text, "100 B      –"); // of none
+    CHECK_CONTAINS(text, "not add up to what was there");
+    CHECK(strstr(text, "activations") < strstr(text, "weights"));
+    CHECK(!strstr(text, "workspace ")); // nobody counted it
+    CHECK_TEXT(screen_compare.label(ui, REQUEST_MEMORY, "memory"), "close");
+    CHECK(!screen_compare.label(ui, REQUEST_SERIES, "series"));
+    ask(REQUEST_BACK);
+    CHECK_CONTAINS(draw_screen(80, 24), "─ outcomes ─");
+    close_screen();
+}
+
+static void memory_that_does_not_fit_is_reached(void) {
+    Store *store = make_seeds(3);
+    CHECK_DONE(store_execute(store,
+                             "UPDATE runs SET memory_masters = 10, memory_gradients = 9, "
+                             "memory_optimizer = 8",
+                             "", &error));
+    open_screen(store, 3);
+    ask(REQUEST_MEMORY);
+    CHECK_CONTAINS(draw_screen(60, 16), "7 more below");
+    for (int i = 0; i < 10; i++)
+        ask(REQUEST_DOWN);
+    const char *text = draw_screen(60, 16);
+    CHECK(!strstr(text, "more below"));
+    CHECK_CONTAINS(text, "c fp16");
+    close_screen();
+}
+
 // How many times as fast a run of another experiment is says nothing of precision.
 static void runs_of_two_experiments_have_no_ratios(void) {
     Store *store = make_runs(planted, 2);
@@ -480,6 +529,8 @@ int main(void) {
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
     RUN_TEST(without_seeds_a_difference_has_no_band);
+    RUN_TEST(memory_stands_side_by_side);
+    RUN_TEST(memory_that_does_not_fit_is_reached);
     RUN_TEST(runs_of_two_experiments_have_no_ratios);
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);

@@ -170,6 +170,7 @@ const char *panel_name(PanelId id) {
         [PANEL_CURVES] = "curves",
         [PANEL_DIFFERENCES] = "what differs",
         [PANEL_OUTCOMES] = "outcomes",
+        [PANEL_MEMORY] = "memory by purpose",
         [PANEL_NUMBER] = "number",
         [PANEL_RANGES] = "ranges",
     };

@@ -28,6 +28,7 @@ typedef enum PanelId {
     PANEL_CURVES,
     PANEL_DIFFERENCES,
     PANEL_OUTCOMES,
+    PANEL_MEMORY, // a page
     // format lab
     PANEL_NUMBER,
     PANEL_RANGES,

@@ -98,6 +98,8 @@ static void compare_header(Ui *ui, Area area) {
 
 static void compare_draw(Ui *ui, PanelId panel, Area area, bool focused) {
     CompareView *view = view_of(ui);
+    if (compare_draw_page(view, panel, area, focused))
+        return;
     if (panel == PANEL_CURVES)
         compare_draw_curves(view, area, focused);
     else if (panel == PANEL_OUTCOMES)
@@ -154,6 +156,8 @@ static void copy_verdict(Ui *ui, const CompareView *view) {
 
 static bool compare_request(Ui *ui, Request request) {
     CompareView *view = view_of(ui);
+    if (compare_page_request(ui, view, request))
+        return true;
     switch (request) {
     case REQUEST_ALONG:
         view->axis = (view->axis + 1) % COMPARE_AXES;
@@ -230,6 +234,9 @@ static const char *compare_label(const Ui *ui, Request request, const char *usua
     bool can = view->comparison || !is_own;
     if (!can || request == REQUEST_SETTINGS) // home offers those
         return NULL;
+    const char *label = usual;
+    if (compare_page_label(ui, request, &label))
+        return label;
     if (request == REQUEST_HIDE)
         return compare_is_group_hidden(view, view->cursor) ? "show" : usual;
     if (request == REQUEST_DIFFERENCE && view->shows_difference)
@@ -265,6 +272,13 @@ static const char *compare_explain(PanelId panel) {
                "100 cases, and a speed's interval is in the sentence below. The loss is the mean "
                "over the last tenth of what all of them did. The "
                "sentence below says what can be told from them, and what not.";
+    case PANEL_MEMORY:
+        return "What the runs held in memory at most, all of it and by purpose, the largest first, "
+               "in "
+               "bars on one scale, and as a share of what the baseline held. A low format halves "
+               "what it is kept in, which need not be all: masters of the weights stay in fp32, "
+               "and "
+               "what only saves activations does little where weights are most of it.";
     default:
         return "What is not the same in all of them: parameters, options, the precision of layers. "
                "All that is not here is alike.";

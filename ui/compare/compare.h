@@ -43,6 +43,8 @@ typedef struct CompareView {
     double from, span;     // the window, in shares of the axis
     int scroll;            // of the sentences below the outcomes
     int first_difference;
+    int memory_top;       // the first line of that page
+    PanelId focus_before; // a page was opened
     double since_read;
 } CompareView;
 
@@ -78,4 +80,15 @@ void compare_put_cross(CompareView *view, int width, int column);
 // outcomes.c: these keep what is scrolled within what there is.
 void compare_draw_outcomes(CompareView *view, Area area, bool focused);
 void compare_draw_differences(CompareView *view, Area area, bool focused);
+// On the border: how much of what is scrolled is not seen.
+void compare_mark_hidden(Area area, int above, int below);
 void compare_click_group(CompareView *view, int row); // of the outcomes' panel
+
+// pages.c. A request: true, it was meant for a page. A label: true, a page is open and says it.
+bool compare_draw_page(CompareView *view, PanelId panel, Area area, bool focused);
+bool compare_page_request(Ui *ui, CompareView *view, Request request);
+bool compare_page_label(const Ui *ui, Request request, const char **label);
+
+// memory.c
+void compare_draw_memory(CompareView *view, Area area, bool focused);
+bool compare_memory_request(CompareView *view, Request request);

@@ -181,8 +181,7 @@ static int draw_sentences(const CompareView *view, Area area, int row) {
     return row;
 }
 
-// On the border: how much of the sentences is not seen.
-static void mark_hidden(Area area, int above, int below) {
+void compare_mark_hidden(Area area, int above, int below) {
     char text[64] = "";
     if (above > 0 && below > 0)
         snprintf(text, sizeof text, " %d above, %d more below ", above, below);
@@ -219,7 +218,7 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     view->scroll = view->scroll < most ? view->scroll : most;
     view->scroll = view->scroll > 0 ? view->scroll : 0;
     draw_sentences(view, text, -view->scroll);
-    mark_hidden(area, view->scroll, most - view->scroll);
+    compare_mark_hidden(area, view->scroll, most - view->scroll);
 }
 
 void compare_click_group(CompareView *view, int row) {
@@ -335,5 +334,5 @@ void compare_draw_differences(CompareView *view, Area area, bool focused) {
         row += draw_difference(comparison, area_part(inside, NAME, row, width, inside.height - row),
                                difference);
     }
-    mark_hidden(area, *skip, most - *skip);
+    compare_mark_hidden(area, *skip, most - *skip);
 }

@@ -113,32 +113,6 @@ static void put_speeds(const Comparison *comparison) {
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-typedef struct Purpose {
-    const char *name;
-    size_t offset;
-} Purpose;
-
-static const Purpose purposes[] = {
-    {"weights", offsetof(RunRecord, memory.weights)},
-    {"masters", offsetof(RunRecord, memory.masters)},
-    {"activations", offsetof(RunRecord, memory.activations)},
-    {"gradients", offsetof(RunRecord, memory.gradients)},
-    {"optimizer", offsetof(RunRecord, memory.optimizer)},
-    {"workspace", offsetof(RunRecord, memory.workspace)},
-};
-
-// The mean over a group's runs; NaN: not known of all.
-static double bytes_of(const Comparison *comparison, const CompareSide *side, size_t offset) {
-    double sum = 0;
-    for (int i = 0; i < side->member_count; i++) {
-        const char *run = (const char *)&comparison->runs[side->members[i]];
-        int64_t bytes;
-        memcpy(&bytes, run + offset, sizeof bytes);
-        sum += bytes == RECORD_UNKNOWN ? (double)NAN : (double)bytes / side->member_count;
-    }
-    return sum;
-}
-
 static void put_memory(const Comparison *comparison) {
     char text[TEXT_SIZE];
     begin_row("memory, at most", "");
@@ -150,10 +124,10 @@ static void put_memory(const Comparison *comparison) {
             printf(" %s (%.2fx) |", text_bytes(text, side->memory.mean), side->memory_ratio);
     }
     putchar('\n');
-    for (size_t p = 0; p < sizeof purposes / sizeof *purposes; p++) {
-        begin_row(purposes[p].name, "");
+    for (size_t p = 0; p < COMPARE_PURPOSES; p++) {
+        begin_row(compare_purposes[p].name, "");
         for (int g = 0; g < comparison->group_count; g++) {
-            double bytes = bytes_of(comparison, &comparison->groups[g], purposes[p].offset);
+            double bytes = compare_bytes(comparison, &comparison->groups[g], &compare_purposes[p]);
             printf(" %s |", isnan(bytes) ? "unknown" : text_bytes(text, bytes));
         }
         putchar('\n');

@@ -149,16 +149,7 @@ void report_results(const Report *report) {
 // ---- memory by purpose --------------------------------------------------------------------------
 
 void report_memory(const Report *report) {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } parts[] = {{"weights", offsetof(RecordMemory, weights)},
-                 {"masters", offsetof(RecordMemory, masters)},
-                 {"activations", offsetof(RecordMemory, activations)},
-                 {"gradients", offsetof(RecordMemory, gradients)},
-                 {"optimizer", offsetof(RecordMemory, optimizer)},
-                 {"workspace", offsetof(RecordMemory, workspace)}};
-    enum { PARTS = sizeof parts / sizeof *parts, WIDE = 400, TALL = 16 };
+    enum { PARTS = COMPARE_PURPOSES, WIDE = 400, TALL = 16 };
     static const char *const titles[] = {
         "",           "#at most at once", "#weights",   "#masters", "#activations",
         "#gradients", "#optimizer",       "#workspace", "",         NULL};
@@ -169,7 +160,7 @@ void report_memory(const Report *report) {
         double sum = 0;
         for (int p = 0; p < PARTS; p++)
             sum += fmax(0, (double)*(const int64_t *)((const char *)&comparison->runs[i].memory +
-                                                      parts[p].offset));
+                                                      compare_purposes[p].offset));
         most = fmax(most, sum);
     }
     if (most == 0)
@@ -184,20 +175,20 @@ void report_memory(const Report *report) {
         html_number_cell(
             out, memory->peak == RECORD_UNKNOWN ? "" : text_bytes(text, (double)memory->peak));
         for (int p = 0; p < PARTS; p++) {
-            int64_t bytes = *(const int64_t *)((const char *)memory + parts[p].offset);
+            int64_t bytes = *(const int64_t *)((const char *)memory + compare_purposes[p].offset);
             html_number_cell(out, bytes < 0 ? "" : text_bytes(text, (double)bytes));
         }
         fprintf(out, "<td><svg class=\"parts\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\">",
                 WIDE, TALL);
         double from = 0;
         for (int p = 0; p < PARTS; p++) {
-            double width =
-                fmax(0, (double)*(const int64_t *)((const char *)memory + parts[p].offset)) / most *
-                WIDE;
+            double width = fmax(0, (double)*(const int64_t *)((const char *)memory +
+                                                              compare_purposes[p].offset)) /
+                           most * WIDE;
             fprintf(out,
                     "<rect class=\"%s\" x=\"%.2f\" width=\"%.2f\" height=\"%d\"><title>%s</title>"
                     "</rect>",
-                    parts[p].name, from, width, TALL, parts[p].name);
+                    compare_purposes[p].name, from, width, TALL, compare_purposes[p].name);
             from += width;
         }
         fputs("</svg></td>", out);
@@ -210,7 +201,7 @@ void report_memory(const Report *report) {
             out,
             "<li><svg viewBox=\"0 0 24 8\" aria-hidden=\"true\"><rect class=\"%s\" width=\"24\" "
             "height=\"8\"/></svg>%s</li>",
-            parts[p].name, parts[p].name);
+            compare_purposes[p].name, compare_purposes[p].name);
     fputs("</ul>\n<p class=\"dim\">Each purpose at its own highest, which need not be at one "
           "moment: the "
           "sum "

@@ -5,15 +5,17 @@
 #   sh docs/results.sh time [EXPERIMENT..]    some seconds of each, the formats in turn: half an hour, on
 #                                             a quiet machine, else no speed is told
 #   sh docs/results.sh claims                 trains what `mpbench claims` lacks
-#   sh docs/results.sh page [EXPERIMENT..]    prints the page, of what is there
+#   sh docs/results.sh page [EXPERIMENT..]    prints the page, of what is there; what is not is taken
+#                                             over from the page that is kept
 #
-# $RESULTS is the history, $MPBENCH the program. docs/results.txt has what only a person can add:
+# $RESULTS is the history, $MPBENCH the program, $RESULTS_PAGE the page that is kept. docs/results.txt has what only a person can add:
 # why a result is outside its interval, and how long each experiment is to be timed. The result that
 # an experiment is judged by is that of its first row for soak in tests/experiments/expected.txt.
 set -eu
 mpbench=${MPBENCH:-build/mpbench}
 MPBENCH_DB=${RESULTS:-build/results/history.db}
 table=${RESULTS_TABLE:-docs/results.txt}
+kept=${RESULTS_PAGE:-docs/results.md}
 expected=tests/experiments/expected.txt
 formats=fp32,bf16,fp16,fp8
 seeds=${SEEDS:-3}
@@ -134,15 +136,47 @@ origins() { # FILE
         END { for (short in line) print line[short] }' | sort
 }
 
+# All of it takes hours: an experiment can be trained anew by itself, on another day, and the rest stays
+# as it was measured. What the kept page says of an experiment, by its section: a row, or the lines.
+kept_lines() { # SECTION SUBSECTION: headings; "": what stands before the first subsection
+    [ ! -e "$kept" ] || awk -v section="$1" -v subsection="$2" '
+        /^##? / { current = $0; within = ""; blank = ""; next }
+        /^### / { within = $0; blank = ""; next }
+        current != section || within != subsection { next }
+        /^$/ { blank = blank "\n"; next }
+        { printf "%s%s\n", blank, $0; blank = "" }' "$kept"
+}
+kept_row() { # SECTION NAME
+    kept_lines "$1" "" | awk -F ' *[|] *' -v name="$2" '$2 == name || index($2, "[" name "](") == 1 { print; exit }'
+}
+
+# Claims of which the history has nothing are as the kept page has them.
+claims() {
+    kept_lines "## What people say" "" >"$folder/said"
+    "$mpbench" claims --list --markdown | awk -F ' *[|] *' -v said="$folder/said" '
+        BEGIN { while ((getline line <said) > 0) { split(line, part, / *[|] */); before[part[2]] = line } }
+        / not tested/ && $2 in before { print before[$2]; next }
+        { print }'
+}
+
 page() {
     folder=$(mktemp -d)
     trap 'rm -rf "$folder"' EXIT
     missing='' failed=0
+    : >"$folder/origins"
+    : >"$folder/sections"
     : >"$folder/rows"
     : >"$folder/speeds"
     for experiment in $(named "$@"); do
         matrix "$experiment" --seeds "$seeds" --list --markdown >"$folder/table" 2>/dev/null || :
-        if ! [ -s "$folder/table" ]; then
+        if ! [ -s "$folder/table" ] && [ -n "$(kept_row "# Results" "$experiment")" ]; then
+            kept_row "# Results" "$experiment" >>"$folder/rows"
+            kept_row "## Speed" "$experiment" >>"$folder/speeds"
+            printf '\n### %s\n' "$experiment" >>"$folder/sections"
+            kept_lines "## Experiments" "### $experiment" >>"$folder/sections"
+            kept_lines "# Results" "" | grep '^Trained on' >>"$folder/origins" || :
+            continue
+        elif ! [ -s "$folder/table" ]; then
             missing="$missing${missing:+, }$experiment"
             continue
         fi
@@ -196,7 +230,7 @@ TEXT
     printf ' where nothing measures them.\n'
     cat "$folder/sections"
     printf '\n## What people say\n\n'
-    "$mpbench" claims --list --markdown
+    claims
     exit "$failed"
 }
 

@@ -30,11 +30,14 @@ write alike 0
 write worse 0.2
 write never 0
 export MPBENCH_EXPERIMENTS="$folder/experiments" RESULTS="$folder/results.db" SEEDS=2 MPBENCH="$mpbench"
-export RESULTS_TABLE="$folder/table"
+export RESULTS_TABLE="$folder/table" RESULTS_PAGE="$folder/page.md"
 : >"$RESULTS_TABLE"
 results() {
     sh docs/results.sh "$@" >"$folder/out" 2>"$folder/err" </dev/null
     status=$?
+}
+another_day() { # with a history of its own
+    RESULTS=$folder/other.db sh docs/results.sh "$@" >"$folder/out" 2>"$folder/err" </dev/null || fail "$(cat "$folder/err")"
 }
 
 begin "without runs there is no page"
@@ -59,6 +62,28 @@ expect_out '^Trained on cpu .*by mpbench [0-9]'
 expect_out '^Not measured: '
 expect_out '^| Mixed precision trains .* | not tested'
 grep -q '^| joules | ' "$folder/out" || fail "no energy"
+end
+
+begin "what the history lacks stays as the page has it"
+results page alike worse
+cp "$folder/out" "$RESULTS_PAGE"
+results page alike worse never
+diff "$RESULTS_PAGE" "$folder/out" >"$folder/differs"
+grep -q '^> Not trained yet: never' "$folder/differs" || fail "what is not trained is not told"
+[ "$(grep -c '^[<>] [^ ]' "$folder/differs")" -eq 1 ] || fail "$(cat "$folder/differs")"
+another_day train worse
+another_day page alike worse
+diff "$RESULTS_PAGE" "$folder/out" >/dev/null || fail "$(diff "$RESULTS_PAGE" "$folder/out")"
+sed -i 's/^Trained on .*; by/Trained on another machine; by/; s/^| \[alike\].*/| [alike](#alike) | accuracy | 5 | | | | inside |/' "$RESULTS_PAGE"
+sed -i 's/^\(| Mixed precision trains .* |\) not tested.*/\1 tried | **confirmed** |/' "$RESULTS_PAGE"
+another_day page alike worse
+expect_out '^| \[alike\](#alike) | accuracy | 5 | | | | inside |$'
+expect_out '^| \[worse\](#worse) | accuracy | .* | \*\*outside\*\*: fp16'
+expect_out '^Trained on another machine; by'
+expect_out '^Trained on cpu'
+expect_out '^| Mixed precision trains .* | tried | \*\*confirmed\*\* |$'
+expect_out '^| It halves the memory of activations.* | not tested'
+rm "$RESULTS_PAGE"
 end
 
 begin "a second training finds all there"

@@ -6,7 +6,7 @@
 #include "cpu/conv.h"
 #include "cpu/products.h"
 
-enum { FEWEST_PIXELS = 256, COLUMN_BYTES = 512 << 10 };
+enum { FEWEST_PIXELS = 256, COLUMN_BYTES = 512 << 10, LOW_BYTES = 1 << 20 };
 
 typedef struct ConvColumns {
     const Device *device;
@@ -301,6 +301,18 @@ static bool run_together(Device *device, ConvColumns *own, Error *error) {
 
 // ---- the whole ----------------------------------------------------------------------------------
 
+// Whole images of a stretch. In a low format fewer: weights are then packed once more, and memory
+// is what the format is there to save. The gradient of weights stays: it is summed stretch by
+// stretch.
+static int64_t choose_images(const ConvColumns *own, int64_t windows_bytes, int64_t images) {
+    const ConvPass pass = (ConvPass)own->problem->pass;
+    if (own->arrays->x.format == FORMAT_FP32 || pass == CONV_BACKWARD_WEIGHT)
+        return images;
+    const int64_t sums = pass == CONV_BACKWARD_INPUT ? own->image * (int64_t)sizeof(float) : 0;
+    const int64_t room = LOW_BYTES / product_larger(windows_bytes + sums, 1);
+    return cpu_smaller(images, product_larger(room, 1));
+}
+
 static void plan_parts(ConvColumns *own) {
     const ConvProblem *problem = own->problem;
     int64_t width = problem->out_size[1], height = problem->out_size[0];
@@ -308,10 +320,12 @@ static void plan_parts(ConvColumns *own) {
     int64_t pixels =
         product_larger(COLUMN_BYTES / element / product_larger(own->window, 1), FEWEST_PIXELS);
     own->part = product_larger(pixels / product_larger(width, 1), 1);
-    if (own->part >= height) // whole images
-        own->part = own->part / product_larger(height, 1) * height;
-    own->part = product_larger(cpu_smaller(own->part, own->lines), 1);
     const int64_t taps = own->window / product_larger(problem->kernel[0], 1) * own->kernel_rows;
+    if (own->part >= height)
+        own->part = choose_images(own, height * width * taps * element,
+                                  own->part / product_larger(height, 1)) *
+                    height;
+    own->part = product_larger(cpu_smaller(own->part, own->lines), 1);
     own->columns_bytes = cpu_line((size_t)(own->part * width * taps * element));
     // All lengths that run_lines comes to.
     for (int64_t lines = own->part; lines > 0; lines -= own->part < height ? 1 : height) {
@@ -327,7 +341,6 @@ static void plan_parts(ConvColumns *own) {
 static void plan_sums(ConvColumns *own) {
     const ConvProblem *problem = own->problem;
     const View *x = &own->arrays->x;
-    own->image = problem->size[0] * problem->size[1] * problem->channels;
     if (x->format == FORMAT_FP32) {
         own->dx = x->data;
         return;
@@ -358,6 +371,7 @@ bool conv_columns_run(Device *device, const ConvProblem *problem, const ConvArra
         .lines = problem->images * problem->out_size[0],
         .columns_format = arrays->x.format,
         .kernel_rows = problem->kernel[0],
+        .image = problem->size[0] * problem->size[1] * problem->channels,
     };
     bool weights = problem->pass == CONV_BACKWARD_WEIGHT;
     if (is_plain(problem))

@@ -1,4 +1,9 @@
 // Convolution by the library, a slice of the batch at a time: see cpu/conv.h.
+//
+// The workspace has a part that lasts the whole call (the weights in the library's order, or the
+// sums of their gradient) and one that each slice has for itself (its images in fp32, and the
+// library's scratch). While no slice is at work, weights on their way from one order or format to
+// the other lie in the second.
 #include <string.h>
 
 #include "cpu/conv.h"
@@ -19,10 +24,13 @@ typedef struct Library {
     float *buffer[ARRAYS];     // where
     int64_t slice;             // images
     const OneDnnConv *conv[2]; // of a slice, and of the last, which may be smaller
+    const OneDnnConv *ordered; // whose order the weights are in
+    size_t weight_bytes;       // in that order; 0: ours will do
+    void *weights;             // where
     float *more;               // the weights' gradient of slices but the first
     // What sums are multiplied by, and what is added to them, one a channel; NULL: nothing.
     float *zeros, *factors, *offsets;
-    char *workspace; // the library's
+    char *scratch; // the library's
 } Library;
 
 // ---- conversions --------------------------------------------------------------------------------
@@ -122,6 +130,11 @@ static void choose_slice(Library *library) {
     int64_t last = images % library->slice;
     library->conv[0] = conv_of(library, library->slice);
     library->conv[1] = last ? conv_of(library, last) : library->conv[0];
+    const bool sums = library->out == AT_WEIGHT && library->conv[0] && library->conv[1];
+    if (sums && !onednn_conv_same_order(library->conv[0], library->conv[1])) {
+        library->slice = 1; // no last one that differs: what is added up lies in one order
+        library->conv[0] = library->conv[1] = conv_of(library, 1);
+    }
 }
 
 // Images of an array, or all of one that has none.
@@ -141,49 +154,107 @@ static size_t carve(size_t *used, size_t bytes) {
     return at;
 }
 
-static bool lay_out(Library *library, Error *error) {
-    size_t used = 0, at[ARRAYS] = {0}, most = onednn_conv_workspace(library->conv[0]);
-    size_t last = onednn_conv_workspace(library->conv[1]);
-    (void)carve(&used, most > last ? most : last);
-    for (int i = 0; i < ARRAYS; i++) {
-        View view = slice_of(library, i, 0, library->slice);
-        if (library->copied[i])
-            at[i] = carve(&used, (size_t)view_count(&view) * sizeof(float));
-    }
-    bool sums = library->out == AT_WEIGHT && library->slice < library->problem->images;
-    size_t more =
-        carve(&used, sums ? (size_t)view_count(&library->views[AT_WEIGHT]) * sizeof(float) : 0);
+static size_t larger(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+static size_t weights_size(const Library *library) {
+    return (size_t)view_count(&library->views[AT_WEIGHT]) * sizeof(float);
+}
+
+static bool adds_slices(const Library *library) {
+    return library->out == AT_WEIGHT && library->slice < library->problem->images;
+}
+
+// Factors and offsets, where sums are multiplied before the bias comes.
+static void fill_lines(Library *library) {
+    const View *bias = &library->views[AT_BIAS];
     const int64_t channels = library->views[library->out].shape[3];
-    size_t lines = library->times == 1 ? 0 : (size_t)channels * sizeof(float);
-    size_t factors = carve(&used, lines), offsets = carve(&used, lines),
-           zeros = carve(&used, lines);
-    library->workspace = device_workspace(library->device, used + 1, error);
-    if (!library->workspace)
-        return false;
-    for (int i = 0; i < ARRAYS; i++)
-        library->buffer[i] = (float *)(void *)(library->workspace + at[i]);
-    library->more = (float *)(void *)(library->workspace + more);
-    if (library->times == 1)
-        return true;
-    library->factors = (float *)(void *)(library->workspace + factors);
-    library->offsets = (float *)(void *)(library->workspace + offsets);
-    library->zeros = (float *)(void *)(library->workspace + zeros);
     for (int64_t i = 0; i < channels; i++) {
         library->factors[i] = library->times;
         library->offsets[i] = library->zeros[i] = 0;
     }
-    const View *bias = &library->views[AT_BIAS];
     if (bias->data)
         cpu_load(library->device, bias->format, bias->data, library->offsets, channels);
+}
+
+static bool lay_out(Library *library, Error *error) {
+    const OneDnnConv *const *conv = library->conv;
+    size_t used = 0, at[ARRAYS] = {0};
+    library->weight_bytes =
+        larger(onednn_conv_weight_bytes(conv[0]), onednn_conv_weight_bytes(conv[1]));
+    const bool plain = library->weight_bytes == 0; // the library takes our order
+    const bool passes = !plain && library->copied[AT_WEIGHT];
+    const size_t weights = carve(&used, library->weight_bytes);
+    const size_t sums = plain ? weights_size(library) : library->weight_bytes;
+    const size_t more = carve(&used, adds_slices(library) ? sums : 0);
+    const size_t line =
+        library->times == 1 ? 0 : (size_t)library->views[library->out].shape[3] * sizeof(float);
+    const size_t factors = carve(&used, line), offsets = carve(&used, line),
+                 zeros = carve(&used, line);
+    for (int i = 0; i < ARRAYS; i++)
+        if (library->copied[i] && !has_images(i) && !(i == AT_WEIGHT && passes))
+            at[i] = carve(&used, (size_t)view_count(&library->views[i]) * sizeof(float));
+    at[AT_WEIGHT] = passes ? used : at[AT_WEIGHT];
+    const size_t lasts = used;
+    const size_t scratch = carve(
+        &used, larger(onednn_conv_scratch_bytes(conv[0]), onednn_conv_scratch_bytes(conv[1])));
+    for (int i = 0; i < ARRAYS; i++) {
+        const View view = slice_of(library, i, 0, library->slice);
+        if (library->copied[i] && has_images(i))
+            at[i] = carve(&used, (size_t)view_count(&view) * sizeof(float));
+    }
+    if (passes)
+        used = larger(used, lasts + weights_size(library));
+    char *memory = device_workspace(library->device, used, error);
+    if (!memory)
+        return false;
+    for (int i = 0; i < ARRAYS; i++)
+        library->buffer[i] = (float *)(void *)(memory + at[i]);
+    library->weights = memory + weights;
+    library->more = (float *)(void *)(memory + more);
+    library->scratch = memory + scratch;
+    if (library->times == 1)
+        return true;
+    library->factors = (float *)(void *)(memory + factors);
+    library->offsets = (float *)(void *)(memory + offsets);
+    library->zeros = (float *)(void *)(memory + zeros);
+    fill_lines(library);
     return true;
 }
 
-static bool run_slice(const Library *library, int64_t first, int64_t images, Error *error) {
+// ---- a slice ------------------------------------------------------------------------------------
+
+// The weights as this one takes them.
+static bool bring_weights(Library *library, const OneDnnConv *conv, Error *error) {
+    const View *weight = &library->views[AT_WEIGHT];
+    const bool same = library->ordered && onednn_conv_same_order(conv, library->ordered);
+    library->ordered = conv;
+    if (library->out == AT_WEIGHT || same)
+        return true;
+    void *ours = weight->data;
+    if (library->copied[AT_WEIGHT])
+        convert(library->device, weight, ours = library->buffer[AT_WEIGHT], true);
+    return onednn_conv_weight_bytes(conv) == 0 ||
+           onednn_conv_order_weights(conv, ours, library->weights, error);
+}
+
+// Where the library finds the weights, or leaves their gradient.
+static void *weights_for(const Library *library) {
+    if (library->weight_bytes > 0)
+        return library->weights;
+    return library->copied[AT_WEIGHT] ? library->buffer[AT_WEIGHT] : library->views[AT_WEIGHT].data;
+}
+
+static bool run_slice(Library *library, int64_t first, int64_t images, Error *error) {
     const Device *device = library->device;
+    const OneDnnConv *conv = library->conv[images < library->slice];
+    if (!bring_weights(library, conv, error))
+        return false;
     View given[ARRAYS], theirs[ARRAYS];
     for (int i = 0; i < ARRAYS; i++) {
         given[i] = theirs[i] = slice_of(library, i, first, images);
-        if (!library->copied[i])
+        if (!library->copied[i] || i == AT_WEIGHT)
             continue;
         theirs[i] = view_dense(library->buffer[i], FORMAT_FP32, given[i].ndim, given[i].shape);
         // What is no image's stays from the first slice on.
@@ -191,22 +262,33 @@ static bool run_slice(const Library *library, int64_t first, int64_t images, Err
             convert(device, &given[i], library->buffer[i], true);
     }
     const bool adds = library->out == AT_WEIGHT && first > 0;
-    View *out = &theirs[library->out];
-    float *sums = out->data;
+    float *sums = theirs[AT_WEIGHT].data = weights_for(library);
     if (adds)
-        out->data = library->more;
+        theirs[AT_WEIGHT].data = library->more;
     const ConvArrays arrays = {theirs[AT_X], theirs[AT_WEIGHT], theirs[AT_BIAS], theirs[AT_Y], 1};
-    if (!onednn_conv_run(library->conv[images < library->slice], &arrays, library->workspace,
-                         error))
+    if (!onednn_conv_run(conv, &arrays, library->scratch, error))
         return false;
-    if (adds) {
+    if (adds) { // in whatever order
         AddTask task = {sums, library->more};
-        int64_t count = view_count(out);
+        const size_t bytes = library->weight_bytes ? library->weight_bytes : weights_size(library);
+        const int64_t count = (int64_t)(bytes / sizeof(float));
         cpu_parallel(device, count, CPU_BLOCK, (double)count * CPU_STREAM, add_range, &task);
     }
-    bool complete = library->out != AT_WEIGHT || first + images == library->problem->images;
-    if (library->copied[library->out] && complete)
+    if (library->out != AT_WEIGHT && library->copied[library->out])
         finish(library, &given[library->out], library->buffer[library->out]);
+    return true;
+}
+
+// The gradient of the weights to our order and the format that is asked for.
+static bool finish_weights(const Library *library, Error *error) {
+    const View *weight = &library->views[AT_WEIGHT];
+    const bool copied = library->copied[AT_WEIGHT];
+    void *ours = copied ? (void *)library->buffer[AT_WEIGHT] : weight->data;
+    if (library->weight_bytes > 0 &&
+        !onednn_conv_order_weights(library->ordered, ours, library->weights, error))
+        return false;
+    if (copied)
+        finish(library, weight, ours);
     return true;
 }
 
@@ -234,5 +316,5 @@ bool conv_library_run(Device *device, const ConvProblem *problem, const ConvArra
         if (!run_slice(&library, first, images, error))
             return false;
     }
-    return true;
+    return library.out != AT_WEIGHT || finish_weights(&library, error);
 }

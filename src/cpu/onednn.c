@@ -11,20 +11,18 @@
 // What a primitive reads and writes.
 enum { SLOT_X, SLOT_WEIGHT, SLOT_BIAS, SLOT_Y, SLOTS };
 
-// One array: as we keep it, and as the primitive wants it when that differs.
-typedef struct Slot {
-    dnnl_memory_t ours, theirs; // theirs NULL: the primitive takes ours
-    dnnl_primitive_t reorder;
-    size_t bytes; // of theirs
-} Slot;
-
 struct OneDnnConv {
     ConvProblem problem;
     OneDnnConv *next;     // in the same bucket
     dnnl_stream_t stream; // the device's
     bool usable;
     dnnl_primitive_t primitive;
-    Slot slot[SLOTS];
+    dnnl_memory_t slot[SLOTS]; // NULL: not used
+    // Where the primitive wants weights in another order than ours: as we keep them, and what
+    // brings them from the one to the other. Else NULL and 0.
+    dnnl_memory_t weights;
+    dnnl_primitive_t reorder;
+    size_t weight_bytes; // in its order
     dnnl_memory_t scratch;
     size_t scratch_bytes;
 };
@@ -70,16 +68,15 @@ OneDnn *onednn_new(void) {
 
 static void conv_clear(OneDnnConv *conv) {
     for (int i = 0; i < SLOTS; i++) {
-        Slot *slot = &conv->slot[i];
-        dnnl_primitive_destroy(slot->reorder);
-        dnnl_memory_destroy(slot->ours);
-        dnnl_memory_destroy(slot->theirs);
-        *slot = (Slot){.bytes = 0};
+        dnnl_memory_destroy(conv->slot[i]);
+        conv->slot[i] = NULL;
     }
-    dnnl_primitive_destroy(conv->primitive);
+    dnnl_memory_destroy(conv->weights);
     dnnl_memory_destroy(conv->scratch);
-    conv->primitive = NULL;
-    conv->scratch = NULL;
+    dnnl_primitive_destroy(conv->reorder);
+    dnnl_primitive_destroy(conv->primitive);
+    conv->weights = conv->scratch = NULL;
+    conv->reorder = conv->primitive = NULL;
 }
 
 void onednn_free(OneDnn *onednn) {
@@ -235,40 +232,24 @@ done:
     return done;
 }
 
-static bool make_slot(OneDnn *onednn, Slot *slot, const dnnl_memory_desc_t *ours,
-                      const dnnl_memory_desc_t *theirs, bool is_output) {
+static bool make_reorder(OneDnn *onednn, OneDnnConv *conv, const dnnl_memory_desc_t *ours,
+                         const dnnl_memory_desc_t *theirs) {
+    const bool is_output = conv->problem.pass == CONV_BACKWARD_WEIGHT;
+    const dnnl_memory_desc_t *from = is_output ? theirs : ours, *to = is_output ? ours : theirs;
     dnnl_primitive_desc_t description = NULL;
     dnnl_primitive_attr_t attr = NULL;
-    bool done = ok(dnnl_memory_create(&slot->ours, ours, onednn->engine, DNNL_MEMORY_NONE));
-    if (!done || dnnl_memory_desc_equal(ours, theirs))
-        return done;
-    slot->bytes = dnnl_memory_desc_get_size(theirs);
-    const dnnl_memory_desc_t *from = is_output ? theirs : ours, *to = is_output ? ours : theirs;
-    done = ok(dnnl_memory_create(&slot->theirs, theirs, onednn->engine, DNNL_MEMORY_NONE)) &&
-           ok(dnnl_primitive_attr_create(&attr)) &&
-           ok(dnnl_reorder_primitive_desc_create(&description, from, onednn->engine, to,
-                                                 onednn->engine, attr)) &&
-           ok(dnnl_primitive_create(&slot->reorder, description));
+    conv->weight_bytes = dnnl_memory_desc_get_size(theirs);
+    bool done = ok(dnnl_memory_create(&conv->weights, ours, onednn->engine, DNNL_MEMORY_NONE)) &&
+                ok(dnnl_primitive_attr_create(&attr)) &&
+                ok(dnnl_reorder_primitive_desc_create(&description, from, onednn->engine, to,
+                                                      onednn->engine, attr)) &&
+                ok(dnnl_primitive_create(&conv->reorder, description));
     dnnl_primitive_attr_destroy(attr);
     dnnl_primitive_desc_destroy(description);
     return done;
 }
 
-static int output_slot(const ConvProblem *problem) {
-    static const int slots[] = {[CONV_FORWARD] = SLOT_Y,
-                                [CONV_BACKWARD_INPUT] = SLOT_X,
-                                [CONV_BACKWARD_WEIGHT] = SLOT_WEIGHT};
-    return slots[problem->pass];
-}
-
 static bool make(OneDnn *onednn, OneDnnConv *conv) {
-    static const dnnl_query_t queries[3][SLOTS] = {
-        [CONV_FORWARD] = {dnnl_query_src_md, dnnl_query_weights_md, 0, dnnl_query_dst_md},
-        [CONV_BACKWARD_INPUT] = {dnnl_query_diff_src_md, dnnl_query_weights_md, 0,
-                                 dnnl_query_diff_dst_md},
-        [CONV_BACKWARD_WEIGHT] = {dnnl_query_src_md, dnnl_query_diff_weights_md, 0,
-                                  dnnl_query_diff_dst_md},
-    };
     const ConvProblem *problem = &conv->problem;
     if (!onednn->stream)
         return false;
@@ -281,15 +262,19 @@ static bool make(OneDnn *onednn, OneDnnConv *conv) {
                 describe(&layouts, problem) &&
                 describe_primitive(onednn, problem, &layouts, attr, &description) &&
                 ok(dnnl_primitive_create(&conv->primitive, description));
-    for (int i = 0; i < SLOTS && done; i++) {
-        if (!layouts.used[i])
-            continue;
-        const dnnl_memory_desc_t *theirs = &layouts.ours[i];
-        if (i != SLOT_BIAS)
-            theirs = dnnl_primitive_desc_query_md(description, queries[problem->pass][i], 0);
-        done = theirs && make_slot(onednn, &conv->slot[i], &layouts.ours[i], theirs,
-                                   i == output_slot(problem));
+    if (done) { // of all but the weights the order was given
+        const dnnl_query_t weights = problem->pass == CONV_BACKWARD_WEIGHT
+                                         ? dnnl_query_diff_weights_md
+                                         : dnnl_query_weights_md;
+        layouts.wanted[SLOT_WEIGHT] = *dnnl_primitive_desc_query_md(description, weights, 0);
     }
+    for (int i = 0; i < SLOTS && done; i++)
+        done = !layouts.used[i] || ok(dnnl_memory_create(&conv->slot[i], &layouts.wanted[i],
+                                                         onednn->engine, DNNL_MEMORY_NONE));
+    const dnnl_memory_desc_t *ours = &layouts.ours[SLOT_WEIGHT],
+                             *theirs = &layouts.wanted[SLOT_WEIGHT];
+    if (done && !dnnl_memory_desc_equal(ours, theirs))
+        done = make_reorder(onednn, conv, ours, theirs);
     if (done) {
         const dnnl_memory_desc_t *scratch =
             dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0);
@@ -347,21 +332,42 @@ const OneDnnConv *onednn_conv(OneDnn *onednn, const ConvProblem *problem) {
 
 // ---- running ------------------------------------------------------------------------------------
 
-size_t onednn_conv_workspace(const OneDnnConv *conv) {
-    size_t bytes = cpu_line(conv->scratch_bytes);
-    for (int i = 0; i < SLOTS; i++)
-        bytes += cpu_line(conv->slot[i].bytes);
-    return bytes;
+size_t onednn_conv_weight_bytes(const OneDnnConv *conv) {
+    return conv->weight_bytes;
 }
 
-static bool reorder(dnnl_stream_t stream, const Slot *slot, bool is_output) {
-    dnnl_memory_t from = is_output ? slot->theirs : slot->ours;
-    dnnl_memory_t to = is_output ? slot->ours : slot->theirs;
-    dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}};
-    return ok(dnnl_primitive_execute(slot->reorder, stream, 2, arguments));
+size_t onednn_conv_scratch_bytes(const OneDnnConv *conv) {
+    return conv->scratch_bytes;
 }
 
-bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
+bool onednn_conv_same_order(const OneDnnConv *conv, const OneDnnConv *other) {
+    const dnnl_memory_desc_t *order, *other_order;
+    return conv == other ||
+           (ok(dnnl_memory_get_memory_desc(conv->slot[SLOT_WEIGHT], &order)) &&
+            ok(dnnl_memory_get_memory_desc(other->slot[SLOT_WEIGHT], &other_order)) &&
+            dnnl_memory_desc_equal(order, other_order));
+}
+
+static bool check(bool done, Error *error) {
+    return done || error_fail(error, ERROR_FAILED,
+                              "convolution: oneDNN failed; its version is %d.%d, at least 2.6 is "
+                              "wanted",
+                              dnnl_version()->major, dnnl_version()->minor);
+}
+
+bool onednn_conv_order_weights(const OneDnnConv *conv, void *ours, void *ordered, Error *error) {
+    const bool is_output = conv->problem.pass == CONV_BACKWARD_WEIGHT;
+    dnnl_memory_t theirs = conv->slot[SLOT_WEIGHT];
+    dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, is_output ? theirs : conv->weights},
+                                   {DNNL_ARG_TO, is_output ? conv->weights : theirs}};
+    set_threads(&conv->problem);
+    return check(ok(dnnl_memory_set_data_handle(conv->weights, ours)) &&
+                     ok(dnnl_memory_set_data_handle(theirs, ordered)) &&
+                     ok(dnnl_primitive_execute(conv->reorder, conv->stream, 2, arguments)),
+                 error);
+}
+
+bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *scratch,
                      Error *error) {
     static const int names[3][SLOTS] = {
         [CONV_FORWARD] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
@@ -370,33 +376,19 @@ bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *wor
     };
     const View *views[SLOTS] = {&arrays->x, &arrays->weight, &arrays->bias, &arrays->y};
     dnnl_exec_arg_t arguments[SLOTS + 1];
-    int count = 0, out = output_slot(&conv->problem);
-    char *memory = workspace;
+    int count = 0;
     bool done = true;
     set_threads(&conv->problem);
-    for (int i = 0; i < SLOTS && done; i++) {
-        const Slot *slot = &conv->slot[i];
-        if (!slot->ours)
+    for (int i = 0; i < SLOTS; i++) {
+        if (!conv->slot[i])
             continue;
-        done = ok(dnnl_memory_set_data_handle(slot->ours, views[i]->data));
-        if (slot->theirs) {
-            done = done && ok(dnnl_memory_set_data_handle(slot->theirs, memory));
-            memory += cpu_line(slot->bytes);
-            if (i != out)
-                done = done && reorder(conv->stream, slot, false);
-        }
-        arguments[count++] = (dnnl_exec_arg_t){names[conv->problem.pass][i],
-                                               slot->theirs ? slot->theirs : slot->ours};
+        done = done && ok(dnnl_memory_set_data_handle(conv->slot[i], views[i]->data));
+        arguments[count++] = (dnnl_exec_arg_t){names[conv->problem.pass][i], conv->slot[i]};
     }
-    done = done && ok(dnnl_memory_set_data_handle(conv->scratch, memory));
+    done = done && ok(dnnl_memory_set_data_handle(conv->scratch, scratch));
     arguments[count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, conv->scratch};
-    done = done && ok(dnnl_primitive_execute(conv->primitive, conv->stream, count, arguments));
-    if (done && conv->slot[out].theirs)
-        done = reorder(conv->stream, &conv->slot[out], true);
-    return done || error_fail(error, ERROR_FAILED,
-                              "convolution: oneDNN failed; its version is %d.%d, at least 2.6 is "
-                              "wanted",
-                              dnnl_version()->major, dnnl_version()->minor);
+    return check(
+        done && ok(dnnl_primitive_execute(conv->primitive, conv->stream, count, arguments)), error);
 }
 
 void onednn_name(char *name, size_t name_size, char *version, size_t version_size) {

@@ -16,10 +16,17 @@ void onednn_free(OneDnn *onednn);
 
 // The convolution for a problem; NULL when the library has no fast way for it.
 const OneDnnConv *onednn_conv(OneDnn *onednn, const ConvProblem *problem);
-size_t onednn_conv_workspace(const OneDnnConv *conv);
-// The arrays are dense and in the problem's formats; the bias fp32.
-bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *workspace,
-                     Error *error);
+// Bytes of the weights, or their gradient, in the order that this one wants; 0: they are taken as
+// they lie.
+size_t onednn_conv_weight_bytes(const OneDnnConv *conv);
+// Whether what one has in its order the other can take.
+bool onednn_conv_same_order(const OneDnnConv *conv, const OneDnnConv *other);
+// Weights to that order; their gradient from it.
+bool onednn_conv_order_weights(const OneDnnConv *conv, void *ours, void *ordered, Error *error);
+size_t onednn_conv_scratch_bytes(const OneDnnConv *conv);
+// The arrays are dense and in the problem's formats, the weights in the order that is wanted; the
+// bias fp32.
+bool onednn_conv_run(const OneDnnConv *conv, const ConvArrays *arrays, void *scratch, Error *error);
 
 // "oneDNN" and its version.
 void onednn_name(char *name, size_t name_size, char *version, size_t version_size);

@@ -21,6 +21,7 @@ typedef struct Reduction {
     const KernelCall *call;
     Axes kept, reduced;
     Columns columns;
+    int64_t column; // the first of these
     void *sums;
     double *partial;
 } Reduction;
@@ -62,6 +63,9 @@ static int64_t axes_offset(const Axes *axes, int64_t index) {
 
 // ---- down columns -------------------------------------------------------------------------------
 
+// So many columns are summed together: the sums of many more would take more memory than a batch.
+enum { MOST_COLUMNS = 8192 };
+
 // [rows, channels], rows `stride` apart: the plainest and commonest sum.
 static bool is_matrix_of_columns(const Reduction *work) {
     return work->reduced.ndim == 1 && work->kept.ndim == 1 && work->kept.stride[0] == 1 &&
@@ -75,27 +79,40 @@ static void columns_task(void *context, int64_t begin, int64_t end, int thread) 
     ColumnSums sums = columns_sums(&work->columns, work->sums, thread);
     int64_t stride = work->reduced.stride[0] * work->columns.fold;
     cpu_simd(work->device)
-        ->columns->sum(x->format, cpu_at(x, begin * stride), end - begin, stride,
+        ->columns->sum(x->format, cpu_at(x, begin * stride + work->column), end - begin, stride,
                        work->columns.width, sums.scratch, sums.first);
 }
 
-static bool sum_columns(Reduction *work, Device *device, double factor, Error *error) {
-    int64_t rows = work->reduced.shape[0], channels = work->kept.shape[0];
-    work->columns = work->reduced.stride[0] == channels
-                        ? columns_of(rows, channels)
-                        : (Columns){rows, channels, 1, channels, rows};
-    double cost = (double)(rows * channels) * CPU_STREAM;
-    int workers = cpu_workers(device, cost);
-    work->sums = device_workspace(device, columns_bytes(&work->columns, workers), error);
-    if (!work->sums)
-        return false;
+// Work of `cost` in all, shared out alike whichever columns these are.
+static void sum_some_columns(Reduction *work, Device *device, double cost, double factor) {
+    const int workers = cpu_workers(device, cost);
+    View out = work->call->output[0];
     columns_clear(&work->columns, work->sums, workers);
     cpu_parallel(device, work->columns.folded, 1, cost, columns_task, work);
     columns_total(&work->columns, work->sums, workers);
     double *total = columns_sums(&work->columns, work->sums, 0).first;
-    for (int64_t i = 0; i < channels; i++)
+    for (int64_t i = 0; i < work->columns.channels; i++)
         total[i] *= factor;
-    columns_store(device, &work->call->output[0], total, channels);
+    out.data = cpu_at_mutable(&out, work->column);
+    columns_store(device, &out, total, work->columns.channels);
+}
+
+static bool sum_columns(Reduction *work, Device *device, double factor, Error *error) {
+    const int64_t rows = work->reduced.shape[0], channels = work->kept.shape[0];
+    const int64_t most = cpu_smaller(channels, MOST_COLUMNS);
+    const bool dense = work->reduced.stride[0] == channels && most == channels;
+    work->columns = dense ? columns_of(rows, channels) : (Columns){rows, most, 1, most, rows};
+    const double cost = (double)(rows * channels) * CPU_STREAM;
+    work->sums =
+        device_workspace(device, columns_bytes(&work->columns, cpu_workers(device, cost)), error);
+    if (!work->sums)
+        return false;
+    for (; work->column < channels; work->column += most) {
+        if (!dense)
+            work->columns.channels = work->columns.width =
+                cpu_smaller(most, channels - work->column);
+        sum_some_columns(work, device, cost, factor);
+    }
     return true;
 }
 

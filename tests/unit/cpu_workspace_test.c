@@ -60,9 +60,30 @@ static void convolutions_of_low_formats_take_little(void) {
     }
 }
 
+static void sums_of_many_columns_take_little(void) {
+    enum { ROWS = 8, COLUMNS = 98304 + 5 };
+    float *x = numbers((int64_t)ROWS * COLUMNS), *y = numbers(COLUMNS);
+    draw(x, (int64_t)ROWS * COLUMNS, 7);
+    const OpAttr attr = {.reduce = {.dims = 1}};
+    const KernelCall call = {.op = OP_sum,
+                             .input = {matrix(x, FORMAT_FP32, ROWS, COLUMNS)},
+                             .output = {vector(y, FORMAT_FP32, COLUMNS)},
+                             .attr = &attr};
+    const size_t used = workspace_of(&call);
+    CHECK_MESSAGE(used <= 1 << 19, "%zu bytes", used);
+    for (int64_t i = 0; i < COLUMNS; i++) {
+        double sum = 0;
+        for (int64_t row = 0; row < ROWS; row++)
+            sum += (double)x[row * COLUMNS + i];
+        CHECK_NEAR(y[i], sum, 1e-5);
+    }
+    give(x), give(y);
+}
+
 int main(void) {
     if (!cpu_test_begin())
         return 1;
     RUN_TEST(convolutions_of_low_formats_take_little);
+    RUN_TEST(sums_of_many_columns_take_little);
     return cpu_test_end();
 }

@@ -37,7 +37,7 @@ static bool touch(Query *query, int64_t id, Error *error) {
     const int64_t changes = query_changes(query);
     if (!query_end(query, cannot_write, error))
         return false;
-    return changes > 0 || error_fail(error, ERROR_STOPPED,
+    return changes > 0 || error_fail(error, ERROR_FAILED,
                                      "scan %" PRId64 " was removed meanwhile: this one ends", id);
 }
 

@@ -248,8 +248,29 @@ expect_err 'the loss in fp32 is another than when scan 3 began.*--again measures
 paced --no-history --json
 expect_status 0
 expect_no_out '"id"'
-unset MPBENCH_DB
+MPBENCH_DB="$folder/history.db"
 end
+
+if command -v sqlite3 >/dev/null 2>&1; then
+    begin "a table of scans that is damaged, or gone, is told of with a remedy"
+    cp "$folder/stopped.db" "$folder/cut.db"
+    sqlite3 "$folder/cut.db" "UPDATE scan_cells SET layer = 77 WHERE layer = 0"
+    run show scan:1 --db "$folder/cut.db"
+    expect_status 4
+    expect_err 'cut.db is damaged'
+    paced --db "$folder/cut.db"
+    expect_error 4 'a row of it makes no sense: measure it anew with .*--again'
+    sqlite3 "$folder/cut.db" "DROP TABLE scan_cells"
+    run show scan:1 --db "$folder/cut.db"
+    expect_error 4 'not their table scan_cells: put back a copy of the file'
+    paced --again --quick --quiet --db "$folder/cut.db" # makes it anew
+    expect_status 0
+    run show scan:last --db "$folder/cut.db"
+    expect_status 0
+    end
+else
+    echo "skip damaged tables of scans: no sqlite3 to make them with"
+fi
 
 begin "mistakes are told in one line"
 run scan nonsense

@@ -5,6 +5,7 @@
 #include "store/checkpoints.h"
 #include "store/commands.h"
 #include "store/events.h"
+#include "store/scan.h"
 #include "tests/fault/failing.h"
 #include "tests/unit/store_fixture.h"
 
@@ -16,7 +17,7 @@ typedef struct Work {
     RunCommand command;
     int64_t order;
     // What was acknowledged.
-    int64_t runs, metrics, events, checkpoints, answers, owners;
+    int64_t runs, metrics, events, checkpoints, answers, owners, scans, cells;
 } Work;
 
 static bool add_the_run(Store *store, Work *work) {
@@ -101,6 +102,39 @@ static bool answer(Store *store, Work *work) {
     return true;
 }
 
+// A scan of the run, whose first cell is one commit and whose second is another.
+static bool put_scan(Store *store, Work *work) {
+    ScanRecord *scan = scan_record_new(&error);
+    if (!scan)
+        return false;
+    scan->run = work->record.id;
+    scan->format_count = 2;
+    scan->unit_count = 1;
+    snprintf(scan->formats[0], SCAN_FORMAT_SIZE, "fp16");
+    snprintf(scan->formats[1], SCAN_FORMAT_SIZE, "bf16");
+    for (int format = 0; format < 2; format++) {
+        ScanCell *cell = &scan->cells[0][format];
+        for (const ScanReading *reading = scan_readings; reading->name; reading++)
+            *scan_reading(cell, reading) = (double)NAN; // and so no row
+        cell->damage = 1;
+        cell->is_known = true;
+    }
+    bool done = store_begin(store, &error);
+    if (done && (!store_add_scan(store, scan, &work->me, &error) ||
+                 !store_put_scan_layers(store, scan, &error) ||
+                 !store_put_scan_cell(store, scan, 0, 0, &error))) {
+        store_rollback(store);
+        done = false;
+    }
+    done = done && store_commit(store, &error);
+    work->scans += done;
+    work->cells += done;
+    done = done && store_put_scan_cell(store, scan, 0, 1, &error);
+    work->cells += done;
+    scan_record_free(scan);
+    return done;
+}
+
 static bool read_all(Store *store, Work *work) {
     RunRecord *runs, record;
     Event *events;
@@ -127,7 +161,12 @@ static bool read_all(Store *store, Work *work) {
     if (!store_list_checkpoints(store, work->record.id, &rows, &count, &error))
         return false;
     free(rows);
-    return store_find_run(store, "work", &id, &error);
+    ScanRecord *scan = scan_record_new(&error);
+    bool done = scan && store_find_scan(store, "last", &id, &error) &&
+                store_read_scan(store, id, scan, &error);
+    CHECK_MESSAGE(!done || scan_cells_known(scan) == 2, "a cell is lost");
+    scan_record_free(scan);
+    return done && store_find_run(store, "work", &id, &error);
 }
 
 static bool remove_other(Store *store, Work *work) {
@@ -143,8 +182,8 @@ static bool compact(Store *store, Work *work) {
 }
 
 static bool (*const steps[])(Store *store, Work *work) = {
-    add_the_run, add_another, own,    beat,     add_events,   add_checkpoint, update,
-    send,        claim,       answer, read_all, remove_other, compact,
+    add_the_run, add_another, own,    beat,     add_events, add_checkpoint, update,
+    send,        claim,       answer, put_scan, read_all,   remove_other,   compact,
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -173,6 +212,9 @@ static void check_file(const char *path, const Work *work) {
         {"SELECT count(*) FROM checkpoints", work->checkpoints},
         {"SELECT count(*) FROM workers", work->owners},
         {"SELECT count(*) FROM commands WHERE state = 'done'", work->answers},
+        {"SELECT count(*) FROM scans", work->scans},
+        {"SELECT count(*) FROM scan_cells", work->cells},
+        {"SELECT count(*) FROM scan_readings", work->cells},
     };
     error = (Error){0};
     Store *store = store_open(path, STORE_WRITE, &error);
@@ -248,19 +290,19 @@ static void sweep(FailingKind kind, bool lasts, long stride) {
 }
 
 static void fault_27_the_nth_write_or_fsync_fails(void) {
-    sweep(FAILING_DISK, false, 3);
+    sweep(FAILING_DISK, false, 4);
 }
 
 static void fault_27_all_writes_fail_from_the_nth_on(void) {
-    sweep(FAILING_DISK, true, 4);
+    sweep(FAILING_DISK, true, 5);
 }
 
 static void fault_26_the_disk_is_full_at_the_nth_write(void) {
-    sweep(FAILING_FULL, false, 4);
+    sweep(FAILING_FULL, false, 5);
 }
 
 static void fault_50_the_nth_allocation_fails(void) {
-    sweep(FAILING_MEMORY, false, 61);
+    sweep(FAILING_MEMORY, false, 79);
 }
 
 static void a_file_is_made_whole_or_not_at_all(void) {

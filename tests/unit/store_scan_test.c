@@ -218,7 +218,7 @@ static void one_process_measures_it(void) {
     CHECK_REFUSED(store_own_scan(store, 1, &one, &error), ERROR_TAKEN, "scan 1");
     CHECK_DONE(store_release_scan(store, 1, &other, &error));
     CHECK_DONE(store_remove_scan(store, 1, &error));
-    CHECK_REFUSED(store_put_scan_layers(store, scan, &error), ERROR_STOPPED, "removed");
+    CHECK_REFUSED(store_put_scan_layers(store, scan, &error), ERROR_FAILED, "removed");
     scan_record_free(scan);
     store_close(store);
 }

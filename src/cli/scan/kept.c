@@ -12,12 +12,21 @@
 #include "cli/scan/scan.h"
 #include "lua/script.h"
 
+static bool goes_on_waiting(void *context) {
+    (void)context;
+    return !run_stop_requested();
+}
+
 bool scan_keep_open(const Cli *cli, ScanKeeping *keeping, Error *error) {
+    const double patience = 60; // with who holds the file: what is measured took longer
     char path[STORE_PATH_SIZE];
     if (cli->no_history)
         return true;
-    return worker_identify(&keeping->worker, error) && store_path(cli->database, path, error) &&
-           (keeping->store = store_open(path, STORE_WRITE, error)) != NULL;
+    if (!worker_identify(&keeping->worker, error) || !store_path(cli->database, path, error) ||
+        !(keeping->store = store_open(path, STORE_WRITE, error)))
+        return false;
+    store_set_waiting(keeping->store, patience, goes_on_waiting, NULL);
+    return true;
 }
 
 // ---- the key ------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ static int scan_count(lua_State *L) {
     FactorTable *table = lua_newuserdatauv(L, sizeof *table + bytes, 0);
     lua_setfield(L, LUA_REGISTRYINDEX, counted_name); // as long as an engine may look at it
     memset(table, 0, sizeof *table + bytes);
-    *table = (FactorTable){layers, (void *)(table + 1)};
+    *table = (FactorTable){.layers = layers, .counts = (void *)(table + 1)};
     engine->factors = table;
     return 0;
 }

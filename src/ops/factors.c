@@ -28,12 +28,12 @@ static void turn(float *x, const ScaleLines *lines) {
 
 static float largest_of(const Factor *factor, const Block *block, bool finite) {
     float largest = 0;
-    for (int64_t line = block->line; line < block->line + block->lines; line++)
-        for (int64_t step = block->step; step < block->step + block->steps; step++) {
-            const float x = factor->x[scale_index(&factor->lines, line, step)];
-            if (!finite || isfinite(x))
-                largest = number_larger_magnitude(largest, x);
-        }
+    for (int64_t line = block->line; line < block->line + block->lines; line++) {
+        const float *x = factor->x + scale_index(&factor->lines, line, block->step);
+        for (int64_t step = 0; step < block->steps; step++, x += factor->lines.inner)
+            if (!finite || isfinite(*x))
+                largest = number_larger_magnitude(largest, *x);
+    }
     return largest;
 }
 
@@ -51,17 +51,19 @@ static NumberScale scale_of(const Factor *factor, const Block *block) {
 static void count_block(const Factor *factor, const Block *block, NumberScale scale,
                         FactorCounts *counts) {
     const float normal = factor->normal * scale.to_numbers;
-    for (int64_t line = block->line; line < block->line + block->lines; line++)
-        for (int64_t step = block->step; step < block->step + block->steps; step++) {
-            const int64_t i = scale_index(&factor->lines, line, step);
+    counts->count += block->lines * block->steps;
+    for (int64_t line = block->line; line < block->line + block->lines; line++) {
+        int64_t i = scale_index(&factor->lines, line, block->step);
+        for (int64_t step = 0; step < block->steps; step++, i += factor->lines.inner) {
             const float x = factor->x[i], worth = fabsf(factor->worth[i] * factor->times);
-            counts->count++;
-            counts->broken += !isfinite(x);
-            counts->flushed += isfinite(x) && x != 0 && worth == 0;
+            const bool is_finite = isfinite(x);
+            counts->broken += !is_finite;
+            counts->flushed += is_finite && x != 0 && worth == 0;
             counts->subnormal += worth > 0 && worth < normal;
             counts->saturated +=
-                isfinite(x) && fabsf(x) * scale.to_elements > factor->element.largest;
+                is_finite && fabsf(x) * scale.to_elements > factor->element.largest;
         }
+    }
     if (!(scale.to_numbers > 0) || !isfinite(scale.to_numbers))
         return;
     const int bin = ilogbf(scale.to_numbers) - FACTOR_LOWEST_SCALE;

@@ -25,6 +25,7 @@ typedef struct FactorCounts {
 struct FactorTable {
     int layers; // later ones are not counted
     FactorCounts (*counts)[FACTOR_ROLES];
+    double seconds; // that counting took
 };
 
 // A factor as it is gone through, and what became of it, dense and fp32; x may be turned in place.

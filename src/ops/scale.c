@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kernel/scale.h"
+#include "number/convert.h"
 #include "ops/factors.h"
 #include "ops/profile.h"
 #include "precision/recipe.h"
@@ -121,28 +123,37 @@ static bool run_timed(Engine *engine, const KernelCall *call, Tensor *x, Tensor 
     return done;
 }
 
-// Dense, fp32, on the host; NULL on failure.
+// Dense, fp32, on the host; NULL on failure. What lies dense takes no memory of the device, whose
+// peak is the run's own.
 static float *numbers_of(const Tensor *like, const View *view, Error *error) {
     Tensor *lies = tensor_view((Tensor *)(uintptr_t)like, view, error);
-    Tensor *wide = lies ? tensor_copy_as(lies, FORMAT_FP32, MEMORY_WORKSPACE, error) : NULL;
-    float *numbers = wide ? malloc((size_t)tensor_count(wide) * sizeof *numbers + 1) : NULL;
-    if (wide && !numbers)
-        error_fail(error, ERROR_MEMORY, "no memory to count what became of a factor");
-    if (numbers && !tensor_read(wide, numbers, error)) {
-        free(numbers);
-        numbers = NULL;
-    }
+    if (!lies)
+        return NULL;
+    const Format format = lies->view.format;
+    const size_t count = (size_t)tensor_count(lies);
+    void *raw = malloc(count * format_table[format].bytes + 1);
+    float *numbers = malloc(count * sizeof *numbers + 1);
+    bool done = raw && numbers
+                    ? tensor_read(lies, raw, error)
+                    : error_fail(error, ERROR_MEMORY, "no memory to count what became of a factor");
+    if (done)
+        convert_to_fp32(format, raw, numbers, count);
+    free(raw);
     tensor_release(lies);
-    tensor_release(wide);
-    return numbers;
+    if (done)
+        return numbers;
+    free(numbers);
+    return NULL;
 }
 
 // What became of x, for who asked. `delayed`: by what it was multiplied, or 0.
 static bool count_factor(Engine *engine, FactorRole role, const KernelCall *call, const Tensor *x,
                          const Tensor *worth, float delayed, Error *error) {
     const ScaleAttr *by = &call->attr->factor.by;
-    if (engine->layer >= engine->factors->layers)
+    FactorTable *table = engine->factors;
+    if (engine->layer >= table->layers)
         return true;
+    const double began = clock_seconds();
     float times = 1;
     float *before = numbers_of(x, &call->input[0], error);
     float *after = before ? numbers_of(worth, &call->output[0], error) : NULL;
@@ -150,9 +161,10 @@ static bool count_factor(Engine *engine, FactorRole role, const KernelCall *call
         device_read(engine->device, &times, by->apart, sizeof times);
     if (after)
         factors_count(before, after, &call->input[0], by, times, delayed,
-                      &engine->factors->counts[engine->layer][role]);
+                      &table->counts[engine->layer][role]);
     free(before);
     free(after);
+    table->seconds += clock_seconds() - began;
     return after != NULL;
 }
 

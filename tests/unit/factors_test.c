@@ -6,7 +6,7 @@
 
 enum { LAYERS = 2, DEPTH = 32 };
 static FactorCounts counts[LAYERS][FACTOR_ROLES];
-static FactorTable table = {LAYERS, counts};
+static FactorTable table = {.layers = LAYERS, .counts = counts};
 
 static void open_with(const char *device, const char *precision, const char *text) {
     Recipe recipe;

@@ -316,6 +316,12 @@ void recorder_profile(Recorder *recorder, int layer, double seconds, double upda
             .kind = PUT_PROFILE, .layer = layer, .seconds = seconds, .update_ratio = update_ratio};
 }
 
+void recorder_factors(Recorder *recorder, const LayerFactors *factors) {
+    PutFactors *record = put(recorder, sizeof *record);
+    if (record)
+        *record = (PutFactors){.kind = PUT_FACTORS, .factors = *factors};
+}
+
 enum { STRETCH = 8 }; // bins that are looked at together: most are empty, at every step
 static_assert(EXPONENT_BINS % STRETCH == 0, "the histogram is stretches");
 

@@ -8,6 +8,7 @@
 #include "run/ring.h"
 #include "store/commands.h"
 #include "store/events.h"
+#include "store/layer_factors.h"
 #include "store/layers.h"
 #include "store/worker.h"
 
@@ -16,6 +17,7 @@ enum {
     MOST_ORDERS = 16,        // that wait on one side
     MOST_BACKLOG = 64 << 20, // bytes set aside while a lock is waited for
     MOST_EVENTS = 1 << 16,   // that wait for a commit; what comes then waits in the ring
+    MOST_FACTORS = 1 << 16,  // likewise
 };
 
 typedef struct StepReport StepReport; // run/run_private.h
@@ -28,6 +30,7 @@ typedef enum PutKind {
     PUT_SERIES,
     PUT_GRADIENT,
     PUT_PROFILE,
+    PUT_FACTORS,
     PUT_EVENT
 } PutKind;
 
@@ -68,6 +71,11 @@ typedef struct PutProfile { // of a sampled step, a layer
     int layer;
     double seconds, update_ratio; // NaN: unknown
 } PutProfile;
+
+typedef struct PutFactors { // of a step that was counted, a layer and role
+    PutKind kind;
+    LayerFactors factors;
+} PutFactors;
 
 typedef struct PutEvent {
     PutKind kind;
@@ -145,6 +153,7 @@ bool recorder_do(Recorder *recorder, RecorderJob *job, Error *error) MUST_CHECK;
 void *recorder_wait_for_room(Recorder *recorder, size_t size);
 // Of the step that is about to end.
 void recorder_profile(Recorder *recorder, int layer, double seconds, double update_ratio);
+void recorder_factors(Recorder *recorder, const LayerFactors *factors);
 
 // ---- the writer ---------------------------------------------------------------------------------
 
@@ -163,6 +172,8 @@ typedef struct RecorderIntake {
     int layer_count, first_touched;
     Event *events; // not committed yet
     int event_count, event_size;
+    LayerFactors *factors; // likewise
+    int factor_count, factor_size;
     char *backlog; // taken from the ring while a lock was waited for: size_t, record, ...
     size_t backlog_at, backlog_used, backlog_size; // before `at` all is taken
     bool has_left_out;                             // something that the store refused

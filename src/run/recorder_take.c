@@ -30,6 +30,7 @@ void intake_clear(RecorderIntake *intake) {
     free(intake->names);
     free(intake->layers);
     free(intake->events);
+    free(intake->factors);
     free(intake->backlog);
     *intake = (RecorderIntake){.recorder = NULL};
 }
@@ -110,6 +111,22 @@ static bool take_event(RecorderIntake *intake, const PutEvent *put, Error *error
     return true;
 }
 
+static bool take_factors(RecorderIntake *intake, const PutFactors *put, Error *error) {
+    if (intake->factor_count == MOST_FACTORS)
+        return error_fail(error, ERROR_FULL, "%d counts of factors wait for a commit",
+                          MOST_FACTORS);
+    if (intake->factor_count == intake->factor_size) {
+        int size = intake->factor_size ? 2 * intake->factor_size : 64;
+        LayerFactors *factors = realloc(intake->factors, (size_t)size * sizeof *factors);
+        if (!factors)
+            return error_fail(error, ERROR_MEMORY, "no memory for %d counts of factors", size);
+        intake->factors = factors;
+        intake->factor_size = size;
+    }
+    intake->factors[intake->factor_count++] = put->factors;
+    return true;
+}
+
 // What the store will not have is left out, and the first of it told of: it ends nothing.
 static bool leave_out(RecorderIntake *intake, int64_t step, const Error *why, Error *error) {
     PutEvent put = {
@@ -169,6 +186,7 @@ static bool take(RecorderIntake *intake, const void *record, Error *error) {
         return true;
     case PUT_GRADIENT: return take_gradient(intake, record, error);
     case PUT_PROFILE: return take_profile(intake, record, error);
+    case PUT_FACTORS: return take_factors(intake, record, error);
     case PUT_EVENT:
         return intake->event_count < MOST_EVENTS
                    ? take_event(intake, record, error)

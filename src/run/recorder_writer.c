@@ -52,6 +52,10 @@ static bool write_all(RecorderWriter *writer, double now, bool is_part, Error *e
     for (int i = 0; i < writer->intake.event_count; i++)
         if (!store_add_event(store, recorder->run, &writer->intake.events[i], error))
             return false;
+    const int segment = series_writer_segment(recorder->series_writer);
+    for (int i = 0; i < writer->intake.factor_count; i++)
+        if (!store_add_factors(store, recorder->run, segment, &writer->intake.factors[i], error))
+            return false;
     if (writer->record && !is_part && !store_update_run(store, writer->record, error))
         return false;
     for (int i = 0; i < writer->answers.count; i++)
@@ -177,7 +181,7 @@ static bool commit(RecorderWriter *writer, bool is_last) {
     if (!is_recording)
         return true;
     writer->last_commit = now;
-    writer->intake.event_count = writer->answers.count = 0;
+    writer->intake.event_count = writer->intake.factor_count = writer->answers.count = 0;
     if (!is_part)
         drop_record(writer);
     recorder_attend(recorder, ATTEND_SNAPSHOT);

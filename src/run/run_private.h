@@ -3,6 +3,7 @@
 
 #include "base/load.h"
 #include "base/utf8.h"
+#include "ops/factors.h"
 #include "run/energy.h"
 #include "run/run.h"
 #include "run/temperature.h"
@@ -47,6 +48,7 @@ typedef struct StepNote {
     ScaleRule rule;            // of it, then
     int scale, found;          // pieces: the ScaleState, and what the sample found
     bool has_sample;           // the step was sampled
+    bool has_factors;          // or what it multiplied was counted
     uint32_t of_loss, of_walk; // what the watch of the engine found in it; 0: nothing
 } StepNote;
 
@@ -86,6 +88,13 @@ typedef struct RunSampler { // run_sample.c
     int looks_for_fault;                // looks taken because the loss was not finite
     bool seeks;                         // the next is one
 } RunSampler;
+
+typedef struct FactorSampler { // run_factors.c
+    FactorTable table;
+    int room;       // layers that its counts have room for
+    double next;    // clock_seconds
+    bool under_way; // the counts are of a step that was not looked at yet
+} FactorSampler;
 
 typedef struct Usual { // the mean of logarithms so far, in which what came last counts most
     double mean;
@@ -165,6 +174,7 @@ typedef struct RunState { // a Run is the first member of one
     bool reached_limit;
     bool knows_layers; // those that --layer names were looked for
     RunSampler sampler;
+    FactorSampler factors;
     Energy energy;
     Vitals vitals;                    // of the device
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
@@ -250,6 +260,14 @@ void run_set_joules(RunState *state, double joules);
 double run_cast_share(const Run *run);   // NaN: unknown
 double run_layers_share(const Run *run); // of the time of sampled steps; NaN: unknown
 void run_free_sampler(RunState *state);
+// run_factors.c: what becomes of factors in scaled formats. True: the step that begins is counted,
+// and is to be timed for nothing else.
+bool run_begin_factors(RunState *state, double now);
+// The step that ends was counted; what was found is told when it is reported.
+bool run_end_factors(RunState *state, double now);
+void run_look_at_factors(RunState *state, int64_t step);
+void run_drop_factors(RunState *state);
+void run_free_factors(RunState *state);
 
 // ---- points -------------------------------------------------------------------------------------
 

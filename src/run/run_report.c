@@ -62,6 +62,7 @@ static bool add_step(RunState *state, StepNote *note, double now, Error *error) 
     note->optimizer_count = run->optimizer_count;
     note->scaler = run->scaler;
     note->has_sample = run_end_sample(state);
+    note->has_factors = run_end_factors(state, now);
     run_note_flight(state, note);
     for (int i = 0; i < run->optimizer_count; i++)
         if (!optimizer_add_report(run->optimizers[i], state->reports, &note->optimizers[i], error))

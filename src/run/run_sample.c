@@ -127,7 +127,8 @@ void run_begin_sample(RunState *state, double now) {
     bool profiles = run->options->profiles;
     if (now >= state->next_energy)
         run_sample_energy(run);
-    if (run->engine->profile || sampler->under_way || !is_time(state, now))
+    if (run_begin_factors(state, now) || run->engine->factors || run->engine->profile ||
+        sampler->under_way || !is_time(state, now))
         return;
     int layers = policy_layer_count(run->engine->policy);
     sampler->next = now + sample_interval;
@@ -310,6 +311,7 @@ void run_look_at_sample(RunState *state, const StepReport *report, unsigned appl
 }
 
 void run_drop_sample(RunState *state) {
+    run_drop_factors(state);
     if (state->run.engine->profile != &state->sampler.profile)
         return;
     state->run.engine->profile = NULL;

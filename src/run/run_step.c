@@ -128,6 +128,8 @@ bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
     run_fly(state, report, scale_before, outcome == STEP_SKIPPED);
     if (note->has_sample)
         run_look_at_sample(state, report, applied);
+    if (note->has_factors)
+        run_look_at_factors(state, note->step);
     if (run->recorder && !run->is_silent)
         recorder_step(run->recorder, run, report, scanned);
     return done;

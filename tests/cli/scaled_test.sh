@@ -185,6 +185,52 @@ told -p bf16,mxfp8 --recipe rounding=random
 [ "$told" = 0 ] || fail "one of its runs heeds it"
 end
 
+cat >"$folder/outlier.lua" <<'LUA'
+local mp = require "mp"
+local nn = mp.nn
+return mp.experiment { name = "outlier", params = { steps = 3 }, run = function(run)
+    local net = run:model(nn.Sequential { nn.Linear(32, 1, { bias = false }):named "head" })
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-9 })
+    local rows = {}
+    for i = 1, 32 do -- an outlier among numbers that its block's scale of 1 has no room for
+        rows[i] = { 448 }
+        for k = 2, 32 do rows[i][k] = 2^-12 end
+    end
+    local x, scaler = mp.tensor(rows), run:scaler()
+    for _ = 1, run.params.steps do
+        opt:zero_grad()
+        local loss = mp.autocast(function() return net(x):mean() end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+
+# On the way forward 31 of 32 numbers vanish beside the outlier. On the way back blocks lie across
+# the rows, where all numbers are alike, and none does: 31 of 64.
+begin "what layers multiply is counted at the scales of their own format"
+run run "$folder/outlier.lua" -p mxfp8 --name outlier --threads 1 --quiet --json
+expect_status 0
+run show outlier --what-if=head --json
+expect_out '"role": *"activation", *"precision": *"mxfp8", *"step": *2, *"count": *2048, *"flushed": *0.484375,'
+expect_out '"role": *"gradient"'
+run show outlier
+expect_out '^head  *mxfp8  *auto  *48.44 %'
+expect_out 'at those scales'
+run show outlier --what-if=head
+expect_out 'activations: 48.44 % flushed, 0 saturated'
+run run "$folder/small.lua" -p nvfp4 --threads 1 --quiet --json
+counted=$(grep -o '"loss": *{[^}]*}' "$folder/out")
+run run "$folder/small.lua" -p nvfp4 --threads 1 --no-history --quiet --json # nothing is
+[ "$(grep -o '"loss": *{[^}]*}' "$folder/out")" = "${counted:-none}" ] ||
+    fail "counting changes what is computed"
+run run "$folder/outlier.lua" -p bf16 --name plain --threads 1 --quiet
+run show plain --what-if=head --json
+expect_out '"factors": *\[\]'
+end
+
 begin "formats shows a block of numbers"
 run formats --block 448 1 0.3
 expect_status 0

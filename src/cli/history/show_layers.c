@@ -9,6 +9,7 @@
 #include "cli/print/curve.h"
 #include "cli/print/table.h"
 #include "cli/print/text.h"
+#include "compare/factor_shares.h"
 #include "store/layers.h"
 
 enum { SPARK_COLUMNS = 24 };
@@ -50,22 +51,44 @@ static void put_known(Table *table, double value, int digits) {
     table_put(table, isnan(value) ? NULL : text_number(text, value, digits), "");
 }
 
+typedef struct Shown {
+    LayerSample *samples; // [layers of the run]
+    LayerFactors *factors;
+    int factor_count;
+} Shown;
+
+// Of a layer in a scaled format, as long as it is in that: gradients of weights, which are kept in
+// another, tell nothing of it.
+static FactorShares factors_of(const Shown *shown, const RunRecord *run, int layer) {
+    const FactorShares worst = factor_shares_worst(shown->factors, shown->factor_count, layer);
+    const bool is_its = worst.is_known && !factors_are_stale(worst.of, run->step) &&
+                        strcmp(worst.of->precision, run->layers[layer].precision) == 0;
+    return is_its ? worst : (FactorShares){.is_known = false};
+}
+
 static int64_t broken_of(const LayerSample *sample) {
     return sample->width > 0 ? sample->nans + sample->infs : 0;
 }
 
 // `has_broken`: of any layer; else the column is left out.
 static void put_layer(Table *table, const ShowPage *page, const RecordLayer *layer,
-                      const LayerSample *sample, const Bins *bins, bool has_broken) {
+                      const LayerSample *sample, const FactorShares *factors, const Bins *bins,
+                      bool has_broken) {
     bool is_known = sample->width > 0;
     int64_t broken = broken_of(sample), finite = sample->count - broken;
     table_put(table, layer->name, "");
     table_put(table, layer->precision, history_precision_style(&page->terminal, layer->precision));
     table_put(table, layer->set[0] ? layer->set : NULL, "");
     put_share(table, broken, is_known && has_broken ? sample->count : 0);
-    put_share(table, sample->flushed, is_known ? sample->count : 0);
+    if (factors->is_known)
+        put_share(table, factors->of->flushed, factors->of->count);
+    else
+        put_share(table, sample->flushed, is_known ? sample->count : 0);
     put_share(table, sample->zeros, is_known ? sample->count : 0);
-    put_share(table, sample->overflowed, is_known ? sample->count : 0);
+    if (factors->is_known)
+        put_share(table, factors->of->saturated, factors->of->count);
+    else
+        put_share(table, sample->overflowed, is_known ? sample->count : 0);
     put_known(table, is_known && finite > 0 ? sample->sum / (double)finite : NAN, 2);
     put_known(table, is_known && finite > 0 ? sample->largest : NAN, 2);
     double heights[LAYER_BINS] = {0};
@@ -79,8 +102,22 @@ static void put_layer(Table *table, const ShowPage *page, const RecordLayer *lay
     put_known(table, is_known ? 1e3 * sample->seconds : NAN, 3);
 }
 
-static bool print_layers(const ShowPage *page, const RunRecord *run, const LayerSample *samples,
+static void print_note(const LayerFactors *counted) {
+    char words[320];
+    snprintf(
+        words, sizeof words,
+        "Of layers in formats with scales of their own, flushed and overflowed (cut off at the "
+        "largest element) are of what they multiplied in step %lld, at those scales: of "
+        "activations, weights or gradients, which lose most; --what-if=LAYER tells all three.",
+        (long long)counted->step);
+    putchar('\n');
+    cli_print_wrapped(words, 0);
+}
+
+static bool print_layers(const ShowPage *page, const RunRecord *run, const Shown *shown,
                          Error *error) {
+    const LayerSample *samples = shown->samples;
+    const LayerFactors *counted = NULL;
     Bins bins = choose_bins(samples, run->layer_count);
     Table *table = table_new(columns, sizeof columns / sizeof *columns);
     if (!table)
@@ -88,8 +125,11 @@ static bool print_layers(const ShowPage *page, const RunRecord *run, const Layer
     bool has_broken = false;
     for (int i = 0; i < run->layer_count; i++)
         has_broken = has_broken || broken_of(&samples[i]) > 0;
-    for (int i = 0; i < run->layer_count; i++)
-        put_layer(table, page, &run->layers[i], &samples[i], &bins, has_broken);
+    for (int i = 0; i < run->layer_count; i++) {
+        const FactorShares factors = factors_of(shown, run, i);
+        counted = factors.is_known ? factors.of : counted;
+        put_layer(table, page, &run->layers[i], &samples[i], &factors, &bins, has_broken);
+    }
     char title[128];
     if (bins.count > 0)
         snprintf(title, sizeof title, "Layers, their true gradients at the end (2^%d to 2^%d)",
@@ -101,17 +141,22 @@ static bool print_layers(const ShowPage *page, const RunRecord *run, const Layer
     bool done =
         table_print(table, stdout, terminal_width(&page->terminal), page->dim, page->plain, error);
     table_free(table);
+    if (done && counted)
+        print_note(counted);
     return done;
 }
 
 bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) {
     if (run->layer_count == 0)
         return true;
-    LayerSample *samples = calloc((size_t)run->layer_count, sizeof *samples);
-    if (!samples)
+    Shown shown = {.samples = calloc((size_t)run->layer_count, sizeof *shown.samples)};
+    if (!shown.samples)
         return error_fail(error, ERROR_MEMORY, "no memory for the layers");
-    bool done =
-        history_read_layers(store, run, samples, error) && print_layers(page, run, samples, error);
-    free(samples);
+    bool done = history_read_layers(store, run, shown.samples, error) &&
+                store_read_factors_at(store, run->id, run->step, &shown.factors,
+                                      &shown.factor_count, error) &&
+                print_layers(page, run, &shown, error);
+    free(shown.samples);
+    free(shown.factors);
     return done;
 }

@@ -9,13 +9,16 @@
 #include "cli/history/history.h"
 #include "cli/history/show.h"
 #include "cli/print/table.h"
+#include "compare/factor_shares.h"
 #include "compare/what_if.h"
 
 typedef struct Asked { // what is shown
     const RunRecord *run;
-    LayerSample *samples; // [run->layer_count]
-    int layer;            // -1: all
-    double scale;         // the loss scale at the end
+    LayerSample *samples;  // [run->layer_count]
+    int layer;             // -1: all
+    double scale;          // the loss scale at the end
+    LayerFactors *factors; // that layers in scaled formats multiplied, counted last
+    int factor_count;
 } Asked;
 
 static bool is_counted(const LayerSample *sample) {
@@ -71,6 +74,23 @@ static bool finish(const ShowPage *page, Table *table, Error *error) {
     return done;
 }
 
+// What it multiplied, at the scales of the format that it was in.
+static void print_factors(const Asked *asked) {
+    bool has_any = false;
+    for (int i = 0; i < asked->factor_count; i++) {
+        const LayerFactors *factors = &asked->factors[i];
+        char words[FACTOR_WORDS_SIZE];
+        if (factors->layer != asked->layer)
+            continue;
+        if (!has_any)
+            printf("\nWhat it multiplied in step %" PRId64 ", counted at the scales of %s:\n\n",
+                   factors->step, factors->precision);
+        has_any = true;
+        factor_words(factors, words);
+        printf("  %s\n", words);
+    }
+}
+
 static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) {
     static const TableColumn columns[] = {
         {"format", false, 0, 0},
@@ -106,7 +126,10 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
     if (what_if_broken_before(sample) > 0)
         printf(", %s not finite when they came", share_text(zero, what_if_broken_before(sample)));
     fputs("\n\n", stdout);
-    return finish(page, table, error);
+    const bool done = finish(page, table, error);
+    if (done)
+        print_factors(asked);
+    return done;
 }
 
 static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
@@ -170,6 +193,31 @@ static void write_row(JsonWriter *json, const WhatIfRow *row, const LayerSample 
     json_end_object(json);
 }
 
+static void write_factors(JsonWriter *json, const Asked *asked, int layer) {
+    json_key(json, "factors");
+    json_begin_array(json);
+    for (int i = 0; i < asked->factor_count; i++) {
+        const LayerFactors *factors = &asked->factors[i];
+        const FactorShares shares = factor_shares(factors);
+        if (factors->layer != layer)
+            continue;
+        json_begin_object(json);
+        json_put_text(json, "role", factors->role);
+        json_put_text(json, "precision", factors->precision);
+        json_put_integer(json, "step", factors->step);
+        json_put_integer(json, "count", factors->count);
+        json_put_number(json, "flushed", shares.flushed);
+        json_put_number(json, "subnormal", shares.subnormal);
+        json_put_number(json, "saturated", shares.saturated);
+        json_put_number(json, "not_finite", shares.broken);
+        json_put_known(json, "least_scale", ldexp(1, factors->least), factors->has_scales);
+        json_put_known(json, "middle_scale", ldexp(1, factors->middle), factors->has_scales);
+        json_put_known(json, "most_scale", ldexp(1, factors->most), factors->has_scales);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void write_json(const Asked *asked) {
     JsonWriter json = {.stream = stdout};
     WhatIfRow rows[FORMAT_COUNT];
@@ -196,6 +244,7 @@ static void write_json(const Asked *asked) {
         for (int i = 0; i < count; i++)
             write_row(&json, &rows[i], &asked->samples[k]);
         json_end_array(&json);
+        write_factors(&json, asked, k);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -246,6 +295,8 @@ bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunR
         return error_fail(error, ERROR_MEMORY, "no memory for the layers");
     bool done =
         store_read_layers_at(store, run->id, run->step, asked.samples, run->layer_count, error) &&
+        store_read_factors_at(store, run->id, run->step, &asked.factors, &asked.factor_count,
+                              error) &&
         (has_any(&asked) ||
          error_fail(error, ERROR_FAILED, "no gradients of %s were counted: it trained no layer",
                     run->name)) &&
@@ -257,5 +308,6 @@ bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunR
     if (done && !cli->json)
         print_notes(&asked);
     free(asked.samples);
+    free(asked.factors);
     return done;
 }

@@ -236,21 +236,12 @@ static bool set_watts(Cli *cli, const Option *option, const char *value, Error *
 }
 
 static bool set_target(Cli *cli, const Option *option, const char *value, Error *error) {
-    const char *equals = strrchr(value, '=');
-    const char *sign = equals && equals > value && strchr("<>", equals[-1]) ? equals - 1
-                       : equals                                             ? equals
-                                                                            : strpbrk(value, "<>");
-    char *end = NULL;
-    if (sign > value && sign[1 + (equals > sign)])
-        cli->target_value = strtod(sign + 1 + (equals > sign), &end);
-    if (!end || *end || !isfinite(cli->target_value))
+    const size_t length = compare_target_parse(value, &cli->target_value, &cli->target_toward);
+    if (length == 0)
         return error_fail(error, ERROR_USAGE,
                           "--%s %.60s: NAME=VALUE is wanted, as in accuracy=0.9, or with >= or <=",
                           option->name, value);
-    cli->target_toward = *sign == '>'   ? COMPARE_AT_LEAST
-                         : *sign == '<' ? COMPARE_AT_MOST
-                                        : COMPARE_BY_NAME;
-    cli->target = option_keep_text(cli, value, (size_t)(sign - value), error);
+    cli->target = option_keep_text(cli, value, length, error);
     return cli->target != NULL;
 }
 

@@ -52,6 +52,8 @@ typedef struct CompareOptions {
     CompareToward toward;
 } CompareOptions;
 
+// "accuracy=0.9", "pixels>=0.9", "gap<=2". How many bytes of it are the name; 0: it is no target.
+size_t compare_target_parse(const char *text, double *value, CompareToward *toward);
 // Whether what is at most its target is as good.
 bool compare_target_falls(const CompareOptions *options);
 
@@ -165,6 +167,9 @@ int compare_series_rank(const char *name);
 Comparison *compare_new(Store *store, const int64_t *runs, int count, const CompareOptions *options,
                         Error *error);
 void compare_free(Comparison *comparison);
+// When a group came to the target, and how that stands to the baseline's time, as a sentence. There
+// is a target.
+void compare_say_target(const Comparison *comparison, int group, char text[COMPARE_TEXT_SIZE]);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
 // By its name; NULL: the group has none.

@@ -45,6 +45,10 @@ bool compare_had_company(const Comparison *comparison, int run);
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 
+// What slowed a run of the side beside itself, so that its speed is no more than a hint: " while
+// other programs ran"; NULL: nothing that is known.
+const char *compare_slowed_by(const Comparison *comparison, const CompareSide *side);
+
 // The end of the axis that all runs reach which have the series at all; 0: there is none, or of one
 // no points were kept.
 double compare_shared_end(const Comparison *comparison);

@@ -1,5 +1,6 @@
 // When each run was first as good as is asked for: steps and seconds to a target.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,20 @@ static bool falls(const char *name) {
 bool compare_target_falls(const CompareOptions *options) {
     return options->toward == COMPARE_AT_MOST ||
            (options->toward == COMPARE_BY_NAME && falls(options->target));
+}
+
+size_t compare_target_parse(const char *text, double *value, CompareToward *toward) {
+    const char *equals = strrchr(text, '=');
+    const char *sign = equals && equals > text && strchr("<>", equals[-1]) ? equals - 1
+                       : equals                                            ? equals
+                                                                           : strpbrk(text, "<>");
+    char *end = NULL;
+    if (sign > text && sign[1 + (equals > sign)])
+        *value = strtod(sign + 1 + (equals > sign), &end);
+    if (!end || *end || !isfinite(*value))
+        return 0;
+    *toward = *sign == '>' ? COMPARE_AT_LEAST : *sign == '<' ? COMPARE_AT_MOST : COMPARE_BY_NAME;
+    return (size_t)(sign - text);
 }
 
 static int first_to_reach(const CompareOptions *options, const CompareCurve *curve) {
@@ -70,4 +85,60 @@ bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *er
     free(curve.x);
     free(times);
     return done;
+}
+
+// ---- in words -----------------------------------------------------------------------------------
+
+// ", 0.83 of the time of fp32.", as far as that can be told: the end of the sentence.
+static void tell_time(const CompareSide *side, const CompareSide *baseline, char *text,
+                      size_t size) {
+    const Contrast contrast = statistic_contrast(&baseline->target_seconds, &side->target_seconds);
+    const double ratio = side->target_ratio;
+    const char *times = ratio < 1 ? "of" : "times";
+    const bool is_whole = side->target_seconds.count == side->member_count &&
+                          baseline->target_seconds.count == baseline->member_count;
+    snprintf(text, size, ".");
+    if (side == baseline || isnan(ratio) || !is_whole)
+        return; // the mean of those that came there would flatter
+    if (contrast.likeness == LIKENESS_SAME)
+        snprintf(text, size, ", the time of %s within the noise.", baseline->label);
+    else
+        snprintf(text, size, ", %.2f %s the time of %s, %s.", ratio, times, baseline->label,
+                 contrast.likeness == LIKENESS_DIFFERENT
+                     ? "more than the noise of the seeds"
+                     : "which one seed cannot tell from chance");
+}
+
+// With what the seeds leave open, else to so many decimals.
+static const char *mean_text(char text[STATISTIC_TEXT_SIZE], const Statistic *value, int decimals) {
+    if (value->interval > 0)
+        return statistic_text(text, value, false);
+    snprintf(text, STATISTIC_TEXT_SIZE, "%.*f", decimals, value->mean);
+    return text;
+}
+
+void compare_say_target(const Comparison *comparison, int group, char text[COMPARE_TEXT_SIZE]) {
+    const CompareOptions *options = &comparison->options;
+    const CompareSide *side = &comparison->groups[group], *baseline = &comparison->groups[0];
+    const char *sign = compare_target_falls(options) ? "<=" : ">=";
+    const int reached = side->target_steps.count, members = side->member_count;
+    char steps[STATISTIC_TEXT_SIZE], seconds[STATISTIC_TEXT_SIZE], seeds[48] = "";
+    bool goes_on = false;
+    for (int i = 0; i < members; i++)
+        goes_on |= run_status_goes_on(comparison->runs[side->members[i]].status);
+    if (reached == 0) {
+        snprintf(text, COMPARE_TEXT_SIZE, "%s %s to %.63s %s %.4g.", side->label,
+                 goes_on ? "has not come yet" : "never came", options->target, sign,
+                 options->target_value);
+        return;
+    }
+    const char *slowed = compare_slowed_by(comparison, side);
+    if (members > 1)
+        snprintf(seeds, sizeof seeds, ", %d of %d seeds,", reached, members);
+    int used =
+        snprintf(text, COMPARE_TEXT_SIZE, "%s%s came to %.63s %s %.4g after %s steps, %s s%s",
+                 side->label, seeds, options->target, sign, options->target_value,
+                 mean_text(steps, &side->target_steps, 0),
+                 mean_text(seconds, &side->target_seconds, 2), slowed ? slowed : "");
+    tell_time(side, baseline, text + used, COMPARE_TEXT_SIZE - (size_t)used);
 }

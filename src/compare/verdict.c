@@ -56,9 +56,7 @@ static Text next_part(Parts *parts) {
     return (Text){bytes, 0};
 }
 
-// What slowed a run of the side beside itself, so that its speed is no more than a hint; NULL:
-// nothing that is known.
-static const char *slowed_by(const Comparison *comparison, const CompareSide *side) {
+const char *compare_slowed_by(const Comparison *comparison, const CompareSide *side) {
     bool had_company = false, was_busy = false;
     for (int m = 0; m < side->member_count; m++) {
         had_company |= compare_had_company(comparison, side->members[m]);
@@ -206,8 +204,8 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         free(parts);
         return true;
     }
-    const char *slowed = slowed_by(comparison, side);
-    slowed = slowed ? slowed : slowed_by(comparison, baseline);
+    const char *slowed = compare_slowed_by(comparison, side);
+    slowed = slowed ? slowed : compare_slowed_by(comparison, baseline);
     tell_speed(parts, side, baseline, slowed);
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
     tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");

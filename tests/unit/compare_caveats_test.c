@@ -77,6 +77,35 @@ static void a_speed_measured_in_company_only_seemed_so(void) {
     }
 }
 
+// Seeds that came to a target are counted; a time of some of them is not held against another.
+static void a_target_is_told_with_its_seeds(void) {
+    static const char *const told[] = {
+        "fp32, 3 of 3 seeds, came to loss <= 0.5 after 200.0 ± 2.5 steps, 10.0 ± 5.0 s.",
+        ("bf16, 3 of 3 seeds, came to loss <= 0.5 after 200.0 ± 2.5 steps, 20.0 ± 5.0 s, 2.00 "
+         "times "
+         "the time of fp32, more than the noise of the seeds."),
+        "bf16, 2 of 3 seeds, came to loss <= 0.5 after",
+    };
+    char text[COMPARE_TEXT_SIZE];
+    Comparison *comparison = compare_planted(six, 6, COMPARE_BY_STEP);
+    comparison->options.target = "loss";
+    comparison->options.target_value = 0.5;
+    for (int g = 0; g < 2; g++) {
+        CompareSide *side = &comparison->groups[g];
+        const double steps[] = {199, 200, 201}, seconds[] = {8, 10, 12}, slow[] = {18, 20, 22};
+        side->target_steps = statistic_of(steps, 3);
+        side->target_seconds = statistic_of(g ? slow : seconds, 3);
+        side->target_ratio = g ? 2 : 1;
+        compare_say_target(comparison, g, text);
+        CHECK_TEXT(text, told[g]);
+    }
+    comparison->groups[1].target_steps.count = comparison->groups[1].target_seconds.count = 2;
+    compare_say_target(comparison, 1, text);
+    CHECK_CONTAINS(text, told[2]);
+    CHECK(!strstr(text, "times the time"));
+    compare_free(comparison);
+}
+
 static void what_misleads_is_said(void) {
     RunRecord *runs = planted_records(six, 2);
     Error error;
@@ -156,6 +185,7 @@ int main(void) {
     RUN_TEST(a_run_without_an_end_kept_company_until_it_died);
     RUN_TEST(a_run_that_counts_no_epochs_is_told_where_they_are_the_axis);
     RUN_TEST(a_speed_measured_in_company_only_seemed_so);
+    RUN_TEST(a_target_is_told_with_its_seeds);
     RUN_TEST(what_misleads_is_said);
     RUN_TEST(a_run_that_did_not_finish_is_told_in_a_sentence);
     RUN_TEST(two_experiments_are_no_evidence_of_precision);

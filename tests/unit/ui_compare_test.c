@@ -279,6 +279,30 @@ static void without_seeds_a_difference_has_no_band(void) {
     close_screen();
 }
 
+// What was typed is checked before it is taken.
+static void steps_and_seconds_to_a_target_are_told(void) {
+    open_screen(make_history(), 2);
+    ask(REQUEST_TARGET);
+    CHECK(ui->prompt.open);
+    CHECK_REFUSED(ui->prompt.check(ui, "loss", &error), ERROR_USAGE, "NAME=VALUE is wanted");
+    CHECK_REFUSED(ui->prompt.check(ui, "gap=1", &error), ERROR_USAGE, "none of these runs has it");
+    CHECK_DONE(ui->prompt.check(ui, "loss=0.5", &error));
+    ui->prompt.done(ui, "loss=0.5");
+    screen_compare.refresh(ui, 0);
+    const char *text = draw_screen(200, 60);
+    CHECK_CONTAINS(text, "fp32 came to loss <= 0.5 after 108 steps, 2.16 s");
+    CHECK_CONTAINS(text, "cannot tell from chance");
+    ask(REQUEST_TARGET);
+    CHECK_TEXT(ui->prompt.text, "loss=0.5");
+    ui->prompt.done(ui, "loss=0.01");
+    screen_compare.refresh(ui, 0);
+    CHECK_CONTAINS(draw_screen(200, 60), "bf16 never came to loss <= 0.01.");
+    ui->prompt.done(ui, "");
+    screen_compare.refresh(ui, 0);
+    CHECK(!strstr(draw_screen(200, 60), "came to loss"));
+    close_screen();
+}
+
 // Side by side, the largest first, as shares of the baseline's; the page closes as it opened.
 static void memory_stands_side_by_side(void) {
     Store *store = make_history();
@@ -529,6 +553,7 @@ int main(void) {
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
     RUN_TEST(without_seeds_a_difference_has_no_band);
+    RUN_TEST(steps_and_seconds_to_a_target_are_told);
     RUN_TEST(memory_stands_side_by_side);
     RUN_TEST(memory_that_does_not_fit_is_reached);
     RUN_TEST(runs_of_two_experiments_have_no_ratios);

@@ -19,6 +19,9 @@ static void read_comparison(Ui *ui) {
                                   ui->settings.co2 > 0 ? ui->settings.co2 : (double)NAN,
                               .prefers_fp32 = view->baseline == 0,
                               .takes_any_series = true,
+                              .target = view->target.name[0] ? view->target.name : NULL,
+                              .target_value = view->target.value,
+                              .toward = view->target.toward,
                               .series = view->series[0] ? view->series : NULL};
     int64_t runs[COMPARE_MOST_CURVES];
     Error error;
@@ -173,6 +176,10 @@ static bool compare_request(Ui *ui, Request request) {
         if (view->comparison && view->cursor > 0)
             compare_pick_baseline(view);
         return true;
+    case REQUEST_TARGET:
+        if (view->comparison)
+            compare_ask_target(ui);
+        return true;
     case REQUEST_SEEDS:
         view->each_seed = !view->each_seed;
         compare_make_curves(view);
@@ -271,7 +278,8 @@ static const char *compare_explain(PanelId panel) {
                "seed alone are one line, with ± for 95 in "
                "100 cases, and a speed's interval is in the sentence below. The loss is the mean "
                "over the last tenth of what all of them did. The "
-               "sentence below says what can be told from them, and what not.";
+               "sentence below says what can be told from them, and what not; t asks for a target, "
+               "and says first after how many steps and seconds each came to it.";
     case PANEL_MEMORY:
         return "What the runs held in memory at most, all of it and by purpose, the largest first, "
                "in "

@@ -23,6 +23,12 @@ typedef struct CompareCurves { // of all runs that are shown, or of their groups
     double last_x;
 } CompareCurves;
 
+typedef struct CompareTarget {
+    char name[RECORD_NAME_SIZE]; // a series; "": there is no target
+    double value;
+    CompareToward toward;
+} CompareTarget;
+
 typedef struct CompareView {
     Comparison *comparison; // NULL: none yet
     char problem[ERROR_TEXT_SIZE];
@@ -35,6 +41,7 @@ typedef struct CompareView {
     int cursor; // a group
     CompareAxis axis;
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
+    CompareTarget target;
     int smoothing;
     bool log_axis, has_cross, wants_reading;
     bool each_seed;        // a curve each, not the mean of their group
@@ -83,6 +90,9 @@ void compare_draw_differences(CompareView *view, Area area, bool focused);
 // On the border: how much of what is scrolled is not seen.
 void compare_mark_hidden(Area area, int above, int below);
 void compare_click_group(CompareView *view, int row); // of the outcomes' panel
+
+// target.c
+void compare_ask_target(Ui *ui);
 
 // pages.c. A request: true, it was meant for a page. A label: true, a page is open and says it.
 bool compare_draw_page(CompareView *view, PanelId panel, Area area, bool focused);

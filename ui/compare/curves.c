@@ -13,15 +13,18 @@
 
 enum { LABELS = 8 };
 
-// All that is drawn: differences over a line of none, from `nothing` on.
-static int gather_lines(const CompareView *view, PlotPoint nothing[2],
+// All that is drawn: differences over a line of none, values over that of their target. `level`
+// gets the ends of that line.
+static int gather_lines(const CompareView *view, PlotPoint level[2],
                         PlotLine lines[1 + COMPARE_MOST_CURVES]) {
     const CompareCurves *curves = &view->curves;
+    const bool is_of_target = strcmp(view->target.name, view->comparison->series) == 0;
+    const double value = view->shows_difference ? 0 : view->target.value;
     int count = 0;
-    nothing[0] = (PlotPoint){.x = 0};
-    nothing[1] = (PlotPoint){.x = curves->last_x};
-    if (view->shows_difference)
-        lines[count++] = (PlotLine){.points = nothing, .count = 2, .ink = INK_DIM};
+    for (int i = 0; i < 2; i++)
+        level[i] = (PlotPoint){i * curves->last_x, value, value, value, false};
+    if (view->shows_difference || is_of_target)
+        lines[count++] = (PlotLine){.points = level, .count = 2, .ink = INK_DIM};
     memcpy(lines + count, curves->lines, (size_t)curves->count * sizeof *lines);
     return count + curves->count;
 }
@@ -30,9 +33,9 @@ static int gather_lines(const CompareView *view, PlotPoint nothing[2],
 static PlotAxes axes_of(const CompareView *view) {
     const CompareCurves *curves = &view->curves;
     PlotLine fitted[1 + COMPARE_MOST_CURVES];
-    PlotPoint nothing[2];
+    PlotPoint level[2];
     double left, right;
-    int count = gather_lines(view, nothing, fitted);
+    int count = gather_lines(view, level, fitted);
     for (int i = 0; i < curves->count; i++)
         if (curves->extremes[i])
             fitted[count - curves->count + i].points = curves->extremes[i];
@@ -253,13 +256,13 @@ void compare_draw_curves(const CompareView *view, Area area, bool focused) {
         return;
     }
     PlotLine lines[1 + COMPARE_MOST_CURVES];
-    PlotPoint nothing[2];
+    PlotPoint level[2];
     PlotAxes axes = axes_of(view);
     double x = axes.left + (axes.right - axes.left) * view->cross;
     Legend legend = place_legend(view, &inside);
     Area plot = area_part(inside, LABELS, 0, inside.width - LABELS - 1, inside.height - 1);
     plot_label_y(area_part(inside, 0, 0, LABELS - 1, inside.height - 1), &axes, false);
-    int count = gather_lines(view, nothing, lines);
+    int count = gather_lines(view, level, lines);
     plot_draw(plot, &axes, lines, count);
     draw_letters(view, plot, &axes);
     if (view->has_cross) {

@@ -39,6 +39,7 @@ void compare_take_runs(CompareView *view, const int64_t *runs, int count) {
     view->series[0] = 0;
     view->hidden_count = view->cursor = view->scroll = view->first_difference = 0;
     view->baseline = 0;
+    view->target.name[0] = 0;
     view->from = 0;
     view->span = 1;
 }

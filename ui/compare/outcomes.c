@@ -168,7 +168,12 @@ static int draw_sentence(Area area, int row, Ink ink, const char *text) {
 static int draw_sentences(const CompareView *view, Area area, int row) {
     const Comparison *comparison = view->comparison;
     const bool is_of_groups = comparison->group_count > 1; // one each, but for the baseline
-    char text[COMPARE_LABEL_SIZE + 160];
+    char text[COMPARE_TEXT_SIZE];
+    for (int i = 0; i < comparison->group_count && comparison->options.target; i++) {
+        compare_say_target(comparison, i, text);
+        if (!compare_is_group_hidden(view, i))
+            row = draw_sentence(area, row, INK_TEXT, text);
+    }
     for (int i = 0; i < comparison->verdict_count; i++)
         if (!is_of_groups || !compare_is_group_hidden(view, i + 1))
             row = draw_sentence(area, row, INK_BRIGHT, comparison->verdicts[i]);

@@ -59,7 +59,7 @@ void factor_words(const LayerFactors *factors, char text[FACTOR_WORDS_SIZE]) {
              scales);
 }
 
-bool factors_are_stale(const LayerFactors *factors, int64_t step) {
+int64_t factors_hold_until(const LayerFactors *factors) {
     const int64_t usual = 2048, share = 16; // between two counts, with much to spare
-    return step - factors->step > usual + factors->step / share;
+    return factors->step + usual + factors->step / share;
 }

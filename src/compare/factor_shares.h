@@ -20,6 +20,6 @@ FactorShares factor_shares_worst(const LayerFactors *list, int count, int layer)
 // 2^-17".
 enum { FACTOR_WORDS_SIZE = 160 };
 void factor_words(const LayerFactors *factors, char text[FACTOR_WORDS_SIZE]);
-// So many steps after they were counted they tell nothing of a step any more: others were counted
-// since, or the layer is in another format.
-bool factors_are_stale(const LayerFactors *factors, int64_t step);
+// The last step that they tell of: after that others would have been counted, were the layer still
+// in that format.
+int64_t factors_hold_until(const LayerFactors *factors);

@@ -107,7 +107,7 @@ static void the_role_that_loses_most_stands_for_its_layer(void) {
     LayerFactors nearest = list[1]; // whose scales are rounded to the nearest
     snprintf(nearest.precision, sizeof nearest.precision, "nvfp4");
     CHECK_NEAR(factor_shares(&nearest).lost, 0.04, 1e-12);
-    CHECK(!factors_are_stale(&list[0], 2000) && factors_are_stale(&list[0], 4000));
+    CHECK(factors_hold_until(&list[0]) > 2000 && factors_hold_until(&list[0]) < 4000);
 }
 
 static void they_are_told_in_a_sentence(void) {

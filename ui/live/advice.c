@@ -157,6 +157,18 @@ static void say_others(const Live *live, int blamed, char *out, size_t size) {
         snprintf(out + used, size - used, " and %d more", left);
 }
 
+// What a layer in a scaled format flushes, and why no loss scale is told of.
+static int say_own(const Live *live, Area area, int row, int layer) {
+    const FactorShares own = live_factors(live, layer);
+    char name[RECORD_NAME_SIZE * 2], text[SENTENCE];
+    name_of(live, layer, name, sizeof name);
+    snprintf(text, sizeof text, "%s flushes %s of the %ss that it multiplies, at the scales of %s.",
+             name, word_share(own.flushed).text, own.of->role, own.of->precision);
+    row = area_wrap(area, row, style_of(INK_WARN), text);
+    return area_wrap(area, row, style_of(INK_DIM),
+                     "They are its own: no loss scale mends that, a wider format does (W).");
+}
+
 static int say_broken(const Live *live, Area area, int row, int layer) {
     const LayerSample *sample = &live->data.layers[layer];
     int64_t broken = broken_of(sample);
@@ -230,6 +242,8 @@ int live_say_layers(const Live *live, Area area, int row) {
         return row;
     name_of(live, worst, name, sizeof name);
     say_scale(live, at, sizeof at);
+    if (flushed > noticed && live_factors(live, worst).is_known)
+        return say_own(live, area, row, worst);
     if (flushed > noticed) {
         snprintf(text, sizeof text, "%s flushes %s of its gradients%s.", name,
                  word_share(flushed).text, at);

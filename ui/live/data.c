@@ -21,6 +21,8 @@ void live_data_clear(LiveData *data) {
     line_clear(&data->ghost_line);
     line_clear(&data->scale_line);
     free(data->layers);
+    free(data->factors);
+    free(data->own);
     free(data->heat);
     free(data->events);
     free(data->rows);
@@ -402,8 +404,8 @@ static bool read_all(Ui *ui, Live *live, Error *error) {
     if (live->view.layer >= data->record.layer_count)
         live->view.layer = data->record.layer_count > 0 ? data->record.layer_count - 1 : 0;
     if (!lines_read(ui, live, error) || !layers_read(ui, live, error) ||
-        !heat_read(ui, live, error) || !live_map_read(ui, live, error) ||
-        !live_profile_read(ui, live, error) ||
+        !live_read_factors(ui, live, error) || !heat_read(ui, live, error) ||
+        !live_map_read(ui, live, error) || !live_profile_read(ui, live, error) ||
         !((live->view.frozen && !live->moved) || live_read_events(ui, live, error)))
         return false;
     settle_used_scale(data);

@@ -161,6 +161,9 @@ static const char *format_of(const Live *live, int layer) {
     const RecordLayer *recorded = &live->data.record.layers[layer];
     const LayerSample *sample = sample_of(&live->data, layer);
     bool is_past = live->view.cursor != LIVE_FOLLOWS;
+    const Format own = live_own_format(live, layer);
+    if (own != FORMAT_COUNT && format_is_scaled(own)) // its gradients are kept in another
+        return format_name(own);
     if (sample && sample->precision[0] && (is_past || live->data.record.status != RUN_PAUSED))
         return sample->precision;
     return is_past ? "–" : recorded->precision;
@@ -226,9 +229,10 @@ void live_draw_share(Area area, int end, int row, double share, Ink ink) {
 }
 
 // Zeros among others are usual: a unit that is off has them.
-static void draw_shares(Area area, const Columns *columns, int row, const LayerSample *sample) {
+static void draw_shares(const Live *live, Area area, const Columns *columns, int row, int layer) {
     const int ends[] = {columns->zero, columns->flushed, columns->subnormal, columns->broken};
-    WhatIfShares shares = sample ? live_counted(sample) : (WhatIfShares){.is_known = false};
+    const LayerSample *sample = sample_of(&live->data, layer);
+    WhatIfShares shares = sample ? live_shares(live, layer) : (WhatIfShares){.is_known = false};
     if (!shares.is_known) {
         for (int i = 0; i < 4; i++)
             area_text_right(area, ends[i], row, style_of(INK_DIM), "–");
@@ -236,7 +240,9 @@ static void draw_shares(Area area, const Columns *columns, int row, const LayerS
     }
     bool is_gone = live_is_gone(sample);
     // Of many steps it is not of this one: a sentence below says among which it was.
-    Ink broken = shares.broken == 0 ? INK_DIM : sample->width == 1 ? INK_BAD : INK_WARN;
+    Ink broken = shares.broken == 0                                      ? INK_DIM
+                 : sample->width == 1 && sample->nans + sample->infs > 0 ? INK_BAD
+                                                                         : INK_WARN;
     live_draw_share(area, columns->zero, row, shares.zero, is_gone ? INK_BAD : INK_DIM);
     live_draw_share(area, columns->flushed, row, shares.flushed,
                     shares.flushed > too_much ? INK_BAD
@@ -262,7 +268,7 @@ static void draw_layer(const Live *live, Area area, const Columns *columns, int 
     if (sample && sample->count > 0 && columns->spark >= 0)
         draw_spark(area, columns, row, sample,
                    live_ink(sample->precision[0] ? sample->precision : recorded->precision));
-    draw_shares(area, columns, row, sample);
+    draw_shares(live, area, columns, row, layer);
     if (columns->ratio >= 0) {
         if (sample && isfinite(sample->update_ratio))
             snprintf(text, sizeof text, "%s",

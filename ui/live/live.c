@@ -207,8 +207,11 @@ static const char *explain(PanelId panel) {
             "One line a layer: the format it computes in, where the exponents of its gradients "
             "lie, which share of them was zero already, which its format rounds to zero at this "
             "loss scale (flushed) or keeps with fewer digits (subnormal), which is not finite, how "
-            "far a step moves its weights, and its share of the time. Space gives the layer the "
-            "next format while the run goes on, b the next of those that share scales (fp8, mxfp8, "
+            "far a step moves its weights, and its share of the time. In a format that has scales "
+            "of its own, flushed and subnormal are of what the layer multiplies (activations, "
+            "weights or gradients, which lose most), counted now and then at those scales. Space "
+            "gives the layer the next format while the run goes on, b the next of those that share "
+            "scales (fp8, mxfp8, "
             "nvfp4), a gives it back to the policy, u takes that back; "
             "red is what is wrong: over 5 % flushed, nothing left but zeros, not finite.",
         [PANEL_HISTOGRAM] =

@@ -5,6 +5,7 @@
 // snapshot without asking anybody. The cursor is one for all panels. Main thread.
 #pragma once
 
+#include "compare/factor_shares.h"
 #include "compare/pace.h"
 #include "compare/what_if.h"
 #include "number/format.h"
@@ -98,6 +99,9 @@ typedef struct LiveData { // what was read
     bool has_unlike_full; // but perhaps one of other parameters, or on another device
     LayerSample *layers;  // at the cursor, one a layer of the record; width 0: none
     int layer_count;
+    LayerFactors *factors; // that layers in scaled formats multiplied, counted last before it
+    int factor_count;
+    FactorShares *own; // of these the worst role of each layer, as many as layers; or NULL
     LayerSample *heat; // of the selected layer, over the window
     int heat_count;
     Event *events; // in order, up to the cursor
@@ -207,6 +211,18 @@ Format live_layer_format(const Live *live, int layer);
 // The layer that loses the largest share to its format; -1: none has samples with anything left.
 int live_worst_layer(const Live *live, double *flushed);
 
+// ---- factors.c ----------------------------------------------------------------------------------
+
+// Those counted last up to the cursor, and of each layer its worst role.
+bool live_read_factors(Ui *ui, Live *live, Error *error) MUST_CHECK;
+// What became of what a layer in a scaled format multiplies, at the cursor: of its worst role.
+FactorShares live_factors(const Live *live, int layer);
+// As it was counted, but at the scales of the layer's own format where that has such.
+WhatIfShares live_shares(const Live *live, int layer);
+// The format that it multiplies in: of one in a scaled format that, and not what its gradients are
+// kept in.
+Format live_own_format(const Live *live, int layer);
+
 // ---- advice.c -----------------------------------------------------------------------------------
 
 // What is wrong with the gradients at the cursor, and what would help; returns the row after.
@@ -276,6 +292,7 @@ bool live_map_read(Ui *ui, Live *live, Error *error) MUST_CHECK;
 bool live_map_is_resized(const Ui *ui, const Live *live); // since it was read
 void live_map_clear(LiveMap *map);                        // the order is kept
 MapCell live_map_cell(const LayerSample *sample);
+MapCell live_map_cell_here(const Live *live, int layer); // at the cursor
 double live_map_damage(MapCell cell);
 // Folds and sorts what was read, into so many rows where nothing was folded by hand.
 void live_map_arrange(LiveMap *map, int room);

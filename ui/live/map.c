@@ -122,7 +122,7 @@ static const char *format_of(const Live *live, int row) {
     const LiveMap *map = &live->map;
     const char *format = NULL;
     for (int i = 0; i < map->layer_count; i++) {
-        Format one = map->row_of[i] == row ? live_layer_format(live, i) : FORMAT_COUNT;
+        Format one = map->row_of[i] == row ? live_own_format(live, i) : FORMAT_COUNT;
         const char *name = one == FORMAT_COUNT ? NULL : format_name(one);
         if (name && format && strcmp(name, format) != 0)
             return "mixed";
@@ -155,7 +155,7 @@ static int worst_here(const Live *live, int row, MapCell *cell) {
         const LayerSample *sample = &live->data.layers[i];
         if (map->row_of[i] != row || sample->width == 0 || sample->count == 0)
             continue;
-        MapCell one = live_map_cell(sample);
+        MapCell one = live_map_cell_here(live, i);
         if (worst < 0 || live_map_damage(one) > live_map_damage(*cell)) {
             *cell = one;
             worst = i;
@@ -194,7 +194,7 @@ static void draw_row(const Live *live, Area area, const MapPlace *place, int at,
 static void say_selected(const Live *live, Area area, int row) {
     const LiveMap *map = &live->map;
     int at = live_map_row(live);
-    char among[80], count[32] = "", text[600];
+    char among[80], count[32] = "", of[32] = "", text[600];
     MapCell cell;
     if (at < 0)
         return;
@@ -207,10 +207,13 @@ static void say_selected(const Live *live, Area area, int row) {
     }
     if (shown->block.count > 1)
         snprintf(count, sizeof count, ", worst of %d", shown->block.count);
-    WhatIfShares shares = live_counted(&live->data.layers[layer]);
+    WhatIfShares shares = live_shares(live, layer);
+    const FactorShares own = live_factors(live, layer);
+    if (own.is_known)
+        snprintf(of, sizeof of, " of its %ss", own.of->role);
     live_say_steps(among, sizeof among, &live->data.layers[layer]);
-    snprintf(text, sizeof text, "%s%s%s: %s flushed, %s inf/nan, %s zero", map->names[layer], count,
-             among, word_share(shares.flushed).text, word_share(shares.broken).text,
+    snprintf(text, sizeof text, "%s%s%s: %s%s flushed, %s inf/nan, %s zero", map->names[layer],
+             count, among, word_share(shares.flushed).text, of, word_share(shares.broken).text,
              word_share(shares.zero).text);
     area_text_cut(area, 0, row, area.width, style_of(INK_BRIGHT), text);
 }

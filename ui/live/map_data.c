@@ -34,25 +34,72 @@ static void take_worse(MapCell *cell, MapCell other) {
     cell->state = other.state > cell->state ? other.state : cell->state;
 }
 
-// A column shows the worst of the samples that lie in its steps; where none does, what was counted
-// last before them.
-static void fill_cells(const LiveMap *map, const LayerSample *samples, int count, MapCell *cells) {
+MapCell live_map_cell_here(const Live *live, int layer) {
+    MapCell cell = live_map_cell(&live->data.layers[layer]);
+    const FactorShares own = live_factors(live, layer);
+    if (own.is_known)
+        take_worse(&cell, (MapCell){MAP_COUNTED, (float)own.lost});
+    return cell;
+}
+
+typedef struct Counted { // it holds until the next
+    int64_t step;
+    MapCell cell;
+} Counted;
+
+// A column shows the worst of what was counted in its steps; where nothing was, what was counted
+// last before them; and of what is there already.
+static void fill_cells(const LiveMap *map, const Counted *counted, int count, MapCell *cells) {
     PlotAxes axes = {.left = (double)map->left, .right = (double)map->right};
     int at = -1; // the last one that begins before the column ends
     for (int column = 0; column < map->columns; column++) {
         double from = plot_x_of(&axes, map->columns, column);
         double to = column + 1 < map->columns ? plot_x_of(&axes, map->columns, column + 1)
                                               : (double)map->right + 1;
-        cells[column] = (MapCell){MAP_UNKNOWN, 0};
         bool is_new = false;
-        while (at + 1 < count && (double)samples[at + 1].step < fmax(to, floor(from) + 1)) {
+        while (at + 1 < count && (double)counted[at + 1].step < fmax(to, floor(from) + 1)) {
             at++;
-            take_worse(&cells[column], live_map_cell(&samples[at]));
+            take_worse(&cells[column], counted[at].cell);
             is_new = true;
         }
         if (at >= 0 && !is_new)
-            take_worse(&cells[column], live_map_cell(&samples[at]));
+            take_worse(&cells[column], counted[at].cell);
     }
+}
+
+static bool fill_samples(const LiveMap *map, const LayerSample *samples, int count, MapCell *cells,
+                         Error *error) {
+    Counted *counted = calloc((size_t)count + 1, sizeof *counted);
+    if (!counted)
+        return error_fail(error, ERROR_MEMORY, "no memory for a map of %d layers",
+                          map->layer_count);
+    for (int i = 0; i < count; i++)
+        counted[i] = (Counted){samples[i].step, live_map_cell(&samples[i])};
+    fill_cells(map, counted, count, cells);
+    free(counted);
+    return true;
+}
+
+// What a layer in a scaled format multiplies. Of a step in which others were counted and it was
+// not, and long after the last, it is not known.
+static bool fill_factors(const LiveMap *map, const LayerFactors *list, int count, int layer,
+                         MapCell *cells, Error *error) {
+    Counted *counted = calloc((size_t)count + 2, sizeof *counted);
+    int steps = 0;
+    if (!counted)
+        return error_fail(error, ERROR_MEMORY, "no memory for a map of %d layers",
+                          map->layer_count);
+    for (int i = 0; i < count; i++) {
+        if (i == 0 || list[i].step != list[i - 1].step)
+            counted[steps++].step = list[i].step;
+        if (list[i].layer == layer)
+            take_worse(&counted[steps - 1].cell,
+                       (MapCell){MAP_COUNTED, (float)factor_shares(&list[i]).lost});
+    }
+    counted[steps++].step = factors_hold_until(&list[count - 1]) + 1;
+    fill_cells(map, counted, steps, cells);
+    free(counted);
+    return true;
 }
 
 // ---- rows ---------------------------------------------------------------------------------------
@@ -209,10 +256,43 @@ static bool read_cells(Ui *ui, const Live *live, LiveMap *map, Error *error) {
         for (int j = 0; j < count; j++)
             counted += samples[j].count;
         map->layers[i].is_there = counted > 0;
-        fill_cells(map, samples, count, map->cells + (size_t)i * (size_t)map->columns);
+        bool done =
+            fill_samples(map, samples, count, map->cells + (size_t)i * (size_t)map->columns, error);
         free(samples);
+        if (!done)
+            return false;
     }
     return true;
+}
+
+// Those of the window, and before them those counted last before it.
+static bool list_factors(Ui *ui, const Live *live, const LiveMap *map, LayerFactors **list,
+                         int *count, Error *error) {
+    LayerFactors *within = NULL;
+    int more = 0;
+    if (!store_read_factors_at(ui->store, live->view.run, map->left, list, count, error) ||
+        !store_read_factors(ui->store, live->view.run, map->left + 1, map->right, &within, &more,
+                            error))
+        return false;
+    LayerFactors *all = realloc(*list, ((size_t)*count + (size_t)more + 1) * sizeof *all);
+    if (all && more > 0)
+        memcpy(all + *count, within, (size_t)more * sizeof *all);
+    free(within);
+    *list = all ? all : *list;
+    *count += all ? more : 0;
+    return all ||
+           error_fail(error, ERROR_MEMORY, "no memory for a map of %d layers", map->layer_count);
+}
+
+static bool read_factors(Ui *ui, const Live *live, LiveMap *map, Error *error) {
+    LayerFactors *list = NULL;
+    int count = 0;
+    bool done = list_factors(ui, live, map, &list, &count, error);
+    for (int i = 0; done && i < map->layer_count && count > 0; i++)
+        done =
+            fill_factors(map, list, count, i, map->cells + (size_t)i * (size_t)map->columns, error);
+    free(list);
+    return done;
 }
 
 // Steps that came since are waited for: longer where reading takes long.
@@ -258,7 +338,7 @@ bool live_map_read(Ui *ui, Live *live, Error *error) {
         return false;
     map->left = data->left;
     map->right = data->right;
-    if (!read_cells(ui, live, map, error)) {
+    if (!read_cells(ui, live, map, error) || !read_factors(ui, live, map, error)) {
         live_map_clear(map);
         return false;
     }

@@ -40,7 +40,7 @@ int live_worst_layer(const Live *live, double *flushed) {
     int worst = -1;
     *flushed = -1;
     for (int i = 0; i < live->data.layer_count; i++) {
-        WhatIfShares shares = live_counted(&live->data.layers[i]);
+        WhatIfShares shares = live_shares(live, i);
         if (shares.is_known && shares.flushed > *flushed && !live_is_gone(&live->data.layers[i])) {
             *flushed = shares.flushed;
             worst = i;

@@ -259,8 +259,8 @@ static void copy_line(Ui *ui, const Live *live) {
                  text);
     } else if (layer < live->data.layer_count) {
         live_clean(name, sizeof name, live->data.record.layers[layer].name);
-        Format format = live_layer_format(live, layer);
-        WhatIfShares shares = live_counted(&live->data.layers[layer]);
+        Format format = live_own_format(live, layer);
+        WhatIfShares shares = live_shares(live, layer);
         snprintf(
             line, sizeof line,
             "%s in %s: %s zero, %s flushed, %s subnormal, %s not finite at scale %s, step %lld",

@@ -152,8 +152,9 @@ static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
                  word_reading(sample->largest).text);
     if (broken > 0)
         snprintf(more, sizeof more, ", %s not finite", word_share(broken).text);
+    const Format own = live_own_format(live, live->view.layer);
     snprintf(text, sizeof text, "%s in %s%s: %s%s zero%s", shown->name,
-             shown->format == FORMAT_COUNT ? "?" : format_name(shown->format), among, largest,
+             own == FORMAT_COUNT ? "?" : format_name(own), among, largest,
              word_share((double)sample->zeros / (double)sample->count).text, more);
     int row = area_wrap(area, 0, style_of(INK_BRIGHT), text);
     snprintf(text, sizeof text, "plain formats at the loss scale %s%s",
@@ -189,10 +190,29 @@ static int draw_formats(const Live *live, const HistogramLayer *shown, Area area
         put(area, &places, (ColumnId)i, row, style_of(INK_DIM), columns[i].head);
     for (int i = 0; i < fit; i++)
         draw_format(area, &places, row + 1 + i, &rows[top + i], shown->sample,
-                    rows[top + i].format == shown->format);
+                    rows[top + i].format == live_own_format(live, live->view.layer));
     if (fit < count)
         snprintf(right, size, "formats %d to %d of %d", top + 1, top + fit, count);
     return row + 1 + fit;
+}
+
+// What the layer multiplies, at the scales of its own format, as it was counted.
+static int say_factors(const Live *live, Area area, int row) {
+    const LiveData *data = &live->data;
+    const FactorShares own = live_factors(live, live->view.layer);
+    char text[FACTOR_WORDS_SIZE + 80];
+    for (int i = 0; own.is_known && i < data->factor_count; i++) {
+        char words[FACTOR_WORDS_SIZE];
+        if (data->factors[i].layer != live->view.layer)
+            continue;
+        factor_words(&data->factors[i], words);
+        snprintf(text, sizeof text, "counted at step %s, %s",
+                 word_count(data->factors[i].step).text, words);
+        const int after = row + area_wrap(area_to_measure(area.width), 0, style_of(INK_TEXT), text);
+        if (after <= area.height)
+            row = area_wrap(area, row, style_of(INK_TEXT), text);
+    }
+    return row;
 }
 
 void live_draw_what_if(const Live *live, Area area, bool focused) {
@@ -218,6 +238,8 @@ void live_draw_what_if(const Live *live, Area area, bool focused) {
         area_wrap(words, row + 1, style_of(INK_WARN), why);
     } else {
         row = draw_formats(live, &shown, inside, row, right, sizeof right);
+        const int said = say_factors(live, words, row + 1);
+        row = said > row + 1 ? said : row;
         if (row + 1 < inside.height)
             area_wrap(words, row + 1, style_of(INK_DIM), notes);
     }

@@ -61,7 +61,7 @@ typedef struct Shown {
 // another, tell nothing of it.
 static FactorShares factors_of(const Shown *shown, const RunRecord *run, int layer) {
     const FactorShares worst = factor_shares_worst(shown->factors, shown->factor_count, layer);
-    const bool is_its = worst.is_known && !factors_are_stale(worst.of, run->step) &&
+    const bool is_its = worst.is_known && run->step <= factors_hold_until(worst.of) &&
                         strcmp(worst.of->precision, run->layers[layer].precision) == 0;
     return is_its ? worst : (FactorShares){.is_known = false};
 }

@@ -129,7 +129,7 @@ end
 begin "a profile is kept as a run, which prints it again without training"
 run profile "$folder/two.lua" -d cpu -p bf16 --threads 1 --steps 5
 expect_status 0
-expect_err '^kept as run 2: '
+expect_err '^kept as run 2, which is @last now: '
 sed -n '/^layer/,/^a step/p' "$folder/out" >"$folder/first"
 run profile 2
 expect_status 0

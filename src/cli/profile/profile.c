@@ -65,7 +65,9 @@ static bool report_training(void *context, const Run *run, Error *error) {
         *error = lost;
         done = false;
     } else if (done && is_kept && !profiling->cli->quiet) {
-        fprintf(stderr, "kept as run %lld: mpbench profile %lld prints it again\n",
+        fprintf(stderr,
+                "kept as run %lld, which is @last now: mpbench profile %lld prints it again, and "
+                "its screen shows it (P)\n",
                 (long long)report->kept_as, (long long)report->kept_as);
     }
     profile_report_clear(report);

@@ -56,28 +56,6 @@ ALWAYS_INLINE int columns_at(const Tile *tile, int column) {
     return left < LANES ? left : LANES;
 }
 
-ALWAYS_INLINE Vector load_columns(const void *from, Format format, int64_t at, int count) {
-    if (count == LANES)
-        return vector_load_as(from, format, at);
-    Vector value = {0};
-    float numbers[LANES];
-    memcpy(numbers, &value, sizeof numbers);
-    for (int i = 0; i < count; i++)
-        numbers[i] = number_load(from, format, at + i);
-    memcpy(&value, numbers, sizeof numbers);
-    return value;
-}
-
-ALWAYS_INLINE void store_columns(void *to, Format format, int64_t at, int count, Vector value) {
-    if (count == LANES) {
-        vector_store_as(to, format, at, value);
-        return;
-    }
-    float numbers[LANES]; // holds LANES of any of the formats
-    vector_store_as(numbers, format, 0, value);
-    memcpy((char *)to + at * gemm_bytes(format), numbers, (size_t)(count * gemm_bytes(format)));
-}
-
 // Every other way out: edges, narrow formats, partial sums, activations. `sums` are in memory.
 ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int rows,
                                  const float *sums, int64_t sums_row, const float *bias,
@@ -95,18 +73,18 @@ ALWAYS_INLINE void finish_format(const GemmBlock *block, const Tile *tile, int r
             int count = full ? LANES : columns_at(tile, j);
             Vector value = alpha * vector_load(sums + i * sums_row + j);
             if (add_partial)
-                value += load_columns(block->partial, FORMAT_FP32, at_partial + j, count);
+                value += vector_load_some(block->partial, FORMAT_FP32, at_partial + j, count);
             if (to_partial) {
-                store_columns(block->partial, FORMAT_FP32, at_partial + j, count, value);
+                vector_store_some(block->partial, FORMAT_FP32, at_partial + j, count, value);
                 continue;
             }
             if (add_c)
-                value += load_columns(block->c, format, at_c + j, count);
+                value += vector_load_some(block->c, format, at_c + j, count);
             if (bias)
                 value += vector_load(bias + j);
             if (activation)
                 value = activate(value, activation);
-            store_columns(block->c, format, at_c + j, count, value);
+            vector_store_some(block->c, format, at_c + j, count, value);
         }
     }
 }
@@ -228,8 +206,8 @@ TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
 
 static void load_bias(float bias[PANEL_COLUMNS], const GemmBlock *block, const Tile *tile) {
     for (int j = 0; j < tile->columns; j += LANES)
-        vector_store(bias + j, load_columns(block->bias, block->bias_format, tile->column + j,
-                                            columns_at(tile, j)));
+        vector_store(bias + j, vector_load_some(block->bias, block->bias_format, tile->column + j,
+                                                columns_at(tile, j)));
 }
 
 static int tile_columns(const GemmBlock *block, int64_t column) {

@@ -24,10 +24,9 @@ ALWAYS_INLINE void pack_row(GemmWord *to, const void *from, const Format format,
         vector_store(to + i, vector_load_as(from, format, i));
         return;
     }
-    for (; i < lines; i++)
-        to[i] = number_load(from, format, i);
-    for (; i < width && i % LANES; i++)
-        to[i] = 0;
+    const int room = width - i < LANES ? width - i : LANES;
+    if (i < lines)
+        vector_store_some(to, FORMAT_FP32, i, room, vector_load_some(from, format, i, lines - i));
 }
 
 // Lines lie side by side in memory: each step copies a row, a piece to each panel. The last step

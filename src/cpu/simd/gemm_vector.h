@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -107,7 +108,13 @@ ALWAYS_INLINE float number_load(const void *from, Format format, int64_t at) {
     if (format == FORMAT_FP32)
         return ((const float *)from)[at];
     uint16_t bits = ((const uint16_t *)from)[at];
-    return format == FORMAT_BF16 ? number_bf16_to_fp32(bits) : number_fp16_to_fp32(bits);
+    if (format == FORMAT_BF16)
+        return number_bf16_to_fp32(bits);
+#if defined(__F16C__)
+    return _cvtsh_ss(bits);
+#else
+    return number_fp16_to_fp32(bits);
+#endif
 }
 
 ALWAYS_INLINE Vector vector_of_bf16(const uint16_t *from) {
@@ -173,4 +180,45 @@ ALWAYS_INLINE void vector_store_as(void *to, Format format, int64_t at, Vector v
         bf16_of_vector((uint16_t *)to + at, value);
     else
         fp16_of_vector((uint16_t *)to + at, value);
+}
+
+// The same of `count` numbers only, at most LANES; the others are 0, and are left as they are.
+ALWAYS_INLINE Vector vector_load_some(const void *from, Format format, int64_t at, int count) {
+    if (count == LANES)
+        return vector_load_as(from, format, at);
+#if defined(__AVX512F__)
+    const __mmask16 some = (__mmask16)((1u << count) - 1);
+    if (format == FORMAT_FP32)
+        return (Vector)_mm512_maskz_loadu_ps(some, (const float *)from + at);
+    const __m256i halves = _mm256_maskz_loadu_epi16(some, (const uint16_t *)from + at);
+    return format == FORMAT_BF16 ? (Vector)_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16)
+                                 : (Vector)_mm512_cvtph_ps(halves);
+#else
+    Vector value = {0};
+    float numbers[LANES];
+    memcpy(numbers, &value, sizeof numbers);
+    for (int i = 0; i < count; i++)
+        numbers[i] = number_load(from, format, at + i);
+    memcpy(&value, numbers, sizeof numbers);
+    return value;
+#endif
+}
+
+ALWAYS_INLINE void vector_store_some(void *to, Format format, int64_t at, int count, Vector value) {
+    if (count == LANES) {
+        vector_store_as(to, format, at, value);
+        return;
+    }
+    float numbers[LANES]; // holds LANES of any of the formats
+    vector_store_as(numbers, format, 0, value);
+#if defined(__AVX512F__)
+    const __mmask16 some = (__mmask16)((1u << count) - 1);
+    if (format == FORMAT_FP32)
+        _mm512_mask_storeu_ps((float *)to + at, some, (__m512)value);
+    else
+        _mm256_mask_storeu_epi16((uint16_t *)to + at, some,
+                                 _mm256_loadu_si256((const __m256i *)(const void *)numbers));
+#else
+    memcpy((char *)to + at * gemm_bytes(format), numbers, (size_t)(count * gemm_bytes(format)));
+#endif
 }

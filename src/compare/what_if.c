@@ -1,6 +1,7 @@
 #include "compare/what_if.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "number/scaled.h"
 
@@ -63,6 +64,33 @@ double what_if_own_scale(const LayerSample *sample, Format format, double scale)
     if (!format_is_scaled(format) || !(sample->largest > 0) || isinf(sample->largest))
         return scale;
     return format_table[format].largest / sample->largest;
+}
+
+WhatIfShares what_if_counted(const LayerSample *sample) {
+    if (sample->width == 0 || sample->count <= 0)
+        return unknown;
+    double count = (double)sample->count;
+    int64_t broken = sample->nans + sample->infs + sample->overflowed;
+    return (WhatIfShares){true, (double)sample->zeros / count, (double)sample->flushed / count,
+                          (double)sample->subnormal / count, (double)broken / count};
+}
+
+Format what_if_format(const char *precision) {
+    // Gradients of an fp8 layer are in the format with the wider range.
+    Format format = strcmp(precision, "fp8") == 0 ? FORMAT_E5M2 : format_named(precision);
+    return format != FORMAT_COUNT && format_is_floating(format) ? format : FORMAT_COUNT;
+}
+
+WhatIfZone what_if_zone(Format format, double scale, int exponent) {
+    double kept, normal, over;
+    if (format == FORMAT_COUNT || !(scale > 0))
+        return ZONE_NORMAL;
+    what_if_limits(format, &kept, &normal, &over);
+    double middle = 1.5 * ldexp(scale, exponent);
+    return middle < kept     ? ZONE_FLUSHED
+           : middle < normal ? ZONE_SUBNORMAL
+           : middle < over   ? ZONE_NORMAL
+                             : ZONE_OVERFLOWS;
 }
 
 // ---- scales that suit ---------------------------------------------------------------------------

@@ -28,6 +28,23 @@ double what_if_own_scale(const LayerSample *sample, Format format, double scale)
 // The least magnitudes (at scale 1) that do not vanish, are normal, and overflow.
 void what_if_limits(Format format, double *kept, double *normal, double *over);
 
+// What the layer's own rounding did, as it was counted.
+WhatIfShares what_if_counted(const LayerSample *sample);
+// That of the gradients of a layer which computes in this precision; FORMAT_COUNT: there is none.
+Format what_if_format(const char *precision);
+
+// What becomes of true values in a format at a scale.
+typedef enum WhatIfZone {
+    ZONE_FLUSHED,
+    ZONE_SUBNORMAL,
+    ZONE_NORMAL,
+    ZONE_OVERFLOWS,
+    ZONES
+} WhatIfZone;
+
+// Of most that have this exponent. Of no format, or at no scale, all are as they should be.
+WhatIfZone what_if_zone(Format format, double scale, int exponent);
+
 // ---- scales that suit ---------------------------------------------------------------------------
 
 typedef struct WhatIfScales { // powers of two

@@ -44,7 +44,7 @@ FactorShares live_factors(const Live *live, int layer) {
 }
 
 WhatIfShares live_shares(const Live *live, int layer) {
-    WhatIfShares shares = live_counted(&live->data.layers[layer]);
+    WhatIfShares shares = what_if_counted(&live->data.layers[layer]);
     const FactorShares own = live_factors(live, layer);
     if (!shares.is_known || !own.is_known)
         return shares;

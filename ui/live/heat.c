@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "ui/cells/glyphs.h"
+#include "ui/cells/zones.h"
 #include "ui/live/histogram.h"
 
 static uint32_t shade_of(double share) {
@@ -42,9 +43,9 @@ static void draw_heat_cells(const Live *live, const HistogramLayer *shown, Area 
                 sum += bin >= 0 && bin < LAYER_BINS ? sample->bins[bin] : 0;
             }
             uint32_t shade = shade_of(sum / total);
-            HistogramZone zone = histogram_zone(shown, high - a_row + 1);
+            WhatIfZone zone = histogram_zone(shown, high - a_row + 1);
             if (shade != ' ')
-                area_put(area, column, row, style_of(histogram_ink(shown, zone)), shade);
+                area_put(area, column, row, style_of(zone_ink(zone, shown->ink)), shade);
         }
         if (sample->nans + sample->infs > 0)
             area_put(area, column, 0, style_bold(INK_BAD), GLYPH_CROSS);

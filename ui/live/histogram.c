@@ -8,6 +8,7 @@
 #include "base/rune.h"
 #include "ui/cells/bars.h"
 #include "ui/cells/glyphs.h"
+#include "ui/cells/zones.h"
 #include "ui/live/histogram.h"
 
 enum { MOST_COLUMNS = FRAME_MOST };
@@ -32,28 +33,8 @@ bool histogram_choose(const Live *live, HistogramLayer *shown) {
     return !shown->has_time_only;
 }
 
-HistogramZone histogram_zone(const HistogramLayer *shown, int exponent) {
-    double kept, normal, over;
-    if (shown->format == FORMAT_COUNT || !(shown->scale > 0))
-        return ZONE_NORMAL;
-    what_if_limits(shown->format, &kept, &normal, &over);
-    double middle = 1.5 * ldexp(shown->scale, exponent);
-    return middle < kept     ? ZONE_FLUSHED
-           : middle < normal ? ZONE_SUBNORMAL
-           : middle < over   ? ZONE_NORMAL
-                             : ZONE_OVERFLOWS;
-}
-
-Ink histogram_ink(const HistogramLayer *shown, HistogramZone zone) {
-    return zone == ZONE_NORMAL ? shown->ink : zone == ZONE_SUBNORMAL ? INK_WARN : INK_BAD;
-}
-
-static uint32_t glyph_of(HistogramZone zone) {
-    static const uint32_t glyphs[ZONES] = {[ZONE_FLUSHED] = GLYPH_DOT,
-                                           [ZONE_SUBNORMAL] = GLYPH_HORIZONTAL,
-                                           [ZONE_NORMAL] = GLYPH_BAR,
-                                           [ZONE_OVERFLOWS] = GLYPH_CROSS};
-    return glyphs[zone];
+WhatIfZone histogram_zone(const HistogramLayer *shown, int exponent) {
+    return what_if_zone(shown->format, shown->scale, exponent);
 }
 
 // The layer's name gives way, so that it is always said that the values are true ones.
@@ -141,15 +122,15 @@ static void draw_bars(const HistogramLayer *shown, Area area, const Range *range
             values[column] += bin < LAYER_BINS ? shown->sample->bins[bin] : 0;
         }
         most = fmax(most, values[column]);
-        inks[column] = histogram_ink(shown, histogram_zone(shown, exponent));
+        inks[column] = zone_ink(histogram_zone(shown, exponent), shown->ink);
     }
     bars_draw(area, values, range->columns, most, shown->ink, inks);
 }
 
 static void draw_range(const HistogramLayer *shown, Area area, const Range *range) {
     for (int column = 0; column < range->columns; column++) {
-        HistogramZone zone = histogram_zone(shown, exponent_at(range, column));
-        area_put(area, column, 0, style_of(histogram_ink(shown, zone)), glyph_of(zone));
+        WhatIfZone zone = histogram_zone(shown, exponent_at(range, column));
+        area_put(area, column, 0, style_of(zone_ink(zone, shown->ink)), zone_glyph(zone));
     }
 }
 
@@ -191,7 +172,7 @@ enum { PIECES = 5 };
 static int gather_counted(const HistogramLayer *shown, int level, Piece pieces[PIECES]) {
     enum { WITHOUT_LARGEST = 1, BRIEF_WORDS, BRIEF_STEPS, WITHOUT_SUBNORMAL, WITHOUT_ZERO };
     const LayerSample *sample = shown->sample;
-    WhatIfShares shares = live_counted(sample);
+    WhatIfShares shares = what_if_counted(sample);
     int64_t broken = sample->infs + sample->nans + sample->overflowed;
     char among[80] = "";
     int width = 0, exponent;

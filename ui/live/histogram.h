@@ -4,14 +4,6 @@
 
 #include "ui/live/live.h"
 
-typedef enum HistogramZone {
-    ZONE_FLUSHED,
-    ZONE_SUBNORMAL,
-    ZONE_NORMAL,
-    ZONE_OVERFLOWS,
-    ZONES
-} HistogramZone;
-
 typedef struct HistogramLayer { // what the panel is of
     const LayerSample *sample;
     Format format;
@@ -24,8 +16,7 @@ typedef struct HistogramLayer { // what the panel is of
 // Of the layer at the cursor; false: there is no histogram, and `shown` says what is known of it.
 bool histogram_choose(const Live *live, HistogramLayer *shown);
 // Where most true values of this exponent go.
-HistogramZone histogram_zone(const HistogramLayer *shown, int exponent);
-Ink histogram_ink(const HistogramLayer *shown, HistogramZone zone);
+WhatIfZone histogram_zone(const HistogramLayer *shown, int exponent);
 // Gives what is inside.
 Area histogram_box(Area area, const HistogramLayer *shown, PanelId panel, bool focused);
 void histogram_say_why_empty(const Live *live, const HistogramLayer *shown, Area inside);

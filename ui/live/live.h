@@ -198,14 +198,10 @@ void live_say_row(const Live *live, const LiveRow *row, bool brief, char *out, s
 
 // ---- shares.c -----------------------------------------------------------------------------------
 
-// What the layer's own rounding did, as it was counted.
-WhatIfShares live_counted(const LayerSample *sample);
 // Nothing is left of its gradients: they were zero, or became so.
 bool live_is_gone(const LayerSample *sample);
 // Those that suit all layers that have such, and how many have.
 WhatIfScales live_scales_of_all(const Live *live, int *count);
-// FORMAT_COUNT: no format of gradients has this name.
-Format live_format(const char *precision);
 // The format that the layer's gradients are rounded to, at the cursor.
 Format live_layer_format(const Live *live, int layer);
 // The layer that loses the largest share to its format; -1: none has samples with anything left.

@@ -1,25 +1,7 @@
 // What became of gradients, as it was counted, and the scales that suit all layers.
 #include <math.h>
-#include <string.h>
 
 #include "ui/live/live.h"
-
-Format live_format(const char *precision) {
-    // Gradients of an fp8 layer are in the format with the wider range.
-    Format format = strcmp(precision, "fp8") == 0 ? FORMAT_E5M2 : format_named(precision);
-    return format != FORMAT_COUNT && format_is_floating(format) ? format : FORMAT_COUNT;
-}
-
-static const WhatIfShares unknown = {false, NAN, NAN, NAN, NAN};
-
-WhatIfShares live_counted(const LayerSample *sample) {
-    if (sample->width == 0 || sample->count <= 0)
-        return unknown;
-    double count = (double)sample->count;
-    int64_t broken = sample->nans + sample->infs + sample->overflowed;
-    return (WhatIfShares){true, (double)sample->zeros / count, (double)sample->flushed / count,
-                          (double)sample->subnormal / count, (double)broken / count};
-}
 
 bool live_is_gone(const LayerSample *sample) {
     return sample->width > 0 && sample->count > 0 &&
@@ -32,8 +14,8 @@ Format live_layer_format(const Live *live, int layer) {
         return FORMAT_COUNT;
     Format format = FORMAT_COUNT;
     if (layer < data->layer_count && data->layers[layer].width > 0)
-        format = live_format(data->layers[layer].precision);
-    return format != FORMAT_COUNT ? format : live_format(data->record.layers[layer].precision);
+        format = what_if_format(data->layers[layer].precision);
+    return format != FORMAT_COUNT ? format : what_if_format(data->record.layers[layer].precision);
 }
 
 int live_worst_layer(const Live *live, double *flushed) {

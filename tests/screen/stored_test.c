@@ -63,6 +63,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"replay", "}}rr)", "paused", true},
     {"compare", "1  c", "accuracy", false},
     {"compare-memory", "1  cm", "in all", false},
+    {"compare-exponents", "1  ce", "would flush", false},
     {"compare-eight", "1        c", "8 runs", false},
     {"formats", "4", "flushed", false},
     {"help", "??", "Here", true},

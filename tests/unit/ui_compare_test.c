@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "compare_fixture.h"
+#include "store/layers.h"
 #include "store/worker.h"
 #include "store_fixture.h"
 #include "ui/compare/compare.h"
@@ -279,6 +280,57 @@ static void without_seeds_a_difference_has_no_band(void) {
     close_screen();
 }
 
+// Gradients around 2^middle in both of two layers; the second run lacks the first of them.
+static void plant_layers(Store *store, int64_t run, int middle, const char *precision) {
+    RunRecord record = {0};
+    const int first = run == 1 ? 1 : 0;
+    RecordLayer layers[] = {{.name = "conv", .parent = -1}, {.name = "head", .parent = -1}};
+    CHECK_DONE(store_read_run(store, run, &record, &error));
+    CHECK_DONE(record_set_layers(&record, layers + first, 2 - first, &error));
+    snprintf(record.scale_rule, sizeof record.scale_rule, "none");
+    CHECK_DONE(store_update_run(store, &record, &error));
+    record_clear(&record);
+    SeriesWriter *writer = series_writer_new(store, run, 399, "resume", &error);
+    LayerSample sample = {.step = 400, .width = 1, .count = 1000, .zeros = 100, .flushed = 50};
+    sample.bins[middle - LAYER_LOWEST_EXPONENT] = 600;
+    sample.bins[middle - 1 - LAYER_LOWEST_EXPONENT] = 300;
+    sample.largest = ldexp(1.5, middle);
+    snprintf(sample.precision, sizeof sample.precision, "%s", precision);
+    for (int i = 0; i < 2 - first; i++)
+        CHECK_DONE(layers_add(writer, i, &sample, &error));
+    CHECK_DONE(store_begin(store, &error) && series_flush(writer, 1e6, &error) &&
+               store_commit(store, &error));
+    series_writer_free(writer);
+}
+
+// One line whole and one dotted, over what the format of each does to each exponent.
+static void histograms_of_two_runs_lie_over_each_other(void) {
+    Store *store = make_runs(planted, 2);
+    plant_layers(store, 1, -10, "fp16");
+    plant_layers(store, 2, -26, "fp32");
+    open_screen(store, 2);
+    ask(REQUEST_OVERLAY);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "gradient exponents of two runs");
+    CHECK_CONTAINS(text, "head"); // which both have
+    CHECK_CONTAINS(text, "1 of 1, up and down · step 400 of 400");
+    CHECK_CONTAINS(text, "a #2, step 400, fp32 at 2^0: 10.0 % zero, 5.0 % flushed");
+    CHECK_CONTAINS(text, "b #1, step 400, fp16 at 2^0:");
+    CHECK_CONTAINS(text, "fp16 at 2^0 would flush 90.0 % of a's, and 0.0 % would overflow.");
+    CHECK_CONTAINS(text, "│ a ━━━━");
+    CHECK_CONTAINS(text, "│ b ····"); // where a's are, it has nothing
+    CHECK_TEXT(screen_compare.label(ui, REQUEST_OVERLAY, "exponents"), "close");
+    ask(REQUEST_FIRST); // there are no gradients at the first step
+    CHECK_CONTAINS(draw_screen(80, 24), "no layer of one name has gradients in both");
+    ask(REQUEST_LAST);
+    CHECK_CONTAINS(draw_screen(80, 24), "b #1, step 400");
+    ask(REQUEST_MEMORY); // from page to page
+    CHECK_CONTAINS(draw_screen(80, 24), "in all ");
+    ask(REQUEST_BACK);
+    CHECK_CONTAINS(draw_screen(80, 24), "─ outcomes ─");
+    close_screen();
+}
+
 // What was typed is checked before it is taken.
 static void steps_and_seconds_to_a_target_are_told(void) {
     open_screen(make_history(), 2);
@@ -553,6 +605,7 @@ int main(void) {
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
     RUN_TEST(without_seeds_a_difference_has_no_band);
+    RUN_TEST(histograms_of_two_runs_lie_over_each_other);
     RUN_TEST(steps_and_seconds_to_a_target_are_told);
     RUN_TEST(memory_stands_side_by_side);
     RUN_TEST(memory_that_does_not_fit_is_reached);

@@ -171,6 +171,7 @@ const char *panel_name(PanelId id) {
         [PANEL_DIFFERENCES] = "what differs",
         [PANEL_OUTCOMES] = "outcomes",
         [PANEL_MEMORY] = "memory by purpose",
+        [PANEL_OVERLAY] = "gradient exponents of two runs",
         [PANEL_NUMBER] = "number",
         [PANEL_RANGES] = "ranges",
     };

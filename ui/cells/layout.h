@@ -28,7 +28,8 @@ typedef enum PanelId {
     PANEL_CURVES,
     PANEL_DIFFERENCES,
     PANEL_OUTCOMES,
-    PANEL_MEMORY, // a page
+    PANEL_MEMORY, // pages
+    PANEL_OVERLAY,
     // format lab
     PANEL_NUMBER,
     PANEL_RANGES,

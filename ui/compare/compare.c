@@ -40,6 +40,7 @@ static void read_comparison(Ui *ui) {
     const int last = view->comparison ? view->comparison->group_count - 1 : 0;
     view->cursor = view->cursor < last ? view->cursor : last;
     compare_make_curves(view);
+    compare_overlay_renew(view, false);
     view->wants_reading = false;
     view->since_read = 0;
 }
@@ -66,11 +67,12 @@ static bool compare_open(Ui *ui, Error *error) {
     view->log_axis = ui->settings.log_axis != 0;
     view->smoothing = 1;
     view->cross = 0.5;
-    return true;
+    return compare_overlay_open(view, error);
 }
 
 static void compare_close(Ui *ui) {
     CompareView *view = view_of(ui);
+    compare_overlay_close(view);
     compare_clear_curves(&view->curves);
     compare_free(view->comparison);
     free(view);
@@ -86,8 +88,9 @@ static bool compare_refresh(Ui *ui, double seconds) {
     CompareView *view = view_of(ui);
     view->since_read += seconds;
     if (!view->wants_reading && !(compare_is_live(view) && view->since_read >= read_every))
-        return false;
+        return compare_look_overlay(ui, view);
     read_comparison(ui);
+    compare_look_overlay(ui, view);
     return true;
 }
 
@@ -242,7 +245,7 @@ static const char *compare_label(const Ui *ui, Request request, const char *usua
     if (!can || request == REQUEST_SETTINGS) // home offers those
         return NULL;
     const char *label = usual;
-    if (compare_page_label(ui, request, &label))
+    if (compare_page_label(ui, view, request, &label))
         return label;
     if (request == REQUEST_HIDE)
         return compare_is_group_hidden(view, view->cursor) ? "show" : usual;
@@ -287,6 +290,13 @@ static const char *compare_explain(PanelId panel) {
                "what it is kept in, which need not be all: masters of the weights stay in fp32, "
                "and "
                "what only saves activations does little where weights are most of it.";
+    case PANEL_OVERLAY:
+        return "How large the gradients of one layer are, by powers of two, in the baseline and in "
+               "the run under the cursor, as shares of what each has: one line is whole, one "
+               "dotted. Below, what each one's format does at its scale: · is flushed to zero, "
+               "─ subnormal, ━ normal, × overflows. Where the lines lie upon each other "
+               "the format changes nothing there; where the dotted one ends at · something was "
+               "lost. v takes another run.";
     default:
         return "What is not the same in all of them: parameters, options, the precision of layers. "
                "All that is not here is alike.";

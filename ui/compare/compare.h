@@ -29,6 +29,8 @@ typedef struct CompareTarget {
     CompareToward toward;
 } CompareTarget;
 
+typedef struct CompareOverlay CompareOverlay; // overlay.h
+
 typedef struct CompareView {
     Comparison *comparison; // NULL: none yet
     char problem[ERROR_TEXT_SIZE];
@@ -42,6 +44,7 @@ typedef struct CompareView {
     CompareAxis axis;
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     CompareTarget target;
+    CompareOverlay *overlay;
     int smoothing;
     bool log_axis, has_cross, wants_reading;
     bool each_seed;        // a curve each, not the mean of their group
@@ -97,8 +100,17 @@ void compare_ask_target(Ui *ui);
 // pages.c. A request: true, it was meant for a page. A label: true, a page is open and says it.
 bool compare_draw_page(CompareView *view, PanelId panel, Area area, bool focused);
 bool compare_page_request(Ui *ui, CompareView *view, Request request);
-bool compare_page_label(const Ui *ui, Request request, const char **label);
+bool compare_page_label(const Ui *ui, const CompareView *view, Request request, const char **label);
 
 // memory.c
 void compare_draw_memory(CompareView *view, Area area, bool focused);
 bool compare_memory_request(CompareView *view, Request request);
+
+// overlay.c, overlay_draw.c
+bool compare_overlay_open(CompareView *view, Error *error);
+void compare_overlay_close(CompareView *view);
+void compare_overlay_renew(CompareView *view, bool from_cursor);
+bool compare_look_overlay(Ui *ui, CompareView *view); // true: what it shows was read
+void compare_draw_overlay(CompareView *view, Area area, bool focused);
+bool compare_overlay_request(CompareView *view, Request request);
+const char *compare_overlay_label(const CompareView *view, Request request); // NULL: not there

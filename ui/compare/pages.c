@@ -6,10 +6,13 @@ typedef struct Page {
     Request key; // opens and closes it
     void (*draw)(CompareView *view, Area area, bool focused);
     bool (*request)(CompareView *view, Request request);
+    const char *(*label)(const CompareView *view, Request request); // NULL: it has none
 } Page;
 
 static const Page pages[] = {
-    {PANEL_MEMORY, REQUEST_MEMORY, compare_draw_memory, compare_memory_request},
+    {PANEL_OVERLAY, REQUEST_OVERLAY, compare_draw_overlay, compare_overlay_request,
+     compare_overlay_label},
+    {PANEL_MEMORY, REQUEST_MEMORY, compare_draw_memory, compare_memory_request, NULL},
 };
 enum { PAGES = sizeof pages / sizeof *pages };
 
@@ -27,7 +30,8 @@ bool compare_draw_page(CompareView *view, PanelId panel, Area area, bool focused
     return page != NULL;
 }
 
-static void show(Ui *ui, PanelId panel, PanelId focus) {
+static void show(Ui *ui, CompareView *view, PanelId panel, PanelId focus) {
+    compare_overlay_renew(view, panel == PANEL_OVERLAY);
     ui->maximised[SCREEN_COMPARE] = panel;
     ui->focus[SCREEN_COMPARE] = focus;
     ui_lay_out(ui);
@@ -47,18 +51,20 @@ bool compare_page_request(Ui *ui, CompareView *view, Request request) {
     if (!page && next)
         view->focus_before = ui->focus[SCREEN_COMPARE];
     if (closes)
-        show(ui, PANEL_NONE, view->focus_before);
+        show(ui, view, PANEL_NONE, view->focus_before);
     else if (next)
-        show(ui, next->panel, next->panel);
-    else
-        return page && page->request(view, request);
+        show(ui, view, next->panel, next->panel);
+    else if (!page || !page->request(view, request))
+        return false;
+    ui->look_now = true; // what a page shows may have to be read
     return true;
 }
 
 // What does the same on a page as beside it.
 static const Request as_ever[] = {REQUEST_COMMAND, REQUEST_HELP, REQUEST_QUIT, REQUEST_NEXT_PANEL};
 
-bool compare_page_label(const Ui *ui, Request request, const char **label) {
+bool compare_page_label(const Ui *ui, const CompareView *view, Request request,
+                        const char **label) {
     const Page *page = page_of(ui->maximised[SCREEN_COMPARE]);
     if (!page)
         return false;
@@ -68,6 +74,7 @@ bool compare_page_label(const Ui *ui, Request request, const char **label) {
     bool opens = false;
     for (int i = 0; i < PAGES; i++)
         opens |= request == pages[i].key;
-    *label = request == page->key ? "close" : opens ? *label : NULL;
+    const char *own = page->label ? page->label(view, request) : NULL;
+    *label = request == page->key ? "close" : own ? own : opens ? *label : NULL;
     return true;
 }

@@ -226,8 +226,9 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
         skips, scale, culprit, where, remedy);
 }
 
+// Who only looks at a model, as a scan, counts what a format breaks, and goes on with the next.
 static bool is_stuck(const Run *run, const StepReport *report) {
-    return run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR &&
+    return !run->options->evaluates && run->skips_in_a_row >= RUN_SKIPS_AT_FLOOR &&
            pointless_skips(run, report) >= RUN_SKIPS_AT_FLOOR;
 }
 

@@ -22,13 +22,12 @@ local function declared(spec)
     end
 end
 
--- What there is to look at, as { name =, layers = { numbers }, tensors = { parameters } }.
+-- What there is to look at, as { name =, layers = { numbers }, tensors = { parameters } }. A layer that
+-- multiplies beside those inside of it, as attention does, is a unit of its own: it has no parameters.
 local function find_units(model, prefix, by_block)
-    local layers, units, by_name, unit_of = engine.scan_layers(), {}, {}, {}
-    local is_parent = {}
-    for _, layer in ipairs(layers) do is_parent[layer.parent] = true end
-    for number, layer in ipairs(layers) do
-        if layer.products and not is_parent[number] then
+    local units, by_name, unit_of = {}, {}, {}
+    for number, layer in ipairs(engine.scan_layers()) do
+        if layer.products then
             local inside = prefix and layer.name:sub(#prefix + 2) or layer.name
             -- "blocks.1.up" belongs to the block "blocks.1", "encoder.up" to "encoder"
             local block = inside:match "^[^.]*%.%d+" or inside:match "^[^.]*"
@@ -114,6 +113,7 @@ function public.run(spec, run)
     for _, unit in ipairs(units) do
         if engine.scan_unit(unit.name, unit.count) then table.insert(scene.units, unit) end
     end
+    passes.set_all(scene.units, "fp32") -- what is not set would follow the layer that it lies in
     if #scene.units == 0 then
         engine.fail "scan: no layer of the model multiplies: there is nothing that a format could gain"
     end

@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2154 # what measure.sh sets
+# shellcheck disable=SC1091,SC2154,SC2317 # what measure.sh sets and calls
 # formats.sh: whole training steps in formats whose numbers share scales, beside the same in bf16, in
 # pairs that take turns. Factors are rounded to them on the way to products of bf16, and that is to
 # cost no more than 0.3 of a step.
@@ -14,13 +14,10 @@
 # lies between (measure.sh). One thread, without a history. Exit status 1: something could not be
 # measured; a bar that is not met is no failure.
 set -u
-here=$(dirname "$0")
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
-. "$here/measure.sh"
-failed=0
+. "$(dirname "$0")/measure.sh"
+
+other() { measure_side "$mpbench" "$script" "$many" --precision "$format" --no-history --recipe "$recipe"; }
+plain() { measure_side "$mpbench" "$script" "$many" --precision bf16 --no-history; }
 
 # measure WORKLOAD FORMAT[:RECIPE]
 measure() {
@@ -30,16 +27,8 @@ measure() {
     [ "$format" = "$2" ] || recipe=${2#*:}
     find_steps "$mpbench" "$script" "${BENCH_SECONDS:-2}" --precision bf16 --no-history
     : >"$folder/pairs"
-    round=0
-    while [ -n "$many" ] && [ "$round" -lt "${BENCH_ROUNDS:-5}" ]; do
-        round=$((round + 1))
-        measure_side "$mpbench" "$script" "$many" --precision bf16 --no-history
-        beside=${side#* }
-        measure_side "$mpbench" "$script" "$many" --precision "$format" --no-history \
-            --recipe "$recipe"
-        echo "${side#* } $beside" >>"$folder/pairs"
-    done
-    if ! awk '$1 > 0 && $2 > 0 { print $1 / $2; found = 1 } END { exit !found }' "$folder/pairs" \
+    [ -z "$many" ] || in_turns "${BENCH_ROUNDS:-5}" other plain
+    if ! awk '$2 > 0 && $4 > 0 { print $2 / $4; found = 1 } END { exit !found }' "$folder/pairs" \
         >"$folder/ratios"; then
         echo "formats: $1 in $2 could not be measured: $(sed -n 1p "$folder/errors")" >&2
         failed=1

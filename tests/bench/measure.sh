@@ -1,10 +1,16 @@
-# shellcheck shell=sh disable=SC2034,SC2154 # what those that read this go on with
+# shellcheck shell=sh disable=SC2034 # what those that read this go on with
 # tests/bench/measure.sh: how fast a program trains, by two clocks, for scripts that compare in pairs.
 #
 # The clock on the wall is what a user waits for; the processor's time, on one thread, counts every
 # cycle on whichever thread, and is steadier: it is that of a long run less that of a short one, so
-# that what a run costs once (opening, the checkpoint at its end) falls out. Needs $folder, one of
-# the script's own.
+# that what a run costs once (opening, the checkpoint at its end) falls out. Who reads it has $here,
+# $mpbench, a $folder that goes away at the end, and $failed to exit with.
+here=$(dirname "$0")
+mpbench=${MPBENCH:-build/mpbench}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+failed=0
 
 # The processor's time of all that this script has run goes to $spent, in seconds.
 look_at_spent() {

@@ -13,14 +13,8 @@
 # that surely lies between (measure.sh has the clocks). One thread, without a history. Exit status
 # 1: something could not be measured; one that is slower is no failure.
 set -u
-here=$(dirname "$0")
-mpbench=${MPBENCH:-build/mpbench}
+. "$(dirname "$0")/measure.sh"
 other=${1:?paired.sh OTHER_MPBENCH: the program of another build}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
-. "$here/measure.sh"
-failed=0
 
 # report WORKLOAD PRECISION CLOCK <RATIOS
 report() {

@@ -14,16 +14,10 @@
 #
 # Exit status 1: something could not be measured; a bar that is not met is no failure.
 set -u
-here=$(dirname "$0")
-mpbench=${MPBENCH:-build/mpbench}
+. "$(dirname "$0")/measure.sh"
 seconds=${BENCH_SECONDS:-1.5}
 rounds=${BENCH_ROUNDS:-12}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
 export MPBENCH_DB="$folder/history.db"
-. "$here/measure.sh"
-failed=0
 
 cat >"$folder/cnn.lua" <<'LUA'
 local mp = require "mp"

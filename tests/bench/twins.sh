@@ -12,13 +12,7 @@
 # have one thread each, so that on two idle processors a pair takes as long as one. Exit status 1:
 # something could not be measured; a bar that is not met is no failure.
 set -u
-here=$(dirname "$0")
-mpbench=${MPBENCH:-build/mpbench}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
-. "$here/measure.sh"
-failed=0
+. "$(dirname "$0")/measure.sh"
 
 report() { # WORKLOAD CLOCK <RATIOS
     middle | awk -v what="$1" -v clock="$2" '{
@@ -47,4 +41,4 @@ for workload in ${BENCH_WORKLOADS:-a b c}; do
     awk '{ print $3 / $1 }' "$folder/pairs" | report "$workload" wall
     awk '{ print $2 / $4 }' "$folder/pairs" | report "$workload" processor
 done
-exit $failed
+exit "$failed"

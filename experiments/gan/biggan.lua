@@ -2,14 +2,15 @@
 -- shifts are the class's own; both networks have spectral norms and an attention over the picture, the
 -- loss is the hinge, and what is shown comes of an average of the weights (EMA).
 --
--- Takes about two minutes on two cores. On the screen: g_loss wanders about 0 and d_loss stays
--- between 0.5 and 2 (2 is a discriminator that knows nothing); `i` shows the ten classes, a column
--- each. At the end a CNN that has seen real pictures alone (about 90 % of a test set) says of each
--- picture what it is: `recognised` is the share that it calls as they were ordered, 0.1 by chance
--- and about 0.4 so early in a training; more steps give more.
--- Brock and others (2019, arXiv:1809.11096) and Zhang and others (2019, arXiv:1805.08318) for the
--- parts; BigGAN was trained with parts of it low, and what is delicate in it is kept in fp32 here:
--- the power iterations of the spectral norms, and the running statistics.
+-- Takes about a minute on two cores, a third of it for the judge at the end. On the screen: g_loss
+-- wanders about 0 and d_loss stays between 0.5 and 2 (2 is a discriminator that knows nothing); `i`
+-- shows the ten classes, a column each. At the end a CNN that has seen real pictures alone, ten batches
+-- a step of the run and `judge` at most (with all of them it names about 90 % of a test set) says of
+-- each picture what it is: `recognised` is the share that it calls as they were ordered, 0.1 by chance
+-- and about 0.4 so early in a training; more steps give more. Brock and others (2019, arXiv:1809.11096)
+-- and Zhang and others (2019, arXiv:1805.08318) for the parts; BigGAN was trained with parts of it low,
+-- and what is delicate in it is kept in fp32 here: the power iterations of the spectral norms, and the
+-- running statistics.
 --     mpbench run biggan -p fp16
 --     mpbench run biggan -p fp16 --set scalers=2         a scaler for each network's loss
 --     mpbench run biggan --set width=32 --set batch=128 --set steps=20000
@@ -155,7 +156,7 @@ return mp.experiment {
         run:result { training_mib = mp.memory(train, p.steps).activations / 2 ^ 20 }
         if p.judge == 0 then return end
         run:evaluate(function()
-            local judge, right, rounds = shared.train_judge(real, p.judge), 0, 20
+            local judge, right, rounds = shared.train_judge(real, p), 0, 20
             for _ = 1, rounds do
                 local y = mp.randint(real.classes, 50)
                 right = right + F.accuracy(judge(make(mp.randn(50, p.noise), y)), y):item() / rounds

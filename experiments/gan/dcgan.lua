@@ -2,14 +2,15 @@
 -- that tells them from real ones. A loss for each of its three questions, and one scaler for all, one
 -- for each network or one for each loss.
 --
--- Takes about a minute on two cores. On the screen: d_loss and g_loss (v) stay near each other,
--- neither falls to nothing; `i` shows the pictures, noise at first, clothes after some hundred steps.
--- At the end a CNN that has seen real pictures alone (about 90 % of a test set) judges: `score` is 1
--- for noise or for one picture over and over, about 8 for real ones (score_real), and should be 3 to 5.
--- `training_mib` is what activations took at most in the last step. Radford and others (2016,
--- arXiv:1511.06434) train this shape stably without tricks; Micikevicius and others (2018,
--- arXiv:1710.03740) a DCGAN in mixed precision, without any loss of quality and even without scaling.
--- Formats do not separate these curves: what differs from run to run is chance.
+-- Takes about half a minute on two cores, most of it for the judge at the end. On the screen: d_loss
+-- and g_loss (v) stay near each other, neither falls to nothing; `i` shows the pictures, noise at
+-- first, clothes after some hundred steps. At the end a CNN judges that has seen real pictures alone,
+-- ten batches a step of the run and `judge` at most (with all of them it names about 90 % of a test
+-- set): `score` is 1 for noise or for one picture over and over, about 8 for real ones (score_real),
+-- and should be 3 to 5. `training_mib` is what activations took at most in the last step. Radford and
+-- others (2016, arXiv:1511.06434) train this shape stably without tricks; Micikevicius and others
+-- (2018, arXiv:1710.03740) a DCGAN in mixed precision, without any loss of quality and even without
+-- scaling. Formats do not separate these curves: what differs from run to run is chance.
 --     mpbench run dcgan -p fp16
 --     mpbench run dcgan -p fp16 --set scalers=2          a scaler a network: each finds its own scale
 --     mpbench run dcgan -p fp16 --set scalers=3          a scaler a loss
@@ -97,7 +98,7 @@ return mp.experiment {
         run:result { training_mib = mp.memory(train, p.steps).activations / 2 ^ 20 }
         if p.judge == 0 then return end
         run:evaluate(function()
-            local judge = shared.train_judge(real, p.judge)
+            local judge = shared.train_judge(real, p)
             run:result(shared.compare(judge, real, function(n) return make(noise(n)) end))
             run:result { judge_accuracy = shared.judge_accuracy(judge, real, 100) }
         end)

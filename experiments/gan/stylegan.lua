@@ -4,13 +4,14 @@
 -- discriminator is held by the square of its slope at real pictures (R1, a second derivative, every
 -- few steps), and what is shown comes of an average of the weights (EMA).
 --
--- Takes a minute and a half on two cores. On the screen (v): d_loss about 1, where 1.4 would be a
--- discriminator that cannot tell, g_loss between 1 and 3, r1 below 1. `i` shows the pictures and, under
--- `mixed` (v), coarse styles, one a row, with fine ones, one a column. At the end a CNN that has seen
--- real pictures alone (about 90 % of a test set) judges: `score` is 1 for noise or for one picture over
--- and over, about 8 for real ones (score_real), and should be 3 to 5; it comes late in the training.
--- Karras and others (2020, arXiv:1912.04958 and 2006.06676) for the parts; the second trains its high
--- resolutions in fp16, with the demodulation's factors computed in fp32, as here.
+-- Takes about a minute on two cores, a third of it for the judge at the end. On the screen (v): d_loss
+-- about 1, where 1.4 would be a discriminator that cannot tell, g_loss between 1 and 3, r1 below 1. `i`
+-- shows the pictures and, under `mixed` (v), coarse styles, one a row, with fine ones, one a column. At
+-- the end a CNN judges that has seen real pictures alone, ten batches a step of the run and `judge` at
+-- most (with all of them it names about 90 % of a test set): `score` is 1 for noise or for one picture
+-- over and over, about 8 for real ones (score_real), and should be 3 to 5; it comes late in the
+-- training. Karras and others (2020, arXiv:1912.04958 and 2006.06676) for the parts; the second trains
+-- its high resolutions in fp16, with the demodulation's factors computed in fp32, as here.
 --     mpbench run stylegan -p fp16
 --     mpbench run stylegan -p fp16 --set scalers=2       R1 has a scaler of its own
 --     mpbench run stylegan --set width=32 --set steps=20000
@@ -161,7 +162,7 @@ return mp.experiment {
         run:result { training_mib = mp.memory(train, p.steps).activations / 2 ^ 20 }
         if p.judge == 0 then return end
         run:evaluate(function()
-            local judge = shared.train_judge(real, p.judge)
+            local judge = shared.train_judge(real, p)
             run:result(shared.compare(judge, real, function(n) return make(noise(n), noise(n), 4) end))
             run:result { judge_accuracy = shared.judge_accuracy(judge, real, 100) }
         end)

@@ -52,4 +52,10 @@ train bert $tiny --set unit=words --set path="$folder/book.txt"
 [ "$(value_of weights)" -lt "$letters" ] || fail "ten words take $(value_of weights) bytes, all letters $letters"
 end
 
+begin "the judge of a GAN of few steps is trained for little longer than they"
+train dcgan --set batch=8 --set width=4 --steps 1
+accuracy=$(value_of judge_accuracy) # of one that was trained for half a minute: 0.9
+echo "$accuracy" | awk '{ exit !($1 > 0.02 && $1 < 0.8) }' || fail "it names $accuracy of the pictures"
+end
+
 exit "$failures"

@@ -37,9 +37,11 @@ end
 function shared.spread(x) return x * 2 - 1 end
 function shared.shown(x) return x:to "fp32" * 0.5 + 0.5 end
 
--- Trains a classifier in fp32 on `count` real batches and returns a function from pictures to odds.
+-- Trains a classifier in fp32 on real batches and returns a function from pictures to odds. There are
+-- p.judge of them, and ten a step of the run at most, so that a short run stays short.
 -- Its rule is written out, so that its steps are none of the run's: momentum, at a rate that falls.
-function shared.train_judge(real, count)
+function shared.train_judge(real, p)
+    local count = math.min(p.judge, 10 * p.steps)
     local side = real.size // 4
     local net = nn.Sequential {
         nn.Conv2d(real.channels, 16, 3, { padding = 1 }), nn.BatchNorm(16), nn.ReLU(), nn.MaxPool2d(2),

@@ -8,7 +8,7 @@
 -- those that are not 0, `vanish` is the share that fp16 would round to 0, `vanish_8` the share where
 -- the loss is multiplied by 8 before, and so on for 2^7 and 2^16 (`vanish_128`, `vanish_65536`).
 -- The results are means over the second half of the run.
--- Takes about 20 s on two cores. On the screen: the series `vanish` and its scaled siblings as the
+-- Takes about 6 s on two cores. On the screen: the series `vanish` and its scaled siblings as the
 -- detector learns; the gradients of weights, whose exponents the layers panel draws, lie much higher.
 -- Expect `right`, the share of objects whose place, kind and size (to half a place) are right, to come
 -- to some 60 % (by chance under 1 %), and `vanish` to rise as the loss falls, to a quarter of all. A

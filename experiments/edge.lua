@@ -8,7 +8,7 @@
 --     mpbench eval @last -p fp32,bf16,int8 --memory 4MiB
 --     mpbench eval @last -p fp32,bf16,int8 --memory 2MiB
 --     mpbench eval @last -p fp32,bf16,int8 --memory 1MiB
--- Takes about 15 s, and each evaluation as long. Look at: `fits`, the largest batch, 0 where not one
+-- Takes about 3 s, and each evaluation as long. Look at: `fits`, the largest batch, 0 where not one
 -- sample does; `one takes`, what a single sample needs, most of which are weights; the accuracy, the
 -- same under every cap. With 4 MiB all formats fit, with 2 MiB fp32 does not, with 1 MiB int8 alone.
 -- Expect weights of half the size in 16 bits and of a quarter in int8 (B. Jacob et al.,

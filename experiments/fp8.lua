@@ -1,7 +1,7 @@
 -- fp8: a small GPT whose products take factors of 8 bits, by the recipes that are in use, and by one that
 -- is not: the same exponent bias for every tensor.
 --
--- Takes some ten seconds on two cores. What fp8 holds is narrow, e4m3 from 2^-9 to 448 and e5m2, which
+-- Takes some four seconds on two cores. What fp8 holds is narrow, e4m3 from 2^-9 to 448 and e5m2, which
 -- gradients get, from 2^-16 to 57344: so each tensor is multiplied by a scale before it is rounded. The
 -- loss is multiplied by 2^-12 here, as if a mean over some two million characters were taken, as large
 -- models do: that is how small their gradients are. On the screen: loss; in the panel of gradients the

@@ -2,7 +2,7 @@
 --
 -- Blocks of causal attention and a two-layer network, layer norms before each, learned positions.
 -- Without `path` it reads the licence texts that every Debian system has. At the end it writes a
--- few lines of its own.
+-- few lines of its own. Takes about 15 s on two cores.
 --     mpbench run gpt -p bf16
 --     mpbench run gpt --set layers=6 --set width=384 --set heads=6 --set context=256 --set batch=8
 --     mpbench run gpt --set path=/usr/share/common-licenses/GPL-3 --set steps=1000

@@ -7,7 +7,7 @@
 --     mpbench eval @last -p fp32,bf16,int8
 --     mpbench eval @last -p int8 --calibrate 1,largest
 --     mpbench export @last --format safetensors -p int8 -o int8.safetensors
--- Takes about 10 s, and the evaluation as long. Look at: the change of accuracy, which is noise of a
+-- Takes about 4 s, and the evaluation as long. Look at: the change of accuracy, which is noise of a
 -- few samples in 10,000; the weights, a quarter of fp32's; the time of one sample and of a batch.
 -- Expect what R. Krishnamoorthi found ("Quantizing deep convolutional networks for efficient
 -- inference", 2018): scales a channel for weights and a layer for activations, found after training,

@@ -4,7 +4,7 @@
 -- makes of random numbers. Weights, activations and gradients are rounded in blocks of 32 with
 -- scales by the standard's rule, and so are the weights of its layer norms. About two thirds on, the
 -- loss jumps from 0.03 to hundreds and comes back to 1 at best; in bf16 it does not.
--- Takes half a minute a run on two cores at most:
+-- Takes about 5 s a run on two cores:
 --     mpbench run intervene -p bf16 --name plain
 --     mpbench run intervene -p mxfp4 --recipe norms=scaled,scales=floor --name broken
 -- On the screen: the loss, and among the events the step at which it left and the layer in which that

@@ -1,7 +1,7 @@
 -- memory: what fits into a given memory in the format of the run and in fp32: the largest batch, the
 -- deepest network, the highest resolution; found by training steps whose memory is measured.
 --
--- Takes half a minute on two cores. Nothing is worked out on paper: each candidate does a step, forward
+-- Takes about 5 s on two cores. Nothing is worked out on paper: each candidate does a step, forward
 -- and back, and counts where the most that the device held stays below `budget` MiB; doubled until one
 -- does not, then halved between. On the screen: the events name what was tried. At the end `batch`,
 -- `depth` and `size` are the largest that fit in the run's format and `batch_fp32` and so on those in

@@ -1,7 +1,7 @@
 -- quantum: a circuit of a few qubits learns which side of a circle a point lies on; all 2^n amplitudes
 -- are there, in the format of the run, and the tape differentiates through them.
 --
--- Takes some ten seconds on two cores. Two turns of each qubit by angles that hang on the point and
+-- Takes about 2 s on two cores. Two turns of each qubit by angles that hang on the point and
 -- on weights, then controlled signs between neighbours, several layers of that; the first qubit's mean
 -- is the answer (Perez-Salinas and others 2020, arXiv:1907.02085, who load the data in every layer). On
 -- the screen: loss falls to about 0.2. At the end `accuracy` is that of new points, `chance` is what always

@@ -9,7 +9,7 @@
 --     follow     a rule written here: as near below fp16's end as the largest gradient lets it be
 --     mean       × 1.1 while the mean gradient is under 1e-7, half after an overflow
 --     clipping   a class on top of the run's scaler, whose `unscale` also clips what it unscales
--- Takes about 1 s on two cores. On the screen: the scale, the skipped steps, and the exponents of the
+-- Takes less than a second. On the screen: the scale, the skipped steps, and the exponents of the
 -- gradients under fp16's range as they move to and fro. `zeros` is the share of gradients that were 0.
 -- Expect 95 % (4 classes, a guess is 25 %) from all that train, for a direction survives much; they differ
 -- in what they lose. In fp32 and bf16 nothing. In fp16 dynamic scaling skips 11 steps of the first

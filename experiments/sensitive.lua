@@ -10,7 +10,7 @@
 --     --keep-fp32 none                 the loss too
 -- The sums inside of a norm are in fp32 even then, as cards have them. --set hand=true replaces the
 -- batch norm by one written of operations, whose squares are in the run's format.
--- Takes about 5 s on two cores. On the screen: the loss looks well in either case: it is the
+-- Takes about 4 s on two cores. On the screen: the loss looks well in either case: it is the
 -- evaluation that shows it.
 -- Expect some 82 % (a guess is 10 %) from the policy in every format. In fp16 without batch norm kept
 -- the network trains as well, and then guesses: the running variance is infinite. Written by hand

@@ -1,7 +1,7 @@
 -- simple: the mixed-precision loop of every introduction, line for line as PyTorch users write it.
 --
 -- A network of 128-64-10, batches of 32, SGD with momentum. Its data are drawn once: clouds of
--- points, one a class, so that there is something to learn. Try
+-- points, one a class, so that there is something to learn. Takes less than a second. Try
 --     mpbench run simple -p fp16      (losses scaled; a step whose gradients overflow is skipped)
 --     mpbench run simple -p fp32
 -- The PyTorch line stands beside each line of the loop.

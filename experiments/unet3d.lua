@@ -1,7 +1,7 @@
 -- unet3d: a volume is divided into what is looked for and the rest, as scans of the body are: a U-Net of
 -- three-dimensional convolutions, in training and in use.
 --
--- Takes about a minute on two cores. The volumes are made up: balls, ellipsoids and a slope of brightness
+-- Takes about 10 s on two cores. The volumes are made up: balls, ellipsoids and a slope of brightness
 -- in noise, so that the truth is known exactly. On the screen: dice (v) rises from about 0.1 to above
 -- 0.8; in the panel of the machine, what activations take. At the end `dice` is that of new volumes;
 -- 1 is the truth, and dice_guess what marking everything would have. Then one volume goes through

@@ -100,20 +100,24 @@ return mp.experiment {
 LUA
 }
 
-# An experiment that trains until it is ended.
+# An experiment of one layer, head, and small steps, that trains until it is ended.
 write_endless() {
-    cat >"$folder/endless.lua" <<'LUA'
+    endless=$folder/endless.lua
+    cat >"$endless" <<'LUA'
 local mp = require "mp"
 return mp.experiment {
     name = "endless",
     run = function(run)
-        local net = run:model(mp.nn.Sequential { mp.nn.Linear(4, 2) })
-        local opt = mp.optim.SGD(net:parameters(), { lr = 0.1 })
+        local net = run:model(mp.nn.Sequential { mp.nn.Linear(8, 4):named "head" })
+        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+        local scaler = run:scaler()
+        local x, y = mp.randn(16, 8), mp.randint(4, 16)
         while true do
             opt:zero_grad()
-            local loss = net(mp.randn(2, 4)):sum()
-            loss:backward()
-            opt:step()
+            local loss = mp.autocast(function() return mp.fn.cross_entropy(net(x), y) end)
+            scaler:scale(loss):backward()
+            scaler:step(opt)
+            scaler:update()
             run:log { loss = loss }
         end
     end,

@@ -6,37 +6,14 @@
 rounds=50
 [ -z "${MPBENCH_SOAK:-}" ] || rounds=5000
 
-# A small model, so that a step takes no time; it ends when it is told to.
-cat >"$folder/tiny.lua" <<'LUA'
-local mp = require "mp"
-return mp.experiment {
-    name = "tiny",
-    params = { many = 1000000000 },
-    run = function(run)
-        local F = mp.fn
-        local net = run:model(mp.nn.Sequential { mp.nn.Linear(8, 4):named "head" })
-        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
-        local scaler = run:scaler()
-        local x, y = mp.randn(16, 8), mp.randint(4, 16)
-        for _ = 1, run.params.many do
-            opt:zero_grad()
-            local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
-            scaler:scale(loss):backward()
-            scaler:step(opt)
-            scaler:update()
-            run:log { loss = loss }
-        end
-    end,
-}
-LUA
+write_endless
 printf 'local mp = require "mp"\nreturn mp.experiment { name = "bad", run = function(run) run:event "here" error "broken" end }\n' >"$folder/bad.lua"
-tiny=$folder/tiny.lua
 
 # start NAME [OPTION ...]: a run in the background; its process in $worker.
 start() {
     named=$1
     shift
-    "$mpbench" run "$tiny" --name "$named" --threads 1 --quiet --json "$@" \
+    "$mpbench" run "$endless" --name "$named" --threads 1 --quiet --json "$@" \
         >"$folder/$named.json" 2>"$folder/$named.err" &
     worker=$!
     workers="$workers $worker"
@@ -66,7 +43,7 @@ wait_for_steps() {
 # ---- recorded ------------------------------------------------------------------------------------
 
 begin "a run is in the history when it has ended"
-"$mpbench" run "$tiny" --name whole --set many=500 --tag mine --quiet >/dev/null 2>"$folder/err" ||
+"$mpbench" run "$endless" --name whole --steps 500 --tag mine --quiet >/dev/null 2>"$folder/err" ||
     fail "exit status $?: $(cat "$folder/err")"
 [ "$(field whole status)" = finished ] || fail "status is $(field whole status)"
 [ "$(field whole steps)" = 500 ] || fail "steps are $(field whole steps)"
@@ -81,19 +58,19 @@ end
 
 begin "without history nothing is kept"
 before=$("$mpbench" ls --json | grep -o '"name"' | wc -l)
-"$mpbench" run "$tiny" --set many=50 --no-history --quiet >/dev/null 2>&1 || fail "exit status $?"
+"$mpbench" run "$endless" --steps 50 --no-history --quiet >/dev/null 2>&1 || fail "exit status $?"
 [ "$("$mpbench" ls --json | grep -o '"name"' | wc -l)" -eq "$before" ] || fail "a run was added"
 end
 
 begin "a history that cannot be opened is exit status 4, before anything is trained"
 echo "no database" >"$folder/foreign.db"
-"$mpbench" run "$tiny" --db "$folder/foreign.db" --quiet >"$folder/out" 2>"$folder/err"
+"$mpbench" run "$endless" --db "$folder/foreign.db" --quiet >"$folder/out" 2>"$folder/err"
 [ $? -eq 4 ] || fail "exit status is not 4: $(cat "$folder/err")"
 [ "$(cat "$folder/foreign.db")" = "no database" ] || fail "the file was touched"
 end
 
 begin "a name is given once"
-"$mpbench" run "$tiny" --name whole --set many=5 --quiet >/dev/null 2>"$folder/err"
+"$mpbench" run "$endless" --name whole --steps 5 --quiet >/dev/null 2>"$folder/err"
 [ $? -eq 2 ] || fail "exit status is not 2: $(cat "$folder/err")"
 end
 
@@ -142,7 +119,7 @@ if unshare -T --boottime 100000 true 2>/dev/null; then
     wait_for_steps outside
     outside=$worker
     named=inside
-    unshare -T --boottime 100000 "$mpbench" run "$tiny" --name inside --threads 1 --quiet >/dev/null 2>"$folder/inside.err" &
+    unshare -T --boottime 100000 "$mpbench" run "$endless" --name inside --threads 1 --quiet >/dev/null 2>"$folder/inside.err" &
     worker=$!
     workers="$workers $worker"
     wait_for_steps inside
@@ -174,9 +151,9 @@ for signal in INT TERM HUP; do
     end
 done
 
-cat >"$folder/endless.lua" <<'LUA'
+cat >"$folder/idle.lua" <<'LUA'
 local mp = require "mp"
-return mp.experiment { name = "endless", run = function() while true do end end }
+return mp.experiment { name = "idle", run = function() while true do end end }
 LUA
 cat >"$folder/stuck.lua" <<'LUA'
 local mp = require "mp"
@@ -184,13 +161,13 @@ return mp.experiment { name = "stuck", run = function() string.find(("a"):rep(20
 LUA
 
 begin "a script that makes no steps ends when it is told to stop"
-"$mpbench" run "$folder/endless.lua" --name endless --quiet >/dev/null 2>&1 &
+"$mpbench" run "$folder/idle.lua" --name idle --quiet >/dev/null 2>&1 &
 worker=$!
 workers="$workers $worker"
-wait_for endless status running
-timeout $((8 * patience)) "$mpbench" ctl endless stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
+wait_for idle status running
+timeout $((8 * patience)) "$mpbench" ctl idle stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
 wait "$worker"
-[ "$(field endless status)" = stopped ] || fail "status is $(field endless status)"
+[ "$(field idle status)" = stopped ] || fail "status is $(field idle status)"
 end
 
 begin "a run whose script hangs is ended, and leaves its record"
@@ -255,7 +232,7 @@ done
 if command -v sqlite3 >/dev/null 2>&1; then
     [ "$(sqlite3 "$MPBENCH_DB" 'PRAGMA quick_check')" = ok ] || fail "the history is damaged"
 fi
-"$mpbench" run "$tiny" --name after --set many=50 --quiet >/dev/null 2>"$folder/err" ||
+"$mpbench" run "$endless" --name after --steps 50 --quiet >/dev/null 2>"$folder/err" ||
     fail "nothing can be recorded afterwards: $(cat "$folder/err")"
 end
 

@@ -4,27 +4,7 @@
 . "$(dirname "$0")/../shell.sh"
 here=$(dirname "$0")
 export FULL_DISK="$folder/full"
-
-cat >"$folder/tiny.lua" <<'LUA'
-local mp = require "mp"
-return mp.experiment {
-    name = "tiny",
-    run = function(run)
-        local net = run:model(mp.nn.Linear(8, 4):named "head")
-        local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
-        local scaler = run:scaler()
-        local x, y = mp.randn(16, 8), mp.randint(4, 16)
-        while true do
-            opt:zero_grad()
-            local loss = mp.fn.cross_entropy(net(x), y)
-            scaler:scale(loss):backward()
-            scaler:step(opt)
-            scaler:update()
-            run:log { loss = loss }
-        end
-    end,
-}
-LUA
+write_endless
 
 if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan ||
     ! compile "$folder/full_disk.so" "$here/full_disk.c"; then
@@ -33,7 +13,7 @@ if ldd "$mpbench" 2>/dev/null | grep -q -e libasan -e libtsan ||
 fi
 
 start() {
-    LD_PRELOAD="$folder/full_disk.so" "$mpbench" run "$folder/tiny.lua" --name "$1" --threads 1 --json \
+    LD_PRELOAD="$folder/full_disk.so" "$mpbench" run "$endless" --name "$1" --threads 1 --json \
         >"$folder/$1.json" 2>"$folder/$1.err" &
     worker=$!
     workers="$workers $worker"
@@ -55,7 +35,7 @@ wait_for_more() {
 
 begin "a disk that is full at the start is status 4"
 : >"$FULL_DISK"
-for command in "run $folder/tiny.lua --quiet" "tag 1 x"; do
+for command in "run $endless --quiet" "tag 1 x"; do
     # shellcheck disable=SC2086 # words
     LD_PRELOAD="$folder/full_disk.so" run $command
     expect_error 4

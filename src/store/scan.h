@@ -123,6 +123,8 @@ typedef struct ScanRecord {
 ScanRecord *scan_record_new(Error *error);
 void scan_record_free(ScanRecord *scan);      // NULL is fine
 int scan_cells_known(const ScanRecord *scan); // of unit_count * format_count
+// "fp16"; of the index behind the last "fp32".
+const char *scan_format_name(const ScanRecord *scan, int format);
 
 // ---- reading ------------------------------------------------------------------------------------
 

@@ -39,3 +39,7 @@ int scan_cells_known(const ScanRecord *scan) {
             known += scan->cells[unit][format].is_known;
     return known;
 }
+
+const char *scan_format_name(const ScanRecord *scan, int format) {
+    return format < scan->format_count ? scan->formats[format] : "fp32";
+}

@@ -8,5 +8,3 @@ enum { SCAN_FORMATS_SIZE = SCAN_MOST_UNITS * (SCAN_FORMAT_SIZE + 1) };
 
 // The tables, the one that the others hang on first; ended by NULL.
 extern const char *const scan_tables[];
-// "fp16"; of the index behind the last "fp32".
-const char *scan_format_name(const ScanRecord *scan, int format);

@@ -158,10 +158,6 @@ static bool insert_option(Store *store, int64_t id, int position, const RecordOp
     return run_query(&query, error);
 }
 
-const char *scan_format_name(const ScanRecord *scan, int format) {
-    return format < scan->format_count ? scan->formats[format] : "fp32";
-}
-
 static bool put_format(Store *store, const ScanRecord *scan, int format, Error *error) {
     Query query;
     if (!query_begin(&query, store, "INSERT OR REPLACE INTO scan_formats VALUES (?, ?, ?, ?, ?)",

@@ -40,7 +40,7 @@ static void write_costs(JsonWriter *json, const ScanRecord *scan) {
     json_key(json, "costs");
     json_begin_object(json);
     for (int f = 0; is_known && f <= scan->format_count; f++) {
-        json_key(json, f < scan->format_count ? scan->formats[f] : "fp32");
+        json_key(json, scan_format_name(scan, f));
         json_begin_object(json);
         json_put_number(json, "seconds", scan->seconds[f]);
         json_put_integer(json, "activations", scan->activations[f]);

@@ -96,7 +96,7 @@ static bool print_costs(const Terminal *terminal, const ScanRecord *scan, Error 
     for (int i = 0; i <= scan->format_count; i++) {
         int f = i == 0 ? base : i - 1; // fp32 first
         char text[TEXT_SIZE];
-        table_put(table, f == base ? "fp32" : scan->formats[f], "");
+        table_put(table, scan_format_name(scan, f), "");
         table_put(table, text_number(text, 1e3 * scan->seconds[f], 4), "");
         snprintf(text, sizeof text, "%.2fx", scan->seconds[base] / scan->seconds[f]);
         table_put(table, text, "");

@@ -3,16 +3,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *name_of(const ScanRecord *scan, int format) {
-    return format < scan->format_count ? scan->formats[format] : "fp32";
-}
+#include "base/phrase.h"
 
 const char *scan_format_of(const ScanRecord *scan, int unit) {
-    return scan->has_policy ? name_of(scan, scan->policy[unit]) : "";
+    return scan->has_policy ? scan_format_name(scan, scan->policy[unit]) : "";
 }
 
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label) {
@@ -68,63 +65,60 @@ void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]) {
 
 // ---- sentences ----------------------------------------------------------------------------------
 
-// "all 6 layers in bf16", "conv1 fp32, the other 5 in fp16", as far as there is room.
-static int say_policy(const ScanRecord *scan, char *text, size_t size) {
-    const char *most = NULL;
-    int most_count = 0;
+// "all 6 layers in bf16", "conv1 fp32, the other 5 in fp16".
+static void say_policy(const ScanRecord *scan, Phrase *phrase) {
+    enum { MOST_NAMED = 4 };
+    int most = 0, most_count = 0, named = 0;
     for (int f = 0; f <= scan->format_count; f++) {
         int count = 0;
         for (int i = 0; i < scan->unit_count; i++)
             count += scan->policy[i] == f;
         if (count > most_count) {
-            most = f < scan->format_count ? scan->formats[f] : "fp32";
+            most = f;
             most_count = count;
         }
     }
-    if (most_count == scan->unit_count)
-        return snprintf(
-            text, size, "%sall %d layers in %s",
-            strcmp(most, "fp32") == 0 ? "" : "every layer may go low: ", scan->unit_count, most);
-    int used = 0, named = 0;
-    for (int i = 0; i < scan->unit_count && named < 4; i++)
-        if (strcmp(scan_format_of(scan, i), most) != 0)
-            used += snprintf(text + used, size - (size_t)used, "%s%.40s in %s", named++ ? ", " : "",
-                             scan->units[i], scan_format_of(scan, i));
-    int rest = scan->unit_count - most_count - named;
+    const char *format = scan_format_name(scan, most);
+    if (most_count == scan->unit_count) {
+        phrase_add(phrase, "%sall %d layers in %s",
+                   most == scan->format_count ? "" : "every layer may go low: ", scan->unit_count,
+                   format);
+        return;
+    }
+    for (int i = 0; i < scan->unit_count && named < MOST_NAMED; i++)
+        if (scan->policy[i] != most)
+            phrase_add(phrase, "%s%.40s in %s", named++ ? ", " : "", scan->units[i],
+                       scan_format_of(scan, i));
+    const int rest = scan->unit_count - most_count - named;
     if (rest > 0)
-        used += snprintf(text + used, size - (size_t)used, " and %d more", rest);
-    return used +
-           snprintf(text + used, size - (size_t)used, ", the other %d in %s", most_count, most);
+        phrase_add(phrase, " and %d more", rest);
+    phrase_add(phrase, ", the other %d in %s", most_count, format);
 }
 
 void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
-    const size_t size = SCAN_VERDICT_SIZE;
     const ScanTraining *policy = scan_training_of(scan, "policy");
     const ScanTraining *base = scan_training_of(scan, "fp32");
-    text[0] = 0;
+    Phrase phrase = phrase_begin(text, SCAN_VERDICT_SIZE);
     if (scan->unit_count == 0 || scan->ended_ms == 0 || !scan->has_policy)
         return;
-    int used = say_policy(scan, text, size);
+    say_policy(scan, &phrase);
     if (!policy || !base) {
-        snprintf(text + used, size - (size_t)used,
-                 ": by what their gradients lose; no training has verified it.");
+        phrase_add(&phrase, ": by what their gradients lose; no training has verified it.");
         return;
     }
-    used += snprintf(text + used, size - (size_t)used, ": %.2fx the speed of fp32",
-                     base->seconds / policy->seconds);
+    phrase_add(&phrase, ": %.2fx the speed of fp32", base->seconds / policy->seconds);
     if (policy->broken > 0) {
-        snprintf(text + used, size - (size_t)used, "; %d of %" PRId64 " seeds diverged.",
-                 policy->broken, scan->seeds);
+        phrase_add(&phrase, "; %d of %" PRId64 " seeds diverged.", policy->broken, scan->seeds);
         return;
     }
-    used += snprintf(text + used, size - (size_t)used, ", loss %+.2f %%", 100 * policy->above);
+    phrase_add(&phrase, ", loss %+.2f %%", 100 * policy->above);
     if (!isnan(policy->interval))
-        used += snprintf(text + used, size - (size_t)used, " +- %.2f %%", 100 * policy->interval);
-    snprintf(text + used, size - (size_t)used,
-             " of fp32's over %" PRId64 " steps and %" PRId64 " seed%s, %s the %g %% allowed.",
-             scan->steps, scan->seeds, scan->seeds == 1 ? "" : "s",
-             scan_is_open(scan, policy) ? "too few to tell it from"
-             : policy->is_within        ? "within"
-                                        : "beyond",
-             100 * scan->within);
+        phrase_add(&phrase, " +- %.2f %%", 100 * policy->interval);
+    phrase_add(&phrase,
+               " of fp32's over %" PRId64 " steps and %" PRId64 " seed%s, %s the %g %% allowed.",
+               scan->steps, scan->seeds, scan->seeds == 1 ? "" : "s",
+               scan_is_open(scan, policy) ? "too few to tell it from"
+               : policy->is_within        ? "within"
+                                          : "beyond",
+               100 * scan->within);
 }

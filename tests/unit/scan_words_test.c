@@ -1,0 +1,66 @@
+// What a scan comes down to, in one sentence, whatever its numbers are.
+#include "compare/scan.h"
+
+#include <math.h>
+
+#include "number/format.h"
+#include "tests/test.h"
+
+enum { UNITS = 6 };
+
+// Four units with long names in fp32, the others in mxfp6_e2m3, and trainings of two policies.
+static ScanRecord *some_scan(double above) {
+    Error error = {0};
+    ScanRecord *scan = scan_record_new(&error);
+    CHECK_MESSAGE(scan, "%s", error.text);
+    snprintf(scan->formats[scan->format_count++], SCAN_FORMAT_SIZE, "%s",
+             format_name(FORMAT_MXFP6_E2M3));
+    for (; scan->unit_count < UNITS; scan->unit_count++) {
+        const int at = scan->unit_count;
+        snprintf(scan->units[at], sizeof scan->units[at], "%050d", at);
+        scan->policy[at] = at < 2 ? 1 : 0;
+    }
+    scan->has_policy = true;
+    scan->ended_ms = 1;
+    scan->seeds = 3;
+    scan->steps = 60;
+    scan->within = 0.01;
+    scan->training_count = 2;
+    scan->trainings[0] = (ScanTraining){.label = "fp32", .is_known = true, .seconds = 2};
+    scan->trainings[1] = (ScanTraining){
+        .label = "policy", .is_known = true, .seconds = 1, .above = above, .interval = above / 2};
+    return scan;
+}
+
+static void a_verdict_tells_the_policy_and_what_it_costs(void) {
+    char text[SCAN_VERDICT_SIZE];
+    ScanRecord *scan = some_scan(0.002);
+    scan->trainings[1].is_within = true;
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text,
+                   "in fp32, 0000000000000000000000000000000000000000 in fp32, the other 4 in");
+    CHECK_CONTAINS(text,
+                   ": 2.00x the speed of fp32, loss +0.20 % +- 0.10 % of fp32's over 60 steps");
+    CHECK_CONTAINS(text, "within the 1 % allowed.");
+    scan_record_free(scan);
+}
+
+// A loss may end as large as a number can be, and a history may say anything.
+static void a_verdict_of_huge_numbers_keeps_to_its_room(void) {
+    struct {
+        char text[SCAN_VERDICT_SIZE], behind[1024];
+    } room;
+    ScanRecord *scan = some_scan(1e300);
+    memset(room.behind, 'x', sizeof room.behind);
+    scan_verdict(scan, room.text);
+    CHECK(strlen(room.text) < sizeof room.text);
+    for (size_t i = 0; i < sizeof room.behind; i++)
+        CHECK(room.behind[i] == 'x');
+    scan_record_free(scan);
+}
+
+int main(void) {
+    RUN_TEST(a_verdict_tells_the_policy_and_what_it_costs);
+    RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
+    return test_end();
+}

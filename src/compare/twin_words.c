@@ -2,9 +2,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/phrase.h"
 
 typedef struct Names { // of both: by their precision, or where that is one, by what they are
     char run[40], twin[40];
@@ -19,93 +20,86 @@ static Names names_of(const TwinReport *report, const char *precision) {
     return names;
 }
 
-__attribute__((format(printf, 2, 3))) static void say(char text[TWIN_WORDS_SIZE],
-                                                      const char *format, ...) {
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text + used, TWIN_WORDS_SIZE - used, format, arguments);
-    va_end(arguments);
-}
-
-static void say_skip(char *text, const ApartPlace *place, const Names *names) {
+static void say_skip(Phrase *text, const ApartPlace *place, const Names *names) {
     const char *one = place->is_twin ? names->twin : names->run;
     const char *other = place->is_twin ? names->run : names->twin;
-    say(text, "At step %" PRId64 " %s skipped the update that %s made", place->step, one, other);
+    phrase_add(text, "At step %" PRId64 " %s skipped the update that %s made", place->step, one,
+               other);
     if (place->layer[0])
-        say(text, ": its gradients of %s were not finite", place->layer);
-    say(text, ". From there on it is behind.");
+        phrase_add(text, ": its gradients of %s were not finite", place->layer);
+    phrase_add(text, ". From there on it is behind.");
 }
 
-static void say_place(char *text, const ApartPlace *place, const Names *names) {
+static void say_place(Phrase *text, const ApartPlace *place, const Names *names) {
     const char *one = place->is_twin ? names->twin : names->run;
     switch (place->cause) {
     case APART_SKIPPED: say_skip(text, place, names); break;
     case APART_INFINITE:
         if (place->layer[0])
-            say(text, "At step %" PRId64 " the %s of %s cease to be finite in %s alone.",
-                place->step, apart_kind_names[place->kind], place->layer, one);
+            phrase_add(text, "At step %" PRId64 " the %s of %s cease to be finite in %s alone.",
+                       place->step, apart_kind_names[place->kind], place->layer, one);
         else
-            say(text, "At step %" PRId64 " the loss ceases to be finite in %s alone.", place->step,
-                one);
+            phrase_add(text, "At step %" PRId64 " the loss ceases to be finite in %s alone.",
+                       place->step, one);
         break;
     case APART_BEYOND:
-        say(text, "They part at step %" PRId64 ", in ", place->step);
+        phrase_add(text, "They part at step %" PRId64 ", in ", place->step);
         if (place->layer[0])
-            say(text, "the %s of %s", apart_kind_names[place->kind], place->layer);
+            phrase_add(text, "the %s of %s", apart_kind_names[place->kind], place->layer);
         else
-            say(text, "the loss");
+            phrase_add(text, "the loss");
         if (place->within > 0)
-            say(text, ": %.2g apart, where rounding explains %.2g.", place->distance,
-                place->within);
+            phrase_add(text, ": %.2g apart, where rounding explains %.2g.", place->distance,
+                       place->within);
         else
-            say(text, ": %.2g apart, where both compute alike.", place->distance);
+            phrase_add(text, ": %.2g apart, where both compute alike.", place->distance);
         break;
     case APART_NOT:
     case APART_CAUSES: break;
     }
 }
 
-static void say_loss(char *text, const TwinReport *report) {
+static void say_loss(Phrase *text, const TwinReport *report) {
     static const double much = 0.01;
     if (!report->has_loss)
         return;
     if (!isfinite(report->loss_last)) {
-        say(text, " At the end the loss of one is finite, and that of the other is not.");
+        phrase_add(text, " At the end the loss of one is finite, and that of the other is not.");
         return;
     }
     bool grew = report->first.cause == APART_NOT && report->loss_last > much;
-    say(text, " %s %.2g %% apart.",
-        grew ? "Small differences have grown with the training: the losses end" : "The losses end",
-        100 * report->loss_last);
+    phrase_add(text, " %s %.2g %% apart.",
+               grew ? "Small differences have grown with the training: the losses end"
+                    : "The losses end",
+               100 * report->loss_last);
 }
 
-void twin_words(const TwinReport *report, const char *precision, char text[TWIN_WORDS_SIZE]) {
+void twin_words(const TwinReport *report, const char *precision, char words[TWIN_WORDS_SIZE]) {
+    Phrase text = phrase_begin(words, TWIN_WORDS_SIZE);
     const Names names = names_of(report, precision);
     bool is_same_loss = !report->has_loss || report->loss_most == 0;
-    text[0] = 0;
     if (report->is_twin) {
-        say(text, "What is known of the two is kept with the other.");
+        phrase_add(&text, "What is known of the two is kept with the other.");
         return;
     }
     if (report->steps == 0 && !report->has_loss) {
-        say(text, "Nothing was held against anything.");
+        phrase_add(&text, "Nothing was held against anything.");
         return;
     }
     if (report->first.cause == APART_NOT && report->steps > 0 && report->alike == report->steps &&
         is_same_loss) {
-        say(text, "In all %" PRId64 " step%s both are the same, to the last bit.", report->steps,
-            report->steps == 1 ? "" : "s");
+        phrase_add(&text, "In all %" PRId64 " step%s both are the same, to the last bit.",
+                   report->steps, report->steps == 1 ? "" : "s");
         return;
     }
     if (report->first.cause != APART_NOT)
-        say_place(text, &report->first, &names);
+        say_place(&text, &report->first, &names);
     else if (report->steps > 0)
-        say(text, "In %" PRId64 " step%s no layer is farther apart than rounding explains.",
-            report->steps, report->steps == 1 ? "" : "s");
+        phrase_add(&text, "In %" PRId64 " step%s no layer is farther apart than rounding explains.",
+                   report->steps, report->steps == 1 ? "" : "s");
     else
-        say(text, "Of layers nothing was compared.");
-    say_loss(text, report);
+        phrase_add(&text, "Of layers nothing was compared.");
+    say_loss(&text, report);
 }
 
 void twin_place_words(const ApartPlace *place, char text[TWIN_PLACE_SIZE]) {

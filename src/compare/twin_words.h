@@ -8,7 +8,7 @@
 enum { TWIN_WORDS_SIZE = 640 };
 
 // One or two sentences: whether and where the two part, and how far the losses are apart.
-void twin_words(const TwinReport *report, const char *precision, char text[TWIN_WORDS_SIZE]);
+void twin_words(const TwinReport *report, const char *precision, char words[TWIN_WORDS_SIZE]);
 // Where a layer first parted: "step 3, gradients"; "" where it did not.
 enum { TWIN_PLACE_SIZE = 64 };
 void twin_place_words(const ApartPlace *place, char text[TWIN_PLACE_SIZE]);

@@ -1,45 +1,29 @@
 // What a comparison comes down to, in one sentence a group, and what may mislead about it.
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "compare/private.h"
-
-typedef struct Text { // grows up to COMPARE_TEXT_SIZE; what does not fit is left out
-    char *bytes;
-    size_t used;
-} Text;
-
-__attribute__((format(printf, 2, 3))) static void say(Text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    size_t room = COMPARE_TEXT_SIZE - text->used;
-    int length = vsnprintf(text->bytes + text->used, room, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        text->used += (size_t)length < room ? (size_t)length : room - 1;
-}
 
 // ---- the parts of a sentence --------------------------------------------------------------------
 
-static void say_number(Text *text, const Statistic *number) {
+static void say_number(Phrase *text, const Statistic *number) {
     char words[STATISTIC_TEXT_SIZE];
-    say(text, "%s", statistic_text(words, number, false));
+    phrase_add(text, "%s", statistic_text(words, number, false));
 }
 
 // With the seeds that the mean leaves out.
-static void say_seeds(Text *text, const Statistic *value) {
+static void say_seeds(Phrase *text, const Statistic *value) {
     say_number(text, value);
     if (value->count > 0 && value->not_finite > 0)
-        say(text, " (%d of %d seeds not finite)", value->not_finite,
-            value->count + value->not_finite);
+        phrase_add(text, " (%d of %d seeds not finite)", value->not_finite,
+                   value->count + value->not_finite);
 }
 
-static void say_both(Text *text, const Statistic *value, const Statistic *baseline) {
+static void say_both(Phrase *text, const Statistic *value, const Statistic *baseline) {
     say_seeds(text, value);
-    say(text, " against ");
+    phrase_add(text, " against ");
     say_seeds(text, baseline);
 }
 
@@ -50,10 +34,8 @@ typedef struct Parts {
     int count;
 } Parts;
 
-static Text next_part(Parts *parts) {
-    char *bytes = parts->text[parts->count++];
-    bytes[0] = 0;
-    return (Text){bytes, 0};
+static Phrase next_part(Parts *parts) {
+    return phrase_begin(parts->text[parts->count++], COMPARE_TEXT_SIZE);
 }
 
 const char *compare_slowed_by(const Comparison *comparison, const CompareSide *side) {
@@ -70,16 +52,16 @@ const char *compare_slowed_by(const Comparison *comparison, const CompareSide *s
 static const double notable = 0.03; // ratios nearer to 1 are told as equal
 
 // "(1.77 to 1.84)": with as many digits as tell the two apart.
-static void say_interval(Text *text, const CompareSide *side) {
+static void say_interval(Phrase *text, const CompareSide *side) {
     const double least = 1e-4; // no interval: two runs that took the same time at every step
     double low = side->speedup_low, high = side->speedup_high;
     if (isnan(low) || !(high - low > least * high))
         return;
     int decimals = high < 9.95 ? 2 : 1;
     if (isinf(high))
-        say(text, " (%.*f or more)", decimals, low);
+        phrase_add(text, " (%.*f or more)", decimals, low);
     else
-        say(text, " (%.*f to %.*f)", decimals, low, decimals, high);
+        phrase_add(text, " (%.*f to %.*f)", decimals, low, decimals, high);
 }
 
 static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide *against,
@@ -88,37 +70,37 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
     const char *baseline = against->label;
     if (isnan(ratio))
         return;
-    Text text = next_part(parts);
+    Phrase text = next_part(parts);
     if (fmin(side->wall_s.mean, against->wall_s.mean) < compare_least_seconds) {
-        say(&text, "ran too shortly to tell its speed from %s's", baseline);
+        phrase_add(&text, "ran too shortly to tell its speed from %s's", baseline);
         return;
     }
     if (compare_is_about_as_fast(side) || fabs(ratio - 1) < notable)
-        say(&text, "%s about as fast as %s", slowed ? "seemed" : "is", baseline);
+        phrase_add(&text, "%s about as fast as %s", slowed ? "seemed" : "is", baseline);
     else if (ratio > 1)
-        say(&text, "%s %.*f times as fast as %s", slowed ? "seemed" : "is", ratio < 1.095 ? 2 : 1,
-            ratio, baseline);
+        phrase_add(&text, "%s %.*f times as fast as %s", slowed ? "seemed" : "is",
+                   ratio < 1.095 ? 2 : 1, ratio, baseline);
     else
-        say(&text, "%s at %.2g of the speed of %s", slowed ? "seemed to run" : "runs", ratio,
-            baseline);
+        phrase_add(&text, "%s at %.2g of the speed of %s", slowed ? "seemed to run" : "runs", ratio,
+                   baseline);
     say_interval(&text, side);
     if (slowed)
-        say(&text, "%s", slowed);
+        phrase_add(&text, "%s", slowed);
 }
 
 static void tell_share(Parts *parts, double ratio, const char *verb, const char *what,
                        const char *of) {
     if (isnan(ratio))
         return;
-    Text text = next_part(parts);
+    Phrase text = next_part(parts);
     if (fabs(ratio - 1) < notable)
-        say(&text, "%s as much %s", verb, what);
+        phrase_add(&text, "%s as much %s", verb, what);
     else if (ratio < 0.095)
-        say(&text, "%s %.1g of %s %s", verb, ratio, of, what);
+        phrase_add(&text, "%s %.1g of %s %s", verb, ratio, of, what);
     else if (ratio < 1)
-        say(&text, "%s %.2f of %s %s", verb, ratio, of, what);
+        phrase_add(&text, "%s %.2f of %s %s", verb, ratio, of, what);
     else
-        say(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
+        phrase_add(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
 }
 
 // `at`: where metrics were taken, if not at the end.
@@ -131,32 +113,33 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
     Contrast contrast = metric ? metric->contrast : side->loss_contrast;
     if (value->count + value->not_finite == 0 && base->count + base->not_finite == 0)
         return;
-    Text text = next_part(parts);
-    say(&text, "its %.63s%s%s is ", name, metric && at[0] ? " at " : "", metric ? at : "");
+    Phrase text = next_part(parts);
+    phrase_add(&text, "its %.63s%s%s is ", name, metric && at[0] ? " at " : "", metric ? at : "");
     if (value->count + value->not_finite == 0) {
-        say(&text, "not known, that of %s ", baseline->label);
+        phrase_add(&text, "not known, that of %s ", baseline->label);
         say_seeds(&text, base);
     } else if (base->count + base->not_finite == 0) {
         say_seeds(&text, value);
-        say(&text, ", that of %s not known", baseline->label);
+        phrase_add(&text, ", that of %s not known", baseline->label);
     } else if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
         say_both(&text, value, base);
     } else if (contrast.likeness == LIKENESS_SAME) {
-        say(&text, "the same within the noise (");
+        phrase_add(&text, "the same within the noise (");
         say_both(&text, value, base);
-        say(&text, ")");
+        phrase_add(&text, ")");
     } else if (contrast.likeness == LIKENESS_DIFFERENT) {
-        say(&text, "%s by %.2g, more than the noise of the seeds (",
-            contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta));
+        phrase_add(&text, "%s by %.2g, more than the noise of the seeds (",
+                   contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta));
         say_both(&text, value, base);
-        say(&text, ")");
+        phrase_add(&text, ")");
     } else if (value->count == 1 && base->count == 1 && value->mean == base->mean) {
-        say(&text, "the same (");
+        phrase_add(&text, "the same (");
         say_number(&text, value);
-        say(&text, "), though one seed cannot tell what others would do");
+        phrase_add(&text, "), though one seed cannot tell what others would do");
     } else {
         say_both(&text, value, base);
-        say(&text, side->divergence.is_parted_at_end
+        phrase_add(&text,
+                   side->divergence.is_parted_at_end
                        ? ", and the losses part by more than their noise, though one seed cannot "
                          "tell what others would do"
                        : ", and one seed cannot tell that from chance");
@@ -176,15 +159,15 @@ static bool is_same_to_the_bit(const Comparison *comparison, const CompareSide *
 }
 
 // What somebody set meanwhile makes it another training than its label says.
-static void say_orders(Text *text, const Comparison *comparison, const CompareSide *side,
+static void say_orders(Phrase *text, const Comparison *comparison, const CompareSide *side,
                        const CompareSide *baseline) {
     const char *ours = comparison->orders[side->members[0]].text;
     const char *theirs = comparison->orders[baseline->members[0]].text;
     if (ours[0])
-        say(text, "(in which %.120s%s) ", ours, strlen(ours) > 120 ? " .." : "");
+        phrase_add(text, "(in which %.120s%s) ", ours, strlen(ours) > 120 ? " .." : "");
     if (theirs[0])
-        say(text, "(and %s, in which %.120s%s) ", baseline->label, theirs,
-            strlen(theirs) > 120 ? " .." : "");
+        phrase_add(text, "(and %s, in which %.120s%s) ", baseline->label, theirs,
+                   strlen(theirs) > 120 ? " .." : "");
 }
 
 static bool judge_group(Comparison *comparison, const CompareSide *side,
@@ -195,12 +178,12 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         free(parts);
         return false;
     }
-    Text text = {line, 0};
+    Phrase text = phrase_begin(line, COMPARE_TEXT_SIZE);
     if (!compare_is_one_experiment(comparison, side, baseline)) {
-        say(&text,
-            "%s and %s are of two experiments: their numbers stand side by side, and say "
-            "nothing of precision.",
-            side->label, baseline->label);
+        phrase_add(&text,
+                   "%s and %s are of two experiments: their numbers stand side by side, and say "
+                   "nothing of precision.",
+                   side->label, baseline->label);
         free(parts);
         return true;
     }
@@ -210,28 +193,28 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
     tell_share(parts, side->memory_ratio, "needs", "memory", "its");
     tell_share(parts, side->energy_ratio, slowed ? "seemed to use" : "uses", "energy", "its");
     if (compare_loss_is_broken(side) && compare_loss_is_broken(baseline)) {
-        Text broken = next_part(parts);
-        say(&broken, "its %.63s is not finite in the end, nor is that of %s", comparison->series,
-            baseline->label);
+        Phrase broken = next_part(parts);
+        phrase_add(&broken, "its %.63s is not finite in the end, nor is that of %s",
+                   comparison->series, baseline->label);
     } else if (is_same_to_the_bit(comparison, side, baseline)) {
-        Text same = next_part(parts);
-        say(&same, "its %.63s is the same to the bit at every step that was kept",
-            comparison->series);
+        Phrase same = next_part(parts);
+        phrase_add(&same, "its %.63s is the same to the bit at every step that was kept",
+                   comparison->series);
     } else {
         tell_outcome(parts, side, baseline, comparison->results_at, comparison->series);
     }
-    say(&text, "%s ", side->label);
+    phrase_add(&text, "%s ", side->label);
     say_orders(&text, comparison, side, baseline);
     if (parts->count == 0)
-        say(&text, "cannot be held against %s: nothing is known of both", baseline->label);
+        phrase_add(&text, "cannot be held against %s: nothing is known of both", baseline->label);
     for (int i = 0; i < parts->count; i++)
-        say(&text, "%s%s",
-            i == 0                 ? ""
-            : i < parts->count - 1 ? ", "
-            : parts->count > 2     ? ", and "
-                                   : " and ",
-            parts->text[i]);
-    say(&text, ".");
+        phrase_add(&text, "%s%s",
+                   i == 0                 ? ""
+                   : i < parts->count - 1 ? ", "
+                   : parts->count > 2     ? ", and "
+                                          : " and ",
+                   parts->text[i]);
+    phrase_add(&text, ".");
     free(parts);
     return true;
 }
@@ -242,15 +225,16 @@ static bool judge_seeds(Comparison *comparison) {
     char *line = compare_add_line(&comparison->verdicts, &comparison->verdict_count);
     if (!line)
         return false;
-    Text text = {line, 0};
+    Phrase text = phrase_begin(line, COMPARE_TEXT_SIZE);
     const CompareMetric *metric = compare_leading_metric(group);
     if (group->member_count == 1)
-        say(&text, "One run is held against nothing");
+        phrase_add(&text, "One run is held against nothing");
     else
-        say(&text, "The %d runs differ in their seed alone", group->member_count);
-    say(&text, ": %s reaches %.63s ", group->label, metric ? metric->name : comparison->series);
+        phrase_add(&text, "The %d runs differ in their seed alone", group->member_count);
+    phrase_add(&text, ": %s reaches %.63s ", group->label,
+               metric ? metric->name : comparison->series);
     say_seeds(&text, metric ? &metric->value : &group->loss);
-    say(&text, ".");
+    phrase_add(&text, ".");
     return true;
 }
 

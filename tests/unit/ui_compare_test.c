@@ -201,7 +201,7 @@ static void seeds_are_one_curve_with_a_band(void) {
     CHECK_CONTAINS(text, "a ━ fp32 n 8");
     CHECK_CONTAINS(text, "b · bf16 n 8");
     CHECK_CONTAINS(text, " n  steps/s");
-    CHECK_CONTAINS(text, "│▸a fp32          8     90.0");
+    CHECK_CONTAINS(text, "│▸a fp32      8     90.0");
     CHECK_CONTAINS(draw_screen(120, 36), "a ━ fp32 n 8     1.9047±0.00"); // ± what seeds leave open
     const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
     CHECK_INT(curves->count, 3);
@@ -212,6 +212,23 @@ static void seeds_are_one_curve_with_a_band(void) {
     }
     ask(REQUEST_SEEDS);
     CHECK_INT(curves->count, UI_MOST_COMPARED);
+    close_screen();
+}
+
+static void intervals_stand_off_what_is_beside_them(void) {
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    for (int i = 0; i < 6; i++) {
+        runs[i].end = 0.004;
+        runs[i].noise = 0.004;
+    }
+    open_screen(make_runs(runs, 6), 6);
+    for (int i = 0; i < 3; i++) {
+        const char *text = draw_screen(sizes[i][0], sizes[i][1]);
+        CHECK_CONTAINS(text, " 0.0077±0.00024 ");
+        CHECK_CONTAINS(text, "│▸a fp32 ");
+    }
     close_screen();
 }
 
@@ -602,6 +619,7 @@ int main(void) {
     RUN_TEST(lines_are_told_apart_by_a_letter);
     RUN_TEST(the_legend_stands_off_the_curves);
     RUN_TEST(seeds_are_one_curve_with_a_band);
+    RUN_TEST(intervals_stand_off_what_is_beside_them);
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
     RUN_TEST(without_seeds_a_difference_has_no_band);

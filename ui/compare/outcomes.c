@@ -108,7 +108,7 @@ static void draw_outcome(Area area, int row, const CompareView *view, int group)
     const Comparison *comparison = view->comparison;
     const bool is_hidden = group >= 0 && compare_is_group_hidden(view, group);
     const CompareSide *side = group >= 0 ? &comparison->groups[group] : NULL;
-    enum { FOR_SEEDS = 12 }; // what their number and the intervals take from the labels
+    enum { INTERVAL = 2, FOR_SEEDS = 12 }; // more for one; what all of it takes from the labels
     const bool has_seeds = comparison->group_count < comparison->run_count;
     char cells[OUTCOMES][48];
     int at = area.width;
@@ -122,7 +122,7 @@ static void draw_outcome(Area area, int row, const CompareView *view, int group)
             write_title(comparison, i, cells[i], sizeof cells[i]);
         area_text_right(area, at, row, style_of(side && !is_hidden ? INK_BRIGHT : INK_DIM),
                         cells[i]);
-        at -= outcomes[i].width + 1;
+        at -= outcomes[i].width + 1 + (has_seeds && (i == MEAN || i == RESULT) ? INTERVAL : 0);
     }
     if (!side)
         return;

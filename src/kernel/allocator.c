@@ -189,13 +189,22 @@ static Block *block_new(Allocator *allocator, int class, size_t bytes) {
     return block;
 }
 
-static void account(MemoryUse *use, size_t bytes, MemoryPurpose purpose) {
+static void raise(size_t *peak, size_t now) {
+    if (now > *peak)
+        *peak = now;
+}
+
+static void account_purpose(MemoryUse *use, size_t bytes, MemoryPurpose purpose) {
     use->now[purpose] += bytes;
+    raise(&use->peak[purpose], use->now[purpose]);
+    raise(&use->lap_peak[purpose], use->now[purpose]);
+}
+
+static void account(MemoryUse *use, size_t bytes, MemoryPurpose purpose) {
+    account_purpose(use, bytes, purpose);
     use->total_now += bytes;
-    if (use->now[purpose] > use->peak[purpose])
-        use->peak[purpose] = use->now[purpose];
-    if (use->total_now > use->total_peak)
-        use->total_peak = use->total_now;
+    raise(&use->total_peak, use->total_now);
+    raise(&use->lap_total_peak, use->total_now);
 }
 
 void allocator_account_own(Allocator *allocator, size_t was, size_t bytes, MemoryPurpose purpose) {
@@ -298,9 +307,7 @@ void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose)
     MemoryUse *use = &allocator->use;
     use->now[block->purpose] -= block->bytes;
     block->purpose = purpose;
-    use->now[purpose] += block->bytes;
-    if (use->now[purpose] > use->peak[purpose])
-        use->peak[purpose] = use->now[purpose];
+    account_purpose(use, block->bytes, purpose);
 }
 
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory) {
@@ -317,13 +324,17 @@ void allocator_forget_peaks(Allocator *allocator) {
     use->total_peak = use->total_now;
 }
 
+void allocator_begin_lap(Allocator *allocator) {
+    MemoryUse *use = &allocator->use;
+    memcpy(use->lap_peak, use->now, sizeof use->lap_peak);
+    use->lap_total_peak = use->total_now;
+}
+
 void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before) {
     MemoryUse *use = &allocator->use;
     for (int i = 0; i < MEMORY_PURPOSES; i++)
-        if (use->peak[i] < before->peak[i])
-            use->peak[i] = before->peak[i];
-    if (use->total_peak < before->total_peak)
-        use->total_peak = before->total_peak;
+        raise(&use->peak[i], before->peak[i]);
+    raise(&use->total_peak, before->total_peak);
 }
 
 bool allocator_add_host(Allocator *allocator, size_t bytes, Error *error) {

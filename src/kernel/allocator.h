@@ -11,8 +11,9 @@
 typedef struct MemoryUse {
     size_t now[MEMORY_PURPOSES], peak[MEMORY_PURPOSES];
     size_t total_now, total_peak; // in use; the peak of the sum, not the sum of the peaks
-    size_t reserved;              // from the system, the cached blocks included
-    uint64_t system_calls;        // how often the system was asked
+    size_t lap_peak[MEMORY_PURPOSES], lap_total_peak; // the same, since allocator_begin_lap
+    size_t reserved;                                  // from the system, the cached blocks included
+    uint64_t system_calls;                            // how often the system was asked
 } MemoryUse;
 
 Allocator *allocator_new(Device *device);
@@ -31,6 +32,8 @@ MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 MemoryUse allocator_use(const Allocator *allocator);
 // The peaks are those of what comes from now on.
 void allocator_forget_peaks(Allocator *allocator);
+// What a lap holds at most is known beside that: of steps, say, without what began them.
+void allocator_begin_lap(Allocator *allocator);
 // No lower than they were, as allocator_use gave them before they were forgotten.
 void allocator_raise_peaks(Allocator *allocator, const MemoryUse *before);
 // Memory that the device took of the system for itself, to keep: of so many bytes, in place of as

@@ -155,6 +155,22 @@ static void look_at_load(Run *run) {
     }
 }
 
+static void look_at_memory(Run *run) {
+    const MemoryUse use = allocator_use(run->device->allocator);
+    const RecordMemory memory = {.peak = (int64_t)use.lap_total_peak,
+                                 .weights = (int64_t)use.lap_peak[MEMORY_WEIGHTS],
+                                 .masters = (int64_t)use.lap_peak[MEMORY_MASTERS],
+                                 .activations = (int64_t)use.lap_peak[MEMORY_ACTIVATIONS],
+                                 .gradients = (int64_t)use.lap_peak[MEMORY_GRADIENTS],
+                                 .optimizer = (int64_t)use.lap_peak[MEMORY_OPTIMIZER],
+                                 .workspace = (int64_t)use.lap_peak[MEMORY_WORKSPACE]};
+    char text[RECORD_TEXT_SIZE];
+    if (run_state(run)->steps_here < RUN_LAP_STEPS || run->step <= RUN_LAP_STEPS)
+        return;
+    record_memory_text(&memory, text);
+    run_add_fact(run, RECORD_FACT_MEMORY, text);
+}
+
 // What is not usual of how factors of products are rounded, now.
 static void look_at_recipe(Run *run) {
     char text[RECIPE_TEXT_SIZE];
@@ -171,6 +187,7 @@ void run_look_again(Run *run) {
         look_at_scaler(run);
         look_at_load(run);
     }
+    look_at_memory(run);
     look_at_temperature(run);
     look_at_card(run);
     look_at_recording(run);

@@ -59,7 +59,7 @@ struct StepReport { // that is there, and is looked at
     int place;
 };
 
-enum { RUN_RECENT_STEPS = 31 };
+enum { RUN_RECENT_STEPS = 31, RUN_LAP_STEPS = 2 };
 
 typedef struct RunSampler { // run_sample.c
     EngineProfile profile;
@@ -175,6 +175,7 @@ typedef struct RunState { // a Run is the first member of one
     bool knows_layers; // those that --layer names were looked for
     RunSampler sampler;
     FactorSampler factors;
+    int steps_here; // ended by this process, as far as the allocator's lap hangs on them
     Energy energy;
     Vitals vitals;                    // of the device
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording

@@ -1,6 +1,7 @@
 // The lists of a record, and the words for a status.
 #include "store/record.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,26 @@ double record_fact_part(const RunRecord *record, const char *name, double *whole
     if (!is_there)
         *whole = NAN;
     return is_there ? part : (double)NAN;
+}
+
+#define MEMORY_TEXT                                                                     \
+    "%" PRId64 " bytes: weights %" PRId64 ", masters %" PRId64 ", activations %" PRId64 \
+    ", gradients %" PRId64 ", optimizer %" PRId64 ", workspace %" PRId64
+#define MEMORY_SCAN                                                                     \
+    "%" SCNd64 " bytes: weights %" SCNd64 ", masters %" SCNd64 ", activations %" SCNd64 \
+    ", gradients %" SCNd64 ", optimizer %" SCNd64 ", workspace %" SCNd64
+
+void record_memory_text(const RecordMemory *memory, char text[RECORD_TEXT_SIZE]) {
+    snprintf(text, RECORD_TEXT_SIZE, MEMORY_TEXT, memory->peak, memory->weights, memory->masters,
+             memory->activations, memory->gradients, memory->optimizer, memory->workspace);
+}
+
+bool record_memory_in_steps(const RunRecord *record, RecordMemory *memory) {
+    enum { READINGS = 7 };
+    const char *fact = record_fact(record, RECORD_FACT_MEMORY);
+    return fact && sscanf(fact, MEMORY_SCAN, &memory->peak, &memory->weights, &memory->masters,
+                          &memory->activations, &memory->gradients, &memory->optimizer,
+                          &memory->workspace) == READINGS;
 }
 
 // What a layer is set to, by itself or by one that holds it; "auto": nothing.

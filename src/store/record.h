@@ -87,6 +87,10 @@ typedef struct RecordFact {
 // What no layer of its first step heeded of --recipe, as a sentence.
 #define RECORD_FACT_UNHEEDED "recipe.unheeded"
 
+// The most bytes at once of the steps after the second, which makes what later ones find made:
+// record_memory_in_steps reads it.
+#define RECORD_FACT_MEMORY "memory.steps"
+
 typedef struct RecordMemory { // most bytes at once; RECORD_UNKNOWN where it is
     int64_t peak, weights, masters, activations, gradients, optimizer, workspace;
 } RecordMemory;
@@ -155,6 +159,9 @@ const char *record_fact(const RunRecord *record, const char *name);   // NULL: n
 double record_fact_number(const RunRecord *record, const char *name); // NaN: none
 // Of "0.42 of 16" the 0.42, and the 16; NaN both: it is none.
 double record_fact_part(const RunRecord *record, const char *name, double *whole);
+// The fact of RECORD_FACT_MEMORY; false: it is not known.
+bool record_memory_in_steps(const RunRecord *record, RecordMemory *memory);
+void record_memory_text(const RecordMemory *memory, char text[RECORD_TEXT_SIZE]);
 // What the run computes in: its precision, and where every layer is set to another format that too:
 // "fp8, all layers fp32".
 enum { RECORD_PRECISION_SIZE = 64 };

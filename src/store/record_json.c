@@ -54,6 +54,14 @@ void record_write_memory(JsonWriter *json, const char *key, const RecordMemory *
     json_end_object(json);
 }
 
+static void write_memory_in_steps(JsonWriter *json, const RunRecord *record) {
+    RecordMemory memory;
+    if (record_memory_in_steps(record, &memory))
+        record_write_memory(json, "memory_in_steps", &memory);
+    else
+        json_put_text(json, "memory_in_steps", NULL);
+}
+
 static void write_parameters(JsonWriter *json, const RunRecord *record) {
     json_key(json, "params");
     json_begin_object(json);
@@ -117,6 +125,8 @@ void record_write_json(const RunRecord *record, bool with_layers, JsonWriter *js
     json_put_reading(json, "steps_per_s", record->steps_per_s);
     json_put_reading(json, "wall_s", record->wall_s);
     record_write_memory(json, "memory", &record->memory);
+    if (with_layers)
+        write_memory_in_steps(json, record);
     json_put_reading(json, "energy_j", record->energy_j);
     write_parameters(json, record);
     if (with_layers) {

@@ -420,7 +420,7 @@ EOF
 peak_of() {
     run run "$folder/held.lua" --set steps="$1" --json --quiet --no-history
     expect_status 0
-    peak=$(sed -n 's/.*"peak": *\([0-9]*\).*/\1/p' "$folder/out" | head -n 1)
+    peak=$(sed -n 's/.*"memory": *{"peak": *\([0-9]*\).*/\1/p' "$folder/out" | head -n 1)
 }
 
 begin "memory does not grow with the number of steps"

@@ -174,6 +174,9 @@ static void add_card(Readings *readings, const RunRecord *run) {
 
 static void add_memory(Readings *readings, const LiveData *data) {
     const RecordMemory *memory = &data->record.memory;
+    RecordMemory held = *memory; // in steps: where that is known, without what began them
+    if (record_memory_in_steps(&data->record, &held))
+        held.peak = memory->peak;
     const struct {
         const char *label;
         int64_t bytes;
@@ -183,11 +186,11 @@ static void add_memory(Readings *readings, const LiveData *data) {
         {"peak memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
         {"activations", memory->activations,
          ratio(known(memory->activations), known(data->full.activations)), 0},
-        {"weights", memory->weights, NAN, 2},
-        {"masters", memory->masters, NAN, 4},
-        {"gradients", memory->gradients, NAN, 3},
-        {"optimizer", memory->optimizer, NAN, 2},
-        {"workspace", memory->workspace, NAN, 5},
+        {"weights", held.weights, NAN, 2},
+        {"masters", held.masters, NAN, 4},
+        {"gradients", held.gradients, NAN, 3},
+        {"optimizer", held.optimizer, NAN, 2},
+        {"workspace", held.workspace, NAN, 5},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (i > 0 && (rows[i].bytes == 0 || rows[i].bytes == RECORD_UNKNOWN))

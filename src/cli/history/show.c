@@ -159,6 +159,23 @@ static void print_results(const ShowPage *page, const RunRecord *run) {
     }
 }
 
+static void write_memory(const ShowPage *page, const char *name, const RecordMemory *memory) {
+    char text[TEXT_SIZE];
+    const struct {
+        const char *name;
+        int64_t bytes;
+    } rows[] = {{"weights", memory->weights},         {"masters", memory->masters},
+                {"activations", memory->activations}, {"gradients", memory->gradients},
+                {"optimizer", memory->optimizer},     {"workspace", memory->workspace}};
+    begin_row(page, name);
+    fprintf(page->line, "%s at most", history_size(text, memory->peak));
+    for (size_t i = 0, shown = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes > 0)
+            fprintf(page->line, "%s %s %s", shown++ ? "," : ":", rows[i].name,
+                    history_size(text, rows[i].bytes));
+    end_row(page);
+}
+
 static void print_costs(const ShowPage *page, const RunRecord *run) {
     char text[TEXT_SIZE], wall[TEXT_SIZE];
     begin_row(page, "time");
@@ -179,19 +196,10 @@ static void print_costs(const ShowPage *page, const RunRecord *run) {
             fprintf(page->line, ", %.0f %% of the time casting", 100 * run->cast_share);
         end_row(page);
     }
-    const struct {
-        const char *name;
-        int64_t bytes;
-    } rows[] = {{"weights", run->memory.weights},         {"masters", run->memory.masters},
-                {"activations", run->memory.activations}, {"gradients", run->memory.gradients},
-                {"optimizer", run->memory.optimizer},     {"workspace", run->memory.workspace}};
-    begin_row(page, "memory");
-    fprintf(page->line, "%s at most", history_size(text, run->memory.peak));
-    for (size_t i = 0, shown = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].bytes > 0)
-            fprintf(page->line, "%s %s %s", shown++ ? "," : ":", rows[i].name,
-                    history_size(text, rows[i].bytes));
-    end_row(page);
+    write_memory(page, "memory", &run->memory);
+    RecordMemory in_steps;
+    if (record_memory_in_steps(run, &in_steps) && in_steps.peak < run->memory.peak)
+        write_memory(page, "in steps", &in_steps);
     begin_row(page, "energy");
     if (isnan(run->energy_j))
         fputs("unknown", page->line);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "cli/print/table.h"
 #include "cli/print/terminal.h"
 #include "cli/print/text.h"
@@ -123,39 +124,37 @@ static void print_casts(const ProfileReport *report) {
 
 // What a share of the limit is a share of.
 static void print_limits(const ProfileReport *report) {
-    char words[640];
+    char words[320 + 64 * FORMAT_COUNT];
+    Phrase phrase = phrase_begin(words, sizeof words);
     if (isnan(report->memory_limit))
         return;
-    int used =
-        snprintf(words, sizeof words,
-                 "The limit, measured %s on this device: ", report->run ? "then" : "just now");
+    phrase_add(&phrase,
+               "The limit, measured %s on this device: ", report->run ? "then" : "just now");
     for (int i = 0; i < FORMAT_COUNT; i++)
         if (!isnan(report->product_limit[i]))
-            used += snprintf(words + used, sizeof words - (size_t)used,
-                             "large products in %s, %.4g GFLOP/s; ", format_name((Format)i),
-                             2e-9 * report->product_limit[i]);
-    snprintf(words + used, sizeof words - (size_t)used,
-             "for all else memory, by sums of large tensors, %.3g GB/s (over 100 %%: what lies in "
-             "caches). A dash: nobody counts what it does.",
-             1e-9 * report->memory_limit);
+            phrase_add(&phrase, "large products in %s, %.4g GFLOP/s; ", format_name((Format)i),
+                       2e-9 * report->product_limit[i]);
+    phrase_add(&phrase,
+               "for all else memory, by sums of large tensors, %.3g GB/s (over 100 %%: what lies "
+               "in caches). A dash: nobody counts what it does.",
+               1e-9 * report->memory_limit);
     cli_print_wrapped(words, 0);
 }
 
 // What the means are of.
 static void print_steps(const ProfileReport *report) {
     char words[320], late[TEXT_SIZE], busy[TEXT_LOAD_SIZE];
-    int used = 0;
+    Phrase phrase = phrase_begin(words, sizeof words);
     if (report->late > 0)
-        used = snprintf(words, sizeof words,
-                        "Means of steps but for %s that took over 3 times the median, %.3g ms in "
-                        "the mean: something else had the processor, or the script did more. ",
-                        text_count(late, report->late),
-                        1e3 * report->late_seconds / (double)report->late);
+        phrase_add(&phrase,
+                   "Means of steps but for %s that took over 3 times the median, %.3g ms in the "
+                   "mean: something else had the processor, or the script did more. ",
+                   text_count(late, report->late),
+                   1e3 * report->late_seconds / (double)report->late);
     text_load(busy, report->others);
     if (busy[0])
-        used += snprintf(words + used, sizeof words - (size_t)used, "O%s: times tell of them, too.",
-                         busy + 1);
-    if (used > 0)
+        phrase_add(&phrase, "O%s: times tell of them, too.", busy + 1);
+    if (words[0])
         cli_print_wrapped(words, 0);
 }
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
@@ -36,4 +37,20 @@ void phrase_add(Phrase *phrase, const char *format, ...) {
                        ? length < 0 ? phrase->used : whole_length(phrase->text, phrase->size - 1)
                        : phrase->used + (size_t)length;
     phrase->text[phrase->used] = 0;
+}
+
+void phrase_add_word(Phrase *phrase, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=.,/:@^%";
+    if (word[0] && !word[strspn(word, plain)]) {
+        phrase_add(phrase, "%s", word);
+        return;
+    }
+    phrase_add(phrase, "'");
+    for (const char *next = word; *next;) {
+        const size_t length = strcspn(next, "'");
+        phrase_add(phrase, "%.*s%s", (int)length, next, next[length] ? "'\\''" : "");
+        next += length + (next[length] != 0);
+    }
+    phrase_add(phrase, "'");
 }

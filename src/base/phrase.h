@@ -15,3 +15,5 @@ typedef struct Phrase {
 // Empties the text, of which there is room for `size` bytes, at least 1.
 Phrase phrase_begin(char *text, size_t size);
 __attribute__((format(printf, 2, 3))) void phrase_add(Phrase *phrase, const char *format, ...);
+// One word of a command, as a shell reads it: in quotes where it must be.
+void phrase_add_word(Phrase *phrase, const char *word);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/phrase.h"
+
 // ---- the way there ------------------------------------------------------------------------------
 
 enum { LABEL = 8, STEP_COLUMNS = 2, KINDS = 3 };
@@ -103,53 +105,50 @@ void flight_plot(const Flight *flight, FlightPlot *plot) {
 
 // ---- what mends it ------------------------------------------------------------------------------
 
-void flight_options(const Flight *flight, char text[FLIGHT_CHANGE_SIZE]) {
+// The option that makes the change, and its value.
+static const char *option_of(const Flight *flight, const char **value) {
     static const struct {
         const char *begins, *option;
     } kinds[] = {{"layer.", "--layer"}, {"loss_scale=", "--loss-scale"}};
-    text[0] = 0;
-    if (!flight->change[0])
-        return;
+    *value = flight->change;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strncmp(flight->change, kinds[i].begins, strlen(kinds[i].begins)) == 0) {
-            snprintf(text, FLIGHT_CHANGE_SIZE, "%s %s", kinds[i].option,
-                     flight->change + strlen(kinds[i].begins));
-            return;
+            *value += strlen(kinds[i].begins);
+            return kinds[i].option;
         }
-    snprintf(text, FLIGHT_CHANGE_SIZE, "%s %s",
-             strchr(flight->change, '=') ? "--set" : "--precision", flight->change);
+    return strchr(flight->change, '=') ? "--set" : "--precision";
 }
 
-static size_t put_word(char text[FLIGHT_COMMAND_SIZE], size_t used, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+=.,/:@%*";
-    const bool is_plain = word[0] && strspn(word, plain) == strlen(word) && !strchr(word, '*');
-    const size_t room = FLIGHT_COMMAND_SIZE - used;
-    const int length = snprintf(text + used, room, is_plain ? " %s" : " '%s'", word);
-    return (size_t)length < room ? used + (size_t)length : FLIGHT_COMMAND_SIZE - 1;
+static void add_option(Phrase *command, const char *name, const char *value) {
+    phrase_add(command, " ");
+    phrase_add_word(command, name);
+    phrase_add(command, "%s", value[0] ? " " : "");
+    if (value[0])
+        phrase_add_word(command, value);
 }
 
-void flight_command(const Flight *flight, const RunRecord *run, char text[FLIGHT_COMMAND_SIZE]) {
-    char options[FLIGHT_CHANGE_SIZE];
-    flight_options(flight, options);
-    text[0] = 0;
-    if (!options[0])
-        return;
-    if (flight->from > 0) {
-        snprintf(text, FLIGHT_COMMAND_SIZE, "mpbench fork %" PRId64 " --at %" PRId64 " %s", run->id,
-                 flight->from, options);
-        return;
-    }
-    size_t used = (size_t)snprintf(text, FLIGHT_COMMAND_SIZE, "mpbench run");
-    used = put_word(text, used, run->script_path[0] ? run->script_path : run->experiment);
+static void begin_again(Phrase *command, const RunRecord *run) {
+    phrase_add(command, "mpbench run ");
+    phrase_add_word(command, run->script_path[0] ? run->script_path : run->experiment);
     for (int i = 0; i < run->option_count; i++) {
         char name[RECORD_NAME_SIZE + 4];
         snprintf(name, sizeof name, "--%s", run->options[i].name);
-        used = put_word(text, used, name);
-        if (run->options[i].value[0])
-            used = put_word(text, used, run->options[i].value);
+        add_option(command, name, run->options[i].value);
     }
-    snprintf(text + used, FLIGHT_COMMAND_SIZE - used, " %s", options);
+}
+
+void flight_command(const Flight *flight, const RunRecord *run, char text[FLIGHT_COMMAND_SIZE]) {
+    const char *value, *option = option_of(flight, &value);
+    Phrase command = phrase_begin(text, FLIGHT_COMMAND_SIZE);
+    if (!flight->change[0])
+        return;
+    if (flight->from > 0)
+        phrase_add(&command, "mpbench fork %" PRId64 " --at %" PRId64, run->id, flight->from);
+    else
+        begin_again(&command, run);
+    add_option(&command, option, value);
+    if (command.is_cut)
+        text[0] = 0; // what is left of it would do something else
 }
 
 void flight_fork(const Flight *flight, char text[FLIGHT_CHANGE_SIZE]) {

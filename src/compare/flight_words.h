@@ -20,10 +20,8 @@ typedef struct FlightPlot {
 // Powers of two over the last steps: a activations, g gradients at the loss scale, w weights, *
 // where they meet, ! not finite; the format's end is a line.
 void flight_plot(const Flight *flight, FlightPlot *plot);
-// "--layer fc1=bf16", from what is to be changed; "" where no option mends it.
-void flight_options(const Flight *flight, char text[FLIGHT_CHANGE_SIZE]);
-// What can be run as it stands; "" where no option mends it. Before its first step a run has
-// nothing to fork: it is begun again.
+// What a shell can run as it stands; "" where no option mends it, or there is no room for all of
+// it. Before its first step a run has nothing to fork: it is begun again.
 void flight_command(const Flight *flight, const RunRecord *run, char text[FLIGHT_COMMAND_SIZE]);
 // What `:fork` of the screen takes; "" likewise.
 void flight_fork(const Flight *flight, char text[FLIGHT_CHANGE_SIZE]);

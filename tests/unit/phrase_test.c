@@ -34,9 +34,24 @@ static void a_character_is_whole_or_not_there(void) {
     }
 }
 
+static void words_are_what_a_shell_reads_them_as(void) {
+    static const struct {
+        const char *word, *want;
+    } words[] = {{"fc1=bf16", "fc1=bf16"},       {"", "''"},
+                 {"conv*=bf16", "'conv*=bf16'"}, {"a $(b)", "'a $(b)'"},
+                 {"it's", "'it'\\''s'"},         {"'", "''\\'''"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char text[32];
+        Phrase phrase = phrase_begin(text, sizeof text);
+        phrase_add_word(&phrase, words[i].word);
+        CHECK_TEXT(text, words[i].want);
+    }
+}
+
 int main(void) {
     RUN_TEST(parts_stand_behind_each_other);
     RUN_TEST(what_does_not_fit_is_cut_once);
     RUN_TEST(a_character_is_whole_or_not_there);
+    RUN_TEST(words_are_what_a_shell_reads_them_as);
     return test_end();
 }

@@ -44,10 +44,6 @@ void html_text(FILE *out, const char *text) {
     put_sanitized(out, text, strlen(text), sanitize_line);
 }
 
-void html_part(FILE *out, const char *text, size_t length) {
-    put_sanitized(out, text, length, sanitize_line);
-}
-
 void html_block(FILE *out, const char *text) {
     put_sanitized(out, text, strlen(text), sanitize_text);
 }

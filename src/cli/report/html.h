@@ -6,9 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-void html_text(FILE *out, const char *text);                // one line: line ends become visible
-void html_part(FILE *out, const char *text, size_t length); // of it, so many bytes
-void html_block(FILE *out, const char *text);               // several lines, as they are
+void html_text(FILE *out, const char *text);  // one line: line ends become visible
+void html_block(FILE *out, const char *text); // several lines, as they are
 // As html_text, from a format; the result may be as long as a diagnosis.
 void html_format(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "cli/history/history.h"
 #include "cli/print/text.h"
 #include "cli/report/html.h"
@@ -141,25 +142,11 @@ static bool write_events(const Report *report, const RunRecord *run, Error *erro
 
 // ---- how to repeat it ---------------------------------------------------------------------------
 
-// A word of a command line, in quotes where a shell would take it apart.
 static void put_word(FILE *out, const char *word) {
-    bool is_plain = word[0] != 0;
-    for (const char *at = word; *at; at++)
-        is_plain =
-            is_plain && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "_-+=.,:/@^",
-                               *at);
-    if (is_plain) {
-        html_text(out, word);
-        return;
-    }
-    fputc('\'', out);
-    for (const char *quote; (quote = strchr(word, '\'')); word = quote + 1) {
-        html_part(out, word, (size_t)(quote - word));
-        fputs("&#39;\\&#39;&#39;", out);
-    }
-    html_text(out, word);
-    fputc('\'', out);
+    char text[4 * RECORD_TEXT_SIZE];
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add_word(&phrase, word);
+    html_text(out, text);
 }
 
 static bool is_typed(const RunRecord *run, const char *option) {

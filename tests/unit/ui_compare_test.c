@@ -480,6 +480,31 @@ static void a_series_that_a_run_lacks_is_a_dash_there(void) {
     close_screen();
 }
 
+// Where groups are more than rows the cursor stays in sight, and some of what is said.
+static void many_groups_leave_sentences_in_sight(void) {
+    Planted runs[UI_MOST_COMPARED];
+    static char names[UI_MOST_COMPARED][8];
+    for (int i = 0; i < UI_MOST_COMPARED; i++) {
+        runs[i] = planted[i > 0 ? 0 : 1];
+        snprintf(names[i], sizeof names[i], "r%d", i);
+        runs[i].name = names[i];
+        runs[i].lr = 1 + i;
+        runs[i].steps = 40;
+    }
+    open_screen(make_runs(runs, UI_MOST_COMPARED), UI_MOST_COMPARED);
+    const char *text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "│▸a ");
+    CHECK_CONTAINS(text, "│ 1/24 ");
+    CHECK_CONTAINS(text, "│ bf16, lr=2 ");
+    for (int i = 1; i < UI_MOST_COMPARED; i++)
+        ask(REQUEST_DOWN);
+    text = draw_screen(80, 24);
+    CHECK_CONTAINS(text, "│▸x ");
+    CHECK_CONTAINS(text, "│ 24/24 ");
+    CHECK_CONTAINS(text, "│ bf16, lr=2 ");
+    close_screen();
+}
+
 // Its curve, its letter and its sentence; what came of it stays.
 static void runs_are_hidden_and_shown(void) {
     open_screen(make_history(), 2);
@@ -631,6 +656,7 @@ int main(void) {
     RUN_TEST(runs_of_a_format_have_its_colour);
     RUN_TEST(losses_of_other_names_are_offered);
     RUN_TEST(a_series_that_a_run_lacks_is_a_dash_there);
+    RUN_TEST(many_groups_leave_sentences_in_sight);
     RUN_TEST(runs_are_hidden_and_shown);
     RUN_TEST(the_baseline_is_picked);
     RUN_TEST(the_result_is_the_one_that_leads);

@@ -40,7 +40,7 @@ typedef struct CompareView {
     int64_t baseline;                    // a run; 0: the first in fp32, else the first
     int64_t hidden[COMPARE_MOST_CURVES]; // runs
     int hidden_count;
-    int cursor; // a group
+    int cursor, first_group; // a group, and the first in sight
     CompareAxis axis;
     char series[RECORD_NAME_SIZE]; // that was asked for; "": the usual one
     CompareTarget target;

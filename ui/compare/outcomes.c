@@ -205,6 +205,23 @@ static void describe_baseline(const CompareSide *side, char *text, size_t size) 
     snprintf(text, size, "%s is the baseline", is_short ? label : "the first");
 }
 
+// Those about the cursor where not all fit beside some sentences; returns how many rows they take.
+static int draw_groups(CompareView *view, Area inside) {
+    enum { TITLES = 1, FOR_SENTENCES = 2 };
+    const int count = view->comparison->group_count, most = inside.height - TITLES - FOR_SENTENCES;
+    const int shown = count <= most ? count : most > 1 ? most : 1;
+    int first = view->first_group;
+    first = view->cursor < first ? view->cursor : first;
+    first = view->cursor >= first + shown ? view->cursor - shown + 1 : first;
+    view->first_group = first + shown <= count ? first : count - shown;
+    draw_outcome(inside, 0, view, -1);
+    if (shown < count)
+        area_print(inside, 1, 0, style_of(INK_WARN), "%d/%d", view->cursor + 1, count);
+    for (int i = 0; i < shown; i++)
+        draw_outcome(inside, TITLES + i, view, view->first_group + i);
+    return TITLES + shown;
+}
+
 void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     const Comparison *comparison = view->comparison;
     char right[COMPARE_LABEL_SIZE * 2] = "";
@@ -213,10 +230,7 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
     Area inside = area_box(area, "outcomes", right, focused);
     if (!comparison || area_is_empty(inside))
         return;
-    int row = 1;
-    draw_outcome(inside, 0, view, -1);
-    for (int i = 0; i < comparison->group_count && row < inside.height; i++, row++)
-        draw_outcome(inside, row, view, i);
+    int row = draw_groups(view, inside);
     row += inside.height > 7; // a line apart where there is room
     Area text = area_part(inside, 1, row, inside.width - 2, inside.height - row);
     int most = draw_sentences(view, area_to_measure(text.width), 0) - text.height;
@@ -228,8 +242,9 @@ void compare_draw_outcomes(CompareView *view, Area area, bool focused) {
 
 void compare_click_group(CompareView *view, int row) {
     enum { ABOVE = 2 }; // the border and the titles
-    if (view->comparison && row >= ABOVE && row < ABOVE + view->comparison->group_count)
-        view->cursor = row - ABOVE;
+    const int group = view->first_group + row - ABOVE;
+    if (view->comparison && row >= ABOVE && group < view->comparison->group_count)
+        view->cursor = group;
 }
 
 // ---- differences --------------------------------------------------------------------------------

@@ -190,11 +190,18 @@ static const char *say_why_empty(const CompareView *view) {
 }
 
 static void draw_head(const CompareOverlay *overlay, Area area) {
+    enum { LEAST_NAME = 16 };
     char place[160];
     snprintf(place, sizeof place, "%d of %d, up and down · step %s of %s, left and right",
              overlay->layer + 1, overlay->name_count, word_count(overlay->step).text,
              word_count(overlay->last).text);
     int room = area.width - text_width(place) - 2;
+    if (room < LEAST_NAME) { // the keys are in the help
+        snprintf(place, sizeof place, "%d of %d · step %s of %s", overlay->layer + 1,
+                 overlay->name_count, word_count(overlay->step).text,
+                 word_count(overlay->last).text);
+        room = area.width - text_width(place) - 2;
+    }
     area_outside(area, 0, 0, room, style_bold(INK_BRIGHT), overlay->names[overlay->layer]);
     area_text_right(area, area.width, 0, style_of(INK_DIM), place);
 }

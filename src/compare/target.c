@@ -97,9 +97,10 @@ static void tell_time(const CompareSide *side, const CompareSide *baseline, char
     const char *times = ratio < 1 ? "of" : "times";
     const bool is_whole = side->target_seconds.count == side->member_count &&
                           baseline->target_seconds.count == baseline->member_count;
+    const bool is_long = !(fmin(side->wall_s.mean, baseline->wall_s.mean) < compare_least_seconds);
     snprintf(text, size, ".");
-    if (side == baseline || isnan(ratio) || !is_whole)
-        return; // the mean of those that came there would flatter
+    if (side == baseline || isnan(ratio) || !is_whole || !is_long)
+        return; // the mean of those that came there would flatter, and short runs are all start
     if (contrast.likeness == LIKENESS_SAME)
         snprintf(text, size, ", the time of %s within the noise.", baseline->label);
     else
@@ -109,11 +110,13 @@ static void tell_time(const CompareSide *side, const CompareSide *baseline, char
                      : "which one seed cannot tell from chance");
 }
 
-// With what the seeds leave open, else to so many decimals.
-static const char *mean_text(char text[STATISTIC_TEXT_SIZE], const Statistic *value, int decimals) {
+// With what the seeds leave open.
+static const char *mean_text(char text[STATISTIC_TEXT_SIZE], const Statistic *value,
+                             bool is_whole) {
     if (value->interval > 0)
         return statistic_text(text, value, false);
-    snprintf(text, STATISTIC_TEXT_SIZE, "%.*f", decimals, value->mean);
+    const int digits = is_whole ? 15 : 3;
+    snprintf(text, STATISTIC_TEXT_SIZE, "%.*g", digits, value->mean);
     return text;
 }
 
@@ -138,7 +141,7 @@ void compare_say_target(const Comparison *comparison, int group, char text[COMPA
     int used =
         snprintf(text, COMPARE_TEXT_SIZE, "%s%s came to %.63s %s %.4g after %s steps, %s s%s",
                  side->label, seeds, options->target, sign, options->target_value,
-                 mean_text(steps, &side->target_steps, 0),
-                 mean_text(seconds, &side->target_seconds, 2), slowed ? slowed : "");
+                 mean_text(steps, &side->target_steps, true),
+                 mean_text(seconds, &side->target_seconds, false), slowed ? slowed : "");
     tell_time(side, baseline, text + used, COMPARE_TEXT_SIZE - (size_t)used);
 }

@@ -99,6 +99,13 @@ static void a_target_is_told_with_its_seeds(void) {
         compare_say_target(comparison, g, text);
         CHECK_TEXT(text, told[g]);
     }
+    comparison->groups[1].wall_s.mean = 0.5; // of which no speed is told either
+    compare_say_target(comparison, 1, text);
+    CHECK(!strstr(text, "times the time"));
+    comparison->groups[1].wall_s.mean = 8;
+    comparison->groups[1].target_seconds = statistic_of(&(double){0.00123}, 1);
+    compare_say_target(comparison, 1, text);
+    CHECK_CONTAINS(text, " steps, 0.00123 s.");
     comparison->groups[1].target_steps.count = comparison->groups[1].target_seconds.count = 2;
     compare_say_target(comparison, 1, text);
     CHECK_CONTAINS(text, told[2]);

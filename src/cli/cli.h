@@ -136,7 +136,8 @@ void cli_print_error(const Error *error);
 const char *cli_command_called(const char *name);
 // Prints text from outside, sanitised, without a line end.
 void cli_print_outside(FILE *out, const char *text);
-// Prints words on standard output, in lines that begin at `column`, where the first one stands.
+// Prints words, sanitised, on standard output, in lines that begin at `column`, where the first one
+// stands.
 void cli_print_wrapped(const char *text, int column);
 
 // The newest runs and what to do next; where there are none, how to begin.

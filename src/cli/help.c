@@ -20,7 +20,7 @@ bool command_version(Cli *cli, Error *error) {
 
 void cli_print_wrapped(const char *text, int column) {
     enum { WIDTH = 100 };
-    wrap_print(stdout, text, WIDTH, column, column);
+    wrap_print_outside(stdout, text, WIDTH, column, column);
     putchar('\n');
 }
 

@@ -121,6 +121,34 @@ run help "$folder/named.lua"
 expect_out 'p\\x1b\[31mred'
 end
 
+begin "no name of a layer reaches a terminal as it is"
+cat >"$folder/layer.lua" <<'LUA'
+local mp = require "mp"
+local Net = mp.nn.class "Net"
+function Net:init() self["fc\27[31m"] = mp.nn.Linear(64, 8) end
+function Net:forward(x) return self["fc\27[31m"](x) end
+return mp.experiment { name = "layer", run = function(run)
+    local net = run:model(Net())
+    local opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+    for step = 1, 4 do
+        opt:zero_grad()
+        local x = mp.randn(64, 64)
+        local loss = mp.autocast(function() return net(step == 3 and x * 1e6 or x):mean() end)
+        loss:backward()
+        opt:step()
+        run:log { loss = loss }
+    end
+end }
+LUA
+for command in "run $folder/layer.lua -p fp16 --name layer --quiet" "show layer" "show layer --first-nan" \
+    "show layer --what-if" "profile layer" "run $folder/layer.lua --twin fp16" "show @last" \
+    "run $folder/layer.lua --dry-run" "profile $folder/layer.lua --no-history --steps 4"; do
+    # shellcheck disable=SC2086 # words
+    run $command --color never
+    ! grep -q "$(printf '\033')" "$folder/out" "$folder/err" || fail "$command: an escape came through"
+done
+end
+
 begin "weights come out private, and no part is written over"
 run run "$folder/nan.lua" --quiet --name empty
 run export long --format safetensors -o "$folder/weights"

@@ -58,8 +58,10 @@ static void print_found(const Flight *flight, const RunRecord *run, const ShowPa
     flight_plot(flight, &plot);
     if (plot.count > 0)
         puts("\nThe way there: the largest magnitudes of the layer\n");
-    for (int i = 0; i < plot.count; i++)
-        puts(plot.lines[i]);
+    for (int i = 0; i < plot.count; i++) {
+        cli_print_outside(stdout, plot.lines[i]);
+        putchar('\n');
+    }
 }
 
 static void write_way(JsonWriter *json, const Flight *flight) {

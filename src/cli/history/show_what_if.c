@@ -74,6 +74,12 @@ static bool finish(const ShowPage *page, Table *table, Error *error) {
     return done;
 }
 
+static void print_factors_head(const LayerFactors *factors) {
+    printf("\nWhat it multiplied in step %" PRId64 ", counted at the scales of ", factors->step);
+    cli_print_outside(stdout, factors->precision);
+    fputs(":\n\n", stdout);
+}
+
 // What it multiplied, at the scales of the format that it was in.
 static void print_factors(const Asked *asked) {
     bool has_any = false;
@@ -83,11 +89,12 @@ static void print_factors(const Asked *asked) {
         if (factors->layer != asked->layer)
             continue;
         if (!has_any)
-            printf("\nWhat it multiplied in step %" PRId64 ", counted at the scales of %s:\n\n",
-                   factors->step, factors->precision);
+            print_factors_head(factors);
         has_any = true;
         factor_words(factors, words);
-        printf("  %s\n", words);
+        fputs("  ", stdout);
+        cli_print_outside(stdout, words);
+        putchar('\n');
     }
 }
 
@@ -118,10 +125,11 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
         put_share(table, what_if_overflowed(&rows[i], sample));
         put_suited(table, &rows[i]);
     }
-    cli_print_outside(stdout, layer->name);
     char largest[TEXT_SIZE], zero[TEXT_SIZE];
-    printf(", computed in %s; its true gradients: largest %s, %s zero", layer->precision,
-           text_number(largest, sample->largest, 3),
+    cli_print_outside(stdout, layer->name);
+    fputs(", computed in ", stdout);
+    cli_print_outside(stdout, layer->precision);
+    printf("; its true gradients: largest %s, %s zero", text_number(largest, sample->largest, 3),
            share_text(zero, (double)sample->zeros / (double)sample->count));
     if (what_if_broken_before(sample) > 0)
         printf(", %s not finite when they came", share_text(zero, what_if_broken_before(sample)));

@@ -2,9 +2,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/rune.h"
+#include "base/sanitize.h"
 
 enum { LEAST_ROOM = 16 }; // of a line that is gone on with
 
@@ -61,4 +63,12 @@ void wrap_print(FILE *out, const char *text, int width, int column, int hang) {
                 at = hang;
         }
     }
+}
+
+void wrap_print_outside(FILE *out, const char *text, int width, int column, int hang) {
+    const size_t length = strlen(text), size = sanitize_line(NULL, 0, text, length) + 1;
+    char *clean = malloc(size), part[256];
+    sanitize_line(clean ? clean : part, clean ? size : sizeof part, text, length);
+    wrap_print(out, clean ? clean : part, width, column, hang);
+    free(clean);
 }

@@ -98,7 +98,9 @@ static void print_head(const ProfileReport *report) {
     if (report->run)
         printf("%lld ", (long long)report->run);
     cli_print_outside(stdout, report->name);
-    printf(" in %s on ", report->precision);
+    fputs(" in ", stdout);
+    cli_print_outside(stdout, report->precision);
+    fputs(" on ", stdout);
     cli_print_outside(stdout, report->device);
     printf(", %d thread%s: the time of %s step%s\n\n", report->threads,
            report->threads == 1 ? "" : "s", text_count(steps, report->steps),

@@ -178,7 +178,7 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
         has_own = has_own || all->formats[i].is_own;
     snprintf(text + length, sizeof text - (size_t)length, "%s",
              has_own ? "; * what the run was trained in" : "");
-    wrap_print(stdout, text, terminal_width(terminal), 0, 0);
+    wrap_print_outside(stdout, text, terminal_width(terminal), 0, 0);
     putchar('\n');
 }
 
@@ -213,7 +213,7 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     print_notes(&terminal, all);
     eval_verdict(all, verdict, sizeof verdict);
     if (verdict[0]) {
-        wrap_print(stdout, verdict, terminal_width(&terminal), 0, 0);
+        wrap_print_outside(stdout, verdict, terminal_width(&terminal), 0, 0);
         putchar('\n');
     }
     return done;

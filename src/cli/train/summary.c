@@ -103,7 +103,7 @@ static void print_twin(const Terminal *terminal, const Run *run) {
     Error error = {0};
     begin_row(terminal, "twin");
     apart_line(report, run->precision, line);
-    wrap_print(stdout, line, terminal_width(terminal), LABEL_COLUMN, LABEL_COLUMN);
+    wrap_print_outside(stdout, line, terminal_width(terminal), LABEL_COLUMN, LABEL_COLUMN);
     printf("\n\n");
     if (!apart_print(report, terminal, &error))
         cli_print_error(&error);

@@ -32,7 +32,7 @@ report history_page_is_the_schema "$wrong"
 
 # Files and functions that pages for programmers name are there: what moves takes its name along.
 wrong=
-cat "$root/docs/architecture.md" "$root/docs/gpu.md" | tr '`' '\n' | sort -u >"$folder/words"
+cat "$root/docs/architecture.md" "$root/docs/gpu.md" "$root/docs/speed.md" | tr '`' '\n' | sort -u >"$folder/words"
 grep -E '^(src|lua|ui|gpu|tests|docs)/[A-Za-z0-9_./]*$' "$folder/words" >"$folder/paths"
 while read -r path; do
     [ -e "$root/$path" ] || wrong="$wrong $path"
@@ -42,10 +42,10 @@ while read -r function; do
     grep -rqw --include='*.[ch]' "$function" "$root/src" "$root/lua" "$root/ui" "$root/gpu" || wrong="$wrong $function"
 done <"$folder/functions"
 [ "$(wc -l <"$folder/paths")" -gt 50 ] && [ "$(wc -l <"$folder/functions")" -gt 10 ] || wrong=" next to nothing"
-for page in architecture gpu; do
+for page in architecture gpu speed; do
     grep -q "(docs/$page.md)" "$root/README.md" || wrong="$wrong, and README does not lead to docs/$page.md"
 done
-report architecture_names_what_is_there "${wrong:+docs/architecture.md or docs/gpu.md names$wrong}"
+report architecture_names_what_is_there "${wrong:+docs/architecture.md, docs/gpu.md or docs/speed.md names$wrong}"
 
 # Every name that scripts can reach, its room before it and what it is behind it.
 cat >"$folder/names.lua" <<'LUA'

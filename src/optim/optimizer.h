@@ -80,9 +80,7 @@ bool optimizer_set_schedule(Optimizer *optimizer, const Schedule *schedule,
                             Error *error) MUST_CHECK;
 int optimizer_parameter_count(const Optimizer *optimizer);
 Tensor *optimizer_parameter(const Optimizer *optimizer, int i); // borrowed
-// Whether parameter i had a gradient in any step.
-bool optimizer_has_had_gradient(const Optimizer *optimizer, int i);
-bool optimizer_is_stochastic(const Optimizer *optimizer); // it rounds low parameters so
+bool optimizer_is_stochastic(const Optimizer *optimizer);       // it rounds low parameters so
 // The moments of parameter i, 0 and 1, borrowed; NULL where the rule has none.
 Tensor *optimizer_moment(const Optimizer *optimizer, int i, int which);
 // Takes up the count of an earlier run: the schedule and the bias correction of all parameters go

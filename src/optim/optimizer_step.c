@@ -7,10 +7,6 @@ const StepFlags *optimizer_flags(const Optimizer *optimizer) {
     return optimizer->gradients->flags;
 }
 
-bool optimizer_has_had_gradient(const Optimizer *optimizer, int i) {
-    return optimizer->gradients->slots[i].has_had_gradient;
-}
-
 void optimizer_zero_grad(Optimizer *optimizer) {
     gradients_drop(optimizer->gradients);
 }

@@ -337,10 +337,6 @@ ColorDepth terminal_depth(void) {
     return terminal.depth;
 }
 
-bool terminal_has_mouse(void) {
-    return terminal.mouse;
-}
-
 static attr_t attributes_of(Style style) {
     attr_t attributes = style.reverse ? A_REVERSE : A_NORMAL;
     const ThemeColor *color = theme_ink(terminal.theme, (Ink)style.ink);

@@ -34,7 +34,6 @@ void terminal_set_depth(int depth); // as TerminalOptions; not beyond what it ha
 void terminal_set_theme(int theme);
 void terminal_set_characters(TerminalCharacters characters); // UTF-8 only where it began so
 void terminal_set_mouse(bool on);
-bool terminal_has_mouse(void);
 
 // Brings the frame to the terminal, writing only what changed; the text cursor stands at (column,
 // row), or is hidden when column is negative.

@@ -177,8 +177,7 @@ void scan_keep_close(ScanKeeping *keeping, const ScanRecord *scan) {
     *keeping = (ScanKeeping){.store = NULL};
 }
 
-// ---- named and shown
-// -----------------------------------------------------------------------------
+// ---- named and shown ----------------------------------------------------------------------------
 
 static const char kept_prefix[] = "scan:";
 

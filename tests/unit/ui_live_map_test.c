@@ -358,6 +358,20 @@ static void without_a_run_it_says_so(void) {
     store_close(store);
 }
 
+// As live_map_arrange leaves it where there was no memory.
+static void without_memory_it_has_no_rows(void) {
+    Store *store = make_map_history(RUN_FINISHED);
+    Ui *ui = open_map(store, 120, 36);
+    Live *live = ui->state[SCREEN_LIVE];
+    CHECK(live_map_row(live) >= 0);
+    free(live->map.row_of);
+    live->map.row_of = NULL;
+    live->map.row_count = 0;
+    CHECK_INT(live_map_row(live), -1);
+    close_screen(ui);
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
@@ -373,5 +387,6 @@ int main(void) {
     RUN_TEST(it_fits_every_size_in_both_kinds_of_characters);
     RUN_TEST(a_run_that_goes_on_moves_it);
     RUN_TEST(without_a_run_it_says_so);
+    RUN_TEST(without_memory_it_has_no_rows);
     return test_end();
 }

@@ -212,8 +212,10 @@ void live_map_arrange(LiveMap *map, int room) {
 
 int live_map_row(const Live *live) {
     const LiveMap *map = &live->map;
-    int layer = live->view.layer, row = layer < map->layer_count ? map->row_of[layer] : -1;
-    return row < map->row_count ? row : -1;
+    int layer = live->view.layer;
+    if (map->row_count == 0 || layer >= map->layer_count) // no rows: nor need there be row_of
+        return -1;
+    return map->row_of[layer] < map->row_count ? map->row_of[layer] : -1;
 }
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -47,12 +47,12 @@ static bool keep_asked(Ui *ui, const Asked *asked) {
     return true;
 }
 
-static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *argument) {
+bool command_send(Ui *ui, const RunRecord *run, const char *verb, const char *argument) {
     Error error;
     Asked asked;
     if (!store_send_command(ui->store, run->id, verb, argument, &asked.id, &error)) {
         ui_fail(ui, &error);
-        return;
+        return false;
     }
     snprintf(asked.what, sizeof asked.what, "%s %s%s#%lld", verb, argument, *argument ? " " : "",
              (long long)run->id);
@@ -61,12 +61,13 @@ static void send_to(Ui *ui, const RunRecord *run, const char *verb, const char *
     else
         ui_say(ui, INK_WARN, "%s: asked; no memory to tell the answer, the run's events have it",
                asked.what);
+    return true;
 }
 
 static void send(Ui *ui, const char *verb, const char *argument) {
     RunRecord run = {.id = 0};
     if (read_meant(ui, verb, &run) && launch_takes_orders(ui, &run))
-        send_to(ui, &run, verb, argument);
+        command_send(ui, &run, verb, argument);
     record_clear(&run);
 }
 
@@ -103,7 +104,7 @@ static void stop_named(Ui *ui, const char *text) {
     (void)text;
     RunRecord run = {.id = 0};
     if (read_run(ui, ui->prompt.run, &run) && launch_takes_orders(ui, &run))
-        send_to(ui, &run, "stop", "");
+        command_send(ui, &run, "stop", "");
     record_clear(&run);
 }
 
@@ -141,7 +142,7 @@ static void resume(Ui *ui, const char *verb, const char *argument) {
         goto done;
     snprintf(id, sizeof id, "%lld", (long long)run.id);
     if (!live_is_over(&run)) {
-        send_to(ui, &run, verb, argument);
+        command_send(ui, &run, verb, argument);
     } else if (run.status == RUN_FINISHED) {
         launch_takes_orders(ui, &run);
     } else if (launch(ui, arguments, &process)) {

@@ -1,5 +1,5 @@
 // ui/screen.h: what the parts of the screen share and nobody else sees: the Ui, and what a screen
-// (home, live, compare, formats) is made of.
+// (home, live, compare, formats, scan) is made of.
 //
 // The loop in ui.c waits for a key or the next look at the store, lets the screen in front take it
 // (ui_input.c), and draws when something changed (ui_draw.c). A screen keeps its own state behind
@@ -46,7 +46,7 @@ typedef struct Screen {
     const char *(*label)(const Ui *ui, Request request, const char *usual);
 } Screen;
 
-extern const Screen screen_home, screen_live, screen_compare, screen_formats;
+extern const Screen screen_home, screen_live, screen_compare, screen_formats, screen_scan;
 extern const Screen *const ui_screens[SCREENS]; // by their ids
 
 // ---- what stands in front of a screen -----------------------------------------------------------
@@ -222,6 +222,8 @@ void command_ask(Ui *ui);
 void command_ask_for(Ui *ui, const char *text); // which stands there already
 // Tells the answers to what was ordered there.
 void command_poll(Ui *ui);
+// An order to a run, as it would be typed there; its answer is told. False: said why.
+bool command_send(Ui *ui, const RunRecord *run, const char *verb, const char *argument);
 void command_close(Ui *ui);
 
 // launch.c: starts `mpbench ARGUMENTS..` that lives on without the screen; `arguments` ended by

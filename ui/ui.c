@@ -14,10 +14,9 @@
 #include "ui/screen.h"
 
 const Screen *const ui_screens[SCREENS] = {
-    [SCREEN_HOME] = &screen_home,
-    [SCREEN_LIVE] = &screen_live,
-    [SCREEN_COMPARE] = &screen_compare,
-    [SCREEN_FORMATS] = &screen_formats,
+    [SCREEN_HOME] = &screen_home,       [SCREEN_LIVE] = &screen_live,
+    [SCREEN_COMPARE] = &screen_compare, [SCREEN_FORMATS] = &screen_formats,
+    [SCREEN_SCAN] = &screen_scan,
 };
 
 const Screen *ui_screen(const Ui *ui) {

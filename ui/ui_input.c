@@ -84,6 +84,7 @@ static void take_common(Ui *ui, Request request) {
     case REQUEST_TO_LIVE: ui_go(ui, SCREEN_LIVE); break;
     case REQUEST_TO_COMPARE: ui_go(ui, SCREEN_COMPARE); break;
     case REQUEST_TO_FORMATS: ui_go(ui, SCREEN_FORMATS); break;
+    case REQUEST_TO_SCAN: ui_go(ui, SCREEN_SCAN); break;
     case REQUEST_MAXIMISE: maximise(ui); break;
     case REQUEST_MOUSE: turn_mouse(ui); break;
     case REQUEST_COPY: copy_line(ui); break;
@@ -97,7 +98,7 @@ static void take_common(Ui *ui, Request request) {
 static void take_key(Ui *ui, int key) {
     ui->dirty = true;
     ui->message_until = 0;
-    bool is_screen = key >= KEY_CODE_F1 && key <= KEY_CODE_F4; // where digits are typed, too
+    bool is_screen = key >= KEY_CODE_F1 && key <= KEY_CODE_F5; // where digits are typed, too
     if (ui->prompt.open && is_screen)
         prompt_key(ui, KEY_CODE_ESCAPE);
     if (ui->prompt.open) {

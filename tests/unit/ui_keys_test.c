@@ -10,7 +10,7 @@
 static void no_key_means_two_things_on_a_screen(void) {
     Keymap keymap;
     keymap_init(&keymap);
-    for (int screen = ON_HOME; screen <= ON_FORMATS; screen <<= 1)
+    for (int screen = ON_HOME; screen <= ON_SCAN; screen <<= 1)
         for (int i = 1; i < REQUESTS; i++)
             for (int j = 1; j < i; j++) {
                 const KeyBinding *a = &keymap.bindings[i], *b = &keymap.bindings[j];
@@ -27,7 +27,7 @@ static void every_request_is_found_by_its_key_and_explained(void) {
     keymap_init(&keymap);
     for (int i = 1; i < REQUESTS; i++) {
         const KeyBinding *binding = &keymap.bindings[i];
-        for (int screen = ON_HOME; screen <= ON_FORMATS; screen <<= 1)
+        for (int screen = ON_HOME; screen <= ON_SCAN; screen <<= 1)
             if (binding->where & screen)
                 CHECK_INT(keymap_find(&keymap, binding->first, screen), i);
         CHECK_MESSAGE(strlen(binding->text) > 10, "%s has no text", binding->name);

@@ -66,6 +66,8 @@ static void what_matters_is_there_at_80_by_24(void) {
         {SCREEN_LIVE, PANEL_HISTOGRAM},   {SCREEN_LIVE, PANEL_EVENTS},
         {SCREEN_COMPARE, PANEL_CURVES},   {SCREEN_COMPARE, PANEL_OUTCOMES},
         {SCREEN_FORMATS, PANEL_NUMBER},   {SCREEN_FORMATS, PANEL_RANGES},
+        {SCREEN_SCAN, PANEL_DAMAGE},      {SCREEN_SCAN, PANEL_CELL},
+        {SCREEN_SCAN, PANEL_VERDICT},
     };
     for (size_t i = 0; i < sizeof promised / sizeof *promised; i++) {
         Layout layout = layout_of(promised[i].screen, 80, 24, PANEL_NONE);

@@ -61,6 +61,10 @@ static const Plan plans[SCREENS][MOST_PLANS] = {
         {
             {0, 0, {{2, 9, {{PANEL_NUMBER, 1}}}, {1, 5, {{PANEL_RANGES, 1}}}}},
         },
+    [SCREEN_SCAN] =
+        {
+            {0, 0, {{6, 7, {{PANEL_DAMAGE, 1}}}, {3, 7, {{PANEL_CELL, 1}, {PANEL_VERDICT, 1}}}}},
+        },
 };
 
 static const Plan *plan_of(ScreenId screen, int columns, int rows) {
@@ -174,6 +178,9 @@ const char *panel_name(PanelId id) {
         [PANEL_OVERLAY] = "gradient exponents of two runs",
         [PANEL_NUMBER] = "number",
         [PANEL_RANGES] = "ranges",
+        [PANEL_DAMAGE] = "layers by formats",
+        [PANEL_CELL] = "this layer in this format",
+        [PANEL_VERDICT] = "verdict",
     };
     return names[id];
 }

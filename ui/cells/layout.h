@@ -33,6 +33,10 @@ typedef enum PanelId {
     // format lab
     PANEL_NUMBER,
     PANEL_RANGES,
+    // scan
+    PANEL_DAMAGE,
+    PANEL_CELL,
+    PANEL_VERDICT,
     PANELS
 } PanelId;
 
@@ -41,6 +45,7 @@ typedef enum ScreenId {
     SCREEN_LIVE,
     SCREEN_COMPARE,
     SCREEN_FORMATS,
+    SCREEN_SCAN,
     SCREENS
 } ScreenId;
 

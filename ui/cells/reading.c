@@ -28,12 +28,12 @@ void reading_begin(void) {
         const char *capability;
         int key;
     } table[] = {
-        {"kcuu1", KEY_CODE_UP},      {"kcud1", KEY_CODE_DOWN},   {"kcub1", KEY_CODE_LEFT},
-        {"kcuf1", KEY_CODE_RIGHT},   {"kpp", KEY_CODE_PAGE_UP},  {"knp", KEY_CODE_PAGE_DOWN},
-        {"khome", KEY_CODE_HOME},    {"kend", KEY_CODE_END},     {"kdch1", KEY_CODE_DELETE},
-        {"kent", KEY_CODE_ENTER},    {"kcbt", KEY_CODE_BACKTAB}, {"kf1", KEY_CODE_F1},
-        {"kf2", KEY_CODE_F2},        {"kf3", KEY_CODE_F3},       {"kf4", KEY_CODE_F4},
-        {"kbs", KEY_CODE_BACKSPACE},
+        {"kcuu1", KEY_CODE_UP},    {"kcud1", KEY_CODE_DOWN},    {"kcub1", KEY_CODE_LEFT},
+        {"kcuf1", KEY_CODE_RIGHT}, {"kpp", KEY_CODE_PAGE_UP},   {"knp", KEY_CODE_PAGE_DOWN},
+        {"khome", KEY_CODE_HOME},  {"kend", KEY_CODE_END},      {"kdch1", KEY_CODE_DELETE},
+        {"kent", KEY_CODE_ENTER},  {"kcbt", KEY_CODE_BACKTAB},  {"kf1", KEY_CODE_F1},
+        {"kf2", KEY_CODE_F2},      {"kf3", KEY_CODE_F3},        {"kf4", KEY_CODE_F4},
+        {"kf5", KEY_CODE_F5},      {"kbs", KEY_CODE_BACKSPACE},
     };
     memset(&reading, 0, sizeof reading);
     input_init(&reading.reader);

@@ -37,6 +37,7 @@ static const struct {
     {KEY_CODE_F2, "F2"},
     {KEY_CODE_F3, "F3"},
     {KEY_CODE_F4, "F4"},
+    {KEY_CODE_F5, "F5"},
 };
 
 void keymap_init(Keymap *keymap) {

@@ -24,10 +24,12 @@ enum { // beside the characters; above all code points
     KEY_CODE_F2,
     KEY_CODE_F3,
     KEY_CODE_F4,
+    KEY_CODE_F5,
 };
 #define KEY_CODE_CONTROL(letter) ((letter)&0x1F)
 
-enum { ON_HOME = 1, ON_LIVE = 2, ON_COMPARE = 4, ON_FORMATS = 8, ON_ALL = 15 }; // 1 << ScreenId
+// 1 << ScreenId
+enum { ON_HOME = 1, ON_LIVE = 2, ON_COMPARE = 4, ON_FORMATS = 8, ON_SCAN = 16, ON_ALL = 31 };
 
 typedef enum Request {
     REQUEST_NONE,

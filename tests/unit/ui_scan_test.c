@@ -1,0 +1,231 @@
+// The scan screen: layers by formats in letters, what is said of a cell, and where its keys lead.
+#include <math.h>
+#include <stdarg.h>
+
+#include "number/format.h"
+#include "store_fixture.h"
+#include "ui/home/home.h"
+#include "ui/scan/scan.h"
+#include "ui_fixture.h"
+
+// ---- in place of ui.c ---------------------------------------------------------------------------
+
+static Ui *ui;
+static char said[MESSAGE_SIZE];
+
+void ui_say(Ui *of, Ink ink, const char *format, ...) {
+    (void)of, (void)ink;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(said, sizeof said, format, arguments);
+    va_end(arguments);
+}
+void ui_fail(Ui *of, const Error *failure) {
+    ui_say(of, INK_BAD, "%s", failure->text);
+}
+void ui_copy(Ui *of, const char *text) {
+    ui_say(of, INK_DIM, "%s", text);
+}
+void ui_go(Ui *of, ScreenId screen) {
+    of->screen = screen;
+}
+void ui_lay_out(Ui *of) {
+    of->dirty = true;
+}
+void ui_open_run(Ui *of, int64_t run) {
+    of->run = run;
+}
+void ui_compare(Ui *of, const int64_t *runs, int count) {
+    (void)of, (void)runs, (void)count;
+}
+const Screen *ui_screen(const Ui *of) {
+    (void)of;
+    return &screen_scan;
+}
+int64_t ui_now_ms(void) {
+    return 0;
+}
+
+static bool list_experiments(void *context, UiExperiment **list, int *count, Error *failure) {
+    (void)context, (void)failure;
+    *list = calloc(1, sizeof **list);
+    snprintf((*list)->name, sizeof(*list)->name, "simple");
+    *count = 1;
+    return true;
+}
+
+// ---- a scan -------------------------------------------------------------------------------------
+
+enum { UNITS = 4, FORMATS = 2 };
+static const char *const units[UNITS] = {"conv1", "conv2", "mix", "head"};
+static const double damages[UNITS][FORMATS] = {
+    {INFINITY, 0.02}, {0.3, 0.04}, {0.005, 0.01}, {0.1, 2.5}};
+
+static ScanRecord *some_scan(void) {
+    ScanRecord *scan = scan_record_new(&error);
+    snprintf(scan->key, sizeof scan->key, "abc");
+    snprintf(scan->subject, sizeof scan->subject, "simple");
+    snprintf(scan->experiment, sizeof scan->experiment, "simple");
+    snprintf(scan->script_path, sizeof scan->script_path, "experiments/simple.lua");
+    snprintf(scan->device, sizeof scan->device, "cpu");
+    snprintf(scan->formats[0], SCAN_FORMAT_SIZE, "%s", format_name(FORMAT_FP16));
+    snprintf(scan->formats[1], SCAN_FORMAT_SIZE, "%s", format_name(FORMAT_BF16));
+    scan->format_count = FORMATS;
+    scan->seeds = 3;
+    scan->steps = 60;
+    scan->within = 0.01;
+    scan->tolerance = 0.15;
+    return scan;
+}
+
+static void put_cell(Store *store, ScanRecord *scan, int unit, int format) {
+    scan->cells[unit][format] = (ScanCell){.is_known = true,
+                                           .is_broken = isinf(damages[unit][format]),
+                                           .damage = damages[unit][format],
+                                           .own_error = 0.009,
+                                           .own_degrees = 1.25,
+                                           .flushed = 0.031,
+                                           .least_scale = NAN,
+                                           .scale = 65536};
+    CHECK_DONE(store_put_scan_cell(store, scan, unit, format, &error));
+}
+
+// So many cells of it are measured; with all of them there is a policy.
+static Store *make_history(int cells) {
+    static const int policy[UNITS] = {1, 1, 1, 0};
+    Store *store = fresh_store("history.db");
+    WorkerId worker;
+    ScanRecord *scan = some_scan();
+    CHECK_DONE(worker_identify(&worker, &error) && store_add_scan(store, scan, &worker, &error));
+    for (; scan->unit_count < UNITS; scan->unit_count++)
+        snprintf(scan->units[scan->unit_count], sizeof scan->units[0], "%s",
+                 units[scan->unit_count]);
+    CHECK_DONE(store_put_scan_layers(store, scan, &error));
+    for (int i = 0; i < cells; i++)
+        put_cell(store, scan, i / FORMATS, i % FORMATS);
+    if (cells == UNITS * FORMATS) {
+        memcpy(scan->policy, policy, sizeof policy);
+        scan->has_policy = true;
+        scan->ended_ms = 1;
+        CHECK_DONE(store_put_scan_layers(store, scan, &error) &&
+                   store_end_scan(store, scan, &error));
+    }
+    scan_record_free(scan);
+    return store;
+}
+
+static void open_screen(Store *store) {
+    static const char *const precisions[] = {"auto", "fp32", NULL};
+    static const char *const scales[] = {"dynamic", NULL};
+    static const UiHost host = {
+        .list_experiments = list_experiments, .precisions = precisions, .loss_scales = scales};
+    static const UiOptions options = {.database = ""};
+    ui = calloc(1, sizeof *ui);
+    ui->host = &host;
+    ui->options = &options;
+    keymap_init(&ui->keymap);
+    settings_init(&ui->settings);
+    ui->store = store;
+    ui->screen = SCREEN_SCAN;
+    said[0] = 0;
+    CHECK_DONE(screen_home.open(ui, &error) && screen_scan.open(ui, &error));
+    screen_scan.enter(ui);
+}
+
+static void close_screen(void) {
+    screen_scan.close(ui);
+    screen_home.close(ui);
+    frame_clear(&ui->frame);
+    store_close(ui->store);
+    free(ui);
+}
+
+static const char *draw_screen(int columns, int rows) {
+    if (!frame_init(&ui->frame, columns, rows, &error))
+        abort();
+    ui->layout = layout_of(SCREEN_SCAN, columns, rows, PANEL_NONE);
+    Area all = frame_area(&ui->frame);
+    for (int i = 0; i < ui->layout.count; i++) {
+        const Panel *panel = &ui->layout.panels[i];
+        screen_scan.draw_panel(
+            ui, panel->id, area_part(all, panel->column, panel->row, panel->width, panel->height),
+            panel->id == ui->focus[SCREEN_SCAN]);
+    }
+    return frame_text(&ui->frame);
+}
+
+// ---- what is shown ------------------------------------------------------------------------------
+
+static void cells_have_letters_at_every_size(void) {
+    static const int sizes[][2] = {{80, 24}, {120, 36}, {200, 60}};
+    open_screen(make_history(UNITS * FORMATS));
+    for (int i = 0; i < 3; i++) {
+        const char *text = draw_screen(sizes[i][0], sizes[i][1]);
+        CHECK_CONTAINS(text, "X breaks");
+        CHECK_CONTAINS(text, "C 30.0 %");
+        CHECK_CONTAINS(text, "A 0.5 %");
+        CHECK_CONTAINS(text, "B 10.0 %");
+        CHECK_CONTAINS(text, "D 250 %");
+        CHECK_CONTAINS(text, "verified it");
+        CHECK(strstr(text, "conv1") < strstr(text, "head") &&
+              strstr(text, "head") < strstr(text, "conv2")); // the worst first
+    }
+    close_screen();
+}
+
+static void the_cell_under_the_cursor_is_told_in_words(void) {
+    open_screen(make_history(UNITS * FORMATS));
+    CHECK_CONTAINS(draw_screen(120, 36), "Breaks: the loss or a gradient");
+    screen_scan.request(ui, REQUEST_RIGHT);
+    const char *text = draw_screen(120, 36);
+    CHECK_CONTAINS(text, "Damage 2.0 %");
+    CHECK_CONTAINS(text, "Own gradients: 0.9 % off, 1.25 degrees");
+    CHECK_CONTAINS(text, "3.1 % flushed to zero");
+    CHECK_CONTAINS(text, "at a loss scale");
+    screen_scan.request(ui, REQUEST_SCAN_SORT);
+    screen_scan.request(ui, REQUEST_FIRST);
+    screen_scan.request(ui, REQUEST_DOWN);
+    CHECK_TEXT(units[scan_view_of(ui)->unit], "conv2");
+    close_screen();
+}
+
+static void what_is_measured_comes_as_it_is_measured(void) {
+    open_screen(make_history(3));
+    CHECK_CONTAINS(draw_screen(120, 36), "3 of 8 cells are measured");
+    put_cell(ui->store, scan_view_of(ui)->scan, 1, 1);
+    CHECK(screen_scan.refresh(ui, 1));
+    CHECK_CONTAINS(draw_screen(120, 36), "4 of 8 cells are measured");
+    screen_scan.request(ui, REQUEST_ENTER);
+    CHECK_CONTAINS(said, "there is no policy yet");
+    close_screen();
+}
+
+static void enter_fills_the_form_where_no_run_goes_on(void) {
+    open_screen(make_history(UNITS * FORMATS));
+    screen_scan.request(ui, REQUEST_ENTER);
+    const LaunchForm *form = home_form(home_of(ui));
+    CHECK_INT(ui->screen, SCREEN_HOME);
+    CHECK_INT(form->rule_count, UNITS);
+    CHECK_TEXT(home_rule_of(form, "head")->format, format_name(FORMAT_FP16));
+    CHECK_INT(form->choices[0], 2); // fp32
+    CHECK_INT(form->choices[1], 1); // what fp16 needs
+    close_screen();
+}
+
+static void an_empty_history_says_how_to_scan(void) {
+    open_screen(fresh_store("history.db"));
+    CHECK_CONTAINS(draw_screen(80, 24), "s scans an experiment or a run");
+    CHECK(!screen_scan.request(ui, REQUEST_DOWN));
+    close_screen();
+}
+
+int main(void) {
+    make_folder();
+    atexit(remove_folder);
+    RUN_TEST(cells_have_letters_at_every_size);
+    RUN_TEST(the_cell_under_the_cursor_is_told_in_words);
+    RUN_TEST(what_is_measured_comes_as_it_is_measured);
+    RUN_TEST(enter_fills_the_form_where_no_run_goes_on);
+    RUN_TEST(an_empty_history_says_how_to_scan);
+    return test_end();
+}

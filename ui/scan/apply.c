@@ -1,0 +1,178 @@
+// What is done with a scan: its policy, or a cell of it, to the run that goes on, or to the form
+// that starts one; and the next scan.
+#include <stdio.h>
+#include <string.h>
+
+#include "store/runs.h"
+#include "ui/home/home.h"
+#include "ui/scan/scan.h"
+
+// The formats that are given: of all units, or of the one under the cursor.
+static const char *format_given(const ScanView *view, int unit) {
+    return !view->wants_cell    ? scan_format_of(view->scan, unit)
+           : unit == view->unit ? view->scan->formats[view->format]
+                                : "";
+}
+
+// ---- to a run -----------------------------------------------------------------------------------
+
+static void send_formats(Ui *ui, const char *text) {
+    const ScanView *view = scan_view_of(ui);
+    RunRecord run = {.id = 0};
+    Error error;
+    (void)text;
+    if (!store_read_run(ui->store, ui->prompt.run, &run, &error))
+        ui_fail(ui, &error);
+    else if (launch_takes_orders(ui, &run))
+        for (int i = 0; i < view->scan->unit_count; i++) {
+            char argument[RECORD_NAME_SIZE + 32];
+            snprintf(argument, sizeof argument, "layer.%s=%s", view->scan->units[i],
+                     format_given(view, i));
+            if (format_given(view, i)[0] && !command_send(ui, &run, "set", argument))
+                break;
+        }
+    record_clear(&run);
+}
+
+// The newest of this experiment that goes on; 0: none does.
+static int64_t find_live_run(Ui *ui, const ScanRecord *scan) {
+    RunRecord *runs;
+    int count;
+    int64_t found = 0;
+    Error error;
+    const RunFilter filter = {.words = "status:running"};
+    if (!store_list_runs(ui->store, &filter, &runs, &count, &error))
+        return 0;
+    for (int i = count - 1; i >= 0; i--)
+        if (strcmp(runs[i].script_hash, scan->script_hash) == 0)
+            found = runs[i].id;
+    for (int i = 0; i < count; i++)
+        if (found != 0 && runs[i].id == ui->run &&
+            strcmp(runs[i].script_hash, scan->script_hash) == 0)
+            found = ui->run; // that was looked at
+    store_free_runs(runs, count);
+    return found;
+}
+
+// ---- to the form --------------------------------------------------------------------------------
+
+static int choice_named(const char *const *choices, const char *name) {
+    for (int i = 0; choices && choices[i]; i++)
+        if (strcmp(choices[i], name) == 0)
+            return i + 1;
+    return 0;
+}
+
+// As the form names it: the file's name, without what stands before and behind.
+static int find_experiment(const Home *home, const char *path) {
+    const char *base = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const size_t length = strcspn(base, ".");
+    for (int i = 0; i < home->experiment_count; i++)
+        if (strlen(home->experiments[i].name) == length &&
+            strncmp(home->experiments[i].name, base, length) == 0)
+            return i;
+    return -1;
+}
+
+// Parameters that the scan was given.
+static void set_values(Home *home, const ScanRecord *scan) {
+    const UiExperiment *experiment = home_experiment(home);
+    for (int i = 0; i < scan->option_count; i++)
+        for (int p = 0; p < experiment->parameter_count; p++) {
+            const char *name = experiment->parameters[p].usual.name;
+            const char *value = scan->options[i].value;
+            const size_t length = strlen(name);
+            if (strcmp(scan->options[i].name, "set") == 0 && strncmp(value, name, length) == 0 &&
+                value[length] == '=')
+                snprintf(home_form(home)->values[p], FORM_TEXT_SIZE, "%.63s", value + length + 1);
+        }
+}
+
+// All else in fp32, as it was scanned; gradients in fp16 need a loss scale then.
+static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
+    Home *home = home_of(ui);
+    LaunchForm *form = home_form(home);
+    bool has_fp16 = false;
+    home_drop_rules(form);
+    set_values(home, view->scan);
+    for (int i = 0; i < view->scan->unit_count; i++) {
+        const char *format = format_given(view, i);
+        has_fp16 = has_fp16 || strcmp(format, format_name(FORMAT_FP16)) == 0;
+        if (format[0] && !home_set_rule(form, view->scan->units[i], format, error))
+            return false;
+    }
+    form->choices[0] = choice_named(ui->host->precisions, format_name(FORMAT_FP32));
+    form->choices[1] = has_fp16 ? choice_named(ui->host->loss_scales, "dynamic") : 0;
+    return true;
+}
+
+static void open_form(Ui *ui, const ScanView *view) {
+    Home *home = home_of(ui);
+    const int at = find_experiment(home, view->scan->script_path);
+    Error error;
+    if (at < 0) {
+        ui_say(ui, INK_WARN,
+               "%.60s is not among the experiments here: mpbench run FILE.lua --layers POLICY.lua",
+               view->scan->experiment);
+        return;
+    }
+    home->experiment = at;
+    if (!fill_form(ui, view, &error)) {
+        ui_fail(ui, &error);
+        return;
+    }
+    ui_go(ui, SCREEN_HOME);
+    home_layers_open(ui);
+}
+
+// ---- both ---------------------------------------------------------------------------------------
+
+void scan_apply(Ui *ui, bool cell) {
+    ScanView *view = scan_view_of(ui);
+    char question[MESSAGE_SIZE], what[RECORD_NAME_SIZE + 40];
+    if (!cell && !view->scan->has_policy) {
+        ui_say(ui, INK_WARN, "there is no policy yet: wait for the scan, or scan on with s");
+        return;
+    }
+    view->wants_cell = cell;
+    const int64_t run = launch_may(ui) ? find_live_run(ui, view->scan) : 0;
+    if (run == 0) {
+        open_form(ui, view);
+        return;
+    }
+    snprintf(what, sizeof what, "the policy of %d layers", view->scan->unit_count);
+    if (cell)
+        snprintf(what, sizeof what, "%.80s in %s", view->scan->units[view->unit],
+                 view->scan->formats[view->format]);
+    snprintf(question, sizeof question, "give run %lld %s?", (long long)run, what);
+    prompt_confirm(ui, question, send_formats);
+    ui->prompt.run = run;
+}
+
+static void start(Ui *ui, const char *text) {
+    const char *const arguments[] = {"scan", text, "--quiet", NULL};
+    Error error;
+    int64_t process;
+    if (!text[0])
+        return;
+    if (launch_worker(ui, arguments, &process, &error))
+        ui_say(ui, INK_GOOD, "%s is being scanned: what is measured comes here", text);
+    else
+        ui_fail(ui, &error);
+}
+
+void scan_ask_start(Ui *ui) {
+    const ScanView *view = scan_view_of(ui);
+    const Home *home = home_of(ui);
+    char subject[RECORD_NAME_SIZE] = "";
+    if (!launch_is_allowed(ui))
+        return;
+    if (ui->run != 0)
+        snprintf(subject, sizeof subject, "%lld", (long long)ui->run);
+    else if (view->scan->id != 0 && view->scan->run == 0)
+        snprintf(subject, sizeof subject, "%s", view->scan->experiment);
+    else if (home_experiment(home))
+        snprintf(subject, sizeof subject, "%s", home_experiment(home)->name);
+    prompt_ask(ui, "scan", subject, start);
+    ui->prompt.hint = "an experiment, or the number of a run that has a checkpoint";
+}

@@ -97,8 +97,20 @@ static void read_way(Flight *flight, size_t at, const char *text) {
         memcpy((char *)&flight->each[i] + at, &values[i], sizeof values[i]);
 }
 
-static void read_value(Flight *flight, const char *name, const char *text) {
+// Up to one that is none.
+static void read_steps(Flight *flight, const char *text) {
+    const double most = 0x1p53;
     double values[FLIGHT_STEPS];
+    const int count = read_numbers(text, values);
+    for (flight->count = 0; flight->count < count; flight->count++) {
+        const double step = values[flight->count];
+        if (!(step >= 0 && step <= most))
+            return;
+        flight->steps[flight->count] = (int64_t)step;
+    }
+}
+
+static void read_value(Flight *flight, const char *name, const char *text) {
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (strcmp(name, texts[i].name) == 0)
             utf8_copy((char *)flight + texts[i].at, texts[i].size, text);
@@ -107,13 +119,10 @@ static void read_value(Flight *flight, const char *name, const char *text) {
             const int64_t number = strtoll(text, NULL, 10);
             memcpy((char *)flight + numbers[i].at, &number, sizeof number);
         }
-    if (strcmp(name, limit_name) == 0)
+    if (strcmp(name, limit_name) == 0 && strtod(text, NULL) > 0)
         flight->limit = strtod(text, NULL);
-    if (strcmp(name, steps_name) == 0) {
-        flight->count = read_numbers(text, values);
-        for (int i = 0; i < flight->count; i++)
-            flight->steps[i] = (int64_t)values[i];
-    }
+    if (strcmp(name, steps_name) == 0)
+        read_steps(flight, text);
     for (size_t i = 0; i < COUNT_OF(ways); i++)
         if (strcmp(name, ways[i].name) == 0)
             read_way(flight, ways[i].at, text);

@@ -1,4 +1,5 @@
 // The live screen: the page of the first number that was not finite, and the fork that it asks for.
+#include "compare/flight_words.h"
 #include "store/flight.h"
 #include "ui_live_fixture.h"
 
@@ -62,10 +63,30 @@ static void the_page_has_the_way_there_and_enter_asks_for_the_fork(void) {
     store_close(store);
 }
 
+// Files may be damaged, or written by hand.
+static void what_makes_no_sense_ends_the_way_there(void) {
+    Store *store = make_history(RUN_FINISHED);
+    Flight flight;
+    FlightPlot plot;
+    bool found;
+    add_some_event(store, 2, 300, EVENT_FAULT, NAN, "hidden", "inf at step 300");
+    add_some_event(store, 2, 300, EVENT_FLIGHT, NAN, "way.steps", "299 - 1e300");
+    add_some_event(store, 2, 300, EVENT_FLIGHT, NAN, "way.weight", "0.5 0.5 0.5");
+    add_some_event(store, 2, 300, EVENT_FLIGHT, NAN, "limit", "0");
+    CHECK_MESSAGE(store_read_flight(store, 2, &flight, &found, &error), "%s", error.text);
+    CHECK(found && isnan(flight.limit));
+    CHECK_INT(flight.count, 1);
+    CHECK_INT(flight.steps[0], 299);
+    flight_plot(&flight, &plot);
+    CHECK_CONTAINS(plot.lines[FLIGHT_PLOT_ROWS], "step 299 to 299");
+    store_close(store);
+}
+
 int main(void) {
     make_folder();
     atexit(remove_folder);
     RUN_TEST(a_run_that_is_well_has_no_page);
     RUN_TEST(the_page_has_the_way_there_and_enter_asks_for_the_fork);
+    RUN_TEST(what_makes_no_sense_ends_the_way_there);
     return test_end();
 }

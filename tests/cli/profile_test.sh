@@ -141,6 +141,14 @@ expect_out '"id": *2'
 expect_out '"operation": *"linear", *"direction": *"forward"'
 end
 
+begin "what measures the device's limits takes is no memory of the run that is kept"
+run show 2 --json
+profiled=$(value_of activations)
+run run "$folder/two.lua" -d cpu -p bf16 --threads 1 --steps 5 --json --quiet --no-history
+plain=$(value_of activations)
+awk "BEGIN { exit !($plain > 0 && $profiled <= 2 * $plain) }" || fail "activations take $profiled bytes, unprofiled $plain"
+end
+
 begin "what cannot be profiled says so in one line"
 run profile "$folder/two.lua" --no-history -d cpu --set steps=2 --quiet
 expect_status 1

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "cli/profile/profile.h"
+#include "kernel/allocator.h"
 #include "measure/limits.h"
 
 void profile_report_clear(ProfileReport *report) {
@@ -79,7 +80,7 @@ static bool moves_memory(const ProfileRow *row) {
            row->work != OP_attention_backward;
 }
 
-static bool measure_limits(const Run *run, ProfileReport *report, Error *error) {
+static bool try_limits(const Run *run, ProfileReport *report, Error *error) {
     for (int i = 0; i < report->row_count; i++) {
         const ProfileRow *row = &report->rows[i];
         if (profile_is_product(row) && isnan(report->product_limit[row->from]) &&
@@ -88,6 +89,15 @@ static bool measure_limits(const Run *run, ProfileReport *report, Error *error) 
             return false;
     }
     return measure_memory_limit(run->device, &report->memory_limit, error);
+}
+
+// What is tried for it takes more than many a training: that is no memory of the run's.
+static bool measure_limits(const Run *run, ProfileReport *report, Error *error) {
+    const MemoryUse before = allocator_use(run->device->allocator);
+    const bool done = try_limits(run, report, error);
+    allocator_forget_peaks(run->device->allocator);
+    allocator_raise_peaks(run->device->allocator, &before);
+    return done;
 }
 
 static void hold_against_limits(ProfileReport *report) {

@@ -66,6 +66,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"compare-exponents", "1  ce", "would flush", false},
     {"compare-eight", "1        c", "8 runs", false},
     {"formats", "4", "flushed", false},
+    {"scan", "5", "No scan is in this history", false},
     {"help", "??", "Here", true},
     {"settings", "O", "smoothing", true},
 };

@@ -29,7 +29,7 @@ int scan_units_in_fp32(const ScanRecord *scan) {
 
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training) {
     return training->broken == 0 && training->above != 0 && // the same to the bit is the same
-           (isnan(training->interval) || training->interval > scan->within);
+           (isnan(training->interval) || fabs(training->above - scan->within) < training->interval);
 }
 
 // ---- ranks --------------------------------------------------------------------------------------

@@ -18,5 +18,5 @@ int scan_units_in_fp32(const ScanRecord *scan); // by the policy
 // The training of this label that all seeds of are known, of policies the last; NULL: there is
 // none.
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
-// Whether the seeds scatter too much for what is allowed to be told from what is not.
+// Whether the seeds scatter so much that the loss may be within what is allowed, or beyond it.
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);

@@ -59,8 +59,24 @@ static void a_verdict_of_huge_numbers_keeps_to_its_room(void) {
     scan_record_free(scan);
 }
 
+// +108 +- 19 % is beyond 1 %, however wide that is; +0.5 +- 0.9 % may be either.
+static void what_lies_clear_of_the_limit_can_be_told(void) {
+    static const struct {
+        double above, interval;
+        bool is_open;
+    } cases[] = {{1.08, 0.19, false},   {0.005, 0.009, true},   {-0.0013, 0.0086, false},
+                 {0.012, 0.001, false}, {0.0173, 0.0135, true}, {0.002, NAN, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ScanRecord *scan = some_scan(cases[i].above);
+        scan->trainings[1].interval = cases[i].interval;
+        CHECK_INT(scan_is_open(scan, &scan->trainings[1]), cases[i].is_open);
+        scan_record_free(scan);
+    }
+}
+
 int main(void) {
     RUN_TEST(a_verdict_tells_the_policy_and_what_it_costs);
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
+    RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
     return test_end();
 }

@@ -27,6 +27,19 @@ int scan_units_in_fp32(const ScanRecord *scan) {
     return count;
 }
 
+const char *scan_borne_by_all(const ScanRecord *scan) {
+    for (int f = 0; f < scan->format_count; f++) {
+        int bear = 0;
+        for (int i = 0; i < scan->unit_count; i++) {
+            const ScanCell *cell = &scan->cells[i][f];
+            bear += cell->is_known && !cell->is_broken && cell->damage <= scan->tolerance;
+        }
+        if (bear == scan->unit_count && bear > 0)
+            return scan->formats[f];
+    }
+    return NULL;
+}
+
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training) {
     return training->broken == 0 && training->above != 0 && // the same to the bit is the same
            (isnan(training->interval) || fabs(training->above - scan->within) < training->interval);

@@ -14,6 +14,8 @@ void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]);
 void scan_rank(const ScanRecord *scan, int units[SCAN_MOST_UNITS]);
 // The format that the policy gives a unit: "fp16"; "" where there is no policy yet.
 const char *scan_format_of(const ScanRecord *scan, int unit);
+// Of a format that every layer bears its name; NULL: there is none.
+const char *scan_borne_by_all(const ScanRecord *scan);
 int scan_units_in_fp32(const ScanRecord *scan); // by the policy
 // The training of this label that all seeds of are known, of policies the last; NULL: there is
 // none.

@@ -74,9 +74,24 @@ static void what_lies_clear_of_the_limit_can_be_told(void) {
     }
 }
 
+// Which is told of a healthy model where fp32 is as fast.
+static void a_format_is_borne_by_all_layers_or_by_none(void) {
+    ScanRecord *scan = some_scan(0);
+    scan->tolerance = 0.15;
+    for (int i = 0; i < UNITS; i++)
+        scan->cells[i][0] = (ScanCell){.is_known = true, .damage = 0.1};
+    CHECK_TEXT(scan_borne_by_all(scan), scan->formats[0]);
+    scan->cells[2][0].damage = 0.2;
+    CHECK(!scan_borne_by_all(scan));
+    scan->cells[2][0] = (ScanCell){.is_known = false};
+    CHECK(!scan_borne_by_all(scan));
+    scan_record_free(scan);
+}
+
 int main(void) {
     RUN_TEST(a_verdict_tells_the_policy_and_what_it_costs);
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
     RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
+    RUN_TEST(a_format_is_borne_by_all_layers_or_by_none);
     return test_end();
 }

@@ -202,9 +202,15 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
     fputs(terminal_style(&terminal, STYLE_STRONG), stdout);
     cli_print_wrapped(text, 0);
     fputs(terminal_style(&terminal, STYLE_NONE), stdout);
-    if (scan->has_policy && scan_units_in_fp32(scan) == scan->unit_count)
-        cli_print_wrapped(
-            "Nothing here gains from these formats, or nothing bears them: train in fp32.", 0);
+    if (scan->has_policy && scan_units_in_fp32(scan) == scan->unit_count) {
+        const char *borne = scan_borne_by_all(scan);
+        snprintf(text, sizeof text, "No layer that bears one of these formats gains by it here");
+        if (borne)
+            snprintf(text, sizeof text, "Every layer may go low, in %s, but none gains by it here",
+                     borne);
+        strcat(text, ": train in fp32.");
+        cli_print_wrapped(text, 0);
+    }
     if (scan->policy_file[0]) {
         snprintf(text, sizeof text, "mpbench run .. --layers %.300s trains so.", scan->policy_file);
         cli_print_wrapped(text, 0);

@@ -49,7 +49,7 @@ const char *error_cause(int code) {
 
 const char *error_remedy(int code) {
     switch (code) {
-    case EAGAIN: return "; raise the limit on processes (ulimit -u) or end some";
+    case EAGAIN: return "; raise the limit on processes (ulimit -u), end some, or free memory";
     case EMFILE: return "; raise the limit on open files (ulimit -n)";
     case ENFILE: return "; close other programs, the system has no more open files";
     default: return "";

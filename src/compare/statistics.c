@@ -69,18 +69,19 @@ double student_quantile(double probability, double freedom) {
 
 Statistic statistic_of(const double *values, int count) {
     Statistic result = {.mean = NAN, .deviation = NAN, .interval = NAN};
-    double sum = 0, squares = 0;
-    for (int i = 0; i < count; i++) {
+    double first = NAN, sum = 0, squares = 0; // the sum is of what each is above the first: equal
+    for (int i = 0; i < count; i++) {         // values are their own mean, to the bit
         if (!isfinite(values[i])) {
             result.not_finite++;
             continue;
         }
-        result.count++;
-        sum += values[i];
+        if (result.count++ == 0)
+            first = values[i];
+        sum += values[i] - first;
     }
     if (result.count == 0)
         return result;
-    result.mean = sum / result.count;
+    result.mean = first + sum / result.count;
     for (int i = 0; i < count; i++)
         if (isfinite(values[i]))
             squares += (values[i] - result.mean) * (values[i] - result.mean);

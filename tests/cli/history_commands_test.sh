@@ -314,7 +314,7 @@ for kind in run point event layer; do
     grep -q "^{\"kind\":\"$kind\"" "$folder/run.jsonl" || fail "no line of kind $kind"
 done
 ! grep -qv '^{.*}$' "$folder/run.jsonl" || fail "a line is no object"
-[ ! -e "$folder/run.jsonl.part" ] || fail "a part was left"
+[ ! -e "$folder/run.jsonl.mpbench-part" ] || fail "a part was left"
 run export 1 --format cvs
 expect_error 2 "did you mean csv"
 run export 1 -o "$folder/nowhere/x.csv"

@@ -199,6 +199,25 @@ all_but_speeds >"$folder/whole"
 cmp -s "$folder/went_on" "$folder/whole" || fail "$(diff "$folder/went_on" "$folder/whole")"
 end
 
+begin "one that was killed with what writes its file goes on, and the file is there at the end"
+export MPBENCH_DB="$folder/both.db"
+mkdir "$folder/both"
+waits_after 75
+# shellcheck disable=SC2086 # words
+setsid "$mpbench" $paced -o "$folder/both/policy.lua" >"$folder/beside" 2>&1 &
+beside=$! workers=$beside
+wait_until 30 comes_to '"cells":[3-9],' || fail "it does not come so far: $(cat "$folder/beside")"
+kill -9 "-$beside"
+wait "$beside" 2>"$folder/err"
+[ "$(ls -A "$folder/both")" = policy.lua.mpbench-part ] || fail "it left $(ls -A "$folder/both")"
+waits_after 1e9
+paced -o "$folder/both/policy.lua"
+expect_status 0
+expect_err '^goes on with scan 1: '
+[ "$(ls -A "$folder/both")" = policy.lua ] || fail "there are now: $(ls -A "$folder/both")"
+MPBENCH_DB="$folder/killed.db"
+end
+
 begin "it is printed again as it was, without measuring, and --again measures anew"
 waits_after 0
 paced

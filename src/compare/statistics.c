@@ -125,8 +125,11 @@ const char *statistic_text(char text[STATISTIC_TEXT_SIZE], const Statistic *stat
     const char *sign = ascii ? "+-" : "±";
     double size = fabs(statistic->mean), mean = statistic->mean, interval = statistic->interval;
     bool has_scatter = statistic->count > 1 && interval > 0;
-    bool is_plain = size == 0 || (size >= 1e-4 && size < 1e9);
+    double larger = has_scatter ? fmax(size, interval) : size;
+    bool is_plain = larger == 0 || (larger >= 1e-4 && larger < 1e9);
     int decimals = decimals_for(statistic);
+    if (is_plain && size < 0.5 * pow(10, -decimals))
+        mean = 0; // and not -0.00
     if (statistic->count == 0)
         snprintf(text, STATISTIC_TEXT_SIZE, statistic->not_finite > 0 ? "not finite" : "unknown");
     else if (has_scatter && is_plain)

@@ -102,6 +102,8 @@ static void numbers_have_the_digits_that_they_are_good_for(void) {
         {{.count = 3, .mean = 0.9104, .interval = 0.0023}, "0.9104 +- 0.0023"},
         {{.count = 3, .mean = 1003.4, .interval = 25}, "1003 +- 25"},
         {{.count = 3, .mean = 4e-7, .interval = 1e-8}, "4e-07 +- 1e-08"},
+        {{.count = 3, .mean = -0.00333, .interval = 0.74}, "0.00 +- 0.74"},
+        {{.count = 3, .mean = 0.00002, .interval = 0.0028}, "0.0000 +- 0.0028"},
         {{.count = 2, .mean = 42, .interval = 0}, "42.00"},
         {{.count = 1, .mean = 0.91, .interval = NAN}, "0.9100"},
         {{.count = 0, .not_finite = 1, .mean = NAN}, "not finite"},

@@ -65,7 +65,7 @@ function public.train(scene, steps, first, seed, tell)
     core.seed(seed)
     engine.scan_forget()
     local opt = spec.optim(scene.tensors, scene.params, scene.model, nil)
-    local scaler = core.scaler "dynamic"
+    local scaler = core.scaler(scene.scale)
     local last = math.max(1, steps // 3)
     local step, began = 0, engine.seconds()
     for b in public.batches_from(data.train, first) do

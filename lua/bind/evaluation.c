@@ -30,23 +30,47 @@ static int evaluation_seconds(lua_State *L) {
     return 1;
 }
 
-// timed(f): the seconds that f spent in modules, and in all
-static int evaluation_timed(lua_State *L) {
-    Session *session = session_of(L);
-    luaL_checktype(L, 1, LUA_TFUNCTION);
-    lua_settop(L, 1);
-    BIND_ENTERED(L, device_synchronize(session->engine->device));
+// A model that waits in waits_its_turn, whose arguments are what calls it.
+typedef struct Waiting {
+    lua_State *L;
+    Session *session;
+} Waiting;
+
+// What it takes in modules; in all where it calls none.
+static bool call_waiting(void *model, EvaluationCall what, double *seconds, Error *error) {
+    const Waiting *waiting = model;
+    Session *session = waiting->session;
+    Device *device = session->engine->device;
+    device_synchronize(device);
     session->model_seconds = 0;
-    double began = clock_seconds();
-    lua_call(L, 0, 0);
-    BIND_ENTERED(L, device_synchronize(session->engine->device));
-    lua_pushnumber(L, session->model_seconds);
-    lua_pushnumber(L, clock_seconds() - began);
-    return 2;
+    const double began = clock_seconds();
+    lua_pushvalue(waiting->L, 1 + (int)what);
+    lua_vm_end_patience(session->vm);
+    const bool done = lua_vm_call(session->vm, 0, 0, error);
+    lua_vm_begin_patience(session->vm);
+    device_synchronize(device);
+    *seconds = session->model_seconds > 0 ? session->model_seconds : clock_seconds() - began;
+    lua_gc(waiting->L, LUA_GCCOLLECT);
+    return done && device_check(device, error);
 }
 
-// ---- as if it had not been
-// ------------------------------------------------------------------------
+// waits_its_turn(one, batch): whoever evaluates calls them, to time them, until this returns
+static int evaluation_waits_its_turn(lua_State *L) {
+    Session *session = session_of(L);
+    const Evaluation *evaluation = session->evaluation;
+    Waiting waiting = {L, session};
+    for (int i = 1; i <= EVALUATION_CALLS; i++)
+        luaL_checktype(L, i, LUA_TFUNCTION);
+    lua_settop(L, EVALUATION_CALLS);
+    luaL_checkstack(L, LUA_MINSTACK, NULL);
+    lua_vm_begin_patience(session->vm);
+    evaluation->ready(evaluation->context, &(EvaluationCaller){call_waiting, &waiting});
+    lua_vm_end_patience(session->vm);
+    lua_vm_check(L);
+    return 0;
+}
+
+// ---- as if it had not been ----------------------------------------------------------------------
 
 // tried(f): calls f, and puts the streams of chance and the loaders back to where they were before
 static int evaluation_tried(lua_State *L) {
@@ -196,20 +220,6 @@ static int told_metric(lua_State *L, Evaluation *evaluation) {
     return 0;
 }
 
-static EvaluationTime time_at(lua_State *L) {
-    return (EvaluationTime){luaL_checknumber(L, 2), luaL_checkinteger(L, 3)};
-}
-
-static int told_one(lua_State *L, Evaluation *evaluation) {
-    evaluation->one = time_at(L);
-    return 0;
-}
-
-static int told_whole(lua_State *L, Evaluation *evaluation) {
-    evaluation->whole = time_at(L);
-    return 0;
-}
-
 static int told_fits(lua_State *L, Evaluation *evaluation) {
     evaluation->largest_batch = luaL_checkinteger(L, 2);
     evaluation->needed = luaL_checkinteger(L, 3);
@@ -238,8 +248,10 @@ static int evaluation_told(lua_State *L) {
     static const struct {
         const char *what;
         int (*told)(lua_State *L, Evaluation *evaluation);
-    } kinds[] = {{"begins", told_begins}, {"fits", told_fits}, {"samples", told_samples},
-                 {"metric", told_metric}, {"one", told_one},   {"whole", told_whole},
+    } kinds[] = {{"begins", told_begins},
+                 {"fits", told_fits},
+                 {"samples", told_samples},
+                 {"metric", told_metric},
                  {"memory", told_memory}};
     const char *what = luaL_checkstring(L, 1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -256,7 +268,7 @@ const BindFunction bind_evaluation_functions[] = {
     {"evaluation_goes_on", evaluation_goes_on, NULL},
     {"evaluated", evaluation_told, NULL},
     {"seconds", evaluation_seconds, NULL},
-    {"timed", evaluation_timed, NULL},
+    {"waits_its_turn", evaluation_waits_its_turn, NULL},
     {"settle", evaluation_settle, NULL},
     {"tried", evaluation_tried, NULL},
     {0},

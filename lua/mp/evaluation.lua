@@ -165,22 +165,6 @@ local function largest_within(values, model, b)
     return least, needed
 end
 
--- The median of the seconds that the model takes of a call of f, and of how many.
-local function median(f)
-    local warming, least, most, patience = 3, 5, 200, 0.6
-    for _ = 1, warming do f() end
-    local times, began = {}, engine.seconds()
-    repeat
-        local inside, whole = engine.timed(f)
-        times[#times + 1] = inside > 0 and inside or whole
-        engine.settle()
-        engine.evaluation_goes_on()
-    until #times == most or (#times >= least and engine.seconds() - began > patience)
-    table.sort(times)
-    local middle = #times // 2
-    return #times % 2 == 1 and times[middle + 1] or (times[middle] + times[middle + 1]) / 2, #times
-end
-
 local function declared(spec)
     for _, field in ipairs { "model", "data" } do
         if not spec[field] then
@@ -280,11 +264,10 @@ function public.run(spec, run)
     for _, metric in ipairs(strict.names_of(means)) do engine.evaluated("metric", means[metric], metric) end
     engine.evaluated "memory"
     if asked.quick then return end
-    without_training(function()
-        for _, timed in ipairs { { "one", part(first, 1, 1) }, { "whole", part(first, 1, batch) } } do
-            engine.evaluated(timed[1], median(function() core.autocast(look, model, timed[2]) end))
-        end
-    end)
+    local function call_of(b)
+        return function() core.autocast(look, model, b) end
+    end
+    without_training(function() engine.waits_its_turn(call_of(part(first, 1, 1)), call_of(part(first, 1, batch))) end)
 end
 
 return public

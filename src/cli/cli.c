@@ -8,8 +8,6 @@
 #include "base/nearest.h"
 #include "base/sanitize.h"
 #include "cli/experiments.h"
-#include "cli/print/terminal.h"
-#include "cli/print/wrap.h"
 
 void cli_print_outside(FILE *out, const char *text) {
     char line[2 * ERROR_TEXT_SIZE];
@@ -18,12 +16,8 @@ void cli_print_outside(FILE *out, const char *text) {
 }
 
 void cli_print_error(const Error *error) {
-    const Terminal terminal = terminal_of(stderr, COLOR_NEVER);
-    const int width = terminal_width(&terminal), column = fprintf(stderr, "mpbench: ");
-    if (width > 0)
-        wrap_print_outside(stderr, error->text, width, column, 0);
-    else
-        cli_print_outside(stderr, error->text); // whole, beside what other processes write
+    fputs("mpbench: ", stderr);
+    cli_print_outside(stderr, error->text);
     fputc('\n', stderr);
 }
 

@@ -30,9 +30,7 @@ typedef struct PolicyLayer {
     // unknown before that, and again when a layer was set.
     Format computed;
     bool knows_computed, has_products;
-    // The operation that this was said of, and where it stood: for policy_foresee. They hold on
-    // where a layer was set meanwhile.
-    bool knows_op;
+    // The operation that this was said of, and where it stood: for policy_foresee.
     OpId op;
     AutocastRegion region;
 } PolicyLayer;

@@ -2,22 +2,40 @@
 //
 // The command fills what is asked and lends it to the script's machine (lua/experiment.h), whose
 // binding fills the rest while the experiment's own `eval` goes over its test data: nothing is
-// trained or recorded. What stayed unknown is NaN, or RECORD_UNKNOWN. One thread.
+// trained or recorded. Models of several formats are alive at once, so that they can be timed in
+// turn: each waits in `ready`, from within which the next is begun. What stayed unknown is NaN, or
+// RECORD_UNKNOWN. One thread.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "store/record.h"
 
-enum { EVALUATION_MOST_METRICS = 16 };
+enum { EVALUATION_MOST_METRICS = 16, EVALUATION_MOST_ROUNDS = 11 };
 
-// What one call of the model takes: the median of so many.
+// What the model is called with.
+typedef enum EvaluationCall {
+    EVALUATION_ONE,   // a single sample
+    EVALUATION_BATCH, // as many as it is evaluated in
+    EVALUATION_CALLS,
+} EvaluationCall;
+
+// What one call of the model takes: of each round the median.
 typedef struct EvaluationTime {
-    double seconds; // NaN: not measured
-    int64_t count;
+    double rounds[EVALUATION_MOST_ROUNDS]; // seconds
+    int round_count;                       // 0: not measured
+    int64_t count;                         // calls in all of them
 } EvaluationTime;
+
+// A model that waits to be timed, while others do, too.
+typedef struct EvaluationCaller {
+    // Calls it once. False: the script failed, or was asked to stop.
+    bool (*call)(void *model, EvaluationCall what, double *seconds, Error *error);
+    void *model;
+} EvaluationCaller;
 
 typedef struct Evaluation {
     // Asked.
@@ -27,14 +45,16 @@ typedef struct Evaluation {
     bool quick;        // no times
     // Batches that were gone through; `of` 0: how many there are is not known. May be NULL.
     void (*progress)(void *context, const char *what, int64_t done, int64_t of);
-    void *context;
+    // The model may be timed, until this returns. Not called where it is not to be.
+    void (*ready)(void *context, const EvaluationCaller *caller);
+    void *context; // of both
 
     // What came of it.
     RecordMetric metrics[EVALUATION_MOST_METRICS]; // means over all samples
     int metric_count;
-    int64_t samples, batch;        // looked at; of which so many at once
-    EvaluationTime one, whole;     // of a single sample, and of a batch
-    int64_t weights_disk;          // bytes, as `export` writes them
+    int64_t samples, batch;                 // looked at; of which so many at once
+    EvaluationTime times[EVALUATION_CALLS]; // whoever calls fills them
+    int64_t weights_disk;                   // bytes, as `export` writes them
     int64_t weights_memory;        // that products read: without what training keeps beside
     int64_t activations, peak;     // bytes, the most at once; peak: of all of the above
     int64_t largest_batch, needed; // under a cap: what fits; bytes that one sample takes

@@ -79,6 +79,29 @@ expect_status 0
 [ "$(of bf16 loss)" = "$(of fp32 loss)" ] || fail "bf16 $(of bf16 loss), fp32 $(of fp32 loss)"
 end
 
+begin "formats are timed in turn, and how far rounds scatter is told"
+sed 's/eval = function(m, b) .*/eval = function(m, b) local y = m(b.x) print(y:dtype()) return { accuracy = F.accuracy(y, b.y) } end,/' \
+    "$folder/parted.lua" >"$folder/telling.lua"
+run run "$folder/telling.lua" -d cpu --threads 1 -p bf16 --quiet --set batch=400
+run eval @last -p fp32,bf16 --quiet --json
+expect_status 0
+changes=$(uniq "$folder/err" | wc -l)
+[ "$changes" -ge 12 ] || fail "formats took turns $changes times"
+is "$(of bf16 speedup_least) <= $(of bf16 speedup) && $(of bf16 speedup) <= $(of bf16 speedup_most)" ||
+    fail "a spread of $(of bf16 speedup_least) to $(of bf16 speedup_most) about $(of bf16 speedup)"
+grep -q '"load_of_others":' "$folder/out" || fail "what others kept busy is not told"
+end
+
+begin "where there is no memory for one more, it is evaluated when the others are done"
+sed "s/print(y:dtype())/if y:dtype() == 'bf16' then print 'no room' error 'out of memory' end/" \
+    "$folder/telling.lua" >"$folder/alone.lua"
+mv "$folder/alone.lua" "$folder/telling.lua"
+run eval @last -p fp32,bf16 --quiet
+expect_status 1
+expect_err "out of memory"
+[ "$(grep -c '^no room' "$folder/err")" = 2 ] || fail "it was tried $(grep -c '^no room' "$folder/err") times"
+end
+
 begin "times are medians that say of how many"
 run eval 1 -p fp32 --json
 expect_status 0
@@ -92,8 +115,9 @@ expect_status 0
 expect_out '^precision  *accuracy  *change'
 expect_out '^bf16\*'
 expect_out '804 samples on cpu, 1 thread'
-expect_out 'is worth it\|fp32 stays'
-[ "$("$mpbench" ls --json | grep -o '"status"' | wc -l)" = 1 ] || fail "the evaluation is in the history"
+expect_out 'is worth it\|fp32 stays\|cannot be told'
+expect_out 'medians of [0-9]* rounds through all formats'
+[ "$("$mpbench" ls --json | grep -o '"status"' | wc -l)" = 2 ] || fail "the evaluation is in the history"
 end
 
 begin "int8 is evaluated, loses little, and nothing trains in it"

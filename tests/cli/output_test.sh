@@ -154,12 +154,12 @@ run run "$folder/nan.lua" --quiet --name empty
 run export long --format safetensors -o "$folder/weights"
 expect_status 0
 [ "$(stat -c %a "$folder/weights")" = 600 ] || fail "weights have mode $(stat -c %a "$folder/weights")"
-ln -s "$folder/victim" "$folder/run.csv.mpbench-part"
+ln -s "$folder/victim" "$folder/run.csv.part"
 run export long -o "$folder/run.csv"
 expect_status 1
-grep -q 'run.csv.mpbench-part is there already' "$folder/err" || fail "$(cat "$folder/err")"
+grep -q 'run.csv.part is there already' "$folder/err" || fail "$(cat "$folder/err")"
 [ ! -e "$folder/victim" ] || fail "it was written through a link"
-rm "$folder/run.csv.mpbench-part"
+rm "$folder/run.csv.part"
 run export long -o "$folder/run.csv"
 expect_status 0
 end
@@ -178,7 +178,7 @@ ssize_t write(int file, const void *data, size_t size) {
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
-    if (strstr(path, ".csv.mpbench-part") && count++ == 0) {
+    if (strstr(path, ".csv.part") && count++ == 0) {
         errno = ENOSPC;
         return -1;
     }

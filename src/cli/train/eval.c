@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/load.h"
 #include "cli/print/text.h"
 #include "cli/train/confine.h"
 #include "cli/train/past.h"
@@ -23,9 +24,16 @@ typedef struct Evaluating {
     SafeFile *weights;
     int parent_layers; // of cli->layers: the first are the run's own
     Evaluations all;
+    int next;                              // of all.formats: not begun
+    Evaluated *begun;                      // the last that was
+    Evaluated *waiting[EVAL_MOST_FORMATS]; // to be timed, in the order in which they were begun
+    int waiting_count;
+    int alive;    // models: one within the other's `ready`
+    bool is_full; // there is no memory for one more beside them
+    bool failed;
+    Error error; // why
     ProgressView progress;
-    const char *now; // the format
-    bool is_asked;   // formats were named
+    bool is_asked; // formats were named
 } Evaluating;
 
 // ---- what is asked ------------------------------------------------------------------------------
@@ -101,10 +109,12 @@ static bool set_options(Evaluating *evaluating, Error *error) {
 
 // ---- one format ---------------------------------------------------------------------------------
 
+static void ready(void *context, const EvaluationCaller *caller);
+
 static void tell(void *context, const char *what, int64_t done, int64_t of) {
     Evaluating *evaluating = context;
     char text[80];
-    snprintf(text, sizeof text, "%s: %s", evaluating->now, what);
+    snprintf(text, sizeof text, "%s: %s", evaluating->begun->precision, what);
     progress_tell(&evaluating->progress, text, done, of);
 }
 
@@ -120,9 +130,8 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
                                  .memory = cli->memory,
                                  .quick = cli->quick,
                                  .progress = tell,
-                                 .context = evaluating,
-                                 .one = {(double)NAN, 0},
-                                 .whole = {(double)NAN, 0}};
+                                 .ready = ready,
+                                 .context = evaluating};
     const LuaRunOptions lua = {.trust = cli->trust,
                                .print = progress_print,
                                .stuck = training_end_stuck,
@@ -142,26 +151,87 @@ static bool evaluate(Evaluating *evaluating, Evaluated *format, Error *error) {
     return done;
 }
 
-// Those that come before the end was asked for are shown.
-static bool evaluate_all(Evaluating *evaluating, Error *error) {
+// ---- all of them --------------------------------------------------------------------------------
+
+static void leave_out(Evaluating *evaluating, Evaluated *format) {
     Evaluations *all = &evaluating->all;
-    bool done = true;
-    progress_begin(&evaluating->progress, evaluating->cli->color, evaluating->cli->quiet);
-    for (int i = 0; done && i < all->count; i++) {
-        evaluating->now = all->formats[i].precision;
-        done = evaluate(evaluating, &all->formats[i], error);
-        if (!done && error->code == ERROR_UNAVAILABLE && !evaluating->is_asked) {
-            all->count--; // this device has no such products
-            memmove(&all->formats[i], &all->formats[i + 1],
-                    (size_t)(all->count - i) * sizeof *all->formats);
-            i--;
-            done = true;
-        }
-        if (done && run_stop_requested())
-            all->count = i;
+    all->count--;
+    evaluating->next--;
+    memmove(format, format + 1,
+            (size_t)(all->formats + all->count - format) * sizeof *all->formats);
+}
+
+// Whether what ended a format is no fault: it is left out, or begun again when others are gone.
+static bool goes_on_without(Evaluating *evaluating, Evaluated *format, const Error *error) {
+    if (format->caller || evaluating->failed)
+        return false;
+    if (error->code == ERROR_UNAVAILABLE && !evaluating->is_asked) {
+        leave_out(evaluating, format); // this device has no such products
+        return true;
     }
+    evaluating->is_full = evaluating->alive > 0 && strstr(error->text, "out of memory");
+    evaluating->next -= evaluating->is_full;
+    return evaluating->is_full;
+}
+
+// Begins those that have not been, while there is memory for one more beside those alive. Those
+// that have gone over their data before the end is asked for are shown.
+static void go_on(Evaluating *evaluating) {
+    Evaluations *all = &evaluating->all;
+    while (evaluating->next < all->count && !evaluating->failed && !evaluating->is_full) {
+        Evaluated *format = &all->formats[evaluating->next++];
+        Error error = {0};
+        evaluating->begun = format;
+        if (!evaluate(evaluating, format, &error) && !goes_on_without(evaluating, format, &error)) {
+            evaluating->error = evaluating->failed ? evaluating->error : error;
+            evaluating->failed = true;
+        }
+        if (run_stop_requested() && format->found.samples == 0)
+            all->count = (int)(format - all->formats);
+        evaluating->is_full = evaluating->is_full && evaluating->alive > 0;
+    }
+}
+
+static void tell_round(void *context, const char *what, int64_t done, int64_t of) {
+    Evaluating *evaluating = context;
+    progress_tell(&evaluating->progress, what, done, of);
+}
+
+static void time_waiting(Evaluating *evaluating) {
+    const double least_seconds = 0.3; // in which the load of others shows
+    Evaluations *all = &evaluating->all;
+    Load before, after;
+    const bool is_counted = load_look(&before);
+    evaluating->failed = !eval_time(evaluating->waiting, evaluating->waiting_count, tell_round,
+                                    evaluating, &evaluating->error);
+    if (is_counted && load_look(&after) && after.at - before.at > least_seconds)
+        all->others = fmax(all->others, load_of_others(&before, &after));
+    evaluating->waiting_count = 0;
+}
+
+// The model of the format that was begun last waits in here.
+static void ready(void *context, const EvaluationCaller *caller) {
+    Evaluating *evaluating = context;
+    Evaluated *format = evaluating->begun;
+    format->caller = caller;
+    format->sitting = evaluating->waiting_count > 0 ? evaluating->waiting[0]->sitting
+                                                    : (int)(format - evaluating->all.formats);
+    evaluating->waiting[evaluating->waiting_count++] = format;
+    evaluating->alive++;
+    go_on(evaluating);
+    if (evaluating->waiting_count > 0 && !evaluating->failed)
+        time_waiting(evaluating);
+    evaluating->alive--;
+}
+
+static bool evaluate_all(Evaluating *evaluating, Error *error) {
+    evaluating->all.others = (double)NAN;
+    progress_begin(&evaluating->progress, evaluating->cli->color, evaluating->cli->quiet);
+    go_on(evaluating);
     progress_end(&evaluating->progress);
-    return done;
+    if (evaluating->failed)
+        *error = evaluating->error;
+    return !evaluating->failed;
 }
 
 // Under a cap that leaves no format room for a single sample.

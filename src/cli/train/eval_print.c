@@ -2,24 +2,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "cli/history/history.h"
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
 #include "cli/train/eval.h"
-
-// What one would give for speed: of accuracy, and of the loss as a share of fp32's.
-static const double accuracy_given = 0.005, loss_given = 0.01;
-// Times that differ by less are alike.
-static const double noticeable = 1.05;
-
-// ---- what is worth it ---------------------------------------------------------------------------
-
-const Evaluated *eval_baseline(const Evaluations *all) {
-    for (int i = 0; i < all->count; i++)
-        if (strcmp(all->formats[i].precision, format_name(FORMAT_FP32)) == 0)
-            return &all->formats[i];
-    return NULL;
-}
 
 // One that was gone through: not one that did not fit.
 static const Evaluated *shown(const Evaluations *all) {
@@ -29,91 +16,9 @@ static const Evaluated *shown(const Evaluations *all) {
     return &all->formats[0];
 }
 
-// What is looked at before all else: one of accuracy, else the loss, else the first.
-static const RecordMetric *leading(const Evaluation *found) {
-    for (int i = 0; i < found->metric_count; i++)
-        if (record_metric_leads(found->metrics[i].name))
-            return &found->metrics[i];
-    const RecordMetric *loss = evaluation_metric(found, "loss");
-    return loss ? loss : found->metric_count > 0 ? &found->metrics[0] : NULL;
-}
-
-static double throughput(const Evaluation *found) {
-    return found->whole.count > 0 ? (double)found->batch / found->whole.seconds : (double)NAN;
-}
-
-EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
-    EvalGain gain = {.faster = (double)NAN, .lighter = (double)NAN, .lost = (double)NAN};
-    const Evaluated *base = eval_baseline(all);
-    if (!base)
-        return gain;
-    gain.faster = throughput(&format->found) / throughput(&base->found);
-    gain.lighter = (double)format->found.weights_memory / (double)base->found.weights_memory;
-    const RecordMetric *was = leading(&base->found);
-    const RecordMetric *is = was ? evaluation_metric(&format->found, was->name) : NULL;
-    if (!is)
-        return gain;
-    gain.has_metric = record_metric_leads(was->name);
-    gain.lost = gain.has_metric ? was->value - is->value : is->value - was->value;
-    gain.is_good = gain.lost <= (gain.has_metric ? accuracy_given : loss_given * fabs(was->value));
-    return gain;
-}
-
-// The fastest of those that lost little; of two alike the one whose weights are smaller.
-const Evaluated *eval_best(const Evaluations *all) {
-    const Evaluated *best = NULL, *base = eval_baseline(all);
-    EvalGain most = {.faster = 1, .lighter = 1};
-    for (int i = 0; base && i < all->count; i++) {
-        EvalGain gain = eval_gain(all, &all->formats[i]);
-        if (&all->formats[i] == base || !gain.is_good || !(gain.faster * noticeable >= 1))
-            continue;
-        bool faster = gain.faster > most.faster * noticeable,
-             alike = gain.faster * noticeable >= most.faster;
-        if (faster || (alike && gain.lighter < most.lighter)) {
-            best = &all->formats[i];
-            most = gain;
-        }
-    }
-    return best;
-}
-
-// "0.12 points of accuracy lost"; what rounds to nothing is called that.
-static void say_lost(char text[80], const Evaluations *all, const EvalGain *gain) {
-    const RecordMetric *metric = leading(&eval_baseline(all)->found);
-    double lost = 100 * gain->lost / (gain->has_metric ? 1 : fabs(metric->value));
-    const char *unit = gain->has_metric ? "points" : "%";
-    if (fabs(lost) < 0.005)
-        snprintf(text, 80, "the same %.40s", metric->name);
-    else
-        snprintf(text, 80, "%.40s %.2f %s %s", metric->name, fabs(lost), unit,
-                 lost > 0 ? "worse" : "better");
-}
-
-void eval_verdict(const Evaluations *all, char *text, size_t size) {
-    const Evaluated *base = eval_baseline(all), *best = eval_best(all);
-    char lost[80];
-    text[0] = 0;
-    if (!base || all->count < 2 || !(throughput(&base->found) > 0))
-        return;
-    if (best) {
-        EvalGain gain = eval_gain(all, best);
-        say_lost(lost, all, &gain);
-        snprintf(text, size,
-                 "%s is worth it: %.2f times as fast as fp32, weights %.2f of its size, %s.",
-                 best->precision, gain.faster, gain.lighter, lost);
-        return;
-    }
-    int good = 0;
-    for (int i = 0; i < all->count; i++)
-        good += eval_gain(all, &all->formats[i]).is_good;
-    snprintf(text, size, "fp32 stays: %s.",
-             good > 1 ? "of the others, those that lose little are slower or no smaller"
-                      : "all others lose more than half a point of accuracy, or 1 % of loss");
-}
-
 // ---- the table ----------------------------------------------------------------------------------
 
-enum { COLUMN_METRIC = 1, COLUMN_FASTER = 8, COLUMNS = 14 };
+enum { COLUMN_METRIC = 1, COLUMN_FASTER = 8, COLUMNS = 15 };
 
 static void put_metric(Table *table, const Evaluations *all, const Evaluated *format,
                        const char *name) {
@@ -131,7 +36,9 @@ static void put_metric(Table *table, const Evaluations *all, const Evaluated *fo
 
 static void put_time(Table *table, const EvaluationTime *time) {
     char text[TEXT_SIZE];
-    table_put(table, time->count > 0 ? history_reading(text, 1e3 * time->seconds, 4) : NULL, "");
+    table_put(table,
+              time->round_count > 0 ? history_reading(text, 1e3 * eval_seconds(time), 4) : NULL,
+              "");
 }
 
 // NULL: unknown, of what did not fit.
@@ -148,12 +55,14 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
     table_put(table, text, history_precision_style(terminal, format->precision));
     put_metric(table, all, format, metric);
     put_metric(table, all, format, loss);
-    put_time(table, &found->one);
-    put_time(table, &found->whole);
-    table_put(table, found->whole.count > 0 ? history_reading(text, throughput(found), 4) : NULL,
-              "");
+    put_time(table, &found->times[EVALUATION_ONE]);
+    put_time(table, &found->times[EVALUATION_BATCH]);
+    const bool is_timed = found->times[EVALUATION_BATCH].round_count > 0;
+    table_put(table, is_timed ? history_reading(text, eval_throughput(found), 4) : NULL, "");
     snprintf(text, sizeof text, "%.2f", gain.faster);
     table_put(table, isnan(gain.faster) ? NULL : text, "");
+    snprintf(text, sizeof text, "%.2f-%.2f", gain.least, gain.most);
+    table_put(table, isnan(gain.least) || format == eval_baseline(all) ? "" : text, "");
     table_put(table, put_bytes(text, found->weights_disk), "");
     table_put(table, put_bytes(text, found->weights_memory), "");
     table_put(table, put_bytes(text, found->activations), "");
@@ -162,42 +71,53 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
     table_put(table, is_capped ? put_bytes(text, found->needed) : "", "");
 }
 
-static void print_notes(const Terminal *terminal, const Evaluations *all) {
-    const Evaluation *first = &shown(all)->found;
-    char text[512], samples[TEXT_SIZE];
-    int length = snprintf(text, sizeof text, "%s samples on %s, %d thread%s",
-                          text_count(samples, first->samples), all->device, all->threads,
-                          all->threads == 1 ? "" : "s");
-    if (first->one.count > 0)
-        length += snprintf(text + length, sizeof text - (size_t)length,
-                           "; times are medians of up to %lld calls of the model",
-                           (long long)(first->one.count > first->whole.count ? first->one.count
-                                                                             : first->whole.count));
-    bool has_own = false;
-    for (int i = 0; i < all->count; i++)
-        has_own = has_own || all->formats[i].is_own;
-    snprintf(text + length, sizeof text - (size_t)length, "%s",
-             has_own ? "; * what the run was trained in" : "");
+static void print_line(const Terminal *terminal, const char *text) {
     wrap_print_outside(stdout, text, terminal_width(terminal), 0, 0);
     putchar('\n');
 }
 
+static void print_notes(const Terminal *terminal, const Evaluations *all) {
+    const Evaluation *first = &shown(all)->found;
+    const EvaluationTime *one = &first->times[EVALUATION_ONE],
+                         *batch = &first->times[EVALUATION_BATCH];
+    char text[512], samples[TEXT_SIZE], busy[TEXT_LOAD_SIZE];
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase, "%s samples on %s, %d thread%s", text_count(samples, first->samples),
+               all->device, all->threads, all->threads == 1 ? "" : "s");
+    if (one->round_count > 0)
+        phrase_add(&phrase,
+                   "; times are medians of %d round%s through all formats, up to %lld calls of the "
+                   "model in all",
+                   one->round_count, one->round_count == 1 ? "" : "s",
+                   (long long)(one->count > batch->count ? one->count : batch->count));
+    bool has_own = false;
+    for (int i = 0; i < all->count; i++)
+        has_own = has_own || all->formats[i].is_own;
+    phrase_add(&phrase, "%s", has_own ? "; * what the run was trained in" : "");
+    print_line(terminal, text);
+    text_load(busy, all->others);
+    phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase, "O%s: times tell of them, too.", busy + 1);
+    if (busy[0])
+        print_line(terminal, text);
+}
+
 bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
-    char batch[64], verdict[256];
+    char batch[64], verdict[EVAL_VERDICT_SIZE];
     Terminal terminal = terminal_of(stdout, cli->color);
     TableColumn columns[COLUMNS] = {
-        {"precision", false, 0, 0}, {"", true, 0, 0},          {"change", true, 3, 0},
-        {"loss", true, 2, 0},       {"change", true, 4, 0},    {"ms, one", true, 5, 0},
-        {batch, true, 6, 0},        {"samples/s", true, 1, 0}, {"x fp32", true, 0, 0},
-        {"weights", true, 7, 0},    {"in memory", true, 8, 0}, {"activations", true, 9, 0},
-        {"fits", true, 1, 0},       {"one takes", true, 8, 0},
+        {"precision", false, 0, 0},  {"", true, 0, 0},          {"change", true, 3, 0},
+        {"loss", true, 2, 0},        {"change", true, 4, 0},    {"ms, one", true, 5, 0},
+        {batch, true, 6, 0},         {"samples/s", true, 1, 0}, {"x fp32", true, 0, 0},
+        {"spread", true, 2, 0},      {"weights", true, 7, 0},   {"in memory", true, 8, 0},
+        {"activations", true, 9, 0}, {"fits", true, 1, 0},      {"one takes", true, 8, 0},
     };
-    const RecordMetric *first = leading(&shown(all)->found);
+    const RecordMetric *first = eval_leading(&shown(all)->found);
     const RecordMetric *loss = evaluation_metric(&shown(all)->found, "loss");
     columns[COLUMN_METRIC].title = first ? first->name : "";
     snprintf(batch, sizeof batch, "ms, %lld", (long long)shown(all)->found.batch);
-    columns[COLUMN_FASTER].rank =
-        shown(all)->found.whole.count > 0 ? 0 : 1; // --quick times nothing
+    const bool is_timed = shown(all)->found.times[EVALUATION_BATCH].round_count > 0;
+    columns[COLUMN_FASTER].rank = is_timed ? 0 : 1; // --quick times nothing
     Table *table = table_new(columns, COLUMNS);
     if (!table)
         return error_fail(error, ERROR_MEMORY, "no memory for the table");
@@ -212,10 +132,8 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     putchar('\n');
     print_notes(&terminal, all);
     eval_verdict(all, verdict, sizeof verdict);
-    if (verdict[0]) {
-        wrap_print_outside(stdout, verdict, terminal_width(&terminal), 0, 0);
-        putchar('\n');
-    }
+    if (verdict[0])
+        print_line(&terminal, verdict);
     return done;
 }
 
@@ -224,8 +142,13 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
 static void write_time(JsonWriter *json, const char *key, const EvaluationTime *time) {
     json_key(json, key);
     json_begin_object(json);
-    json_put_known(json, "median_s", time->seconds, time->count > 0);
+    json_put_reading(json, "median_s", eval_seconds(time));
     json_put_integer(json, "count", time->count);
+    json_key(json, "rounds_s");
+    json_begin_array(json);
+    for (int i = 0; i < time->round_count; i++)
+        json_number(json, time->rounds[i]);
+    json_end_array(json);
     json_end_object(json);
 }
 
@@ -246,16 +169,19 @@ static void write_metrics(JsonWriter *json, const Evaluation *found, const Evalu
 static void write_format(JsonWriter *json, const Evaluations *all, const Evaluated *format) {
     const Evaluation *found = &format->found;
     const Evaluated *base = eval_baseline(all);
+    const EvalGain gain = eval_gain(all, format);
     json_begin_object(json);
     json_put_text(json, "precision", format->precision);
     json_put_boolean(json, "own", format->is_own);
     write_metrics(json, found, NULL);
     if (base)
         write_metrics(json, found, &base->found);
-    write_time(json, "one", &found->one);
-    write_time(json, "batch", &found->whole);
-    json_put_reading(json, "samples_per_s", throughput(found));
-    json_put_reading(json, "speedup", eval_gain(all, format).faster);
+    write_time(json, "one", &found->times[EVALUATION_ONE]);
+    write_time(json, "batch", &found->times[EVALUATION_BATCH]);
+    json_put_reading(json, "samples_per_s", eval_throughput(found));
+    json_put_reading(json, "speedup", gain.faster);
+    json_put_reading(json, "speedup_least", gain.least);
+    json_put_reading(json, "speedup_most", gain.most);
     json_put_integer(json, "weights_disk", found->weights_disk);
     json_put_integer(json, "weights_memory", found->weights_memory);
     json_put_integer(json, "activations", found->activations);
@@ -266,7 +192,7 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
 }
 
 void eval_write_json(const Evaluations *all) {
-    char verdict[256];
+    char verdict[EVAL_VERDICT_SIZE];
     JsonWriter json = {.stream = stdout};
     json_begin_object(&json);
     json_put_integer(&json, "id", all->run->id);
@@ -277,6 +203,7 @@ void eval_write_json(const Evaluations *all) {
     json_put_text(&json, "device", all->device);
     json_put_text(&json, "device_name", all->device_name);
     json_put_integer(&json, "threads", all->threads);
+    json_put_reading(&json, "load_of_others", all->others);
     json_put_integer(&json, "samples", all->count > 0 ? shown(all)->found.samples : 0);
     json_put_integer(&json, "batch", all->count > 0 ? shown(all)->found.batch : 0);
     json_put_text(&json, "baseline", eval_baseline(all) ? format_name(FORMAT_FP32) : NULL);

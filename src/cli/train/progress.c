@@ -14,7 +14,6 @@
 #include "base/shortest.h"
 #include "base/text_stream.h"
 #include "cli/print/text.h"
-#include "cli/print/wrap.h"
 
 #define CLEAR_LINE "\r\x1b[K"
 
@@ -311,9 +310,8 @@ static void on_event(void *context, const Run *run, const char *text) {
     TextStream line;
     if (!text_stream_open(&line))
         return; // the history has it
-    const int width = progress->terminal.is_terminal ? terminal_width(&progress->terminal) : 0;
     fputs(terminal_style(&progress->terminal, STYLE_DIM), line.stream);
-    wrap_print_outside(line.stream, text, width, 0, 0);
+    cli_print_outside(line.stream, text);
     fprintf(line.stream, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
     if (!text_stream_close(&line))
         return;

@@ -1,0 +1,122 @@
+// What `mpbench eval` concludes, whatever its numbers are.
+#include "cli/train/eval.h"
+
+#include <math.h>
+
+#include "tests/test.h"
+
+enum { ROUNDS = 9, CALLS = 90 };
+
+// A format whose batch takes so many seconds, a share more or less from round to round.
+static void add(Evaluations *all, const char *name, double seconds, double scatter,
+                double accuracy) {
+    Evaluated *added = &all->formats[all->count++];
+    snprintf(added->precision, sizeof added->precision, "%s", name);
+    added->found = (Evaluation){.metrics = {{.name = "accuracy", .value = accuracy}},
+                                .metric_count = 1,
+                                .samples = 100,
+                                .batch = 10,
+                                .weights_memory = all->count == 1 ? 400 : 200};
+    EvaluationTime *time = &added->found.times[EVALUATION_BATCH];
+    time->round_count = ROUNDS;
+    time->count = CALLS;
+    for (int i = 0; i < ROUNDS; i++)
+        time->rounds[i] = seconds * (1 + scatter * (i - ROUNDS / 2) / (ROUNDS / 2));
+}
+
+static void verdict_over(double seconds, double scatter, double accuracy,
+                         char text[EVAL_VERDICT_SIZE]) {
+    static Evaluations all;
+    all = (Evaluations){.count = 0};
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", seconds, scatter, accuracy);
+    eval_verdict(&all, text, EVAL_VERDICT_SIZE);
+}
+
+static void a_format_is_worth_it_where_rounds_agree(void) {
+    char text[EVAL_VERDICT_SIZE];
+    verdict_over(0.5, 0.1, 0.8995, text);
+    CHECK_TEXT(text, "bf16 is worth it: 2.00 times as fast as fp32 (1.86 to 2.16), weights 0.50 of "
+                     "its size, accuracy 0.05 points worse.");
+    verdict_over(1, 0.01, 0.9, text);
+    CHECK_CONTAINS(text, "bf16 is worth it: 1.00 times as fast");
+    verdict_over(2, 0.1, 0.9, text);
+    CHECK_CONTAINS(text, "fp32 stays: of the others, those that lose little are slower");
+    verdict_over(0.5, 0.1, 0.8, text);
+    CHECK_CONTAINS(text, "fp32 stays: all others lose more than half a point");
+}
+
+// Twice as fast in the median, and slower in two of nine rounds: the next call would say otherwise.
+static void what_scatters_too_much_cannot_be_told(void) {
+    char text[EVAL_VERDICT_SIZE];
+    verdict_over(0.7, 0.9, 0.9, text);
+    CHECK_TEXT(text, "Whether bf16 is worth it cannot be told: rounds found it 0.85 to 4.40 times "
+                     "as fast as fp32; its weights have 0.50 of the size, the same accuracy.");
+    verdict_over(1.1, 0.5, 0.9, text);
+    CHECK_CONTAINS(text, "cannot be told");
+    verdict_over(0.7, 0.9, 0.8, text);
+    CHECK_CONTAINS(text, "fp32 stays");
+}
+
+// Of two that rounds do not tell apart the lighter, whichever of them was faster this time.
+static void formats_that_scatter_do_not_take_turns_to_be_the_best(void) {
+    static Evaluations all;
+    for (int turn = 0; turn < 2; turn++) {
+        all = (Evaluations){.count = 0};
+        add(&all, "fp32", 1, 0, 0.9);
+        add(&all, "fp16", turn ? 0.45 : 0.5, 0.3, 0.9);
+        add(&all, "int8", turn ? 0.5 : 0.45, 0.3, 0.9);
+        all.formats[2].found.weights_memory = 100;
+        CHECK_TEXT(eval_best(&all)->precision, "int8");
+    }
+}
+
+static void what_was_not_timed_in_turn_is_not_concluded_from(void) {
+    char text[EVAL_VERDICT_SIZE];
+    static Evaluations all;
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", 0.5, 0, 0.9);
+    all.formats[1].sitting = 1;
+    EvalGain gain = eval_gain(&all, &all.formats[1]);
+    CHECK(gain.faster == 2 && isnan(gain.least) && isnan(gain.most));
+    CHECK(!eval_best(&all));
+    eval_verdict(&all, text, sizeof text);
+    CHECK_CONTAINS(text, "cannot be told: there was no memory to time it in turn with fp32;");
+}
+
+static void what_was_not_timed_has_no_verdict(void) {
+    char text[EVAL_VERDICT_SIZE];
+    static Evaluations all;
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", 0.5, 0, 0.9);
+    for (int i = 0; i < all.count; i++)
+        all.formats[i].found.times[EVALUATION_BATCH].round_count = 0;
+    eval_verdict(&all, text, sizeof text);
+    CHECK_TEXT(text, "");
+    CHECK(!eval_best(&all));
+    CHECK(isnan(eval_throughput(&all.formats[0].found)));
+}
+
+static void few_rounds_tell_nothing(void) {
+    char text[EVAL_VERDICT_SIZE];
+    static Evaluations all;
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", 0.5, 0, 0.9);
+    for (int i = 0; i < all.count; i++)
+        all.formats[i].found.times[EVALUATION_BATCH].round_count = 2;
+    EvalGain gain = eval_gain(&all, &all.formats[1]);
+    CHECK(gain.faster == 2 && isnan(gain.least));
+    eval_verdict(&all, text, sizeof text);
+    CHECK_CONTAINS(text, "cannot be told: it was timed in too few rounds;");
+    CHECK(!eval_best(&all));
+}
+
+int main(void) {
+    RUN_TEST(a_format_is_worth_it_where_rounds_agree);
+    RUN_TEST(what_scatters_too_much_cannot_be_told);
+    RUN_TEST(formats_that_scatter_do_not_take_turns_to_be_the_best);
+    RUN_TEST(what_was_not_timed_in_turn_is_not_concluded_from);
+    RUN_TEST(what_was_not_timed_has_no_verdict);
+    RUN_TEST(few_rounds_tell_nothing);
+    return test_end();
+}

@@ -94,6 +94,10 @@ static void filters_act_as_they_are_typed_and_speak_as_the_table_does(void) {
     expect("beta");
     shown_type(&shown, "\x15");
     expect("gamma");
+    shown_type(&shown, "nothing-such"); // then no run is previewed
+    expect_gone("· seed");
+    shown_type(&shown, "\x15");
+    expect("· seed");
     shown_type(&shown, "bf16 done\r");
     expect_gone("gamma");
     expect("beta");

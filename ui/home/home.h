@@ -87,7 +87,7 @@ typedef struct Home {
 
     Foresight foresight;
 
-    int64_t preview_of; // whose preview it is; 0: to be read
+    int64_t preview_of; // whose preview it is; 0: of none; HOME_UNREAD: to be read
     PlotPoint *preview;
     int preview_count;
     Comparison *comparison; // of those that are chosen; NULL: fewer than two
@@ -136,6 +136,7 @@ void home_layers_click(Ui *ui, int row, MouseAction action);
 // start.c
 // The arguments of what the form describes, ended by NULL, with `first` and its operand before
 // them: `list` has room for HOME_MOST_ARGUMENTS and borrows from `settings`.
+enum { HOME_UNREAD = -1 };
 enum { HOME_MOST_ARGUMENTS = 40 + 2 * (FORM_MOST + FORM_MOST_RULES) };
 typedef char FormSetting[FORM_PATTERN_SIZE + FORM_TEXT_SIZE];
 typedef struct HomeArguments { // of a worker

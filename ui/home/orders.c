@@ -6,7 +6,7 @@
 
 static void choose(Ui *ui) {
     Home *home = home_of(ui);
-    home->preview_of = 0;
+    home->preview_of = HOME_UNREAD;
     for (int i = 0; i < home->chosen_count; i++)
         if (home->chosen[i] == home->run) {
             memmove(&home->chosen[i], &home->chosen[i + 1],
@@ -89,7 +89,7 @@ static void take_note(Ui *ui, const char *text) {
         ui_fail(ui, &error);
     else
         say_kept(ui, "note", text);
-    home_of(ui)->preview_of = 0; // which shows it
+    home_of(ui)->preview_of = HOME_UNREAD; // which shows it
     home_read_runs(ui);
 }
 
@@ -154,7 +154,7 @@ static bool step_back(Ui *ui) {
         home->chosen_count = 0;
     else
         return false;
-    home->preview_of = 0;
+    home->preview_of = HOME_UNREAD;
     home_read_runs(ui);
     return true;
 }

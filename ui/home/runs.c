@@ -129,7 +129,7 @@ static void forget_gone(Ui *ui) {
             home->chosen[kept++] = home->chosen[i];
     }
     if (kept != home->chosen_count)
-        home->preview_of = 0;
+        home->preview_of = HOME_UNREAD;
     home->chosen_count = kept;
 }
 
@@ -152,7 +152,7 @@ bool home_read_runs(Ui *ui) {
     if (!home_listed(home, home->run))
         home->run = home->run_count > 0 ? home->runs[0].id : 0;
     if (!same) {
-        home->preview_of = 0; // whoever asked for the list: its points may be new, too
+        home->preview_of = HOME_UNREAD; // whoever asked for the list: its points may be new, too
         forget_gone(ui);
     }
     return !same;

@@ -341,6 +341,27 @@ static void what_the_machine_says_is_shown_and_else_a_dash(void) {
     store_close(store);
 }
 
+// What began the steps held far more than they do.
+static void memory_is_that_of_steps_where_it_is_known(void) {
+    Store *store = make_history(RUN_RUNNING);
+    static const RecordFact facts[] = {
+        {RECORD_FACT_MEMORY, "17000000 bytes: weights 9400000, masters 0, activations 3000000, "
+                             "gradients 0, optimizer 0, workspace 0"}};
+    Ui *ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "29 MiB");
+    close_screen(ui);
+    note_facts(store, 2, facts, 1);
+    ui = open_screen(store, 2);
+    const char *text = draw_screen(ui, 200, 60, false);
+    CHECK_CONTAINS(text, "2.9 MiB  1.00×"); // the fp32 run knows its peak alone, as this one's was
+    close_screen(ui);
+    note_facts(store, 1, facts, 1);
+    ui = open_screen(store, 2);
+    CHECK_CONTAINS(draw_screen(ui, 200, 60, false), "2.9 MiB  1.00×");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void panels_stay_within_their_areas(void) {
     Store *store = make_history(RUN_RUNNING);
     Ui *ui = open_screen(store, 2);
@@ -467,6 +488,7 @@ int main(void) {
     RUN_TEST(long_steps_of_events_are_shown_whole);
     RUN_TEST(skips_without_room_are_told_briefly);
     RUN_TEST(what_the_worker_noted_of_itself_is_shown);
+    RUN_TEST(memory_is_that_of_steps_where_it_is_known);
     RUN_TEST(what_the_machine_says_is_shown_and_else_a_dash);
     RUN_TEST(panels_stay_within_their_areas);
     RUN_TEST(the_past_does_not_show_the_present);

@@ -64,6 +64,7 @@ typedef struct LiveOther { // a run beside this one
     char precision[32]; // fit to be shown
     double samples_per_s, steps_per_s, wall_s;
     int64_t memory_peak, activations;
+    RecordMemory held; // in steps; RECORD_UNKNOWN where nobody counted
 } LiveOther;
 
 typedef enum LiveRowClass { ROW_SCALE, ROW_SAVED, ROW_DRAWN, ROW_OTHER, ROW_CLASSES } LiveRowClass;

@@ -175,8 +175,12 @@ static void add_card(Readings *readings, const RunRecord *run) {
 static void add_memory(Readings *readings, const LiveData *data) {
     const RecordMemory *memory = &data->record.memory;
     RecordMemory held = *memory; // in steps: where that is known, without what began them
-    if (record_memory_in_steps(&data->record, &held))
-        held.peak = memory->peak;
+    const bool is_of_steps = record_memory_in_steps(&data->record, &held);
+    // Like is held against like: of a run whose steps nobody counted the peak is all there is.
+    const bool are_both = is_of_steps && data->full.held.activations != RECORD_UNKNOWN;
+    const double activations =
+        are_both ? ratio(known(held.activations), known(data->full.held.activations))
+                 : ratio(known(memory->activations), known(data->full.activations));
     const struct {
         const char *label;
         int64_t bytes;
@@ -184,8 +188,7 @@ static void add_memory(Readings *readings, const LiveData *data) {
         int rank;
     } rows[] = {
         {"peak memory", memory->peak, ratio(known(memory->peak), known(data->full.memory_peak)), 0},
-        {"activations", memory->activations,
-         ratio(known(memory->activations), known(data->full.activations)), 0},
+        {"activations", held.activations, activations, 0},
         {"weights", held.weights, NAN, 2},
         {"masters", held.masters, NAN, 4},
         {"gradients", held.gradients, NAN, 3},

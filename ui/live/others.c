@@ -19,6 +19,8 @@ static void take_other(LiveOther *other, const RunRecord *record) {
                          .wall_s = record->wall_s,
                          .memory_peak = record->memory.peak,
                          .activations = record->memory.activations};
+    if (!record_memory_in_steps(record, &other->held))
+        other->held.activations = RECORD_UNKNOWN;
     live_clean(other->precision, sizeof other->precision, record->precision);
 }
 

@@ -63,6 +63,10 @@ has '2 seeds'
 has 'Memory by purpose'
 end
 
+begin zeros_are_told_as_in_the_table_of_layers
+has '>flushed<.*>zero<'
+end
+
 begin names_are_never_markup
 lacks '<b>bold'
 has '&lt;b&gt;bold&lt;/b&gt;'

@@ -40,6 +40,7 @@ static void put_layer(FILE *out, const RunRecord *run, int layer, const LayerSam
     html_cell(out, record->set, NULL);
     put_share(out, sample->nans + sample->infs, sample);
     put_share(out, sample->flushed, sample);
+    put_share(out, sample->zeros, sample);
     put_share(out, sample->subnormal, sample);
     put_share(out, sample->overflowed, sample);
     html_number_cell(out, report_number(text, is_known ? sample->largest : NAN, 3));
@@ -54,9 +55,9 @@ static void put_layer(FILE *out, const RunRecord *run, int layer, const LayerSam
 }
 
 static void put_layers(FILE *out, const RunRecord *run, const LayerSample *samples) {
-    static const char *const titles[] = {"layer",    "in",         "set to",      "#not finite",
-                                         "#flushed", "#subnormal", "#overflowed", "#largest",
-                                         "#update",  "#ms a step", "exponents",   NULL};
+    static const char *const titles[] = {
+        "layer",       "in",       "set to",  "#not finite", "#flushed",  "#zero", "#subnormal",
+        "#overflowed", "#largest", "#update", "#ms a step",  "exponents", NULL};
     int first = LAYER_BINS, last = -1;
     for (int i = 0; i < run->layer_count; i++)
         for (int bin = 0; bin < LAYER_BINS; bin++)

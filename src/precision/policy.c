@@ -150,12 +150,24 @@ int policy_add_layer(Policy *policy, const char *name, int parent, Error *error)
     return layer;
 }
 
-// Of a product what it multiplies in; of what else is rounded to a scaled format that; of the rest
-// what comes out.
-static Format format_computed(OpId op, const OpFormats *formats) {
-    return op_table[op].precision == CLASS_LOW || format_is_scaled(formats->compute)
-               ? formats->compute
-               : formats->output;
+// Operations that give what they are given, but keep weights of their own, whose format it is that
+// counts: a layer of them alone computes in that.
+static const bool keeps_weights[OP_COUNT] = {
+    [OP_batch_norm] = true,
+    [OP_batch_norm_infer] = true,
+    [OP_embedding] = true,
+};
+
+// Of a product what it multiplies in; of what else is rounded to a scaled format that; of a batch
+// norm, whose numbers alone come and go in another, that of its weights; of the rest what comes
+// out.
+static Format format_computed(OpId op, AutocastRegion region, const OpFormats *formats) {
+    if (op_table[op].precision == CLASS_LOW || format_is_scaled(formats->compute))
+        return formats->compute;
+    if (op != OP_batch_norm && op != OP_batch_norm_infer)
+        return formats->output;
+    const bool is_lowered = formats->cast_inputs || !region.enabled;
+    return is_lowered ? formats->inputs : FORMAT_FP32;
 }
 
 void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
@@ -163,9 +175,9 @@ void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId
     const PrecisionClass class = op_table[op].precision;
     PolicyLayer *noted = &policy->layers[layer];
     bool is_product = class == CLASS_LOW;
-    if (!is_product && (class != CLASS_FULL || noted->has_products))
+    if (!is_product && ((class != CLASS_FULL && !keeps_weights[op]) || noted->has_products))
         return;
-    noted->computed = format_computed(op, formats);
+    noted->computed = format_computed(op, region, formats);
     noted->knows_computed = true;
     noted->has_products = is_product;
     noted->op = op;
@@ -348,6 +360,6 @@ Format policy_foresee(const Policy *policy, const Preset *preset, int layer) {
     other.preset = *preset;
     if (noted->knows_computed &&
         policy_decide_under(policy, preset, layer, noted->region, noted->op, FORMAT_FP32, &formats))
-        return format_computed(noted->op, &formats);
+        return format_computed(noted->op, noted->region, &formats);
     return policy_low_format(&other, layer, (AutocastRegion){.enabled = true});
 }

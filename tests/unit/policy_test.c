@@ -371,6 +371,34 @@ static void auto_takes_what_the_device_gains_more_from(void) {
     }
 }
 
+// What it says of a layer that does this alone.
+static Format computed_by(Policy *policy, OpId op, Format first) {
+    OpFormats formats;
+    const int layer = policy_add_layer(policy, op_table[op].name, 0, NULL);
+    CHECK(policy_decide(policy, layer, on, op, first, FORMAT_FP32, &formats, NULL));
+    policy_note_computed(policy, layer, on, op, &formats);
+    const PolicyLayer *noted = policy_layer(policy, layer);
+    CHECK_INT(policy_foresee(policy, policy_preset(policy), layer),
+              noted->knows_computed ? noted->computed : FORMAT_FP16);
+    return noted->knows_computed ? noted->computed : FORMAT_COUNT;
+}
+
+static void a_layer_that_multiplies_nothing_is_told_by_its_weights(void) {
+    Policy *policy = policy_of("fp16");
+    const Keep keep = {.is_given = true, .kept[KEEP_LOSSES] = true};
+    CHECK_INT(computed_by(policy, OP_linear, FORMAT_FP32), FORMAT_FP16);
+    CHECK_INT(computed_by(policy, OP_batch_norm, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(computed_by(policy, OP_embedding, FORMAT_FP32), FORMAT_FP32);
+    CHECK_INT(computed_by(policy, OP_layer_norm, FORMAT_FP16), FORMAT_FP32);
+    CHECK_INT(computed_by(policy, OP_relu, FORMAT_FP16), FORMAT_COUNT); // as what it is given
+    policy_free(policy);
+    policy = policy_of("fp16");
+    policy_set_keep(policy, &keep);
+    CHECK_INT(computed_by(policy, OP_batch_norm, FORMAT_FP16), FORMAT_FP16);
+    CHECK_INT(computed_by(policy, OP_embedding, FORMAT_FP32), FORMAT_FP16);
+    policy_free(policy);
+}
+
 int main(void) {
     RUN_TEST(each_class_does_what_the_table_says);
     RUN_TEST(outside_autocast_nothing_is_cast);
@@ -393,5 +421,6 @@ int main(void) {
     RUN_TEST(every_format_that_trains_is_a_preset_and_a_layers);
     RUN_TEST(auto_says_why);
     RUN_TEST(auto_takes_what_the_device_gains_more_from);
+    RUN_TEST(a_layer_that_multiplies_nothing_is_told_by_its_weights);
     return test_end();
 }

@@ -102,7 +102,8 @@ static bool take_layers(Live *live, Error *error) {
         if (sample->width == 0 || !(sample->seconds > 0))
             continue;
         StepPart *part = &profile->lines[profile->line_count++].part;
-        const char *format = sample->precision[0] ? sample->precision : layer->precision;
+        const Format own = live_own_format(live, i);
+        const char *format = own != FORMAT_COUNT ? format_name(own) : layer->precision;
         snprintf(part->layer, sizeof part->layer, "%s", layer->name);
         snprintf(part->from, sizeof part->from, "%s", format);
         snprintf(part->to, sizeof part->to, "%s", format);

@@ -44,13 +44,17 @@ static bool add_given(Parse *parse, const Option *option, const char *value) {
     return true;
 }
 
+// What is empty is most often a variable of a shell that was never set.
 static bool take_value(Parse *parse, const Option *option, const char *attached) {
-    if (attached)
-        return add_given(parse, option, attached);
-    if (parse->at == parse->count)
+    if (!attached && parse->at == parse->count)
         return error_fail(parse->error, ERROR_USAGE, "--%s: %s is missing after it", option->name,
                           option->argument);
-    return add_given(parse, option, parse->arguments[parse->at++]);
+    const char *value = attached ? attached : parse->arguments[parse->at++];
+    if (!value[0])
+        return error_fail(parse->error, ERROR_USAGE,
+                          "--%s: its value is empty: %s is wanted, or the option left out",
+                          option->name, option->argument);
+    return add_given(parse, option, value);
 }
 
 static bool parse_long(Parse *parse, const char *argument) {

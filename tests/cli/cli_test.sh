@@ -151,6 +151,15 @@ run run "$tiny" --quiet --set lrr=1
 expect_usage_error "did you mean lr?"
 end
 
+begin "an option that is given nothing says so"
+for command in "run simple --tag" "run simple --name" "run simple --note" "run simple --tag=" "export 1 -o" "report 1 -o" \
+    "scan simple -o" "run simple --weights" "ls --db"; do
+    # shellcheck disable=SC2086 # words
+    case $command in *=) run $command ;; *) run $command "" ;; esac
+    expect_usage_error "its value is empty: .* is wanted"
+done
+end
+
 begin "formats go by the names that other tools give them"
 run run "$tiny" -p float16 --steps 1 --quiet --no-history --json
 expect_status 0

@@ -147,8 +147,23 @@ static void check_names(lua_State *L, const char *name, OptimizerKind kind) {
     bind_known_fields(L, name, 2, known);
 }
 
+// Options in their place are taken for a list of nothing: that is told before what they lack.
+static void check_parameters(lua_State *L, const char *name) {
+    static const char expected[] = "a list of tensors or of groups";
+    if (!lua_istable(L, 1))
+        bind_argument_error(L, name, 1, "parameters", expected);
+    lua_pushnil(L);
+    if (lua_rawlen(L, 1) == 0 && lua_next(L, 1) != 0)
+        bind_error(L,
+                   "%s: argument 1 (parameters): %s expected, as in %s(model:parameters(), {..}); "
+                   "got a table with [%.60s]",
+                   name, expected, name, luaL_tolstring(L, -2, NULL));
+    lua_settop(L, 2);
+}
+
 void bind_optimizer_options(lua_State *L, OptimizerOptions *options) {
     const char *name = optimizer_kind_name(options->kind);
+    check_parameters(L, name);
     check_names(L, name, options->kind);
     bool has_rate = false;
     for (int i = 0; lua_istable(L, 2) && i < OPTIONS; i++) {
@@ -182,8 +197,6 @@ int bind_optimizer_groups(lua_State *L, OptimizerOptions *options, OptimizerGrou
     const char *name = optimizer_kind_name(options->kind);
     static const char *const known[] = {"params", "lr", "weight_decay", NULL};
     double rates[BIND_MOST_GROUPS];
-    if (!lua_istable(L, 1))
-        bind_argument_error(L, name, 1, "parameters", "a list of tensors or of groups");
     lua_rawgeti(L, 1, 1);
     bool grouped = lua_istable(L, -1);
     lua_pop(L, 1);

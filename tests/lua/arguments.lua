@@ -97,6 +97,9 @@ return mp.experiment { name = "arguments", params = { width = 3 }, run = functio
         fails(named, mp.grad, x, { x, dtype = 1 })
         local w = { net.weight, lr = 1, dtype = 1 }
         fails("SGD: a list of 1 element expected, which also has", mp.optim.SGD, w, { lr = 1 })
+        fails("SGD: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.SGD, { lr = 1 })
+        fails("Adam: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.Adam)
+        fails("LAMB: argument 1 (parameters): a list of tensors or of groups expected", mp.optim.LAMB, 1, { lr = 1 })
         fails("clip_norm: a list of 1 element expected", mp.optim.clip_norm, w, 1)
         fails("Adam: a list of 1 element expected", mp.optim.Adam,
             { { params = net:parameters() }, lr = 1 }, { lr = 1 })

@@ -149,11 +149,21 @@ for command in "run $folder/layer.lua -p fp16 --name layer --quiet" "show layer"
 done
 end
 
-begin "weights come out private, and no part is written over"
+begin "what is written is for whom the umask says, or for whom it was, and no part is written over"
 run run "$folder/nan.lua" --quiet --name empty
-run export long --format safetensors -o "$folder/weights"
-expect_status 0
-[ "$(stat -c %a "$folder/weights")" = 600 ] || fail "weights have mode $(stat -c %a "$folder/weights")"
+old=$(umask)
+umask 027
+for format in csv jsonl safetensors tensorboard; do
+    run export long --format $format -o "$folder/tfevents.$format"
+    expect_status 0
+    [ "$(stat -c %a "$folder/tfevents.$format")" = 640 ] || fail "$format: mode $(stat -c %a "$folder/tfevents.$format")"
+done
+run report long -o "$folder/page.html"
+[ "$(stat -c %a "$folder/page.html")" = 640 ] || fail "report: mode $(stat -c %a "$folder/page.html")"
+chmod 604 "$folder/tfevents.safetensors"
+run export long --format safetensors -o "$folder/tfevents.safetensors"
+[ "$(stat -c %a "$folder/tfevents.safetensors")" = 604 ] || fail "mode 604 became $(stat -c %a "$folder/tfevents.safetensors")"
+umask "$old"
 ln -s "$folder/victim" "$folder/run.csv.part"
 run export long -o "$folder/run.csv"
 expect_status 1

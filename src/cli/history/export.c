@@ -294,13 +294,13 @@ static bool write_picture(Export *export, Error *error) {
 static const struct {
     const char *name;
     bool (*write)(Export *export, Error *error);
-    bool is_binary, is_private;
+    bool is_binary;
 } formats[] = {
-    {"csv", write_csv, false, false},
-    {"jsonl", write_lines, false, false},
-    {"safetensors", export_weights, true, true},
-    {"png", write_picture, true, true},
-    {"tensorboard", export_tensorboard, true, false},
+    {"csv", write_csv, false},
+    {"jsonl", write_lines, false},
+    {"safetensors", export_weights, true},
+    {"png", write_picture, true},
+    {"tensorboard", export_tensorboard, true},
 };
 
 // TensorBoard takes no notice of a file of another name.
@@ -316,11 +316,11 @@ static bool check_name(const Cli *cli, const char *format, Error *error) {
                       slash ? (int)(slash + 1 - cli->output) : 0, cli->output, name);
 }
 
-// Checkpoints are private, and so are the weights that come of them.
+// Checkpoints are private. What is asked for by a name is for whom the umask says.
 static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *, Error *),
-                          bool is_private, Error *error) {
+                          Error *error) {
     OutFile out;
-    if (!out_file_open(&out, cli->output, is_private, error))
+    if (!out_file_open(&out, cli->output, false, error))
         return error_prefix(error, "--output");
     export->out = out.stream;
     export->is_seen = isatty(fileno(out.stream));
@@ -354,8 +354,7 @@ bool command_export(Cli *cli, Error *error) {
         history_read_run(export.store, cli->operands[0], &export.run, error) &&
         store_list_series(export.store, export.run.id, &export.series, &export.series_count, error);
     if (done && cli->output)
-        done =
-            write_to_file(cli, &export, formats[chosen].write, formats[chosen].is_private, error);
+        done = write_to_file(cli, &export, formats[chosen].write, error);
     else if (done)
         done = formats[chosen].write(&export, error);
     done = history_tell_losses(export.store, done, error);

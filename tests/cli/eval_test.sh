@@ -173,6 +173,10 @@ run eval 1 --weights "$folder/w.safetensors" -p bf16 --quick --json
 expect_status 0
 [ "$(of bf16 accuracy)" = "$trained" ] || fail "accuracy $(of bf16 accuracy)"
 [ "$(value_of step)" = null ] || fail "weights of a file are of step $(value_of step)"
+run eval 1 --weights none
+expect_usage_error "--weights: none: .*check the path"
+run run "$folder/parted.lua" --weights none --no-history
+expect_usage_error "--weights: none: .*check the path"
 run eval 1 --at 3
 expect_error 1 "no checkpoint at or before that step; --weights FILE"
 run eval 7

@@ -74,7 +74,8 @@ static bool open_weights(Evaluating *evaluating, const char *named, Error *error
         return error_fail(error, ERROR_FAILED,
                           "run %s has no checkpoint%s; --weights FILE evaluates other weights",
                           past->record.name, evaluating->cli->at ? " at or before that step" : "");
-    evaluating->weights = safe_open(named ? named : past->file, error);
+    evaluating->weights =
+        named ? training_open_weights(named, error) : safe_open(past->file, error);
     if (!evaluating->weights || named)
         return evaluating->weights != NULL;
     if (!safe_hash(evaluating->weights, found, error))

@@ -190,6 +190,15 @@ static bool train(Training *training, const TrainingPlan *plan, SafeFile *weight
     return report(training, done, error);
 }
 
+SafeFile *training_open_weights(const char *path, Error *error) {
+    SafeFile *weights = safe_open(path, error);
+    if (!weights && error->code == ERROR_FAILED)
+        error->code = ERROR_USAGE; // another file was meant
+    if (!weights)
+        error_prefix(error, "--weights");
+    return weights;
+}
+
 bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     cli_limit_spinning(cli->arguments);
     tells_of_signals = !plan->is_twin;
@@ -197,7 +206,7 @@ bool training_run(Cli *cli, const TrainingPlan *plan, Error *error) {
     Training training = {.cli = cli, .plan = plan};
     SafeFile *weights = NULL;
     bool is_recorded = !cli->no_history && plan->until == 0 && !plan->watch;
-    bool done = (!cli->weights || (weights = safe_open(cli->weights, error))) &&
+    bool done = (!cli->weights || (weights = training_open_weights(cli->weights, error))) &&
                 (!is_recorded || (training.recorder = recorder_new(cli->database, error)));
     if (done)
         confine(cli, plan->path, plan->folder);

@@ -10,6 +10,9 @@ enum { STATUS_OF_SIGNALS = 128 };
 // The first of SIGINT, SIGTERM and SIGHUP asks for the end, a second one is the end.
 void training_catch_signals(void);
 
+// What --weights names; the caller's to safe_close.
+SafeFile *training_open_weights(const char *path, Error *error) MUST_CHECK;
+
 // Of LuaRunOptions, for who has nothing to keep: the end of a process whose other thread hangs in
 // the script, so that nothing can be freed any more, or was left there by a signal.
 void training_end_stuck(void *context, const Error *error);

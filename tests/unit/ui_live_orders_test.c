@@ -169,6 +169,28 @@ static void formats_are_pending_until_the_worker_answers(void) {
     store_close(store);
 }
 
+// As a scan gives its policy.
+static void several_layers_are_one_change(void) {
+    const LiveFormat policy[] = {{"conv1", format_name(FORMAT_BF16)},
+                                 {"conv2", format_name(FORMAT_FP16)}};
+    WorkerId worker;
+    Store *store = make_owned_history(&worker);
+    Ui *ui = open_screen(store, 2);
+    RunRecord *run = &live_of(ui)->data.record;
+    draw_screen(ui, 120, 36, false);
+    live_set_formats(ui, policy, 2);
+    answer(store, &worker, "set", "layer.conv1=bf16", COMMAND_DONE);
+    CHECK_INT(live_of(ui)->change_count, 1);
+    screen_live.request(ui, REQUEST_UNDO);
+    answer(store, &worker, "set", "layer.*=auto", COMMAND_DONE);
+    CHECK_INT(live_of(ui)->change_count, 0);
+    snprintf(run->scale_rule, sizeof run->scale_rule, "none");
+    live_set_formats(ui, policy, 2);
+    answer(store, &worker, "set", "loss_scale=dynamic", COMMAND_DONE);
+    close_screen(ui);
+    store_close(store);
+}
+
 // The format that space asks for next, for the first layer, `presses` times.
 static const char *format_after(Ui *ui, int presses) {
     while (presses-- > 0)
@@ -322,7 +344,8 @@ static void random_keys_clicks_and_sizes_break_nothing(void) {
         } else if (what == 1) {
             ui->run = 1 + next_random(&seed) % 3; // 3: no such run
         } else if (what == 2 && ui->layout.count > 0) {
-            ui->focus[SCREEN_LIVE] = ui->layout.panels[next_random(&seed) % ui->layout.count].id;
+            ui->focus[SCREEN_LIVE] =
+                ui->layout.panels[next_random(&seed) % (unsigned)ui->layout.count].id;
             ui->maximised[SCREEN_LIVE] =
                 next_random(&seed) % 4 ? PANEL_NONE : ui->focus[SCREEN_LIVE];
         } else if (what == 3) {
@@ -366,6 +389,7 @@ int main(void) {
     RUN_TEST(pause_of_a_run_that_is_over_is_of_its_replay);
     RUN_TEST(a_replay_comes_to_the_end_and_waits_for_nobody_elsewhere);
     RUN_TEST(formats_are_pending_until_the_worker_answers);
+    RUN_TEST(several_layers_are_one_change);
     RUN_TEST(space_offers_the_formats_of_the_runs_device);
     RUN_TEST(formats_that_share_scales_have_a_key_of_their_own);
     RUN_TEST(a_run_is_paused_stopped_scaled_and_kept_by_keys);

@@ -212,6 +212,24 @@ static void enter_fills_the_form_where_no_run_goes_on(void) {
     close_screen();
 }
 
+static void enter_gives_the_policy_to_a_run_that_is_paused(void) {
+    Store *store = make_history(UNITS * FORMATS);
+    RunRecord record = some_run("simple", format_name(FORMAT_BF16));
+    WorkerId worker;
+    record.status = RUN_PAUSED;
+    CHECK_DONE(store_add_run(store, &record, "script", 6, &error));
+    CHECK_DONE(worker_identify(&worker, &error));
+    CHECK_DONE(store_own_run(store, record.id, &worker, &error));
+    CHECK_DONE(store_update_run(store, &record, &error));
+    open_screen(store);
+    snprintf(scan_view_of(ui)->scan->script_hash, sizeof record.script_hash, "%s",
+             record.script_hash);
+    screen_scan.request(ui, REQUEST_ENTER);
+    CHECK(ui->prompt.is_question);
+    CHECK_INT(ui->prompt.run, record.id);
+    close_screen();
+}
+
 static void an_empty_history_says_how_to_scan(void) {
     open_screen(fresh_store("history.db"));
     CHECK_CONTAINS(draw_screen(80, 24), "s scans an experiment or a run");
@@ -226,6 +244,7 @@ int main(void) {
     RUN_TEST(the_cell_under_the_cursor_is_told_in_words);
     RUN_TEST(what_is_measured_comes_as_it_is_measured);
     RUN_TEST(enter_fills_the_form_where_no_run_goes_on);
+    RUN_TEST(enter_gives_the_policy_to_a_run_that_is_paused);
     RUN_TEST(an_empty_history_says_how_to_scan);
     return test_end();
 }

@@ -21,7 +21,7 @@
 #include "ui/screen.h"
 
 enum {
-    LIVE_MOST_ORDERS = 64,
+    LIVE_MOST_ORDERS = 512, // the policy of a scan may set 256 layers at once
     LIVE_MOST_CHANGES = 32,
     LIVE_MOST_EVENTS = 1024,  // read at once
     LIVE_MOST_LAYERS = 4096,  // shown
@@ -335,6 +335,13 @@ bool live_page_label(const Ui *ui, const Live *live, Request request, const char
 
 // Asks for the answers to what was sent; true: there was one.
 bool live_poll_orders(Ui *ui, Live *live);
+typedef struct LiveFormat {
+    const char *layer, *format;
+} LiveFormat;
+
+// Several layers of the run that is shown, as one change, which undo takes back. One that scales no
+// loss gets the dynamic scale beside layers in fp16.
+void live_set_formats(Ui *ui, const LiveFormat *formats, int count);
 // True: the request was one for the run's worker.
 bool live_order(Ui *ui, Live *live, Request request);
 void live_forget_orders(Live *live);

@@ -214,6 +214,34 @@ static void undo(Ui *ui, Live *live) {
     }
 }
 
+static bool send_named(Ui *ui, Live *live, const LiveFormat *wanted) {
+    const RunRecord *run = &live->data.record;
+    char argument[COMMAND_ARGUMENT_SIZE], what[160];
+    LiveOrder order = {.layer = -1}; // a block has no row of its own
+    for (int i = 0; i < run->layer_count; i++)
+        if (strcmp(run->layers[i].name, wanted->layer) == 0)
+            return send_format(ui, live, i, wanted->format);
+    snprintf(argument, sizeof argument, "layer.%s=%s", wanted->layer, wanted->format);
+    snprintf(what, sizeof what, "%.100s → %s", wanted->layer, wanted->format);
+    live_clean(order.what, sizeof order.what, what);
+    return send(ui, live, "set", argument, &order);
+}
+
+void live_set_formats(Ui *ui, const LiveFormat *formats, int count) {
+    Live *live = state_of(ui);
+    bool has_fp16 = false;
+    if (!takes_orders(ui, live))
+        return;
+    for (int i = 0; i < count; i++)
+        has_fp16 = has_fp16 || strcmp(formats[i].format, format_name(FORMAT_FP16)) == 0;
+    if (has_fp16 && strcmp(live->data.record.scale_rule, "none") == 0)
+        send_plain(ui, live, "set", "loss_scale=dynamic", "loss scale → dynamic");
+    note_change(live, -1);
+    for (int i = 0; i < count; i++)
+        if (!send_named(ui, live, &formats[i]))
+            return;
+}
+
 // ---- the rest -----------------------------------------------------------------------------------
 
 enum { SCALE_TEXT_SIZE = 64 };

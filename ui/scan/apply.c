@@ -5,6 +5,7 @@
 
 #include "store/runs.h"
 #include "ui/home/home.h"
+#include "ui/live/live.h"
 #include "ui/scan/scan.h"
 
 // The formats that are given: of all units, or of the one under the cursor.
@@ -21,37 +22,46 @@ static void send_formats(Ui *ui, const char *text) {
     RunRecord run = {.id = 0};
     Error error;
     (void)text;
-    if (!store_read_run(ui->store, ui->prompt.run, &run, &error))
+    if (!store_read_run(ui->store, ui->prompt.run, &run, &error)) {
         ui_fail(ui, &error);
-    else if (launch_takes_orders(ui, &run))
-        for (int i = 0; i < view->scan->unit_count; i++) {
-            char argument[RECORD_NAME_SIZE + 32];
-            snprintf(argument, sizeof argument, "layer.%s=%s", view->scan->units[i],
-                     format_given(view, i));
-            if (format_given(view, i)[0] && !command_send(ui, &run, "set", argument))
-                break;
-        }
+    } else if (launch_takes_orders(ui, &run)) {
+        LiveFormat formats[SCAN_MOST_UNITS];
+        int count = 0;
+        for (int i = 0; i < view->scan->unit_count; i++)
+            if (format_given(view, i)[0])
+                formats[count++] = (LiveFormat){view->scan->units[i], format_given(view, i)};
+        ui_open_run(ui, run.id); // where it is seen, and taken back
+        live_set_formats(ui, formats, count);
+    }
     record_clear(&run);
 }
 
-// The newest of this experiment that goes on; 0: none does.
-static int64_t find_live_run(Ui *ui, const ScanRecord *scan) {
+// Of one status, the newest of this experiment, or the one that was looked at; 0: there is none.
+static int64_t find_run(Ui *ui, const ScanRecord *scan, RunStatus status) {
     RunRecord *runs;
     int count;
     int64_t found = 0;
+    char words[40];
     Error error;
-    const RunFilter filter = {.words = "status:running"};
+    snprintf(words, sizeof words, "status:%s", run_status_name(status));
+    const RunFilter filter = {.words = words};
     if (!store_list_runs(ui->store, &filter, &runs, &count, &error))
         return 0;
-    for (int i = count - 1; i >= 0; i--)
-        if (strcmp(runs[i].script_hash, scan->script_hash) == 0)
+    for (int i = 0; i < count; i++) {
+        const bool is_of_it = strcmp(runs[i].script_hash, scan->script_hash) == 0;
+        const bool is_held = found != 0 && found == ui->run;
+        if (is_of_it && !is_held && (runs[i].id == ui->run || runs[i].id > found))
             found = runs[i].id;
-    for (int i = 0; i < count; i++)
-        if (found != 0 && runs[i].id == ui->run &&
-            strcmp(runs[i].script_hash, scan->script_hash) == 0)
-            found = ui->run; // that was looked at
+    }
     store_free_runs(runs, count);
     return found;
+}
+
+// The one that was looked at, else one that runs, else one that waits to.
+static int64_t find_live_run(Ui *ui, const ScanRecord *scan) {
+    const int64_t running = find_run(ui, scan, RUN_RUNNING);
+    const int64_t paused = find_run(ui, scan, RUN_PAUSED);
+    return running == 0 || (paused != 0 && paused == ui->run) ? paused : running;
 }
 
 // ---- to the form --------------------------------------------------------------------------------
@@ -88,6 +98,25 @@ static void set_values(Home *home, const ScanRecord *scan) {
         }
 }
 
+// The last that the scan was given; "": none.
+static const char *option_of(const ScanRecord *scan, const char *name) {
+    const char *value = "";
+    for (int i = 0; i < scan->option_count; i++)
+        if (strcmp(scan->options[i].name, name) == 0)
+            value = scan->options[i].value;
+    return value;
+}
+
+// What else a run of it is told, so that it trains as was verified.
+static void set_options(LaunchForm *form, const ScanRecord *scan) {
+    snprintf(form->seed, sizeof form->seed, "%.*s", (int)sizeof form->seed - 1,
+             option_of(scan, "seed"));
+    snprintf(form->recipe, sizeof form->recipe, "%.*s", (int)sizeof form->recipe - 1,
+             option_of(scan, "recipe"));
+    snprintf(form->keep, sizeof form->keep, "%.*s", (int)sizeof form->keep - 1,
+             option_of(scan, "keep-fp32"));
+}
+
 // All else in fp32, as it was scanned; gradients in fp16 need a loss scale then.
 static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
     Home *home = home_of(ui);
@@ -95,6 +124,7 @@ static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
     bool has_fp16 = false;
     home_drop_rules(form);
     set_values(home, view->scan);
+    set_options(form, view->scan);
     for (int i = 0; i < view->scan->unit_count; i++) {
         const char *format = format_given(view, i);
         has_fp16 = has_fp16 || strcmp(format, format_name(FORMAT_FP16)) == 0;
@@ -102,7 +132,9 @@ static bool fill_form(Ui *ui, const ScanView *view, Error *error) {
             return false;
     }
     form->choices[0] = choice_named(ui->host->precisions, format_name(FORMAT_FP32));
-    form->choices[1] = has_fp16 ? choice_named(ui->host->loss_scales, "dynamic") : 0;
+    form->choices[1] = choice_named(ui->host->loss_scales, option_of(view->scan, "loss-scale"));
+    if (has_fp16 && form->choices[1] == 0)
+        form->choices[1] = choice_named(ui->host->loss_scales, "dynamic");
     return true;
 }
 

@@ -131,6 +131,10 @@ void scan_draw_verdict(const ScanView *view, Area area, bool focused) {
         sanitize_line(clean, sizeof clean, verdict, strlen(verdict));
         row = area_wrap(words, row, style_bold(INK_BRIGHT), clean);
     }
+    if (scan->ended_ms > 0 && scan->has_policy)
+        row = area_wrap(words, row, style_of(INK_ACCENT),
+                        "Next: enter gives this policy to the run that goes on, or fills the form, "
+                        "where enter trains.");
     row += row + 1 + scan->training_count < words.height ? 1 : 0;
     for (int i = 0; i < scan->training_count && row < words.height; i++) {
         const ScanTraining *last = scan_training_of(scan, scan->trainings[i].label);

@@ -134,7 +134,12 @@ void lua_vm_discharge(lua_State *L, size_t bytes);
 MUST_CHECK bool lua_vm_preload(LuaVm *vm, const char *name, lua_CFunction open, Error *error);
 // Pushes one of the program's own modules, or raises an error.
 void lua_vm_require_inner(lua_State *L, const char *name);
-// Writes "file:line: " of the innermost Lua function, or "" when there is none. Allocates nothing.
+enum { LUA_VM_WHERE_SIZE = 160 }; // Lua keeps 60 characters of the file
+// Writes "file:line: " of the script's innermost function that is still there, and whether the
+// error is in one that it called and that ended in a call; "", and false, when there is none.
+// Allocates nothing.
+bool lua_vm_find_line(lua_State *L, char *out, size_t size);
+// The same; where there is none, the script alone.
 void lua_vm_where(lua_State *L, char *out, size_t size);
 // The same of what is being run now, wherever that is called from.
 void lua_vm_where_now(const LuaVm *vm, char *out, size_t size);

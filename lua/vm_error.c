@@ -15,20 +15,32 @@ static bool is_of_module(const lua_Debug *at) {
     return strncmp(at->short_src, "mp/", 3) == 0;
 }
 
-// Of the innermost function of the script that is still there. What allocates nothing may be asked
-// where memory was refused.
+// One that ended in a call of the module's, as in `return net(x)`, is not there any more, and the
+// line is that from which it was called. The module's own functions that scripts call end in none
+// (lua/mp/strict.lua). What allocates nothing may be asked where memory was refused.
 static bool find_line(lua_State *L, char *out, size_t size, bool *has_own) {
+    enum { MOST = 1024 };
     lua_Debug at;
-    for (int level = 0; level < 64 && lua_getstack(L, level, &at); level++) {
-        lua_getinfo(L, "Sl", &at);
+    bool is_left = false;
+    for (int level = 0; level < MOST && lua_getstack(L, level, &at); level++) {
+        lua_getinfo(L, "Slt", &at);
         bool is_own = is_of_module(&at);
         if (at.currentline > 0 && !is_own) {
-            snprintf(out, size, "%s:%d: ", at.short_src, at.currentline);
+            snprintf(out, size, "%s:%d: %s", at.short_src, at.currentline,
+                     is_left ? "in what this calls, which ends in `return f(..)`: " : "");
             return true;
         }
+        if (at.currentline > 0)
+            is_left = at.istailcall;
         *has_own = *has_own || is_own;
     }
     return false;
+}
+
+bool lua_vm_find_line(lua_State *L, char *out, size_t size) {
+    bool has_own = false;
+    out[0] = 0;
+    return find_line(L, out, size, &has_own);
 }
 
 void lua_vm_where(lua_State *L, char *out, size_t size) {
@@ -165,7 +177,7 @@ int vm_error_handler(lua_State *L) {
     if (vm_hint(L, message, hint)[0])
         message = lua_pushfstring(L, "%s%s", message, hint);
     if (!has_place(message)) {
-        char where[2 * VM_WHERE_SIZE];
+        char where[LUA_VM_WHERE_SIZE];
         bool has_own = false;
         if (!find_line(L, where, sizeof where, &has_own) && !find_called(L, where, sizeof where))
             lua_vm_where(L, where, sizeof where);
@@ -187,7 +199,7 @@ static bool ends_in(const char *text, size_t length, const char *tail) {
 }
 
 static bool take_memory_error(const LuaVm *vm, Error *error) {
-    char where[VM_WHERE_SIZE];
+    char where[LUA_VM_WHERE_SIZE];
     sanitize_line(where, sizeof where, vm->refused_where, strlen(vm->refused_where));
     const double mib = 1024 * 1024;
     if (vm->refused_by_system)
@@ -207,7 +219,7 @@ bool vm_error_take(LuaVm *vm, int status, Error *error) {
     char line[ERROR_TEXT_SIZE];
     const char *reason = lua_vm_interrupted(vm);
     if (reason) {
-        char where[VM_WHERE_SIZE];
+        char where[LUA_VM_WHERE_SIZE];
         sanitize_line(where, sizeof where, vm->interrupt_where, strlen(vm->interrupt_where));
         return error_fail(error, ERROR_STOPPED, "%s%s", where, reason);
     }

@@ -14,8 +14,6 @@
 #include "lua/vm.h"
 #include "lua/watchdog.h"
 
-enum { VM_WHERE_SIZE = 96 }; // "file:line: ", where Lua keeps 60 characters of the file
-
 enum { VM_NAME_SIZE = 64 };
 
 // A field that a module was asked for and has not, and where the function began that asked.
@@ -33,12 +31,12 @@ struct LuaVm {
     LuaVmPlaces places;
 
     size_t memory_used;
-    uint64_t allocations;                // made so far
-    size_t refused;                      // the size last refused; 0: none since the call began
-    size_t refused_beside;               // what was in use then
-    bool refused_by_system;              // it was not our limit, the machine has no more
-    char refused_where[VM_WHERE_SIZE];   // the line that asked for it
-    char interrupt_where[VM_WHERE_SIZE]; // the line that an interrupt ended
+    uint64_t allocations;                    // made so far
+    size_t refused;                          // the size last refused; 0: none since the call began
+    size_t refused_beside;                   // what was in use then
+    bool refused_by_system;                  // it was not our limit, the machine has no more
+    char refused_where[LUA_VM_WHERE_SIZE];   // the line that asked for it
+    char interrupt_where[LUA_VM_WHERE_SIZE]; // the line that an interrupt ended
 
     VmMissing missing; // the last; name "": none yet
 

@@ -29,29 +29,14 @@ void bind_metatable(lua_State *L, Session *session, const char *name, const char
 
 // ---- errors -------------------------------------------------------------------------------------
 
-// "file:line: " of the innermost function that is the user's. The module's own Lua files are named
-// "mp/something.lua".
-static void push_place(lua_State *L) {
-    lua_Debug at;
-    for (int level = 1; level < 1024 && lua_getstack(L, level, &at); level++) {
-        lua_getinfo(L, "Sl", &at);
-        if (at.currentline > 0 && strncmp(at.short_src, "mp/", 3) != 0) {
-            lua_pushfstring(L, "%s:%d: ", at.short_src, at.currentline);
-            return;
-        }
-    }
-    lua_pushliteral(L, "");
-}
-
 int bind_error(lua_State *L, const char *format, ...) {
-    char text[ERROR_TEXT_SIZE];
+    char text[ERROR_TEXT_SIZE], where[LUA_VM_WHERE_SIZE] = "";
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    push_place(L);
-    lua_pushstring(L, text);
-    lua_concat(L, 2);
+    lua_vm_find_line(L, where, sizeof where);
+    lua_pushfstring(L, "%s%s", where, text);
     return lua_error(L);
 }
 

@@ -71,7 +71,7 @@ local function methods_of(kind, title)
         local own = special[kind][name]
         methods[name] = function(self, ...)
             local one = inner(self, title .. ":" .. name)
-            if own then return own(self, ...) end
+            if own then return strict.given(own(self, ...)) end
             return f(one, ...)
         end
     end

@@ -25,6 +25,11 @@ function strict.shown(value)
     return value == nil and "nil" or "a " .. type(value)
 end
 
+-- For `return given(f(..))`, which is on the stack while f runs, where `return f(..)` is not: so what
+-- is missing there is the script's, of which errors tell (lua/vm_error.c).
+local function given(...) return ... end
+strict.given = given
+
 -- Declares what a function that scripts call takes, as the manual writes it (lua/bind/signature.c),
 -- and holds every call to it. `prefix` is how the manual calls what it belongs to, "F.", or "m:" of
 -- methods, whose self `is_self` knows.
@@ -33,7 +38,7 @@ function strict.declare(prefix, name, takes, f, is_self)
     if not is_self then
         return function(...)
             check(...)
-            return f(...)
+            return given(f(...))
         end
     end
     return function(self, ...)
@@ -43,7 +48,7 @@ function strict.declare(prefix, name, takes, f, is_self)
             core.engine.fail(("%s.%s: called with a dot; write %s:%s(%s)"):format(owner, name, owner,
                 name, takes))
         end
-        return f(self, ...)
+        return given(f(self, ...))
     end
 end
 

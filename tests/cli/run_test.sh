@@ -230,6 +230,22 @@ sed -e 's/return model(b.x):mean()/\n        local y = model(b.x)\n        retur
 run run "$folder/ending.lua" -p fp32 --quiet
 expect_status 1
 expect_err "^mpbench: .*ending.lua:6: in loss, which ends at line 9: mse: argument 2"
+cat >"$folder/called.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "called", params = { by = "" }, run = function(run)
+    local net, x = mp.nn.Linear(4, 3), mp.randn(8, 5)
+    local function ends(y)
+        return net(y)
+    end
+    local loss = mp.fn.nll
+    if run.params.by == "nll" then loss(x, mp.randn(3, 3)) end
+    ends(x)
+end }
+LUA
+run run "$folder/called.lua" -p fp32 --quiet
+expect_err "^mpbench: .*called.lua:9: in what this calls, which ends in .return f(..).: .*input has 5"
+run run "$folder/called.lua" -p fp32 --quiet --set by=nll # which ends in calls itself, of ours
+expect_err "^mpbench: .*called.lua:8: gather: "
 end
 
 # mistaken SED TEXT: the experiment, changed so, says that.

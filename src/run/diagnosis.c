@@ -21,8 +21,9 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
          "no scale mends it: what is said of where it began"},
     [DIAGNOSIS_DIVERGED] =
         {"diverged",
-         "20 losses in a row are ten times what they usually were, or more: since when, and which "
-         "gradients grew first",
+         "20 losses in a row are ten times what they usually were, or more: since when, which "
+         "gradients grew first, and of a fork whether its parent had left before, its own change "
+         "did it, or the change did not avert it",
          "a fork from before it, with one change: a layer in fp32, another recipe, a lower rate"},
     [DIAGNOSIS_FORWARD_OVERFLOW] =
         {"forward_overflow",

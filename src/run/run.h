@@ -29,6 +29,23 @@ typedef struct RunSetting { // --set KEY=VALUE, checked against the experiment's
 
 typedef struct TwinLink TwinLink; // run/twin.h
 
+typedef struct RunAncestor { // of a fork: the run that its steps up to this one are of
+    int64_t run, until;
+} RunAncestor;
+
+enum { RUN_MAX_ANCESTORS = 16, RUN_CHANGE_SIZE = 96 };
+
+// What is known of where a fork comes from, before it begins. Of a fork that is resumed the
+// ancestors alone.
+typedef struct RunPast {
+    RunAncestor ancestors[RUN_MAX_ANCESTORS]; // the parent first, then its parent
+    int count;
+    char change[RUN_CHANGE_SIZE]; // what the fork has otherwise: "--set lr=0.2"; "": nothing
+    int64_t parent_step;          // that the parent had come to
+    int64_t parent_diverged;      // the step at which it had said so, or that its loss was not
+                                  // finite; 0: it had not
+} RunPast;
+
 typedef struct RunOptions { // borrowed; must outlive the run
     const char *precision;  // NULL: what the experiment says, else "auto"
     const RunLayerRule *layers;
@@ -53,6 +70,7 @@ typedef struct RunOptions { // borrowed; must outlive the run
     int64_t resumes; // the run of the history that goes on, after step `from`; 0: a new one
     int64_t parent;  // the run that this one is a fork of, at step `from`; 0: none
     int64_t from;
+    const RunPast *past;     // NULL: no fork, or nothing is known of it
     TwinLink *twin;          // to another training in lock step; NULL: none
     const RecordFact *facts; // of the run that goes on: those of its twin stay
     int fact_count;

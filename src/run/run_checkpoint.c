@@ -41,8 +41,12 @@ static void note_counters(CheckpointNotes *notes, const Run *run) {
     note_time(notes, (const RunState *)run);
     checkpoint_put_note(notes, "scale", "%a %a %a", run->scale_last, run->scale_min,
                         run->scale_max);
-    const Usual *usual = &((const RunState *)run)->usual_loss;
-    checkpoint_put_note(notes, "usual_loss", "%a %" PRId64, usual->mean, usual->count);
+    const RunState *state = (const RunState *)run;
+    checkpoint_put_note(notes, "usual_loss", "%a %" PRId64, state->usual_loss.mean,
+                        state->usual_loss.count);
+    if (state->loss_is_beyond)
+        checkpoint_put_note(notes, "loss_beyond", "%" PRId64 " %d", state->loss_since,
+                            state->losses_beyond);
     checkpoint_put_note(notes, "skips_in_a_row", "%d", run->skips_in_a_row);
     checkpoint_put_note(notes, "culprit", "%s", run->culprit);
     for (int i = 0; i < run->series_count; i++) {
@@ -175,8 +179,10 @@ static void begin_as_fork(RunState *state) {
 static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     char key[40];
     const RestoreOwn *own = checkpoint_own(checkpoint);
-    if (own->settings || own->layers || own->scale || own->recipe)
+    if (own->settings || own->layers || own->scale || own->recipe) {
+        run_state(run)->losses_beyond = 0; // that the loss is beyond, too
         return;
+    }
     run->diagnosis_count = 0;
     for (int i = 0; i < RUN_MAX_DIAGNOSES; i++) {
         RecordDiagnosis *diagnosis = &run->diagnoses[i];
@@ -198,9 +204,15 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     }
 }
 
-// What the loss is held against, in a fork too.
+// What the loss is held against, in a fork too, and since when it has been beyond that.
 static void restore_usual(const Checkpoint *checkpoint, RunState *state) {
     double numbers[2];
+    if (checkpoint_note_numbers(checkpoint_note(checkpoint, "loss_beyond"), numbers, 2) == 2 &&
+        numbers[0] >= 0 && numbers[0] <= 0x1p53 && numbers[1] >= 0 && numbers[1] <= INT32_MAX) {
+        state->loss_is_beyond = true;
+        state->loss_since = (int64_t)numbers[0];
+        state->losses_beyond = (int)numbers[1];
+    }
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "usual_loss"), numbers, 2) == 2 &&
         isfinite(numbers[0]) && numbers[1] >= 0 && numbers[1] <= 0x1p53)
         state->usual_loss = (Usual){numbers[0], (int64_t)numbers[1]};

@@ -9,14 +9,7 @@ static const struct {
     double times;                 // as large as usual, or more, is no noise
     double of_loss, of_gradients; // how soon each becomes usual: a share of the way, a step
     int known;                    // so many are to be known before anything is beyond them
-    int in_a_row;                 // losses beyond
-    int before;                   // gradients may have grown so many steps earlier
-} rule = {.times = 10,
-          .of_loss = 0.02,
-          .of_gradients = 0.05,
-          .known = 100,
-          .in_a_row = 20,
-          .before = 100};
+} rule = {.times = 10, .of_loss = 0.02, .of_gradients = 0.05, .known = 100};
 
 // Towards `value`, whose logarithms are compared; false: it is beyond what is usual.
 static bool follow(Usual *usual, double value, double share) {
@@ -88,7 +81,7 @@ static const GradientGrowth *first_to_grow(const RunState *state, const Tensor *
     for (int i = 0; i < run->optimizer_count; i++)
         for (int k = 0; k < state->watched[i].growth_count; k++) {
             const GradientGrowth *growth = &state->watched[i].growth[k];
-            if (growth->grew_at < 0 || growth->grew_at < state->loss_since - rule.before)
+            if (growth->grew_at < 0 || growth->grew_at < state->loss_since - RUN_BEFORE_LOSS)
                 continue;
             if (first && (growth->grew_at > first->grew_at ||
                           (growth->grew_at == first->grew_at && growth->times <= first->times)))
@@ -99,52 +92,24 @@ static const GradientGrowth *first_to_grow(const RunState *state, const Tensor *
     return first;
 }
 
-// A change to try, by what the run leaves to its recipe.
-static const char *recipe_to_try(const Run *run) {
-    const Policy *policy = run->engine->policy;
-    const Recipe *recipe = policy_recipe(policy);
-    if (!format_is_scaled(policy_preset(policy)->low))
-        return "";
-    return recipe->norms ? "--recipe norms=own, " : recipe->floor ? "--recipe scales=up, " : "";
-}
-
-static void tell(RunState *state) {
-    Run *run = &state->run;
-    const Tensor *tensor = NULL;
-    const GradientGrowth *first = first_to_grow(state, &tensor);
-    const char *layer = first ? run_layer_of(run, tensor) : "";
-    const int64_t began = first ? first->grew_at : state->loss_since;
-    const int64_t before = began > 2 * rule.before ? began - rule.before : began / 2 + 1;
-    char grew[160] = "", only[96] = "", of[48];
-    if (run->options->parent && before <= run->forked_at) // the fork has no such step
-        snprintf(of, sizeof of, "%lld", (long long)run->options->parent);
-    else
-        snprintf(of, sizeof of, "%.40s", run->name);
-    if (first)
-        snprintf(grew, sizeof grew,
-                 "; gradients of %.60s were the first to grow, %.0f times theirs at step %lld",
-                 run_name_of(tensor), first->times, (long long)began);
-    if (layer[0])
-        snprintf(only, sizeof only, "--layer %.60s=fp32, ", layer);
-    run_diagnose(run, DIAGNOSIS_DIVERGED, layer,
-                 "the loss was %.3g and has been over %g times that since step %lld%s: `mpbench "
-                 "fork %s --at %lld` before it with one change: %s%sa lower rate",
-                 exp(state->usual_loss.mean), rule.times, (long long)state->loss_since, grew, of,
-                 (long long)before, recipe_to_try(run), only);
-}
-
 void run_watch_loss(RunState *state, double value, int64_t step) {
     if (!(value > 0) || !isfinite(value)) { // of such nothing is usual
         state->usual_loss = (Usual){0};
-        state->losses_beyond = 0;
+        state->loss_is_beyond = false;
         return;
     }
     if (follow(&state->usual_loss, value, rule.of_loss)) {
-        state->losses_beyond = 0;
+        state->loss_is_beyond = false;
         return;
     }
-    if (state->losses_beyond++ == 0)
+    if (!state->loss_is_beyond) {
+        state->loss_is_beyond = true;
         state->loss_since = step;
-    if (state->losses_beyond == rule.in_a_row)
-        tell(state);
+        state->losses_beyond = 0;
+    }
+    if (++state->losses_beyond != RUN_LOSSES_BEYOND)
+        return;
+    Divergence divergence = {.usual = exp(state->usual_loss.mean), .times = rule.times};
+    divergence.growth = first_to_grow(state, &divergence.grown);
+    run_tell_diverged(state, &divergence);
 }

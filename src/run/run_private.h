@@ -107,6 +107,18 @@ typedef struct GradientGrowth { // of one parameter
     double times;               // so many times as large, then
 } GradientGrowth;
 
+enum {
+    RUN_LOSSES_BEYOND = 20, // in a row are told
+    RUN_BEFORE_LOSS = 100   // steps: so much earlier gradients may have grown
+};
+
+typedef struct Divergence {
+    double usual;                 // what the loss was,
+    double times;                 // and so many times that, or more, it has been
+    const GradientGrowth *growth; // the first gradients to grow; NULL: not known
+    const Tensor *grown;          // whose
+} Divergence;
+
 typedef struct WatchedOptimizer { // what its counters said at the last boundary
     const Optimizer *optimizer;
     uint64_t applied, skipped;
@@ -165,9 +177,10 @@ typedef struct RunState { // a Run is the first member of one
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
-    int losses_beyond;  // in a row, far beyond that,
-    int64_t loss_since; // from this step on
-    double clock_from;  // when the clock last began to run
+    bool loss_is_beyond; // far beyond that,
+    int64_t loss_since;  // from this step on: in a fork it may be one of its parent's;
+    int losses_beyond;   // so many of its own in a row
+    double clock_from;   // when the clock last began to run
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches
@@ -319,6 +332,7 @@ void run_check_gradients(RunState *state, const StepReport *report);
 void run_watch_gradients(RunState *state, const StepReport *report);
 void run_forget_gradients(WatchedOptimizer *watched);
 void run_watch_loss(RunState *state, double value, int64_t step);
+void run_tell_diverged(RunState *state, const Divergence *divergence);
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
 // The learning rate of optimizer i, which has skipped the step or not.
 void run_check_rate(RunState *state, int i, double rate, bool has_skipped);

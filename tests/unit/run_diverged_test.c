@@ -1,9 +1,14 @@
 // A loss that leaves its course is told, with the layer whose gradients grew first; noise is not.
 #include "tests/unit/run_fixture.h"
 
-static void begin(void) {
-    bool done = model_open(&(RunOptions){.device = "ref", .seed = 1, .precision = "fp32"});
+static void begin_in(const char *precision, const char *recipe) {
+    bool done = model_open(
+        &(RunOptions){.device = "ref", .seed = 1, .precision = precision, .recipe = recipe});
     model_must(done && run_configure(model.run, "tiny", "fp32", NULL, 0, &error) && model_build());
+}
+
+static void begin(void) {
+    begin_in("fp32", NULL);
 }
 
 // So many steps whose gradient is x, and whose loss is a half of it or less.
@@ -36,6 +41,25 @@ static void a_loss_that_stays_far_above_its_course_is_told(void) {
     model_close();
 }
 
+// Larger scales do not avert it, and what is in fp32 already has no wider format.
+static void what_is_advised_may_help(void) {
+    static const struct {
+        const char *precision, *recipe, *changes;
+    } cases[] = {
+        {"fp32", NULL, "with one change: a lower rate"},
+        {"bf16", NULL, "with one change: --layer fc=fp32, a lower rate"},
+        {"mxfp4", "scales=floor", "with one change: -p bf16, --layer fc=fp32, a lower rate"},
+        {"mxfp4", "norms=scaled", "with one change: --recipe norms=own, --layer fc=fp32, a"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_in(cases[i].precision, cases[i].recipe);
+        train(150, 0.1);
+        train(21, 2);
+        CHECK_CONTAINS(told() ? told()->text : "", cases[i].changes);
+        model_close();
+    }
+}
+
 static void a_spike_that_passes_is_not_told(void) {
     begin();
     train(150, 0.1);
@@ -59,6 +83,7 @@ static void a_loss_that_rises_slowly_is_not_told(void) {
 
 int main(void) {
     RUN_TEST(a_loss_that_stays_far_above_its_course_is_told);
+    RUN_TEST(what_is_advised_may_help);
     RUN_TEST(a_spike_that_passes_is_not_told);
     RUN_TEST(a_loss_that_rises_slowly_is_not_told);
     return test_end();

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/phrase.h"
 #include "lua/script.h"
+#include "run/diagnosis.h"
 #include "store/worker.h"
 
 void past_clear(Past *past) {
@@ -63,6 +65,21 @@ static void choose_row(Past *past, const Store *store, int64_t at, bool weights_
         checkpoint_file_path(store, past->row, past->file);
 }
 
+// The runs that it was forked from, as far as they are still there.
+static void read_ancestors(Past *past, Store *store) {
+    RunPast *of = &past->past;
+    int64_t run = past->record.parent, until = past->record.parent_step;
+    while (run > 0 && of->count < RUN_MAX_ANCESTORS) {
+        RunRecord record = {.id = 0};
+        Error ignored = {0};
+        of->ancestors[of->count++] = (RunAncestor){.run = run, .until = until};
+        const bool is_there = store_read_run(store, run, &record, &ignored);
+        run = is_there ? record.parent : 0;
+        until = record.parent_step;
+        record_clear(&record);
+    }
+}
+
 bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) {
     Store *store = history_open(cli, STORE_READ, error);
     bool done =
@@ -73,6 +90,7 @@ bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) {
     if (done) {
         choose_row(past, store, cli->at, cli->weights_only);
         store_checkpoint_root(store, past->root);
+        read_ancestors(past, store);
     }
     store_close(store);
     return done;
@@ -149,4 +167,36 @@ bool past_has_own(const Past *past, const char *name) {
         if (strcmp(past->own[i].name, name) == 0)
             return true;
     return false;
+}
+
+// The options typed now that make it train otherwise; "" too where they are too many for a
+// sentence.
+static void say_change(const Past *past, char text[RUN_CHANGE_SIZE]) {
+    static const char *const changing[] = {"precision",  "layer", "recipe", "keep-fp32",
+                                           "loss-scale", "set",   "device", "seed"};
+    Phrase phrase = phrase_begin(text, RUN_CHANGE_SIZE);
+    for (int i = 0; i < past->own_count; i++)
+        for (size_t k = 0; k < sizeof changing / sizeof *changing; k++) {
+            if (strcmp(past->own[i].name, changing[k]) != 0)
+                continue;
+            phrase_add(&phrase, "%s--%s ", phrase.used ? " " : "", past->own[i].name);
+            phrase_add_word(&phrase, past->own[i].value);
+        }
+    if (phrase.is_cut)
+        text[0] = 0; // half of an option is none
+}
+
+RunPast past_of_fork(const Past *past, int64_t step) {
+    static const DiagnosisKind leaving[] = {DIAGNOSIS_DIVERGED, DIAGNOSIS_LOSS_NOT_FINITE};
+    const RunRecord *record = &past->record;
+    RunPast of = {.count = 1, .parent_step = record->step};
+    of.ancestors[0] = (RunAncestor){.run = record->id, .until = step};
+    for (int i = 0; i < past->past.count && of.count < RUN_MAX_ANCESTORS; i++)
+        of.ancestors[of.count++] = past->past.ancestors[i];
+    say_change(past, of.change);
+    for (int i = record->diagnosis_count - 1; i >= 0; i--) // the first that was told is left
+        for (size_t k = 0; k < sizeof leaving / sizeof *leaving; k++)
+            if (strcmp(record->diagnoses[i].kind, diagnosis_table[leaving[k]].name) == 0)
+                of.parent_diverged = record->diagnoses[i].step;
+    return of;
 }

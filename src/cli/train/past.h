@@ -16,6 +16,7 @@ typedef struct Past {
     char file[CHECKPOINT_FILE_SIZE]; // of it
     char root[STORE_PATH_SIZE];      // of all checkpoints
     char script[EXPERIMENT_PATH_SIZE];
+    RunPast past;      // the runs that it was forked from
     RecordOption *own; // options typed now
     int own_count;
 } Past;
@@ -31,4 +32,6 @@ void past_warn_of_changes(const Past *past);
 // The run's options, then those typed now. `with_own` false: only the run's.
 bool past_set_options(Cli *cli, const Past *past, bool in_place, bool with_own,
                       Error *error) MUST_CHECK;
+// What a fork of it at this step is to know of where it comes from.
+RunPast past_of_fork(const Past *past, int64_t step);
 bool past_has_own(const Past *past, const char *name); // an option of this name was typed now

@@ -83,6 +83,7 @@ static bool resume(Cli *cli, Past *past, Error *error) {
         cli->run.name = past->record.name;
         cli->run.resumes = past->record.id;
         cli->run.from = past->row->step;
+        cli->run.past = &past->past;
         const TrainingPlan plan = {.path = past->script, .resume = checkpoint};
         done = training_run(cli, &plan, error);
     }
@@ -108,11 +109,13 @@ bool command_resume(Cli *cli, Error *error) {
 // that comes of it lies in `folder`.
 static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *folder,
                         Error *error) {
+    const char *name = cli->run.name; // of the fork; what this says of itself is the parent's
     Checkpoint *checkpoint = past->row ? open_chosen(past, NULL, error) : NULL;
     bool done = (!past->row || checkpoint) && past_set_options(cli, past, false, false, error);
     if (done) {
         const TrainingPlan plan = {
             .path = past->script, .resume = checkpoint, .until = step, .folder = folder};
+        cli->run.name = past->record.name;
         if (checkpoint)
             cli->weights = NULL;
         if (!cli->quiet)
@@ -120,6 +123,7 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
                     (long long)past->record.id, past->row ? (long long)past->row->step : 0LL,
                     (long long)step);
         done = training_run(cli, &plan, error);
+        cli->run.name = name;
     }
     checkpoint_close(checkpoint);
     return done;
@@ -155,6 +159,8 @@ static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error 
     cli->weights = NULL;
     cli->run.parent = past->record.id;
     cli->run.from = checkpoint_step(checkpoint);
+    const RunPast known = past_of_fork(past, cli->run.from);
+    cli->run.past = &known;
     const TrainingPlan plan = {.path = past->script, .resume = checkpoint};
     return training_run(cli, &plan, error);
 }

@@ -27,6 +27,11 @@ static int scan_asked(lua_State *L) {
         lua_pushnumber(L, numbers[i].value);
         lua_setfield(L, -2, numbers[i].name);
     }
+    const char *scale = "dynamic";
+    for (int i = 0; i < scan->option_count; i++)
+        scale = strcmp(scan->options[i].name, "loss-scale") == 0 ? scan->options[i].value : scale;
+    lua_pushstring(L, scale);
+    lua_setfield(L, -2, "scale");
     lua_pushboolean(L, scan->by_block);
     lua_setfield(L, -2, "by_block");
     lua_createtable(L, scan->format_count, 0);

@@ -90,7 +90,7 @@ function public.run(spec, run)
     declared(spec)
     local asked = engine.scan()
     for _, name in ipairs { "batches", "warm_up", "steps", "seeds" } do asked[name] = math.tointeger(asked[name]) end
-    local scene = { spec = spec, params = run.params }
+    local scene = { spec = spec, params = run.params, scale = asked.scale }
     scene.data = training.fresh_data(scene)
     local model, prefix = spec.model(run.params, scene.data)
     if not module.is_module(model) then evaluation.refuse("model", "a module", model) end

@@ -1,11 +1,14 @@
-#define _XOPEN_SOURCE 700 // realpath
+#define _DEFAULT_SOURCE     // flock
+#define _XOPEN_SOURCE   700 // realpath
 #include "base/out_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool fail_with(const char *path, int code, Error *error) {
@@ -43,14 +46,60 @@ static bool open_through(OutFile *out, const struct stat *file, Error *error) {
                        error);
 }
 
+// ---- the part -----------------------------------------------------------------------------------
+
+// Whether the file that is open has this name still: another may have put it away meanwhile.
+static bool has_name(int descriptor, const char *name) {
+    struct stat open_one, named;
+    return fstat(descriptor, &open_one) == 0 && lstat(name, &named) == 0 &&
+           open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+// A new part that is locked, where the file system has locks. -1 with EEXIST: there is one.
+static int make_part(const char *part, bool is_private) {
+    const int made = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, is_private ? 0600 : 0666);
+    const bool is_lost = made >= 0 && flock(made, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (made < 0 || (!is_lost && has_name(made, part)))
+        return made;
+    close(made); // another took it for one that was left
+    errno = EEXIST;
+    return -1;
+}
+
+// Takes away a part that nobody holds. What is no regular file is not ours.
+static void remove_left(const char *part) {
+    struct stat about;
+    const int left = open(part, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (left >= 0 && fstat(left, &about) == 0 && S_ISREG(about.st_mode) &&
+        flock(left, LOCK_EX | LOCK_NB) == 0 && has_name(left, part))
+        (void)unlink(part);
+    if (left >= 0)
+        close(left);
+}
+
+// One that holds it may be about to let go of it, as that of a scan that was killed just now.
+static int take_part(const char *part, bool is_private) {
+    enum { TRIES = 100 };
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int taken = make_part(part, is_private);
+    for (int i = 0; i < TRIES && taken < 0 && errno == EEXIST; i++) {
+        remove_left(part);
+        taken = make_part(part, is_private);
+        if (taken < 0 && errno == EEXIST) {
+            nanosleep(&pause, NULL);
+            errno = EEXIST;
+        }
+    }
+    return taken;
+}
+
 static bool open_part(OutFile *out, const struct stat *old, bool is_private, Error *error) {
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    snprintf(out->part, sizeof out->part, "%s.part", out->path);
-    int descriptor = open(out->part, flags, is_private ? 0600 : 0666);
+    snprintf(out->part, sizeof out->part, "%s" OUT_FILE_PART, out->path);
+    const int descriptor = take_part(out->part, is_private);
     if (descriptor < 0 && errno == EEXIST)
         return error_fail(error, ERROR_FAILED,
-                          "%.300s is there already: another program writes it, or one was killed; "
-                          "remove it if none does",
+                          "%.300s is there already: another program writes it; wait for its end, "
+                          "or remove what is no regular file",
                           out->part);
     if (descriptor < 0 && errno == ENOENT)
         return error_fail(error, ERROR_FAILED,

@@ -8,6 +8,8 @@
 #include "base/nearest.h"
 #include "base/sanitize.h"
 #include "cli/experiments.h"
+#include "cli/print/terminal.h"
+#include "cli/print/wrap.h"
 
 void cli_print_outside(FILE *out, const char *text) {
     char line[2 * ERROR_TEXT_SIZE];
@@ -16,8 +18,12 @@ void cli_print_outside(FILE *out, const char *text) {
 }
 
 void cli_print_error(const Error *error) {
-    fputs("mpbench: ", stderr);
-    cli_print_outside(stderr, error->text);
+    const Terminal terminal = terminal_of(stderr, COLOR_NEVER);
+    const int width = terminal_width(&terminal), column = fprintf(stderr, "mpbench: ");
+    if (width > 0)
+        wrap_print_outside(stderr, error->text, width, column, 0);
+    else
+        cli_print_outside(stderr, error->text); // whole, beside what other processes write
     fputc('\n', stderr);
 }
 

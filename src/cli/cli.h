@@ -130,14 +130,14 @@ bool cli_parse(Cli *cli, int argc, char **argv, Error *error) MUST_CHECK;
 // Sets an option of a run as if it had been typed, and keeps it with the run's. Both texts are
 // copied. Others are passed over: a history's rows may say anything.
 bool cli_set_option(Cli *cli, const char *name, const char *value, Error *error) MUST_CHECK;
-// "mpbench: text" on standard error, sanitised.
+// "mpbench: text" on standard error, sanitised: one line, which a terminal gets broken at words.
 void cli_print_error(const Error *error);
 // The command of ours that other programs call so; NULL: nothing that is known.
 const char *cli_command_called(const char *name);
 // Prints text from outside, sanitised, without a line end.
 void cli_print_outside(FILE *out, const char *text);
 // Prints words, sanitised, on standard output, in lines that begin at `column`, where the first one
-// stands.
+// stands, and end where a terminal does, or at 100 columns.
 void cli_print_wrapped(const char *text, int column);
 
 // The newest runs and what to do next; where there are none, how to begin.

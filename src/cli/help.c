@@ -19,8 +19,11 @@ bool command_version(Cli *cli, Error *error) {
 }
 
 void cli_print_wrapped(const char *text, int column) {
-    enum { WIDTH = 100 };
-    wrap_print_outside(stdout, text, WIDTH, column, column);
+    enum { READABLE = 100 };
+    const Terminal terminal = terminal_of(stdout, COLOR_NEVER);
+    const int width = terminal_width(&terminal);
+    wrap_print_outside(stdout, text, width > 0 && width < READABLE ? width : READABLE, column,
+                       column);
     putchar('\n');
 }
 

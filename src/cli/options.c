@@ -279,7 +279,7 @@ const Option option_table[] = {
     {"recipe", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL,
      "KEY=VALUE,..", "how fp8, mx formats and nvfp4 scale and round: `mpbench help recipes`",
      option_set_recipe, 0},
-    {"keep-fp32", 0, FOR_RUN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KINDS",
+    {"keep-fp32", 0, FOR_RUN | FOR_SCAN | FOR_PROFILE | FOR_MATRIX | FOR_FORK | FOR_EVAL, "KINDS",
      "none all, or some of batch_norm+layer_norm+embedding+softmax+losses+functions: what alone "
      "stays in fp32, whatever the precision says; of a matrix KINDS,KINDS",
      option_set_keep, 0},

@@ -69,18 +69,19 @@ double student_quantile(double probability, double freedom) {
 
 Statistic statistic_of(const double *values, int count) {
     Statistic result = {.mean = NAN, .deviation = NAN, .interval = NAN};
-    double sum = 0, squares = 0;
-    for (int i = 0; i < count; i++) {
+    double first = NAN, sum = 0, squares = 0; // the sum is of what each is above the first: equal
+    for (int i = 0; i < count; i++) {         // values are their own mean, to the bit
         if (!isfinite(values[i])) {
             result.not_finite++;
             continue;
         }
-        result.count++;
-        sum += values[i];
+        if (result.count++ == 0)
+            first = values[i];
+        sum += values[i] - first;
     }
     if (result.count == 0)
         return result;
-    result.mean = sum / result.count;
+    result.mean = first + sum / result.count;
     for (int i = 0; i < count; i++)
         if (isfinite(values[i]))
             squares += (values[i] - result.mean) * (values[i] - result.mean);
@@ -124,8 +125,11 @@ const char *statistic_text(char text[STATISTIC_TEXT_SIZE], const Statistic *stat
     const char *sign = ascii ? "+-" : "±";
     double size = fabs(statistic->mean), mean = statistic->mean, interval = statistic->interval;
     bool has_scatter = statistic->count > 1 && interval > 0;
-    bool is_plain = size == 0 || (size >= 1e-4 && size < 1e9);
+    double larger = has_scatter ? fmax(size, interval) : size;
+    bool is_plain = larger == 0 || (larger >= 1e-4 && larger < 1e9);
     int decimals = decimals_for(statistic);
+    if (is_plain && size < 0.5 * pow(10, -decimals))
+        mean = 0; // and not -0.00
     if (statistic->count == 0)
         snprintf(text, STATISTIC_TEXT_SIZE, statistic->not_finite > 0 ? "not finite" : "unknown");
     else if (has_scatter && is_plain)

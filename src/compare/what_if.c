@@ -251,7 +251,7 @@ double what_if_broken_before(const LayerSample *sample) {
 }
 
 double what_if_overflowed(const WhatIfRow *row, const LayerSample *sample) {
-    if (!row->shares.is_known || sample->nans + sample->infs == sample->count)
+    if (!row->shares.is_known || sample->zeros + sample->nans + sample->infs == sample->count)
         return (double)NAN;
     return fmax(row->shares.broken - what_if_broken_before(sample), 0);
 }

@@ -76,6 +76,7 @@ int what_if_rows(const LayerSample *sample, double loss_scale, WhatIfRow rows[FO
 
 // The share that was not finite when it came: how large that would be nobody knows.
 double what_if_broken_before(const LayerSample *sample);
-// What the row's format flushes, and what overflows in it alone; NaN: nothing is left to go by.
+// What the row's format flushes, and what overflows in it alone; NaN: nothing is left to go by, as
+// all was zero or not finite when it came.
 double what_if_flushed(const WhatIfRow *row, const LayerSample *sample);
 double what_if_overflowed(const WhatIfRow *row, const LayerSample *sample);

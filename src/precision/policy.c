@@ -180,6 +180,7 @@ void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId
     noted->computed = format_computed(op, region, formats);
     noted->knows_computed = true;
     noted->has_products = is_product;
+    noted->knows_op = true;
     noted->op = op;
     noted->region = region;
 }
@@ -358,7 +359,7 @@ Format policy_foresee(const Policy *policy, const Preset *preset, int layer) {
     Policy other = *policy;
     OpFormats formats;
     other.preset = *preset;
-    if (noted->knows_computed &&
+    if (noted->knows_op &&
         policy_decide_under(policy, preset, layer, noted->region, noted->op, FORMAT_FP32, &formats))
         return format_computed(noted->op, noted->region, &formats);
     return policy_low_format(&other, layer, (AutocastRegion){.enabled = true});

@@ -30,7 +30,9 @@ typedef struct PolicyLayer {
     // unknown before that, and again when a layer was set.
     Format computed;
     bool knows_computed, has_products;
-    // The operation that this was said of, and where it stood: for policy_foresee.
+    // The operation that this was said of, and where it stood: for policy_foresee. They hold on
+    // where a layer was set meanwhile.
+    bool knows_op;
     OpId op;
     AutocastRegion region;
 } PolicyLayer;

@@ -106,6 +106,34 @@ static bool set_rules(const Run *run, const RunLayerRule *rules, int count, Erro
     return true;
 }
 
+static bool has_fp16(const RunLayerRule *rules, int count) {
+    for (int i = 0; i < count; i++)
+        if (rules[i].precision == LAYER_FP16)
+            return true;
+    return false;
+}
+
+// What --loss-scale says, else the precision; that of a wide format says "none", which flushes the
+// gradients of layers that are set to fp16. Presets in fp16 without one show what comes of that.
+static const char *choose_scale(const Run *run, const Preset *preset, const RunLayerRule *rules,
+                                int rule_count) {
+    const RunOptions *options = run->options;
+    const bool is_wide = preset->low != FORMAT_FP16 && strcmp(preset->loss_scale, "none") == 0;
+    if (options->loss_scale)
+        return options->loss_scale;
+    return is_wide && !options->evaluates &&
+                   (has_fp16(rules, rule_count) || has_fp16(options->layers, options->layer_count))
+               ? "dynamic"
+               : preset->loss_scale;
+}
+
+static void tell_scale(Run *run, const Preset *preset, const char *scale) {
+    if (!run->options->loss_scale && strcmp(scale, preset->loss_scale) != 0)
+        run_tell(run, EVENT_LIFE, "", (double)NAN,
+                 "loss scale dynamic, since layers are set to fp16; --loss-scale none trains "
+                 "without");
+}
+
 void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length) {
     utf8_copy(run->script.path, sizeof run->script.path, path);
     utf8_copy(run->script.hash, sizeof run->script.hash, hash);
@@ -131,16 +159,16 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
     if (!keep_parse(options->keep_fp32, &keep, error) ||
         !(options->evaluates ? preset_resolve_evaluated(precision, run->device, &preset, error)
                              : preset_resolve(precision, run->device, &preset, run->precision_why,
-                                              sizeof run->precision_why, error)) ||
-        !scale_rule_parse(options->loss_scale ? options->loss_scale : preset.loss_scale,
-                          &run->scale_rule, error))
+                                              sizeof run->precision_why, error)))
+        return false;
+    const char *scale = choose_scale(run, &preset, rules, rule_count);
+    if (!scale_rule_parse(scale, &run->scale_rule, error))
         return false;
     if (options->evaluates && recipe.fp8 == FP8_DELAYED)
         recipe.fp8 = FP8_CURRENT; // there are no steps before
     if (options->evaluates && preset.mode == POLICY_FULL)
         rule_count = 0; // what all else is held against
-    utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name,
-              options->loss_scale ? options->loss_scale : preset.loss_scale);
+    utf8_copy(run_state(run)->scale_rule_name, sizeof run_state(run)->scale_rule_name, scale);
     utf8_copy(run->precision, sizeof run->precision, preset.name);
     Policy *policy = policy_new(&preset, error);
     if (!policy)
@@ -168,6 +196,7 @@ bool run_configure(Run *run, const char *experiment, const char *default_precisi
                  run->precision_why);
         run_tell(run, EVENT_LIFE, "", (double)NAN, text);
     }
+    tell_scale(run, &preset, scale);
     return true;
 }
 

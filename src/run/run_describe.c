@@ -310,7 +310,7 @@ static bool describe_layers(const Run *run, RunRecord *record, Error *error) {
         const PolicyLayer *layer = policy_layer(policy, i + 1);
         Format format = layer->knows_computed
                             ? layer->computed
-                            : policy_low_format(policy, i + 1, (AutocastRegion){.enabled = true});
+                            : policy_foresee(policy, policy_preset(policy), i + 1);
         utf8_copy(layers[i].name, sizeof layers[i].name, layer->name);
         utf8_copy(layers[i].precision, sizeof layers[i].precision, format_name(format));
         utf8_copy(layers[i].set, sizeof layers[i].set, layer_precision_name(layer->own));

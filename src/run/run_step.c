@@ -76,8 +76,7 @@ void run_apply_changes(Run *run) {
         return;
     char text[256];
     int set = 0;
-    int used =
-        snprintf(text, sizeof text, "precision changed after step %lld:", (long long)run->step);
+    int used = snprintf(text, sizeof text, EVENT_FORMATS_CHANGED "%lld:", (long long)run->step);
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
         if (layer->own == LAYER_AUTO || (size_t)used + strlen(layer->name) + 8 > sizeof text)

@@ -25,6 +25,10 @@ typedef enum EventKind {
 
 const char *event_kind_name(EventKind kind);
 
+// How an EVENT_LIFE begins that says which layers were set to other formats: of the steps up to its
+// own nobody knows what they computed in.
+#define EVENT_FORMATS_CHANGED "precision changed after step "
+
 enum { EVENT_TEXT_SIZE = ERROR_TEXT_SIZE + 128, EVENT_LAYER_SIZE = 64 };
 
 typedef struct Event {

@@ -15,7 +15,7 @@ cat >"$folder/told.lua" <<'LUA'
 local mp = require "mp"
 return mp.experiment {
     name = "told",
-    params = { error = 0.0, accuracy = 0.0, nearest = 0.0, far = 0.0, near = 0.0, loss = 0.0, scales = "run" },
+    params = { error = 0.0, accuracy = 0.0, nearest = 0.0, far = 0.0, near = 0.0, loss = 0.0, scales = "run", apart = 0.0 },
     run = function(run)
         local m = run:model(mp.nn.Linear(1, 1))
         local opt = mp.optim.SGD(m:parameters(), { lr = 1e-3 })
@@ -27,7 +27,7 @@ return mp.experiment {
         local p = run.params
         run:result {
             error = p.error, accuracy = p.accuracy, accuracy_nearest = p.nearest, lost_far = p.far, lost_near = p.near,
-            test_loss = p.loss + (p.scales == "fixed" and 0.5 or 0),
+            test_loss = p.loss + p.apart * mp.randn(1):item() + (p.scales == "fixed" and 0.5 or 0),
         }
     end,
 }
@@ -72,6 +72,9 @@ end
 begin "sides may be values of a parameter, and are held against the first"
 told claims-fp8-scales -p fp32 --set scales=run,fixed,tensor
 [ "$(verdict fp8_fixed) $(verdict fp8_tensor)" = "confirmed confirmed" ] || fail "half a nat is $(verdict fp8_fixed)"
+told claims-fp8-scales -p fp32 --set scales=run,fixed,tensor --set apart=3
+[ "$(verdict fp8_fixed) $(verdict fp8_tensor)" = "confirmed confirmed" ] ||
+    fail "where seeds differ more than their sides it is $(verdict fp8_tensor)"
 run claims fp8_fixed --list --markdown
 expect_out '^| One fp8 bias for all .* | 0.5 nats, .*(2 seeds) | \*\*confirmed\*\* '
 told claims-fp8-scales -p fp32 --set scales=fixed,tensor

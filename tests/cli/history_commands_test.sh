@@ -188,6 +188,41 @@ LUA
     [ "$(tr -s '\n ' ' ' <"$folder/out" | grep -o 'of many words' | wc -l)" -ge 12 ] || fail "an event lost words"
     export MPBENCH_DB="$kept"
     end
+
+    begin "what a run says of itself is broken between words: events, notes, its error, its first nan"
+    cat >"$folder/sick.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "sick", run = function(run)
+    local net = run:model(nn.Sequential { nn.Linear(8, 8):named "fc1", nn.Linear(8, 4):named "head" })
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
+    net:parameters()[1]:copy(mp.ones(8, 8))
+    for _ = 1, 60 do
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(net(mp.ones(4, 8) * 3e4), mp.randint(4, 4)) end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+    export MPBENCH_DB="$folder/sick.db"
+    for columns in 44 80 99; do
+        on "$columns" "run $folder/sick.lua -p fp16 --threads 1"
+        LC_ALL=C sed 's/\x1b\[K/\n/g' "$folder/out" >"$folder/lines" # where a live line was cleared away
+        mv "$folder/lines" "$folder/out"
+        [ "$(longest)" -le "$columns" ] || fail "run: a line of $(longest) columns on $columns"
+        tr -s '\n ' ' ' <"$folder/out" >"$folder/words"
+        grep -q 'note loss is nan after step 1: it went wrong' "$folder/words" || fail "run: a note lacks words on $columns"
+        grep -q 'the loss scale cannot help any more: 20 steps' "$folder/words" || fail "the error lacks words on $columns"
+        on "$columns" "show @last --first-nan"
+        sed '/^  command/d; /^The way there/,$d' "$folder/out" >"$folder/lines" # what is copied, and a picture
+        mv "$folder/lines" "$folder/out"
+        [ "$(longest)" -le "$columns" ] || fail "show --first-nan: a line of $(longest) columns on $columns"
+    done
+    export MPBENCH_DB="$kept"
+    end
 else
     echo "skip lists and pages fit the terminal: no script to make one with"
 fi
@@ -314,7 +349,7 @@ for kind in run point event layer; do
     grep -q "^{\"kind\":\"$kind\"" "$folder/run.jsonl" || fail "no line of kind $kind"
 done
 ! grep -qv '^{.*}$' "$folder/run.jsonl" || fail "a line is no object"
-[ ! -e "$folder/run.jsonl.part" ] || fail "a part was left"
+[ ! -e "$folder/run.jsonl.mpbench-part" ] || fail "a part was left"
 run export 1 --format cvs
 expect_error 2 "did you mean csv"
 run export 1 -o "$folder/nowhere/x.csv"

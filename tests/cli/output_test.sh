@@ -164,12 +164,12 @@ chmod 604 "$folder/tfevents.safetensors"
 run export long --format safetensors -o "$folder/tfevents.safetensors"
 [ "$(stat -c %a "$folder/tfevents.safetensors")" = 604 ] || fail "mode 604 became $(stat -c %a "$folder/tfevents.safetensors")"
 umask "$old"
-ln -s "$folder/victim" "$folder/run.csv.part"
+ln -s "$folder/victim" "$folder/run.csv.mpbench-part"
 run export long -o "$folder/run.csv"
 expect_status 1
-grep -q 'run.csv.part is there already' "$folder/err" || fail "$(cat "$folder/err")"
+grep -q 'run.csv.mpbench-part is there already' "$folder/err" || fail "$(cat "$folder/err")"
 [ ! -e "$folder/victim" ] || fail "it was written through a link"
-rm "$folder/run.csv.part"
+rm "$folder/run.csv.mpbench-part"
 run export long -o "$folder/run.csv"
 expect_status 0
 end
@@ -188,7 +188,7 @@ ssize_t write(int file, const void *data, size_t size) {
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     ssize_t length = readlink(link, path, sizeof path - 1);
     path[length > 0 ? length : 0] = 0;
-    if (strstr(path, ".csv.part") && count++ == 0) {
+    if (strstr(path, ".csv.mpbench-part") && count++ == 0) {
         errno = ENOSPC;
         return -1;
     }

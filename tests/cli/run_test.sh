@@ -341,6 +341,21 @@ run run "$tiny" --quiet --layers "$folder/policy.lua"
 expect_usage_error "policy.lua:1: .* behind a backslash is wanted"
 end
 
+begin "layers that are set to fp16 get a loss scale where the precision has none"
+printf 'return { head = "fp16" }\n' >"$folder/policy.lua"
+for precision in fp32 bf16; do
+    run run "$tiny" -p $precision --layers "$folder/policy.lua" --steps 3 --no-history --json
+    expect_out '"scale":{"last":65536,'
+    expect_err 'loss scale dynamic, since layers are set to fp16; --loss-scale none trains without'
+done
+run run "$tiny" -p fp32 --layer head=fp16 --loss-scale none --steps 3 --no-history --json
+expect_out '"scale":{"last":1,'
+run run "$tiny" -p fp32 --layer head=bf16 --steps 3 --no-history --json
+expect_out '"scale":{"last":1,'
+run run "$tiny" -p O3 --layer head=fp16 --steps 3 --no-history --json
+expect_out '"scale":{"last":1,'
+end
+
 begin "an unknown layer is answered with those that there are"
 run run "$tiny" --quiet --layer nowhere=fp16
 expect_status 2

@@ -112,6 +112,88 @@ expect_out '"subject":"run [0-9]* at step 20"'
 [ "$(policy_of layers.3)" = fp32 ] || fail "its parameters are not the run's"
 end
 
+# What goes low besides products: a norm that is given more than fp16 holds.
+cat >"$folder/keep.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "keep", params = { lr = 0.01, width = 24 },
+    data = function(p)
+        return { train = mp.data.synthetic { shape = { 24 }, classes = 5, count = 2048, batch = 32, shuffle = true } }
+    end,
+    model = function(p)
+        local Net = nn.class "Net"
+        function Net:init()
+            self.a, self.norm, self.head = nn.Linear(24, p.width), nn.LayerNorm(p.width), nn.Linear(p.width, 5)
+        end
+        function Net:forward(x) return self.head(F.relu(self.norm(self.a(x):to "fp32" * 1e5))) end
+        return Net()
+    end,
+    loss = function(model, b) return F.cross_entropy(model(b.x), b.y) end,
+    optim = function(params, p) return mp.optim.Adam(params, { lr = p.lr }) end,
+}
+LUA
+next_command() { # of standard output: the last command that it names
+    sed -n "s|^  mpbench |'$mpbench' |p" "$folder/out"
+}
+loss_of() {
+    "$mpbench" show @last --json | sed -n 's/.*"loss":{"first":[^,]*,"last":\([^,]*\).*/\1/p'
+}
+
+begin "of a run that lost by what it kept low, the command that is told mends it"
+run run "$folder/keep.lua" -p fp32 --set width=32 --steps 40 --seed 2 --quiet -d cpu
+whole=$(loss_of)
+run run "$folder/keep.lua" -p fp16 --keep-fp32 none --loss-scale 1 --set width=32 --steps 40 --seed 2 --quiet -d cpu
+expect_status 1
+run scan @last --formats fp16,bf16 --steps 10 --seeds 1 --quiet
+expect_status 0
+expect_out "^  mpbench run $folder/keep.lua -p fp32 .*--keep-fp32 none"
+expect_out '^There what --keep-fp32 none puts low outside of these layers stays in fp32'
+expect_out ' --set width=32'
+expect_out ' --seed 2'
+expect_out ' --steps 40'
+expect_no_out 'loss-scale' # that which may have lost
+next_command >"$folder/next"
+sh "$folder/next" >"$folder/out" 2>"$folder/err" || fail "$(cat "$folder/err")"
+mended=$(loss_of)
+awk -v a="$whole" -v b="$mended" 'BEGIN { exit !(b > 0 && b < 2 * a) }' || fail "its loss is $mended, that of fp32 $whole"
+end
+
+begin "the policy of a kept scan is exported, and the command that takes it is told"
+scan --formats bf16,mxfp8 --steps 5 --seeds 1 --set fragile=2 --set lr=0.02 --recipe scales=floor
+if grep -q 'train in fp32' "$folder/out"; then
+    expect_out '^  mpbench run .*/subject.lua -p fp32 .*--set lr=0.02'
+else
+    expect_out '^  mpbench export scan:[0-9]* -o policy.lua$'
+    expect_out '^  mpbench run .*/subject.lua -p fp32 --layers policy.lua .*--set lr=0.02'
+fi
+expect_out '--recipe scales=floor'
+run export scan:last -o "$folder/exported.lua"
+expect_status 0
+[ "$(grep -c '^    \["' "$folder/exported.lua")" -eq 5 ] || fail "$(cat "$folder/exported.lua")"
+run export scan:last
+expect_out '^return {$'
+run export scan:last --format csv
+expect_error 2 "leave out --format"
+rm "$folder/exported.lua"
+end
+
+# Batches that hardly differ: any rounding is large beside that, and does no harm. What is computed in
+# fp32 takes long.
+sed -e 's/x = F.relu(layer(x)):to "fp32"/local y = layer(x) if y:dtype() == "fp32" then for _ = 1, 1e5 do end end x = F.relu(y):to "fp32"/' \
+    -e 's/batch = 32 }/batch = 2048 }/' "$folder/subject.lua" >"$folder/slow.lua"
+
+begin "all low is proposed where that holds, and the layers by themselves said less"
+run scan "$folder/slow.lua" -d cpu --threads 1 --quiet --formats bf16 --steps 6 --seeds 2 --json
+expect_status 0
+grep -o '"damage":[^,]*' "$folder/out" | awk -F: '$2 > 0.15 { found = 1 } END { exit !found }' ||
+    fail "no layer is told to suffer"
+for layer in layers.1 layers.4 head; do
+    [ "$(policy_of $layer)" = bf16 ] || fail "$layer is in $(policy_of $layer)"
+done
+expect_out '"verified":true'
+end
+
 begin "where a policy cannot be written is told before the scan"
 sed 's/^local mp/print "the script runs"\nlocal mp/' "$folder/subject.lua" >"$folder/tells.lua"
 run scan "$folder/tells.lua" -d cpu --formats bf16 --quick -o "$folder/nowhere/policy.lua"
@@ -197,6 +279,25 @@ MPBENCH_DB="$folder/whole.db" paced --json --quiet
 all_but_speeds >"$folder/whole"
 [ "$(wc -l <"$folder/whole")" -eq 7 ] || fail "what is compared: $(cat "$folder/whole")"
 cmp -s "$folder/went_on" "$folder/whole" || fail "$(diff "$folder/went_on" "$folder/whole")"
+end
+
+begin "one that was killed with what writes its file goes on, and the file is there at the end"
+export MPBENCH_DB="$folder/both.db"
+mkdir "$folder/both"
+waits_after 75
+# shellcheck disable=SC2086 # words
+setsid "$mpbench" $paced -o "$folder/both/policy.lua" >"$folder/beside" 2>&1 &
+beside=$! workers=$beside
+wait_until 30 comes_to '"cells":[3-9],' || fail "it does not come so far: $(cat "$folder/beside")"
+kill -9 "-$beside"
+wait "$beside" 2>"$folder/err"
+[ "$(ls -A "$folder/both")" = policy.lua.mpbench-part ] || fail "it left $(ls -A "$folder/both")"
+waits_after 1e9
+paced -o "$folder/both/policy.lua"
+expect_status 0
+expect_err '^goes on with scan 1: '
+[ "$(ls -A "$folder/both")" = policy.lua ] || fail "there are now: $(ls -A "$folder/both")"
+MPBENCH_DB="$folder/killed.db"
 end
 
 begin "it is printed again as it was, without measuring, and --again measures anew"

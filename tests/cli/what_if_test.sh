@@ -77,8 +77,22 @@ begin "what is not finite already is told apart, and nothing is foretold of it"
 run run "$folder/sum.lua" -d cpu -p fp16 --loss-scale 1e6 --quiet --name gone
 run show gone --what-if
 expect_status 0
-expect_out '^layer  *not finite *$'
-expect_out '^one  *100.00 % *$'
+expect_out '^layer  *came as *$'
+expect_out '^one  *100.00 % not finite *$'
+end
+
+begin "where all gradients are zero no number looks healthy"
+run run "$folder/sum.lua" -d cpu -p fp16 --loss-scale 1 --set loss=0 --quiet --name none
+run show none --what-if
+expect_status 0
+expect_out '^layer  *came as *$'
+expect_out '^one  *all zero *$'
+run show none --what-if=one
+expect_out '^one, computed in fp16; its true gradients were all zero when they came'
+expect_no_out '^fp16'
+expect_no_out '^tf32'
+run show none --what-if --json
+expect_out '"format":"fp16","element":"fp16","scale":[0-9.]*,"flushed":null'
 end
 
 begin "a layer that is not there is named, with the nearest"

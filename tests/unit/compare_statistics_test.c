@@ -29,6 +29,15 @@ static void an_interval_is_that_of_the_mean(void) {
     CHECK_NEAR(of.interval, 4.30265273 * 0.002 / sqrt(3), 1e-10);
 }
 
+static void equal_values_have_no_scatter_whatever_they_round_to(void) {
+    const double values[] = {0.1, 0.1, 0.1}; // whose sum is not three times as much
+    Statistic of = statistic_of(values, 3);
+    char text[STATISTIC_TEXT_SIZE];
+    CHECK_NEAR(of.mean, 0.1, 0);
+    CHECK_NEAR(of.interval, 0, 0);
+    CHECK_TEXT(statistic_text(text, &of, true), "0.1000");
+}
+
 static void one_value_has_no_interval_and_none_no_mean(void) {
     const double values[] = {3, NAN, INFINITY};
     Statistic one = statistic_of(values, 3), none = statistic_of(values + 1, 2);
@@ -93,6 +102,8 @@ static void numbers_have_the_digits_that_they_are_good_for(void) {
         {{.count = 3, .mean = 0.9104, .interval = 0.0023}, "0.9104 +- 0.0023"},
         {{.count = 3, .mean = 1003.4, .interval = 25}, "1003 +- 25"},
         {{.count = 3, .mean = 4e-7, .interval = 1e-8}, "4e-07 +- 1e-08"},
+        {{.count = 3, .mean = -0.00333, .interval = 0.74}, "0.00 +- 0.74"},
+        {{.count = 3, .mean = 0.00002, .interval = 0.0028}, "0.0000 +- 0.0028"},
         {{.count = 2, .mean = 42, .interval = 0}, "42.00"},
         {{.count = 1, .mean = 0.91, .interval = NAN}, "0.9100"},
         {{.count = 0, .not_finite = 1, .mean = NAN}, "not finite"},
@@ -108,6 +119,7 @@ int main(void) {
     RUN_TEST(numbers_have_the_digits_that_they_are_good_for);
     RUN_TEST(quantiles_are_those_of_the_tables);
     RUN_TEST(an_interval_is_that_of_the_mean);
+    RUN_TEST(equal_values_have_no_scatter_whatever_they_round_to);
     RUN_TEST(one_value_has_no_interval_and_none_no_mean);
     RUN_TEST(seeds_decide_what_is_noise);
     RUN_TEST(large_values_are_told_apart_as_small_ones_are);

@@ -68,7 +68,12 @@ static void the_table_tells_of_its_own_scales(void) {
     CHECK(has_line(text, "mine", " 10% "));
     live_go_to_step(ui, live_of(ui), 5); // nothing was counted by then
     text = draw_screen(ui, 160, 40, true);
-    CHECK(has_line(text, "mine", "bf16") && !has_line(text, "mine", " 10% "));
+    CHECK(has_line(text, "mine", "mxfp8") && !has_line(text, "mine", " 10% "));
+    add_some_event(store, live_of(ui)->view.run, 8, EVENT_LIFE, NAN, "",
+                   EVENT_FORMATS_CHANGED "8: mine=mxfp8");
+    live_go_to_step(ui, live_of(ui), 7); // then the gradients' format is all that is known
+    text = draw_screen(ui, 160, 40, true);
+    CHECK(has_line(text, "mine", "bf16"));
     close_screen(ui);
     store_close(store);
 }

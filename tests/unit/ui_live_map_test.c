@@ -97,7 +97,7 @@ static Store *make_map_history(RunStatus status) {
     for (int i = 0; i < MAP_LAYERS; i++) {
         layers[i] = (RecordLayer){.parent = -1, .set = "auto"};
         snprintf(layers[i].name, sizeof layers[i].name, "%s", map_names[i]);
-        snprintf(layers[i].precision, sizeof layers[i].precision, "fp16");
+        snprintf(layers[i].precision, sizeof layers[i].precision, i == 0 ? "fp32" : "fp16");
     }
     record.status = status;
     record.step = MAP_STEPS;

@@ -116,6 +116,26 @@ static int64_t add_one_layer(Store *store, LayerSample sample) {
     return run;
 }
 
+// A norm written by hand computes in fp16 while its gradients are rounded to fp32.
+static void what_a_layer_computes_in_is_named_and_not_what_gradients_are_in(void) {
+    Store *store = fresh_store("hand.db");
+    LayerSample gone = {.step = 1, .width = 1, .count = 100, .zeros = 100, .precision = "fp32"};
+    gone.update_ratio = gone.seconds = (double)NAN;
+    Ui *ui = open_page(store, add_one_layer(store, gone), 0);
+    const char *text = frame_text(&ui->frame);
+    CHECK_CONTAINS(text, "only in fp16 at step 1");
+    CHECK(!strstr(text, "no format of this layer"));
+    CHECK_CONTAINS(text, "overflowed or vanished in its own fp16, fp32 of this layer");
+    screen_live.request(ui, REQUEST_WHAT_IF);
+    text = draw_screen(ui, 120, 36, false);
+    CHECK_CONTAINS(text, "fp16 auto");
+    CHECK_CONTAINS(text, "Lost in what it computes itself, where fp32 mends it");
+    screen_live.request(ui, REQUEST_MAP);
+    CHECK_CONTAINS(draw_screen(ui, 120, 36, false), "only       fp16");
+    close_screen(ui);
+    store_close(store);
+}
+
 static void where_nothing_is_left_it_promises_nothing(void) {
     Store *store = fresh_store("gone.db");
     LayerSample gone = {.step = 1, .width = 1, .count = 100, .zeros = 100, .precision = "fp16"};
@@ -168,6 +188,7 @@ int main(void) {
     RUN_TEST(every_format_says_what_it_would_lose);
     RUN_TEST(a_supposed_scale_is_that_of_plain_formats);
     RUN_TEST(it_goes_with_the_cursor_and_the_layer);
+    RUN_TEST(what_a_layer_computes_in_is_named_and_not_what_gradients_are_in);
     RUN_TEST(where_nothing_is_left_it_promises_nothing);
     RUN_TEST(it_fits_every_size_in_both_kinds_of_characters);
     return test_end();

@@ -203,8 +203,13 @@ static int say_gone(const Live *live, Area area, int row, int count, int layer) 
     WhatIfScales scales = what_if_scales(sample, format);
     if (scales.is_known) // it was flushed here, and its histogram says how far below it lies
         return advise(live, area, row, layer);
+    const Format own = live_own_format(live, layer);
     const char *remedy =
-        format != FORMAT_FP16 ? "The loss does not depend on it, or all was lost further up."
+        format != FORMAT_FP16 && live_is_narrow(own)
+            ? "Lost in what it computes itself, where fp32 mends it, or further up; or the loss "
+              "does "
+              "not depend on it."
+        : format != FORMAT_FP16 ? "The loss does not depend on it, or all was lost further up."
         : scales_no_loss(live) || live->data.used_scale <= 1
             ? "They vanished on the way back: fp16 has nothing below 2^-24. Scale the loss (s: "
               "dynamic finds its own scale), or take bf16."

@@ -50,12 +50,32 @@ static void show_wanted(Live *live) {
         live->view.event_top = data->row_count > 0 ? data->row_count - 1 : 0;
 }
 
+// Such events are few, wherever the cursor is.
+static bool read_changes(Ui *ui, Live *live, Error *error) {
+    LiveData *data = &live->data;
+    Event *events = NULL;
+    int count = 0;
+    data->formats_since = 0;
+    if (live->view.cursor == LIVE_FOLLOWS)
+        return true;
+    if (!store_read_events(ui->store, live->view.run, 0, 1U << EVENT_LIFE, 0, &events, &count,
+                           error))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (strncmp(events[i].text, EVENT_FORMATS_CHANGED, strlen(EVENT_FORMATS_CHANGED)) == 0 &&
+            events[i].step > data->formats_since)
+            data->formats_since = events[i].step;
+    free(events);
+    return true;
+}
+
 bool live_read_events(Ui *ui, Live *live, Error *error) {
     LiveData *data = &live->data;
     bool follows = live->view.cursor == LIVE_FOLLOWS;
     int64_t newest = live->view.frozen ? data->last : INT64_MAX;
     int64_t step = follows ? newest : data->step, last;
-    if (!find_event(ui, live->view.run, step, follows ? data->event_last : 0, &last, error))
+    if (!read_changes(ui, live, error) ||
+        !find_event(ui, live->view.run, step, follows ? data->event_last : 0, &last, error))
         return false;
     if (follows && last == data->event_last && data->events && !live->moved)
         return true;

@@ -54,6 +54,11 @@ WhatIfShares live_shares(const Live *live, int layer) {
     return shares;
 }
 
+bool live_is_narrow(Format format) {
+    return format != FORMAT_COUNT && format != FORMAT_FP64 && format != FORMAT_FP32 &&
+           format != FORMAT_TF32;
+}
+
 Format live_own_format(const Live *live, int layer) {
     const LiveData *data = &live->data;
     const FactorShares own = live_factors(live, layer);
@@ -62,6 +67,6 @@ Format live_own_format(const Live *live, int layer) {
     const Format now = format_named(data->record.layers[layer].precision);
     if (own.is_known)
         return format_named(own.of->precision);
-    const bool is_scaled = now != FORMAT_COUNT && format_is_scaled(now);
-    return is_scaled && live->view.cursor == LIVE_FOLLOWS ? now : live_layer_format(live, layer);
+    const bool is_then = live->view.cursor == LIVE_FOLLOWS || data->step > data->formats_since;
+    return is_then && now != FORMAT_COUNT ? now : live_layer_format(live, layer);
 }

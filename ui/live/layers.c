@@ -155,18 +155,12 @@ static const LayerSample *sample_of(const LiveData *data, int layer) {
     return layer < data->layer_count && data->layers[layer].width > 0 ? &data->layers[layer] : NULL;
 }
 
-// What it computed in at the cursor: a norm set to fp16 computes in fp32 all the same. While a run
-// pauses, what was set since holds from the next step on.
+// What it computed in at the cursor: a norm set to fp16 computes in fp32 all the same.
 static const char *format_of(const Live *live, int layer) {
-    const RecordLayer *recorded = &live->data.record.layers[layer];
-    const LayerSample *sample = sample_of(&live->data, layer);
-    bool is_past = live->view.cursor != LIVE_FOLLOWS;
     const Format own = live_own_format(live, layer);
-    if (own != FORMAT_COUNT && format_is_scaled(own)) // its gradients are kept in another
-        return format_name(own);
-    if (sample && sample->precision[0] && (is_past || live->data.record.status != RUN_PAUSED))
-        return sample->precision;
-    return is_past ? "–" : recorded->precision;
+    return own != FORMAT_COUNT                 ? format_name(own)
+           : live->view.cursor != LIVE_FOLLOWS ? "–"
+                                               : live->data.record.layers[layer].precision;
 }
 
 static void draw_format(const Live *live, Area area, int column, int row, int layer) {

@@ -109,8 +109,9 @@ typedef struct LiveData { // what was read
     int event_count;
     LiveRow *rows; // as they are listed, from the top
     int row_count;
-    int64_t event_last;  // id of the last one in the history that was seen
-    bool events_are_all; // none was left out at the start
+    int64_t formats_since; // the layers of the record compute in their formats after this step
+    int64_t event_last;    // id of the last one in the history that was seen
+    bool events_are_all;   // none was left out at the start
 } LiveData;
 
 typedef struct LiveOrder { // sent, not yet answered
@@ -216,9 +217,11 @@ bool live_read_factors(Ui *ui, Live *live, Error *error) MUST_CHECK;
 FactorShares live_factors(const Live *live, int layer);
 // As it was counted, but at the scales of the layer's own format where that has such.
 WhatIfShares live_shares(const Live *live, int layer);
-// The format that it multiplies in: of one in a scaled format that, and not what its gradients are
-// kept in.
+// The format that it computes in at the cursor, which may be narrower than what its gradients are
+// rounded to. Of a step before formats were changed the history knows the latter alone.
 Format live_own_format(const Live *live, int layer);
+// Whether what it computes may overflow or vanish where fp32 would not.
+bool live_is_narrow(Format format);
 
 // ---- advice.c -----------------------------------------------------------------------------------
 

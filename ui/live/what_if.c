@@ -164,16 +164,35 @@ static int draw_head(const Live *live, Area area, const HistogramLayer *shown) {
     return row + 1;
 }
 
-// What has nothing left says nothing of formats.
-static const char *why_nothing(const LayerSample *sample) {
-    int64_t broken = sample->nans + sample->infs;
-    return broken == sample->count ? "None of its gradients was finite when it came: no format of "
-                                     "this layer mends that, a smaller loss scale may."
-           : sample->zeros + broken == sample->count
-               ? "All of its gradients were zero when they came: no format of this layer mends "
+// What has nothing left says nothing of formats for gradients; but it may have been lost in what
+// the layer itself computes. False: there is something left.
+static bool say_why_nothing(const Live *live, const LayerSample *sample, char *out, size_t size) {
+    const int64_t broken = sample->nans + sample->infs;
+    const Format own = live_own_format(live, live->view.layer);
+    const char *name = live_is_narrow(own) ? format_name(own) : NULL;
+    if (broken == sample->count && name)
+        snprintf(out, size,
+                 "None of its gradients was finite when it came. If numbers overflowed in its own "
+                 "%s, fp32 of this layer mends that; if further up, a smaller loss scale may.",
+                 name);
+    else if (broken == sample->count)
+        snprintf(out, size,
+                 "None of its gradients was finite when it came: no format of this layer mends "
+                 "that, a smaller loss scale may.");
+    else if (sample->zeros + broken == sample->count && name)
+        snprintf(out, size,
+                 "All of its gradients were zero when they came. If numbers overflowed or vanished "
+                 "in its own %s, fp32 of this layer mends that; if further up, a larger loss scale "
+                 "or a wider format there; or the loss does not depend on it.",
+                 name);
+    else if (sample->zeros + broken == sample->count)
+        snprintf(out, size,
+                 "All of its gradients were zero when they came: no format of this layer mends "
                  "that. They were lost further up, where a larger loss scale or a wider format "
-                 "may keep them, or the loss does not depend on it."
-               : NULL;
+                 "may keep them, or the loss does not depend on it.");
+    else
+        return false;
+    return true;
 }
 
 // The formats that there is room for; `right` gets which of them, where it is not all.
@@ -233,8 +252,8 @@ void live_draw_what_if(const Live *live, Area area, bool focused) {
         return;
     }
     int row = draw_head(live, words, &shown);
-    const char *why = why_nothing(shown.sample);
-    if (why) {
+    char why[400];
+    if (say_why_nothing(live, shown.sample, why, sizeof why)) {
         area_wrap(words, row + 1, style_of(INK_WARN), why);
     } else {
         row = draw_formats(live, &shown, inside, row, right, sizeof right);

@@ -206,5 +206,5 @@ void scan_ask_start(Ui *ui) {
     else if (home_experiment(home))
         snprintf(subject, sizeof subject, "%s", home_experiment(home)->name);
     prompt_ask(ui, "scan", subject, start);
-    ui->prompt.hint = "an experiment, or the number of a run that has a checkpoint";
+    ui->prompt.hint = "an experiment, or the number of a run";
 }

@@ -107,6 +107,32 @@ static Statistic difference_of(const Comparison *comparison, const CompareSide *
     return statistic_of(values, count);
 }
 
+static const RunRecord *of_seed(const Comparison *comparison, const CompareSide *side,
+                                int64_t seed) {
+    for (int i = 0; i < side->member_count; i++)
+        if (comparison->runs[side->members[i]].seed == seed)
+            return &comparison->runs[side->members[i]];
+    return NULL;
+}
+
+// Of `side` less the base, seed by seed: two runs of a seed share their first weights and the order
+// of their data, so that their difference scatters less than either. Of no seed that only one side
+// has anything is told.
+static Statistic delta_of(const Comparison *comparison, const CompareSide *side,
+                          const char *metric) {
+    double values[COMPARE_MOST_RUNS];
+    int count = 0;
+    for (int i = 0; i < side->member_count; i++) {
+        const RunRecord *run = &comparison->runs[side->members[i]];
+        const RunRecord *base = of_seed(comparison, &comparison->groups[0], run->seed);
+        const RecordMetric *a = record_metric(run, metric),
+                           *b = base ? record_metric(base, metric) : NULL;
+        if (a && b)
+            values[count++] = a->value - b->value;
+    }
+    return statistic_of(values, count);
+}
+
 static void measure(const Claim *claim, const Comparison *comparison, const CompareSide *side,
                     ClaimFound *found) {
     const CompareMetric *metric = compare_metric(side, claim->metric);
@@ -127,8 +153,10 @@ static void measure(const Claim *claim, const Comparison *comparison, const Comp
         found->interval = 0;
         break;
     case CLAIM_DELTA:
-        found->value = metric ? metric->contrast.delta : (double)NAN;
-        found->interval = metric ? metric->contrast.interval : (double)NAN;
+        statistic = delta_of(comparison, side, claim->metric);
+        found->value = statistic.mean;
+        found->interval = statistic.interval;
+        found->seeds = statistic.count;
         break;
     case CLAIM_METRICS: // `side` of a claim is here the metric that the other is taken from
         statistic = difference_of(comparison, side, claim->side, claim->metric);
@@ -169,8 +197,8 @@ ClaimFound claim_judge(const Claim *claim, const Comparison *comparison) {
                                                                : find_side(comparison, claim->side);
     if (!side || !has_other_side(claim, comparison, side))
         return found;
-    measure(claim, comparison, side, &found);
     found.seeds = side->member_count;
+    measure(claim, comparison, side, &found);
     found.verdict = verdict_of(claim, &found);
     return found;
 }

@@ -8,21 +8,26 @@
 
 enum { NAME_COLUMN = 13 };
 
+// As many digits as the seeds bear out; without an interval three.
+static const char *figure_text(char text[STATISTIC_TEXT_SIZE], const ClaimFound *found) {
+    const Statistic figure = {found->seeds, 0, found->value, (double)NAN, found->interval};
+    return found->interval > 0 ? statistic_text(text, &figure, true)
+                               : text_number(text, found->value, 3);
+}
+
 // "0.78 +- 0.02 times, a step of .. (3 seeds)"
 static void say_found(const Claim *claim, const ClaimFound *found, char *text, size_t size) {
-    char value[TEXT_SIZE], interval[TEXT_SIZE + 8] = "", number[TEXT_SIZE], busy[80] = "";
+    char figure[STATISTIC_TEXT_SIZE], busy[80] = "";
     if (found->verdict == CLAIM_UNTESTED) {
         snprintf(text, size, "not tested: mpbench claims %s", claim->name);
         return;
     }
-    if (found->interval > 0)
-        snprintf(interval, sizeof interval, " +- %s", text_number(number, found->interval, 2));
     if (found->busy > 0)
         snprintf(busy, sizeof busy,
                  "; other programs kept %.1f processors busy, which tells of them too",
                  found->busy);
-    snprintf(text, size, "%s%s %s, %s (%d seed%s%s)", text_number(value, found->value, 3), interval,
-             claim->unit, claim->here, found->seeds, found->seeds == 1 ? "" : "s", busy);
+    snprintf(text, size, "%s %s, %s (%d seed%s%s)", figure_text(figure, found), claim->unit,
+             claim->here, found->seeds, found->seeds == 1 ? "" : "s", busy);
 }
 
 static void say_band(const Claim *claim, char *text, size_t size) {

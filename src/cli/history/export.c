@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/history/export.h"
 #include "cli/history/history.h"
+#include "cli/scan/kept.h"
 #include "store/events.h"
 
 // A bucket touches several windows: it belongs to the one in which it begins.
@@ -334,6 +335,8 @@ static bool write_to_file(const Cli *cli, Export *export, bool (*write)(Export *
 }
 
 bool command_export(Cli *cli, Error *error) {
+    if (scan_is_named(cli->operands[0]))
+        return scan_export(cli, cli->operands[0], error);
     Export export = {.cli = cli, .out = stdout};
     const char *wanted = cli->format ? cli->format : "csv";
     size_t chosen = 0;

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/out_file.h"
+
 // True with *store NULL where there is no file, which is not made.
 static bool open_existing(const Cli *cli, StoreMode mode, Store **store, Error *error) {
     char path[STORE_PATH_SIZE];
@@ -66,7 +68,7 @@ bool history_tell_losses(const Store *store, bool done, Error *error) {
 bool history_check_output(const Cli *cli, const Store *store, Error *error) {
     char part[STORE_PATH_SIZE];
     const char *output = cli->output ? cli->output : "/proc/self/fd/1";
-    int length = snprintf(part, sizeof part, "%s.part", output);
+    int length = snprintf(part, sizeof part, "%s" OUT_FILE_PART, output);
     if (length < 0 || length >= (int)sizeof part)
         return error_fail(error, ERROR_USAGE, "--output %.60s...: too long a path", output);
     if (!store_owns(store, output) && !(cli->output && store_owns(store, part)))

@@ -41,21 +41,21 @@ static void put_share(Table *table, double share) {
     table_put(table, isnan(share) ? NULL : share_text(text, share), "");
 }
 
-static void put_scale(Table *table, const WhatIfRow *row) {
+static void put_scale(Table *table, const WhatIfRow *row, bool is_told) {
     char text[48];
     if (row->scaled == SCALED_NONE)
         snprintf(text, sizeof text, "2^%.4g", log2(row->scale));
     else
         snprintf(text, sizeof text, "%s2^%.1f", row->scaled == SCALED_BLOCK ? "from " : "own, ",
                  log2(row->scale));
-    table_put(table, row->scale > 0 ? text : NULL, "");
+    table_put(table, is_told && row->scale > 0 ? text : NULL, "");
 }
 
-static void put_bounds(Table *table, const WhatIfRow *row) {
+static void put_bounds(Table *table, const WhatIfRow *row, bool is_told) {
     char text[2 * TEXT_SIZE + 8], least[TEXT_SIZE], most[TEXT_SIZE];
     snprintf(text, sizeof text, "%s to %s", share_text(least, row->least),
              share_text(most, row->most));
-    table_put(table, row->scaled == SCALED_BLOCK ? text : NULL, "");
+    table_put(table, is_told && row->scaled == SCALED_BLOCK ? text : NULL, "");
 }
 
 static void put_suited(Table *table, const WhatIfRow *row) {
@@ -110,6 +110,7 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
     };
     const LayerSample *sample = &asked->samples[asked->layer];
     const RecordLayer *layer = &asked->run->layers[asked->layer];
+    const bool is_all_zero = sample->zeros == sample->count;
     WhatIfRow rows[FORMAT_COUNT];
     const int count = what_if_rows(sample, asked->scale, rows);
     Table *table = table_new(columns, sizeof columns / sizeof *columns);
@@ -118,10 +119,12 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
     for (int i = 0; i < count; i++) {
         table_put(table, format_name(rows[i].format),
                   terminal_format_color(&page->terminal, rows[i].format));
-        put_scale(table, &rows[i]);
-        put_share(table, what_if_flushed(&rows[i], sample));
-        put_bounds(table, &rows[i]);
-        put_share(table, rows[i].shares.subnormal);
+        const double flushed = what_if_flushed(&rows[i], sample);
+        const bool is_told = !isnan(flushed); // else nothing came that a format could lose
+        put_scale(table, &rows[i], is_told);
+        put_share(table, flushed);
+        put_bounds(table, &rows[i], is_told);
+        put_share(table, is_told ? rows[i].shares.subnormal : (double)NAN);
         put_share(table, what_if_overflowed(&rows[i], sample));
         put_suited(table, &rows[i]);
     }
@@ -129,19 +132,39 @@ static bool print_layer(const ShowPage *page, const Asked *asked, Error *error) 
     cli_print_outside(stdout, layer->name);
     fputs(", computed in ", stdout);
     cli_print_outside(stdout, layer->precision);
-    printf("; its true gradients: largest %s, %s zero", text_number(largest, sample->largest, 3),
-           share_text(zero, (double)sample->zeros / (double)sample->count));
+    if (is_all_zero)
+        fputs("; its true gradients were all zero when they came", stdout);
+    else
+        printf("; its true gradients: largest %s, %s zero",
+               text_number(largest, sample->largest, 3),
+               share_text(zero, (double)sample->zeros / (double)sample->count));
     if (what_if_broken_before(sample) > 0)
         printf(", %s not finite when they came", share_text(zero, what_if_broken_before(sample)));
     fputs("\n\n", stdout);
-    const bool done = finish(page, table, error);
+    if (is_all_zero)
+        cli_print_wrapped("No format of gradients keeps or loses any of them. Where numbers "
+                          "overflow or vanish in what the layer computes, fp32 of it mends that "
+                          "(`--layer`); else they were lost further up, or the loss does not "
+                          "depend on it.",
+                          0);
+    const bool done = is_all_zero || finish(page, table, error);
+    if (is_all_zero)
+        table_free(table);
     if (done)
         print_factors(asked);
     return done;
 }
 
+// What no format mends: what was not finite, or zero, before it was rounded.
+static void put_came(Table *table, const LayerSample *sample) {
+    char share[TEXT_SIZE], text[TEXT_SIZE + 16];
+    const double broken = what_if_broken_before(sample);
+    snprintf(text, sizeof text, "%s not finite", share_text(share, broken));
+    table_put(table, sample->zeros == sample->count ? "all zero" : broken > 0 ? text : NULL, "");
+}
+
 static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
-    TableColumn columns[FORMAT_COUNT + 2] = {{"layer", false, 0, 32}, {"not finite", true, 1, 0}};
+    TableColumn columns[FORMAT_COUNT + 2] = {{"layer", false, 0, 32}, {"came as", false, 1, 0}};
     WhatIfRow rows[FORMAT_COUNT];
     const int count = what_if_rows(&asked->samples[0], asked->scale, rows);
     for (int i = 0; i < count; i++)
@@ -153,9 +176,8 @@ static bool print_all(const ShowPage *page, const Asked *asked, Error *error) {
         if (!is_counted(&asked->samples[k]))
             continue;
         const LayerSample *sample = &asked->samples[k];
-        const double broken = what_if_broken_before(sample);
         table_put(table, asked->run->layers[k].name, "");
-        put_share(table, broken > 0 ? broken : (double)NAN);
+        put_came(table, sample);
         what_if_rows(sample, asked->scale, rows);
         for (int i = 0; i < count; i++)
             put_share(table,

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/out_file.h"
 #include "base/utf8.h"
 #include "cli/history/history.h"
 #include "cli/scan/scan.h"
 #include "lua/script.h"
+#include "precision/scaler.h"
 
 static bool goes_on_waiting(void *context) {
     (void)context;
@@ -63,6 +65,8 @@ static void add_settings(Sha256 *hash, const RunOptions *run) {
     }
 }
 
+static const char scale_option[] = "loss-scale";
+
 static void make_key(const Cli *cli, const Past *past, ScanRecord *scan) {
     uint8_t digest[HASH_BYTES];
     Sha256 hash;
@@ -74,6 +78,9 @@ static void make_key(const Cli *cli, const Past *past, ScanRecord *scan) {
     add_settings(&hash, &cli->run);
     add(&hash, "recipe %s", cli->run.recipe ? cli->run.recipe : "");
     add(&hash, "keeps %s", cli->run.keep_fp32 ? cli->run.keep_fp32 : "");
+    for (int i = 0; i < scan->option_count; i++)
+        if (strcmp(scan->options[i].name, scale_option) == 0)
+            add(&hash, "scale %s", scan->options[i].value);
     add(&hash, "seed %" PRId64, scan->seed);
     for (int i = 0; i < scan->format_count; i++)
         add(&hash, "format %s", scan->formats[i]);
@@ -88,19 +95,35 @@ static void make_key(const Cli *cli, const Past *past, ScanRecord *scan) {
 
 // ---- the subject --------------------------------------------------------------------------------
 
-// Those of a run of this kind; what is printed, or kept, is not of it.
-static bool keep_options(const Cli *cli, ScanRecord *scan, Error *error) {
-    static const char *const not_of_it[] = {"json", "quiet", "no-history"};
-    scan->options = calloc((size_t)cli->run.typed_count + 1, sizeof *scan->options);
+// A scale that moves. One that does not is what may have lost: then dynamic scaling is tried.
+static bool is_moving(const RecordOption *option) {
+    ScaleRule rule;
+    Error error;
+    return scale_rule_parse(option->value, &rule, &error) && rule.kind != SCALE_NONE &&
+           rule.kind != SCALE_STATIC;
+}
+
+// Those of a run of this kind; what is printed, or kept, is not of it, nor how long trainings are
+// that verify.
+static bool keep_options(const Cli *cli, const Past *past, ScanRecord *scan, Error *error) {
+    static const char *const not_of_it[] = {"json", "quiet", "no-history", "steps"};
+    const RunRecord *run = &past->record;
+    const size_t most = (size_t)cli->run.typed_count + (size_t)run->option_count + 1;
+    scan->options = calloc(most, sizeof *scan->options);
     if (!scan->options)
         return error_fail(error, ERROR_MEMORY, "no memory for the options");
     for (int i = 0; i < cli->run.typed_count; i++) {
         bool is_kept = true;
         for (size_t k = 0; k < sizeof not_of_it / sizeof *not_of_it; k++)
             is_kept = is_kept && strcmp(cli->run.typed[i].name, not_of_it[k]) != 0;
+        if (strcmp(cli->run.typed[i].name, scale_option) == 0)
+            is_kept = is_moving(&cli->run.typed[i]);
         if (is_kept)
             scan->options[scan->option_count++] = cli->run.typed[i];
     }
+    for (int i = 0; i < run->option_count; i++)
+        if (strcmp(run->options[i].name, "steps") == 0)
+            scan->options[scan->option_count++] = run->options[i];
     return true;
 }
 
@@ -113,7 +136,7 @@ bool scan_keep_describe(const Cli *cli, const Past *past, const char *path, Scan
     snprintf(scan->script_hash, sizeof scan->script_hash, "%s", script.hash);
     script_clear(&script);
     free(real);
-    if (!is_read || !keep_options(cli, scan, error))
+    if (!is_read || !keep_options(cli, past, scan, error))
         return false;
     scan->run = past->record.id;
     scan->run_step = past->row ? past->row->step : 0;
@@ -200,6 +223,34 @@ bool scan_show(const Cli *cli, const char *operand, Error *error) {
     else if (done)
         done = scan_print(cli, scan, error);
     done = history_tell_losses(store, done, error);
+    scan_record_free(scan);
+    store_close(store);
+    return done;
+}
+
+static bool write_policy(const ScanRecord *scan, const char *path, Error *error) {
+    OutFile out = {.stream = stdout};
+    if (path && !out_file_open(&out, path, false, error))
+        return error_prefix(error, "--output");
+    policy_file_write(out.stream, scan);
+    return !path || out_file_close(&out, true, error) || error_prefix(error, "--output");
+}
+
+bool scan_export(const Cli *cli, const char *operand, Error *error) {
+    int64_t id;
+    if (cli->format)
+        return error_fail(error, ERROR_USAGE,
+                          "export: of a scan its policy is exported: leave out --format");
+    ScanRecord *scan = scan_record_new(error);
+    Store *store = scan ? history_open(cli, STORE_RESCUE, error) : NULL;
+    bool done = store && history_check_output(cli, store, error) &&
+                scan_find(store, operand, &id, error) && store_read_scan(store, id, scan, error);
+    if (done && !scan->has_policy)
+        done = error_fail(error, ERROR_FAILED,
+                          "scan %" PRId64 " has no policy yet: the same `mpbench scan` goes on "
+                          "with it",
+                          id);
+    done = history_tell_losses(store, done && write_policy(scan, cli->output, error), error);
     scan_record_free(scan);
     store_close(store);
     return done;

@@ -37,3 +37,5 @@ bool scan_is_named(const char *operand);
 bool scan_find(Store *store, const char *operand, int64_t *id, Error *error) MUST_CHECK;
 // Prints it as `mpbench scan` did.
 bool scan_show(const Cli *cli, const char *operand, Error *error) MUST_CHECK;
+// Writes its policy, as `mpbench scan -o` does.
+bool scan_export(const Cli *cli, const char *operand, Error *error) MUST_CHECK;

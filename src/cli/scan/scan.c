@@ -89,16 +89,18 @@ static bool open_run(Scanning *scanning, Error *error) {
     cli->weights_only = true; // any checkpoint has them
     if (!past_read(cli, past, false, error))
         return false;
-    if (!past->row)
-        return error_fail(error, ERROR_FAILED,
-                          "run %s has no checkpoint; scan its experiment instead, %s",
-                          past->record.name, past->record.experiment);
-    scanning->weights = safe_open(past->file, error);
-    snprintf(scanning->record->subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " at step %" PRId64,
-             past->record.id, past->row->step);
+    char *subject = scanning->record->subject;
+    if (past->row) {
+        scanning->weights = safe_open(past->file, error);
+        snprintf(subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " at step %" PRId64, past->record.id,
+                 past->row->step);
+    } else { // as of one that failed early
+        snprintf(subject, SCAN_SUBJECT_SIZE, "run %" PRId64 " from its start", past->record.id);
+    }
     snprintf(scanning->script, sizeof scanning->script, "%s", past->script);
     int64_t steps = cli->run.steps;
-    bool done = scanning->weights && past_set_options(cli, past, false, true, error);
+    bool done =
+        (scanning->weights || !past->row) && past_set_options(cli, past, false, true, error);
     cli->run.steps = steps;
     past_warn_of_changes(past);
     return done;

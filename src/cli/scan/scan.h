@@ -11,6 +11,11 @@
 // What it found, as far as it came.
 bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) MUST_CHECK;
 void scan_write_json(const ScanRecord *scan);
+// The command that trains with a policy that lies in a file, as the scan verified it, with all of
+// the subject's options that bear on it.
+enum { SCAN_NEXT_SIZE = 8192 };
+void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCAN_NEXT_SIZE]);
+void scan_print_next(const ScanRecord *scan);
 
 void policy_file_write(FILE *out, const ScanRecord *scan);
 // Each row as --layer would be given it, from the first on. `take` copies what it needs.

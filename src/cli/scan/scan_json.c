@@ -77,7 +77,7 @@ static void write_trainings(JsonWriter *json, const ScanRecord *scan) {
 
 void scan_write_json(const ScanRecord *scan) {
     JsonWriter json = {.stream = stdout};
-    char verdict[SCAN_VERDICT_SIZE];
+    char verdict[SCAN_VERDICT_SIZE], next[SCAN_NEXT_SIZE] = "";
     scan_verdict(scan, verdict);
     json_begin_object(&json);
     if (scan->id > 0)
@@ -97,6 +97,9 @@ void scan_write_json(const ScanRecord *scan) {
     json_put_boolean(&json, "verified", scan->is_final);
     json_put_text(&json, "policy_file", scan->policy_file[0] ? scan->policy_file : NULL);
     json_put_text(&json, "verdict", verdict);
+    if (scan->has_policy && scan->ended_ms > 0)
+        scan_next_command(scan, scan->policy_file[0] ? scan->policy_file : "policy.lua", next);
+    json_put_text(&json, "next", next[0] ? next : NULL);
     json_end_object(&json);
     putchar('\n');
 }

@@ -211,14 +211,11 @@ bool scan_print(const Cli *cli, const ScanRecord *scan, Error *error) {
         strcat(text, ": train in fp32.");
         cli_print_wrapped(text, 0);
     }
-    if (scan->policy_file[0]) {
-        snprintf(text, sizeof text, "mpbench run .. --layers %.300s trains so.", scan->policy_file);
-        cli_print_wrapped(text, 0);
-    }
     if (scan->id > 0) {
         snprintf(text, sizeof text, "Kept as scan %" PRId64 ": mpbench show scan:%" PRId64,
                  scan->id, scan->id);
         cli_print_wrapped(text, 0);
     }
+    scan_print_next(scan);
     return true;
 }

@@ -14,6 +14,7 @@
 #include "base/shortest.h"
 #include "base/text_stream.h"
 #include "cli/print/text.h"
+#include "cli/print/wrap.h"
 
 #define CLEAR_LINE "\r\x1b[K"
 
@@ -310,8 +311,9 @@ static void on_event(void *context, const Run *run, const char *text) {
     TextStream line;
     if (!text_stream_open(&line))
         return; // the history has it
+    const int width = progress->terminal.is_terminal ? terminal_width(&progress->terminal) : 0;
     fputs(terminal_style(&progress->terminal, STYLE_DIM), line.stream);
-    cli_print_outside(line.stream, text);
+    wrap_print_outside(line.stream, text, width, 0, 0);
     fprintf(line.stream, "%s\n", terminal_style(&progress->terminal, STYLE_NONE));
     if (!text_stream_close(&line))
         return;

@@ -1,8 +1,10 @@
 #include "cli/train/summary.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "base/shortest.h"
 #include "cli/print/apart.h"
 #include "cli/print/terminal.h"
@@ -23,11 +25,25 @@ static void begin_row(const Terminal *terminal, const char *label) {
     printf("%*s%s", length < least ? least - length : 1, "", terminal_style(terminal, STYLE_NONE));
 }
 
+// What is said in a row goes out, in lines that fit.
+static void say(const Terminal *terminal, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const Terminal *terminal, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    wrap_print(stdout, text, terminal_width(terminal), LABEL_COLUMN, LABEL_COLUMN);
+    putchar('\n');
+}
+
 static void print_steps(const Terminal *terminal, const Run *run) {
     char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE];
     begin_row(terminal, "steps");
-    printf("%s: %s applied, %s skipped\n", text_count(steps, run->step),
-           text_count(applied, run->applied), text_count(skipped, run->skipped));
+    say(terminal, "%s: %s applied, %s skipped", text_count(steps, run->step),
+        text_count(applied, run->applied), text_count(skipped, run->skipped));
 }
 
 static const RecordMetric *metric_of(const Run *run, const char *name) {
@@ -72,28 +88,29 @@ static void print_metrics(const Terminal *terminal, const Run *run) {
 }
 
 static void print_speed(const Terminal *terminal, const Run *run) {
-    char wall[TEXT_SIZE];
+    char wall[TEXT_SIZE], text[160];
     double rate = run_steps_per_second(run);
     begin_row(terminal, "time");
-    printf("%.3g s", run->ended - run->started);
+    Phrase row = phrase_begin(text, sizeof text);
+    phrase_add(&row, "%.3g s", run->ended - run->started);
     if (run->ended - run->started >= 60)
-        printf(" (%s)", text_duration(wall, run->ended - run->started));
+        phrase_add(&row, " (%s)", text_duration(wall, run->ended - run->started));
     if (rate > 0) // of training alone, as the help of `run` says
-        printf(" in all; in training %.4g steps/s", rate);
+        phrase_add(&row, " in all; in training %.4g steps/s", rate);
     if (rate > 0 && run_samples(run) > 0)
-        printf(", %.5g samples/s", rate * (double)run_samples(run) / (double)run->step);
-    putchar('\n');
+        phrase_add(&row, ", %.5g samples/s", rate * (double)run_samples(run) / (double)run->step);
+    say(terminal, "%s", text);
 }
 
 static void print_memory(const Terminal *terminal, const Run *run) {
     char total[TEXT_SIZE], weights[TEXT_SIZE], activations[TEXT_SIZE], optimizer[TEXT_SIZE];
     MemoryUse use = allocator_use(run->device->allocator);
     begin_row(terminal, "memory");
-    printf("%s at most: weights %s, activations %s, optimizer %s\n",
-           text_bytes(total, (double)use.total_peak),
-           text_bytes(weights, (double)(use.peak[MEMORY_WEIGHTS] + use.peak[MEMORY_MASTERS])),
-           text_bytes(activations, (double)use.peak[MEMORY_ACTIVATIONS]),
-           text_bytes(optimizer, (double)use.peak[MEMORY_OPTIMIZER]));
+    say(terminal, "%s at most: weights %s, activations %s, optimizer %s",
+        text_bytes(total, (double)use.total_peak),
+        text_bytes(weights, (double)(use.peak[MEMORY_WEIGHTS] + use.peak[MEMORY_MASTERS])),
+        text_bytes(activations, (double)use.peak[MEMORY_ACTIVATIONS]),
+        text_bytes(optimizer, (double)use.peak[MEMORY_OPTIMIZER]));
 }
 
 // Beside a row of its own, a table below all.
@@ -118,10 +135,10 @@ void summary_print(const Run *run, ColorChoice color) {
            run->status == RUN_FAILED ? terminal_style(&terminal, STYLE_BAD) : "",
            run_status_name(run->status), plain);
     begin_row(&terminal, "precision");
-    printf("%s%s%s on %s (%s), %d thread%s\n",
-           terminal_format_color(&terminal, policy_preset(run->engine->policy)->low),
-           run->precision, plain, run->device->label, run->device->name, run->device->threads,
-           run->device->threads == 1 ? "" : "s");
+    say(&terminal, "%s%s%s on %s (%s), %d thread%s",
+        terminal_format_color(&terminal, policy_preset(run->engine->policy)->low), run->precision,
+        plain, run->device->label, run->device->name, run->device->threads,
+        run->device->threads == 1 ? "" : "s");
     print_steps(&terminal, run);
     print_series(&terminal, run);
     print_metrics(&terminal, run);
@@ -134,7 +151,8 @@ void summary_print(const Run *run, ColorChoice color) {
     print_memory(&terminal, run);
     for (int i = 0; i < run->diagnosis_count; i++) {
         begin_row(&terminal, "note");
-        cli_print_outside(stdout, run->diagnoses[i].text);
+        wrap_print_outside(stdout, run->diagnoses[i].text, terminal_width(&terminal), LABEL_COLUMN,
+                           LABEL_COLUMN);
         putchar('\n');
     }
     if (run_twin(run))

@@ -1,0 +1,98 @@
+// What to type after a scan: the command that trains as its policy was verified.
+#define _XOPEN_SOURCE 700 // realpath
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/phrase.h"
+#include "cli/experiments.h"
+#include "cli/scan/scan.h"
+#include "compare/scan.h"
+
+// What hangs on the subject, so that the training is the one that was scanned. Its own precision
+// and layers are what the policy takes the place of.
+static const char *const repeated[] = {"set",    "recipe", "keep-fp32", "loss-scale",
+                                       "seed",   "device", "threads",   "steps",
+                                       "epochs", "trust",  "no-capture"};
+
+// Settings and recipes add up; of all else the last holds.
+static bool is_repeated(const ScanRecord *scan, int at) {
+    const char *name = scan->options[at].name;
+    bool is_of_it = false, is_last = true;
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++)
+        is_of_it = is_of_it || strcmp(name, repeated[i]) == 0;
+    for (int later = at + 1; later < scan->option_count; later++)
+        is_last = is_last && strcmp(name, scan->options[later].name) != 0;
+    return is_of_it && (is_last || strcmp(name, "set") == 0 || strcmp(name, "recipe") == 0);
+}
+
+// The name of an experiment that ships, else its file, wherever one stands.
+static void add_subject(Phrase *phrase, const ScanRecord *scan) {
+    char *own = realpath(scan->script_path, NULL);
+    int count = 0;
+    const char *name = NULL;
+    ExperimentFile *all = own ? experiment_list(&count) : NULL;
+    for (int i = 0; i < count && !name; i++) {
+        char *path = realpath(all[i].path, NULL);
+        name = path && strcmp(path, own) == 0 ? all[i].name : NULL;
+        free(path);
+    }
+    phrase_add_word(phrase, name ? name : scan->script_path);
+    free(all);
+    free(own);
+}
+
+void scan_next_command(const ScanRecord *scan, const char *policy, char text[SCAN_NEXT_SIZE]) {
+    Phrase phrase = phrase_begin(text, SCAN_NEXT_SIZE);
+    phrase_add(&phrase, "mpbench run ");
+    add_subject(&phrase, scan);
+    phrase_add(&phrase, " -p fp32"); // all else stays as it was scanned
+    if (scan_units_in_fp32(scan) < scan->unit_count) {
+        phrase_add(&phrase, " --layers ");
+        phrase_add_word(&phrase, policy);
+    }
+    for (int i = 0; i < scan->option_count; i++)
+        if (is_repeated(scan, i)) {
+            const char *value = scan->options[i].value;
+            phrase_add(&phrase, " --%s%s", scan->options[i].name, value[0] ? " " : "");
+            if (value[0])
+                phrase_add_word(&phrase, value);
+        }
+}
+
+static const char *value_of(const ScanRecord *scan, const char *option) {
+    const char *value = NULL;
+    for (int i = 0; i < scan->option_count; i++)
+        if (strcmp(scan->options[i].name, option) == 0)
+            value = scan->options[i].value;
+    return value;
+}
+
+void scan_print_next(const ScanRecord *scan) {
+    const char usual[] = "policy.lua";
+    const bool is_low = scan_units_in_fp32(scan) < scan->unit_count;
+    const char *policy = scan->policy_file[0] ? scan->policy_file : usual;
+    const char *kept = value_of(scan, "keep-fp32");
+    char text[SCAN_NEXT_SIZE];
+    if (!scan->has_policy || scan->ended_ms == 0)
+        return;
+    if (is_low && !scan->policy_file[0] && scan->id == 0) {
+        cli_print_wrapped("Next: the same command with -o policy.lua keeps this policy in a file, "
+                          "and says how to train with it.",
+                          0);
+        return;
+    }
+    puts("Next:");
+    if (is_low && !scan->policy_file[0])
+        printf("  mpbench export scan:%" PRId64 " -o %s\n", scan->id, usual);
+    scan_next_command(scan, policy, text);
+    fputs("  ", stdout);
+    cli_print_outside(stdout, text); // on one line, to be copied
+    putchar('\n');
+    if (kept && strcmp(kept, "all") != 0) {
+        snprintf(text, sizeof text,
+                 "There what --keep-fp32 %.60s puts low outside of these layers stays in fp32.",
+                 kept);
+        cli_print_wrapped(text, 0);
+    }
+}

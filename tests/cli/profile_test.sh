@@ -55,11 +55,17 @@ wrong=$(numbers seconds | awk -v step="$(numbers step_seconds)" -v rest="$(numbe
 end
 
 begin "a step that is profiled takes what it takes unprofiled"
-plain=$(for _ in 1 2 3; do # the quickest: a run counts steps that something else held up
-    "$mpbench" run "$folder/two.lua" -d cpu -p bf16 --threads 1 --steps 40 --json --quiet --no-history
-done | sed -n 's/.*"steps_per_s": *\([0-9.]*\).*/\1/p' | sort -n | tail -n 1)
-wrong=$(awk -v plain="$plain" -v step="$(numbers step_seconds)" 'BEGIN {
-    if (step * plain > 3 || step * plain < 0.33) print 1 / plain " s a step, profiled " step }')
+# The quickest of each, in turn, until they agree: what else the machine does holds up one or the other.
+plain=0 step=$(numbers step_seconds) wrong=never
+for _ in 1 2 3 4 5 6 7 8; do
+    run run "$folder/two.lua" -d cpu -p bf16 --threads 1 --steps 40 --json --quiet --no-history
+    plain=$(echo "$plain $(value_of steps_per_s)" | awk '{ print ($1 > $2 ? $1 : $2) }')
+    wrong=$(awk -v plain="$plain" -v step="$step" 'BEGIN {
+        if (!(step * plain <= 3 && step * plain >= 0.33)) print 1 / plain " s a step, profiled " step }')
+    [ -n "$wrong" ] || break
+    run profile "$folder/two.lua" --no-history -d cpu -p bf16 --threads 1 --steps 20 --json --quiet
+    step=$(echo "$step $(numbers step_seconds)" | awk '{ print ($1 < $2 ? $1 : $2) }')
+done
 [ -z "$wrong" ] || fail "$wrong"
 end
 

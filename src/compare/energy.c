@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/phrase.h"
 #include "compare/private.h"
 
 static const double joules_per_kwh = 3.6e6;
@@ -30,17 +31,15 @@ static bool say_group(Comparison *comparison, const CompareSide *side) {
     char *line = compare_add_line(&comparison->energies, &comparison->energy_count);
     if (!line)
         return false;
-    int used = snprintf(line, COMPARE_TEXT_SIZE, "%s: %.4g J, which is %.3g kWh", side->label,
-                        side->energy_j.mean, compare_kwh(side->energy_j.mean));
+    Phrase phrase = phrase_begin(line, COMPARE_TEXT_SIZE);
+    phrase_add(&phrase, "%s: %.4g J, which is %.3g kWh", side->label, side->energy_j.mean,
+               compare_kwh(side->energy_j.mean));
     if (!isnan(grams))
-        used += snprintf(line + used, COMPARE_TEXT_SIZE - (size_t)used,
-                         " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
+        phrase_add(&phrase, " and, at %.4g g a kWh, %.3g g of CO2", grams, side->co2_g.mean);
     if (side != baseline && !isnan(side->energy_ratio))
-        snprintf(line + used, COMPARE_TEXT_SIZE - (size_t)used, ": %.3g %% %s than %s.",
-                 fabs(1 - side->energy_ratio) * 100, side->energy_ratio <= 1 ? "less" : "more",
-                 baseline->label);
-    else
-        snprintf(line + used, COMPARE_TEXT_SIZE - (size_t)used, ".");
+        phrase_add(&phrase, ": %.3g %% %s than %s", fabs(1 - side->energy_ratio) * 100,
+                   side->energy_ratio <= 1 ? "less" : "more", baseline->label);
+    phrase_add(&phrase, ".");
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "compare/private.h"
 
 enum { TARGET_POINTS = 4096 }; // read of the series
@@ -90,24 +91,23 @@ bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *er
 // ---- in words -----------------------------------------------------------------------------------
 
 // ", 0.83 of the time of fp32.", as far as that can be told: the end of the sentence.
-static void tell_time(const CompareSide *side, const CompareSide *baseline, char *text,
-                      size_t size) {
+static void tell_time(const CompareSide *side, const CompareSide *baseline, Phrase *phrase) {
     const Contrast contrast = statistic_contrast(&baseline->target_seconds, &side->target_seconds);
     const double ratio = side->target_ratio;
     const char *times = ratio < 1 ? "of" : "times";
     const bool is_whole = side->target_seconds.count == side->member_count &&
                           baseline->target_seconds.count == baseline->member_count;
     const bool is_long = !(fmin(side->wall_s.mean, baseline->wall_s.mean) < compare_least_seconds);
-    snprintf(text, size, ".");
+    // The mean of those that came there would flatter, and short runs are all start.
     if (side == baseline || isnan(ratio) || !is_whole || !is_long)
-        return; // the mean of those that came there would flatter, and short runs are all start
-    if (contrast.likeness == LIKENESS_SAME)
-        snprintf(text, size, ", the time of %s within the noise.", baseline->label);
+        phrase_add(phrase, ".");
+    else if (contrast.likeness == LIKENESS_SAME)
+        phrase_add(phrase, ", the time of %s within the noise.", baseline->label);
     else
-        snprintf(text, size, ", %.2f %s the time of %s, %s.", ratio, times, baseline->label,
-                 contrast.likeness == LIKENESS_DIFFERENT
-                     ? "more than the noise of the seeds"
-                     : "which one seed cannot tell from chance");
+        phrase_add(phrase, ", %.2f %s the time of %s, %s.", ratio, times, baseline->label,
+                   contrast.likeness == LIKENESS_DIFFERENT
+                       ? "more than the noise of the seeds"
+                       : "which one seed cannot tell from chance");
 }
 
 // With what the seeds leave open.
@@ -138,10 +138,10 @@ void compare_say_target(const Comparison *comparison, int group, char text[COMPA
     const char *slowed = compare_slowed_by(comparison, side);
     if (members > 1)
         snprintf(seeds, sizeof seeds, ", %d of %d seeds,", reached, members);
-    int used =
-        snprintf(text, COMPARE_TEXT_SIZE, "%s%s came to %.63s %s %.4g after %s steps, %s s%s",
-                 side->label, seeds, options->target, sign, options->target_value,
-                 mean_text(steps, &side->target_steps, true),
-                 mean_text(seconds, &side->target_seconds, false), slowed ? slowed : "");
-    tell_time(side, baseline, text + used, COMPARE_TEXT_SIZE - (size_t)used);
+    Phrase phrase = phrase_begin(text, COMPARE_TEXT_SIZE);
+    phrase_add(&phrase, "%s%s came to %.63s %s %.4g after %s steps, %s s%s", side->label, seeds,
+               options->target, sign, options->target_value,
+               mean_text(steps, &side->target_steps, true),
+               mean_text(seconds, &side->target_seconds, false), slowed ? slowed : "");
+    tell_time(side, baseline, &phrase);
 }

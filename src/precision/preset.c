@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/phrase.h"
+
 // ---- presets ------------------------------------------------------------------------------------
 
 // Autocast in fp32 has nothing to cast. A format with less range than fp32 needs its losses scaled.
@@ -63,15 +65,13 @@ static const char *preset_chosen(const Device *device, char *why, size_t why_siz
                  format_name(less), format_name(more));
         return format_name(FORMAT_FP32);
     }
-    int used = snprintf(why, why_size,
-                        "products in %s are about %g times as fast as in fp32 on this device, ",
-                        format_name(more), most);
-    if (used >= 0 && (size_t)used < why_size && least > 1)
-        snprintf(why + used, why_size - (size_t)used, "those in %s %g times", format_name(less),
-                 least);
-    else if (used >= 0 && (size_t)used < why_size)
-        snprintf(why + used, why_size - (size_t)used, "those in %s are no faster",
-                 format_name(less));
+    Phrase phrase = phrase_begin(why, why_size);
+    phrase_add(&phrase, "products in %s are about %g times as fast as in fp32 on this device, ",
+               format_name(more), most);
+    if (least > 1)
+        phrase_add(&phrase, "those in %s %g times", format_name(less), least);
+    else
+        phrase_add(&phrase, "those in %s are no faster", format_name(less));
     return format_name(more);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "base/rune.h"
 #include "base/sanitize.h"
 #include "ui/cells/glyphs.h"
@@ -225,11 +226,12 @@ static void write_title(const CompareView *view, char *text, size_t size) {
     }
     while (at < count && strcmp(comparison->all_series[at], comparison->series) != 0)
         at++;
-    int used = snprintf(text, size, "%s", name);
+    Phrase phrase = phrase_begin(text, size);
+    phrase_add(&phrase, "%s", name);
     if (view->shows_difference)
-        used += snprintf(text + used, size - (size_t)used, " minus %.60s's", short_base);
+        phrase_add(&phrase, " minus %.60s's", short_base);
     if (at < count && count > 1)
-        snprintf(text + used, size - (size_t)used, " (%d of %d)", at + 1, count);
+        phrase_add(&phrase, " (%d of %d)", at + 1, count);
 }
 
 static void write_manner(const CompareView *view, char *text, size_t size) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "ui/home/home.h"
 
 static void choose(Ui *ui) {
@@ -132,16 +133,14 @@ static void ask_remove(Ui *ui) {
         return;
     find_doomed(home);
     int count = home->doomed_count, hidden = home_hidden(home);
-    int used = snprintf(question, sizeof question, "delete ");
+    Phrase phrase = phrase_begin(question, sizeof question);
+    phrase_add(&phrase, "delete ");
     for (int i = 0; i < count && i < MOST_NAMED; i++)
-        used +=
-            snprintf(question + used, sizeof question - (size_t)used, "%s%lld %.60s", i ? ", " : "",
-                     (long long)home->doomed[i], home_listed(home, home->doomed[i])->name);
+        phrase_add(&phrase, "%s%lld %.60s", i ? ", " : "", (long long)home->doomed[i],
+                   home_listed(home, home->doomed[i])->name);
     if (count > MOST_NAMED)
-        used += snprintf(question + used, sizeof question - (size_t)used, " and %d more",
-                         count - MOST_NAMED);
-    snprintf(question + used, sizeof question - (size_t)used, "?%s",
-             hidden > 0 ? " What the filter hides stays." : "");
+        phrase_add(&phrase, " and %d more", count - MOST_NAMED);
+    phrase_add(&phrase, "?%s", hidden > 0 ? " What the filter hides stays." : "");
     prompt_confirm(ui, question, confirm_again);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/phrase.h"
 #include "base/sanitize.h"
 #include "cli/history/history.h"
 #include "cli/print/curve.h"
@@ -196,23 +197,20 @@ static void print_divergence(const Page *page, const CompareSide *side) {
     if (!divergence->is_known)
         return;
     char text[COMPARE_TEXT_SIZE], step[TEXT_SIZE], parted[TEXT_SIZE];
-    int used = snprintf(text, sizeof text, "%s and %s: ", base->name, run->name);
+    Phrase phrase = phrase_begin(text, sizeof text);
+    phrase_add(&phrase, "%s and %s: ", base->name, run->name);
     if (divergence->different < 0)
-        used +=
-            snprintf(text + used, sizeof text - (size_t)used,
-                     "the same %s to the bit, wherever both were kept.", page->comparison->series);
+        phrase_add(&phrase, "the same %s to the bit, wherever both were kept.",
+                   page->comparison->series);
     else
-        used += snprintf(text + used, sizeof text - (size_t)used, "other bits from step %s on%s",
-                         text_count(step, divergence->different),
-                         divergence->different_width > 1 ? " or soon after" : "");
+        phrase_add(&phrase, "other bits from step %s on%s", text_count(step, divergence->different),
+                   divergence->different_width > 1 ? " or soon after" : "");
     if (divergence->parted >= 0)
-        snprintf(text + used, sizeof text - (size_t)used,
-                 ", and beyond the noise of the %s from step %s%s.", page->comparison->series,
-                 text_count(parted, divergence->parted),
-                 divergence->is_parted_at_end ? " to the end" : " for a while");
+        phrase_add(&phrase, ", and beyond the noise of the %s from step %s%s.",
+                   page->comparison->series, text_count(parted, divergence->parted),
+                   divergence->is_parted_at_end ? " to the end" : " for a while");
     else if (divergence->different >= 0)
-        snprintf(text + used, sizeof text - (size_t)used, ", and never beyond the noise of the %s.",
-                 page->comparison->series);
+        phrase_add(&phrase, ", and never beyond the noise of the %s.", page->comparison->series);
     print_wrapped(page, text);
 }
 

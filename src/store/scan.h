@@ -160,8 +160,10 @@ bool store_put_scan_cell(Store *store, const ScanRecord *scan, int unit, int for
 bool store_put_scan_costs(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
 bool store_put_scan_training(Store *store, const ScanRecord *scan, int training,
                              Error *error) MUST_CHECK;
-// That it came to its end: ended_ms, and what else is known then. Gives it back.
-bool store_end_scan(Store *store, const ScanRecord *scan, Error *error) MUST_CHECK;
+// That it came to its end: ended_ms, and what else is known then. Gives it back, where it still is
+// the worker's: one that was silent for long may have been taken for dead.
+bool store_end_scan(Store *store, const ScanRecord *scan, const WorkerId *worker,
+                    Error *error) MUST_CHECK;
 // Gives it back as it is, to be gone on with.
 bool store_release_scan(Store *store, int64_t id, const WorkerId *worker, Error *error) MUST_CHECK;
 // With all that is kept of it; refused while its worker lives.

@@ -331,16 +331,17 @@ bool store_put_scan_training(Store *store, const ScanRecord *scan, int training,
            store_end(store, put_training(store, scan, training, error), error);
 }
 
-bool store_end_scan(Store *store, const ScanRecord *scan, Error *error) {
+bool store_end_scan(Store *store, const ScanRecord *scan, const WorkerId *worker, Error *error) {
     Query query;
     if (!query_begin(&query, store,
                      "UPDATE scans SET ended_ms = ?, others_busy = ?, policy_file = ?,"
-                     " token = NULL WHERE id = ?",
+                     " token = nullif(token, ?) WHERE id = ?",
                      error))
         return false;
     query_put_positive(&query, scan->ended_ms);
     query_put_number(&query, scan->others);
     query_put_text(&query, scan->policy_file);
+    query_put_text(&query, worker->token);
     query_put_integer(&query, scan->id);
     return touch(&query, scan->id, error);
 }

@@ -179,7 +179,7 @@ static void its_policy_and_trainings_are_read_back(void) {
     scan->ended_ms = 77;
     scan->others = 0.5;
     snprintf(scan->policy_file, sizeof scan->policy_file, "p.lua");
-    CHECK_DONE(store_end_scan(store, scan, &error));
+    CHECK_DONE(store_end_scan(store, scan, &worker, &error));
     ScanRecord *read = read_back(store, 1);
     CHECK(memcmp(read->seconds, scan->seconds, sizeof scan->seconds) == 0);
     CHECK(memcmp(read->activations, scan->activations, sizeof scan->activations) == 0);
@@ -215,6 +215,8 @@ static void one_process_measures_it(void) {
     CHECK_DONE(store_own_scan(store, 1, &gone, &error));
     CHECK_DONE(store_own_scan(store, 1, &other, &error));    // nobody is there
     CHECK_DONE(store_release_scan(store, 1, &gone, &error)); // not its own: nothing happens
+    CHECK_REFUSED(store_own_scan(store, 1, &one, &error), ERROR_TAKEN, "scan 1");
+    CHECK_DONE(store_end_scan(store, scan, &gone, &error)); // likewise
     CHECK_REFUSED(store_own_scan(store, 1, &one, &error), ERROR_TAKEN, "scan 1");
     CHECK_DONE(store_release_scan(store, 1, &other, &error));
     CHECK_DONE(store_remove_scan(store, 1, &error));

@@ -108,7 +108,7 @@ static Store *make_history(int cells) {
         scan->has_policy = true;
         scan->ended_ms = 1;
         CHECK_DONE(store_put_scan_layers(store, scan, &error) &&
-                   store_end_scan(store, scan, &error));
+                   store_end_scan(store, scan, &worker, &error));
     }
     scan_record_free(scan);
     return store;

@@ -189,7 +189,7 @@ bool scan_keep_begin(const Cli *cli, ScanKeeping *keeping, ScanRecord *scan, Err
 }
 
 bool scan_keep_end(const ScanKeeping *keeping, const ScanRecord *scan, Error *error) {
-    return !keeping->store || store_end_scan(keeping->store, scan, error);
+    return !keeping->store || store_end_scan(keeping->store, scan, &keeping->worker, error);
 }
 
 void scan_keep_close(ScanKeeping *keeping, const ScanRecord *scan) {

@@ -34,7 +34,9 @@ bool scan_keep_open(const Cli *cli, ScanKeeping *keeping, Error *error) {
 // ---- the key ------------------------------------------------------------------------------------
 
 __attribute__((format(printf, 2, 3))) static void add(Sha256 *hash, const char *format, ...) {
-    char text[1024];
+    char text[1024]; // twice what the longest has: of options and of a path no more is kept
+    _Static_assert(sizeof((ScanRecord *)0)->script_path + RECORD_TEXT_SIZE < sizeof text,
+                   "what is cut would not tell scans apart");
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);

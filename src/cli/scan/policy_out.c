@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/out_file.h"
@@ -12,17 +13,24 @@ enum { READ_END, WRITE_END, ENDS };
 
 // An Error as the other process gives it; code ERROR_NONE: it went well.
 static bool send_answer(int to, const Error *error) {
-    return write(to, error, sizeof *error) ==
-           (ssize_t)sizeof *error; // less than a pipe takes whole
+    ssize_t put;
+    do
+        put = write(to, error, sizeof *error); // less than a pipe takes whole
+    while (put < 0 && errno == EINTR);
+    return put == (ssize_t)sizeof *error;
+}
+
+static ssize_t read_answer(int from, Error *answer) {
+    ssize_t got;
+    do
+        got = read(from, answer, sizeof *answer);
+    while (got < 0 && errno == EINTR);
+    return got;
 }
 
 static bool take_answer(int from, Error *error) {
     Error answer = {0};
-    ssize_t got;
-    do
-        got = read(from, &answer, sizeof answer);
-    while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)sizeof answer)
+    if (read_answer(from, &answer) != (ssize_t)sizeof answer)
         return error_fail(error, ERROR_FAILED,
                           "the process that writes the file was killed: scan again");
     return answer.code == ERROR_NONE || error_fail(error, answer.code, "%s", answer.text);
@@ -93,6 +101,7 @@ bool policy_out_open(PolicyOut *out, const char *path, Error *error) {
     }
     close(texts[READ_END]);
     close(answers[WRITE_END]);
+    out->child = child > 0 ? child : 0;
     out->answers = answers[READ_END];
     out->stream = child > 0 ? fdopen(texts[WRITE_END], "wb") : NULL;
     if (!out->stream)
@@ -113,10 +122,12 @@ bool policy_out_close(PolicyOut *out, bool done, Error *error) {
     done = done && take_answer(out->answers, error);
     if (out->answers >= 0) {
         Error rest;
-        while (read(out->answers, &rest, sizeof rest) > 0) // until it has tidied up and is gone
+        while (read_answer(out->answers, &rest) > 0) // until it has tidied up and is gone
             continue;
         close(out->answers);
     }
+    while (out->child > 0 && waitpid(out->child, NULL, 0) < 0 && errno == EINTR)
+        continue;
     *out = (PolicyOut){.answers = -1};
     return done;
 }

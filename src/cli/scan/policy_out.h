@@ -7,12 +7,14 @@
 #pragma once
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
 typedef struct PolicyOut {
     FILE *stream; // to write to; NULL: none is open
     int answers;
+    pid_t child; // that writes it; 0: none
 } PolicyOut;
 
 // Before there are other threads, and before the sandbox.

@@ -269,6 +269,24 @@ static double bytes_of(const View *view) {
     return count * (double)format_table[view->format].bytes;
 }
 
+// Which input of a norm is its weight, which may lack; 0: it is none.
+static const int norm_weight[OP_COUNT] = {
+    [OP_batch_norm] = 1,          [OP_batch_norm_infer] = 1,    [OP_layer_norm] = 1,
+    [OP_group_norm] = 1,          [OP_batch_norm_backward] = 2, [OP_layer_norm_backward] = 2,
+    [OP_group_norm_backward] = 2,
+};
+
+// What is computed with. A norm's numbers only come and go in the format of its first input: that
+// of its weight is what it is in, and its sums are in fp32.
+static Format computed_with(const KernelCall *call, const OpAttr *attr) {
+    const int weight = norm_weight[call->op];
+    if (attr && attr->has_compute)
+        return attr->compute;
+    if (weight > 0)
+        return call->input[weight].data ? call->input[weight].format : FORMAT_FP32;
+    return call->input_count > 0 ? call->input[0].format : call->output[0].format;
+}
+
 void profile_note(Engine *engine, const KernelCall *call, const OpAttr *attr) {
     EngineProfile *profile = engine->profile;
     if (!profile)
@@ -278,9 +296,7 @@ void profile_note(Engine *engine, const KernelCall *call, const OpAttr *attr) {
         note.bytes += bytes_of(&call->input[i]);
     for (int i = 0; profile->parts && i < call->output_count; i++)
         note.bytes += bytes_of(&call->output[i]);
-    note.from = attr && attr->has_compute ? attr->compute
-                : call->input_count > 0   ? call->input[0].format
-                                          : call->output[0].format;
+    note.from = computed_with(call, attr);
     profile->noted = note;
 }
 

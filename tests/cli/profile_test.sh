@@ -101,6 +101,30 @@ expect_status 2
 expect_err 'one of part layer operation'
 end
 
+begin "a norm is told to compute in what its weights and sums are in"
+cat >"$folder/norm.lua" <<'LUA'
+local mp = require "mp" local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "norm", run = function(run)
+    local net = run:model(nn.Sequential { nn.Linear(8, 8):named "fc", nn.BatchNorm(8):named "bn", nn.Linear(8, 4) })
+    local opt, scaler, x = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler(), mp.randn(16, 8)
+    for _ = 1, 12 do
+        opt:zero_grad()
+        local loss = mp.autocast(function() return net(x):square():mean() end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+    end
+end }
+LUA
+run profile "$folder/norm.lua" --no-history -d cpu -p fp16 --threads 1 --quiet
+expect_out '^bn  *batch_norm  *forward  *fp32 '
+expect_out '^bn  *batch_norm_backward  *backward  *fp32 '
+run profile "$folder/norm.lua" --no-history -d cpu -p fp16 --threads 1 --quiet --by layer
+expect_out '^bn  *- .* fp32 '
+run run "$folder/norm.lua" --dry-run -d cpu -p fp16
+expect_out '^bn  *16  *fp32$'
+end
+
 begin "a recipe that nothing heeds is told of"
 run profile "$folder/two.lua" --no-history -d cpu -p fp16 --threads 1 --steps 5 --recipe fp8=current
 expect_status 0

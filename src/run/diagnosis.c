@@ -84,6 +84,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
          "a parameter has had no gradient in 10 steps, or an optimizer no step by "
          "the end of the run",
          "use it in the loss without detach, or leave it out"},
+    [DIAGNOSIS_ZERO_GRADIENTS] =
+        {"zero_gradients",
+         "below fp32, at a scale that moves where that is fp16: all gradients of a layer are zero "
+         "when they come, while others have some (in 10 steps from the 30th of every 1000 on)",
+         "--layer NAME=fp32 where numbers overflow or vanish on the way forward"},
     [DIAGNOSIS_NO_STEP_ENDED] = {"no_step_ended",
                                  "optimizers were applied, but the run's scaler was never updated",
                                  "scaler:update() in every step"},

@@ -87,6 +87,7 @@ void run_free(Run *run) {
     run_drop_pending(run_state(run));
     run_free_reports(run_state(run));
     run_free_sampler(run_state(run));
+    run_free_zeros(run_state(run));
     run_free_factors(run_state(run));
     run_free_flight(run_state(run));
     for (int i = 0; i < run->optimizer_count; i++)

@@ -15,7 +15,7 @@ static double scale_of(const Run *run, const StepNote *note) {
     return note->scaler ? run->scale_last : 1;
 }
 
-static bool scale_moves(const StepNote *note) {
+bool run_scale_moves(const StepNote *note) {
     ScaleKind kind = note->scaler ? note->rule.kind : SCALE_NONE;
     return kind != SCALE_NONE && kind != SCALE_STATIC;
 }
@@ -39,7 +39,7 @@ static void check_flushed(Run *run, const StepNote *note, const Tensor *tensor, 
                           const GradStats *stats) {
     const double worth_saying = 0.5;
     double all = (double)(stats->count - stats->zeros);
-    if (!scale_moves(note) || !parameter_of(tensor) || round_to != FORMAT_FP16 || !(all > 0) ||
+    if (!run_scale_moves(note) || !parameter_of(tensor) || round_to != FORMAT_FP16 || !(all > 0) ||
         (double)stats->flushed < worth_saying * all)
         return;
     const char *layer = run_layer_of(run, tensor);
@@ -63,7 +63,7 @@ static void check_missing(Run *run, const Tensor *tensor, const GradientNote *no
 
 static void check_scale(Run *run, const StepNote *note, const Vanished *sum) {
     const double worth_saying = 0.05;
-    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || scale_moves(note))
+    if (policy_preset(run->engine->policy)->low != FORMAT_FP16 || run_scale_moves(note))
         return;
     if (!(sum->all > 0) || sum->lost / sum->all < worth_saying)
         return;

@@ -162,6 +162,17 @@ typedef struct FlightRing {
     bool is_told;             // the first that was not finite is
 } FlightRing;
 
+typedef struct ZeroLayer { // run_diagnose_zeros.c
+    int64_t seen_at;       // the last step in which it had gradients
+    int steps;             // that were applied, of those
+    bool is_alive;         // one of them was not 0
+} ZeroLayer;
+
+typedef struct ZeroLayers {
+    ZeroLayer *layers; // by the policy's number; or NULL
+    int count;
+} ZeroLayers;
+
 typedef struct RunState { // a Run is the first member of one
     Run run;
     PendingPoint pending[RUN_MAX_PENDING];
@@ -193,7 +204,8 @@ typedef struct RunState { // a Run is the first member of one
     Vitals vitals;                    // of the device
     double watch_from, watch_seconds; // run_clock at the first recorded step; spent on recording
     double next_watch;                // clock_seconds
-    double next_energy, next_norms;   // clock_seconds
+    ZeroLayers zeros;
+    double next_energy, next_norms; // clock_seconds
     Temperature temperature;
     double next_temperature; // clock_seconds
     double most_degrees;
@@ -328,6 +340,10 @@ const char *run_name_of(const Tensor *parameter);
 void run_check_setup(RunState *state); // after the first step
 // Those that vanish, or never came.
 void run_check_gradients(RunState *state, const StepReport *report);
+bool run_scale_moves(const StepNote *note); // by itself
+// Layers of which none that came was anything but 0, for some steps.
+void run_check_zeros(RunState *state, const StepReport *report, unsigned applied);
+void run_free_zeros(RunState *state);
 // Whether gradients are far beyond their usual size, at every step; and the loss, which is told.
 void run_watch_gradients(RunState *state, const StepReport *report);
 void run_forget_gradients(WatchedOptimizer *watched);

@@ -123,6 +123,7 @@ bool run_look_at_step(RunState *state, const StepReport *report, Error *error) {
                 run_count_skip(state, report, scale_before, scanned & ~applied, error);
     run_check_skips(state, report, outcome == STEP_SKIPPED, outcome == STEP_APPLIED);
     run_check_gradients(state, report);
+    run_check_zeros(state, report, applied);
     run_watch_gradients(state, report);
     run_fly(state, report, scale_before, outcome == STEP_SKIPPED);
     if (note->has_sample)

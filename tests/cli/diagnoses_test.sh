@@ -300,6 +300,25 @@ LUA
 diagnosed no_gradient spare 'spare.weight had no gradient in 10 steps' "$folder/unused.lua" -p fp32
 end
 
+begin "gradients that are all zero while others learn are diagnosed, not those of a frozen layer"
+experiment dead 45 'F.cross_entropy(net(F.relu(dead(x * 60000):square() * 0)), y)' <<'LUA'
+    local dead = run:model(nn.Sequential { nn.Linear(8, 8):named "in" }, "dead")
+    local list = net:parameters()
+    for _, one in ipairs(dead:parameters()) do list[#list + 1] = one end
+    opt = mp.optim.SGD(list, { lr = 0.01 })
+LUA
+diagnosed zero_gradients dead.in 'all gradients of dead.in have been zero for 10 steps' "$folder/dead.lua" -p bf16
+run run "$folder/dead.lua" -p fp32 --json
+expect_no_out zero_gradients # no format is to blame
+experiment frozen 45 "F.cross_entropy(net(frozen(x)), y)" <<'LUA'
+    local frozen = run:model(nn.Linear(8, 8), "frozen")
+    for _, one in ipairs(frozen:parameters()) do one:requires_grad(false) end
+LUA
+run run "$folder/frozen.lua" -p fp16 --json
+expect_status 0
+expect_no_out zero_gradients
+end
+
 begin "an optimizer that makes no step is diagnosed at the end"
 experiment idle 2 "$entropy" <<'LUA'
     local spare = run:model(nn.Linear(8, 4), "spare")

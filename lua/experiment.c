@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/sanitize.h"
 #include "lua/bind/callback.h"
+#include "lua/bind/step.h"
 
 // ---- the module ---------------------------------------------------------------------------------
 
@@ -206,6 +207,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     LuaVm *vm = ready ? machine_new(&session, &vm_options, error) : NULL;
     if (!vm) {
         callback_close(&session);
+        step_free(&session);
         inventory_clear(&session.inventory);
         run_finish(run, error);
         return false;
@@ -227,6 +229,7 @@ bool lua_run_experiment(Run *run, const char *path, const LuaRunOptions *options
     session.engine->lookout.place = NULL;
     lua_vm_free(vm);
     callback_close(&session);
+    step_free(&session);
     inventory_clear(&session.inventory);
     return done;
 }
@@ -299,6 +302,7 @@ bool lua_describe_experiment(const char *path, LuaExperimentInfo *info, Error *e
     session.engine->lookout.place = NULL;
     lua_vm_free(vm);
     callback_close(&session);
+    step_free(&session);
     inventory_clear(&session.inventory);
     run_free(run);
     return done;

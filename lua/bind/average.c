@@ -1,5 +1,5 @@
 // Averages of weights as Lua objects: what mp.optim.EMA is made of.
-#include "lua/bind/bind.h"
+#include "lua/bind/step.h"
 
 static const char average_type[] = "mp.average";
 
@@ -43,6 +43,7 @@ static int average_gc(lua_State *L) {
 static int average_update(lua_State *L) {
     Error error = {0};
     WeightAverage *average = average_at(L, "update");
+    capture_refuse(session_of(L)->engine, "it moves an average of weights");
     const StepFlags *flags =
         lua_isnoneornil(L, 2) ? NULL : optimizer_flags(bind_optimizer_at(L, 2, "update"));
     return BIND_DONE(L, weight_average_update(average, flags, &error), &error);
@@ -51,6 +52,7 @@ static int average_update(lua_State *L) {
 static int average_swap(lua_State *L) {
     Error error = {0};
     WeightAverage *average = average_at(L, "swap");
+    capture_refuse(session_of(L)->engine, "it moves an average of weights");
     return BIND_DONE(L, weight_average_swap(average, &error), &error);
 }
 

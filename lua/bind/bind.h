@@ -58,11 +58,12 @@ typedef struct Session {
     int64_t kept_step;            // of the last checkpoint
     char kept_path[1100];         // "": none was kept
     StepEnd step_end;
-    double kept_at;         // clock_seconds of it; of the first step before there is one
-    Error refusal;          // the last of what was typed on the command line; may be caught
-    bool finished;          // the run has ended: what it owned is no more
-    Evaluation *evaluation; // borrowed: the script is evaluated; NULL: it trains
-    Scan *scan;             // borrowed: its layers are tried in formats; NULL: it trains
+    struct HandedSteps *steps; // lua/bind/step.h
+    double kept_at;            // clock_seconds of it; of the first step before there is one
+    Error refusal;             // the last of what was typed on the command line; may be caught
+    bool finished;             // the run has ended: what it owned is no more
+    Evaluation *evaluation;    // borrowed: the script is evaluated; NULL: it trains
+    Scan *scan;                // borrowed: its layers are tried in formats; NULL: it trains
     double model_began, model_seconds; // while it is: of the outermost module; in all so far
 } Session;
 
@@ -182,6 +183,9 @@ void bind_collect(lua_State *L, Session *session);
 void bind_collect_step(lua_State *L, Session *session); // the same, when the step is over
 // A handle that stands for so many bytes was made.
 void bind_report_pressure(lua_State *L, Session *session, size_t bytes);
+// Of a tensor's handle, counted since the start of the script; and how many from one on are held.
+uint64_t bind_handle_number(lua_State *L, int index);
+int bind_count_handles(const Session *session, uint64_t first);
 Tensor *bind_test_tensor(lua_State *L, int index); // NULL when it is none
 Tensor *bind_tensor(lua_State *L, const char *function, int argument, const char *name);
 Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, const char *name);

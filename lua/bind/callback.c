@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "ops/capture.h"
+
 struct KeptValues {
     int users;      // the session and every callback
     bool is_closed; // there is no machine any more
@@ -65,6 +67,7 @@ bool callback_call(const Callback *callback, const void *key, void *context, Err
                           "backward: the script that this graph is of is over");
     if (!lua_checkstack(L, SLOTS))
         return error_fail(error, ERROR_MEMORY, "not enough memory");
+    capture_refuse(session->engine, "a function of the script is part of the way back");
     int top = lua_gettop(L);
     lua_rawgetp(L, LUA_REGISTRYINDEX, key);
     lua_pushlightuserdata(L, context);

@@ -7,12 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "lua/bind/bind.h"
-
-static int call_ended(lua_State *L, int status, lua_KContext before) {
-    (void)status;
-    return lua_gettop(L) - (int)before;
-}
+#include "lua/bind/step.h"
 
 // The words of Lua's own, and what was probably meant.
 static int refuse_call(lua_State *L, const lua_Debug *at, const char *near) {
@@ -47,8 +42,7 @@ static int number_call(lua_State *L) {
         return refuse_number(L);
     if (!bind_is_callable(L, 3))
         return bind_error(L, "run:step: a function expected, got %s", bind_what_is(L, 3));
-    lua_callk(L, lua_gettop(L) - 3, LUA_MULTRET, 2, call_ended);
-    return call_ended(L, LUA_OK, 2);
+    return step_run(L, 3);
 }
 
 // Offers the names of functions in the value at `index`, where it is a table, and in the tables

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "checkpoint/replay.h"
 #include "kernel/allocator.h"
-#include "lua/bind/bind.h"
+#include "lua/bind/step.h"
 #include "run/recorder.h"
 
 static bool keeps(const Session *session) {
@@ -26,6 +26,7 @@ bool bind_is_replaying(const Session *session) {
 bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size) {
     Error error = {0};
     Session *session = session_of(L);
+    capture_refuse(session->engine, "it reads a value");
     if (!session->resume)
         return false;
     if (!journal_take(&session->inventory.journal, kind, values, size, &error))
@@ -35,6 +36,7 @@ bool bind_recall(lua_State *L, JournalKind kind, void *values, size_t size) {
 
 void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t size) {
     Session *session = session_of(L);
+    capture_refuse(session->engine, "it reads a value");
     if (keeps(session))
         journal_add(&session->inventory.journal, kind, values, size);
 }
@@ -257,6 +259,7 @@ int bind_end_step(lua_State *L) {
     // steps are small this is faster too, since what is used again is still in the processor's
     // cache.
     bind_collect_step(L, session);
+    step_count(session);
     lua_vm_begin_patience(session->vm); // the run may be paused here
     bool done = run_step_ended(session->run, &stop, &error);
     lua_vm_end_patience(session->vm);

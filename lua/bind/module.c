@@ -1,7 +1,7 @@
 // What the Lua half needs to build models: parameters, layers, autocast regions, the tape's switch.
 #include <string.h>
 
-#include "lua/bind/bind.h"
+#include "lua/bind/step.h"
 #include "ops/views.h"
 
 // ---- parameters ---------------------------------------------------------------------------------
@@ -9,6 +9,7 @@
 // parameter(tensor, name, layer, norm_or_bias): makes it trained, or names it anew.
 static int mp_parameter(lua_State *L) {
     Error error = {0};
+    capture_refuse(session_of(L)->engine, "it makes a parameter");
     Tensor *tensor = bind_tensor(L, "parameter", 1, "tensor");
     if (!parameter_attach(tensor, luaL_checkstring(L, 2), (int)luaL_optinteger(L, 3, 0),
                           lua_toboolean(L, 4), &error))
@@ -38,6 +39,13 @@ static int mp_store_low(lua_State *L) {
     if (format == tensor->view.format)
         return 0;
     return BIND_DONE(L, parameter_store_in(tensor, format, &error), &error);
+}
+
+// mode_changed(): a module trains from now on, or no longer
+static int mp_mode_changed(lua_State *L) {
+    capture_refuse(session_of(L)->engine, "it changes the mode of a module");
+    step_forget(session_of(L));
+    return 0;
 }
 
 // ---- layers -------------------------------------------------------------------------------------
@@ -264,6 +272,7 @@ static const BindFunction inner[] = {
     {"parameter", mp_parameter, NULL},
     {"parameter_name", mp_parameter_name, NULL},
     {"store_low", mp_store_low, NULL},
+    {"mode_changed", mp_mode_changed, NULL},
     {"add_layer", mp_add_layer, NULL},
     {"layers", mp_layers, NULL},
     {"set_precision", mp_set_precision, NULL},

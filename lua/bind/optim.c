@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lua/bind/callback.h"
+#include "lua/bind/step.h"
 
 static const char optimizer_type[] = "mp.optimizer";
 
@@ -74,6 +75,7 @@ static int optimizer_gc(lua_State *L) {
     Optimizer **slot = lua_touserdata(L, 1);
     Session *session = session_of(L);
     lua_vm_discharge(L, BIND_OBJECT_BYTES);
+    step_forget(session);
     if (!session->finished)
         run_remove_optimizer(session->run, *slot);
     inventory_remove(&session->inventory, MEMBER_OPTIMIZER, *slot);
@@ -83,8 +85,19 @@ static int optimizer_gc(lua_State *L) {
     return 0;
 }
 
+static bool zero_grad_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)capture;
+    (void)context;
+    (void)error;
+    optimizer_zero_grad(act->on);
+    return true;
+}
+
 static int optimizer_zero_grad_method(lua_State *L) {
-    optimizer_zero_grad(*optimizer_slot(L, "zero_grad"));
+    Optimizer *optimizer = *optimizer_slot(L, "zero_grad");
+    step_begin_act(L, &(CaptureAct){.does = zero_grad_again, .on = optimizer});
+    optimizer_zero_grad(optimizer);
+    step_end_act(L);
     return 0;
 }
 
@@ -223,18 +236,33 @@ static int optimizer_change(lua_State *L) {
 }
 
 // A step without a scaler of the run's ends the run's step too.
-static int optimizer_step_method(lua_State *L) {
+static void step_optimizer(lua_State *L, Optimizer *optimizer) {
     Error error = {0};
     Session *session = session_of(L);
+    BIND_DONE(L, optimizer_step(optimizer, &error), &error);
+    const Run *run = session->run;
+    if (run->scaler || run->optimizer_count == 0)
+        return;
+    bool is_leader = run->optimizers[0] == optimizer;
+    if (step_end_updated(&session->step_end, optimizer, is_leader))
+        bind_end_step(L);
+}
+
+static bool step_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)capture;
+    (void)error;
+    step_optimizer(context, act->on);
+    return true;
+}
+
+static int optimizer_step_method(lua_State *L) {
     Optimizer *optimizer = *optimizer_slot(L, "step");
     callback_refuse(L, "step");
     bind_check_layers(L);
-    BIND_DONE(L, optimizer_step(optimizer, &error), &error);
-    Run *run = session->run;
-    if (run->scaler || run->optimizer_count == 0)
-        return 0;
-    bool is_leader = run->optimizers[0] == optimizer;
-    return step_end_updated(&session->step_end, optimizer, is_leader) ? bind_end_step(L) : 0;
+    step_begin_act(L, &(CaptureAct){.does = step_again, .on = optimizer, .is_final = true});
+    step_optimizer(L, optimizer);
+    step_end_act(L);
+    return 0;
 }
 
 // ---- clipping -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "lua/bind/bind.h"
+#include "lua/bind/step.h"
 #include "lua/experiment.h"
 #include "store/parameter.h"
 
@@ -202,6 +202,7 @@ static int run_epoch_call(lua_State *L) {
 }
 
 static int run_step_call(lua_State *L) {
+    capture_refuse(session_of(L)->engine, "it reads run.step");
     lua_pushinteger(L, session_of(L)->run->step);
     return 1;
 }
@@ -223,6 +224,7 @@ static int run_samples_call(lua_State *L) {
 static int run_evaluating_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;
+    capture_refuse(session->engine, "it evaluates");
     if (lua_toboolean(L, 1)) {
         bind_keep_before_evaluation(session);
         run_pause_clock(run);
@@ -269,6 +271,33 @@ static int refuse_value(lua_State *L, const char *function, const NamedValue *va
                       luaL_typename(L, value->at));
 }
 
+// The tensor that was logged holds another number in the next step, before this one is read.
+static bool log_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)context;
+    Tensor *copy = tensor_copy_as(act->tensor, act->tensor->view.format, MEMORY_ACTIVATIONS, error);
+    bool done = copy && run_log(act->on, act->with, copy, error);
+    tensor_release(copy);
+    (void)capture;
+    return done;
+}
+
+static bool log_tensor(lua_State *L, Run *run, const char *name, Tensor *tensor, Error *error) {
+    const RunSeries *series = run_series(run, name); // which keeps the name; the first has none yet
+    if (!run->engine->capture || !series) {
+        capture_refuse_now(run->engine);
+        return run_log(run, name, tensor, error);
+    }
+    const CaptureAct act = {.does = log_again,
+                            .on = run,
+                            .with = (void *)(uintptr_t)series->name,
+                            .tensor = tensor,
+                            .is_final = true};
+    step_begin_act(L, &act);
+    bool done = log_again(NULL, &act, NULL, error);
+    step_end_act(L);
+    return done;
+}
+
 // log(table): a point of each series named in it
 static int run_log_call(lua_State *L) {
     Error error = {0};
@@ -283,7 +312,9 @@ static int run_log_call(lua_State *L) {
         double value = lua_tonumberx(L, values[i].at, &is_number);
         if (!tensor && !is_number)
             return refuse_value(L, "log", &values[i]);
-        bool done = tensor ? run_log(run, values[i].name, tensor, &error)
+        if (!tensor)
+            capture_refuse(run->engine, "it logs a number");
+        bool done = tensor ? log_tensor(L, run, values[i].name, tensor, &error)
                            : run_log_number(run, values[i].name, value, &error);
         if (!done)
             return bind_raise(L, &error);
@@ -293,6 +324,7 @@ static int run_log_call(lua_State *L) {
 
 static int run_result_call(lua_State *L) {
     Error error = {0};
+    capture_refuse(session_of(L)->engine, "it tells a result");
     NamedValue values[MOST_VALUES];
     if (bind_is_replaying(session_of(L)))
         return 0;
@@ -312,6 +344,7 @@ static int run_result_call(lua_State *L) {
 
 static int run_event_call(lua_State *L) {
     const char *text = luaL_checkstring(L, 1);
+    capture_refuse(session_of(L)->engine, "it tells of an event");
     if (!bind_is_replaying(session_of(L)))
         run_event(session_of(L)->run, text);
     return 0;
@@ -321,6 +354,7 @@ static int run_event_call(lua_State *L) {
 static int run_picture_call(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
+    capture_refuse(session->engine, "it draws a picture");
     const char *name = luaL_checkstring(L, 1);
     Tensor *tensor = bind_tensor(L, "picture", 2, "tensor");
     int64_t columns = bind_integer(L, "picture", 3, "columns");
@@ -333,6 +367,7 @@ static int run_checkpoint_call(lua_State *L) {
     Error error = {0};
     char answer[128];
     Session *session = session_of(L);
+    capture_refuse(session->engine, "it asks for a checkpoint");
     if (!bind_is_replaying(session) &&
         !bind_want_checkpoint(session, session->run, "asked", answer, sizeof answer, &error))
         run_event(session->run, error.text);
@@ -367,6 +402,7 @@ static int run_load_weights_call(lua_State *L) {
 // when a step of the run ends
 static int run_scaler_call(lua_State *L) {
     Run *run = session_of(L)->run;
+    capture_refuse(run->engine, "it makes a scaler");
     bind_push_scaler(L, &run->scale_rule);
     if (!run->scaler)
         run->scaler = bind_scaler_at(L, -1);
@@ -380,6 +416,7 @@ static int run_lead_call(lua_State *L) {
 }
 
 static int run_end_step_call(lua_State *L) {
+    capture_refuse(session_of(L)->engine, "an optimizer of the script's steps");
     return bind_end_step(L);
 }
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "lua/bind/callback.h"
+#include "lua/bind/step.h"
 
 static const char scaler_type[] = "mp.scaler", step_field[] = "mp.step_by";
 
@@ -89,6 +90,7 @@ static int scaler_gc(lua_State *L) {
         session->run->scaler = NULL;
     if (!handle->scaler)
         return 0;
+    step_forget(session);
     lua_vm_discharge(L, BIND_OBJECT_BYTES);
     inventory_remove(&session->inventory, MEMBER_SCALER, handle->scaler);
     step_end_forget(&session->step_end, handle->scaler);
@@ -97,12 +99,33 @@ static int scaler_gc(lua_State *L) {
     return 0;
 }
 
+// What multiplies by the scale is a kernel, which is captured by itself.
+static bool scale_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)capture;
+    (void)context;
+    (void)error;
+    return scaler_begin(act->on) == act->with; // else its rule is another one by now
+}
+
 static int scaler_scale_method(lua_State *L) {
     Error error = {0};
     ScalerHandle *handle = scaler_handle(L, "scale");
     Tensor *loss = bind_tensor(L, "scale", 2, "loss");
+    if (session_of(L)->engine->capture) {
+        step_begin_act(L, &(CaptureAct){.does = scale_again,
+                                        .on = handle->scaler,
+                                        .with = scaler_begin(handle->scaler)});
+        step_end_act(L);
+    }
     return BIND_TENSOR(L, engine_scale_loss(session_of(L)->engine, handle->scaler, loss, &error),
                        &error);
+}
+
+static bool unscale_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    lua_State *L = context;
+    (void)capture;
+    BIND_DONE(L, optimizer_unscale(act->with, act->on, error), error);
+    return true;
 }
 
 static int scaler_unscale_method(lua_State *L) {
@@ -110,7 +133,19 @@ static int scaler_unscale_method(lua_State *L) {
     ScalerHandle *handle = scaler_handle(L, "unscale");
     Optimizer *optimizer = bind_optimizer_at(L, 2, "unscale");
     callback_refuse(L, "unscale");
-    return BIND_DONE(L, optimizer_unscale(optimizer, handle->scaler, &error), &error);
+    step_begin_act(
+        L, &(CaptureAct){
+               .does = unscale_again, .on = handle->scaler, .with = optimizer, .is_final = true});
+    BIND_DONE(L, optimizer_unscale(optimizer, handle->scaler, &error), &error);
+    step_end_act(L);
+    return 0;
+}
+
+static bool step_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    lua_State *L = context;
+    (void)capture;
+    BIND_DONE(L, optimizer_step_scaled(act->with, act->on, error), error);
+    return true;
 }
 
 static int scaler_step_method(lua_State *L) {
@@ -120,12 +155,18 @@ static int scaler_step_method(lua_State *L) {
     callback_refuse(L, "step");
     bind_check_layers(L);
     if (lua_istable(L, 2)) { // an optimizer of one's own has a step of its own
+        capture_refuse(session_of(L)->engine, "an optimizer of the script's steps");
         lua_getfield(L, LUA_REGISTRYINDEX, step_field);
         lua_insert(L, 1);
         lua_call(L, 2, 0);
         return 0;
     }
-    return BIND_DONE(L, optimizer_step_scaled(optimizer, handle->scaler, &error), &error);
+    step_begin_act(
+        L, &(CaptureAct){
+               .does = step_again, .on = handle->scaler, .with = optimizer, .is_final = true});
+    BIND_DONE(L, optimizer_step_scaled(optimizer, handle->scaler, &error), &error);
+    step_end_act(L);
+    return 0;
 }
 
 // What a user's function goes by: of all optimizers together, and the scale so far.
@@ -190,24 +231,42 @@ static double scale_from_lua(lua_State *L, Scaler *scaler) {
     return scale;
 }
 
-static int scaler_update_method(lua_State *L) {
+// Moves the scale, and ends the step of the run where that does.
+static void update(lua_State *L, Scaler *scaler, double given) {
     Error error = {0};
+    BIND_DONE(L, scaler_update(scaler, given, &error), &error);
+    Run *run = session_of(L)->run;
+    if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
+        run->scaler = scaler;
+    StepEnd *end = &session_of(L)->step_end;
+    bool ends = step_end_updated(end, scaler, run->scaler == scaler);
+    if (end->leader == scaler) // the one before was never used
+        run->scaler = scaler;
+    if (ends)
+        bind_end_step(L);
+}
+
+static bool update_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)capture;
+    (void)error;
+    update(context, act->on, 0);
+    return true;
+}
+
+static int scaler_update_method(lua_State *L) {
     ScalerHandle *handle = scaler_handle(L, "update");
     double given = lua_isnoneornil(L, 2) ? 0 : bind_number(L, "update", 2, "scale");
     if (!lua_isnoneornil(L, 2) && (!(given > 0) || isinf(given)))
         return bind_error(L, "update: scale is %g: positive and finite is wanted", given);
     callback_refuse(L, "update");
+    if (handle->written_in_lua || given != 0)
+        capture_refuse(session_of(L)->engine, "the script moves the scale");
     if (handle->written_in_lua && given == 0)
         given = scale_from_lua(L, handle->scaler);
-    BIND_DONE(L, scaler_update(handle->scaler, given, &error), &error);
-    Run *run = session_of(L)->run;
-    if (!run->scaler) // none came from run:scaler(): the first one used marks the steps
-        run->scaler = handle->scaler;
-    StepEnd *end = &session_of(L)->step_end;
-    bool ends = step_end_updated(end, handle->scaler, run->scaler == handle->scaler);
-    if (end->leader == handle->scaler) // the one before was never used
-        run->scaler = handle->scaler;
-    return ends ? bind_end_step(L) : 0;
+    step_begin_act(L, &(CaptureAct){.does = update_again, .on = handle->scaler, .is_final = true});
+    update(L, handle->scaler, given);
+    step_end_act(L);
+    return 0;
 }
 
 static int scaler_get_method(lua_State *L) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "lua/bind/bind.h"
+#include "lua/bind/step.h"
 
 typedef enum OptionNames { OPTIONS_NONE, OPTIONS_NAMED, OPTIONS_LIST, OPTIONS_ANY } OptionNames;
 
@@ -205,6 +205,8 @@ static int call_held(lua_State *L) {
         return refuse_surplus(L, signature, given);
     if (signature->options > 0 && given >= signature->options)
         check_options(L, signature, signature->options + signature->is_method);
+    if (session_of(L)->engine->capture)
+        step_note_call(session_of(L), signature->title);
     return signature->function(L);
 }
 

@@ -177,6 +177,18 @@ bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error
     return true;
 }
 
+uint64_t bind_handle_number(lua_State *L, int index) {
+    const Handle *handle = lua_touserdata(L, index);
+    return handle->number;
+}
+
+int bind_count_handles(const Session *session, uint64_t first) {
+    int count = 0;
+    for (const Handle *handle = session->handles; handle; handle = handle->older)
+        count += handle->number >= first;
+    return count;
+}
+
 // drop(tensor): lets go of it now instead of when the collector comes by. For handles that nobody
 // else can have seen.
 static int mp_drop(lua_State *L) {

@@ -249,7 +249,12 @@ method("named", "name", function(self, name)
 end)
 
 local function set_training(self, on)
-    walk(self, "", function(m) rawset(m, "training", on) end, {})
+    local has_changed = false
+    walk(self, "", function(m)
+        has_changed = has_changed or m.training ~= on
+        rawset(m, "training", on)
+    end, {})
+    if has_changed then engine.mode_changed() end
     return self
 end
 

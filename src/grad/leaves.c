@@ -155,8 +155,29 @@ bool leaves_settle(Tape *tape, bool done, bool recorded, Error *error) {
             leaf->carries = tape->walk.scale;
             leaf->is_rounded = false;
         }
+        if (done && tape->hooks.settled)
+            tape->hooks.settled(tape->context, leaf, !reached->before);
         tensor_release(leaf);
     }
     tape->walk.reached_count = 0;
     return done;
+}
+
+// ---- walks that are gone again ------------------------------------------------------------------
+
+TapeCounts tape_counts(const Tape *tape) {
+    return (TapeCounts){tape->next_number, tape->arrivals};
+}
+
+void tape_bring(Tape *tape, Tensor *leaf, Tensor *gradient, uint64_t order, uint64_t scale) {
+    leaf->grad = tensor_hold(gradient);
+    leaf->carries = scale;
+    leaf->is_rounded = false;
+    leaf->arrivals++;
+    leaf->arrived = tape->arrivals + order;
+}
+
+void tape_pass(Tape *tape, TapeCounts more) {
+    tape->next_number += more.nodes;
+    tape->arrivals += more.arrivals;
 }

@@ -103,6 +103,9 @@ typedef struct TapeHooks {
     // leaf's format, unless *sum was. Takes over neither; *sum may be replaced.
     bool (*gather)(void *context, Tensor *leaf, Tensor **sum, bool is_rounded, Tensor *gradient,
                    Error *error);
+    // A walk has brought this leaf its gradient, which is the first that it has, or joins others.
+    // NULL: nobody asks.
+    void (*settled)(void *context, Tensor *leaf, bool is_first);
 } TapeHooks;
 
 Tape *tape_new(void *context, const TapeHooks *hooks); // the context is handed to every rule too
@@ -157,6 +160,22 @@ bool tape_add_hook(Tensor *tensor, GradHook *hook, Error *error) MUST_CHECK;
 // `grad` grows by it. A rule or a hook may walk another graph back meanwhile, to given inputs.
 bool tape_backward(Tape *tape, Tensor *root, Tensor *seed, const BackwardOptions *options,
                    Error *error) MUST_CHECK;
+
+// How many nodes there were, and how many gradients have come to leaves.
+typedef struct TapeCounts {
+    uint64_t nodes, arrivals;
+} TapeCounts;
+
+TapeCounts tape_counts(const Tape *tape);
+// A walk that was gone once (grad/ knows nothing of how) brings its gradient again to a leaf that
+// has none: the `order`-th that came, carrying this scale. tape_pass then counts on.
+void tape_bring(Tape *tape, Tensor *leaf, Tensor *gradient, uint64_t order, uint64_t scale);
+void tape_pass(Tape *tape, TapeCounts more);
+
+// Whether no walk can begin at it: it was computed from no leaf, or was walked back already.
+static inline bool tape_is_spent(const Tensor *tensor) {
+    return !tensor->origin || ((const GradNode *)tensor->origin)->spent;
+}
 
 // sum += part, in its own memory, which nobody else reads and is dense; off the record.
 bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) MUST_CHECK;

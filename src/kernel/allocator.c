@@ -10,14 +10,16 @@ enum { SMALLEST_LOG2 = 8, STEPS = 4, CLASSES = (48 - SMALLEST_LOG2) * STEPS };
 
 // A block's record lies in host memory, since the block itself may be on another device; the
 // records are found again by address through a hash table with open addressing.
-typedef struct Block {
+struct Block {
     struct Block *next; // on a free list
     void *memory;
     size_t bytes; // of its class
     int class;
     bool is_free;
+    int pins; // so many keep it from the free lists
+    uint64_t number;
     MemoryPurpose purpose;
-} Block;
+};
 
 struct Allocator {
     Device *device;
@@ -25,6 +27,7 @@ struct Allocator {
     Block **table; // in use and cached, by address
     size_t table_size, table_used;
     MemoryUse use;
+    uint64_t takings;
     size_t limit, host;
     size_t own;        // that the device took for itself
     bool takes_anew;   // of the system alone
@@ -248,6 +251,7 @@ void *allocator_take(Allocator *allocator, size_t bytes, MemoryPurpose purpose, 
         }
     }
     block->is_free = false;
+    block->number = ++allocator->takings;
     block->purpose = purpose;
     account(&allocator->use, block->bytes, purpose);
     return block->memory;
@@ -265,13 +269,61 @@ static void cache(Allocator *allocator, Block *block) {
     *place = block;
 }
 
+static void let_go(Allocator *allocator, Block *block) {
+    allocator->use.now[block->purpose] -= block->bytes;
+    allocator->use.total_now -= block->bytes;
+    cache(allocator, block);
+}
+
 void allocator_give(Allocator *allocator, void *memory) {
     if (!memory)
         return;
     Block *block = block_find(allocator, memory);
-    allocator->use.now[block->purpose] -= block->bytes;
-    allocator->use.total_now -= block->bytes;
-    cache(allocator, block);
+    if (block->pins > 0)
+        block->is_free = true;
+    else
+        let_go(allocator, block);
+}
+
+// ---- memory that is to stay where it is ---------------------------------------------------------
+
+uint64_t allocator_takings(const Allocator *allocator) {
+    return allocator->takings;
+}
+
+bool allocator_locate(const Allocator *allocator, const void *address, MemoryPlace *place) {
+    for (size_t i = 0; i < allocator->table_size; i++) {
+        const Block *block = allocator->table[i];
+        const size_t offset = block ? (uintptr_t)address - (uintptr_t)block->memory : 0;
+        if (!block || offset >= block->bytes) // unsigned: what lies before it is far behind
+            continue;
+        *place = (MemoryPlace){block->memory, block->number, block->purpose, !block->is_free};
+        return true;
+    }
+    return false;
+}
+
+const Block *allocator_pin(Allocator *allocator, void *memory) {
+    Block *block = block_find(allocator, memory);
+    if (block->is_free && block->pins == 0) {
+        Block **place = &allocator->free_list[block->class];
+        while (*place != block)
+            place = &(*place)->next;
+        *place = block->next;
+        account(&allocator->use, block->bytes, block->purpose);
+    }
+    block->pins++;
+    return block;
+}
+
+void allocator_unpin(Allocator *allocator, const Block *pinned) {
+    Block *block = block_find(allocator, pinned->memory);
+    if (--block->pins == 0 && block->is_free)
+        let_go(allocator, block);
+}
+
+bool allocator_in_use(const Block *pinned) {
+    return !pinned->is_free;
 }
 
 static bool comes_and_goes(const Block *block) {

@@ -29,6 +29,28 @@ size_t allocator_rounded(size_t bytes);
 void allocator_assign(Allocator *allocator, void *memory, MemoryPurpose purpose);
 MemoryPurpose allocator_purpose(const Allocator *allocator, const void *memory);
 
+// ---- memory that is to stay where it is ---------------------------------------------------------
+
+// Takings are numbered, so that memory at an address is told from what lay there before.
+uint64_t allocator_takings(const Allocator *allocator); // so far
+
+typedef struct MemoryPlace { // where something lies
+    void *memory;            // as it was taken
+    uint64_t number;         // of the taking
+    MemoryPurpose purpose;
+    bool in_use;
+} MemoryPlace;
+
+// What memory an address lies in; false: in none of this allocator's. It looks at all there is.
+bool allocator_locate(const Allocator *allocator, const void *address, MemoryPlace *place);
+
+// Given back it is kept for who has pinned it, accounted as it was, until it is unpinned; nobody
+// else is given it meanwhile. `pinned` is for allocator_in_use.
+typedef struct Block Block;
+const Block *allocator_pin(Allocator *allocator, void *memory);
+void allocator_unpin(Allocator *allocator, const Block *pinned);
+bool allocator_in_use(const Block *pinned); // by whom it was taken
+
 MemoryUse allocator_use(const Allocator *allocator);
 // The peaks are those of what comes from now on.
 void allocator_forget_peaks(Allocator *allocator);

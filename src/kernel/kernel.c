@@ -105,10 +105,14 @@ void device_close(Device *device) {
 }
 
 void device_write(Device *device, void *target, const void *host, size_t bytes) {
+    if (device->tap)
+        device->tap->moved(device->tap, false);
     device->backend->write(device, target, host, bytes);
 }
 
 void device_read(Device *device, void *host, const void *source, size_t bytes) {
+    if (device->tap)
+        device->tap->moved(device->tap, true);
     device->waits++;
     device->backend->read(device, host, source, bytes);
     device_take_status(device);
@@ -181,8 +185,13 @@ bool device_run(Device *device, const KernelCall *call, Error *error) {
                           "device %s adds up in fp32 alone: leave sums= out of --recipe, or run on "
                           "--device cpu",
                           backend->name);
-    if (kernel)
-        return kernel(device, call, error);
+    if (kernel) {
+        if (!kernel(device, call, error))
+            return false;
+        if (device->tap)
+            device->tap->ran(device->tap, call);
+        return true;
+    }
     const char *why = backend->absences[call->op];
     return error_fail(error, ERROR_UNAVAILABLE, "%s: not on device %s: %s", op_table[call->op].name,
                       backend->name, why ? why : "absent");

@@ -84,6 +84,15 @@ typedef struct DeviceMarks {
     const char *why;    // by these words
 } DeviceMarks;
 
+typedef struct KernelCall KernelCall;
+
+// Who is told of what a device is asked for, to ask for it again; the first member of its owner's.
+typedef struct DeviceTap DeviceTap;
+struct DeviceTap {
+    void (*ran)(DeviceTap *tap, const KernelCall *call); // a kernel, well
+    void (*moved)(DeviceTap *tap, bool reads);           // bytes, to the host or from there
+};
+
 typedef struct Device {
     const Backend *backend;
     void *state; // the backend's own
@@ -107,16 +116,17 @@ typedef struct Device {
     char remark[ERROR_TEXT_SIZE];
     bool no_capture; // steps are not captured, on a device that would; set before the first ends
     uint64_t steps, captured; // of a device that would: how many ended, how many were captured
+    DeviceTap *tap;           // NULL: nobody is told
 } Device;
 
-typedef struct KernelCall {
+struct KernelCall {
     OpId op;
     int layer; // that it is made in, for messages; 0: none
     int input_count, output_count;
     View input[OP_MAX_INPUTS]; // data is NULL for an input that is absent
     View output[OP_MAX_OUTPUTS];
     const OpAttr *attr;
-} KernelCall;
+};
 
 typedef bool (*Kernel)(Device *device, const KernelCall *call, Error *error);
 

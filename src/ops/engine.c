@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/random.h"
+#include "ops/capture.h"
 #include "ops/gather.h"
 
 static Tensor *hook_add(void *context, Tensor *x, Tensor *y, Error *error) {
@@ -30,6 +31,12 @@ static Tensor *hook_make_again(void *context, const GradNode *node, Error *error
     return made;
 }
 
+static void hook_settled(void *context, Tensor *leaf, bool is_first) {
+    Engine *engine = context;
+    if (engine->capture)
+        capture_note_leaf(engine->capture, leaf, is_first);
+}
+
 static void hook_enter(void *context, int layer, OpId op) {
     Engine *engine = context;
     engine->layer = layer;
@@ -50,7 +57,8 @@ Engine *engine_new(Device *device, const Preset *preset, uint64_t seed, Error *e
                              .cast = hook_cast,
                              .enter = hook_enter,
                              .make_again = hook_make_again,
-                             .gather = engine_gather};
+                             .gather = engine_gather,
+                             .settled = hook_settled};
     engine->tape = tape_new(engine, &hooks);
     engine->policy = policy_new(preset, error);
     if (!engine->tape || !engine->policy) {
@@ -97,6 +105,7 @@ void engine_seed(Engine *engine, uint64_t seed) {
 }
 
 RandomAttr engine_random(Engine *engine, int64_t count) {
+    capture_refuse(engine, "it draws random numbers");
     RandomAttr random = {.seed = engine->seed, .offset = engine->random_position};
     engine->random_position += random_blocks(count);
     return random;
@@ -178,8 +187,11 @@ bool engine_backward(Engine *engine, Tensor *root, Tensor *seed, const BackwardO
         lookout_loss(engine, root);
     engine->autocast = (AutocastRegion){0};
     engine->walking_back = true;
+    const TapeCounts before = tape_counts(engine->tape);
     bool done = tape_backward(engine->tape, root, seed, options, error);
     engine->walking_back = was_walking;
+    if (done && engine->capture)
+        capture_note_walk(engine->capture, before);
     engine->layer = layer;
     engine->autocast = region;
     return done;
@@ -218,7 +230,7 @@ static bool replace_contents(Tensor *buffer, Tensor *value, Error *error) {
     return true;
 }
 
-bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
+static bool change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
                           Error *error) {
     BufferChange *change = change_of(engine, buffer);
     // Of several forward passes before one step, the state before the first is what counts.
@@ -235,6 +247,21 @@ bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor 
             change->before_own = tensor_hold(before);
     }
     return replace_contents(buffer, value, error);
+}
+
+static bool change_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    (void)context;
+    return change_buffer(capture_engine(capture), act->on, act->tensor, act->with, error);
+}
+
+bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor *owner,
+                          Error *error) {
+    const CaptureAct act = {
+        .does = change_again, .on = buffer, .with = owner, .tensor = value, .is_buffer = true};
+    capture_begin_act(engine, &act);
+    bool done = change_buffer(engine, buffer, value, owner, error);
+    capture_end_act(engine);
+    return done;
 }
 
 // Whether no later step has a word in it: this one trains the owner, or no optimizer does.
@@ -302,5 +329,17 @@ bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
         engine->changes[kept++] = *change;
     }
     engine->change_count = kept;
+    return done;
+}
+
+bool engine_undo_buffers(Engine *engine, Error *error) {
+    bool done = true;
+    for (int i = 0; i < engine->change_count; i++) {
+        BufferChange *change = &engine->changes[i];
+        if (done && change->before_any)
+            done = tensor_copy_into(change->buffer, change->before_any, error);
+        change_clear(change);
+    }
+    engine->change_count = 0;
     return done;
 }

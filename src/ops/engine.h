@@ -97,6 +97,7 @@ typedef struct EngineProfile {
 } EngineProfile;
 
 typedef struct FactorTable FactorTable;
+typedef struct Capture Capture; // ops/capture.h
 
 // Times operations from here on, into a profile whose arrays and room are set; and no more. The
 // first that was opened stays.
@@ -147,6 +148,7 @@ struct Engine {
     EngineProfile *profile; // NULL: operations are not timed
     FactorTable *factors;   // the asker's (ops/factors.h); NULL: nothing is counted
     EngineWatch *watch;     // NULL: nobody looks
+    Capture *capture;       // of the step under way; NULL: it is not watched
     Lookout lookout;
     BufferChange *changes; // since the last settled step
     int change_count, change_size;
@@ -222,3 +224,6 @@ bool engine_change_buffer(Engine *engine, Tensor *buffer, Tensor *value, Tensor 
 // no optimizer trains; the others wait for the step of theirs.
 bool engine_settle_buffers(Engine *engine, Tensor *const *parameters, int count,
                            const StepFlags *flags, Error *error) MUST_CHECK;
+// What has changed since the last settled step is put back now, as if it had not: of a step that
+// began with nothing left to settle.
+bool engine_undo_buffers(Engine *engine, Error *error) MUST_CHECK;

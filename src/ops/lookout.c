@@ -130,7 +130,10 @@ static bool would_fit(Engine *engine, const KernelCall *call, int output) {
     OpAttr attr = *call->attr;
     attr.out_format = FORMAT_FP32;
     wide.attr = &attr;
+    DeviceTap *tap = engine->device->tap; // what is looked at is no part of the step
+    engine->device->tap = NULL;
     done = done && device_run(engine->device, &wide, NULL);
+    engine->device->tap = tap;
     const bool fits = done ? isfinite(largest_of(engine, &room[output]->view)) : !divides(call->op);
     for (int i = 0; i < call->output_count; i++)
         tensor_release(room[i]);
@@ -240,6 +243,20 @@ void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inpu
         else if (i == 0 && !engine->lookout.scales && !engine->makes_again)
             keep_largest(engine, value);
     }
+}
+
+bool lookout_again(Engine *engine, const KernelCall *call, bool keeps) {
+    for (int i = 0; i < call->output_count; i++) {
+        const View *view = &call->output[i];
+        if (!format_is_floating(view->format) || !format_is_plain(view->format))
+            continue;
+        const double value = engine->device->backend->multi->largest(engine->device, view);
+        if (!isfinite(value))
+            return false;
+        if (i == 0 && keeps)
+            keep_largest(engine, value);
+    }
+    return true;
 }
 
 void lookout_loss(Engine *engine, Tensor *loss) {

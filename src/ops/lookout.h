@@ -63,6 +63,9 @@ void lookout_open(Engine *engine);
 // Looks at what a kernel gave; `inputs` as they came, `used` as it got them.
 void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inputs,
                      Tensor *const *used, Tensor *const *outputs);
+// Looks at what a kernel gave that gave finite numbers before; false: one is not finite, and where
+// that comes from is not known. `keeps`: it is its layer's.
+bool lookout_again(Engine *engine, const KernelCall *call, bool keeps);
 // A loss that is about to be walked back.
 void lookout_loss(Engine *engine, Tensor *loss);
 // Of a tensor that was found not to be finite: where that came from; NULL: nobody knows any more.

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "ops/capture.h"
 #include "ops/engine.h"
 #include "ops/gradient.h"
 #include "ops/profile.h"
@@ -109,6 +110,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
             continue;
         if (!tensor_check_readable(input, error))
             return false;
+        if (engine->capture && input->parameter)
+            capture_note_parameter(engine->capture, input);
         Tensor *used;
         if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
             used = input_in_format(engine, input, formats->inputs, error);
@@ -344,6 +347,8 @@ static bool apply(Engine *engine, OpId op, Tensor *const *inputs, int input_coun
             done = run_kernel(engine, &call, error) || name_op(engine->layer, op, error);
             if (done && engine->lookout.is_on)
                 lookout_outputs(engine, &call, inputs, prepared.used, outputs);
+            if (done && engine->lookout.is_on && engine->capture)
+                capture_note_look(engine->capture);
             done = done && record(engine, op, attr, &prepared, outputs, call.output_count, error);
         }
     }

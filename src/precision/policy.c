@@ -28,6 +28,7 @@ struct Policy {
     PolicyLayer *layers; // [0] stands for "no layer"
     int layer_count, layer_size;
     RuleList rules, queued;
+    uint64_t changes;
 };
 
 static bool rules_add(RuleList *list, const char *pattern, LayerPrecision precision, Error *error) {
@@ -103,6 +104,10 @@ Format policy_storage(const Policy *policy, Format own) {
     return preset_storage(&policy->preset, own);
 }
 
+uint64_t policy_changes(const Policy *policy) {
+    return policy->changes;
+}
+
 int policy_layer_count(const Policy *policy) {
     return policy->layer_count;
 }
@@ -113,6 +118,7 @@ const PolicyLayer *policy_layer(const Policy *policy, int layer) {
 
 // Parents are registered before what lies below them, so that one pass in order settles all.
 static void policy_inherit(Policy *policy) {
+    policy->changes++;
     for (int i = 1; i < policy->layer_count; i++) {
         PolicyLayer *layer = &policy->layers[i];
         layer->in_force =

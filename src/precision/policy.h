@@ -70,6 +70,9 @@ bool policy_names(const Policy *policy, const char *pattern, char hint[POLICY_HI
 bool policy_queue(Policy *policy, const char *pattern, LayerPrecision precision,
                   Error *error) MUST_CHECK;
 int policy_apply_queued(Policy *policy);
+// Grows whenever a layer's precision is set, or a layer added: what was decided before is to be
+// asked for again.
+uint64_t policy_changes(const Policy *policy);
 
 // ---- the question -------------------------------------------------------------------------------
 

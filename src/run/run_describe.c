@@ -105,6 +105,13 @@ static void add_reading(Run *run, const char *name, int decimals, double value) 
     run_add_fact(run, name, text);
 }
 
+// Of a device that captures steps, or a script that hands them over to be captured.
+static void look_at_captures(Run *run) {
+    const Device *device = run->device;
+    if (!device->no_capture && device->steps > 0)
+        add_reading(run, "steps.captured", 3, (double)device->captured / (double)device->steps);
+}
+
 // How a card fares, as it was sampled last; and what the processors took beside it.
 static void look_at_card(Run *run) {
     static const char *const names[READINGS] = {
@@ -122,9 +129,6 @@ static void look_at_card(Run *run) {
     add_reading(run, "card.power.most", 0, vitals->most_watts);
     add_reading(run, "card.temperature.most", 0, vitals->most_degrees);
     add_reading(run, "energy.processors", 0, state->energy.joules);
-    const Device *device = run->device;
-    if (device_captures(device) && device->steps > 0)
-        add_reading(run, "steps.captured", 3, (double)device->captured / (double)device->steps);
 }
 
 static void add_load(Run *run, const char *name, double processors) {
@@ -189,6 +193,7 @@ void run_look_again(Run *run) {
     }
     look_at_memory(run);
     look_at_temperature(run);
+    look_at_captures(run);
     look_at_card(run);
     look_at_recording(run);
 }

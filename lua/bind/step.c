@@ -1,0 +1,375 @@
+#include "lua/bind/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A script has few steps (a GAN two); one that makes its function anew each time is told.
+enum { MOST_STEPS = 8, MOST_RESULTS = 8, MOST_TRIES = 16 };
+
+typedef struct StepResult {
+    Tensor *tensor;  // held; NULL: the value below
+    uint64_t number; // of its handle, from the first that the step made on
+    bool is_true, is_nil;
+} StepResult;
+
+typedef struct HandedStep {
+    const void *address; // of the function,
+    int function;        // which the registry keeps, and its upvalues as they were
+    int upvalues;
+    Capture *capture;
+    int tries; // watched steps, since one was ready
+    bool is_told;
+    uint64_t handles; // that the step makes
+    StepResult results[MOST_RESULTS];
+    int result_count;
+} HandedStep;
+
+struct HandedSteps {
+    HandedStep steps[MOST_STEPS];
+    int count;
+    HandedStep *watched; // under way, with what there was before it
+    uint64_t handles;
+    uint64_t random[4];
+    bool is_captured; // the step under way is run from what was captured,
+    bool is_stale;    // which is to be let go of when it is over
+};
+
+// ---- which there are ----------------------------------------------------------------------------
+
+static void drop_results(HandedStep *step) {
+    for (int i = 0; i < step->result_count; i++)
+        tensor_release(step->results[i].tensor);
+    step->result_count = 0;
+}
+
+static void drop_capture(HandedStep *step) {
+    drop_results(step);
+    capture_forget(step->capture);
+}
+
+void step_forget(Session *session) {
+    HandedSteps *handed = session->steps;
+    if (handed && handed->is_captured) { // in the middle of one, by a collection
+        handed->is_stale = true;
+        return;
+    }
+    for (int i = 0; handed && i < handed->count; i++)
+        drop_capture(&handed->steps[i]);
+}
+
+void step_free(Session *session) {
+    HandedSteps *handed = session->steps;
+    for (int i = 0; handed && i < handed->count; i++) {
+        drop_results(&handed->steps[i]);
+        capture_free(handed->steps[i].capture);
+    }
+    free(handed);
+    session->steps = NULL;
+}
+
+// The step of the function at `index`; NULL: it is only called.
+static HandedStep *step_of(lua_State *L, int index) {
+    Session *session = session_of(L);
+    const void *address = lua_topointer(L, index);
+    if (session->resume || session->evaluation || session->scan || !lua_isfunction(L, index))
+        return NULL;
+    if (!session->steps)
+        session->steps = calloc(1, sizeof *session->steps);
+    HandedSteps *handed = session->steps;
+    if (!handed || session->engine->capture) // within another
+        return NULL;
+    for (int i = 0; i < handed->count; i++)
+        if (handed->steps[i].address == address)
+            return &handed->steps[i];
+    if (handed->count == MOST_STEPS)
+        return NULL;
+    Capture *capture = capture_new(session->engine);
+    if (!capture)
+        return NULL;
+    HandedStep *step = &handed->steps[handed->count++];
+    *step = (HandedStep){.address = address, .capture = capture};
+    lua_pushvalue(L, index);
+    step->function = luaL_ref(L, LUA_REGISTRYINDEX);
+    lua_newtable(L);
+    step->upvalues = luaL_ref(L, LUA_REGISTRYINDEX);
+    return step;
+}
+
+// ---- upvalues: what a function counts in, or is told by, without arguments ----------------------
+
+static void keep_upvalues(lua_State *L, const HandedStep *step, int function) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, step->upvalues);
+    for (int i = 1; lua_getupvalue(L, function, i); i++)
+        lua_rawseti(L, -2, i);
+    lua_pop(L, 1);
+}
+
+static bool upvalues_are_kept(lua_State *L, const HandedStep *step, int function) {
+    bool same = true;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, step->upvalues);
+    for (int i = 1; same && lua_getupvalue(L, function, i); i++) {
+        lua_rawgeti(L, -2, i);
+        same = lua_rawequal(L, -1, -2);
+        lua_pop(L, 2);
+    }
+    lua_pop(L, 1);
+    return same;
+}
+
+// ---- watching -----------------------------------------------------------------------------------
+
+// What a step may call: operations, and what is an act. All else is refused.
+void step_note_call(Session *session, const char *title) {
+    static const char *const may[] = {"F.*",         "t:*",        "opt:zero_grad", "opt:step",
+                                      "s:scale",     "s:unscale",  "s:step",        "s:update",
+                                      "mp.autocast", "mp.no_grad", "mp.zeros",      "mp.ones",
+                                      "mp.full",     "mp.arange",  "run:log",       "run:step"};
+    static const char *const may_not[] = {"t:copy", "t:grad", "t:hook", "t:requires_grad",
+                                          "t:zero_grad"};
+    bool is_allowed = false;
+    for (size_t i = 0; i < sizeof may / sizeof *may && !is_allowed; i++) {
+        const size_t length = strlen(may[i]);
+        is_allowed = may[i][length - 1] == '*' ? strncmp(may[i], title, length - 1) == 0
+                                               : strcmp(may[i], title) == 0;
+    }
+    for (size_t i = 0; i < sizeof may_not / sizeof *may_not; i++)
+        is_allowed = is_allowed && strcmp(may_not[i], title) != 0;
+    if (is_allowed)
+        return;
+    char why[CAPTURE_WHY_SIZE];
+    snprintf(why, sizeof why, "it calls %.60s", title);
+    capture_refuse(session->engine, why);
+}
+
+// What was computed in the step and is no loss that was walked back could be walked back later.
+static bool take_result(lua_State *L, HandedStep *step, int index, uint64_t first) {
+    Session *session = session_of(L);
+    StepResult *result = &step->results[step->result_count];
+    Tensor *tensor = bind_test_tensor(L, index);
+    *result = (StepResult){.tensor = tensor_hold(tensor),
+                           .is_nil = lua_isnil(L, index),
+                           .is_true = lua_toboolean(L, index)};
+    step->result_count++;
+    if (!tensor)
+        return result->is_nil || lua_isboolean(L, index);
+    const uint64_t number = bind_handle_number(L, index);
+    result->number = number - first;
+    return number >= first && number < session->handle_count && tape_is_spent(tensor);
+}
+
+static const char *take_results(lua_State *L, HandedStep *step, int first_index, uint64_t first) {
+    const int count = lua_gettop(L) - first_index + 1;
+    drop_results(step);
+    if (count > MOST_RESULTS)
+        return "it returns more values than are kept";
+    for (int i = 0; i < count; i++)
+        if (!take_result(L, step, first_index + i, first))
+            return "it returns what is no tensor of its own, or one with a way back";
+    return "";
+}
+
+static void tell_refusal(lua_State *L, HandedStep *step) {
+    Session *session = session_of(L);
+    const char *why = capture_refusal(step->capture);
+    if (step->is_told || (!why[0] && step->tries < MOST_TRIES))
+        return;
+    char text[CAPTURE_WHY_SIZE + 96];
+    snprintf(text, sizeof text, "run:step: the step is called each time, and not captured: %s",
+             why[0] ? why : "it is another one each time");
+    run_event(session->run, text);
+    step->is_told = true;
+}
+
+// Copies: what they are of holds another step's numbers soon.
+static int push_results(lua_State *L, const HandedStep *step, uint64_t first) {
+    Error error = {0};
+    Session *session = session_of(L);
+    luaL_checkstack(L, MOST_RESULTS + 4, "run:step");
+    for (int i = 0; i < step->result_count; i++) {
+        const StepResult *result = &step->results[i];
+        if (!result->tensor) {
+            result->is_nil ? lua_pushnil(L) : lua_pushboolean(L, result->is_true);
+            continue;
+        }
+        session->handle_count = first + result->number;
+        BIND_TENSOR(
+            L,
+            tensor_copy_as(result->tensor, result->tensor->view.format, MEMORY_ACTIVATIONS, &error),
+            &error);
+    }
+    session->handle_count = first + step->handles;
+    return step->result_count;
+}
+
+// The results lie from `first` on. What the step left is looked for once what it did not is gone.
+static void end_watch(lua_State *L, int function, int first, bool is_well) {
+    Session *session = session_of(L);
+    HandedSteps *handed = session->steps;
+    HandedStep *step = handed->watched;
+    if (is_well) {
+        uint64_t random[4];
+        lua_vm_random_state(session->vm, random);
+        const char *why = take_results(L, step, first, handed->handles);
+        if (memcmp(random, handed->random, sizeof random) != 0)
+            why = "it draws random numbers";
+        if (!upvalues_are_kept(L, step, function))
+            why = "it changes a variable from outside of it";
+        if (why[0])
+            capture_refuse(session->engine, why);
+        int made = 0;
+        for (int i = 0; i < step->result_count; i++)
+            made += step->results[i].tensor != NULL;
+        lua_gc(L, LUA_GCCOLLECT);
+        if (bind_count_handles(session, handed->handles) > made)
+            is_well = false; // a tensor is kept: a mask that was made once, or one of each step
+    }
+    step->handles = session->handle_count - handed->handles;
+    step->tries++;
+    if (capture_end(step->capture, is_well)) {
+        step->tries = 0;
+        lua_settop(L, first - 1);
+        push_results(L, step, handed->handles);
+    } else {
+        drop_results(step);
+    }
+    tell_refusal(L, step);
+}
+
+static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *given, int function) {
+    Session *session = session_of(L);
+    HandedSteps *handed = session->steps;
+    handed->watched = step;
+    handed->handles = session->handle_count;
+    lua_vm_random_state(session->vm, handed->random);
+    keep_upvalues(L, step, function);
+    drop_results(step);
+    capture_begin(step->capture, given);
+}
+
+// ---- from what was captured ---------------------------------------------------------------------
+
+// Computes what comes before act i, at the place of the first engine work of a step.
+static bool compute_before(lua_State *L, Capture *capture, int i) {
+    bool done = false;
+    if (!capture_computes(capture, i))
+        return true;
+    BIND_ENTERED(L, done = capture_compute(capture, i));
+    return done;
+}
+
+// False: it was given up, and what was done is undone. What was captured may still be as it was: a
+// number was not finite.
+static bool run_captured(lua_State *L, HandedStep *step, Tensor *const *inputs) {
+    Error error = {0};
+    Session *session = session_of(L);
+    Capture *capture = step->capture;
+    const int acts = capture_act_count(capture);
+    session->steps->is_captured = true;
+    capture_start(capture, inputs);
+    bool done = true;
+    for (int i = 0; done && i <= acts; i++) {
+        done = compute_before(L, capture, i);
+        if (!done || i == acts)
+            break;
+        const CaptureAct *act = capture_act(capture, i);
+        done = act->does(capture, act, L, &error);
+        if (!done && act->is_final)
+            bind_raise(L, &error);
+        session->steps->is_stale = session->steps->is_stale || !done;
+    }
+    session->steps->is_captured = false;
+    if (done)
+        capture_finish(capture);
+    else if (!capture_take_back(capture, &error))
+        bind_raise(L, &error);
+    return done;
+}
+
+// ---- run:step -----------------------------------------------------------------------------------
+
+static bool is_state(void *context, const void *memory) {
+    const Inventory *inventory = &((const Session *)context)->inventory;
+    for (int i = 0; i < inventory->named_count; i++)
+        if (inventory->named[i].tensor->storage->data == memory)
+            return true;
+    return false;
+}
+
+// The tensors among the arguments from `first` on; -1: there is something else.
+static int inputs_of(lua_State *L, int first, Tensor *inputs[CAPTURE_MOST_INPUTS]) {
+    const int count = lua_gettop(L) - first + 1;
+    if (count > CAPTURE_MOST_INPUTS)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (!(inputs[i] = bind_test_tensor(L, first + i)))
+            return -1;
+    return count;
+}
+
+static int call_ended(lua_State *L, int status, lua_KContext before) {
+    (void)status;
+    return lua_gettop(L) - (int)before;
+}
+
+static int call(lua_State *L, int index) {
+    lua_callk(L, lua_gettop(L) - index, LUA_MULTRET, index - 1, call_ended);
+    return call_ended(L, LUA_OK, index - 1);
+}
+
+// The stack at `index`: the function, to be looked at again, what tells of errors, and the results.
+static int watch_ended(lua_State *L, int status, lua_KContext index) {
+    if (status == LUA_YIELD) {
+        capture_refuse(session_of(L)->engine, "it yields");
+        status = LUA_OK;
+    }
+    end_watch(L, (int)index, (int)index + 2, status == LUA_OK);
+    if (status != LUA_OK)
+        return lua_error(L);
+    return lua_gettop(L) - (int)index - 1;
+}
+
+static int watch(lua_State *L, HandedStep *step, int index, Tensor *const *inputs, int count) {
+    Session *session = session_of(L);
+    const CaptureGiven given = {inputs, count, is_state, session};
+    lua_pushcfunction(L, lua_vm_tell_meant);
+    lua_insert(L, index);
+    lua_pushvalue(L, index + 1);
+    lua_insert(L, index);
+    begin_watch(L, step, &given, index);
+    const int status =
+        lua_pcallk(L, lua_gettop(L) - index - 2, LUA_MULTRET, index + 1, index, watch_ended);
+    return watch_ended(L, status, index);
+}
+
+int step_run(lua_State *L, int index) {
+    Session *session = session_of(L);
+    Tensor *inputs[CAPTURE_MOST_INPUTS];
+    HandedStep *step = step_of(L, index);
+    const int count = step ? inputs_of(L, index + 1, inputs) : -1;
+    if (session->steps)
+        session->steps->is_captured = false; // also where an error has ended one
+    if (session->steps && session->steps->is_stale) {
+        session->steps->is_stale = false;
+        step_forget(session);
+    }
+    if (count < 0 || session->stops || step->is_told)
+        return call(L, index);
+    const CaptureFit fit = capture_fits(step->capture, inputs, count);
+    const bool is_same = fit != CAPTURE_STALE && upvalues_are_kept(L, step, index);
+    if (fit == CAPTURE_OTHER)
+        return call(L, index);
+    if (!is_same)
+        return watch(L, step, index, inputs, count);
+    const uint64_t first = session->handle_count;
+    if (run_captured(L, step, inputs))
+        return push_results(L, step, first);
+    return call(L, index);
+}
+
+void step_count(Session *session) {
+    Device *device = session->engine->device;
+    if (!session->steps || session->steps->count == 0)
+        return;
+    device->steps++;
+    device->captured += session->steps->is_captured;
+}

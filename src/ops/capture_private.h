@@ -1,0 +1,87 @@
+// ops/capture_private.h: the inside of a capture, which watching (capture.c) and computing again
+// (capture_again.c) share. Nobody else's.
+#pragma once
+
+#include "ops/capture.h"
+
+typedef struct CapturedCall {
+    KernelCall call;
+    OpAttr attr;
+    bool is_looked_at, is_back; // by the lookout; on a walk back
+    bool keeps;                 // what it gives is its layer's
+} CapturedCall;
+
+typedef struct CapturedAct {
+    CaptureAct act;
+    int calls;                // before it
+    int first_leaf, end_leaf; // of a walk: those that it came to,
+    uint64_t arrivals;        // and how many gradients came
+} CapturedAct;
+
+typedef struct CapturedLeaf {
+    Tensor *leaf, *gradient; // held
+    uint64_t order, scale;   // as it arrived; that it carries
+} CapturedLeaf;
+
+typedef struct CapturedMemory {
+    void *memory;
+    uint64_t number; // of its taking
+    bool is_outside; // it was there before the step
+    const Block *pin;
+} CapturedMemory;
+
+typedef struct CapturedInput {
+    View view;
+    const Storage *storage; // while it is watched
+} CapturedInput;
+
+typedef struct InputUse { // where a call reads an input
+    int call, at, input;
+    ptrdiff_t offset;
+} InputUse;
+
+typedef struct CapturedParameter {
+    Tensor *tensor; // held
+    void *data;
+    Format round_to;
+    bool requires_grad;
+} CapturedParameter;
+
+// What is in force around it.
+typedef struct CapturePlace {
+    AutocastRegion autocast;
+    int layer;
+    bool records, looks;
+    uint64_t policy;
+} CapturePlace;
+
+#define CAPTURE_LIST(type, name) \
+    type *name;                  \
+    int name##_count, name##_room
+
+struct Capture {
+    DeviceTap tap;
+    Engine *engine;
+    CaptureGiven given;
+    CapturePlace place;
+    bool is_watching, is_ready;
+    bool is_spoilt;   // this step, though not the next
+    bool is_final;    // a final act was noted
+    bool has_buffers; // running statistics
+    int acting;       // depth of acts under way
+    int walked;       // leaves of the walks so far
+    char why[CAPTURE_WHY_SIZE];
+    uint64_t takings;             // before the step
+    TapeCounts counts;            // before it; then how many more
+    uint64_t mixed, mixed_before; // all that was told, of this step and the one before; 0: none
+    CAPTURE_LIST(CapturedCall, calls);
+    CAPTURE_LIST(CapturedAct, acts);
+    CAPTURE_LIST(CapturedLeaf, leaves);
+    CAPTURE_LIST(CapturedMemory, memory);
+    CAPTURE_LIST(InputUse, uses);
+    CAPTURE_LIST(CapturedParameter, parameters);
+    CapturedInput inputs[CAPTURE_MOST_INPUTS];
+    int input_count;
+};
+
+CapturePlace capture_place(const Engine *engine);

@@ -35,6 +35,7 @@ at 200 set layer.hidden=fp32
 at 280 set loss_scale=1048576 # too much: steps are skipped until it has come down
 at 340 set layer.hidden=auto
 wait "$worker"
+"$mpbench" scan fashion_cnn --set width=16 --quiet >"$folder/out"
 "$mpbench" profile fashion_cnn -p fp16 --set width=16 --quiet --db "$folder/profile.db" >"$folder/out"
 
 # The profile becomes that of the last run. Its tables are made on demand.
@@ -50,6 +51,8 @@ sqlite3 "$MPBENCH_DB" "
     UPDATE environment SET value = 'recorded' WHERE name = 'host';
     UPDATE environment SET value = 'Linux' WHERE name = 'kernel';
     DELETE FROM environment WHERE name = 'process';
+    UPDATE scans SET token = NULL, host = NULL, boot = NULL, script_path = 'experiments/' ||
+        replace(script_path, rtrim(script_path, replace(script_path, '/', '')), '');
     UPDATE runs SET script_path = 'experiments/' ||
         replace(script_path, rtrim(script_path, replace(script_path, '/', '')), '');
     VACUUM;"

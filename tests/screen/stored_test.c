@@ -5,7 +5,9 @@
 // files anew: read the difference before you commit it.
 #include <math.h>
 
+#include "number/format.h"
 #include "store/runs.h"
+#include "store/scan.h"
 #include "store/step_profile.h"
 #include "tests/screen/place.h"
 
@@ -66,7 +68,7 @@ static const struct Stored { // keys, then what must be there before the screen 
     {"compare-exponents", "1  ce", "would flush", false},
     {"compare-eight", "1        c", "8 runs", false},
     {"formats", "4", "flushed", false},
-    {"scan", "5", "No scan is in this history", false},
+    {"scan", "5" KEY_DOWN KEY_RIGHT, "scan 1 of 1", false},
     {"help", "??", "Here", true},
     {"settings", "O", "smoothing", true},
 };
@@ -276,6 +278,114 @@ static bool put_profile(void) {
     return done;
 }
 
+// What a scan of it found; not measured either.
+enum { SCAN_FORMATS = 3 };
+
+static const struct ScannedUnit {
+    const char *name;
+    int64_t parameters;
+    double damages[SCAN_FORMATS], flushed;
+} scanned[] = {{"conv1", 160, {0.021, 0.0085, 0.16}, 0},
+               {"conv2", 4640, {0.027, INFINITY, 0.11}, 0.0002},
+               {"hidden", 589952, {0.0067, 0.3, 1.7}, 0.031},
+               {"head", 1290, {0.0066, 0.0006, 0.11}, 0.0067}};
+
+static void fill_scan(ScanRecord *scan) {
+    static const Format formats[SCAN_FORMATS] = {FORMAT_BF16, FORMAT_FP16, FORMAT_MXFP8};
+    static const char experiment[] = "fashion_cnn";
+    snprintf(scan->key, sizeof scan->key, "stored");
+    snprintf(scan->subject, sizeof scan->subject, "%s", experiment);
+    snprintf(scan->experiment, sizeof scan->experiment, "%s", experiment);
+    snprintf(scan->script_path, sizeof scan->script_path, "experiments/%s.lua", experiment);
+    snprintf(scan->device, sizeof scan->device, "cpu");
+    for (; scan->format_count < SCAN_FORMATS; scan->format_count++)
+        snprintf(scan->formats[scan->format_count], SCAN_FORMAT_SIZE, "%s",
+                 format_name(formats[scan->format_count]));
+    scan->threads = 2;
+    scan->seed = 1;
+    scan->batches = 4;
+    scan->steps = 60;
+    scan->seeds = 3;
+    scan->within = 0.01;
+    scan->tolerance = 0.15;
+    for (; scan->unit_count < (int)(sizeof scanned / sizeof *scanned); scan->unit_count++) {
+        const struct ScannedUnit *unit = &scanned[scan->unit_count];
+        snprintf(scan->units[scan->unit_count], RECORD_NAME_SIZE, "%s", unit->name);
+        scan->parameters[scan->unit_count] = unit->parameters;
+        for (int f = 0; f < SCAN_FORMATS; f++)
+            scan->cells[scan->unit_count][f] = (ScanCell){.is_known = true,
+                                                          .is_broken = isinf(unit->damages[f]),
+                                                          .damage = unit->damages[f],
+                                                          .own_error = unit->damages[f] / 2,
+                                                          .own_degrees = 0.7,
+                                                          .all_error = unit->damages[f] / 3,
+                                                          .all_degrees = 0.4,
+                                                          .loss_change = 0.001,
+                                                          .flushed = unit->flushed,
+                                                          .subnormal = (double)NAN,
+                                                          .least_scale = (double)NAN,
+                                                          .middle_scale = (double)NAN,
+                                                          .most_scale = (double)NAN,
+                                                          .scale = 65536};
+    }
+}
+
+static void fill_outcome(ScanRecord *scan) {
+    static const ScanTraining trainings[] = {
+        {.label = "fp32", .format = {3, 3, 3, 3}, .loss = 0.483, .seconds = 0.0412},
+        {.label = "all bf16", .above = 0.0009, .interval = 0.0037, .seconds = 0.0206},
+        {.label = "all fp16", .format = {1, 1, 1, 1}, .broken = 3, .seconds = 0.0331},
+        {.label = "all mxfp8",
+         .format = {2, 2, 2, 2},
+         .above = 0.048,
+         .interval = 0.01,
+         .seconds = 0.0237},
+        {.label = "policy", .above = 0.0009, .interval = 0.0037, .seconds = 0.0206}};
+    static const double seconds[] = {0.0201, 0.0322, 0.0231, 0.0403};
+    static const int64_t activations[] = {49283072, 49283072, 73400320, 68157440};
+    memcpy(scan->seconds, seconds, sizeof seconds);
+    memcpy(scan->activations, activations, sizeof activations);
+    scan->training_count = sizeof trainings / sizeof *trainings;
+    for (int i = 0; i < scan->training_count; i++) {
+        scan->trainings[i] = trainings[i];
+        scan->trainings[i].is_known = true;
+        scan->trainings[i].is_within = trainings[i].broken == 0 && trainings[i].above < 0.01;
+    }
+    scan->has_policy = scan->is_final = true; // all of them in the first
+    scan->ended_ms = 1;
+    scan->others = (double)NAN;
+}
+
+static bool put_found(Store *store, const ScanRecord *scan, const WorkerId *worker, Error *error) {
+    bool done = store_put_scan_layers(store, scan, error);
+    for (int i = 0; i < scan->unit_count * scan->format_count && done; i++)
+        done =
+            store_put_scan_cell(store, scan, i / scan->format_count, i % scan->format_count, error);
+    for (int i = 0; i < scan->training_count && done; i++)
+        done = store_put_scan_training(store, scan, i, error);
+    return done && store_put_scan_costs(store, scan, error) &&
+           store_end_scan(store, scan, worker, error);
+}
+
+static bool put_scan(void) {
+    Error error = {0};
+    WorkerId worker;
+    ScanRecord *scan = scan_record_new(&error);
+    Store *store = store_open(path_of("demo.db"), STORE_WRITE, &error);
+    bool done = scan && store && worker_identify(&worker, &error);
+    if (done) {
+        fill_scan(scan);
+        done = store_add_scan(store, scan, &worker, &error);
+        fill_outcome(scan);
+        done = done && put_found(store, scan, &worker, &error);
+    }
+    store_close(store);
+    scan_record_free(scan);
+    if (!done)
+        printf("not ok the recorded history takes no scan: %s\n", error.text);
+    return done;
+}
+
 // A copy of the program that has, of the experiments, those whose runs are recorded: what comes to
 // them moves no stored screen.
 static bool make_copy(void) {
@@ -286,10 +396,10 @@ static bool make_copy(void) {
              "cp simple.lua underflow.lua fashion_cnn.lua fashion_mlp.lua gpt.lua "
              "'%s/experiments' && gzip -dc demo.history.gz >'%s'",
              path, program, path, path, path_of("demo.db"));
-    if (system(command) != 0 || !put_profile())
+    if (system(command) != 0 || !put_profile() || !put_scan())
         return false;
     snprintf(command, sizeof command, "gzip -c '%s' >'%s/experiments/demo.history.gz'",
-             path_of("demo.db"), path);
+             path_of("demo.db"), path_of("copy"));
     return system(command) == 0 && setenv("MPBENCH", path_of("copy/mpbench"), 1) == 0;
 }
 

@@ -35,7 +35,10 @@ typedef struct Session {
     bool has_thrown;              // what it called has raised something, which is kept
     struct KeptValues *kept;      // what graphs have of Lua (callback.h)
     size_t handle_bytes;          // of what has got its handles since the last collection
-    size_t made_bytes;            // of what has got its handles since the step began
+    size_t made_bytes;            // the same, since all that was garbage was freed
+    size_t step_bytes;            // the same, since the step began
+    size_t most_bytes;            // of the device, in use since then where it was looked at
+    size_t kept_bytes;            // of the device, in use after the step that kept the least
     size_t data_bytes;            // of the data sets that loaders hold
     size_t settled_bytes;         // of the device, in use when all that was garbage had been freed
     size_t settled_data_bytes;    // of data_bytes, then

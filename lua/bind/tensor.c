@@ -33,50 +33,84 @@ Tensor *bind_optional_tensor(lua_State *L, const char *function, int argument, c
     return lua_isnoneornil(L, argument) ? NULL : bind_tensor(L, function, argument, name);
 }
 
-static bool is_much_more(size_t bytes, size_t settled) {
-    const size_t least = (size_t)8 << 20, spare = settled / 8;
+static bool is_more(size_t bytes, size_t settled, size_t least, size_t part) {
+    const size_t spare = settled / part;
     return bytes >= settled + (spare > least ? spare : least);
+}
+
+static bool is_much_more(size_t bytes, size_t settled) {
+    return is_more(bytes, settled, (size_t)8 << 20, 8);
 }
 
 static size_t bytes_of_lua(lua_State *L) {
     return (size_t)lua_gc(L, LUA_GCCOUNT) << 10;
 }
 
-static void collect_all(lua_State *L, Session *session) {
+static size_t bytes_of_device(const Session *session) {
+    return allocator_use(session->engine->device->allocator).total_now;
+}
+
+// Gives what is in use then.
+static size_t collect_all(lua_State *L, Session *session) {
     lua_gc(L, LUA_GCCOLLECT);
-    session->settled_bytes = allocator_use(session->engine->device->allocator).total_now;
+    session->settled_bytes = bytes_of_device(session);
     session->settled_data_bytes = session->data_bytes;
     session->settled_lua_bytes = bytes_of_lua(L);
+    session->made_bytes = 0;
+    return session->settled_bytes;
+}
+
+// A full collection looks at all that Lua has. Where tensors of far more bytes were made, computing
+// them took far longer. A card computes as much in no time.
+static bool is_cheap_beside(lua_State *L, const Session *session, size_t made) {
+    const size_t far_more = 16;
+    return session->engine->device->memory == 0 && made / far_more >= bytes_of_lua(L);
 }
 
 // A young collection costs microseconds and frees most of what a step left. What lived through two
-// of them, as a batch does within its step and a data set before the next, only a full one frees:
-// that is due where much more is in use than after the last. Lua would see to what is its own, but
-// asked as often as this it is never in debt. There it goes by its own rule, twice as much.
-void bind_collect(lua_State *L, Session *session) {
-    const Allocator *allocator = session->engine->device->allocator;
+// of them, as a batch does within its step and a data set before the next, only a full one frees.
+// Within a step that does harm as well, since what the step still needs is old from then on: it is
+// due where much more is in use than after the last, or where it is cheap and more is in use than
+// the step before had. Lua would see to what is its own, but asked as often as this it is never in
+// debt. There it goes by its own rule, twice as much. Gives what is in use then.
+static size_t collect(lua_State *L, Session *session) {
+    const size_t some = (size_t)1 << 20;
     session->handle_bytes = 0;
     lua_gc(L, LUA_GCSTEP, 0);
-    size_t of_lua = bytes_of_lua(L);
-    if (is_much_more(allocator_use(allocator).total_now, session->settled_bytes) ||
-        is_much_more(session->data_bytes, session->settled_data_bytes) ||
-        (of_lua > 2 * session->settled_lua_bytes &&
-         is_much_more(of_lua, session->settled_lua_bytes)))
-        collect_all(L, session);
+    size_t of_lua = bytes_of_lua(L), in_use = bytes_of_device(session);
+    bool is_due = is_much_more(in_use, session->settled_bytes) ||
+                  (session->kept_bytes > 0 && is_more(in_use, session->settled_bytes, some, 32) &&
+                   is_cheap_beside(L, session, session->made_bytes)) ||
+                  is_much_more(session->data_bytes, session->settled_data_bytes) ||
+                  (of_lua > 2 * session->settled_lua_bytes &&
+                   is_much_more(of_lua, session->settled_lua_bytes));
+    if (is_due)
+        in_use = collect_all(L, session);
+    if (session->most_bytes < in_use)
+        session->most_bytes = in_use;
+    return in_use;
 }
 
-// A full collection looks at all that Lua has. Where a step made far more than that, computing it
-// took far longer, and what lived through two young ones within it need not lie beside what the
-// next step makes. A card computes as much in no time.
+void bind_collect(lua_State *L, Session *session) {
+    collect(L, session);
+}
+
+// What a step left beyond what those before it did would lie beside all that the next one makes,
+// and weighs twice as much there where that is of 16 bits. What a clean one had in use, the next
+// one needs as well.
 void bind_collect_step(lua_State *L, Session *session) {
-    const size_t far_more = 64;
-    if (session->engine->device->memory == 0 && session->made_bytes / far_more >= bytes_of_lua(L)) {
-        session->handle_bytes = 0;
-        collect_all(L, session);
-    } else {
-        bind_collect(L, session);
+    const size_t some = (size_t)512 << 10;
+    size_t in_use = collect(L, session);
+    bool is_clean = in_use < session->kept_bytes + some;
+    if (!is_clean && is_cheap_beside(L, session, session->step_bytes)) {
+        session->kept_bytes = in_use = collect_all(L, session);
+        is_clean = true;
     }
-    session->made_bytes = 0;
+    if (session->kept_bytes > in_use)
+        session->kept_bytes = in_use;
+    if (is_clean) // else the most grows by what is not freed
+        session->settled_bytes = session->most_bytes;
+    session->most_bytes = session->step_bytes = 0;
 }
 
 // The collector sees a handle as a few bytes. Once the handles made since its last round stand for
@@ -85,6 +119,7 @@ void bind_report_pressure(lua_State *L, Session *session, size_t bytes) {
     const size_t least = (size_t)4 << 20;
     session->handle_bytes += bytes;
     session->made_bytes += bytes;
+    session->step_bytes += bytes;
     if (session->handle_bytes < least)
         return;
     const Device *device = session->engine->device;

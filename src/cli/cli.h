@@ -11,14 +11,12 @@
 
 #include "base/error.h"
 #include "compare/compare.h"
+#include "compare/step_lines.h"
 #include "run/run.h"
 
 enum { CLI_MAX_OPERANDS = 256, CLI_MAX_RULES = 256, CLI_MAX_TEXTS = 512 };
 
 typedef enum ColorChoice { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } ColorChoice;
-
-// What is one row of a profile.
-typedef enum ProfileBy { PROFILE_BY_PART, PROFILE_BY_LAYER, PROFILE_BY_OPERATION } ProfileBy;
 
 typedef struct Cli Cli;
 
@@ -94,10 +92,10 @@ struct Cli {
     double target_value;
     CompareToward target_toward;
     int64_t limit, seeds, workers, top; // 0: not given
-    ProfileBy by;
-    bool what_if;      // of show;
-    const char *layer; // of which layer; NULL: of all
-    bool first_nan;    // of show
+    StepBy by;                          // what is one row of a profile
+    bool what_if;                       // of show;
+    const char *layer;                  // of which layer; NULL: of all
+    bool first_nan;                     // of show
     bool demo, block;
     bool dry_run;
     const char *formats; // --formats

@@ -149,12 +149,11 @@ static bool set_axis(Cli *cli, const Option *option, const char *value, Error *e
 }
 
 static bool set_profile_by(Cli *cli, const Option *option, const char *value, Error *error) {
-    static const char *const choices[] = {[PROFILE_BY_PART] = "part",
-                                          [PROFILE_BY_LAYER] = "layer",
-                                          [PROFILE_BY_OPERATION] = "operation"};
+    static const char *const choices[] = {
+        [STEP_BY_PART] = "part", [STEP_BY_LAYER] = "layer", [STEP_BY_OPERATION] = "operation"};
     for (int i = 0; i < 3; i++)
         if (strcmp(value, choices[i]) == 0)
-            cli->by = (ProfileBy)i;
+            cli->by = (StepBy)i;
     return option_check_choice(error, option->name, value, choices, 3);
 }
 

@@ -51,7 +51,7 @@ static void write_formats(const StepPart *part, char text[40]) {
 }
 
 // What a line has in a column of words, fit to be shown; false: it is one of numbers.
-static bool read_words(const ProfileLine *line, ColumnId id, char text[RECORD_NAME_SIZE * 2]) {
+static bool read_words(const StepLine *line, ColumnId id, char text[RECORD_NAME_SIZE * 2]) {
     char formats[40];
     switch (id) {
     case COLUMN_LAYER: live_clean(text, RECORD_NAME_SIZE * 2, line->part.layer); return true;
@@ -81,7 +81,7 @@ static int widest(const LiveProfile *profile, ColumnId id) {
 }
 
 static bool is_empty(const LiveProfile *profile, ColumnId id) {
-    if (id == COLUMN_LAYER && profile->by != LINES_BY_OPERATION)
+    if (id == COLUMN_LAYER && profile->by != STEP_BY_OPERATION)
         return false; // the sums below have their names there
     if (id == COLUMN_LIMIT || id == COLUMN_CALLS)
         return profile->of == 0;
@@ -149,7 +149,7 @@ static void put_times(const LiveProfile *profile, Area area, const Places *place
 }
 
 static void draw_line(const LiveProfile *profile, Area area, const Places *places, int row,
-                      const ProfileLine *line) {
+                      const StepLine *line) {
     char text[RECORD_NAME_SIZE * 2];
     const Ink ink = line->part.from[0] ? live_ink(line->part.from) : INK_TEXT;
     for (int i = 0; i < COLUMNS; i++)
@@ -285,8 +285,8 @@ static int draw_table(const LiveProfile *profile, Area area, const Rows *rows) {
 }
 
 void live_draw_profile(const Live *live, Area area, bool focused) {
-    static const char *const kinds[PROFILE_LINES] = {"by layer and operation", "by layer",
-                                                     "by operation"};
+    static const char *const kinds[STEP_BYS] = {"by layer and operation", "by layer",
+                                                "by operation"};
     const LiveProfile *profile = &live->profile;
     char right[96], which[64] = "", notes[480];
     Area inside = area_part(area, 1, 1, area.width - 2, area.height - 2);
@@ -306,7 +306,7 @@ void live_draw_profile(const Live *live, Area area, bool focused) {
     if (rows.shown < profile->line_count)
         snprintf(which, sizeof which, ", %d to %d of %d", rows.top + 1, rows.top + rows.shown,
                  profile->line_count);
-    snprintf(right, sizeof right, "%s%s", kinds[profile->of != 0 ? profile->by : LINES_BY_LAYER],
+    snprintf(right, sizeof right, "%s%s", kinds[profile->of != 0 ? profile->by : STEP_BY_LAYER],
              which);
     area_box(area, panel_name(PANEL_PROFILE), right, focused);
 }
@@ -330,7 +330,7 @@ static void show_other_lines(Ui *ui, Live *live) {
     Error error;
     if (profile->of == 0)
         return;
-    profile->by = (ProfileLines)((profile->by + 1) % PROFILE_LINES);
+    profile->by = (StepBy)((profile->by + 1) % STEP_BYS);
     profile->top = 0;
     if (!live_profile_group(profile, &error))
         ui_fail(ui, &error);
@@ -354,10 +354,10 @@ bool live_profile_request(Ui *ui, Live *live, Request request) {
 }
 
 bool live_profile_label(const Live *live, Request request, const char **label) {
-    static const char *const next[PROFILE_LINES] = {
-        [LINES_BY_PART] = "by layer",
-        [LINES_BY_LAYER] = "by operation",
-        [LINES_BY_OPERATION] = "by both",
+    static const char *const next[STEP_BYS] = {
+        [STEP_BY_PART] = "by layer",
+        [STEP_BY_LAYER] = "by operation",
+        [STEP_BY_OPERATION] = "by both",
     };
     if (request == REQUEST_SERIES)
         *label = live->profile.of != 0 ? next[live->profile.by] : NULL;

@@ -6,29 +6,17 @@
 // when the page opens, and again when what measures one has ended. Main thread.
 #pragma once
 
-#include "store/step_profile.h"
-
-typedef enum ProfileLines {
-    LINES_BY_PART, // layer, operation and way
-    LINES_BY_LAYER,
-    LINES_BY_OPERATION,
-    PROFILE_LINES
-} ProfileLines;
-
-typedef struct ProfileLine { // of a step in the mean; what its parts differ in is ""
-    StepPart part;
-    double limited; // seconds of it that `at_limit` is of; 0: of none the limit is known
-} ProfileLine;
+#include "compare/step_lines.h"
 
 typedef struct LiveProfile {
     int64_t run; // that it was looked for; 0: it was not
     int64_t of;  // the run whose profile it is; 0: there is none
     StepProfile kept;
     double casts, cast_seconds; // a step
-    ProfileLine *lines;         // the longest first
+    StepLine *lines;            // the longest first
     int line_count;
     double step_seconds; // of which lines are shares
-    ProfileLines by;
+    StepBy by;
     int top;          // lines scrolled away
     int64_t process;  // that measures one; 0: none
     bool may_measure; // here

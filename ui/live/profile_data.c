@@ -17,55 +17,6 @@ void live_profile_clear(LiveProfile *profile) {
 
 // ---- lines --------------------------------------------------------------------------------------
 
-static bool is_same_line(const StepPart *a, const StepPart *b, ProfileLines by) {
-    const bool is_same_operation = strcmp(a->operation, b->operation) == 0;
-    if (by == LINES_BY_LAYER)
-        return strcmp(a->layer, b->layer) == 0 && (a->layer[0] || is_same_operation);
-    return is_same_operation;
-}
-
-static void keep_common(char *sum, const char *word) {
-    if (strcmp(sum, word) != 0)
-        sum[0] = 0;
-}
-
-static void join(ProfileLine *sum, const ProfileLine *line) {
-    sum->part.calls += line->part.calls;
-    sum->part.seconds += line->part.seconds;
-    sum->part.at_limit += line->part.at_limit;
-    sum->limited += line->limited;
-    keep_common(sum->part.layer, line->part.layer);
-    keep_common(sum->part.operation, line->part.operation);
-    keep_common(sum->part.way, line->part.way);
-    keep_common(sum->part.from, line->part.from);
-    keep_common(sum->part.to, line->part.to);
-}
-
-static int longest_first(const void *a, const void *b) {
-    const ProfileLine *one = a, *other = b;
-    if (one->part.seconds != other->part.seconds)
-        return one->part.seconds < other->part.seconds ? 1 : -1;
-    return strcmp(one->part.layer, other->part.layer);
-}
-
-static void add_line(LiveProfile *profile, const ProfileLine *line) {
-    int at = profile->by == LINES_BY_PART ? profile->line_count : 0;
-    while (at < profile->line_count &&
-           !is_same_line(&profile->lines[at].part, &line->part, profile->by))
-        at++;
-    if (at < profile->line_count) {
-        join(&profile->lines[at], line);
-        return;
-    }
-    profile->lines[profile->line_count++] = *line;
-    if (profile->by == LINES_BY_OPERATION)
-        profile->lines[at].part.layer[0] = 0;
-}
-
-static bool is_cast(const StepPart *part) { // or rounds factors to scaled elements
-    return strcmp(part->operation, "cast") == 0 || strcmp(part->operation, "scale_factor") == 0;
-}
-
 static bool make_room(LiveProfile *profile, int count, Error *error) {
     free(profile->lines);
     profile->line_count = 0;
@@ -80,11 +31,10 @@ bool live_profile_group(LiveProfile *profile, Error *error) {
     profile->casts = profile->cast_seconds = 0;
     for (int i = 0; i < kept->part_count; i++) {
         const StepPart *part = &kept->parts[i];
-        add_line(profile, &(ProfileLine){*part, part->at_limit > 0 ? part->seconds : 0});
-        profile->casts += is_cast(part) ? part->calls : 0;
-        profile->cast_seconds += is_cast(part) ? part->seconds : 0;
+        profile->casts += step_part_is_cast(part) ? part->calls : 0;
+        profile->cast_seconds += step_part_is_cast(part) ? part->seconds : 0;
     }
-    qsort(profile->lines, (size_t)profile->line_count, sizeof *profile->lines, longest_first);
+    profile->line_count = step_lines(kept->parts, kept->part_count, profile->by, profile->lines);
     profile->step_seconds = kept->step_seconds;
     return true;
 }
@@ -110,7 +60,7 @@ static bool take_layers(Live *live, Error *error) {
         part->seconds = sample->seconds;
         profile->step_seconds += sample->seconds;
     }
-    qsort(profile->lines, (size_t)profile->line_count, sizeof *profile->lines, longest_first);
+    step_lines_sort(profile->lines, profile->line_count);
     return true;
 }
 

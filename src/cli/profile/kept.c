@@ -13,7 +13,7 @@ static const char *name_of(Format format) {
 
 // ---- into it ------------------------------------------------------------------------------------
 
-static void write_part(const ProfileRow *row, StepPart *part) {
+void profile_write_part(const ProfileRow *row, StepPart *part) {
     *part = (StepPart){.calls = row->calls,
                        .seconds = row->seconds,
                        .multiplications = row->multiplications,
@@ -40,7 +40,7 @@ static bool put(Store *store, int64_t run, const ProfileReport *report, Error *e
     if (!profile.parts)
         return error_fail(error, ERROR_MEMORY, "no memory for the profile");
     for (int i = 0; i < report->row_count; i++)
-        write_part(&report->rows[i], &profile.parts[i]);
+        profile_write_part(&report->rows[i], &profile.parts[i]);
     bool done = store_put_step_profile(store, run, &profile, error);
     step_profile_clear(&profile);
     return done;
@@ -123,11 +123,8 @@ static const char *operation_of(const ProfileReport *report, int at, int work) {
     return parts[at].operation;
 }
 
-static void read_part(ProfileReport *report, int at) {
-    const StepPart *part = &report->kept.parts[at];
-    ProfileRow *row = &report->rows[at];
-    const int work = work_of(part->operation);
-    *row = (ProfileRow){.operation = operation_of(report, at, work),
+static void fill_row(const StepPart *part, const char *operation, int work, ProfileRow *row) {
+    *row = (ProfileRow){.operation = operation,
                         .way = way_of(part->way),
                         .work = work,
                         .from = format_named(part->from),
@@ -140,6 +137,20 @@ static void read_part(ProfileReport *report, int at) {
                         .limited = part->at_limit > 0 ? part->seconds : 0,
                         .columns = part->columns};
     utf8_copy(row->layer, sizeof row->layer, part->layer);
+}
+
+void profile_read_part(const ProfileReport *report, const StepPart *part, ProfileRow *row) {
+    const ProfileRow *alike = report->rows, *end = alike + report->row_count;
+    while (alike < end && (!alike->operation || strcmp(alike->operation, part->operation) != 0))
+        alike++;
+    fill_row(part, alike < end ? alike->operation : NULL, alike < end ? alike->work : -1, row);
+}
+
+static void read_part(ProfileReport *report, int at) {
+    const StepPart *part = &report->kept.parts[at];
+    ProfileRow *row = &report->rows[at];
+    const int work = work_of(part->operation);
+    fill_row(part, operation_of(report, at, work), work, row);
     if (profile_is_product(row) && row->from < FORMAT_COUNT && row->at_limit > 0)
         report->product_limit[row->from] = row->multiplications / row->at_limit;
 }

@@ -167,7 +167,8 @@ bool profile_of_record(Store *store, const RunRecord *record, ProfileReport *rep
     if (!read_steps(store, record, report, error) || !take_layers(store, record, report, error) ||
         !settle_step(store, record, report, error))
         return false;
-    report->row_count = profile_group(report, PROFILE_BY_PART, report->rows);
+    if (!profile_group(report, STEP_BY_PART, report->rows, &report->row_count, error))
+        return false;
     report->cast_seconds = record->cast_share * report->step_seconds;
     if (report->row_count == 0)
         return error_fail(error, ERROR_FAILED,

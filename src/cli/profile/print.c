@@ -189,9 +189,12 @@ bool profile_print(const Cli *cli, const ProfileReport *report, Error *error) {
     ProfileRow *rows = calloc((size_t)(report->row_count ? report->row_count : 1), sizeof *rows);
     if (!rows)
         return error_fail(error, ERROR_MEMORY, "no memory for the profile");
-    const int count = profile_group(report, cli->by, rows);
-    print_head(report);
-    const bool done = print_table(cli, &terminal, report, rows, count, error);
+    int count;
+    bool done = profile_group(report, cli->by, rows, &count, error);
+    if (done) {
+        print_head(report);
+        done = print_table(cli, &terminal, report, rows, count, error);
+    }
     if (done)
         print_words(report);
     free(rows);
@@ -250,7 +253,11 @@ bool profile_write_json(const Cli *cli, const ProfileReport *report, Error *erro
     ProfileRow *rows = calloc((size_t)(report->row_count ? report->row_count : 1), sizeof *rows);
     if (!rows)
         return error_fail(error, ERROR_MEMORY, "no memory for the profile");
-    const int count = profile_group(report, cli->by, rows);
+    int count;
+    if (!profile_group(report, cli->by, rows, &count, error)) {
+        free(rows);
+        return false;
+    }
     json_begin_object(&json);
     json_put_text(&json, report->run ? "run" : "experiment", report->name);
     const int64_t id = report->run ? report->run : report->kept_as;

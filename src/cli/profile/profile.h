@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "compare/step_lines.h"
 #include "store/runs.h"
 #include "store/step_profile.h"
 
@@ -65,8 +66,13 @@ bool profile_of_kept(Store *store, const RunRecord *record, ProfileReport *repor
 // Of any other run: what the history holds of it.
 bool profile_of_record(Store *store, const RunRecord *record, ProfileReport *report,
                        Error *error) MUST_CHECK;
-// What is one row then, into `rows`, which has room for the report's; how many there are.
-int profile_group(const ProfileReport *report, ProfileBy by, ProfileRow *rows);
+// A row as it is kept; way and format are named.
+void profile_write_part(const ProfileRow *row, StepPart *part);
+// The other way; operation and work as the report's rows have them.
+void profile_read_part(const ProfileReport *report, const StepPart *part, ProfileRow *row);
+// What is one row then, into `rows`, which has room for the report's.
+bool profile_group(const ProfileReport *report, StepBy by, ProfileRow *rows, int *count,
+                   Error *error) MUST_CHECK;
 double profile_share(const ProfileReport *report, double seconds);
 // Sums up what rows say of casts.
 void profile_add_casts(ProfileReport *report);

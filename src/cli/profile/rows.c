@@ -165,47 +165,25 @@ bool profile_of_training(const Run *run, ProfileReport *report, Error *error) {
 
 // ---- groups -------------------------------------------------------------------------------------
 
-static bool is_same_group(const ProfileRow *a, const ProfileRow *b, ProfileBy by) {
-    if (by == PROFILE_BY_LAYER)
-        return strcmp(a->layer, b->layer) == 0 && (a->layer[0] || a->operation == b->operation);
-    return a->operation == b->operation;
-}
-
-// What differs among those of a group is said of none.
-static void join(ProfileRow *sum, const ProfileRow *row) {
-    sum->calls += row->calls;
-    sum->seconds += row->seconds;
-    sum->multiplications += row->multiplications;
-    sum->bytes += row->bytes;
-    sum->at_limit += row->at_limit;
-    sum->limited += row->limited;
-    if (row->columns > 0 && (sum->columns == 0 || row->columns < sum->columns))
-        sum->columns = row->columns;
-    sum->way = sum->way == row->way ? sum->way : NULL;
-    sum->operation = sum->operation == row->operation ? sum->operation : NULL;
-    sum->work = sum->work == row->work ? sum->work : -1;
-    sum->from = sum->from == row->from ? sum->from : FORMAT_COUNT;
-    sum->to = sum->to == row->to ? sum->to : FORMAT_COUNT;
-}
-
-int profile_group(const ProfileReport *report, ProfileBy by, ProfileRow *rows) {
-    int count = 0;
-    for (int i = 0; i < report->row_count; i++) {
-        const ProfileRow *row = &report->rows[i];
-        int group = by == PROFILE_BY_PART ? count : 0;
-        while (group < count && !is_same_group(&rows[group], row, by))
-            group++;
-        if (group == count) {
-            rows[count++] = *row;
-            if (by == PROFILE_BY_OPERATION)
-                rows[group].layer[0] = 0;
-            continue;
-        }
-        const char *operation = rows[group].operation;
-        join(&rows[group], row);
-        if (by == PROFILE_BY_OPERATION || !rows[group].layer[0])
-            rows[group].operation = operation;
+bool profile_group(const ProfileReport *report, StepBy by, ProfileRow *rows, int *count,
+                   Error *error) {
+    const size_t room = (size_t)report->row_count + 1;
+    StepPart *parts = calloc(room, sizeof *parts);
+    StepLine *lines = calloc(room, sizeof *lines);
+    ProfileRow *found = calloc(room, sizeof *found); // `rows` may be the report's own
+    const bool done =
+        (parts && lines && found) || error_fail(error, ERROR_MEMORY, "no memory for the profile");
+    for (int i = 0; done && i < report->row_count; i++)
+        profile_write_part(&report->rows[i], &parts[i]);
+    *count = done ? step_lines(parts, report->row_count, by, lines) : 0;
+    for (int i = 0; i < *count; i++) {
+        profile_read_part(report, &lines[i].part, &found[i]);
+        found[i].limited = lines[i].limited;
     }
-    qsort(rows, (size_t)count, sizeof *rows, longest_first);
-    return count;
+    if (done)
+        memcpy(rows, found, (size_t)*count * sizeof *rows);
+    free(parts);
+    free(lines);
+    free(found);
+    return done;
 }

@@ -70,6 +70,14 @@ run fork @last --at 10 --quiet # its rows were kept with the run
 expect_status 0
 end
 
+begin "a scale that begins too high, and skips a step of every seed, ends no scan"
+sed 's/F.cross_entropy(model(b.x), b.y)/& * 1000/' "$folder/subject.lua" >"$folder/high.lua"
+run scan "$folder/high.lua" -d cpu --threads 1 --quiet --json --formats fp16 --steps 4 --seeds 24
+expect_status 0
+! grep -q '"scale":65536' "$folder/out" || fail "nothing overflowed at the first scale"
+expect_out '"label":"all fp16"[^}]*"diverged":0'
+end
+
 begin "of a healthy model every layer may go low"
 scan --json --formats bf16 --quick
 expect_status 0

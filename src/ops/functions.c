@@ -120,6 +120,7 @@ static bool round_statistic(Engine *engine, Tensor **value, Error *error) {
 
 static bool move_statistics(Engine *engine, Tensor *const running[2], Tensor *mean, Tensor *inverse,
                             const OpAttr *attr, Tensor *owner, Error *error) {
+    static const char *const names[] = {"running_mean", "running_variance"};
     Tensor *const inputs[] = {running[0], running[1], mean, inverse};
     Tensor *outputs[2];
     bool previous = tape_set_enabled(engine->tape, false);
@@ -129,6 +130,8 @@ static bool move_statistics(Engine *engine, Tensor *const running[2], Tensor *me
         done = round_statistic(engine, &outputs[i], error);
     tape_set_enabled(engine->tape, previous);
     for (int i = 0; i < 2 && is_tracked; i++) {
+        if (done && engine->lookout.is_on)
+            lookout_buffer(engine, outputs[i], names[i]);
         done = done && engine_change_buffer(engine, running[i], outputs[i], owner, error);
         tensor_release(outputs[i]);
     }

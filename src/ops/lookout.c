@@ -26,7 +26,7 @@ void lookout_open(Engine *engine) {
 }
 
 void lookout_end_step(Lookout *lookout) {
-    lookout->of_loss = lookout->of_walk = 0;
+    lookout->of_loss = lookout->of_walk = lookout->of_buffer = 0;
     for (int i = 0; i < lookout->layers; i++)
         lookout->forward[i] = lookout->backward[i] = 0;
 }
@@ -266,4 +266,13 @@ void lookout_loss(Engine *engine, Tensor *loss) {
     lookout->of_loss = loss->storage->fault;
     if (!lookout_origin(lookout, lookout->of_loss))
         lookout->of_loss = origin_new(engine, OP_COUNT, FAULT_GIVEN, &loss->view, NULL);
+}
+
+void lookout_buffer(Engine *engine, const Tensor *value, const char *name) {
+    Lookout *lookout = &engine->lookout;
+    const uint32_t number = value->storage->fault;
+    if (!can_look(engine) || lookout->of_buffer != 0 || !lookout_origin(lookout, number))
+        return;
+    lookout->of_buffer = number;
+    lookout->origins[number % LOOKOUT_ORIGINS].buffer = name;
 }

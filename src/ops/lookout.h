@@ -36,6 +36,7 @@ typedef struct FaultOrigin {
     int64_t nans, infs;               // of its elements
     int64_t first;                    // of these, in row-major order
     char weight[LOOKOUT_NAME_SIZE];   // of FAULT_WEIGHT, and of an overflow of its low copy
+    const char *buffer;               // the running statistic that keeps it; NULL: none does
     char function[LOOKOUT_NAME_SIZE]; // mp.custom that it happened within; ""
     char place[LOOKOUT_PLACE_SIZE];   // line of the script, on the way forward; ""
 } FaultOrigin;
@@ -45,8 +46,8 @@ typedef struct Lookout {
     uint32_t made;       // origins so far
     FaultOrigin origins[LOOKOUT_ORIGINS];
     // Of the step under way: where the first loss that is not finite and is walked back comes from,
-    // and the first origin on a walk back; 0: none.
-    uint32_t of_loss, of_walk;
+    // the first origin on a walk back, and that of the first running statistic; 0: none.
+    uint32_t of_loss, of_walk, of_buffer;
     float *forward, *backward; // [layers]: largest magnitudes that operations gave
     int layers;
     OpId walked;          // whose turn it is on the walk back
@@ -68,6 +69,8 @@ void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inpu
 bool lookout_again(Engine *engine, const KernelCall *call, bool keeps);
 // A loss that is about to be walked back.
 void lookout_loss(Engine *engine, Tensor *loss);
+// A running statistic is about to become this; `name` stays.
+void lookout_buffer(Engine *engine, const Tensor *value, const char *name);
 // Of a tensor that was found not to be finite: where that came from; NULL: nobody knows any more.
 const FaultOrigin *lookout_origin(const Lookout *lookout, uint32_t number);
 // The step has ended, and what was found of it is read.

@@ -101,7 +101,8 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
         {"poisoned_statistics",
          "running statistics of a batch norm are not finite after a step "
          "that was applied: so is every evaluation",
-         "model:eval() for what is not trained on, and data that is finite"},
+         "model:eval() for what is not trained on, and data that is finite; where fp16 keeps them, "
+         "--layer NAME=bf16, or --keep-fp32 with batch_norm"},
     [DIAGNOSIS_CASTING] =
         {"casting",
          "casts between formats take over 40 % of the time of steps (from 20 samples, "

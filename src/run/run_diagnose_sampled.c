@@ -87,6 +87,21 @@ void run_check_statistics(RunState *state, int layer) {
                  name[0] ? name : "a batch norm", (long long)state->run.step);
 }
 
+void run_check_buffer(RunState *state, const FaultOrigin *origin) {
+    Run *run = &state->run;
+    const char *name = policy_layer(run->engine->policy, origin->layer)->name;
+    const char *format = format_name(origin->view.format);
+    if (origin->cause != FAULT_OVERFLOWED || !name[0]) {
+        run_check_statistics(state, origin->layer);
+        return;
+    }
+    run_diagnose(run, DIAGNOSIS_POISONED_STATISTICS, name,
+                 "%s of %.60s is more than %s holds after step %lld, and stays inf: training does "
+                 "without it, every evaluation computes with it; --layer %.60s=bf16, or "
+                 "--keep-fp32 with batch_norm",
+                 origin->buffer, name, format, (long long)run->step, name);
+}
+
 // ---- time ---------------------------------------------------------------------------------------
 
 // From where on something is said.

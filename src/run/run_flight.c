@@ -85,6 +85,7 @@ void run_note_flight(RunState *state, StepNote *note) {
     Lookout *lookout = &state->run.engine->lookout;
     note->of_loss = lookout->of_loss;
     note->of_walk = lookout->of_walk;
+    note->of_buffer = lookout->of_buffer;
     if (!state->run.is_silent)
         keep_step(state, note->step);
     lookout_end_step(lookout);
@@ -190,6 +191,11 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
         if (broken.tensor)
             origin = origin_of(lookout, &broken, note->of_walk);
     }
+    const FaultOrigin *kept = was_skipped ? NULL : lookout_origin(lookout, note->of_buffer);
+    if (kept) // where the step is skipped it is taken back
+        run_check_buffer(state, kept);
+    if (!origin)
+        origin = kept;
     if ((origin || broken.tensor) && !is_for_the_scale(note, origin, scale))
         run_tell_flight(state, origin, broken.tensor, scale);
 }

@@ -29,6 +29,12 @@ static bool is_backward(const Telling *telling) {
     return !telling->origin || telling->origin->is_backward || telling->origin->scales;
 }
 
+// Where a running statistic itself was rounded to inf; what came from elsewhere it only keeps.
+static bool is_buffer(const Telling *telling) {
+    const FaultOrigin *origin = telling->origin;
+    return origin && origin->buffer && origin->op == OP_cast && !origin->weight[0];
+}
+
 static const char *op_name(OpId op) {
     return op < OP_COUNT ? op_table[op].name : "";
 }
@@ -77,7 +83,12 @@ static void name_tensor(Telling *telling) {
                  shortest_of_float(telling->scale).text);
         return;
     }
-    if (origin->cause == FAULT_WEIGHT || origin->weight[0]) {
+    if (is_buffer(telling)) {
+        snprintf(flight->tensor, sizeof flight->tensor, "%.50s", origin->buffer);
+        snprintf(flight->sentence, sizeof flight->sentence,
+                 "the buffer %.50s %s, in %s, which keeps it for every evaluation", origin->buffer,
+                 place, format_name(telling->format));
+    } else if (origin->cause == FAULT_WEIGHT || origin->weight[0]) {
         snprintf(flight->tensor, sizeof flight->tensor, "weight %.50s", origin->weight);
         snprintf(flight->sentence, sizeof flight->sentence, "the weight %.60s%s%s", origin->weight,
                  origin->cause == FAULT_WEIGHT ? "" : ", rounded to ",
@@ -152,6 +163,8 @@ static void say_sentence(Telling *telling) {
     count_tensor(telling);
     if (origin && origin->place[0])
         add(telling, "; %.90s", flight->place);
+    if (origin && origin->buffer && !is_buffer(telling))
+        add(telling, "; %s keeps it for every evaluation", origin->buffer);
     add(telling, "; key n has the way there (`show --first-nan`)");
 }
 
@@ -181,7 +194,7 @@ static void copy_way(Telling *telling, int layer) {
         last->gradient = INFINITY;
     else if (telling->origin->cause == FAULT_WEIGHT)
         last->weight = INFINITY;
-    else
+    else if (!is_buffer(telling)) // the outputs are finite
         last->activation = INFINITY;
 }
 
@@ -189,7 +202,17 @@ static void say_what_led(Telling *telling) {
     const double risen = 4; // times: less is how steps differ
     Flight *flight = &telling->flight;
     const bool back = is_backward(telling);
-    const char *what = back ? "gradients, at the loss scale," : "outputs";
+    if (is_buffer(telling)) {
+        snprintf(flight->led, sizeof flight->led,
+                 "the loss is finite, and training goes on as if nothing were: it takes the "
+                 "statistics of each batch");
+        return;
+    }
+    const bool is_layer = telling->layer[0];
+    const char *what = back       ? is_layer ? "the layer's gradients, at the loss scale,"
+                                             : "the gradients outside of every layer, at the loss scale,"
+                       : is_layer ? "the layer's outputs"
+                                  : "what is computed outside of every layer";
     double first = (double)NAN, last = (double)NAN;
     int64_t first_step = 0, last_step = 0;
     for (int i = 0; i < flight->count - 1; i++) {
@@ -207,12 +230,12 @@ static void say_what_led(Telling *telling) {
         snprintf(flight->led, sizeof flight->led, "no step before it is known");
     else if (last >= risen * first)
         snprintf(flight->led, sizeof flight->led,
-                 "the largest of the layer's %s rose from %.3g at step %" PRId64 " to %.3g at "
+                 "the largest of %s rose from %.3g at step %" PRId64 " to %.3g at "
                  "step %" PRId64 "; %s ends at %.5g",
                  what, first, first_step, last, last_step, flight->format, flight->limit);
     else
         snprintf(flight->led, sizeof flight->led,
-                 "nothing rose: the largest of the layer's %s was %.3g at step %" PRId64
+                 "nothing rose: the largest of %s was %.3g at step %" PRId64
                  " and %.3g at step %" PRId64 "; it came at once",
                  what, first, first_step, last, last_step);
 }

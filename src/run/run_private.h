@@ -44,12 +44,12 @@ typedef struct StepNote {
     double seconds; // that it took, on the clock of the steps
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
-    const Scaler *scaler;      // that marks the steps; NULL: none. It may be gone
-    ScaleRule rule;            // of it, then
-    int scale, found;          // pieces: the ScaleState, and what the sample found
-    bool has_sample;           // the step was sampled
-    bool has_factors;          // or what it multiplied was counted
-    uint32_t of_loss, of_walk; // what the watch of the engine found in it; 0: nothing
+    const Scaler *scaler;                 // that marks the steps; NULL: none. It may be gone
+    ScaleRule rule;                       // of it, then
+    int scale, found;                     // pieces: the ScaleState, and what the sample found
+    bool has_sample;                      // the step was sampled
+    bool has_factors;                     // or what it multiplied was counted
+    uint32_t of_loss, of_walk, of_buffer; // what the watch of the engine found in it; 0: nothing
 } StepNote;
 
 typedef struct StepReport StepReport;
@@ -360,6 +360,7 @@ void run_check_steps(RunState *state, bool is_whole);
 void run_check_activations(RunState *state, int layer, double largest);
 void run_check_fault(RunState *state, const ForwardFault *fault); // on the way forward
 void run_check_statistics(RunState *state, int layer);
+void run_check_buffer(RunState *state, const FaultOrigin *origin); // at any step
 void run_check_casts(RunState *state);
 void run_check_kernels(RunState *state);
 void run_check_norms(RunState *state);

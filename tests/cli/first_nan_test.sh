@@ -126,6 +126,70 @@ for seed in $(seq 1 "$seeds"); do
 done
 end
 
+begin "a running statistic that is more than fp16 holds is named, though the loss stays finite"
+cat >"$folder/norm.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "norm", params = { loud = 4000 }, run = function(run)
+    local net = run:model(nn.Sequential { nn.Conv2d(1, 4, 3):named "conv", nn.BatchNorm(4):named "bn",
+        nn.Flatten(), nn.Linear(4 * 36, 3):named "head" })
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
+    for _ = 1, 5 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            return F.cross_entropy(net(mp.rand(4, 8, 8, 1) * run.params.loud), mp.randint(3, 4))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+for options in "-p fp16" "-p bf16 --keep-fp32 losses" "-p fp16 --keep-fp32 losses --set loud=1" \
+    "-p fp16 --keep-fp32 losses --layer bn=bf16"; do
+    # shellcheck disable=SC2086 # words
+    run run "$folder/norm.lua" -d cpu --threads 1 --quiet $options
+    expect_no_out 'running_variance'
+    run show @last --first-nan
+    expect_out 'Nothing was not finite '
+done
+run run "$folder/norm.lua" -d cpu --threads 1 --quiet -p fp16 --keep-fp32 losses
+expect_out 'running_variance of bn is more than fp16 holds after step [1-5], and stays inf'
+"$mpbench" show @last --first-nan --json >"$folder/page"
+[ "$(value way) $(value layer) $(value tensor) $(value format)" = "forward bn running_variance fp16" ] ||
+    fail "told: $(value sentence)"
+
+run show @last --first-nan
+expect_out 'in the buffer running_variance in bn, in fp16, which keeps it'
+expect_out '--layer bn=bf16$'
+end
+
+begin "what lies outside of every layer is not taken for a layer"
+cat >"$folder/outside.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "outside", run = function(run)
+    local net = run:model(nn.Linear(4, 3), "head")
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
+    for step = 1, 6 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            return F.cross_entropy(net(mp.rand(4, 4)) * 8 ^ (2 * step), mp.randint(3, 4))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+    end
+end }
+LUA
+run run "$folder/outside.lua" -d cpu --threads 1 --quiet -p fp16 --loss-scale none
+run show @last --first-nan
+expect_out 'what led  the largest of what is computed outside of every layer rose from'
+expect_out 'the largest magnitudes outside of every layer$'
+expect_no_out "layer's"
+end
+
 begin "the element of the data is told, and what is sick in fp32 is named there too"
 injected data 77 -p fp32
 told=$("$mpbench" export data-77 --format jsonl | grep -o 'first [0-9, ]*' | tail -n 1)

@@ -42,7 +42,9 @@ static void write_page(FILE *out, int columns, const Flight *flight, const char 
     if (fork[0])
         fprintf(out, "%-10senter asks for it: %s\n", "", fork);
     flight_plot(flight, &plot);
-    fputs(plot.count > 0 ? "\nthe largest magnitudes of the layer\n" : "", out);
+    if (plot.count > 0)
+        fprintf(out, "\nthe largest magnitudes %s\n",
+                flight->layer[0] ? "of the layer" : "outside of every layer");
     for (int i = 0; i < plot.count; i++)
         fprintf(out, "%s\n", plot.lines[i]);
 }

@@ -57,7 +57,8 @@ static void print_found(const Flight *flight, const RunRecord *run, const ShowPa
     }
     flight_plot(flight, &plot);
     if (plot.count > 0)
-        puts("\nThe way there: the largest magnitudes of the layer\n");
+        printf("\nThe way there: the largest magnitudes %s\n\n",
+               flight->layer[0] ? "of the layer" : "outside of every layer");
     for (int i = 0; i < plot.count; i++) {
         cli_print_outside(stdout, plot.lines[i]);
         putchar('\n');

@@ -82,7 +82,9 @@ static const Command commands[] = {
      "32\n"
      "steps before it were, and the fork that mends it. A step that is skipped because the loss\n"
      "scale was too large is none: such is how a scale is found. On a device that runs on its own\n"
-     "what the loss tells is looked for in the steps after it.",
+     "what the loss tells is looked for in the steps after it: it is named by the step in which "
+     "it\n"
+     "is found, and what is gone by then is not.",
      1, 1, command_show},
     {"watch", 0, "RUN", "the screen, on one run", NULL, 1, 1, command_watch},
     {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",

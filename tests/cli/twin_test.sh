@@ -243,4 +243,12 @@ kill -TERM "$first"
 wait "$first"
 wait_until 20 is_gone "$second" || fail "the twin lives on"
 end
+if command -v script >/dev/null 2>&1; then
+    begin "the live line tells how far the two are apart, and where that began"
+    TERM=xterm script -qec "stty cols 160; '$mpbench' run $folder/disturbed.lua -p fp16 --twin fp32 --threads 1 \
+        --set kind=forward --set layer=b --set at=2 --set steps=60 --set busy=1000000" "$folder/typed" </dev/null >/dev/null
+    tr '\r' '\n' <"$folder/typed" | grep -q 'step [0-9]*.*  loss [^ ]*  apart [^ ]*  parted at step 2 in b  ' ||
+        fail "it lacks that: $(tr '\r' '\n' <"$folder/typed" | grep '^step' | tail -n 1)"
+    end
+fi
 exit "$failures"

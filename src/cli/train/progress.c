@@ -15,6 +15,7 @@
 #include "base/text_stream.h"
 #include "cli/print/text.h"
 #include "cli/print/wrap.h"
+#include "run/twin.h"
 
 #define CLEAR_LINE "\r\x1b[K"
 
@@ -139,7 +140,7 @@ typedef struct Segment {
     char text[80];
 } Segment;
 
-enum { MOST_SEGMENTS = 9 };
+enum { MOST_SEGMENTS = 11 };
 
 typedef struct Line {
     Segment segments[MOST_SEGMENTS];
@@ -179,6 +180,18 @@ static void write_bar(char *text, double share) {
     snprintf(text + 1 + CELLS, 16, "] %.0f %%", floor(100 * share));
 }
 
+// How far the two are apart, and where that began.
+static void add_twin(Line *line, const TwinReport *report) {
+    enum { SIZE = sizeof line->segments[0].text };
+    const ApartPlace *first = &report->first;
+    char number[TEXT_SIZE];
+    if (report->has_loss)
+        snprintf(add_segment(line, 1), SIZE, "apart %s", text_number(number, report->loss_last, 2));
+    if (first->cause != APART_NOT)
+        snprintf(add_segment(line, 2), SIZE, "parted at step %s in %.30s",
+                 text_count(number, first->step), first->layer[0] ? first->layer : "the loss");
+}
+
 static void compose(Line *line, const Run *run, bool live) {
     enum { SIZE = sizeof line->segments[0].text };
     char number[TEXT_SIZE], total[TEXT_SIZE];
@@ -202,6 +215,8 @@ static void compose(Line *line, const Run *run, bool live) {
     if (loss && loss->count > 0)
         snprintf(add_segment(line, 1), SIZE, "%.20s %s", loss->name,
                  text_number(number, loss->last, 4));
+    if (run_twin(run))
+        add_twin(line, run_twin(run));
     if (rate > 0)
         snprintf(add_segment(line, 3), SIZE, rate < 100 ? "%.1f steps/s" : "%.0f steps/s", rate);
     if (run->scale_max != 1)

@@ -103,9 +103,52 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
         phrase_add(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
 }
 
+// Of a run that did not train as it should, what is known of it by itself; false: nothing.
+static bool say_failure(Phrase *text, const Comparison *comparison, const CompareSide *side,
+                        const CompareSide *other) {
+    const double nothing = 0.9, much = 0.5; // of the loss that it began with is left
+    const RunRecord *run = &comparison->runs[side->members[0]];
+    const RunRecord *beside = &comparison->runs[other->members[0]];
+    if (side->member_count > 1) // the seeds tell
+        return false;
+    for (int i = 0; i < run->diagnosis_count; i++)
+        if (strcmp(run->diagnoses[i].kind, "diverged") == 0) {
+            phrase_add(text, "; %s had diverged by step %lld", side->label,
+                       (long long)run->diagnoses[i].step);
+            return true;
+        }
+    if (!run->has_loss || run->parent > 0 || !(run->loss_first > 0) ||
+        !(beside->loss_last < much * beside->loss_first) || // may begin with weights that can it
+        !(run->loss_last > nothing * run->loss_first) || !isfinite(run->loss_last))
+        return false;
+    phrase_add(text, "; %s learned next to nothing: its loss went from %.4g to %.4g", side->label,
+               run->loss_first, run->loss_last);
+    return true;
+}
+
+// One seed each: no noise is known, but some differences are larger than it can well be.
+static void say_of_one_seed(Phrase *text, const Comparison *comparison, const CompareSide *side,
+                            const CompareSide *baseline, const char *metric, double apart) {
+    const double far = 0.2; // in what lies between 0 and 1
+    const bool is_far = metric && record_metric_leads(metric) && apart > far && apart <= 1;
+    bool has_failed = say_failure(text, comparison, side, baseline);
+    has_failed = say_failure(text, comparison, baseline, side) || has_failed;
+    if (has_failed)
+        phrase_add(text, "; whether other seeds do so too one seed cannot tell");
+    else if (is_far)
+        phrase_add(text, ", farther apart than seeds of trainings that go well usually are, though "
+                         "one seed cannot tell what others would do");
+    else
+        phrase_add(text, side->divergence.is_parted_at_end
+                             ? ", and the losses part by more than their noise, though one seed "
+                               "cannot tell what others would do"
+                             : ", and one seed cannot tell that from chance");
+}
+
 // `at`: where metrics were taken, if not at the end.
-static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSide *baseline,
-                         const char *at, const char *series) {
+static void tell_outcome(Parts *parts, const Comparison *comparison, const CompareSide *side,
+                         const CompareSide *baseline) {
+    const char *at = comparison->results_at, *series = comparison->series;
     const CompareMetric *metric = compare_leading_metric(side);
     const char *name = metric ? metric->name : series;
     const Statistic *value = metric ? &metric->value : &side->loss;
@@ -138,11 +181,8 @@ static void tell_outcome(Parts *parts, const CompareSide *side, const CompareSid
         phrase_add(&text, "), though one seed cannot tell what others would do");
     } else {
         say_both(&text, value, base);
-        phrase_add(&text,
-                   side->divergence.is_parted_at_end
-                       ? ", and the losses part by more than their noise, though one seed cannot "
-                         "tell what others would do"
-                       : ", and one seed cannot tell that from chance");
+        say_of_one_seed(&text, comparison, side, baseline, metric ? metric->name : NULL,
+                        fabs(value->mean - base->mean));
     }
 }
 
@@ -201,7 +241,7 @@ static bool judge_group(Comparison *comparison, const CompareSide *side,
         phrase_add(&same, "its %.63s is the same to the bit at every step that was kept",
                    comparison->series);
     } else {
-        tell_outcome(parts, side, baseline, comparison->results_at, comparison->series);
+        tell_outcome(parts, comparison, side, baseline);
     }
     phrase_add(&text, "%s ", side->label);
     say_orders(&text, comparison, side, baseline);

@@ -264,7 +264,8 @@ static void mend_overflow(Telling *telling) {
         telling->state->run.scaler ? scaler_rule(telling->state->run.scaler) : NULL;
     if (is_backward(telling) && rule && rule->kind == SCALE_STATIC && telling->scale > 1) {
         snprintf(flight->remedy, sizeof flight->remedy,
-                 "the loss scale %s is fixed and too large: one that finds its own",
+                 "the loss scale %s is fixed and too large: one that finds its own, --loss-scale "
+                 "dynamic",
                  shortest_of_float(telling->scale).text);
         snprintf(flight->change, sizeof flight->change, "loss_scale=dynamic");
         return;
@@ -377,6 +378,14 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
     copy_way(&telling, layer);
     say_what_led(&telling);
     say_remedy(&telling);
+    FlightRing *ring = &state->flight;
+    ring->told_step = flight->step;
+    snprintf(ring->told, sizeof ring->told, "%.63s%s%.63s, on the way %.8s", flight->tensor,
+             flight->layer[0]           ? " in "
+             : origin && origin->scales ? ""
+                                        : " outside of every layer",
+             flight->layer, is_backward(&telling) ? "back" : "forward");
+    utf8_copy(ring->remedy, sizeof ring->remedy, flight->remedy);
     run_tell(run, EVENT_FAULT, telling.layer, (double)NAN, flight->sentence);
     flight_write(flight, put_value, &telling);
 }

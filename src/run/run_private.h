@@ -159,7 +159,10 @@ typedef struct FlightRing {
     double scale[FLIGHT_STEPS];
     int64_t count;            // steps so far
     int optimizer, parameter; // whose weights are looked at next
-    bool is_told;             // the first that was not finite is
+    bool is_told;             // the first that was not finite is,
+    int64_t told_step;        // of this step: where,
+    char told[3 * FLIGHT_NAME_SIZE];
+    char remedy[FLIGHT_TEXT_SIZE]; // and what mends it
 } FlightRing;
 
 typedef struct ZeroLayer { // run_diagnose_zeros.c

@@ -190,6 +190,13 @@ static const char *remedy_at_floor(const RunState *state) {
                                                 : "no other format has more range";
 }
 
+// Whether the flight recorder has told what is not finite in these steps: the first of all that
+// the skipped gradients follow from.
+static bool knows_first(const RunState *state) {
+    const FlightRing *ring = &state->flight;
+    return ring->is_told && ring->told_step > state->run.step - state->run.skips_in_a_row;
+}
+
 // 20 of them: going on is pointless.
 static bool fail_at_floor(RunState *state, const StepReport *report, Error *error) {
     Run *run = &state->run;
@@ -207,6 +214,17 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
     else if (rule && rule->kind != SCALE_NONE)
         snprintf(scale, sizeof scale, "the loss scale at %s, from where it does not fall",
                  shortest_of_float(run->scale_last).text);
+    if (knows_first(state)) {
+        const FlightRing *ring = &state->flight;
+        run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
+                     "%d steps in a row skipped with %s; not finite first: %s", skips, scale,
+                     ring->told);
+        return error_fail(error, ERROR_FAILED,
+                          "the loss scale cannot help any more: %d steps in a row were skipped "
+                          "with %s; the first that was not finite: %s, at step %lld (`show "
+                          "--first-nan`): %s",
+                          skips, scale, ring->told, (long long)ring->told_step, ring->remedy);
+    }
     const char *where = is_bad ? "forward: the loss itself is not finite"
                                : "backward: the loss is finite as far as it was logged";
     run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,

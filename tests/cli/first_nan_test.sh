@@ -165,6 +165,42 @@ expect_out 'in the buffer running_variance in bn, in fp16, which keeps it'
 expect_out '--layer bn=bf16$'
 end
 
+begin "the line that a run ends with names the tensor that the page names"
+for kind in forward backward; do
+    cat >"$folder/ends.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+local odd = mp.custom { name = "odd", forward = function(_, x) return x * 1 end,
+    backward = function(_, g) return g / (g - g) end }
+return mp.experiment { name = "ends", params = { kind = "forward" }, run = function(run)
+    local first, head = run:model(nn.Linear(8, 8), "first"), run:model(nn.Linear(8, 3), "head")
+    local opt, scaler = mp.optim.SGD({ first.weight, head.weight }, { lr = 0.01 }), run:scaler()
+    if run.params.kind == "forward" then first.weight:copy(mp.ones(8, 8)) end
+    local loud = run.params.kind == "forward" and 3e4 or 1
+    for _ = 1, 60 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            local x = first(mp.ones(4, 8) * loud)
+            return F.cross_entropy(head(run.params.kind == "forward" and x or odd(x)), mp.randint(3, 4))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+    run run "$folder/ends.lua" -d cpu --threads 1 --quiet -p fp16 --set kind=$kind
+    expect_status 1
+    cp "$folder/err" "$folder/line"
+    "$mpbench" show @last --first-nan --json >"$folder/page"
+    grep -q '20 steps in a row were skipped' "$folder/line" || fail "$(cat "$folder/line")"
+    for word in "not finite: $(value tensor)" "$(value layer)" "$(value remedy)"; do
+        grep -q -F -e "$word" "$folder/line" || fail "$word: $(cat "$folder/line")"
+    done
+done
+end
+
 begin "what lies outside of every layer is not taken for a layer"
 cat >"$folder/outside.lua" <<'LUA'
 local mp = require "mp"

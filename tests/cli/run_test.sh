@@ -181,9 +181,9 @@ run run "$tiny" -p fp32 --json --set nan_from=5 --set steps=100
 expect_status 1
 expect_out '"status":"failed"'
 expect_out '"kind":"scale_floor"'
-expect_err "^mpbench: .*the loss scale cannot help any more.*head"
+expect_err "^mpbench: .*the loss scale cannot help any more.*: output of cross_entropy outside of every layer"
 run show @last
-expect_out "life .*failed after step .*or check the data" # to its last word
+expect_out "life .*failed after step .*more than fp32 holds" # to its last word
 expect_out "^head .* 100.00 % "
 expect_out "^layer .*  not finite  "
 end

@@ -128,6 +128,15 @@ is_running() { # NAME COUNT: whether so many runs like that are in progress
     "$mpbench" ls status:running "$1" 2>/dev/null | grep -c '^ *[0-9]' | grep -qx "$2"
 }
 
+# Has what the script runs use the emulated card; ends the script where that is not built.
+use_emulated_card() { # NAME: of what is skipped then
+    MPBENCH_GPU=$(dirname "$mpbench")/emulator/mpbench-gpu.so
+    export MPBENCH_GPU
+    [ ! -e "$MPBENCH_GPU" ] || return 0
+    echo "skip $1: $MPBENCH_GPU is not built, for lack of cuda.h or of a C++ compiler"
+    exit 0
+}
+
 # Compiles what a test loads into the program.
 # shellcheck disable=SC2086 # a compiler may be words, as in "ccache gcc"
 compile() { ${CC:-gcc} -shared -fPIC -O1 -o "$@" 2>"$folder/err"; }

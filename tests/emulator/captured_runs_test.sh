@@ -4,12 +4,7 @@
 # same bits whatever happens between two steps, and graphs there are.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip captured_runs: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card captured_runs
 
 # Of what may happen in a training something happens every few steps.
 cat >"$folder/turns.lua" <<'LUA'

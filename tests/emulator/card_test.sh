@@ -4,12 +4,7 @@
 # on the processors.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip runs_on_emulated_card: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card runs_on_emulated_card
 
 # Trains simple for 20 steps as run NAME, with further options; MPBENCH_EMULATOR is $1.
 train() {

@@ -4,13 +4,9 @@
 # them, and whether what it gives is believed. The conformance tests say whether results are right.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
 conformance=$(dirname "$mpbench")/tests/conformance/conformance_test
-if [ ! -e "$plugin" ]; then
-    echo "skip operations_over_emulated_cudnn: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin" MPBENCH_TEST_DEVICE=gpu
+use_emulated_card operations_over_emulated_cudnn
+export MPBENCH_TEST_DEVICE=gpu
 
 # The operations after $1, all of which must be right over a cuDNN that is $1. Sets how many plans there
 # were, how often they ran, and how many were refused.

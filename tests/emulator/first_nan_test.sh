@@ -5,12 +5,7 @@
 # that is gone by then the page says that it was not looked for.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip first_nan_on_emulated_card: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card first_nan_on_emulated_card
 
 cat >"$folder/inject.lua" <<'LUA'
 local mp = require "mp"

@@ -5,12 +5,8 @@
 . "$(dirname "$0")/../shell.sh"
 
 build=$(dirname "$mpbench")
-plugin=$build/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip products_over_emulated_library: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin" MPBENCH_TEST_DEVICE=gpu
+use_emulated_card products_over_emulated_library
+export MPBENCH_TEST_DEVICE=gpu
 
 # Runs the cases of linear over a machine that is as $1; how many products it took, to `products`.
 multiply_with() {

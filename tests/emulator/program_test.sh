@@ -3,12 +3,7 @@
 # The program over the emulated card: what it says of machines, drivers and cards of all kinds.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip program_over_emulated_card: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card program_over_emulated_card
 
 # What doctor says of the card that $1 describes must contain $2.
 doctor_says() {

@@ -3,11 +3,8 @@
 # What tests share that run suites of devices over the emulated card. Sourced by sh, after shell.sh.
 
 build=$(dirname "$mpbench")
-if [ ! -e "$build/emulator/mpbench-gpu.so" ]; then
-    echo "skip ${0##*/}: it is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$build/emulator/mpbench-gpu.so" MPBENCH_TEST_DEVICE=gpu
+use_emulated_card "${0##*/}"
+export MPBENCH_TEST_DEVICE=gpu
 
 # over SETTINGS PROGRAM...   each of these over a card with such settings; x/y_test.sh is a script
 over() {

@@ -5,12 +5,7 @@
 # time, and leaves nothing behind on a card that still answers.
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip training_survives_every_failure_of_the_driver: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card training_survives_every_failure_of_the_driver
 memory=2 lost=700 # of cuda.h: no memory; the card is lost for good
 
 # The training in which the call $1 answers $2. Status 1: there was no such call any more. Steps are

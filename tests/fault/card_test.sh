@@ -3,12 +3,7 @@
 # A card that fails, runs out of memory or is one of several, as a run meets it (faults 56 to 60).
 . "$(dirname "$0")/../shell.sh"
 
-plugin=$(dirname "$mpbench")/emulator/mpbench-gpu.so
-if [ ! -e "$plugin" ]; then
-    echo "skip faults_of_cards: $plugin is not built, for lack of cuda.h or of a C++ compiler"
-    exit 0
-fi
-export MPBENCH_GPU="$plugin"
+use_emulated_card faults_of_cards
 
 cat >"$folder/small.lua" <<'LUA'
 local mp = require "mp"

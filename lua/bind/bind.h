@@ -62,6 +62,7 @@ typedef struct Session {
     char kept_path[1100];         // "": none was kept
     StepEnd step_end;
     struct HandedSteps *steps; // lua/bind/step.h
+    bool has_no_steps;         // they are not captured here
     double kept_at;            // clock_seconds of it; of the first step before there is one
     Error refusal;             // the last of what was typed on the command line; may be caught
     bool finished;             // the run has ended: what it owned is no more

@@ -224,7 +224,6 @@ static int run_samples_call(lua_State *L) {
 static int run_evaluating_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;
-    capture_refuse(session->engine, "it evaluates");
     if (lua_toboolean(L, 1)) {
         bind_keep_before_evaluation(session);
         run_pause_clock(run);
@@ -324,7 +323,6 @@ static int run_log_call(lua_State *L) {
 
 static int run_result_call(lua_State *L) {
     Error error = {0};
-    capture_refuse(session_of(L)->engine, "it tells a result");
     NamedValue values[MOST_VALUES];
     if (bind_is_replaying(session_of(L)))
         return 0;
@@ -344,7 +342,6 @@ static int run_result_call(lua_State *L) {
 
 static int run_event_call(lua_State *L) {
     const char *text = luaL_checkstring(L, 1);
-    capture_refuse(session_of(L)->engine, "it tells of an event");
     if (!bind_is_replaying(session_of(L)))
         run_event(session_of(L)->run, text);
     return 0;
@@ -354,7 +351,6 @@ static int run_event_call(lua_State *L) {
 static int run_picture_call(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
-    capture_refuse(session->engine, "it draws a picture");
     const char *name = luaL_checkstring(L, 1);
     Tensor *tensor = bind_tensor(L, "picture", 2, "tensor");
     int64_t columns = bind_integer(L, "picture", 3, "columns");
@@ -367,7 +363,6 @@ static int run_checkpoint_call(lua_State *L) {
     Error error = {0};
     char answer[128];
     Session *session = session_of(L);
-    capture_refuse(session->engine, "it asks for a checkpoint");
     if (!bind_is_replaying(session) &&
         !bind_want_checkpoint(session, session->run, "asked", answer, sizeof answer, &error))
         run_event(session->run, error.text);
@@ -402,7 +397,6 @@ static int run_load_weights_call(lua_State *L) {
 // when a step of the run ends
 static int run_scaler_call(lua_State *L) {
     Run *run = session_of(L)->run;
-    capture_refuse(run->engine, "it makes a scaler");
     bind_push_scaler(L, &run->scale_rule);
     if (!run->scaler)
         run->scaler = bind_scaler_at(L, -1);

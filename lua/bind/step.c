@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A script has few steps (a GAN two); one that makes its function anew each time is told.
+// A script has few steps (a GAN two).
 enum { MOST_STEPS = 8, MOST_RESULTS = 8, MOST_TRIES = 16 };
 
 typedef struct StepResult {
@@ -14,10 +14,11 @@ typedef struct StepResult {
 
 typedef struct HandedStep {
     const void *address; // of the function,
-    int function;        // which the registry keeps, and its upvalues as they were
-    int upvalues;
+    int function;        // which the registry keeps while it is captured,
+    int upvalues;        // and a table of its upvalues as they were; LUA_NOREF: none
     Capture *capture;
-    int tries; // watched steps, since one was ready
+    int tries;    // watched steps, since one was ready
+    uint64_t ran; // the how manieth of all that were run, the last time
     bool is_told;
     uint64_t handles; // that the step makes
     StepResult results[MOST_RESULTS];
@@ -26,12 +27,14 @@ typedef struct HandedStep {
 
 struct HandedSteps {
     HandedStep steps[MOST_STEPS];
-    int count;
+    uint64_t ran;
+    int made; // functions that were new
+    bool is_told;
     HandedStep *watched; // under way, with what there was before it
     uint64_t handles;
     uint64_t random[4];
     bool is_captured; // the step under way is run from what was captured,
-    bool is_stale;    // which is to be let go of when it is over
+    bool is_stale;    // all are to be let go of when it is over
 };
 
 // ---- which there are ----------------------------------------------------------------------------
@@ -42,24 +45,22 @@ static void drop_results(HandedStep *step) {
     step->result_count = 0;
 }
 
-static void drop_capture(HandedStep *step) {
+static void drop_capture(lua_State *L, HandedStep *step) {
     drop_results(step);
     capture_forget(step->capture);
+    luaL_unref(L, LUA_REGISTRYINDEX, step->function);
+    luaL_unref(L, LUA_REGISTRYINDEX, step->upvalues);
+    step->function = step->upvalues = LUA_NOREF;
 }
 
 void step_forget(Session *session) {
-    HandedSteps *handed = session->steps;
-    if (handed && handed->is_captured) { // in the middle of one, by a collection
-        handed->is_stale = true;
-        return;
-    }
-    for (int i = 0; handed && i < handed->count; i++)
-        drop_capture(&handed->steps[i]);
+    if (session->steps)
+        session->steps->is_stale = true; // one may be under way
 }
 
 void step_free(Session *session) {
     HandedSteps *handed = session->steps;
-    for (int i = 0; handed && i < handed->count; i++) {
+    for (int i = 0; handed && i < MOST_STEPS; i++) {
         drop_results(&handed->steps[i]);
         capture_free(handed->steps[i].capture);
     }
@@ -67,41 +68,67 @@ void step_free(Session *session) {
     session->steps = NULL;
 }
 
-// The step of the function at `index`; NULL: it is only called.
+// All are there from the first on.
+static HandedSteps *steps_of(Session *session) {
+    HandedSteps *handed = session->steps;
+    if (handed || session->has_no_steps)
+        return handed;
+    handed = session->steps = calloc(1, sizeof *handed);
+    session->has_no_steps = !handed;
+    for (int i = 0; handed && i < MOST_STEPS; i++) {
+        handed->steps[i].function = handed->steps[i].upvalues = LUA_NOREF;
+        handed->steps[i].capture = capture_new(session->engine);
+        session->has_no_steps = session->has_no_steps || !handed->steps[i].capture;
+    }
+    if (session->has_no_steps)
+        step_free(session);
+    return session->steps;
+}
+
+// The step of the function at `index`; NULL: it is only called. A new one takes the place of the
+// one that was run last the longest ago.
 static HandedStep *step_of(lua_State *L, int index) {
     Session *session = session_of(L);
     const void *address = lua_topointer(L, index);
-    if (session->resume || session->evaluation || session->scan || !lua_isfunction(L, index))
+    if (session->resume || session->evaluation || session->scan || !lua_isfunction(L, index) ||
+        session->engine->capture) // within another
         return NULL;
-    if (!session->steps)
-        session->steps = calloc(1, sizeof *session->steps);
-    HandedSteps *handed = session->steps;
-    if (!handed || session->engine->capture) // within another
+    HandedSteps *handed = steps_of(session);
+    HandedStep *oldest = handed ? &handed->steps[0] : NULL;
+    for (int i = 0; handed && i < MOST_STEPS; i++) {
+        HandedStep *step = &handed->steps[i];
+        if (step->address == address) {
+            step->ran = ++handed->ran;
+            return step;
+        }
+        if (step->ran < oldest->ran)
+            oldest = step;
+    }
+    if (!oldest)
         return NULL;
-    for (int i = 0; i < handed->count; i++)
-        if (handed->steps[i].address == address)
-            return &handed->steps[i];
-    if (handed->count == MOST_STEPS)
-        return NULL;
-    Capture *capture = capture_new(session->engine);
-    if (!capture)
-        return NULL;
-    HandedStep *step = &handed->steps[handed->count++];
-    *step = (HandedStep){.address = address, .capture = capture};
-    lua_pushvalue(L, index);
-    step->function = luaL_ref(L, LUA_REGISTRYINDEX);
-    lua_newtable(L);
-    step->upvalues = luaL_ref(L, LUA_REGISTRYINDEX);
-    return step;
+    drop_capture(L, oldest);
+    capture_renew(oldest->capture);
+    oldest->address = address;
+    oldest->tries = 0;
+    oldest->is_told = false;
+    oldest->ran = ++handed->ran;
+    handed->made++;
+    return oldest;
 }
 
 // ---- upvalues: what a function counts in, or is told by, without arguments ----------------------
 
-static void keep_upvalues(lua_State *L, const HandedStep *step, int function) {
-    lua_rawgeti(L, LUA_REGISTRYINDEX, step->upvalues);
+// What is handed over is kept from the collector, until it is dropped.
+static void keep_function(lua_State *L, HandedStep *step, int function) {
+    if (step->function == LUA_NOREF) {
+        lua_pushvalue(L, function);
+        step->function = luaL_ref(L, LUA_REGISTRYINDEX);
+    }
+    luaL_unref(L, LUA_REGISTRYINDEX, step->upvalues);
+    lua_newtable(L);
     for (int i = 1; lua_getupvalue(L, function, i); i++)
         lua_rawseti(L, -2, i);
-    lua_pop(L, 1);
+    step->upvalues = luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
 static bool upvalues_are_kept(lua_State *L, const HandedStep *step, int function) {
@@ -168,20 +195,37 @@ static const char *take_results(lua_State *L, HandedStep *step, int first_index,
     return "";
 }
 
+// Once: a script that makes its function in the loop has a new one each time.
 static void tell_refusal(lua_State *L, HandedStep *step) {
-    Session *session = session_of(L);
+    HandedSteps *handed = session_of(L)->steps;
     const char *why = capture_refusal(step->capture);
-    if (step->is_told || (!why[0] && step->tries < MOST_TRIES))
+    if (!why[0] && handed->made >= MOST_TRIES)
+        why = "its function is another one each time: make it once, before the loop";
+    if (!why[0] && step->tries >= MOST_TRIES)
+        why = "it is another one each time";
+    if (!why[0])
+        return;
+    step->is_told = true;
+    if (handed->is_told)
         return;
     char text[CAPTURE_WHY_SIZE + 96];
     snprintf(text, sizeof text, "run:step: the step is called each time, and not captured: %s",
-             why[0] ? why : "it is another one each time");
-    run_event(session->run, text);
-    step->is_told = true;
+             why);
+    run_event(session_of(L)->run, text);
+    handed->is_told = true;
 }
 
-// Copies: what they are of holds another step's numbers soon.
-static int push_results(lua_State *L, const HandedStep *step, uint64_t first) {
+static Tensor *copy_of(const Tensor *result, Error *error) {
+    Tensor *copy = tensor_copy_as(result, result->view.format, MEMORY_ACTIVATIONS, error);
+    if (copy)
+        tape_share_origin(copy, result);
+    return copy;
+}
+
+// What a step returns, `first` being the number of its first handle: copies, since what they are of
+// holds another step's numbers soon; or, where it is not captured, what is in the table at `kept`
+// still (0: copies), and else the same again.
+static int push_results(lua_State *L, const HandedStep *step, uint64_t first, int kept) {
     Error error = {0};
     Session *session = session_of(L);
     luaL_checkstack(L, MOST_RESULTS + 4, "run:step");
@@ -191,48 +235,75 @@ static int push_results(lua_State *L, const HandedStep *step, uint64_t first) {
             result->is_nil ? lua_pushnil(L) : lua_pushboolean(L, result->is_true);
             continue;
         }
+        if (kept && lua_rawgeti(L, kept, i + 1) != LUA_TNIL)
+            continue;
+        lua_settop(L, kept ? lua_gettop(L) - 1 : lua_gettop(L));
         session->handle_count = first + result->number;
-        BIND_TENSOR(
-            L,
-            tensor_copy_as(result->tensor, result->tensor->view.format, MEMORY_ACTIVATIONS, &error),
-            &error);
+        BIND_TENSOR(L, kept ? tensor_hold(result->tensor) : copy_of(result->tensor, &error),
+                    &error);
     }
     session->handle_count = first + step->handles;
     return step->result_count;
 }
 
-// The results lie from `first` on. What the step left is looked for once what it did not is gone.
+// Whether a tensor of the step is held that nobody was given, in a table of the script's: a mask
+// that is made once, or the newest loss. In place of the results, from `first` on, comes a table
+// with those that are held so.
+static bool leaves_tensors(lua_State *L, uint64_t handles, int first) {
+    const int count = lua_gettop(L) - first + 1;
+    luaL_checkstack(L, 4, "run:step");
+    lua_createtable(L, count, 0);
+    lua_createtable(L, 0, 1);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_insert(L, first);
+    for (int i = count; i > 0; i--)
+        lua_rawseti(L, first, i);
+    lua_gc(L, LUA_GCCOLLECT);
+    return bind_count_handles(session_of(L), handles) > 0;
+}
+
+// Why it cannot be had again; "": it can.
+static const char *look_at_script(lua_State *L, HandedStep *step, int function, int first) {
+    const Session *session = session_of(L);
+    const HandedSteps *handed = session->steps;
+    uint64_t random[4];
+    lua_vm_random_state(session->vm, random);
+    if (memcmp(random, handed->random, sizeof random) != 0)
+        return "it draws random numbers";
+    if (!upvalues_are_kept(L, step, function))
+        return "it changes a variable from outside of it";
+    return take_results(L, step, first, handed->handles);
+}
+
+// The results lie from `first` on.
 static void end_watch(lua_State *L, int function, int first, bool is_well) {
     Session *session = session_of(L);
     HandedSteps *handed = session->steps;
     HandedStep *step = handed->watched;
-    if (is_well) {
-        uint64_t random[4];
-        lua_vm_random_state(session->vm, random);
-        const char *why = take_results(L, step, first, handed->handles);
-        if (memcmp(random, handed->random, sizeof random) != 0)
-            why = "it draws random numbers";
-        if (!upvalues_are_kept(L, step, function))
-            why = "it changes a variable from outside of it";
-        if (why[0])
-            capture_refuse(session->engine, why);
-        int made = 0;
-        for (int i = 0; i < step->result_count; i++)
-            made += step->results[i].tensor != NULL;
-        lua_gc(L, LUA_GCCOLLECT);
-        if (bind_count_handles(session, handed->handles) > made)
-            is_well = false; // a tensor is kept: a mask that was made once, or one of each step
-    }
+    const char *why = is_well ? look_at_script(L, step, function, first) : "";
+    bool are_taken = false;
     step->handles = session->handle_count - handed->handles;
-    step->tries++;
-    if (capture_end(step->capture, is_well)) {
-        step->tries = 0;
-        lua_settop(L, first - 1);
-        push_results(L, step, handed->handles);
-    } else {
-        drop_results(step);
+    if (why[0]) {
+        capture_refuse(session->engine, why);
+    } else if (is_well) {
+        are_taken = true;
+        is_well = !leaves_tensors(L, handed->handles, first);
     }
+    step->tries++;
+    const bool is_ready = capture_end(step->capture, is_well);
+    if (is_ready)
+        step->tries = 0;
+    if (are_taken) {
+        push_results(L, step, handed->handles, is_ready ? 0 : first);
+        lua_remove(L, first);
+    }
+    if (!is_ready)
+        drop_results(step);
     tell_refusal(L, step);
+    if (step->is_told)
+        drop_capture(L, step);
 }
 
 static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *given, int function) {
@@ -241,7 +312,7 @@ static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *give
     handed->watched = step;
     handed->handles = session->handle_count;
     lua_vm_random_state(session->vm, handed->random);
-    keep_upvalues(L, step, function);
+    keep_function(L, step, function);
     drop_results(step);
     capture_begin(step->capture, given);
 }
@@ -341,17 +412,20 @@ static int watch(lua_State *L, HandedStep *step, int index, Tensor *const *input
     return watch_ended(L, status, index);
 }
 
+// What of the steps before is not to be: also where an error has ended one.
+static void begin_step(lua_State *L, HandedSteps *handed) {
+    for (int i = 0; handed->is_stale && i < MOST_STEPS; i++)
+        drop_capture(L, &handed->steps[i]);
+    handed->is_stale = handed->is_captured = false;
+}
+
 int step_run(lua_State *L, int index) {
     Session *session = session_of(L);
     Tensor *inputs[CAPTURE_MOST_INPUTS];
     HandedStep *step = step_of(L, index);
     const int count = step ? inputs_of(L, index + 1, inputs) : -1;
-    if (session->steps)
-        session->steps->is_captured = false; // also where an error has ended one
-    if (session->steps && session->steps->is_stale) {
-        session->steps->is_stale = false;
-        step_forget(session);
-    }
+    if (step)
+        begin_step(L, session->steps);
     if (count < 0 || session->stops || step->is_told)
         return call(L, index);
     const CaptureFit fit = capture_fits(step->capture, inputs, count);
@@ -362,13 +436,13 @@ int step_run(lua_State *L, int index) {
         return watch(L, step, index, inputs, count);
     const uint64_t first = session->handle_count;
     if (run_captured(L, step, inputs))
-        return push_results(L, step, first);
+        return push_results(L, step, first, 0);
     return call(L, index);
 }
 
 void step_count(Session *session) {
     Device *device = session->engine->device;
-    if (!session->steps || session->steps->count == 0)
+    if (!session->steps)
         return;
     device->steps++;
     device->captured += session->steps->is_captured;

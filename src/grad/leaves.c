@@ -181,3 +181,8 @@ void tape_pass(Tape *tape, TapeCounts more) {
     tape->next_number += more.nodes;
     tape->arrivals += more.arrivals;
 }
+
+void tape_share_origin(Tensor *copy, const Tensor *of) {
+    if (of->origin)
+        grad_output_link(copy, (GradNode *)of->origin, of->output);
+}

@@ -177,6 +177,9 @@ static inline bool tape_is_spent(const Tensor *tensor) {
     return !tensor->origin || ((const GradNode *)tensor->origin)->spent;
 }
 
+// A copy of what such a tensor was in a step that is computed again comes from where that did.
+void tape_share_origin(Tensor *copy, const Tensor *of);
+
 // sum += part, in its own memory, which nobody else reads and is dense; off the record.
 bool grad_add_in_place(Tensor *sum, const Tensor *part, Error *error) MUST_CHECK;
 

@@ -297,7 +297,8 @@ bool allocator_locate(const Allocator *allocator, const void *address, MemoryPla
         const size_t offset = block ? (uintptr_t)address - (uintptr_t)block->memory : 0;
         if (!block || offset >= block->bytes) // unsigned: what lies before it is far behind
             continue;
-        *place = (MemoryPlace){block->memory, block->number, block->purpose, !block->is_free};
+        *place = (MemoryPlace){block->memory, block->bytes, block->number, block->purpose,
+                               !block->is_free};
         return true;
     }
     return false;

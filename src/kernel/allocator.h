@@ -36,6 +36,7 @@ uint64_t allocator_takings(const Allocator *allocator); // so far
 
 typedef struct MemoryPlace { // where something lies
     void *memory;            // as it was taken
+    size_t bytes;            // that it takes
     uint64_t number;         // of the taking
     MemoryPurpose purpose;
     bool in_use;

@@ -10,6 +10,9 @@
 
 // No step has more; who never ends one is not to fill the host's memory.
 enum { MOST_CALLS = 4096 };
+// What is held between two steps lies beside what those need that are called. A step that works on
+// more than this computes for so long that the script beside it is nothing.
+#define MOST_BYTES ((size_t)4 << 20)
 
 // ---- made and let go of -------------------------------------------------------------------------
 
@@ -36,6 +39,11 @@ void capture_forget(Capture *capture) {
     capture->walked = 0;
     capture->is_spoilt = true;
     capture->mixed = 0;
+}
+
+void capture_renew(Capture *capture) {
+    capture_forget(capture);
+    capture->why[0] = 0;
 }
 
 static void stop(Capture *capture) {
@@ -401,6 +409,7 @@ void capture_begin(Capture *capture, const CaptureGiven *given) {
 // is not the step's any more.
 static bool pin_memory(Capture *capture) {
     Allocator *allocator = capture->engine->device->allocator;
+    size_t bytes = 0;
     for (int i = 0; i < capture->memory_count; i++) {
         CapturedMemory *memory = &capture->memory[i];
         MemoryPlace place;
@@ -414,8 +423,11 @@ static bool pin_memory(Capture *capture) {
             (memory->is_outside && !place.in_use))
             return false;
         memory->pin = allocator_pin(allocator, memory->memory);
+        bytes += memory->is_outside ? 0 : place.bytes;
     }
-    return true;
+    if (bytes > MOST_BYTES)
+        refuse(capture, "it is so large that calling it costs next to nothing");
+    return bytes <= MOST_BYTES;
 }
 
 static void settle_parameters(Capture *capture) {

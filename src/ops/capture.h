@@ -54,6 +54,8 @@ void capture_begin(Capture *capture, const CaptureGiven *given);
 bool capture_end(Capture *capture, bool is_well);
 // What was captured is let go of, and what was watched forgotten.
 void capture_forget(Capture *capture);
+// It is another step that is to be watched.
+void capture_renew(Capture *capture);
 // Before and after the host does such a thing; nothing where no capture watches.
 void capture_begin_act(Engine *engine, const CaptureAct *act);
 void capture_end_act(Engine *engine);

@@ -75,11 +75,15 @@ return mp.experiment { name = "turns",
 end }
 LUA
 
-# What is known of a run beside its seconds.
-kept() { # RUN FILE
+points_of() { # RUN: all but seconds
     "$mpbench" export "$1" --format csv |
         awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "step_seconds") skip = i }
-                 { $skip = ""; print }' >"$2.csv"
+                 { $skip = ""; print }'
+}
+
+# What is known of a run beside its seconds.
+kept() { # RUN FILE
+    points_of "$1" >"$2.csv"
     "$mpbench" export "$1" --format safetensors -o "$2.file" 2>/dev/null
     LC_ALL=C sed -e 's/^.*"__metadata__":{[^}]*},//' -e 's/}} */}}/' "$2.file" >"$2.weights"
     grep -q 'fc1' "$2.weights" || fail "$1: no weights were kept"
@@ -122,6 +126,116 @@ begin captured_steps_are_the_same_to_the_bit_where_steps_are_skipped
 same skips 200 -p fp16 --loss-scale dynamic --set images=true
 run show skips --json
 expect_out '"skipped":[1-9]'
+end
+
+begin a_fork_of_captured_steps_ends_as_its_parent_did
+run fork bf16 --at 58 --name again --quiet
+expect_status 0
+kept bf16 "$folder/a"
+kept again "$folder/b"
+cmp -s "$folder/a.weights" "$folder/b.weights" || fail "other weights"
+for side in a b; do # a fork has no column of what was evaluated before it
+    tail -n 14 "$folder/$side.csv" | sed 's/ *$//' >"$folder/$side.last"
+done
+cmp -s "$folder/a.last" "$folder/b.last" || fail "other losses: $(diff "$folder/a.last" "$folder/b.last" | sed -n 2p)"
+[ "$(share_of again)" -ge 300 ] || fail "the fork's steps are not captured"
+end
+
+# A step that is like the others but for one thing each: LINES within it, and what an event says.
+small() { # NAME LINES [AROUND]
+    cat >"$folder/small.lua" <<LUA
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "small", params = { steps = 40, wrong = 0 }, run = function(run)
+    local net = run:model(nn.Linear(8, 4))
+    local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
+    local scaler, count, kept, told = run:scaler(), 0, nil, { count = 0 }
+    local mask = mp.ones(8)
+    local function step(x, y)
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
+        $2
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+        return loss
+    end
+    local ys = { mp.randint(4, 6), mp.randint(4, 6), mp.tensor({ 7, 7, 7, 7, 7, 7 }, "int32") }
+    for at = 1, run.params.steps do
+        count = 0
+        run:step(${3:-step}, mp.randn(6, 8), ys[at == run.params.wrong and 3 or 1 + at % 2])
+    end
+    run:result { told = told.count }
+end }
+LUA
+    run run "$folder/small.lua" -d cpu --threads 1 --quiet --name "$1"
+    expect_status 0
+    run run "$folder/small.lua" -d cpu --threads 1 --quiet --no-capture --name "$1-plain"
+    expect_status 0
+    for side in "$1" "$1-plain"; do
+        points_of "$side" >"$folder/$side.csv"
+    done
+    cmp -s "$folder/$1.csv" "$folder/$1-plain.csv" || fail "$1: $(diff "$folder/$1.csv" "$folder/$1-plain.csv" | sed -n 2p) is not as it was called"
+}
+
+# refused NAME WHY LINES [FUNCTION]
+refused() {
+    small "$1" "$3" "${4:-}"
+    [ "$(share_of "$1")" = 0 ] || fail "$1: $(share_of "$1") of 1000 steps were captured"
+    run show "$1"
+    expect_out "not captured: $2"
+    [ "$(grep -c 'not captured' "$folder/out")" = 1 ] || fail "$1: it is not said once"
+}
+
+begin what_cannot_be_had_again_is_called_each_time_and_told
+refused item "it reads a value" 'if loss:item() > 1e9 then loss = loss * 2 end'
+refused step "it reads run.step" 'loss = loss * (1 + run.step)'
+refused counter "it changes a variable" 'count = count + 1 loss = loss * count'
+refused dropout "it draws random numbers" 'loss = loss + F.dropout(x, 0.5):mean() * 0'
+refused chance "it draws random numbers" 'loss = loss * math.random()'
+refused outside "it reads a tensor from outside" 'loss = loss + (x * mask):mean()'
+refused keeps "it is another one each time" 'told.last = loss'
+refused hides "it is another one each time" 'told.last = loss * 2'
+refused turns "it is another one each time" 'told.count = 1 - told.count if told.count == 1 then loss = loss * 2 end'
+refused numbers "it is another one each time" 'told.count = told.count + 1 loss = loss * told.count'
+refused made "it calls mp.tensor" 'loss = loss * mp.tensor { 2 }:sum()'
+refused seed "it calls mp.seed" 'mp.seed(1)'
+refused inline "its function is another one each time" '' 'function(x, y) return step(x, y) end'
+refused result "it calls run:result" 'run:result { last = 1 }'
+end
+
+# What docs/lua.md says of variables that no function closes over.
+begin a_counter_in_a_table_stands_still_while_steps_are_captured
+small table 'told.count = told.count + 1'
+[ "$(share_of table)" -ge 700 ] || fail "$(share_of table) of 1000 steps were captured"
+run show table --json
+expect_out '"told":[1-9],\|"told":[1-9]}\|"told":1[0-9][,}]'
+end
+
+begin a_wrong_value_in_a_captured_step_is_told_as_if_it_were_called
+small wrong ''
+for option in '' --no-capture; do
+    # shellcheck disable=SC2086 # none or one
+    run run "$folder/small.lua" -d cpu --threads 1 -p fp32 --quiet --set wrong=30 $option
+    expect_status 1
+    expect_err 'class 7 '
+    grep '^mpbench' "$folder/err" >"$folder/told$option"
+done
+cmp -s "$folder/told" "$folder/told--no-capture" || fail "$(cat "$folder/told"), not $(cat "$folder/told--no-capture")"
+end
+
+# What captured steps hold lies beside nothing but steps that are sampled.
+begin captured_steps_hold_no_more_than_twice_what_a_step_needs
+for option in '' --no-capture; do
+    # shellcheck disable=SC2086 # none or one
+    run run "$(dirname "$0")/../bench/workloads/a.lua" -d cpu --threads 1 --quiet --steps 400 $option --name "held$option"
+    expect_status 0
+    "$mpbench" show "held$option" | sed -n 's/^ *memory.steps \([0-9]*\) bytes.*/\1/p' >"$folder/bytes$option"
+done
+[ "$(share_of held)" -ge 900 ] || fail "$(share_of held) of 1000 steps were captured"
+held=$(cat "$folder/bytes") called=$(cat "$folder/bytes--no-capture")
+[ "$held" -le $((called * 2)) ] || fail "$held bytes are held, $called without"
 end
 
 exit "$failures"

@@ -19,7 +19,7 @@ typedef struct HandedStep {
     Capture *capture;
     int tries;    // watched steps, since one was ready
     uint64_t ran; // the how manieth of all that were run, the last time
-    bool is_told;
+    bool is_given_up;
     uint64_t handles; // that the step makes
     StepResult results[MOST_RESULTS];
     int result_count;
@@ -110,7 +110,7 @@ static HandedStep *step_of(lua_State *L, int index) {
     capture_renew(oldest->capture);
     oldest->address = address;
     oldest->tries = 0;
-    oldest->is_told = false;
+    oldest->is_given_up = false;
     oldest->ran = ++handed->ran;
     handed->made++;
     return oldest;
@@ -195,24 +195,29 @@ static const char *take_results(lua_State *L, HandedStep *step, int first_index,
     return "";
 }
 
-// Once: a script that makes its function in the loop has a new one each time.
-static void tell_refusal(lua_State *L, HandedStep *step) {
+// A script that makes its function in the loop has a new one each time.
+static const char *why_not(const HandedSteps *handed, const HandedStep *step) {
+    if (capture_refusal(step->capture)[0])
+        return capture_refusal(step->capture);
+    if (handed->made >= MOST_TRIES)
+        return "its function is another one each time: make it once, before the loop";
+    return step->tries >= MOST_TRIES ? "it is another one each time" : "";
+}
+
+// Lets it be where it cannot be captured. Of one that need not be nobody is told.
+static void give_up(lua_State *L, HandedStep *step) {
     HandedSteps *handed = session_of(L)->steps;
-    const char *why = capture_refusal(step->capture);
-    if (!why[0] && handed->made >= MOST_TRIES)
-        why = "its function is another one each time: make it once, before the loop";
-    if (!why[0] && step->tries >= MOST_TRIES)
-        why = "it is another one each time";
-    if (!why[0])
-        return;
-    step->is_told = true;
-    if (handed->is_told)
-        return;
-    char text[CAPTURE_WHY_SIZE + 96];
-    snprintf(text, sizeof text, "run:step: the step is called each time, and not captured: %s",
-             why);
-    run_event(session_of(L)->run, text);
-    handed->is_told = true;
+    const char *why = why_not(handed, step);
+    step->is_given_up = why[0] || capture_is_large(step->capture);
+    if (why[0] && !handed->is_told) {
+        char text[CAPTURE_WHY_SIZE + 96];
+        snprintf(text, sizeof text, "run:step: the step is called each time, and not captured: %s",
+                 why);
+        run_event(session_of(L)->run, text);
+        handed->is_told = true;
+    }
+    if (step->is_given_up)
+        drop_capture(L, step);
 }
 
 static Tensor *copy_of(const Tensor *result, Error *error) {
@@ -301,9 +306,7 @@ static void end_watch(lua_State *L, int function, int first, bool is_well) {
     }
     if (!is_ready)
         drop_results(step);
-    tell_refusal(L, step);
-    if (step->is_told)
-        drop_capture(L, step);
+    give_up(L, step);
 }
 
 static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *given, int function) {
@@ -426,7 +429,7 @@ int step_run(lua_State *L, int index) {
     const int count = step ? inputs_of(L, index + 1, inputs) : -1;
     if (step)
         begin_step(L, session->steps);
-    if (count < 0 || session->stops || step->is_told)
+    if (count < 0 || session->stops || step->is_given_up)
         return call(L, index);
     const CaptureFit fit = capture_fits(step->capture, inputs, count);
     const bool is_same = fit != CAPTURE_STALE && upvalues_are_kept(L, step, index);

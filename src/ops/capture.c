@@ -10,9 +10,6 @@
 
 // No step has more; who never ends one is not to fill the host's memory.
 enum { MOST_CALLS = 4096 };
-// What is held between two steps lies beside what those need that are called. A step that works on
-// more than this computes for so long that the script beside it is nothing.
-#define MOST_BYTES ((size_t)4 << 20)
 
 // ---- made and let go of -------------------------------------------------------------------------
 
@@ -44,6 +41,7 @@ void capture_forget(Capture *capture) {
 void capture_renew(Capture *capture) {
     capture_forget(capture);
     capture->why[0] = 0;
+    capture->is_large = false;
 }
 
 static void stop(Capture *capture) {
@@ -73,14 +71,9 @@ static void spoil(Capture *capture) {
     capture->is_spoilt = true;
 }
 
-static void refuse(Capture *capture, const char *why) {
-    if (!capture->why[0])
-        snprintf(capture->why, sizeof capture->why, "%s", why);
-}
-
 void capture_refuse(Engine *engine, const char *why) {
     if (engine->capture && engine->capture->acting == 0)
-        refuse(engine->capture, why);
+        capture_note_why(engine->capture, why);
 }
 
 void capture_refuse_now(Engine *engine) {
@@ -92,113 +85,12 @@ const char *capture_refusal(const Capture *capture) {
     return capture->why;
 }
 
-// Room for one more in a list; false: there is none, and the step is no more than watched.
-static bool grow(Capture *capture, void **items, int count, int *room, size_t size) {
-    if (count < *room)
-        return true;
-    int wanted = *room ? *room * 2 : 32;
-    void *larger = realloc(*items, (size_t)wanted * size);
-    if (!larger) {
-        refuse(capture, "there is no memory to keep it");
-        return false;
-    }
-    *items = larger;
-    *room = wanted;
-    return true;
+bool capture_is_large(const Capture *capture) {
+    return capture->is_large;
 }
-
-#define GROW(capture, name)                                                                    \
-    grow(capture, (void **)&(capture)->name, (capture)->name##_count, &(capture)->name##_room, \
-         sizeof *(capture)->name)
 
 static bool is_on(const Capture *capture) {
     return capture->acting == 0 && !capture->why[0];
-}
-
-// ---- memory -------------------------------------------------------------------------------------
-
-static void mix(Capture *capture, const void *data, size_t size) {
-    capture->mixed = mix_bytes(capture->mixed, data, size);
-}
-
-static const CapturedMemory *memory_known(const Capture *capture, const MemoryPlace *place) {
-    for (int i = capture->memory_count - 1; i >= 0; i--)
-        if (capture->memory[i].memory == place->memory &&
-            capture->memory[i].number == place->number)
-            return &capture->memory[i];
-    return NULL;
-}
-
-static bool may_be_read(const Capture *capture, const MemoryPlace *place) {
-    const bool is_kept = place->purpose == MEMORY_WEIGHTS || place->purpose == MEMORY_MASTERS ||
-                         place->purpose == MEMORY_OPTIMIZER;
-    return is_kept || capture->given.is_state(capture->given.context, place->memory);
-}
-
-static const CapturedMemory *memory_of(Capture *capture, const MemoryPlace *place) {
-    const CapturedMemory *known = memory_known(capture, place);
-    if (known)
-        return known;
-    const bool is_outside = place->number <= capture->takings;
-    if (is_outside && !may_be_read(capture, place)) {
-        refuse(capture, "it reads a tensor from outside: hand it to run:step behind the function");
-        return NULL;
-    }
-    if (!GROW(capture, memory))
-        return NULL;
-    capture->memory[capture->memory_count] =
-        (CapturedMemory){place->memory, place->number, is_outside, NULL};
-    return &capture->memory[capture->memory_count++];
-}
-
-static int input_at(const Capture *capture, const void *address) {
-    for (int i = 0; i < capture->input_count; i++) {
-        const Storage *storage = capture->inputs[i].storage;
-        if ((uintptr_t)address - (uintptr_t)storage->data < storage->bytes)
-            return i;
-    }
-    return -1;
-}
-
-// Which input of the step, or which memory as it came up, an address lies in; and where.
-static void note_address(Capture *capture, const void *address, int at, bool is_output) {
-    MemoryPlace place;
-    const int input = input_at(capture, address);
-    if (input >= 0) {
-        const ptrdiff_t offset =
-            (const char *)address - (const char *)capture->inputs[input].view.data;
-        if (is_output)
-            refuse(capture, "it writes over a tensor that it was handed");
-        else if (GROW(capture, uses))
-            capture->uses[capture->uses_count++] =
-                (InputUse){capture->calls_count, at, input, offset};
-        mix(capture, &input, sizeof input);
-        mix(capture, &offset, sizeof offset);
-        return;
-    }
-    if (!allocator_locate(capture->engine->device->allocator, address, &place)) {
-        refuse(capture, "it reads memory that is not the device's");
-        return;
-    }
-    const CapturedMemory *memory = memory_of(capture, &place);
-    if (!memory)
-        return;
-    const uint64_t which =
-        memory->is_outside ? memory->number : (uint64_t)(memory - capture->memory) + 1;
-    const ptrdiff_t offset = (const char *)address - (const char *)memory->memory;
-    mix(capture, &memory->is_outside, sizeof memory->is_outside);
-    mix(capture, &which, sizeof which);
-    mix(capture, &offset, sizeof offset);
-}
-
-static void note_view(Capture *capture, const View *view, int at, bool is_output) {
-    const size_t size = (size_t)view->ndim * sizeof *view->shape;
-    mix(capture, &view->format, sizeof view->format);
-    mix(capture, &view->ndim, sizeof view->ndim);
-    mix(capture, view->shape, size);
-    mix(capture, view->stride, size);
-    if (view->data)
-        note_address(capture, view->data, at, is_output);
 }
 
 // ---- what the device is asked for ---------------------------------------------------------------
@@ -216,14 +108,14 @@ static void tap_ran(DeviceTap *tap, const KernelCall *call) {
     if (!is_on(capture))
         return;
     if (is_told_more(call))
-        refuse(capture, call->op == OP_scale_factor || call->op == OP_scale_history ||
-                                call->attr->times[0] || call->attr->times[1]
-                            ? "it multiplies in a scaled format"
-                            : "it draws random numbers");
+        capture_note_why(capture, call->op == OP_scale_factor || call->op == OP_scale_history ||
+                                          call->attr->times[0] || call->attr->times[1]
+                                      ? "it multiplies in a scaled format"
+                                      : "it draws random numbers");
     if (capture->is_final)
-        refuse(capture, "it computes after the optimizer's step");
+        capture_note_why(capture, "it computes after the optimizer's step");
     if (capture->calls_count == MOST_CALLS)
-        refuse(capture, "it has more kernels than are kept");
+        capture_note_why(capture, "it has more kernels than are kept");
     if (!is_on(capture) || !GROW(capture, calls))
         return;
     CapturedCall *captured = &capture->calls[capture->calls_count];
@@ -233,16 +125,16 @@ static void tap_ran(DeviceTap *tap, const KernelCall *call) {
     captured->call.layer = call->layer;
     captured->call.input_count = call->input_count;
     captured->call.output_count = call->output_count;
-    mix(capture, &call->op, sizeof call->op);
-    mix(capture, &call->layer, sizeof call->layer);
-    mix(capture, &captured->attr, sizeof captured->attr);
+    capture_mix(capture, &call->op, sizeof call->op);
+    capture_mix(capture, &call->layer, sizeof call->layer);
+    capture_mix(capture, &captured->attr, sizeof captured->attr);
     for (int i = 0; i < call->input_count; i++) {
         captured->call.input[i] = call->input[i];
-        note_view(capture, &call->input[i], i, false);
+        capture_note_view(capture, &call->input[i], i, false);
     }
     for (int i = 0; i < call->output_count; i++) {
         captured->call.output[i] = call->output[i];
-        note_view(capture, &call->output[i], i, true);
+        capture_note_view(capture, &call->output[i], i, true);
     }
     capture->calls_count++;
 }
@@ -250,8 +142,8 @@ static void tap_ran(DeviceTap *tap, const KernelCall *call) {
 static void tap_moved(DeviceTap *tap, bool reads) {
     Capture *capture = (Capture *)tap;
     if (is_on(capture))
-        refuse(capture, reads ? "it reads a value, as :item() does"
-                              : "it makes a tensor of numbers of the script's");
+        capture_note_why(capture, reads ? "it reads a value, as :item() does"
+                                        : "it makes a tensor of numbers of the script's");
 }
 
 void capture_note_parameter(Capture *capture, Tensor *parameter) {
@@ -284,11 +176,11 @@ static CapturedAct *add_act(Capture *capture, const CaptureAct *act) {
     tensor_hold(act->tensor);
     capture->is_final = capture->is_final || act->is_final;
     capture->has_buffers = capture->has_buffers || act->is_buffer;
-    mix(capture, &act->does, sizeof act->does);
-    mix(capture, &act->on, sizeof act->on);
-    mix(capture, &act->with, sizeof act->with);
+    capture_mix(capture, &act->does, sizeof act->does);
+    capture_mix(capture, &act->on, sizeof act->on);
+    capture_mix(capture, &act->with, sizeof act->with);
     if (act->tensor)
-        note_view(capture, &act->tensor->view, 0, true);
+        capture_note_view(capture, &act->tensor->view, 0, true);
     return added;
 }
 
@@ -306,14 +198,14 @@ void capture_end_act(Engine *engine) {
 
 void capture_note_leaf(Capture *capture, Tensor *leaf, bool is_first) {
     if (!is_first)
-        refuse(capture, "it adds gradients to those that are there");
+        capture_note_why(capture, "it adds gradients to those that are there");
     if (leaf->hooks)
-        refuse(capture, "a function of the script looks at a gradient");
+        capture_note_why(capture, "a function of the script looks at a gradient");
     if (!is_on(capture) || !GROW(capture, leaves))
         return;
     capture->leaves[capture->leaves_count++] =
         (CapturedLeaf){tensor_hold(leaf), tensor_hold(leaf->grad), leaf->arrived, leaf->carries};
-    note_view(capture, &leaf->grad->view, 0, true);
+    capture_note_view(capture, &leaf->grad->view, 0, true);
 }
 
 static bool bring_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
@@ -372,15 +264,15 @@ static void take_inputs(Capture *capture) {
     const CaptureGiven *given = &capture->given;
     capture->input_count = 0;
     if (given->count > CAPTURE_MOST_INPUTS) {
-        refuse(capture, "it is handed more tensors than are kept");
+        capture_note_why(capture, "it is handed more tensors than are kept");
         return;
     }
     for (int i = 0; i < given->count; i++) {
         const Tensor *input = given->inputs[i];
         if (tensor_wants_grad(input) || input->parameter)
-            refuse(capture, "a gradient goes to a tensor that it was handed");
-        if (input_at(capture, input->view.data) >= 0)
-            refuse(capture, "two tensors that it was handed lie on the same memory");
+            capture_note_why(capture, "a gradient goes to a tensor that it was handed");
+        if (capture_input_at(capture, input->view.data) >= 0)
+            capture_note_why(capture, "two tensors that it was handed lie on the same memory");
         capture->inputs[capture->input_count++] = (CapturedInput){input->view, input->storage};
     }
 }
@@ -398,36 +290,11 @@ void capture_begin(Capture *capture, const CaptureGiven *given) {
     capture->counts = tape_counts(engine->tape);
     take_inputs(capture);
     for (int i = 0; i < capture->input_count; i++)
-        note_view(capture, &capture->inputs[i].view, 0, false);
+        capture_note_view(capture, &capture->inputs[i].view, 0, false);
     capture->uses_count = 0; // the inputs themselves are read by nobody
     capture->is_watching = true;
     engine->capture = capture;
     engine->device->tap = &capture->tap;
-}
-
-// Where it lies at the end is where the next step finds it: memory that somebody else has got since
-// is not the step's any more.
-static bool pin_memory(Capture *capture) {
-    Allocator *allocator = capture->engine->device->allocator;
-    size_t bytes = 0;
-    for (int i = 0; i < capture->memory_count; i++) {
-        CapturedMemory *memory = &capture->memory[i];
-        MemoryPlace place;
-        bool is_later = false; // the same memory, taken again within the step
-        for (int k = i + 1; k < capture->memory_count && !is_later; k++)
-            is_later = capture->memory[k].memory == memory->memory;
-        if (is_later)
-            continue;
-        if (!allocator_locate(allocator, memory->memory, &place) ||
-            (place.in_use && place.number != memory->number) ||
-            (memory->is_outside && !place.in_use))
-            return false;
-        memory->pin = allocator_pin(allocator, memory->memory);
-        bytes += memory->is_outside ? 0 : place.bytes;
-    }
-    if (bytes > MOST_BYTES)
-        refuse(capture, "it is so large that calling it costs next to nothing");
-    return bytes <= MOST_BYTES;
 }
 
 static void settle_parameters(Capture *capture) {
@@ -451,7 +318,7 @@ bool capture_end(Capture *capture, bool is_well) {
     if (!is_whole)
         capture->mixed = 0;
     capture->counts = (TapeCounts){now.nodes - capture->counts.nodes, 0};
-    if (is_whole && capture->mixed == capture->mixed_before && pin_memory(capture)) {
+    if (is_whole && capture->mixed == capture->mixed_before && capture_pin_memory(capture)) {
         settle_parameters(capture);
         for (int i = 0; i < capture->calls_count; i++)
             capture->calls[i].call.attr = &capture->calls[i].attr;

@@ -65,6 +65,8 @@ void capture_refuse(Engine *engine, const char *why);
 void capture_refuse_now(Engine *engine);
 // Why, "" where it can: then it was another step each time, or is still watched.
 const char *capture_refusal(const Capture *capture);
+// It works on so much memory that calling it costs next to nothing beside: it is let be.
+bool capture_is_large(const Capture *capture);
 // A watched operation was given this parameter; its outputs were looked at (ops/lookout.h).
 void capture_note_parameter(Capture *capture, Tensor *parameter);
 void capture_note_look(Capture *capture);

@@ -66,6 +66,7 @@ struct Capture {
     CapturePlace place;
     bool is_watching, is_ready;
     bool is_spoilt;   // this step, though not the next
+    bool is_large;    // for good
     bool is_final;    // a final act was noted
     bool has_buffers; // running statistics
     int acting;       // depth of acts under way
@@ -85,3 +86,23 @@ struct Capture {
 };
 
 CapturePlace capture_place(const Engine *engine);
+
+// ---- capture_memory.c
+
+// Why it can never be had again; the first word stays.
+void capture_note_why(Capture *capture, const char *why);
+// Room for one more in a list; false: there is none, and the step is no more than watched.
+bool capture_grow(Capture *capture, void **items, int count, int *room, size_t size);
+#define GROW(capture, name)                                                   \
+    capture_grow(capture, (void **)&(capture)->name, (capture)->name##_count, \
+                 &(capture)->name##_room, sizeof *(capture)->name)
+
+// All that tells one step from another goes into one number.
+void capture_mix(Capture *capture, const void *data, size_t size);
+// What operand `at` of a call, or an act, lies on.
+void capture_note_view(Capture *capture, const View *view, int at, bool is_output);
+// The input that an address lies in; -1: none.
+int capture_input_at(const Capture *capture, const void *address);
+// All that it works on stays where it is from now on; false: some of it is not the step's any more,
+// or it is too much.
+bool capture_pin_memory(Capture *capture);

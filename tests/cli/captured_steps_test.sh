@@ -238,4 +238,15 @@ held=$(cat "$folder/bytes") called=$(cat "$folder/bytes--no-capture")
 [ "$held" -le $((called * 2)) ] || fail "$held bytes are held, $called without"
 end
 
+if [ -n "${MPBENCH_SOAK:-}" ]; then
+    begin captured_steps_are_the_same_to_the_bit_in_every_format_and_with_every_scaler
+    for precision in O0 O1 O2 O3 mixed_float16 mixed_bfloat16 amp auto e4m3 e5m2 fp8 mxfp8 nvfp4; do
+        same "$precision" 0 -p "$precision" --set images=true
+    done
+    for scaler in none 1024 torch apex keras deepspeed megatron fairseq logmax adaptive; do
+        same "by-$scaler" 300 -p fp16 --loss-scale "$scaler" --set optimizer=Adam
+    done
+    end
+fi
+
 exit "$failures"

@@ -104,10 +104,48 @@ static void memory_that_is_free_is_let_be_where_it_may_yet_be_read(void) {
     engine_close();
 }
 
+// Who has pinned it finds it there again, and nobody else does.
+static void memory_that_is_pinned_stays_where_it_is(void) {
+    engine_open("ref", "fp32");
+    Allocator *allocator = fixture_device->allocator;
+    const size_t held = allocator_use(allocator).total_now;
+    char *given = allocator_take(allocator, 1 << 12, MEMORY_ACTIVATIONS, NULL);
+    char *kept = allocator_take(allocator, 1 << 12, MEMORY_GRADIENTS, NULL);
+    const uint64_t takings = allocator_takings(allocator);
+    MemoryPlace place;
+    CHECK(allocator_locate(allocator, kept + 100, &place));
+    CHECK(place.memory == kept && place.in_use && place.number == takings);
+    CHECK(!allocator_locate(allocator, kept + (1 << 12), &place) || place.memory != kept);
+    allocator_give(allocator, given);
+    const Block *free_one = allocator_pin(allocator, given),
+                *taken = allocator_pin(allocator, kept);
+    CHECK(!allocator_in_use(free_one));
+    CHECK(allocator_in_use(taken));
+    allocator_give(allocator, kept);
+    CHECK(!allocator_in_use(taken));
+    CHECK_INT(allocator_use(allocator).total_now, held + (2 << 12)); // held all the same
+    allocator_trim(allocator);
+    void *others[2];
+    for (int i = 0; i < 2; i++) {
+        others[i] = allocator_take(allocator, 1 << 12, MEMORY_ACTIVATIONS, NULL);
+        CHECK(others[i] != given && others[i] != kept);
+    }
+    allocator_unpin(allocator, taken);
+    allocator_unpin(allocator, free_one);
+    void *again = allocator_take(allocator, 1 << 12, MEMORY_ACTIVATIONS, NULL);
+    CHECK(again == given || again == kept);
+    allocator_give(allocator, again);
+    for (int i = 0; i < 2; i++)
+        allocator_give(allocator, others[i]);
+    CHECK_INT(allocator_use(allocator).total_now, held);
+    engine_close();
+}
+
 int main(void) {
     RUN_TEST(an_operation_that_fails_hands_out_nothing);
     RUN_TEST(a_walk_back_may_run_out_of_memory_anywhere);
     RUN_TEST(memory_of_a_device_is_apart_from_the_hosts);
     RUN_TEST(memory_that_is_free_is_let_be_where_it_may_yet_be_read);
+    RUN_TEST(memory_that_is_pinned_stays_where_it_is);
     return test_end();
 }

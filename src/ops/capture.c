@@ -198,7 +198,7 @@ void capture_end_act(Engine *engine) {
 
 void capture_note_leaf(Capture *capture, Tensor *leaf, bool is_first) {
     if (!is_first)
-        capture_note_why(capture, "it adds gradients to those that are there");
+        capture_note_why(capture, CAPTURE_ADDS);
     if (leaf->hooks)
         capture_note_why(capture, "a function of the script looks at a gradient");
     if (!is_on(capture) || !GROW(capture, leaves))

@@ -57,8 +57,10 @@ static const CapturedMemory *memory_of(Capture *capture, const MemoryPlace *plac
         return known;
     const bool is_outside = place->number <= capture->takings;
     if (is_outside && !may_be_read(capture, place)) {
-        capture_note_why(capture,
-                         "it reads a tensor from outside: hand it to run:step behind the function");
+        const bool is_gradient = place->purpose == MEMORY_GRADIENTS;
+        capture_note_why(capture, is_gradient ? CAPTURE_ADDS
+                                              : "it reads a tensor from outside: hand it to "
+                                                "run:step behind the function");
         return NULL;
     }
     if (!GROW(capture, memory))

@@ -55,6 +55,8 @@ typedef struct CapturePlace {
     uint64_t policy;
 } CapturePlace;
 
+#define CAPTURE_ADDS "it adds gradients to those that are there"
+
 #define CAPTURE_LIST(type, name) \
     type *name;                  \
     int name##_count, name##_room

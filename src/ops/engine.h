@@ -38,6 +38,7 @@ typedef struct ForwardFault {
     OpId op;
     int layer;             // 0: outside of all
     bool divides;          // op: by 0, perhaps; or it takes the logarithm of it
+    bool is_nan;           // of its output: that is no overflow
     Format format;         // of its output
     char weight[64];       // FORWARD_WEIGHT, FORWARD_GREW: which,
     double weight_largest; // and the largest magnitude in it

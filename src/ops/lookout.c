@@ -89,6 +89,7 @@ static void count_broken(const View *view, FaultOrigin *origin) {
             origin->first = i;
         isnan(value) ? origin->nans++ : origin->infs++;
     }
+    origin->is_nan = origin->nans > 0;
 }
 
 // The largest magnitude of any view; NaN where one is.
@@ -224,8 +225,10 @@ static uint32_t origin_of_output(Engine *engine, const KernelCall *call, Tensor 
     if (!broken.any && asks_for(call))
         return ASKED_FOR;
     const bool fits = !broken.any && would_fit(engine, call, output);
-    return origin_new(engine, call->op, fits ? FAULT_OVERFLOWED : FAULT_MADE, &call->output[output],
-                      NULL);
+    const uint32_t number = origin_new(engine, call->op, fits ? FAULT_OVERFLOWED : FAULT_MADE,
+                                       &call->output[output], NULL);
+    engine->lookout.origins[number % LOOKOUT_ORIGINS].has_asked = broken.any;
+    return number;
 }
 
 void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inputs,

@@ -33,7 +33,9 @@ typedef struct FaultOrigin {
     bool divides;                     // op: by 0, perhaps; or it takes the logarithm of it
     bool scales;                      // a loss by its scale
     View view;                        // of what is not finite; its data is not to be read
-    int64_t nans, infs;               // of its elements
+    int64_t nans, infs;               // of its elements; -1: not counted
+    bool is_nan;                      // of some of them: that is no overflow
+    bool has_asked;                   // op was given infinities that the script asks for
     int64_t first;                    // of these, in row-major order
     char weight[LOOKOUT_NAME_SIZE];   // of FAULT_WEIGHT, and of an overflow of its low copy
     const char *buffer;               // the running statistic that keeps it; NULL: none does

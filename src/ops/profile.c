@@ -202,10 +202,11 @@ static void blame_weights(Engine *engine, Tensor *const *inputs, int input_count
 }
 
 static ForwardFault fault_of(Engine *engine, OpId op, Tensor *const *inputs, int input_count,
-                             Format format) {
+                             Tensor *output) {
     ForwardFault fault = {
-        .op = op, .layer = engine->layer, .divides = divides(op), .format = format};
-    fault.cause = format == FORMAT_FP16 && !divides(op) ? FORWARD_OVERFLOWED : FORWARD_MADE;
+        .op = op, .layer = engine->layer, .divides = divides(op), .format = output->view.format};
+    fault.is_nan = isnan(extreme_of(engine, OP_max, output));
+    fault.cause = fault.format == FORMAT_FP16 && !divides(op) ? FORWARD_OVERFLOWED : FORWARD_MADE;
     for (int i = 0; i < input_count; i++) {
         if (!inputs[i] || is_finite(engine, inputs[i]))
             continue;
@@ -226,7 +227,7 @@ static void seek(Engine *engine, EngineProfile *profile, OpId op, Tensor *const 
     bool recording = tape_set_enabled(engine->tape, false);
     engine->profile = NULL;
     if (!is_finite(engine, output))
-        profile->fault = fault_of(engine, op, inputs, input_count, output->view.format);
+        profile->fault = fault_of(engine, op, inputs, input_count, output);
     engine->profile = profile;
     tape_set_enabled(engine->tape, recording);
     profile->look_seconds += clock_seconds() - began;

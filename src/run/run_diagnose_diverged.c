@@ -1,6 +1,5 @@
 // What is told of a loss that has left its course: since when, what grew first, whose doing it is
 // where the run is a fork, and from where to fork with which change.
-#include "base/phrase.h"
 #include "run/run_private.h"
 
 // ---- from where to fork -------------------------------------------------------------------------
@@ -76,6 +75,19 @@ static int64_t inherited_since(const RunState *state) {
     if (state->loss_since <= run->forked_at)
         return state->loss_since;
     return past && past->parent_diverged <= run->forked_at ? past->parent_diverged : 0;
+}
+
+bool run_is_inherited(const Run *run, int64_t step) {
+    return run->forked_at > 0 && step <= run->forked_at + 1;
+}
+
+void run_add_inherited(Phrase *text, const Run *run) {
+    const RunPast *past = run->options->past;
+    const int64_t told = past ? past->parent_diverged : 0;
+    add_parent(text, run);
+    phrase_add(text, " had it already: fork before it, ");
+    add_fork(text, run, step_before(told > 0 && told <= run->forked_at ? told : run->forked_at),
+             past ? past->change : "");
 }
 
 // Nothing that the fork is or does can help.

@@ -30,6 +30,20 @@ static void tell_overflow(Run *run, const char *layer, const char *where) {
         where, format_table[FORMAT_FP16].largest, remedy);
 }
 
+static void tell_weight(RunState *state, const char *layer, const char *weight) {
+    Run *run = &state->run;
+    char remedy[RECORD_TEXT_SIZE];
+    Phrase text = phrase_begin(remedy, sizeof remedy);
+    const int64_t step = state->flight.is_told ? state->flight.told_step : run->step;
+    if (run_is_inherited(run, step))
+        run_add_inherited(&text, run);
+    else
+        phrase_add(&text, "begin again from a checkpoint of before, with a lower learning rate");
+    run_diagnose(run, DIAGNOSIS_WEIGHTS_NOT_FINITE, layer,
+                 "%.60s is not finite, and so will be every loss: no step mends it; %s", weight,
+                 remedy);
+}
+
 void run_check_fault(RunState *state, const ForwardFault *fault) {
     Run *run = &state->run;
     const char *layer = policy_layer(run->engine->policy, fault->layer)->name;
@@ -55,6 +69,8 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
         if (fault->divides)
             snprintf(cause, sizeof cause,
                      "a division by 0 or a logarithm of 0, from which its inputs are to be kept");
+        else if (fault->is_nan)
+            snprintf(cause, sizeof cause, "%s", run_what_makes_nan);
         else
             snprintf(cause, sizeof cause, "more than %s holds: lower the learning rate",
                      format_name(fault->format));
@@ -62,13 +78,7 @@ void run_check_fault(RunState *state, const ForwardFault *fault) {
                      "%s in %.60s gives inf or nan of finite values, and so the loss: %s", op,
                      layer[0] ? layer : "the script, outside of every layer,", cause);
         return;
-    case FORWARD_WEIGHT:
-        run_diagnose(
-            run, DIAGNOSIS_WEIGHTS_NOT_FINITE, layer,
-            "%.60s is not finite, and so will be every loss: no step mends it; begin again "
-            "from a checkpoint of before, with a lower learning rate",
-            fault->weight);
-        return;
+    case FORWARD_WEIGHT: tell_weight(state, layer, fault->weight); return;
     case FORWARD_GIVEN:
         run_diagnose(
             run, DIAGNOSIS_DATA_NOT_FINITE, layer,

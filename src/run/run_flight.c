@@ -212,6 +212,7 @@ void run_fly_late(RunState *state, const ForwardFault *fault) {
                           .layer = fault->layer,
                           .walked = OP_COUNT,
                           .divides = fault->divides,
+                          .is_nan = fault->is_nan,
                           .view = {.format = fault->format},
                           .nans = -1,
                           .infs = -1};

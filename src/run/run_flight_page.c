@@ -29,14 +29,22 @@ static bool is_backward(const Telling *telling) {
     return !telling->origin || telling->origin->is_backward || telling->origin->scales;
 }
 
-// Where a running statistic itself was rounded to inf; what came from elsewhere it only keeps.
+// Where a running statistic itself was rounded to inf, or became so; what came from elsewhere it
+// only keeps.
 static bool is_buffer(const Telling *telling) {
     const FaultOrigin *origin = telling->origin;
-    return origin && origin->buffer && origin->op == OP_cast && !origin->weight[0];
+    return origin && origin->buffer && !origin->weight[0] &&
+           (origin->op == OP_cast || origin->op == OP_batch_norm_track);
 }
 
+// As scripts know it: what stands here they never call themselves.
 static const char *op_name(OpId op) {
-    return op < OP_COUNT ? op_table[op].name : "";
+    static const char *const inner[OP_COUNT] = {
+        [OP_cast] = "an operation",
+        [OP_batch_norm_infer] = "batch_norm",
+        [OP_batch_norm_track] = "batch_norm",
+    };
+    return op >= OP_COUNT ? "" : inner[op] ? inner[op] : op_table[op].name;
 }
 
 // ---- the tensor ---------------------------------------------------------------------------------
@@ -156,10 +164,11 @@ static void say_sentence(Telling *telling) {
     name_tensor(telling);
     char tensor[sizeof flight->sentence];
     utf8_copy(tensor, sizeof tensor, flight->sentence);
-    const char *kind = origin && origin->nans > 0 ? "nan" : "inf";
+    const bool is_known = !origin || origin->is_nan || origin->nans >= 0;
+    const char *kind = !is_known ? "nan or inf" : origin && origin->is_nan ? "nan" : "inf";
     snprintf(flight->sentence, sizeof flight->sentence, "%s at step %" PRId64 " %s, in %.240s",
-             origin && origin->nans < 0 ? "nan or inf" : kind, flight->step,
-             is_backward(telling) ? "on the way back" : "on the way forward", tensor);
+             kind, flight->step, is_backward(telling) ? "on the way back" : "on the way forward",
+             tensor);
     count_tensor(telling);
     if (origin && origin->place[0])
         add(telling, "; %.90s", flight->place);
@@ -277,37 +286,58 @@ static void mend_overflow(Telling *telling) {
     change_format(telling, FORMAT_BF16);
 }
 
+const char run_what_makes_nan[] = "inf - inf, 0 times inf or a logarithm of 0 within it";
+
 static void mend_made(Telling *telling) {
     Flight *flight = &telling->flight;
     const FaultOrigin *origin = telling->origin;
-    const bool divides = origin->divides || origin->is_backward;
-    if (divides)
+    const bool divides = !origin->has_asked && (origin->divides || origin->is_backward);
+    if (origin->has_asked)
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "inf - inf or 0 times inf, which no format mends: the infinities are the script's "
+                 "own (a mask, perhaps): leave a finite number in each row, or take -1e4 for them");
+    else if (divides)
         snprintf(flight->remedy, sizeof flight->remedy,
                  "%s a division by 0, or a root or logarithm of 0, which no format mends: keep its "
                  "inputs away from 0 (an epsilon, a clamp) in the script",
                  origin->divides ? "it is" : "it may be");
+    else if (origin->is_nan)
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "%s, which no format mends: smaller inputs, and none of 0 where it takes a "
+                 "logarithm",
+                 run_what_makes_nan);
     else
         snprintf(flight->remedy, sizeof flight->remedy,
                  "more than %s holds, which no other format mends: a lower learning rate, or "
                  "smaller inputs",
                  format_name(telling->format));
-    if (!divides && telling->format == FORMAT_FP16)
+    if (!divides && !origin->is_nan && telling->format == FORMAT_FP16)
         change_format(telling, FORMAT_BF16);
 }
 
-static void mend_weight(Telling *telling) {
+// Of a weight or a running statistic that was so before the step.
+static void mend_kept(Telling *telling) {
     Flight *flight = &telling->flight;
-    if (is_typed(&telling->state->run, "weights"))
+    const Run *run = &telling->state->run;
+    if (run_is_inherited(run, flight->step)) {
+        Phrase text = phrase_begin(flight->remedy, sizeof flight->remedy);
+        run_add_inherited(&text, run);
+    } else if (is_typed(run, "weights")) {
         snprintf(flight->remedy, sizeof flight->remedy,
                  "the file of --weights has numbers that are not finite: take another, or the "
                  "checkpoint before it");
-    else if (flight->step <= 1)
+    } else if (is_buffer(telling)) {
+        snprintf(flight->remedy, sizeof flight->remedy,
+                 "no batch of a step made it: look at what the script writes into it, and at what "
+                 "the model is given outside of steps, where model:eval() keeps it as it is");
+    } else if (flight->step <= 1) {
         snprintf(flight->remedy, sizeof flight->remedy,
                  "it was so before the first step: look at how the script makes or loads it");
-    else
+    } else {
         snprintf(flight->remedy, sizeof flight->remedy,
                  "an update carried it past the end of fp32: a fork from before it, with a lower "
                  "learning rate (--set)");
+    }
 }
 
 static void say_remedy(Telling *telling) {
@@ -316,8 +346,8 @@ static void say_remedy(Telling *telling) {
     flight->from = flight->step - 1;
     if (is_overflow(telling))
         mend_overflow(telling);
-    else if (origin->cause == FAULT_WEIGHT)
-        mend_weight(telling);
+    else if (origin->cause == FAULT_WEIGHT || (origin->cause == FAULT_GIVEN && is_buffer(telling)))
+        mend_kept(telling);
     else if (origin->cause == FAULT_GIVEN)
         snprintf(flight->remedy, sizeof flight->remedy,
                  "no operation made it: clean the data%s%s%s, or skip such samples in the script",
@@ -369,7 +399,8 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
     utf8_copy(flight->layer, sizeof flight->layer, telling.layer);
     utf8_copy(flight->format, sizeof flight->format, format_name(telling.format));
     if (origin) {
-        utf8_copy(flight->op, sizeof flight->op, op_name(origin->op));
+        utf8_copy(flight->op, sizeof flight->op,
+                  origin->op < OP_COUNT ? op_table[origin->op].name : "");
         utf8_copy(flight->function, sizeof flight->function, origin->function);
         const char *folder_end = strrchr(origin->place, '/');
         utf8_copy(flight->place, sizeof flight->place, folder_end ? folder_end + 1 : origin->place);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/load.h"
+#include "base/phrase.h"
 #include "base/utf8.h"
 #include "ops/factors.h"
 #include "run/energy.h"
@@ -327,6 +328,8 @@ void run_note_flight(RunState *state, StepNote *note);
 void run_fly(RunState *state, const StepReport *report, double scale, bool was_skipped);
 // Of a device that cannot be asked in the step itself, what a later look found.
 void run_fly_late(RunState *state, const ForwardFault *fault);
+// Where an operation that divides by nothing makes a nan, for a sentence.
+extern const char run_what_makes_nan[];
 void run_free_flight(RunState *state);
 // Where what was kept of a step lies; -1: nowhere any more.
 int64_t run_flight_at(const FlightRing *ring, int64_t step);
@@ -352,6 +355,10 @@ void run_watch_gradients(RunState *state, const StepReport *report);
 void run_forget_gradients(WatchedOptimizer *watched);
 void run_watch_loss(RunState *state, double value, int64_t step);
 void run_tell_diverged(RunState *state, const Divergence *divergence);
+// Whether what was amiss in this step was so in the state that the run was forked from.
+bool run_is_inherited(const Run *run, int64_t step);
+// Whose that state was, and from where before it to fork instead.
+void run_add_inherited(Phrase *text, const Run *run);
 void run_check_loss(RunState *state, const char *series, double value, int64_t step);
 // The learning rate of optimizer i, which has skipped the step or not.
 void run_check_rate(RunState *state, int i, double rate, bool has_skipped);

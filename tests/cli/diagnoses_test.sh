@@ -360,7 +360,7 @@ experiment poisoned 4 "$entropy" <<'LUA'
     each = function(step) if step == 1 then mp.no_grad(function() net(x * (0 / 0)) end) end end
 LUA
 diagnosed poisoned_statistics bn.norm 'the running statistics of bn.norm are not finite after step 1' "$folder/poisoned.lua" -p fp32
-expect_err 'in the data that .* is given in bn.norm: .*; running_mean keeps it for every evaluation'
+expect_err 'in the buffer running_mean in bn.norm, in fp32, which keeps it for every evaluation'
 end
 
 begin "sides that low formats gain little from are diagnosed"

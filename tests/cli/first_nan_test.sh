@@ -201,6 +201,95 @@ LUA
 done
 end
 
+begin "a running statistic that was not finite, or ceases to be, is told of as one, and not by inner names"
+cat >"$folder/kept.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "kept", params = { kind = "buffer" }, run = function(run)
+    local bn = nn.BatchNorm(4):named "bn"
+    local net = run:model(nn.Sequential { bn, nn.Linear(4, 3):named "head" })
+    local opt, scaler = mp.optim.SGD(net:parameters(), { lr = 0.01 }), run:scaler()
+    if run.params.kind == "buffer" then bn.running_mean:copy(mp.zeros(4) / 0) end
+    for _ = 1, 4 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            return F.cross_entropy(net(mp.rand(16, 4) * (run.params.kind == "loud" and 1e25 or 1)), mp.randint(3, 16))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+    end
+end }
+LUA
+run run "$folder/kept.lua" -d cpu --threads 1 --quiet -p fp32
+run show @last --first-nan
+expect_out 'in the buffer running_mean in bn, in fp32, which keeps it'
+expect_out 'remedy  *no batch of a step made it'
+expect_no_out 'batch_norm_track'
+run run "$folder/kept.lua" -d cpu --threads 1 --quiet -p fp32 --set kind=loud
+run show @last --first-nan
+expect_out 'in the buffer running_variance in bn, in fp32, which keeps it'
+expect_no_out 'batch_norm_track'
+end
+
+begin "a nan is no overflow, and what made it is told alike on the page and in the line at the end"
+cat >"$folder/mask.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "mask", run = function(run)
+    local head = run:model(nn.Linear(8, 3), "head")
+    local opt, scaler = mp.optim.SGD(head:parameters(), { lr = 0.01 }), run:scaler()
+    for _ = 1, 60 do
+        opt:zero_grad()
+        local loss = mp.autocast(function()
+            local y = head(mp.rand(4, 8))
+            local masked = F.where(mp.ones(4, 3):to "uint8", mp.full(-math.huge, 4, 3), y)
+            return F.cross_entropy(masked + y, mp.randint(3, 4))
+        end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+    end
+end }
+LUA
+for precision in fp32 fp16; do
+    run run "$folder/mask.lua" -d cpu --threads 1 --quiet -p $precision
+    expect_status 1
+    expect_err 'output of cross_entropy .*: inf - inf or 0 times inf, which no format mends: .*(a mask'
+    run show @last --first-nan
+    expect_out 'nan at step 1 on the way forward, in the output of cross_entropy'
+    expect_out 'remedy  *inf - inf or 0 times inf'
+    expect_no_out ' holds, which'
+done
+end
+
+begin "a fork from a state that was not finite already is sent to its parent, before that"
+cat >"$folder/broken.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "broken", run = function(run)
+    local head = run:model(nn.Linear(8, 3), "head")
+    local opt, scaler = mp.optim.SGD(head:parameters(), { lr = 0.01 }), run:scaler()
+    for step = 1, 14 do
+        if step == 8 then head.weight:copy(head.weight:detach() / 0) end
+        opt:zero_grad()
+        local loss = mp.autocast(function() return F.cross_entropy(head(mp.rand(4, 8)), mp.randint(3, 4)) end)
+        scaler:scale(loss):backward()
+        scaler:step(opt)
+        scaler:update()
+        run:log { loss = loss }
+    end
+end }
+LUA
+run run "$folder/broken.lua" -d cpu --threads 1 --name sick --json -p fp32
+parent=$(value_of id)
+run fork sick --at 10 -p bf16
+had="run $parent, that it was forked from at step 10, had it already: fork before it, .mpbench fork $parent --at 5 --precision bf16."
+expect_out "note  *head.weight is not finite, .*; $had"
+"$mpbench" show @last --first-nan --json >"$folder/page"
+grep -q "\"remedy\": *\"$had" "$folder/page" || fail "told: $(value remedy)"
+end
+
 begin "what lies outside of every layer is not taken for a layer"
 cat >"$folder/outside.lua" <<'LUA'
 local mp = require "mp"

@@ -33,20 +33,33 @@ static int average_create(lua_State *L) {
 static int average_gc(lua_State *L) {
     WeightAverage **slot = lua_touserdata(L, 1);
     lua_vm_discharge(L, BIND_OBJECT_BYTES);
+    step_forget(session_of(L));
     inventory_remove(&session_of(L)->inventory, MEMBER_AVERAGE, *slot);
     weight_average_free(*slot);
     *slot = NULL;
     return 0;
 }
 
+static bool update_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    lua_State *L = context;
+    const StepFlags *flags = act->with ? optimizer_flags(act->with) : NULL;
+    (void)capture;
+    BIND_DONE(L, weight_average_update(act->on, flags, error), error);
+    return true;
+}
+
 // update([optimizer]): a step that the optimizer skipped leaves the average alone
 static int average_update(lua_State *L) {
     Error error = {0};
-    WeightAverage *average = average_at(L, "update");
-    capture_refuse(session_of(L)->engine, "it moves an average of weights");
-    const StepFlags *flags =
-        lua_isnoneornil(L, 2) ? NULL : optimizer_flags(bind_optimizer_at(L, 2, "update"));
-    return BIND_DONE(L, weight_average_update(average, flags, &error), &error);
+    const CaptureAct act = {.does = update_again,
+                            .on = average_at(L, "update"),
+                            .with =
+                                lua_isnoneornil(L, 2) ? NULL : bind_optimizer_at(L, 2, "update"),
+                            .is_final = true};
+    step_begin_act(L, &act);
+    update_again(NULL, &act, L, &error);
+    step_end_act(L);
+    return 0;
 }
 
 static int average_swap(lua_State *L) {

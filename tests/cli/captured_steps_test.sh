@@ -12,7 +12,8 @@ local optimizers = {
     SGD = { lr = 1e-2, momentum = 0.9 }, Adam = { lr = 1e-2 }, AdamW = { lr = 1e-2 }, LAMB = { lr = 1e-2 },
 }
 return mp.experiment { name = "turns",
-    params = { steps = 96, optimizer = "SGD", images = false, scaler = true, unscale = false, warm = false },
+    params = { steps = 96, optimizer = "SGD", images = false, scaler = true, unscale = false, warm = false,
+        average = false },
     run = function(run)
     local p = run.params
     local Net = nn.class "Net"
@@ -32,6 +33,7 @@ return mp.experiment { name = "turns",
     local opt = mp.optim[p.optimizer](net:parameters(), optimizers[p.optimizer])
     if p.warm then opt:schedule(mp.optim.schedule.cosine { warmup = 8, total = 96 }) end
     local scaler = p.scaler and run:scaler()
+    local average = p.average and mp.optim.EMA(net, 0.9)
     local data = mp.data.tensors { x = mp.randn(60, 16), y = mp.randint(4, 60), batch = 8, shuffle = true }
     local function loss_of(x, y) return F.cross_entropy(net(x), y) end
     local function step(x, y)
@@ -42,6 +44,7 @@ return mp.experiment { name = "turns",
             if p.unscale then scaler:unscale(opt) end
             scaler:step(opt)
             scaler:update()
+            if average then average:update(opt) end
         else
             loss:backward()
             opt:step()
@@ -70,6 +73,9 @@ return mp.experiment { name = "turns",
             if at == 82 then net.fc2.weight:requires_grad(false) end
             if at == p.steps then break end
         end
+    end
+    if average then
+        average:with(function() sum = sum + F.cross_entropy(net(mp.ones(2, 16)), mp.randint(4, 2)):item() end)
     end
     run:result { sum = sum }
 end }
@@ -117,7 +123,7 @@ same() {
 begin captured_steps_are_the_same_to_the_bit_whatever_happens_between_them
 same fp32 500 -p fp32
 same bf16 500 -p bf16 --set optimizer=Adam
-same fp16 300 -p fp16 --set optimizer=AdamW --set unscale=true
+same fp16 300 -p fp16 --set optimizer=AdamW --set unscale=true --set average=true
 same images 500 -p bf16 --set images=true --set optimizer=LAMB --set warm=true
 same alone 500 -p fp32 --set scaler=false
 end

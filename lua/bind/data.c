@@ -310,7 +310,45 @@ static int data_folder(lua_State *L) {
                        &error);
 }
 
-// csv{path =, class = name or number, header =, separator =}
+// classes = a list of names, a number, or a loader whose classes are taken. The table at index 1
+// keeps what the options borrow; the list of names lies on the stack.
+static void class_names(lua_State *L, CsvOptions *options) {
+    int type = bind_push_field(L, 1, "classes");
+    const LoaderHandle *other = luaL_testudata(L, -1, loader_type);
+    const Dataset *dataset = other && other->loader ? loader_dataset(other->loader) : NULL;
+    if (dataset && dataset->classes > 0) {
+        options->classes = (const char *const *)dataset->names;
+        options->class_count = dataset->classes;
+    } else if (type == LUA_TTABLE) {
+        int list = lua_gettop(L);
+        lua_Integer count = bind_list(L, "csv: classes", list);
+        if (count < 1 || count > CSV_MOST_CLASSES)
+            bind_error(L, "csv: classes: from 1 to %d are possible, not %lld", CSV_MOST_CLASSES,
+                       (long long)count);
+        const char **names = lua_newuserdatauv(L, (size_t)count * sizeof *names, 0);
+        for (lua_Integer i = 1; i <= count; i++) {
+            if (lua_rawgeti(L, list, i) != LUA_TSTRING)
+                bind_error(L, "csv: classes: names expected, got %s", bind_what_is(L, -1));
+            names[i - 1] = lua_tostring(L, -1);
+            lua_pop(L, 1);
+        }
+        options->classes = names;
+        options->class_count = (int32_t)count;
+    } else if (lua_isinteger(L, -1)) {
+        int64_t count = lua_tointeger(L, -1);
+        if (count < 1 || count > CSV_MOST_CLASSES)
+            bind_error(L, "csv: classes: from 1 to %d are possible, not %lld", CSV_MOST_CLASSES,
+                       (long long)count);
+        options->class_count = (int32_t)count;
+    } else if (type != LUA_TNIL) {
+        bind_error(L,
+                   "csv: classes: a list of names, how many there are, or the loader that has "
+                   "them expected, got %s",
+                   bind_what_is(L, -1));
+    }
+}
+
+// csv{path =, class = name or number, classes =, header =, separator =}
 static int data_csv(lua_State *L) {
     Error error = {0};
     CsvOptions options = {.class_column = -1};
@@ -335,6 +373,7 @@ static int data_csv(lua_State *L) {
     if (separator && (strlen(separator) != 1 || strchr("\"\n\r.+-0123456789", separator[0])))
         return bind_error(L, "csv: separator: one character that no number has expected");
     options.separator = separator ? separator[0] : ',';
+    class_names(L, &options);
     LoaderHandle *handle = push_handle(L, "csv");
     return GIVE_LOADER(L, "csv", handle, dataset_from_csv(path, &options, &error), &error);
 }
@@ -442,7 +481,7 @@ static const BindFunction functions[] = {
     {"idx", data_idx, "{ images, labels [, classes]" LOADER},
     {"cifar10", data_cifar10, "{ dir, split" LOADER},
     {"cifar100", data_cifar100, "{ dir, split, coarse = false" LOADER},
-    {"csv", data_csv, "{ path, class = -1, header, separator = \",\"" LOADER},
+    {"csv", data_csv, "{ path, class = -1, classes, header, separator = \",\"" LOADER},
     {"folder", data_folder, "{ dir [, channels]" LOADER},
     {"text", data_text, "{ path, context = 64, split, share = 0.1" LOADER},
     {"tensors", data_tensors, "{ x [, y, classes]" LOADER},

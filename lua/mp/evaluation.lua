@@ -15,6 +15,21 @@ function public.refuse(field, wanted, value)
         module.shown(value), value == nil and "; is its `return` missing?" or ""))
 end
 
+local function classes_of(loader)
+    return getmetatable(loader) == "mp.loader" and loader:classes() or {}
+end
+
+-- Names that each file numbers by itself are other numbers in each, and the test would tell nothing.
+local function check_classes(train, test)
+    local known = classes_of(train)
+    for i, name in ipairs(classes_of(test)) do
+        if #known > 0 and known[i] ~= name then
+            engine.fail(("data: class %d is %s in train and %s in test; give both the same, with `classes` where they are tables"):format(
+                i - 1, known[i] or "none", name))
+        end
+    end
+end
+
 -- What the experiment trains and tests on.
 function public.loaders(spec, params)
     local data = calling.call("data", spec.data, params)
@@ -24,6 +39,7 @@ function public.loaders(spec, params)
     if type(data) ~= "table" or not data.train then
         public.refuse("data", "a table with a loader `train`, as in { train = .., test = .. }", data)
     end
+    check_classes(data.train, data.test)
     return data
 end
 

@@ -279,4 +279,34 @@ expect_out '"steps":12,'
 expect_out '"scale":{"last":8,'
 end
 
+# ---- classes that two files number ---------------------------------------------------------------
+
+cat >"$folder/colours.lua" <<'LUA'
+local mp = require "mp"
+return mp.experiment { name = "colours", params = { steps = 1, list = false },
+  data = function(p)
+    local classes = p.list and { "red", "green", "blue" } or nil
+    local function file(name)
+        return mp.data.csv { path = name, batch = 3, classes = classes }
+    end
+    return { train = file "train.csv", test = file "test.csv" } end,
+  model = function() return mp.nn.Linear(1, 3) end,
+  loss = function(model, b) return mp.fn.cross_entropy(model(b.x), b.y) end,
+  eval = function(model, b) return { loss = mp.fn.cross_entropy(model(b.x), b.y) } end,
+  optim = function(params) return mp.optim.SGD(params, { lr = 0.5 }) end }
+LUA
+printf '1,red\n2,green\n3,blue\n' >"$folder/train.csv"
+
+begin "a test whose classes have other numbers than those trained on is refused"
+printf '1,red\n2,green\n' >"$folder/test.csv"
+run run "$folder/colours.lua"
+expect_status 1
+expect_err "class 0 is blue in train and green in test; give both the same"
+run run "$folder/colours.lua" --quiet --set list=true
+expect_status 0
+printf '1,blue\n2,green\n' >"$folder/test.csv" # those that are there have the same numbers
+run run "$folder/colours.lua" --quiet
+expect_status 0
+end
+
 exit "$failures"

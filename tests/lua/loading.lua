@@ -23,6 +23,15 @@ return mp.experiment { name = "loading", run = function()
         fails("files/table.csv: line 2, column 3 (kind): \"setosa\" is no number", mp.data.csv,
             { path = "files/table.csv", class = "width" })
         fails("no column named kin", mp.data.csv, { path = "files/table.csv", class = "kin" })
+        local listed = mp.data.csv { path = "files/table.csv", classes = { "other", "virginica", "setosa", "versicolor" } }
+        equal(batches(listed)[1].y:table(), { 2, 1, 2, 3 })
+        local alike = mp.data.csv { path = "files/table.csv", classes = listed }
+        equal(alike:classes(), listed:classes())
+        fails("line 3, column 3 (kind): \"virginica\" is none of the `classes`", mp.data.csv,
+            { path = "files/table.csv", classes = { "setosa", "versicolor" } })
+        fails("csv: classes: a list of names", mp.data.csv, { path = "files/table.csv", classes = true })
+        fails("csv: classes: names expected", mp.data.csv, { path = "files/table.csv", classes = { 1 } })
+        fails("csv: classes: from 1 to 65536", mp.data.csv, { path = "files/table.csv", classes = {} })
         fails("csv: separator", mp.data.csv, { path = "files/table.csv", separator = "ab" })
         fails("csv: path", mp.data.csv, {})
     end)

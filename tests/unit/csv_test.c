@@ -66,6 +66,42 @@ static void classes_with_names_are_numbered_in_their_order(void) {
     dataset_release(dataset);
 }
 
+// Files that name the same classes number them alike, whichever of them each has.
+static void classes_that_are_given_are_numbered_as_they_stand(void) {
+    static const char *const names[] = {"red", "green", "blue"}, *const digits[] = {"2", "10"};
+    static const float x[] = {1, 2, 3};
+    static const int32_t y[] = {1, 0, 1}, numbers[] = {3, 0, 3};
+    const CsvOptions given = {.class_column = -1, .classes = names, .class_count = 3};
+    check_table("1,green\n2,red\n3,green\n", &given, 3, 1, x, y);
+    Dataset *dataset = parsed("1,green\n", &given);
+    CHECK(dataset && dataset->classes == 3 && strcmp(dataset->names[2], "blue") == 0);
+    dataset_release(dataset);
+    check_refused("a,kind\n1,red\n2,grey\n", &given,
+                  "line 3, column 2 (kind): \"grey\" is none of the `classes`; correct it");
+    check_table("1,10\n2,2\n3,10\n",
+                &(CsvOptions){.class_column = -1, .classes = digits, .class_count = 2}, 3, 1, x, y);
+    static const char *const twice[] = {"red", "red"};
+    check_refused("1,red\n", &(CsvOptions){.class_column = -1, .classes = twice, .class_count = 2},
+                  "\"red\" is there twice");
+
+    const CsvOptions counted = {.class_column = -1, .class_count = 5};
+    check_table("1,3\n2,0\n3,3\n", &counted, 3, 1, x, numbers);
+    dataset = parsed("1,3\n", &counted);
+    CHECK(dataset && dataset->classes == 5 && !dataset->names);
+    dataset_release(dataset);
+    check_refused("1,4\n2,5\n", &counted, "line 2, column 2: \"5\" is no whole number below");
+    check_refused("1,4\n2,red\n", &counted, "\"red\" is no whole number below");
+}
+
+// One that strays among numbers would number all of them anew, in the order of their bytes.
+static void numbers_and_names_are_not_mixed(void) {
+    check_refused("1,10\n2,2\n\n3,nan\n4,11\n", &usual,
+                  "line 4, column 2: \"nan\" is no whole number from 0 as other classes are");
+    check_refused("1,10\n2,2\n3,2.5\n", &usual, "line 3, column 2: \"2.5\" is no whole");
+    check_refused("1,red\n2,7\n3,blue\n", &usual,
+                  "line 2, column 2: \"7\" is a number, and other classes are names");
+}
+
 static void what_is_wrong_is_named_by_line_and_column(void) {
     check_refused("a,b,kind\n1,2,0\n1,x2,0\n", &usual, "line 3, column 2 (b): \"x2\" is no number");
     check_refused("1,2,0\n\n1,,0\n", &usual, "line 3, column 2: \"\" is no number");
@@ -88,6 +124,8 @@ static void what_is_wrong_is_named_by_line_and_column(void) {
 int main(void) {
     RUN_TEST(numbers_and_classes_are_read);
     RUN_TEST(classes_with_names_are_numbered_in_their_order);
+    RUN_TEST(classes_that_are_given_are_numbered_as_they_stand);
+    RUN_TEST(numbers_and_names_are_not_mixed);
     RUN_TEST(what_is_wrong_is_named_by_line_and_column);
     return test_end();
 }

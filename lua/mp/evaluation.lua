@@ -24,8 +24,8 @@ local function check_classes(train, test)
     local known = classes_of(train)
     for i, name in ipairs(classes_of(test)) do
         if #known > 0 and known[i] ~= name then
-            engine.fail(("data: class %d is %s in train and %s in test; give both the same, with `classes` where they are tables"):format(
-                i - 1, known[i] or "none", name))
+            engine.fail(("data: class %d is %s in train and %s in test; give both the same, "
+                .. "with `classes` where they are tables"):format(i - 1, known[i] or "none", name))
         end
     end
 end

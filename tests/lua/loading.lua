@@ -23,7 +23,8 @@ return mp.experiment { name = "loading", run = function()
         fails("files/table.csv: line 2, column 3 (kind): \"setosa\" is no number", mp.data.csv,
             { path = "files/table.csv", class = "width" })
         fails("no column named kin", mp.data.csv, { path = "files/table.csv", class = "kin" })
-        local listed = mp.data.csv { path = "files/table.csv", classes = { "other", "virginica", "setosa", "versicolor" } }
+        local listed = mp.data.csv { path = "files/table.csv",
+            classes = { "other", "virginica", "setosa", "versicolor" } }
         equal(batches(listed)[1].y:table(), { 2, 1, 2, 3 })
         local alike = mp.data.csv { path = "files/table.csv", classes = listed }
         equal(alike:classes(), listed:classes())

@@ -103,16 +103,27 @@ static void tell_share(Parts *parts, double ratio, const char *verb, const char 
         phrase_add(&text, "%s %.*f times %s %s", verb, ratio < 1.095 ? 2 : 1, ratio, of, what);
 }
 
+// Whether what came of this step of a run is in what is compared: losses are as far as all runs
+// came, results as each ended.
+static bool is_compared(const Comparison *comparison, const RunRecord *run, int64_t step,
+                        bool as_ended) {
+    const double end = compare_shared_end(comparison); // 0: no points were kept
+    const double at = compare_axis_of_step(run, comparison->options.axis, (double)step);
+    return as_ended || !(end > 0) || !(at > end);
+}
+
 // Of a run that did not train as it should, what is known of it by itself; false: nothing.
+// `as_ended`: results are compared.
 static bool say_failure(Phrase *text, const Comparison *comparison, const CompareSide *side,
-                        const CompareSide *other) {
+                        const CompareSide *other, bool as_ended) {
     const double nothing = 0.9, much = 0.5; // of the loss that it began with is left
     const RunRecord *run = &comparison->runs[side->members[0]];
     const RunRecord *beside = &comparison->runs[other->members[0]];
     if (side->member_count > 1) // the seeds tell
         return false;
     for (int i = 0; i < run->diagnosis_count; i++)
-        if (strcmp(run->diagnoses[i].kind, "diverged") == 0) {
+        if (strcmp(run->diagnoses[i].kind, "diverged") == 0 &&
+            is_compared(comparison, run, run->diagnoses[i].step, as_ended)) {
             phrase_add(text, "; %s had diverged by step %lld", side->label,
                        (long long)run->diagnoses[i].step);
             return true;
@@ -131,8 +142,9 @@ static void say_of_one_seed(Phrase *text, const Comparison *comparison, const Co
                             const CompareSide *baseline, const char *metric, double apart) {
     const double far = 0.2; // in what lies between 0 and 1
     const bool is_far = metric && record_metric_leads(metric) && apart > far && apart <= 1;
-    bool has_failed = say_failure(text, comparison, side, baseline);
-    has_failed = say_failure(text, comparison, baseline, side) || has_failed;
+    const bool as_ended = metric && !comparison->results_at[0];
+    bool has_failed = say_failure(text, comparison, side, baseline, as_ended);
+    has_failed = say_failure(text, comparison, baseline, side, as_ended) || has_failed;
     if (has_failed)
         phrase_add(text, "; whether other seeds do so too one seed cannot tell");
     else if (is_far)

@@ -39,11 +39,31 @@ expect_out 'over 10 times that since step 151: `mpbench fork broken --at 76` bef
 end
 
 begin "a fork from a state that has left already is told so, and where before that to fork"
-forked broken --at 200 --set mark=1 --name late
+forked broken --at 200 --set mark=1 --name late --checkpoint-every 20
 expect_out 'is over 10 times that: run 1, that it was forked from at step 200, had diverged by step 151 already; fork before it'
 expect_out 'see what the change does: `mpbench fork 1 --at 76 --set mark=1`"'
-forked late --at 230 --set mark=2 # and the one from that one
-expect_out 'run 2, that it was forked from at step 230, had diverged by step 151 already; .* `mpbench fork 1 --at 76 --set mark=2`"'
+forked late --at 285 --set mark=2 --steps 400 # and the one from that one
+expect_out 'run 2, that it was forked from at step 285, had diverged by step 151 already; .* `mpbench fork 1 --at 76 --set mark=2`"'
+end
+
+begin "a fork is not forked from before its own beginning, which is its parent's, nor where it kept nothing"
+for at in 150 200; do
+    run fork late --at $at
+    expect_usage_error "--at $at: run late began at step 200, as a fork of run 1: fork that one, .mpbench fork 1 --at $at.\$"
+done
+forked broken --at 200 --set mark=1 --name bare
+run fork bare --at 230
+expect_usage_error "--at 230: run bare, a fork of run 1 at step 200, has no checkpoint up to there; .mpbench show. lists"
+end
+
+begin "a comparison tells of a run that diverged within the steps that are compared"
+one run "$folder/leaves.lua" --name short --set lr=0.05 --set steps=100
+run compare broken short
+expect_status 0
+expect_no_out 'had diverged by step'
+one run "$folder/leaves.lua" --name long --set lr=0.05
+run compare broken long
+expect_out '; [^;]* had diverged by step'
 end
 
 begin "one without a change of its own is told what the run was told"

@@ -129,6 +129,25 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
     return done;
 }
 
+// What lies before a fork's own beginning, or cannot be trained again from there since nothing is
+// kept of it, is its parent's: trained with the fork's options it would be another.
+static bool check_beginning(const Past *past, int64_t step, Error *error) {
+    const RunRecord *record = &past->record;
+    if (record->parent == 0 || record->parent_step == 0 || past->row)
+        return true;
+    if (step <= record->parent_step)
+        return error_fail(error, ERROR_USAGE,
+                          "--at %" PRId64 ": run %s began at step %" PRId64 ", as a fork of run "
+                          "%" PRId64 ": fork that one, `mpbench fork %" PRId64 " --at %" PRId64 "`",
+                          step, record->name, record->parent_step, record->parent, record->parent,
+                          step);
+    return error_fail(error, ERROR_USAGE,
+                      "--at %" PRId64 ": run %s, a fork of run %" PRId64 " at step %" PRId64
+                      ", has no checkpoint up to there; `mpbench show` lists those from which it "
+                      "can be forked",
+                      step, record->name, record->parent, record->parent_step);
+}
+
 // A fork that would train nothing, or from where the parent never came, is refused at once.
 static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     const RunRecord *record = &past->record;
@@ -149,7 +168,7 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
                           "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
                           "give --at an earlier step, or --steps more of them",
                           record->name, record->step);
-    return true;
+    return check_beginning(past, step, error);
 }
 
 static bool fork_from(Cli *cli, const Past *past, Checkpoint *checkpoint, Error *error) {

@@ -152,7 +152,7 @@ kept_row() { # SECTION NAME
 
 # Claims of which the history has nothing are as the kept page has them.
 claims() {
-    kept_lines "## What people say" "" >"$folder/said"
+    kept_lines "## What people say" "" | grep '^|' >"$folder/said" || :
     "$mpbench" claims --list --markdown | awk -F ' *[|] *' -v said="$folder/said" '
         BEGIN { while ((getline line <said) > 0) { split(line, part, / *[|] */); before[part[2]] = line } }
         / not tested/ && $2 in before { print before[$2]; next }
@@ -189,7 +189,11 @@ page() {
         } >>"$folder/sections"
         grep '^Trained on' "$folder/table" >>"$folder/origins" || :
         timed "$experiment" "$seeds" --list --markdown >"$folder/times" 2>/dev/null || :
-        [ ! -s "$folder/times" ] || speed_row "$experiment" <"$folder/times" >>"$folder/speeds"
+        if [ -s "$folder/times" ]; then
+            speed_row "$experiment" <"$folder/times" >>"$folder/speeds"
+        else
+            kept_row "## Speed" "$experiment" >>"$folder/speeds"
+        fi
     done
     [ -s "$folder/rows" ] || { echo "results: no experiment is trained: sh docs/results.sh train" >&2 && exit 1; }
 
@@ -203,10 +207,10 @@ seeds 1 to $seeds each, one after the other.
 
 $(origins "$folder/origins")
 
-What follows ± is a 95 % interval over the seeds; of a difference it is that of Welch's test. A difference
-is **bold** where it is outside, more than seeds alone would do: of $differences here $outside, where chance
-alone would put one in twenty. Three seeds make wide intervals: inside says that no difference was seen
-that is larger than them.
+What follows ± is a 95 % interval over the seeds; of a difference it is that of Welch's test (of what people
+say, below, seeds are paired instead). A difference is **bold** where it is outside, more than seeds alone
+would do: of $differences here $outside, where chance alone would put one in twenty. Three seeds make wide
+intervals: inside says that no difference was seen that is larger than them.
 
 | experiment | result | fp32 | bf16 − fp32 | fp16 − fp32 | fp8 − fp32 | |
 |---|---|---:|---:|---:|---:|---|
@@ -229,7 +233,18 @@ TEXT
     printf '\n## Experiments\n\nMemory is the most at once, of each purpose at its own highest; joules are unknown'
     printf ' where nothing measures them.\n'
     cat "$folder/sections"
-    printf '\n## What people say\n\n'
+    cat <<TEXT
+
+## What people say
+
+A training for each sentence, and one rule for what bears it out: a share or an error that is given, from
+half of it to twice it, and as a bound up to twice it; a range as it stands; "half" within a fifth of it;
+"as good as" within half a point or a tenth of a nat, "worse" beyond that; "most" is more than half of all,
+"none" within a point of nothing; what is mended has a tenth of its error left at most. Trainings that are
+held against each other are paired by their seed, and ± is of the differences; rows that are kept from before
+the pairing have the wider interval of Welch's test. "Not here" is said of what hangs on the device.
+
+TEXT
     claims
     exit "$failed"
 }

@@ -46,11 +46,11 @@ verdict() { # NAME
 }
 
 begin "the figure decides"
+told claims-sums -p fp32 --set error=0.03
+[ "$(verdict fast14)" = confirmed ] || fail "3 % is $(verdict fast14)"
+expect_out '"value":3,'
 told claims-sums -p fp32 --set error=0.06
-[ "$(verdict fast14)" = confirmed ] || fail "6 % is $(verdict fast14)"
-expect_out '"value":6,'
-told claims-sums -p fp32 --set error=0.5
-[ "$(verdict fast14)" = contradicted ] || fail "50 % is $(verdict fast14)"
+[ "$(verdict fast14)" = "not here" ] || fail "6 %, three times what is published, is $(verdict fast14)"
 told claims-sums-split -p fp32 --set error=0.001
 [ "$(verdict split)" = confirmed ] || fail "0.1 % is $(verdict split)"
 [ "$(verdict fast14)" = "not tested" ] || fail "another trial's runs were taken"

@@ -82,7 +82,7 @@ expect_out '^| \[worse\](#worse) | accuracy | .* | \*\*outside\*\*: fp16'
 expect_out '^Trained on another machine; by'
 expect_out '^Trained on cpu'
 expect_out '^| Mixed precision trains .* | tried | \*\*confirmed\*\* |$'
-expect_out '^| It halves the memory of activations.* | not tested'
+expect_out '^| Mixed precision halves the memory of activations.* | not tested'
 rm "$RESULTS_PAGE"
 end
 

@@ -39,8 +39,8 @@ const ScalePreset scale_preset_table[] = {
      {SCALE_DYNAMIC, 0x1p32, 2, 0.5, 1, NO_CEILING, 1000, 2},
      "Megatron-LM: from 2^32, backs off at the second overflow"},
     {"fairseq",
-     {SCALE_DYNAMIC, 128, 2, 0.5, 1e-4, NO_CEILING, 2000, 1},
-     "fairseq: from 128, floor 1e-4"},
+     {SCALE_DYNAMIC, 128, 2, 0.5, 1e-4, NO_CEILING, 16384, 1},
+     "fairseq on one worker: from 128, floor 1e-4"},
     {NULL, {SCALE_NONE, 1, 2, 0.5, 1, 1, 1, 1}, NULL},
 };
 

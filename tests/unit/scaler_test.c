@@ -343,7 +343,7 @@ static void presets_are_what_others_default_to(void) {
     } presets[] = {{"dynamic", 65536, 2000, 1, 1},   {"torch", 65536, 2000, 1, 0},
                    {"apex", 65536, 2000, 1, 0},      {"keras", 32768, 2000, 1, 1},
                    {"deepspeed", 65536, 1000, 2, 1}, {"megatron", 4294967296, 1000, 2, 1},
-                   {"fairseq", 128, 2000, 1, 1e-4}};
+                   {"fairseq", 128, 16384, 1, 1e-4}};
     ScaleRule rule;
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++) {
         DONE(scale_rule_parse(presets[i].name, &rule, &error));

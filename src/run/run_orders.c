@@ -64,6 +64,16 @@ static bool obey_checkpoint(Run *run, const char *argument, char *answer) {
 
 // ---- set ----------------------------------------------------------------------------------------
 
+// `run --layer` takes a loss scale by itself where the precision has none; here it is for whoever
+// orders, since it tells on all layers.
+static const char *say_scale_wanted(const Run *run, LayerPrecision precision) {
+    if (precision != LAYER_FP16 || (run->scaler && scaler_rule(run->scaler)->kind != SCALE_NONE))
+        return "";
+    return run->scaler ? "; without a loss scale its small gradients become 0: `set "
+                         "loss_scale=dynamic`"
+                       : "; its small gradients become 0, since the script has no loss scaler";
+}
+
 static bool set_layer(Run *run, const char *pattern, const char *value, char *answer) {
     Error error = {0};
     LayerPrecision precision;
@@ -82,9 +92,9 @@ static bool set_layer(Run *run, const char *pattern, const char *value, char *an
         return refuse(answer, &error);
     policy_apply_queued(run->engine->policy);
     bool is_all = strcmp(pattern, "*") == 0, is_one = !strpbrk(pattern, "*?[");
-    ANSWER("%s%.80s %s %s from step %lld on", is_one || is_all ? "" : "layers ",
+    ANSWER("%s%.80s %s %s from step %lld on%s", is_one || is_all ? "" : "layers ",
            is_all ? "all layers" : pattern, is_one ? "is" : "are", layer_precision_name(precision),
-           (long long)run->step + 1);
+           (long long)run->step + 1, say_scale_wanted(run, precision));
     return true;
 }
 

@@ -73,6 +73,10 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
         CommandState state;
     } orders[] = {
         {"set", "layer.f*=bf16", "layers f* are bf16 from step", COMMAND_DONE},
+        {"set", "layer.fc=fp16",
+         "on; without a loss scale its small gradients become 0: `set "
+         "loss_scale=dynamic`",
+         COMMAND_DONE},
         {"set", "layer.*=auto", "all layers are auto from step", COMMAND_DONE},
         {"set", "layer.fx=bf16", "no layer has such a name", COMMAND_REFUSED},
         {"set", "layer.fc=fp12", "one of auto fp32", COMMAND_REFUSED},
@@ -80,6 +84,7 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
         {"set", "loss_scale=2^5", "the loss scale is 32 from", COMMAND_DONE},
         {"set", "loss_scale=apex", "the loss scale is 65536", COMMAND_DONE},
         {"set", "loss_scale=-1", "", COMMAND_REFUSED},
+        {"set", "layer.fc=fp16", "fc is fp16 from step", COMMAND_DONE},
         {"set", "lr=0.5", "the learning rate is 0.5", COMMAND_DONE},
         {"set", "lr.2=0.5", "the run has 1 optimizer", COMMAND_REFUSED},
         {"set", "lr=much", "a number is wanted", COMMAND_REFUSED},
@@ -120,6 +125,9 @@ static void orders_are_obeyed_at_a_boundary_and_answered(void) {
     CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND text LIKE '%bf16%' "
                   "AND kind = 'command' AND text NOT LIKE '%refused%'"),
               1);
+    CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND text LIKE '%without "
+                  "a loss scale%'"),
+              1); // of the two that set fp16, the one before there was a scale
     CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND kind = 'life'"), 2);
     CHECK_INT(ask("SELECT count(*) FROM run_events WHERE run = 'obedient' AND text LIKE "
                   "'stopped after step %'"),

@@ -226,6 +226,15 @@ run eval 1 -p fp32 --memory 64MB
 expect_usage_error "bytes are wanted"
 end
 
+begin "where batches differ each row tells its own, and nothing is over fp32 but per sample"
+run run "$folder/parted.lua" -d cpu --threads 1 -p fp32 --set batch=400 --quiet --name large
+run eval large -p fp32,int8 --memory 64KiB
+expect_out ' ms, batch '
+expect_out 'x fp32 is the median of what each round found per sample'
+[ "$(grep -cE '^(fp32|int8).* \([0-9]+\) ' "$folder/out")" -eq 2 ] || fail "no batch beside times: $(cat "$folder/out")"
+run rm large --yes
+end
+
 begin "a loop of one's own is evaluated by what stands beside it"
 cat >"$folder/own.lua" <<'LUA'
 local mp = require "mp"

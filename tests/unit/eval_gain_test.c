@@ -111,7 +111,36 @@ static void few_rounds_tell_nothing(void) {
     CHECK(!eval_best(&all));
 }
 
+// Under a limit on memory a format may take larger batches, which take longer.
+static void batches_of_other_sizes_are_compared_per_sample(void) {
+    char text[EVAL_VERDICT_SIZE];
+    static Evaluations all;
+    all = (Evaluations){.count = 0};
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", 1.5, 0.1, 0.9);
+    all.formats[1].found.batch = 3 * all.formats[0].found.batch;
+    for (int sitting = 0; sitting < 2; sitting++) {
+        all.formats[1].sitting = sitting;
+        CHECK_NEAR(eval_gain(&all, &all.formats[1]).faster, 2, 1e-9);
+    }
+    all.formats[1].sitting = 0;
+    eval_verdict(&all, text, sizeof text);
+    CHECK_CONTAINS(text, "bf16 is worth it: 2.00 times as fast");
+}
+
+static void a_busy_machine_hedges(void) {
+    char text[EVAL_VERDICT_SIZE];
+    static Evaluations all;
+    all = (Evaluations){.others = 1.5};
+    add(&all, "fp32", 1, 0, 0.9);
+    add(&all, "bf16", 0.5, 0, 0.9);
+    eval_verdict(&all, text, sizeof text);
+    CHECK_CONTAINS(text, "bf16 is worth it, as far as a busy machine can tell: 2.00 times");
+}
+
 int main(void) {
+    RUN_TEST(batches_of_other_sizes_are_compared_per_sample);
+    RUN_TEST(a_busy_machine_hedges);
     RUN_TEST(a_format_is_worth_it_where_rounds_agree);
     RUN_TEST(what_scatters_too_much_cannot_be_told);
     RUN_TEST(formats_that_scatter_do_not_take_turns_to_be_the_best);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/phrase.h"
+#include "cli/print/text.h"
 #include "cli/train/eval.h"
 
 // What one would give for speed: of accuracy, and of the loss as a share of fp32's.
@@ -50,19 +51,24 @@ double eval_throughput(const Evaluation *found) {
     return (double)found->batch / eval_seconds(&found->times[EVALUATION_BATCH]);
 }
 
-// Of each round its own: what the machine was busy with hit both alike. The true median lies
-// between the least and the most of six rounds or more in 96 of 100 cases, so does it of nine or
-// more without one at either end.
-static void compare_rounds(EvalGain *gain, const EvaluationTime *was, const EvaluationTime *is,
+// Of each round its own: what the machine was busy with hit both alike. Per sample, since a limit
+// on memory gives every format the batch that fits. The true median lies between the least and the
+// most of six rounds or more in 96 of 100 cases, so does it of nine or more without one at either
+// end.
+static void compare_rounds(EvalGain *gain, const Evaluation *base, const Evaluation *found,
                            bool in_turn) {
     const int enough = 6, plenty = 9;
+    const EvaluationTime *was = &base->times[EVALUATION_BATCH],
+                         *is = &found->times[EVALUATION_BATCH];
+    const double samples = (double)found->batch / (double)base->batch;
     double gains[EVALUATION_MOST_ROUNDS];
     const int count = was->round_count < is->round_count ? was->round_count : is->round_count;
     if (count == 0)
         return;
     for (int i = 0; i < count; i++)
-        gains[i] = was->rounds[i] / is->rounds[i];
-    gain->faster = in_turn ? eval_median(gains, count) : eval_seconds(was) / eval_seconds(is);
+        gains[i] = samples * was->rounds[i] / is->rounds[i];
+    gain->faster =
+        in_turn ? eval_median(gains, count) : samples * eval_seconds(was) / eval_seconds(is);
     if (!in_turn || count < enough)
         return;
     const int left_out = count >= plenty;
@@ -81,8 +87,7 @@ EvalGain eval_gain(const Evaluations *all, const Evaluated *format) {
     const Evaluated *base = eval_baseline(all);
     if (!base)
         return gain;
-    compare_rounds(&gain, &base->found.times[EVALUATION_BATCH],
-                   &format->found.times[EVALUATION_BATCH], base->sitting == format->sitting);
+    compare_rounds(&gain, &base->found, &format->found, base->sitting == format->sitting);
     gain.lighter = (double)format->found.weights_memory / (double)base->found.weights_memory;
     const RecordMetric *was = eval_leading(&base->found);
     const RecordMetric *is = was ? evaluation_metric(&format->found, was->name) : NULL;
@@ -174,12 +179,15 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     if (!base || all->count < 2 || !(eval_throughput(&base->found) > 0))
         return;
     EvalGain gain = {0};
+    char busy[TEXT_LOAD_SIZE];
+    text_load(busy, all->others);
+    const char *hedge = busy[0] ? ", as far as a busy machine can tell" : "";
     if (best) {
         gain = eval_gain(all, best);
         phrase_add(&phrase,
-                   "%s is worth it: %.2f times as fast as fp32 (%.2f to %.2f), weights %.2f of its "
-                   "size, ",
-                   best->precision, gain.faster, gain.least, gain.most, gain.lighter);
+                   "%s is worth it%s: %.2f times as fast as fp32 (%.2f to %.2f), weights %.2f of "
+                   "its size, ",
+                   best->precision, hedge, gain.faster, gain.least, gain.most, gain.lighter);
         add_lost(&phrase, all, &gain);
         phrase_add(&phrase, ".");
         return;
@@ -203,7 +211,7 @@ void eval_verdict(const Evaluations *all, char *text, size_t size) {
     int good = 0;
     for (int i = 0; i < all->count; i++)
         good += eval_gain(all, &all->formats[i]).is_good;
-    phrase_add(&phrase, "fp32 stays: %s.",
+    phrase_add(&phrase, "fp32 stays%s: %s.", good > 1 ? hedge : "",
                good > 1 ? "of the others, those that lose little are slower or no smaller"
                         : "all others lose more than half a point of accuracy, or 1 % of loss");
 }

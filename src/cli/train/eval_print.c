@@ -34,11 +34,21 @@ static void put_metric(Table *table, const Evaluations *all, const Evaluated *fo
     table_put(table, metric && was && format != base ? text : "", "");
 }
 
-static void put_time(Table *table, const EvaluationTime *time) {
-    char text[TEXT_SIZE];
-    table_put(table,
-              time->round_count > 0 ? history_reading(text, 1e3 * eval_seconds(time), 4) : NULL,
-              "");
+// The size of the batch that all were timed in; 0: a limit on memory gave each its own.
+static int64_t common_batch(const Evaluations *all) {
+    const int64_t batch = shown(all)->found.batch;
+    for (int i = 0; i < all->count; i++)
+        if (all->formats[i].found.samples > 0 && all->formats[i].found.batch != batch)
+            return 0;
+    return batch;
+}
+
+// `of`: samples in a call, which the heading does not tell; 0: it does.
+static void put_time(Table *table, const EvaluationTime *time, int64_t of) {
+    char reading[TEXT_SIZE], text[2 * TEXT_SIZE];
+    history_reading(reading, 1e3 * eval_seconds(time), 4);
+    snprintf(text, sizeof text, "%s (%lld)", reading, (long long)of);
+    table_put(table, time->round_count == 0 ? NULL : of > 0 ? text : reading, "");
 }
 
 // NULL: unknown, of what did not fit.
@@ -55,8 +65,8 @@ static void put_format(Table *table, const Terminal *terminal, const Evaluations
     table_put(table, text, history_precision_style(terminal, format->precision));
     put_metric(table, all, format, metric);
     put_metric(table, all, format, loss);
-    put_time(table, &found->times[EVALUATION_ONE]);
-    put_time(table, &found->times[EVALUATION_BATCH]);
+    put_time(table, &found->times[EVALUATION_ONE], 0);
+    put_time(table, &found->times[EVALUATION_BATCH], common_batch(all) > 0 ? 0 : found->batch);
     const bool is_timed = found->times[EVALUATION_BATCH].round_count > 0;
     table_put(table, is_timed ? history_reading(text, eval_throughput(found), 4) : NULL, "");
     snprintf(text, sizeof text, "%.2f", gain.faster);
@@ -90,6 +100,9 @@ static void print_notes(const Terminal *terminal, const Evaluations *all) {
                    "model in all",
                    one->round_count, one->round_count == 1 ? "" : "s",
                    (long long)(one->count > batch->count ? one->count : batch->count));
+    if (one->round_count > 0 && eval_baseline(all) && all->count > 1)
+        phrase_add(&phrase, "; x fp32 is the median of what each round found per sample, not the "
+                            "ratio of two medians");
     bool has_own = false;
     for (int i = 0; i < all->count; i++)
         has_own = has_own || all->formats[i].is_own;
@@ -115,7 +128,9 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
     const RecordMetric *first = eval_leading(&shown(all)->found);
     const RecordMetric *loss = evaluation_metric(&shown(all)->found, "loss");
     columns[COLUMN_METRIC].title = first ? first->name : "";
-    snprintf(batch, sizeof batch, "ms, %lld", (long long)shown(all)->found.batch);
+    snprintf(batch, sizeof batch, "ms, batch");
+    if (common_batch(all) > 0)
+        snprintf(batch, sizeof batch, "ms, %lld", (long long)common_batch(all));
     const bool is_timed = shown(all)->found.times[EVALUATION_BATCH].round_count > 0;
     columns[COLUMN_FASTER].rank = is_timed ? 0 : 1; // --quick times nothing
     Table *table = table_new(columns, COLUMNS);
@@ -139,9 +154,11 @@ bool eval_print(const Cli *cli, const Evaluations *all, Error *error) {
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-static void write_time(JsonWriter *json, const char *key, const EvaluationTime *time) {
+static void write_time(JsonWriter *json, const char *key, const EvaluationTime *time,
+                       int64_t samples) {
     json_key(json, key);
     json_begin_object(json);
+    json_put_integer(json, "samples", samples);
     json_put_reading(json, "median_s", eval_seconds(time));
     json_put_integer(json, "count", time->count);
     json_key(json, "rounds_s");
@@ -176,8 +193,8 @@ static void write_format(JsonWriter *json, const Evaluations *all, const Evaluat
     write_metrics(json, found, NULL);
     if (base)
         write_metrics(json, found, &base->found);
-    write_time(json, "one", &found->times[EVALUATION_ONE]);
-    write_time(json, "batch", &found->times[EVALUATION_BATCH]);
+    write_time(json, "one", &found->times[EVALUATION_ONE], 1);
+    write_time(json, "batch", &found->times[EVALUATION_BATCH], found->batch);
     json_put_reading(json, "samples_per_s", eval_throughput(found));
     json_put_reading(json, "speedup", gain.faster);
     json_put_reading(json, "speedup_least", gain.least);
@@ -205,7 +222,8 @@ void eval_write_json(const Evaluations *all) {
     json_put_integer(&json, "threads", all->threads);
     json_put_reading(&json, "load_of_others", all->others);
     json_put_integer(&json, "samples", all->count > 0 ? shown(all)->found.samples : 0);
-    json_put_integer(&json, "batch", all->count > 0 ? shown(all)->found.batch : 0);
+    json_put_known(&json, "batch", all->count > 0 ? (double)common_batch(all) : 0,
+                   all->count == 0 || common_batch(all) > 0);
     json_put_text(&json, "baseline", eval_baseline(all) ? format_name(FORMAT_FP32) : NULL);
     json_key(&json, "formats");
     json_begin_array(&json);

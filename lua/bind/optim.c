@@ -1,6 +1,8 @@
 // Optimizers as Lua objects, and the clipping of gradients.
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mix.h"
 #include "lua/bind/callback.h"
 #include "lua/bind/step.h"
 
@@ -274,13 +276,69 @@ static double limit_at(lua_State *L, const char *function) {
     return limit;
 }
 
+typedef struct Clipping { // of a captured step
+    double limit;
+    int count;
+    Tensor *parameters[]; // held
+} Clipping;
+
+static void clipping_free(void *on) {
+    Clipping *clipping = on;
+    for (int i = 0; i < clipping->count; i++)
+        tensor_release(clipping->parameters[i]);
+    free(clipping);
+}
+
+// The norm lies where the step that was captured had it.
+static bool clip_again(Capture *capture, const CaptureAct *act, void *context, Error *error) {
+    lua_State *L = context;
+    const Clipping *clipping = act->on;
+    Tensor *norm = NULL;
+    BIND_ENTERED(L, norm = optimizer_clip_norm(capture_engine(capture), clipping->parameters,
+                                               clipping->count, clipping->limit, error));
+    bool done = norm && tensor_copy_into(act->tensor, norm, error);
+    tensor_release(norm);
+    return done;
+}
+
+static void note_clipping(lua_State *L, Tensor *const *parameters, int count, double limit,
+                          Tensor *norm) {
+    const size_t size = (size_t)count * sizeof *parameters;
+    Clipping *clipping = malloc(sizeof *clipping + size);
+    if (!clipping) {
+        capture_refuse(session_of(L)->engine, "there is no memory to keep it");
+        return;
+    }
+    *clipping = (Clipping){.limit = limit, .count = count};
+    memcpy(clipping->parameters, parameters, size);
+    for (int i = 0; i < count; i++)
+        tensor_hold(parameters[i]);
+    const uint64_t told = mix_bytes(mix_bytes(MIX_BEGIN, &limit, sizeof limit), parameters, size);
+    step_begin_act(L, &(CaptureAct){.does = clip_again,
+                                    .on = clipping,
+                                    .release = clipping_free,
+                                    .told = told,
+                                    .tensor = norm,
+                                    .is_final = true});
+    step_end_act(L);
+}
+
 static int clip_norm(lua_State *L) {
     Error error = {0};
     int count;
+    Engine *engine = session_of(L)->engine;
     double limit = limit_at(L, "clip_norm");
     Tensor **parameters = bind_push_tensor_list(L, "clip_norm", 1, &count);
-    return BIND_TENSOR(
-        L, optimizer_clip_norm(session_of(L)->engine, parameters, count, limit, &error), &error);
+    Tensor *norm = NULL;
+    capture_pause(engine);
+    BIND_ENTERED(L, norm = optimizer_clip_norm(engine, parameters, count, limit, &error));
+    capture_end_act(engine);
+    if (!norm)
+        return bind_raise(L, &error);
+    if (engine->capture)
+        note_clipping(L, parameters, count, limit, norm);
+    bind_push_tensors(L, &norm, 1);
+    return 1;
 }
 
 static int clip_value(lua_State *L) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "kernel/allocator.h"
 #include "lua/bind/step.h"
 #include "lua/experiment.h"
 #include "store/parameter.h"
@@ -291,8 +292,12 @@ static bool log_tensor(lua_State *L, Run *run, const char *name, Tensor *tensor,
                             .with = (void *)(uintptr_t)series->name,
                             .tensor = tensor,
                             .is_final = true};
+    // The copy outlives the step, which is not to find its own memory taken by it.
+    Allocator *allocator = run->device->allocator;
     step_begin_act(L, &act);
+    allocator_take_anew(allocator, true);
     bool done = log_again(NULL, &act, NULL, error);
+    allocator_take_anew(allocator, false);
     step_end_act(L);
     return done;
 }

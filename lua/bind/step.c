@@ -147,10 +147,24 @@ static bool upvalues_are_kept(lua_State *L, const HandedStep *step, int function
 
 // What a step may call: operations, and what is an act. All else is refused.
 void step_note_call(Session *session, const char *title) {
-    static const char *const may[] = {
-        "F.*",     "t:*",       "opt:zero_grad", "opt:step",   "s:scale",       "s:unscale",
-        "s:step",  "s:update",  "mp.autocast",   "mp.no_grad", "mp.zeros",      "mp.ones",
-        "mp.full", "mp.arange", "run:log",       "run:step",   "average:update"};
+    static const char *const may[] = {"F.*",
+                                      "t:*",
+                                      "opt:zero_grad",
+                                      "opt:step",
+                                      "s:scale",
+                                      "s:unscale",
+                                      "s:step",
+                                      "s:update",
+                                      "mp.autocast",
+                                      "mp.no_grad",
+                                      "mp.zeros",
+                                      "mp.ones",
+                                      "mp.full",
+                                      "mp.arange",
+                                      "run:log",
+                                      "run:step",
+                                      "average:update",
+                                      "mp.optim.clip_norm"};
     static const char *const may_not[] = {"t:copy", "t:grad", "t:hook", "t:requires_grad",
                                           "t:zero_grad"};
     bool is_allowed = false;

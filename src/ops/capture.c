@@ -13,10 +13,16 @@ enum { MOST_CALLS = 4096 };
 
 // ---- made and let go of -------------------------------------------------------------------------
 
+static void act_clear(const CaptureAct *act) {
+    tensor_release(act->tensor);
+    if (act->release)
+        act->release(act->on);
+}
+
 static void clear(Capture *capture) {
     Allocator *allocator = capture->engine->device->allocator;
     for (int i = 0; i < capture->acts_count; i++)
-        tensor_release(capture->acts[i].act.tensor);
+        act_clear(&capture->acts[i].act);
     for (int i = 0; i < capture->leaves_count; i++) {
         tensor_release(capture->leaves[i].leaf);
         tensor_release(capture->leaves[i].gradient);
@@ -177,7 +183,10 @@ static CapturedAct *add_act(Capture *capture, const CaptureAct *act) {
     capture->is_final = capture->is_final || act->is_final;
     capture->has_buffers = capture->has_buffers || act->is_buffer;
     capture_mix(capture, &act->does, sizeof act->does);
-    capture_mix(capture, &act->on, sizeof act->on);
+    if (act->release)
+        capture_mix(capture, &act->told, sizeof act->told);
+    else
+        capture_mix(capture, &act->on, sizeof act->on);
     capture_mix(capture, &act->with, sizeof act->with);
     if (act->tensor)
         capture_note_view(capture, &act->tensor->view, 0, true);
@@ -185,10 +194,16 @@ static CapturedAct *add_act(Capture *capture, const CaptureAct *act) {
 }
 
 void capture_begin_act(Engine *engine, const CaptureAct *act) {
-    if (!engine->capture)
-        return;
-    add_act(engine->capture, act);
-    engine->capture->acting++;
+    const bool is_kept = engine->capture && add_act(engine->capture, act);
+    if (!is_kept && act->release)
+        act->release(act->on);
+    if (engine->capture)
+        engine->capture->acting++;
+}
+
+void capture_pause(Engine *engine) {
+    if (engine->capture)
+        engine->capture->acting++;
 }
 
 void capture_end_act(Engine *engine) {

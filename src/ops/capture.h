@@ -26,11 +26,12 @@ typedef struct CaptureAct CaptureAct;
 typedef bool (*CaptureDoes)(Capture *capture, const CaptureAct *act, void *context, Error *error);
 struct CaptureAct {
     CaptureDoes does;
-    void *on, *with;  // which hold as long as the script's function does, or are the engine's
-    Tensor *tensor;   // held
-    const char *name; // lasts as long
-    bool is_final;    // it cannot be taken back: no kernel comes behind it
-    bool is_buffer;   // it changes running statistics
+    void *on, *with; // which hold as long as the script's function does, or are the engine's
+    Tensor *tensor;  // held
+    void (*release)(void *on); // NULL: `on` is somebody else's,
+    uint64_t told;             // and where it is not, what tells it from others
+    bool is_final;             // it cannot be taken back: no kernel comes behind it
+    bool is_buffer;            // it changes running statistics
 };
 
 // NULL: this device's steps are not for this, or there is no memory.
@@ -59,6 +60,9 @@ void capture_renew(Capture *capture);
 // Before and after the host does such a thing; nothing where no capture watches.
 void capture_begin_act(Engine *engine, const CaptureAct *act);
 void capture_end_act(Engine *engine);
+// The same before an act that is noted when it is done, since it gives a tensor: then it is ended,
+// and begun and ended as others are.
+void capture_pause(Engine *engine);
 // This step can never be had again. The first word stays; nothing where no capture watches.
 void capture_refuse(Engine *engine, const char *why);
 // Not this one, though perhaps the next.

@@ -32,7 +32,7 @@ return mp.experiment { name = "turns",
     local net = run:model(Net())
     local opt = mp.optim[p.optimizer](net:parameters(), optimizers[p.optimizer])
     if p.warm then opt:schedule(mp.optim.schedule.cosine { warmup = 8, total = 96 }) end
-    local scaler = p.scaler and run:scaler()
+    local scaler, weights = p.scaler and run:scaler(), net:parameters()
     local average = p.average and mp.optim.EMA(net, 0.9)
     local data = mp.data.tensors { x = mp.randn(60, 16), y = mp.randint(4, 60), batch = 8, shuffle = true }
     local function loss_of(x, y) return F.cross_entropy(net(x), y) end
@@ -41,7 +41,10 @@ return mp.experiment { name = "turns",
         local loss = mp.autocast(loss_of, x, y)
         if scaler then
             scaler:scale(loss):backward()
-            if p.unscale then scaler:unscale(opt) end
+            if p.unscale then
+                scaler:unscale(opt)
+                run:log { norm = mp.optim.clip_norm(weights, 0.5) }
+            end
             scaler:step(opt)
             scaler:update()
             if average then average:update(opt) end

@@ -42,6 +42,9 @@ static void print_operations(void) {
         printf("  %-*s", CLASS_COLUMN - 2, classes[i].name);
         cli_print_wrapped(classes[i].text, CLASS_COLUMN);
     }
+    puts("\nA layer set to fp32 (--layer NAME=fp32) gives all results in it. One set to fp16 or "
+         "bf16 "
+         "casts to\nit what comes in the other, so that its range is that of all its operations.");
     puts("\nDerivatives: any, as often as one likes; once, with no second one; or none, where the "
          "result\ncounts as a constant.");
     printf("\n  %-18s%-8s%-8s%-7s%s\n", "operation", "class", "inputs", "deriv.",

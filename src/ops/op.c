@@ -113,7 +113,8 @@ static bool prepare(Engine *engine, OpId op, Tensor *const *inputs, int count,
         if (engine->capture && input->parameter)
             capture_note_parameter(engine->capture, input);
         Tensor *used;
-        if (formats->cast_inputs && is_factor(op, i) && format_is_floating(input->view.format)) {
+        if (formats->cast_inputs && !input->is_number && is_factor(op, i) &&
+            format_is_floating(input->view.format)) {
             used = input_in_format(engine, input, formats->inputs, error);
             if (!used)
                 return false;

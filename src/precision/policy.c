@@ -304,6 +304,12 @@ Format policy_state_format(const Policy *policy, int layer, AutocastRegion regio
     return is_lowered ? formats.inputs : FORMAT_FP32;
 }
 
+// fp16 and bf16 are each the other's: one has the range that the other lacks.
+static bool is_of_other_half(Format format, Format half) {
+    return (format == FORMAT_FP16 && half == FORMAT_BF16) ||
+           (format == FORMAT_BF16 && half == FORMAT_FP16);
+}
+
 bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId op, Format first,
                    Format widest, OpFormats *formats, Error *error) {
     PrecisionClass class = op_table[op].precision;
@@ -345,9 +351,13 @@ bool policy_decide(const Policy *policy, int layer, AutocastRegion region, OpId 
     case CLASS_KEEP: formats->output = all_low ? low : first; break;
     case CLASS_INNER: break;
     }
-    // A layer set to fp32, or to what is kept in it, casts what comes in low up.
-    if (policy->layers[layer].in_force != LAYER_AUTO && low == FORMAT_FP32)
-        formats->output = FORMAT_FP32;
+    // A layer set to fp32, or to what is kept in it, casts what comes in low up; one set to 16 bits
+    // what comes in the other 16.
+    if (policy->layers[layer].in_force == LAYER_AUTO)
+        return true;
+    formats->cast_inputs |= is_of_other_half(formats->output, low);
+    if (low == FORMAT_FP32 || is_of_other_half(formats->output, low))
+        formats->output = low;
     return true;
 }
 

@@ -77,7 +77,8 @@ uint64_t policy_changes(const Policy *policy);
 // ---- the question -------------------------------------------------------------------------------
 
 typedef struct OpFormats {
-    bool cast_inputs; // LOW operations: bring floating inputs to `inputs` first
+    bool cast_inputs; // LOW operations, and all in a layer of other 16 bits than what comes in:
+                      // bring floating inputs to `inputs` first, but no plain numbers
     Format inputs;
     Format compute; // what products multiply in: `inputs`, TF32 of fp32, or scaled factors; of a
                     // norm, what its weights are rounded to

@@ -319,6 +319,22 @@ expect_status 0
 expect_no_out zero_gradients
 end
 
+begin "bf16 of a layer of no products alone mends what overflows in it in fp16"
+experiment by_hand 45 "$entropy" <<'LUA'
+    local Norm = nn.class "Norm"
+    function Norm:forward(given)
+        local wide = given * 3000
+        return wide / ((wide * wide):mean({ 2 }, true) + 1):sqrt()
+    end
+    net = run:model(nn.Sequential { nn.Linear(8, 8):named "fc", Norm():named "norm", nn.Linear(8, 4):named "out" }, "own")
+    opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
+LUA
+diagnosed zero_gradients own.fc 'all gradients of own.fc have been zero for 10 steps' "$folder/by_hand.lua" -p fp16
+run run "$folder/by_hand.lua" -p fp16 --layer own.norm=bf16 --json
+expect_status 0
+expect_no_out zero_gradients
+end
+
 begin "an optimizer that makes no step is diagnosed at the end"
 experiment idle 2 "$entropy" <<'LUA'
     local spare = run:model(nn.Linear(8, 4), "spare")

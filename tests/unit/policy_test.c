@@ -72,6 +72,29 @@ static void a_layer_set_beats_the_class_and_is_inherited(void) {
     policy_free(policy);
 }
 
+// Else bf16 of a layer of such operations, which the diagnoses of an overflow advise, did nothing.
+static void a_layer_of_other_16_bits_casts_what_comes_in(void) {
+    static const OpId others[] = {OP_add, OP_mul, OP_relu, OP_mean, OP_where};
+    Policy *policy = policy_of("fp16");
+    int layer = policy_add_layer(policy, "norm", 0, NULL);
+    OpFormats formats;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        policy_set_layer(policy, layer, LAYER_BF16);
+        CHECK(
+            policy_decide(policy, layer, on, others[i], FORMAT_FP16, FORMAT_FP16, &formats, NULL));
+        CHECK(formats.cast_inputs && formats.inputs == FORMAT_BF16);
+        CHECK_INT(formats.output, FORMAT_BF16);
+        CHECK(
+            policy_decide(policy, layer, on, others[i], FORMAT_FP32, FORMAT_FP32, &formats, NULL));
+        CHECK(!formats.cast_inputs);
+        CHECK_INT(formats.output, FORMAT_FP32);
+        policy_set_layer(policy, layer, LAYER_FP16);
+        CHECK_INT(output_of(policy, layer, on, others[i], FORMAT_BF16), FORMAT_FP16);
+        CHECK_INT(output_of(policy, layer, off, others[i], FORMAT_BF16), FORMAT_BF16);
+    }
+    policy_free(policy);
+}
+
 static void a_layer_in_tf32_keeps_fp32_and_multiplies_in_tf32(void) {
     static const OpId others[] = {OP_softmax, OP_batch_norm, OP_add, OP_relu, OP_bce};
     Policy *policy = policy_of("fp16");
@@ -404,6 +427,7 @@ int main(void) {
     RUN_TEST(outside_autocast_nothing_is_cast);
     RUN_TEST(a_format_given_to_the_region_beats_the_preset);
     RUN_TEST(a_layer_set_beats_the_class_and_is_inherited);
+    RUN_TEST(a_layer_of_other_16_bits_casts_what_comes_in);
     RUN_TEST(a_layer_in_tf32_keeps_fp32_and_multiplies_in_tf32);
     RUN_TEST(the_last_rule_wins_for_layers_to_come_too);
     RUN_TEST(a_queued_change_waits_for_the_boundary);

@@ -116,8 +116,9 @@ static const Command commands[] = {
      "  lr=X, lr.N=X      the learning rate, of all optimizers or the Nth\n"
      "  recipe.KEY=VALUE  how scaled formats round, as --recipe takes it: recipe.scales=up\n"
      "Prints the run's answer, for which it waits up to 10 s: that to stop comes when the run is\n"
-     "over, its checkpoint kept. Exit status 1 where the order is refused, or nobody answers: it\n"
-     "is kept then, and done once the run goes on.",
+     "over, its checkpoint kept. Exit status 2 where what it sets was typed wrong, 1 where the\n"
+     "order is refused otherwise, or nobody answers: it is kept then, and done once the run goes\n"
+     "on.",
      2, 3, command_ctl},
     {"export", FOR_EXPORT, "RUN", "a run's numbers, weights or newest picture, for other programs",
      "csv: a row a step, a column a series. jsonl: an object a line: the run, every point, layer\n"

@@ -208,12 +208,11 @@ static const Obey obeys[COMMAND_VERBS] = {[VERB_PAUSE] = obey_pause,
 void run_obey(Run *run, RunCommand *command) {
     CommandVerb verb;
     command->state = COMMAND_REFUSED;
-    command->step = -1;
+    command->step = run->step;
     if (!command_verb_parse(command->verb, &verb)) {
         snprintf(command->answer, sizeof command->answer, "%.20s: no such order", command->verb);
     } else if (obeys[verb](run, command->argument, command->answer)) {
         command->state = COMMAND_DONE;
-        command->step = run->step;
     }
     if (command->state == COMMAND_DONE && (verb == VERB_STOP || verb == VERB_CHECKPOINT))
         return; // what comes of it is an event of its own

@@ -31,7 +31,7 @@ typedef struct RunCommand {
     CommandState state;
     char verb[COMMAND_VERB_SIZE];         // as command_verb_parse takes it
     char argument[COMMAND_ARGUMENT_SIZE]; // "layer.head=fp32"
-    int64_t step;                         // at which it took effect; -1: none
+    int64_t step; // at which it took effect, or was refused; -1: the run has ended
     char answer[COMMAND_ANSWER_SIZE];
 } RunCommand;
 

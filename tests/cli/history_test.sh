@@ -92,6 +92,12 @@ if wait_for_steps steered; then
     grep -q 'head is bf16' "$folder/out" || fail "the answer is $(cat "$folder/out")"
     "$mpbench" ctl steered set layer.hat=bf16 >/dev/null 2>"$folder/err" && fail "an unknown layer was set"
     grep -q 'refused: hat: no layer' "$folder/err" || fail "the refusal is $(cat "$folder/err")"
+    for wrong in layer.hat=bf16 foo=3 lr=x layer.head=fp99; do # as `run` says of what is typed wrong
+        "$mpbench" ctl steered set "$wrong" >/dev/null 2>"$folder/err"
+        [ $? -eq 2 ] || fail "$wrong is no wrong usage"
+    done
+    "$mpbench" ctl steered resume >/dev/null 2>"$folder/err" # a run that is not paused
+    [ $? -eq 1 ] || fail "what the run is not fit for is wrong usage"
     "$mpbench" ctl steered stop >"$folder/out" 2>&1 || fail "stop: $(cat "$folder/out")"
 fi
 wait "$worker"

@@ -146,8 +146,12 @@ bool command_ctl(Cli *cli, Error *error) {
         store_send_command(store, answering.run, cli->operands[1], argument, &order.id, error) &&
         wait_for_answer(&answering, &order, error);
     notice_end(&notice);
-    if (done && order.state == COMMAND_REFUSED)
-        done = error_fail(error, ERROR_FAILED, "refused: %s", order.answer);
+    if (done && order.state == COMMAND_REFUSED) {
+        // What the run looked at and cannot set was typed wrong, as it would be for `run`.
+        const bool is_wrong = command_is(&order, VERB_SET) && order.step >= 0;
+        done =
+            error_fail(error, is_wrong ? ERROR_USAGE : ERROR_FAILED, "refused: %s", order.answer);
+    }
     if (done && cli->json) {
         write_answer(&order);
     } else if (done) {

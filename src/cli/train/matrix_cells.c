@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/nearest.h"
+#include "base/phrase.h"
 #include "base/text_stream.h"
 #include "cli/describe.h"
 #include "cli/experiments.h"
@@ -147,6 +149,21 @@ static bool hash_file(const char *path, char hex[HASH_HEX_SIZE], Error *error) {
     return true;
 }
 
+static bool fail_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
+    char list[300];
+    Phrase known = phrase_begin(list, sizeof list);
+    Nearest nearest;
+    nearest_begin(&nearest, key->name);
+    for (int i = 0; i < info->parameter_count; i++) {
+        nearest_offer(&nearest, info->parameters[i].usual.name);
+        phrase_add(&known, " %s", info->parameters[i].usual.name);
+    }
+    return error_fail(error, ERROR_USAGE, "--set %.60s: %.60s has no such parameter%s%s%s%s%s",
+                      key->name, info->name, nearest.best ? "; did you mean " : "",
+                      nearest.best ? nearest.best : "", nearest.best ? "?" : "",
+                      list[0] ? "; it has:" : "", list);
+}
+
 static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error *error) {
     for (int i = 0; i < info->parameter_count; i++) {
         if (strcmp(info->parameters[i].usual.name, key->name) != 0)
@@ -157,8 +174,10 @@ static bool check_key(const MatrixKey *key, const LuaExperimentInfo *info, Error
             if (!parameter_parse(&value, key->values[v], &why))
                 return error_fail(error, ERROR_USAGE, "--set %s", why.text);
         }
+        return true;
     }
-    return true;
+    // Of more than are told, the run knows the rest.
+    return info->parameter_count == LUA_INFO_PARAMETERS || fail_key(key, info, error);
 }
 
 // Whether it hangs on the device that this precision can be trained in.
@@ -173,9 +192,9 @@ static bool open_asked(const Cli *cli, Device **device, Error *error) {
                                              : device_open_best(1, device, &passed, error);
 }
 
-// What no run would take is refused before the first one trains. (Of names that the experiment does
-// not have the run tells, and of one that is trusted, which cannot be read without that, or where
-// no process can be had.)
+// What no run would take is refused before the first one trains. (Of an
+// experiment that is trusted, which cannot be read without that, or where no process can be had,
+// the run tells.)
 static bool check_values(const Cli *cli, const Matrix *matrix, const char *path, Error *error) {
     Error unread = {0};
     Preset preset;

@@ -8,9 +8,10 @@
 -- autocast say, and only what comes out is rounded. The third way is a region without autocast around
 -- the same operations (inside=region); the gradient of one's own also keeps less for the way back.
 -- Takes about 5 s on two cores. On the screen: the layer `votes` is in the run's format.
--- Expect some 78 % (a guess is 10 %) in every format with `custom` and `region`. In fp16 `plain` is
--- not trained at all: the loss is nan, every step is skipped, and the scale falls to its floor. In
--- bf16, which has fp32's range, `plain` trains too.
+-- Expect some 78 % (a guess is 10 %) in every format with `custom` and `region`. In fp16 `plain`
+-- takes five steps at most before the loss is nan for good; from there every step is skipped, the scale
+-- falls to its floor, and after 20 more skips the run fails and names `votes`. In bf16, which has fp32's
+-- range, `plain` trains too.
 -- From: Sabour, Frosst and Hinton, Dynamic Routing Between Capsules, 2017 (the squashing); PyTorch's
 -- torch.amp.custom_fwd(cast_inputs=torch.float32).
 --     mpbench run custom_gradient -p fp16

@@ -12,7 +12,8 @@
 -- detector learns; the gradients of weights, whose exponents the layers panel draws, lie much higher.
 -- Expect `right`, the share of objects whose place, kind and size (to half a place) are right, to come
 -- to some 60 % (by chance under 1 %), and `vanish` to rise as the loss falls, to a quarter of all. A
--- scale of 8 takes back half of that here, not nearly all as in the figure below; 2^16 takes back all.
+-- scale of 8 takes back two fifths of that here, not nearly all as in the figure below; 2^16 takes back
+-- nearly all, though of one seed in three it leaves 2.6 %.
 -- From: Micikevicius et al., Mixed Precision Training, 2018 (figure 3: of the activation gradients of a
 -- Multibox SSD 31 % became 0 in fp16, and a scale of 8 was enough to match fp32).
 --     mpbench run detector -p fp32

@@ -2,7 +2,10 @@
 --
 -- Nearly all of its time goes into three matrix products, forward and back, so that it shows what a
 -- format does to the speed of products alone. Takes about 10 s on two cores. Needs Debian's
--- dataset-fashion-mnist.
+-- dataset-fashion-mnist. On the screen: steps a second, and where their time goes (`P`).
+-- Expect an accuracy of about 87 % (a guess is 10 %) in any format, in steps that are quicker where the
+-- device multiplies the format itself; and no gain of memory: weights with their fp32 masters are most of it.
+-- From: none, a minimal example; the data are of Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017.
 --     mpbench run fashion_mlp -p bf16
 --     mpbench run fashion_mlp --layer 'fc2=fp32' --set width=512
 local mp = require "mp"

@@ -9,6 +9,9 @@
 -- chance) shows that it does. Micikevicius and others (2018, arXiv:1710.03740) expect activations of
 -- half the size: expect about twice the batch and the depth, where weights, which are kept in fp32
 -- beside low copies, are the small part. Pixels grow with the square of `size`: it gains the root.
+-- The summary may tell more memory than `budget`, some 88 MiB of 24: it counts what trying took, and no
+-- trial is stopped half way. Candidates that are too large are tried, too, and a doubled `size` takes
+-- four times the memory.
 --     mpbench run memory -p fp16
 --     mpbench run memory -p bf16 --set budget=1024 --set width=64
 local mp = require "mp"

@@ -1,10 +1,14 @@
 -- simple: the mixed-precision loop of every introduction, line for line as PyTorch users write it.
 --
 -- A network of 128-64-10, batches of 32, SGD with momentum. Its data are drawn once: clouds of
--- points, one a class, so that there is something to learn. Takes less than a second. Try
+-- points, one a class, so that there is something to learn. The PyTorch line stands beside each line of
+-- the loop. Takes less than a second. On the screen: the loss falls a thousandfold, while the scale stays at
+-- 2^16, where it begins: in 500 steps nothing overflows, and it would double only after 2000.
+-- Expect every new point to be told right, an accuracy of 1 (a guess is 0.1), in every format.
+-- From: the loop of PyTorch's automatic mixed precision examples (torch.amp); network and data are of no
+-- publication, but a minimal example.
 --     mpbench run simple -p fp16      (losses scaled; a step whose gradients overflow is skipped)
 --     mpbench run simple -p fp32
--- The PyTorch line stands beside each line of the loop.
 local mp = require "mp"
 local nn, F = mp.nn, mp.fn
 

@@ -3,7 +3,12 @@
 -- fp16 has nothing between 0 and 2^-24, about 6e-8. The loss here is multiplied by 2^-22, as a loss
 -- averaged over many elements is, so that its gradients mostly lie below that. In fp16 without
 -- scaling they become 0 and the network stays as it was made; with scaling they survive and it
--- learns as fp32 does. Takes less than a second. Compare
+-- learns as fp32 does. Takes less than a second. On the screen: the exponents of gradients, which lie
+-- below fp16's range, and the share of them that fp16 makes 0; the scale moves them into it.
+-- Expect an accuracy of 0.99 or more (4 classes, a guess is 0.25) in fp32, bf16 and scaled fp16; without
+-- a scale a loss that stays at 1.36 and a note that 100 % of the gradients became 0.
+-- From: Micikevicius et al., Mixed Precision Training, 2018 (3.2, loss scaling); the network is of no
+-- publication, but a minimal example. Compare
 --     mpbench run underflow -p fp32
 --     mpbench run underflow -p fp16 --loss-scale none      accuracy stays at a guess
 --     mpbench run underflow -p fp16                        dynamic scaling: as fp32

@@ -21,7 +21,8 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
          "no scale mends it: what is said of where it began"},
     [DIAGNOSIS_DIVERGED] =
         {"diverged",
-         "20 losses in a row are ten times what they usually were, or more: since when, which "
+         "20 losses in a row are ten times what they usually were, or more, and a hundred times "
+         "where fewer than 100 are known: since when, which "
          "gradients grew first, and of a fork whether its parent had left before, its own change "
          "did it, or the change did not avert it",
          "a fork from before it, with one change: a layer in fp32, another recipe, a lower rate"},

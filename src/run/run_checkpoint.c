@@ -44,6 +44,8 @@ static void note_counters(CheckpointNotes *notes, const Run *run) {
     const RunState *state = (const RunState *)run;
     checkpoint_put_note(notes, "usual_loss", "%a %" PRId64, state->usual_loss.mean,
                         state->usual_loss.count);
+    if (state->loss_began_anew)
+        checkpoint_put_note(notes, "loss_began_anew", "1");
     if (state->loss_is_beyond)
         checkpoint_put_note(notes, "loss_beyond", "%" PRId64 " %d", state->loss_since,
                             state->losses_beyond);
@@ -207,6 +209,7 @@ static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
 // What the loss is held against, in a fork too, and since when it has been beyond that.
 static void restore_usual(const Checkpoint *checkpoint, RunState *state) {
     double numbers[2];
+    state->loss_began_anew = checkpoint_note(checkpoint, "loss_began_anew") != NULL;
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "loss_beyond"), numbers, 2) == 2 &&
         numbers[0] >= 0 && numbers[0] <= 0x1p53 && numbers[1] >= 0 && numbers[1] <= INT32_MAX) {
         state->loss_is_beyond = true;

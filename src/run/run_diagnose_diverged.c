@@ -4,8 +4,11 @@
 
 // ---- from where to fork -------------------------------------------------------------------------
 
-// A step that lies safely before what began at this one.
+// A step that lies safely before what began at this one; 0: there is none but the beginning.
 static int64_t step_before(int64_t began) {
+    enum { EARLY = 10 };
+    if (began < EARLY)
+        return 0;
     return began > 2 * RUN_BEFORE_LOSS ? began - RUN_BEFORE_LOSS : began / 2 + 1;
 }
 
@@ -21,7 +24,7 @@ static int64_t ancestor_at(const Run *run, int64_t step) {
 // "`mpbench fork 3 --at 100 OPTIONS`"; where no run is known that has this step, "begin again".
 static void add_fork(Phrase *text, const Run *run, int64_t at, const char *options) {
     const int64_t ancestor = at <= run->forked_at ? ancestor_at(run, at) : 0;
-    if (at <= run->forked_at && ancestor == 0) {
+    if (at == 0 || (at <= run->forked_at && ancestor == 0)) {
         phrase_add(text, "begin again%s%s", options[0] ? " with " : "", options);
         return;
     }
@@ -148,8 +151,10 @@ static void tell_begun_here(Phrase *text, const RunState *state, const Divergenc
     if (parent_did)
         add_same_in_parent(text, run);
     phrase_add(text, ": ");
-    add_fork(text, run, step_before(growth ? growth->grew_at : state->loss_since), "");
-    phrase_add(text, " before it with %s change: ", parent_did ? "another" : "one");
+    const int64_t before = step_before(growth ? growth->grew_at : state->loss_since);
+    add_fork(text, run, before, "");
+    phrase_add(text, "%s with %s change: ", before > 0 ? " before it" : "",
+               parent_did ? "another" : "one");
     add_changes(text, run, divergence);
     if (!is_changed || past->parent_step >= run->step)
         return;

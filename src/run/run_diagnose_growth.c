@@ -7,14 +7,16 @@
 
 static const struct {
     double times;                 // as large as usual, or more, is no noise
+    double of_first;              // of the first losses, which tell less of what is usual
     double of_loss, of_gradients; // how soon each becomes usual: a share of the way, a step
     int known;                    // so many are to be known before anything is beyond them
-} rule = {.times = 10, .of_loss = 0.02, .of_gradients = 0.05, .known = 100};
+} rule = {.times = 10, .of_first = 100, .of_loss = 0.02, .of_gradients = 0.05, .known = 100};
 
-// Towards `value`, whose logarithms are compared; false: it is beyond what is usual.
-static bool follow(Usual *usual, double value, double share) {
+// Towards `value`, whose logarithms are compared; false: it is beyond what is usual, `times` that
+// or more. INFINITY: nothing is.
+static bool follow(Usual *usual, double value, double times, double share) {
     const double now = log(value);
-    if (usual->count >= rule.known && now > usual->mean + log(rule.times))
+    if (usual->count > 0 && now > usual->mean + log(times))
         return false;
     usual->count++;
     const double first = 1 / (double)usual->count;
@@ -49,7 +51,8 @@ static void look_at(const Run *run, const StepReport *report, int i, WatchedOpti
         if (!stats || !(stats->sum_squares > 0) || !isfinite(stats->sum_squares))
             continue;
         const double size = sqrt(stats->sum_squares);
-        if (follow(&growth->usual, size, rule.of_gradients)) {
+        const double times = growth->usual.count < rule.known ? (double)INFINITY : rule.times;
+        if (follow(&growth->usual, size, times, rule.of_gradients)) {
             growth->grew_at = -1;
         } else if (growth->grew_at < 0) {
             growth->grew_at = run->step;
@@ -92,13 +95,23 @@ static const GradientGrowth *first_to_grow(const RunState *state, const Tensor *
     return first;
 }
 
+// So many times what is usual is beyond it. Where a loss changes its sign, what comes near 0 tells
+// nothing of those that follow it.
+static double times_beyond(const RunState *state) {
+    if (state->usual_loss.count >= rule.known)
+        return rule.times;
+    return state->loss_began_anew ? (double)INFINITY : rule.of_first;
+}
+
 void run_watch_loss(RunState *state, double value, int64_t step) {
     if (!(value > 0) || !isfinite(value)) { // of such nothing is usual
         state->usual_loss = (Usual){0};
+        state->loss_began_anew = true;
         state->loss_is_beyond = false;
         return;
     }
-    if (follow(&state->usual_loss, value, rule.of_loss)) {
+    const double times = times_beyond(state);
+    if (follow(&state->usual_loss, value, times, rule.of_loss)) {
         state->loss_is_beyond = false;
         return;
     }
@@ -109,7 +122,7 @@ void run_watch_loss(RunState *state, double value, int64_t step) {
     }
     if (++state->losses_beyond != RUN_LOSSES_BEYOND)
         return;
-    Divergence divergence = {.usual = exp(state->usual_loss.mean), .times = rule.times};
+    Divergence divergence = {.usual = exp(state->usual_loss.mean), .times = times};
     divergence.growth = first_to_grow(state, &divergence.grown);
     run_tell_diverged(state, &divergence);
 }

@@ -192,10 +192,11 @@ typedef struct RunState { // a Run is the first member of one
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;
-    bool loss_is_beyond; // far beyond that,
-    int64_t loss_since;  // from this step on: in a fork it may be one of its parent's;
-    int losses_beyond;   // so many of its own in a row
-    double clock_from;   // when the clock last began to run
+    bool loss_began_anew; // after one that was not above 0, or not finite: it has no first ones
+    bool loss_is_beyond;  // far beyond that,
+    int64_t loss_since;   // from this step on: in a fork it may be one of its parent's;
+    int losses_beyond;    // so many of its own in a row
+    double clock_from;    // when the clock last began to run
     bool clock_runs;
     double step_clock;         // what it said at the end of the step before
     double first_step_seconds; // on the clock: it made primitives and filled caches

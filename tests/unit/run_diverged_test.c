@@ -81,7 +81,52 @@ static void a_loss_that_rises_slowly_is_not_told(void) {
     model_close();
 }
 
+// Of few losses it takes more to be sure; there is no step to fork from but the beginning.
+static void a_loss_that_leaves_its_course_at_once_is_told(void) {
+    begin();
+    train(2, 0.001);
+    train(21, 0.5);
+    CHECK_CONTAINS(told() ? told()->text : "", "over 100 times that since step 3");
+    CHECK_CONTAINS(told() ? told()->text : "", ": begin again with one change: a lower rate");
+    model_close();
+}
+
+// Each loss twice the one before: no step is a jump.
+static void a_loss_that_grows_from_the_beginning_on_is_told(void) {
+    begin();
+    double x = 1e-12;
+    for (int i = 0; i < 36; i++, x *= 2)
+        train(1, x);
+    CHECK(told());
+    model_close();
+}
+
+static void first_losses_that_spike_or_fall_are_not_told(void) {
+    begin();
+    train(1, 0.001);
+    train(19, 0.5); // as much as a warm-up does
+    train(20, 0.001);
+    for (double x = 1; x > 1e-6; x /= 2)
+        train(1, x);
+    train(40, 1e-5);
+    CHECK(!told());
+    model_close();
+}
+
+static void losses_that_change_their_sign_are_not_told(void) {
+    begin();
+    train(3, -1);
+    train(1, 1e-4);
+    train(60, 1);
+    CHECK(!told());
+    model_close();
+}
+
 int main(void) {
+    RUN_TEST(a_loss_that_leaves_its_course_at_once_is_told);
+    RUN_TEST(a_loss_that_grows_from_the_beginning_on_is_told);
+    RUN_TEST(first_losses_that_spike_or_fall_are_not_told);
+    RUN_TEST(losses_that_change_their_sign_are_not_told);
     RUN_TEST(a_loss_that_stays_far_above_its_course_is_told);
     RUN_TEST(what_is_advised_may_help);
     RUN_TEST(a_spike_that_passes_is_not_told);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
+#include "base/spelling.h"
 
 #ifndef MPBENCH_DATADIR
 #define MPBENCH_DATADIR "/usr/local/share/mpbench"
@@ -180,15 +181,16 @@ static bool fail_unknown(const ExperimentFile *files, int count, const char *nam
                       nearest.best ? "?" : "", list);
 }
 
-// By its whole name, or by what follows its folder's where that is nobody else's.
+// By its whole name, as its file or its runs spell it, or by what follows its folder's where that
+// is nobody else's.
 static const ExperimentFile *file_named(const ExperimentFile *files, int count, const char *name) {
     const ExperimentFile *found = NULL;
     int matches = 0;
     for (int i = 0; i < count; i++) {
         const char *slash = strrchr(files[i].name, '/');
-        if (strcmp(files[i].name, name) == 0)
+        if (spelling_is_same(files[i].name, name))
             return &files[i];
-        if (slash && strcmp(slash + 1, name) == 0) {
+        if (slash && spelling_is_same(slash + 1, name)) {
             found = &files[i];
             matches++;
         }

@@ -17,7 +17,8 @@ typedef struct ExperimentFile {
 } ExperimentFile;
 
 // A path as it is given, or the file of an experiment that ships; its folder's name may be left out
-// where that leaves one. Unknown names are an error that lists the known ones and the nearest.
+// where that leaves one, and - is _: keras-cnn is what keras_cnn calls its runs. Unknown names are
+// an error that lists the known ones and the nearest.
 bool experiment_find(const char *name, char *path, size_t size, Error *error);
 // The comment that a script opens with, without its dashes, as much as there is room for; "" where
 // there is none.

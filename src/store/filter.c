@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/spelling.h"
 #include "number/format.h"
 #include "store/runs.h"
 #include "store/store_private.h"
@@ -161,10 +162,14 @@ static bool parse_number(FilterWord *word, const char *name, const char *value, 
     return true;
 }
 
-// Letters that differ only in case are alike; as many as `part` has.
+static int folded(char letter) {
+    return tolower((unsigned char)spelling_fold(letter));
+}
+
+// Letters that differ only in case are alike, and so are - and _; as many as `part` has.
 static bool begins_alike(const char *text, const char *part) {
     for (; *part; text++, part++)
-        if (tolower((unsigned char)*text) != tolower((unsigned char)*part))
+        if (folded(*text) != folded(*part))
             return false;
     return true;
 }

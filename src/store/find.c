@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/spelling.h"
 #include "number/format.h"
 #include "store/runs.h"
 #include "store/store_private.h"
@@ -98,7 +99,7 @@ static bool is_last(void *context, RunRecord *record, bool *enough, Error *error
     LastRun *last = context;
     const char *wanted = last->wanted;
     *enough = !wanted || strcmp(record->precision, format_usual_name(wanted)) == 0 ||
-              strcmp(record->experiment, wanted) == 0 ||
+              spelling_is_same(record->experiment, wanted) ||
               strcmp(run_status_name(record->status), wanted) == 0;
     if (*enough)
         last->id = record->id;

@@ -107,6 +107,16 @@ expect_out "/experiments/simple.lua"
 expect_no_out "/\.\./"
 end
 
+begin "an experiment is found as its file is spelt and as its runs are"
+for name in keras_cnn keras-cnn custom-gradient fashion-mlp; do
+    run help "$name"
+    expect_status 0
+    expect_out "/experiments/$(echo "$name" | tr - _).lua"
+done
+run matrix keras-cnn --set none=1
+expect_error 2 "keras-cnn has no such parameter"
+end
+
 begin "a file that is no experiment is not said to be missing"
 run run README.md
 expect_usage_error "README.md: a file, but no Lua experiment; .* ends in .lua"

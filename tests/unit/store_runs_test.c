@@ -92,6 +92,8 @@ static void filters_let_through_what_they_say(void) {
         {"precision:fp16", "4 2"},
         {"precision:FP16 cnn", "2"},
         {"experiment:cnn", "3 2 1"},
+        {"experiment:fashion_cnn", "3 2 1"}, // as its file is called
+        {"fashion_cnn", "3 2 1"},
         {"tag:baseline", "1"},
         {"note:two", "2"},
         {"WORDS", "2"},
@@ -213,6 +215,7 @@ static void runs_are_found_as_people_type_them(void) {
     CHECK_INT(found(store, "@last:half"), 4);
     CHECK_INT(found(store, "@last:finished"), 2);
     CHECK_INT(found(store, "@last:fashion-cnn"), 3);
+    CHECK_INT(found(store, "@last:fashion_cnn"), 3); // as its file is called
     RunRecord record = some_run("x", "fp32");
     snprintf(record.name, sizeof record.name, "gpt");
     CHECK_INT(add_run(store, record), 5);

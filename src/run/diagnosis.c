@@ -73,6 +73,11 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
     [DIAGNOSIS_NO_SCALER_STATE] =
         {"no_scaler_state", "the weights come from a checkpoint whose loss scale stood elsewhere",
          "resume without --weights-only, or --loss-scale"},
+    [DIAGNOSIS_NO_AUTOCAST] = {"no_autocast",
+                               "a lower format is asked for, and no layer multiplies in it: the "
+                               "script's own loop calls its model outside of autocast (from the "
+                               "10th step of every 1000, and at the end)",
+                               "mp.autocast around the model and its loss"},
     [DIAGNOSIS_NO_MASTERS] = {"no_masters", "weights are kept in fp16 or bf16 alone",
                               "a precision with fp32 masters: fp16, bf16, O2"},
     [DIAGNOSIS_LOST_UPDATES] =

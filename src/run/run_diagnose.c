@@ -152,6 +152,37 @@ void run_check_setup(RunState *state) {
     check_recipe(&state->run);
 }
 
+// ---- a loop that forgets to ask -----------------------------------------------------------------
+
+// Layers that are kept in fp32 are as they should be, and one that autocast reached shows that the
+// script knows of it.
+void run_check_autocast(Run *run) {
+    const Policy *policy = run->engine->policy;
+    int forgotten = 0;
+    Format asked = FORMAT_FP32, computed = FORMAT_FP32;
+    for (int i = 1; i < policy_layer_count(policy); i++) {
+        const PolicyLayer *layer = policy_layer(policy, i);
+        if (!layer->knows_computed || !layer->has_products)
+            continue;
+        if (layer->region.enabled || run_is_low(layer->computed))
+            return;
+        const Format low = policy_low_format(policy, i, (AutocastRegion){.enabled = true});
+        if (low == layer->computed)
+            continue;
+        if (forgotten++ == 0) {
+            asked = low;
+            computed = layer->computed;
+        }
+    }
+    if (forgotten == 0)
+        return;
+    run_diagnose(run, DIAGNOSIS_NO_AUTOCAST, "",
+                 "nothing was computed in %s, which was asked for: %d layer%s outside of autocast, "
+                 "in %s; put mp.autocast around the model and its loss",
+                 format_name(asked), forgotten, forgotten == 1 ? " multiplies" : "s multiply",
+                 format_name(computed));
+}
+
 // ---- steps that nobody ended -------------------------------------------------------------------
 
 static void check_idle(Run *run) {
@@ -174,6 +205,8 @@ void run_check_steps(RunState *state, bool is_whole) {
     uint64_t applied = 0;
     for (int i = 0; i < run->optimizer_count; i++)
         applied += optimizer_applied(run->optimizers[i]);
+    if (run->step > 0)
+        run_check_autocast(run);
     if (run->step > 0 && is_whole)
         check_idle(run);
     if (run->step > 0 || applied == 0 || !run->scaler)

@@ -345,6 +345,7 @@ const char *run_layer_of(const Run *run, const Tensor *parameter); // "": none
 const char *run_name_of(const Tensor *parameter);
 
 void run_check_setup(RunState *state); // after the first step
+void run_check_autocast(Run *run);     // now and then: is anything computed in what was asked for?
 // Those that vanish, or never came.
 void run_check_gradients(RunState *state, const StepReport *report);
 bool run_scale_moves(const StepNote *note); // by itself

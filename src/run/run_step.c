@@ -166,6 +166,7 @@ static void begin_lap(RunState *state) {
 }
 
 bool run_step_ended(Run *run, bool *stop, Error *error) {
+    enum { AUTOCAST_AT = 10, AUTOCAST_EVERY = 1000 }; // steps
     RunState *state = run_state(run);
     *stop = false;
     if (!run_check_layers(run, error) || !run_make_reports(state, error))
@@ -187,6 +188,8 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         state->first_step_seconds = run_clock(run);
     if (run->step == 1)
         run_check_setup(state);
+    if (run->step % AUTOCAST_EVERY == AUTOCAST_AT)
+        run_check_autocast(run);
     if (!run->is_silent)
         attend(state, now);
     if (run->observer.step && !run->is_silent)

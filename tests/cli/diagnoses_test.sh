@@ -428,6 +428,22 @@ experiment spread 3 "$entropy * (step == 2 and math.huge or 1)" </dev/null
 blames spread head.weight 'head 36 of 36, fc1 72 of 72'
 end
 
+begin "a loop that forgets autocast is told that nothing is computed in what it asks for"
+experiment forgets 12 "$entropy" </dev/null
+sed -i 's/mp.autocast(function() return \(.*\) end)/\1/' "$folder/forgets.lua"
+for precision in fp16 mxfp4; do
+    diagnosed no_autocast '' "nothing was computed in $precision, which was asked for: 2 layers multiply outside of autocast, in fp32" \
+        "$folder/forgets.lua" -p $precision
+done
+run run "$folder/forgets.lua" -p bf16 --steps 3
+expect_err 'nothing was computed in bf16'
+for options in '-p fp32' '-p bf16 --layer *=fp32'; do
+    # shellcheck disable=SC2086 # options are words
+    run run "$folder/forgets.lua" $options --json
+    expect_no_out no_autocast
+done
+end
+
 # ---- runs that are well --------------------------------------------------------------------------
 
 # Without the evaluation at the end, which takes longer than the steps.

@@ -55,6 +55,7 @@ typedef struct Session {
     bool at_boundary;             // before the next engine work there is something to do:
     const char *checkpoint_why;   // a checkpoint to be taken; NULL: none
     bool has_worked;              // the engine has, since the last step ended
+    int waypoints;                // passed since then: see bind_pass_waypoint
     double step_clock, step_at;   // run_clock and clock_seconds then
     _Atomic(double) step_seconds; // that the last step took; read by the watchdog
     bool stops;                   // the run to be ended, or its last step was made
@@ -171,6 +172,10 @@ void bind_remember(lua_State *L, JournalKind kind, const void *values, size_t si
 // Takes a checkpoint at the next boundary: a RunCheckpointer's function, of a Session.
 bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer, size_t size,
                           Error *error);
+// A place between two steps, after engine work of the first's, where a checkpoint may be due: an
+// evaluation begins. They are counted, so that a replay finds the place again.
+void bind_pass_waypoint(Session *session);
+// At such a place: where the last checkpoint is old, one is due.
 void bind_keep_before_evaluation(Session *session);
 // The tensors that Lua holds, the oldest first; the caller frees the array.
 bool bind_list_live(const Session *session, LiveTensor **live, int *count, Error *error) MUST_CHECK;

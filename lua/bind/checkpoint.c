@@ -1,8 +1,10 @@
 // Checkpoints as the binding takes them, and the replay of a script that resumes from one.
 //
 // A checkpoint of a step is taken just before the first engine work after it, so that what a script
-// logs right after a step belongs to the step; a replay ends at the same place. Until then nothing
-// is told, and what the script reads of the device comes from the journal.
+// logs right after a step belongs to the step; or just before the first after a waypoint that
+// follows: the data's end may have been looked at by then, and averages moved. A replay ends at the
+// same place. Until then nothing is told, and what the script reads of the device comes from the
+// journal.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +50,8 @@ static CheckpointExtra extra_of(const Session *session, bool at_end) {
     const Script *scripts = lua_vm_scripts(session->vm, &count);
     CheckpointExtra extra = {.script_hash = count > 0 ? scripts[0].hash : "",
                              .at_end = at_end,
-                             .leader_ends = session->step_end.leader_ends};
+                             .leader_ends = session->step_end.leader_ends,
+                             .waypoint = session->waypoints};
     lua_vm_random_state(session->vm, extra.lua_random);
     return extra;
 }
@@ -118,6 +121,21 @@ bool bind_want_checkpoint(void *context, Run *run, const char *why, char *answer
     return true;
 }
 
+// Whether a replay that has come to its step ends here; before there were waypoints files did not
+// say, and the places are tried one after the other.
+static bool ends_at_waypoint(const Session *session) {
+    int waypoint = checkpoint_waypoint(session->resume);
+    return session->run->step == checkpoint_step(session->resume) &&
+           !checkpoint_is_at_end(session->resume) &&
+           (waypoint < 0 || waypoint == session->waypoints);
+}
+
+void bind_pass_waypoint(Session *session) {
+    session->waypoints++;
+    if (session->resume && ends_at_waypoint(session))
+        session->at_boundary = true;
+}
+
 void bind_keep_before_evaluation(Session *session) {
     const double old = session->kept_step > 0 ? 30 : 5;
     if (!keeps(session) || session->resume || session->keeping.every != 0 ||
@@ -128,6 +146,14 @@ void bind_keep_before_evaluation(Session *session) {
 }
 
 // ---- the end of a replay ------------------------------------------------------------------------
+
+static bool is_elsewhere(Session *session) {
+    const CheckpointExtra extra = extra_of(session, false);
+    const CheckpointTraining training = {
+        .engine = session->engine, .inventory = &session->inventory, .extra = &extra};
+    return checkpoint_waypoint(session->resume) < 0 &&
+           !checkpoint_is_here(session->resume, &training);
+}
 
 static bool restore(Session *session, bool at_end, Error *error) {
     Checkpoint *resume = session->resume;
@@ -155,6 +181,8 @@ void bind_boundary(lua_State *L) {
     Error error = {0};
     Session *session = session_of(L);
     session->at_boundary = false;
+    if (session->resume && is_elsewhere(session))
+        return; // at the next waypoint
     // What nobody can reach any more is not written, and not asked for when it is read.
     if (session->resume || session->checkpoint_why)
         lua_gc(L, LUA_GCCOLLECT);
@@ -211,14 +239,17 @@ static int replay_step(lua_State *L, Session *session) {
         return bind_error(L, at_end ? "resume: the last checkpoint was taken when the script had "
                                       "ended, and now it goes on; fork from an earlier one, or "
                                       "resume with --weights-only"
-                                    : "resume: the script does no work between two steps where the "
-                                      "checkpoint was taken: it has changed");
+                                    : "resume: the script does not come by the place between two "
+                                      "steps where the checkpoint was taken: it, its data or its "
+                                      "options have changed; put them back, or resume with "
+                                      "--weights-only");
     run->step++;
+    session->waypoints = 0;
     if (run->observer.replay)
         run->observer.replay(run->observer.context, run, target);
     if (run_is_to_stop(run))
         lua_vm_interrupt(session->vm, "the run is to end here");
-    else if (run->step == target && !at_end)
+    else if (run->step == target && checkpoint_waypoint(session->resume) <= 0 && !at_end)
         session->at_boundary = true;
     else if (!device_is_idle(device) && !device_begin_replay(device, &error))
         return bind_raise(L, &error);
@@ -268,6 +299,7 @@ int bind_end_step(lua_State *L) {
     session->step_clock = clock;
     session->step_at = clock_seconds();
     session->has_worked = false;
+    session->waypoints = 0;
     device_note_step(session->engine->device);
     if (!done) {
         if (error.code == ERROR_USAGE) // what was typed is wrong, not the script

@@ -226,6 +226,7 @@ static int run_evaluating_call(lua_State *L) {
     Session *session = session_of(L);
     Run *run = session->run;
     if (lua_toboolean(L, 1)) {
+        bind_pass_waypoint(session);
         bind_keep_before_evaluation(session);
         run_pause_clock(run);
     } else {
@@ -368,6 +369,8 @@ static int run_checkpoint_call(lua_State *L) {
     Error error = {0};
     char answer[128];
     Session *session = session_of(L);
+    if (session->waypoints > 0) // what was evaluated before has moved the data on
+        bind_pass_waypoint(session);
     if (!bind_is_replaying(session) &&
         !bind_want_checkpoint(session, session->run, "asked", answer, sizeof answer, &error))
         run_event(session->run, error.text);

@@ -31,7 +31,7 @@ static bool check_counts(const SafeHeader *header, const char *path, Error *erro
     } counts[] = {{"step", (int64_t)1 << 53},    {"applied", (int64_t)1 << 53},
                   {"skipped", (int64_t)1 << 53}, {"samples", (int64_t)1 << 53},
                   {"epoch", (int64_t)1 << 53},   {"forked_at", (int64_t)1 << 53},
-                  {"skips_in_a_row", INT32_MAX}};
+                  {"skips_in_a_row", INT32_MAX}, {"waypoint", INT32_MAX}};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         const char *text = safe_header_note(header, counts[i].name);
         char *end = NULL;

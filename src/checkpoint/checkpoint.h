@@ -47,6 +47,7 @@ typedef struct CheckpointExtra {
     uint64_t lua_random[4];
     bool at_end;      // taken when the script was over, not before a step
     bool leader_ends; // steps end with the first scaler's update though others follow: format 1
+    int waypoint;     // how many waypoints (lua/bind/bind.h) the script had passed since the step
 } CheckpointExtra;
 
 typedef struct CheckpointNotes CheckpointNotes;
@@ -89,6 +90,10 @@ int64_t checkpoint_step(const Checkpoint *checkpoint);
 bool checkpoint_is_at_end(const Checkpoint *checkpoint);
 // As the field of CheckpointExtra.
 bool checkpoint_leader_ends(const Checkpoint *checkpoint);
+// As the field of CheckpointExtra; -1: a file of before it was kept.
+int checkpoint_waypoint(const Checkpoint *checkpoint);
+// Whether loaders and streams of chance stand where they stood when it was taken.
+bool checkpoint_is_here(const Checkpoint *checkpoint, const CheckpointTraining *training);
 bool checkpoint_read_journal(Checkpoint *checkpoint, Journal *journal, Error *error) MUST_CHECK;
 // The replay has come to where the checkpoint was taken and the device computes again.
 bool checkpoint_restore(Checkpoint *checkpoint, const CheckpointTraining *training,

@@ -62,6 +62,16 @@ bool checkpoint_leader_ends(const Checkpoint *checkpoint) {
     return !boundary || strcmp(boundary, "first") == 0;
 }
 
+int checkpoint_waypoint(const Checkpoint *checkpoint) {
+    const char *waypoint = checkpoint_note(checkpoint, "waypoint");
+    return waypoint ? (int)strtol(waypoint, NULL, 10) : -1;
+}
+
+bool checkpoint_is_here(const Checkpoint *checkpoint, const CheckpointTraining *training) {
+    Error ignored = {0};
+    return check_positions(checkpoint, training, &ignored);
+}
+
 Checkpoint *checkpoint_open(const char *path, const char *hash, const RestoreOwn *own,
                             Error *error) {
     Checkpoint *checkpoint = calloc(1, sizeof *checkpoint);

@@ -87,6 +87,7 @@ static void note_identity(CheckpointNotes *notes, const CheckpointTraining *trai
     checkpoint_put_note(notes, "step", "%" PRId64, training->step);
     checkpoint_put_note(notes, "at_end", "%d", extra->at_end);
     checkpoint_put_note(notes, "boundary", "%s", extra->leader_ends ? "first" : "last");
+    checkpoint_put_note(notes, "waypoint", "%d", extra->waypoint);
     checkpoint_put_note(notes, "script", "%s", extra->script_hash);
     checkpoint_put_note(notes, "device", "%s", engine->device->backend->name);
     checkpoint_put_note(notes, "threads", "%d", engine->device->threads);

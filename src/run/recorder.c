@@ -203,6 +203,10 @@ bool recorder_go_on(Recorder *recorder, Run *run, Error *error) {
     return done;
 }
 
+bool recorder_has_begun(const Recorder *recorder) {
+    return recorder->is_begun;
+}
+
 // Lua says "PATH:LINE: cause"; where it was is of less interest than the cause, and the folder of
 // none.
 static void tell_end(const Run *run, char *text, size_t size) {

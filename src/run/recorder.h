@@ -27,6 +27,8 @@ bool recorder_begin(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
 // A run is restored, and its training goes on: a resume supersedes what comes after its checkpoint
 // here, and not where it is refused or killed before.
 bool recorder_go_on(Recorder *recorder, Run *run, Error *error) MUST_CHECK;
+// Whether either has come to pass.
+bool recorder_has_begun(const Recorder *recorder);
 // The run is finished: its last state is written; one that was refused what it was asked for before
 // its first step, and recorded nothing, is removed instead and has no id any more. False where
 // something of it is not in the history.

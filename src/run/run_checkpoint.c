@@ -131,17 +131,19 @@ static void restore_results(const Checkpoint *checkpoint, Run *run) {
     }
 }
 
-// What it took so far; energy that was not known then is not known now.
+// What it took so far; energy that was not known then is not known now. Before an evaluation the
+// clock stands still, and goes on doing so.
 static void restore_time(const Checkpoint *checkpoint, RunState *state) {
     Run *run = &state->run;
     double numbers[2];
-    run_pause_clock(run);
+    bool clock_ran = run_pause_clock(run);
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "seconds"), numbers, 2) == 2) {
         run->training_seconds = numbers[0];
         state->first_step_seconds = numbers[1];
     }
     state->step_clock = run->training_seconds;
-    run_resume_clock(run);
+    if (clock_ran)
+        run_resume_clock(run);
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "wall"), numbers, 1) == 1)
         run->started -= numbers[0];
     if (checkpoint_note_numbers(checkpoint_note(checkpoint, "joules"), numbers, 1) == 1)
@@ -169,9 +171,10 @@ static void begin_as_fork(RunState *state) {
     if (run->scaler)
         run->scale_last = run->scale_min = run->scale_max = scaler_get(run->scaler);
     run->started = clock_seconds();
-    run_pause_clock(run);
+    bool clock_ran = run_pause_clock(run);
     run->training_seconds = state->first_step_seconds = state->step_clock = 0;
-    run_resume_clock(run);
+    if (clock_ran)
+        run_resume_clock(run);
     run_look_at_energy(state);
     if (!isnan(run_joules(state)))
         run_set_joules(state, 0);

@@ -256,6 +256,7 @@ begin "a resume that is refused leaves the run as it was"
 sed -i 's/nn.Linear(4, /nn.Linear(4, 1 + /' "$folder/eval.lua"
 run resume evaluated --at 100
 expect_error 1 "another model"
+expect_no_out failed
 "$mpbench" show evaluated --json >"$folder/after"
 cmp -s "$folder/before" "$folder/after" || fail "$(diff "$folder/before" "$folder/after" | head -c 300)"
 run resume evaluated --at 150 # what came after the step is not superseded

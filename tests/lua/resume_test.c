@@ -351,6 +351,56 @@ static void periodic_checkpoints_and_what_is_said_before_them_are_not_repeated(v
     CHECK_TEXT(second.printed, rest ? rest : "");
 }
 
+// A checkpoint that is due within an evaluation: the loop over the data has come to its end by then
+// and the average has moved.
+static const char evaluated_script[] =
+    "local mp = require 'mp' local nn, F = mp.nn, mp.fn\n"
+    "return mp.experiment { name = 'evaluated', run = function(run)\n"
+    "  local set = { x = mp.randn(24, 8), y = mp.randint(4, 24), batch = 8, shuffle = true }\n"
+    "  local data, test = mp.data.tensors(set), mp.data.tensors(set)\n"
+    "  local net = run:model(nn.Sequential { nn.Linear(8, 8), nn.Linear(8, 4) })\n"
+    "  local opt, scaler = mp.optim.Adam(net:parameters(), { lr = 1e-2 }), run:scaler()\n"
+    "  local average = mp.optim.EMA(net, 0.9)\n"
+    "  for epoch = 1, 5 do\n"
+    "    for b in data do\n"
+    "      opt:zero_grad()\n"
+    "      local loss = mp.autocast(function() return F.cross_entropy(net(b.x), b.y) end)\n"
+    "      scaler:scale(loss):backward() scaler:step(opt) scaler:update()\n"
+    "      run:log { loss = loss }\n"
+    "    end\n"
+    "    average:update()\n"
+    "    for pass = 1, 2 do run:evaluate(function()\n"
+    "      if epoch == 2 and pass == 1 or epoch == 4 and pass == 2 then run:checkpoint() end\n"
+    "      for b in test do run:log { entropy = F.cross_entropy(net(b.x), b.y) } end\n"
+    "    end) end\n"
+    "    average:with(function() run:log { mean = net(mp.ones(1, 8)):sum() } end)\n"
+    "    if epoch == 3 then run:checkpoint() end\n"
+    "  end\n"
+    "end }\n";
+
+static void checkpoints_at_an_evaluation_do(void) {
+    Trial first = {.script = write_script("evaluated", evaluated_script),
+                   .precision = "fp32",
+                   .folder = folder_of("evaluated"),
+                   .is_recorded = true};
+    train(&first);
+    CHECK_MESSAGE(first.done, "%s", first.error.text);
+    CHECK_INT(first.kept, 4); // 6, 9, 12 and the end
+    for (int64_t at = 6; at <= 12; at += 3) {
+        Trial second = first;
+        second.folder = folder_of("parts");
+        second.kept = 0;
+        second.resume = checkpoint_open(file_of("evaluated", at), NULL, NULL, &second.error);
+        train(&second);
+        checkpoint_close(second.resume);
+        CHECK_MESSAGE(second.done && second.step == 15, "from %d: %s", (int)at, second.error.text);
+        for (int64_t k = at + 1; k <= 15; k++)
+            CHECK_MESSAGE(second.losses[k] == first.losses[k], "from %d: the loss of step %d",
+                          (int)at, (int)k);
+        check_same_files(file_of("evaluated", 15), file_of("parts", 15), "evaluated");
+    }
+}
+
 static const char load_script[] =
     "local mp = require 'mp'\n"
     "return mp.experiment { name = 'load', params = { path = '' }, run = function(run)\n"
@@ -391,6 +441,7 @@ int main(void) {
     RUN_TEST(samples_that_threads_change_do);
     RUN_TEST(layers_of_one_name_and_long_names_do);
     RUN_TEST(periodic_checkpoints_and_what_is_said_before_them_are_not_repeated);
+    RUN_TEST(checkpoints_at_an_evaluation_do);
     RUN_TEST(scripts_load_weights_that_lie_beside_them_or_were_given);
     return trials_end();
 }

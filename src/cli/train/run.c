@@ -84,6 +84,9 @@ static bool report(Training *training, bool done, Error *error) {
     Run *run = training->run;
     Error lost = {0};
     bool is_kept = !training->recorder || recorder_end(training->recorder, run, &lost);
+    // It never went on, and stands in the history as before: nothing came of it.
+    bool is_refused = !done && training->recorder && run->options->resumes > 0 &&
+                      !recorder_has_begun(training->recorder);
     bool is_own = lost.code == ERROR_STOPPED; // somebody else's run now: it has been told
     progress_end(&training->progress);
     if (!is_kept && !is_own) {
@@ -92,7 +95,7 @@ static bool report(Training *training, bool done, Error *error) {
     }
     if (training->cli->json)
         done = write_json(training, done ? error : NULL) && done;
-    else if (done || run->step > run->forked_at)
+    else if (done || (run->step > run->forked_at && !is_refused))
         summary_print(run, training->cli->color);
     if (is_kept)
         return done;

@@ -54,6 +54,16 @@ for seed in 1 2 3 4 5; do
 done
 end
 
+begin "a format that nothing trains in is refused before a scan is begun"
+run scan "$folder/subject.lua" -d cpu --formats int8 --quick
+expect_error 3 "--formats: int8: for evaluation alone"
+run ls --json
+expect_no_out scan
+run scan "$folder/subject.lua" -d cpu --formats int8 --quick
+expect_error 3
+grep -q "goes on" "$folder/err" && fail "a scan goes on"
+end
+
 begin "its policy trains where all low does not, and --layers takes it"
 scan --json --formats fp16,bf16 --steps 30 --seeds 2 --set fragile=2 -o "$folder/policy.lua"
 expect_status 0

@@ -145,6 +145,16 @@ static void describe_device(const Device *device, ScanRecord *scan) {
         device->backend->ways(device, scan->ways, sizeof scan->ways);
 }
 
+// Formats that were typed and that nothing trains in here, before a scan is begun with them.
+static bool check_formats(const Cli *cli, const ScanRecord *scan, const Device *device,
+                          Error *error) {
+    LayerPrecision precision;
+    for (int i = 0; cli->formats && i < scan->format_count; i++)
+        if (!layer_precision_parse(scan->formats[i], device, &precision, error))
+            return error_prefix(error, "--formats");
+    return true;
+}
+
 // The device as it computed when the scan began: others differ in their last bits.
 static Run *take_ways(Run *run, RunOptions *options, const ScanRecord *scan, Error *error) {
     char now[sizeof scan->ways] = "";
@@ -190,7 +200,8 @@ static bool scan(Scanning *scanning, Error *error) {
     if (!run)
         return false;
     describe_device(run->device, record);
-    bool done = scan_keep_describe(cli, &scanning->past, scanning->script, record, error) &&
+    bool done = check_formats(cli, record, run->device, error) &&
+                scan_keep_describe(cli, &scanning->past, scanning->script, record, error) &&
                 scan_keep_begin(cli, &scanning->keeping, record, error);
     if (done && record->ended_ms == 0) {
         run = record->id > 0 ? take_ways(run, &options, record, error) : run;

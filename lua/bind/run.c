@@ -187,13 +187,30 @@ static int run_parse_parameter_call(lua_State *L) {
     return 1;
 }
 
+// A fork that begins where the epochs are over trains nothing, however many steps it was to have.
+static void refuse_empty_fork(lua_State *L, Session *session) {
+    const Run *run = session->run;
+    const int64_t from = session->resume ? checkpoint_step(session->resume) : 0;
+    if (!session->resume || !run->options->parent || run->epochs == 0 || run->total_steps > from)
+        return;
+    const bool is_limited = run->step_limit > 0 && run->step_limit <= from;
+    error_fail(&session->refusal, ERROR_USAGE,
+               "the fork begins after step %lld, where %s, and would train nothing: --epochs N%s "
+               "gives it more",
+               (long long)from, is_limited ? "--steps and the epochs end" : "the epochs end",
+               is_limited ? " with --steps N" : "");
+    bind_error(L, "%s", session->refusal.text);
+}
+
 // plan(total steps, epochs): what the whole run will take; 0 where unknown
 static int run_plan_call(lua_State *L) {
-    Run *run = session_of(L)->run;
+    Session *session = session_of(L);
+    Run *run = session->run;
     run->total_steps = bind_integer(L, "plan", 1, "steps");
     run->epochs = bind_integer(L, "plan", 2, "epochs");
     if (run->step_limit > 0 && (run->total_steps == 0 || run->step_limit < run->total_steps))
         run->total_steps = run->step_limit;
+    refuse_empty_fork(L, session);
     return 0;
 }
 

@@ -263,6 +263,36 @@ run resume evaluated --at 150 # what came after the step is not superseded
 expect_error 1 "another model"
 end
 
+cat >"$folder/epochs.lua" <<'LUA'
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment {
+    name = "epochs", params = { epochs = 3 },
+    data = function() return { train = mp.data.synthetic { shape = { 8 }, classes = 4, count = 64, batch = 8 } } end,
+    model = function() return nn.Linear(8, 4) end,
+    optim = function(parameters) return mp.optim.SGD(parameters, { lr = 0.1 }) end,
+    loss = function(net, batch) return F.cross_entropy(net(batch.x), batch.y) end,
+}
+LUA
+begin "a fork of a run whose epochs are over is one of more epochs"
+run run "$folder/epochs.lua" --name whole --epochs 2
+expect_status 0
+run resume whole
+expect_error 2 "fork whole --epochs N"
+run fork whole --epochs 4 --name longer
+expect_status 0
+[ "$(says longer steps)" = 32 ] || fail "$(says longer steps) steps"
+run fork whole --steps 24 --name empty
+expect_error 2 "begins after step 16, where the epochs end, .*: --epochs N gives it more"
+"$mpbench" show empty >"$folder/out" 2>&1 && fail "a run is left of it"
+run run "$folder/epochs.lua" --name short --steps 8
+run resume short
+expect_error 2 "fork short --steps N"
+run fork short --steps 12 --name on
+expect_status 0
+[ "$(says on steps)" = 12 ] || fail "$(says on steps) steps"
+end
+
 cat >"$folder/trusted.lua" <<'LUA'
 local mp = require "mp"
 return mp.experiment { name = "trusted", params = { steps = 100 }, run = function(run)

@@ -35,6 +35,15 @@ static RestoreOwn own_of(const Past *past) {
     return own;
 }
 
+// The option that gives a run that has finished more to train.
+static const char *longer_by(const RunRecord *record) {
+    for (int i = 0; i < record->option_count; i++)
+        if (strcmp(record->options[i].name, "steps") == 0 &&
+            strtoll(record->options[i].value, NULL, 10) == record->step)
+            return "--steps";
+    return record->epochs > 0 ? "--epochs" : "--steps";
+}
+
 // ---- resume -------------------------------------------------------------------------------------
 
 // One of two that were trained in lock step. What is known of the pair stays with it.
@@ -63,9 +72,10 @@ static bool resume(Cli *cli, Past *past, Error *error) {
     const RunRecord *record = &past->record;
     if (record->status == RUN_FINISHED && cli->at == 0 && !cli->weights_only)
         return error_fail(error, ERROR_USAGE,
-                          "run %s has finished, at step %" PRId64 ": `mpbench fork %s --steps N` "
+                          "run %s has finished, at step %" PRId64 ": `mpbench fork %s %s N` "
                           "trains on, `mpbench resume %s --at STEP` trains its end again",
-                          record->name, record->step, record->name, record->name);
+                          record->name, record->step, record->name, longer_by(record),
+                          record->name);
     if (!past->row)
         return error_fail(error, ERROR_FAILED,
                           "run %s has no checkpoint%s; `mpbench run` starts anew",
@@ -166,8 +176,8 @@ static bool check_fork(const Cli *cli, const Past *past, Error *error) {
     if (record->status == RUN_FINISHED && step == record->step && !is_longer)
         return error_fail(error, ERROR_USAGE,
                           "run %s ended at step %" PRId64 ", so that a fork would train nothing: "
-                          "give --at an earlier step, or --steps more of them",
-                          record->name, record->step);
+                          "give --at an earlier step, or %s N, more of them",
+                          record->name, record->step, longer_by(record));
     return check_beginning(past, step, error);
 }
 

@@ -177,6 +177,8 @@ const CompareMetric *compare_metric(const CompareSide *side, const char *name);
 // Of those that any group has `most` at the most, the most telling first. How many there are.
 int compare_metric_names(const Comparison *comparison, const char **names, int most);
 extern const double compare_least_seconds; // shorter runs are start and noise
+// The speedup, where the runs can tell it; NaN: they are too short, or their steps too uneven.
+double compare_told_speedup(const Comparison *comparison, const CompareSide *side);
 // Whether the interval of the speedup holds 1.
 bool compare_is_about_as_fast(const CompareSide *side);
 // In joules, measured or stated (options.watts); NaN: unknown.

@@ -42,6 +42,9 @@ bool compare_warn(Comparison *comparison);
 char *compare_add_line(char (**lines)[COMPARE_TEXT_SIZE], int *count);
 // Whether the run shared its device with another run of the comparison.
 bool compare_had_company(const Comparison *comparison, int run);
+// side.c: why a speed is not told.
+bool compare_is_too_short(const CompareSide *side, const CompareSide *baseline);
+bool compare_is_too_uneven(const CompareSide *side);
 // verdict.c
 bool compare_judge(Comparison *comparison, Error *error) MUST_CHECK;
 

@@ -112,6 +112,22 @@ bool compare_is_about_as_fast(const CompareSide *side) {
     return side->speedup_low <= 1 && side->speedup_high >= 1;
 }
 
+bool compare_is_too_short(const CompareSide *side, const CompareSide *baseline) {
+    return fmin(side->wall_s.mean, baseline->wall_s.mean) < compare_least_seconds;
+}
+
+// An interval that holds both 1 and half or twice of it says nothing of which is faster.
+bool compare_is_too_uneven(const CompareSide *side) {
+    return compare_is_about_as_fast(side) && (side->speedup_low < 0.5 || side->speedup_high > 2);
+}
+
+double compare_told_speedup(const Comparison *comparison, const CompareSide *side) {
+    const CompareSide *baseline = &comparison->groups[0];
+    bool is_told =
+        side == baseline || !(compare_is_too_short(side, baseline) || compare_is_too_uneven(side));
+    return is_told ? side->speedup : (double)NAN;
+}
+
 double compare_load_of_others(const RunRecord *run, int *processors) {
     double whole, load = record_fact_part(run, RECORD_FACT_OTHERS, &whole);
     *processors = whole <= INT_MAX ? (int)whole : 0; // NaN: unknown

@@ -55,7 +55,7 @@ static const double notable = 0.03; // ratios nearer to 1 are told as equal
 static void say_interval(Phrase *text, const CompareSide *side) {
     const double least = 1e-4; // no interval: two runs that took the same time at every step
     double low = side->speedup_low, high = side->speedup_high;
-    if (isnan(low) || !(high - low > least * high))
+    if (isnan(low) || (isfinite(high) && !(high - low > least * high)))
         return;
     int decimals = high < 9.95 ? 2 : 1;
     if (isinf(high))
@@ -71,8 +71,13 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
     if (isnan(ratio))
         return;
     Phrase text = next_part(parts);
-    if (fmin(side->wall_s.mean, against->wall_s.mean) < compare_least_seconds) {
+    if (compare_is_too_short(side, against)) {
         phrase_add(&text, "ran too shortly to tell its speed from %s's", baseline);
+        return;
+    }
+    if (compare_is_too_uneven(side)) {
+        phrase_add(&text, "ran too unevenly to tell its speed from %s's", baseline);
+        say_interval(&text, side);
         return;
     }
     if (compare_is_about_as_fast(side) || fabs(ratio - 1) < notable)
@@ -178,6 +183,9 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
         phrase_add(&text, ", that of %s not known", baseline->label);
     } else if (value->count == 0 || base->count == 0 || value->not_finite + base->not_finite > 0) {
         say_both(&text, value, base);
+    } else if (contrast.likeness == LIKENESS_SAME && value->count <= 2 && base->count <= 2) {
+        say_both(&text, value, base); // an interval of two is so wide that it holds nearly all
+        phrase_add(&text, ", and two seeds cannot tell that from chance");
     } else if (contrast.likeness == LIKENESS_SAME) {
         phrase_add(&text, "the same within the noise (");
         say_both(&text, value, base);

@@ -252,7 +252,7 @@ expect_out '"runs":\[1,2\]'
 expect_out '"runs":\[3,4\]'
 expect_out '"standard_deviation":[0-9]'
 expect_out '"interval_95":[0-9]'
-expect_out 'within the noise\|more than the noise'
+expect_out 'two seeds cannot tell\|more than the noise'
 run compare 1 2 3 4 --by seconds
 expect_status 0
 expect_out "every run"

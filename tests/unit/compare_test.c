@@ -197,6 +197,9 @@ static void the_verdict_over_seeds_knows_noise(void) {
                "same within the noise (0.9100 ± 0.0025 against 0.9110 ± 0.0050).");
     CHECK_INT(comparison->caveat_count, 0);
     compare_free(comparison);
+    comparison = compare_planted(six, 4, COMPARE_BY_STEP);
+    CHECK_CONTAINS(comparison->verdicts[0], ", and two seeds cannot tell that from chance");
+    compare_free(comparison);
     Planted worse[6];
     memcpy(worse, six, sizeof worse);
     for (int i = 1; i < 6; i += 2)

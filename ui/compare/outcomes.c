@@ -44,7 +44,7 @@ static void outcome_cells(const Comparison *comparison, const CompareSide *side,
     bool has_ratios = compare_is_of_baseline(comparison, side);
     snprintf(cells[SEEDS], 48, "%d", side->member_count);
     snprintf(cells[1], 48, "%s", word_short(side->steps_per_s.mean).text);
-    write_ratio(cells[2], 48, has_ratios ? side->speedup : (double)NAN);
+    write_ratio(cells[2], 48, has_ratios ? compare_told_speedup(comparison, side) : (double)NAN);
     snprintf(cells[3], 48, "%s",
              word_bytes(isfinite(side->memory.mean) ? (int64_t)side->memory.mean : INT64_MIN).text);
     write_ratio(cells[4], 48, has_ratios ? side->memory_ratio : (double)NAN);

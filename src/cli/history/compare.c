@@ -69,7 +69,7 @@ static void put_side(Table *table, const Page *page, const CompareSide *side,
     }
     put_statistic(table, page, &side->steps_per_s);
     put_statistic(table, page, page->has_batches ? &side->samples_per_s : &unknown);
-    put_ratio(table, side->speedup);
+    put_ratio(table, compare_told_speedup(page->comparison, side));
     table_put(table, isnan(side->memory.mean) ? NULL : text_bytes(number, side->memory.mean), "");
     put_ratio(table, side->memory_ratio);
     put_statistic(table, page, &side->wall_s);

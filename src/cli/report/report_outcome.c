@@ -54,13 +54,14 @@ static void put_ratio(FILE *out, double ratio) {
     html_number_cell(out, text);
 }
 
-static void put_speedup(FILE *out, const CompareSide *side, bool is_baseline) {
+static void put_speedup(FILE *out, const Comparison *comparison, const CompareSide *side) {
+    const double speedup = compare_told_speedup(comparison, side);
     char text[TEXT_SIZE * 2] = "";
-    if (!isnan(side->speedup_low) && !is_baseline)
-        snprintf(text, sizeof text, "%.2f× (%.2f..%.2f)", side->speedup, side->speedup_low,
+    if (!isnan(speedup) && !isnan(side->speedup_low) && side != comparison->groups)
+        snprintf(text, sizeof text, "%.2f× (%.2f..%.2f)", speedup, side->speedup_low,
                  side->speedup_high);
-    else if (!isnan(side->speedup))
-        snprintf(text, sizeof text, "%.2f×", side->speedup);
+    else if (!isnan(speedup))
+        snprintf(text, sizeof text, "%.2f×", speedup);
     html_number_cell(out, text);
 }
 
@@ -83,7 +84,7 @@ static void put_side(const Report *report, const CompareSide *side, const char *
         put_statistic(out, metric ? &metric->value : &unknown);
     }
     put_statistic(out, &side->steps_per_s);
-    put_speedup(out, side, side == report->comparison->groups);
+    put_speedup(out, report->comparison, side);
     html_number_cell(out, isnan(side->memory.mean) ? "" : text_bytes(text, side->memory.mean));
     put_ratio(out, side->memory_ratio);
     put_statistic(out, &side->wall_s);

@@ -85,7 +85,11 @@ static const Command commands[] = {
      "scale was too large is none: such is how a scale is found. On a device that runs on its own\n"
      "what the loss tells is looked for in the steps after it: it is named by the step in which "
      "it\n"
-     "is found, and what is gone by then is not.",
+     "is found, and what is gone by then is not.\n"
+     "\n"
+     "--script prints the run's script, which the history keeps: >FILE puts back one that is "
+     "gone,\n"
+     "so that resume, fork and eval find it.",
      1, 1, command_show},
     {"watch", 0, "RUN", "the screen, on one run", NULL, 1, 1, command_watch},
     {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",

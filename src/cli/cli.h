@@ -95,7 +95,7 @@ struct Cli {
     StepBy by;                          // what is one row of a profile
     bool what_if;                       // of show;
     const char *layer;                  // of which layer; NULL: of all
-    bool first_nan;                     // of show
+    bool first_nan, script;             // of show
     bool demo, block;
     bool dry_run;
     const char *formats; // --formats

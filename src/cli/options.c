@@ -329,6 +329,8 @@ const Option option_table[] = {
      "the first number that was not finite and should be: which tensor, why, the way there, and "
      "the fork that mends it",
      set_flag, FIELD(first_nan)},
+    {"script", 0, FOR_SHOW, NULL, "the text of its script as it was, and nothing else", set_flag,
+     FIELD(script)},
     {"limit", 0, FOR_LS, "N", "so many runs at most, the newest", set_count, FIELD(limit)},
     {"format", 0, FOR_EXPORT, "F", "csv jsonl safetensors png tensorboard", set_export_format, 0},
     {"output", 'o', FOR_EXPORT | FOR_REPORT, "FILE", "in place of standard output", set_text,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -135,8 +136,21 @@ static void tell_scale(Run *run, const Preset *preset, const char *scale) {
                  "without");
 }
 
+// A path is kept whole: who resumes may stand in another folder. One that has no room stays as it
+// was given.
+static void keep_path(RunScript *script, const char *path) {
+    char folder[sizeof script->path];
+    const bool is_relative = path[0] != '/' && getcwd(folder, sizeof folder) != NULL;
+    const bool fits = is_relative && strlen(folder) + strlen(path) + 1 < sizeof script->path;
+    const char *from = strncmp(path, "./", 2) == 0 ? path + 2 : path;
+    if (fits)
+        snprintf(script->path, sizeof script->path, "%s%s%s", folder, folder[1] ? "/" : "", from);
+    else
+        utf8_copy(script->path, sizeof script->path, path);
+}
+
 void run_set_script(Run *run, const char *path, const char *hash, const char *text, size_t length) {
-    utf8_copy(run->script.path, sizeof run->script.path, path);
+    keep_path(&run->script, path);
     utf8_copy(run->script.hash, sizeof run->script.hash, hash);
     run->script.text = text;
     run->script.length = length;

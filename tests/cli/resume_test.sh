@@ -341,4 +341,23 @@ expect_status 0
 expect_out " on cpu .*, ${usual:-no threads shown}"
 end
 
+begin "resume and fork find the script from another folder, and say how to put back one that is gone"
+mkdir "$folder/here" "$folder/there"
+cp "$folder/long.lua" "$folder/here/away.lua"
+program=$mpbench
+[ "${mpbench#/}" != "$mpbench" ] || program=$PWD/$mpbench
+(cd "$folder/here" && "$program" run ./away.lua --quiet --steps 4 --checkpoint-every 2 --name away >"$folder/out" 2>"$folder/err") ||
+    fail "$(cat "$folder/err")"
+(cd "$folder/there" && "$program" fork away --at 2 --quiet >"$folder/out" 2>"$folder/err") || fail "$(cat "$folder/err")"
+(cd "$folder/there" && "$program" resume away --at 2 --quiet >"$folder/out" 2>"$folder/err") || fail "$(cat "$folder/err")"
+cp "$folder/here/away.lua" "$folder/kept.lua"
+rm "$folder/here/away.lua"
+run fork away --at 2
+expect_error 1 "here/away.lua is not there any more; put it back, as with .mpbench show [0-9]* --script >FILE"
+"$mpbench" show away --script >"$folder/here/away.lua"
+cmp -s "$folder/here/away.lua" "$folder/kept.lua" || fail "its text is another"
+run fork away --at 2
+expect_status 0
+end
+
 exit "$failures"

@@ -1,5 +1,6 @@
 #include "cli/train/past.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,11 +30,10 @@ static bool find_script(Past *past, Error *error) {
              slash ? slash + 1 : record->script_path);
     if (experiment_find(name, past->script, sizeof past->script, NULL))
         return true;
-    return error_fail(
-        error, ERROR_FAILED,
-        "run %s: its script %.200s is not there any more; start from the folder where "
-        "it was, or put it back",
-        record->name, record->script_path);
+    return error_fail(error, ERROR_FAILED,
+                      "run %s: its script %.200s is not there any more; put it back, as with "
+                      "`mpbench show %" PRId64 " --script >FILE`",
+                      record->name, record->script_path, record->id);
 }
 
 void past_warn_of_changes(const Past *past) {

@@ -26,7 +26,7 @@ void lookout_open(Engine *engine) {
 }
 
 void lookout_end_step(Lookout *lookout) {
-    lookout->of_loss = lookout->of_walk = lookout->of_buffer = 0;
+    lookout->of_loss = lookout->of_walk = lookout->of_buffer = lookout->of_overflow = 0;
     for (int i = 0; i < lookout->layers; i++)
         lookout->forward[i] = lookout->backward[i] = 0;
 }
@@ -162,6 +162,8 @@ static uint32_t origin_new(Engine *engine, OpId op, FaultCause cause, const View
         lookout->place(lookout->place_context, origin->place);
     if (engine->walking_back && lookout->of_walk == 0)
         lookout->of_walk = lookout->made;
+    if (!engine->walking_back && cause == FAULT_OVERFLOWED && lookout->of_overflow == 0)
+        lookout->of_overflow = lookout->made;
     return lookout->made;
 }
 

@@ -48,8 +48,9 @@ typedef struct Lookout {
     uint32_t made;       // origins so far
     FaultOrigin origins[LOOKOUT_ORIGINS];
     // Of the step under way: where the first loss that is not finite and is walked back comes from,
-    // the first origin on a walk back, and that of the first running statistic; 0: none.
-    uint32_t of_loss, of_walk, of_buffer;
+    // the first origin on a walk back, that of the first running statistic, and the first overflow
+    // on the way forward, which may end as a 0 where it is divided by; 0: none.
+    uint32_t of_loss, of_walk, of_buffer, of_overflow;
     float *forward, *backward; // [layers]: largest magnitudes that operations gave
     int layers;
     OpId walked;          // whose turn it is on the walk back

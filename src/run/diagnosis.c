@@ -94,7 +94,8 @@ const DiagnosisInfo diagnosis_table[DIAGNOSIS_KINDS] = {
         {"zero_gradients",
          "below fp32, at a scale that moves where that is fp16: all gradients of a layer are zero "
          "when they come, while others have some (in 10 steps from the 30th of every 1000 on)",
-         "--layer NAME=fp32 where numbers overflow or vanish on the way forward"},
+         "--layer NAME=bf16 or fp32 where numbers overflow on the way forward, which is said where "
+         "it is known"},
     [DIAGNOSIS_NO_STEP_ENDED] = {"no_step_ended",
                                  "optimizers were applied, but the run's scaler was never updated",
                                  "scaler:update() in every step"},

@@ -64,8 +64,30 @@ static int name_dead(const Run *run, const ZeroLayers *zeros, char *out, size_t 
     return count;
 }
 
+// What became inf on the way forward and 0 when it was divided by: the loss knows nothing of it,
+// and no gradient comes back through it.
+static bool tell_overflow(RunState *state, const StepReport *report, const char *names) {
+    Run *run = &state->run;
+    const FaultOrigin *origin = lookout_origin(&run->engine->lookout, report->note->of_overflow);
+    if (!origin || origin->layer == 0)
+        return false;
+    const char *layer = policy_layer(run->engine->policy, origin->layer)->name;
+    const char *file = strrchr(origin->place, '/');
+    run_diagnose(run, DIAGNOSIS_ZERO_GRADIENTS, layer,
+                 "all gradients of %s have been zero for %d steps, before they were rounded: "
+                 "nothing is learnt there; on the way forward %s in %.60s gives more than %s "
+                 "holds%s%.60s%s: --layer %.60s=%s",
+                 names, STEPS, op_table[origin->op].name, layer, format_name(origin->view.format),
+                 origin->place[0] ? " (" : "", file ? file + 1 : origin->place,
+                 origin->place[0] ? ")" : "", layer, format_name(FORMAT_BF16));
+    run_tell_flight(state, origin, NULL, run->scale_last);
+    return true;
+}
+
 // Where none learns the loss itself is at fault, and where all do nothing is.
-static void tell(Run *run, const ZeroLayers *zeros) {
+static void tell(RunState *state, const StepReport *report) {
+    Run *run = &state->run;
+    const ZeroLayers *zeros = &state->zeros;
     char names[160];
     int alive = 0, last = 0;
     for (int i = 1; i < zeros->count; i++) {
@@ -75,11 +97,14 @@ static void tell(Run *run, const ZeroLayers *zeros) {
     if (last == 0 || alive == 0)
         return;
     const int count = name_dead(run, zeros, names, sizeof names);
+    if (tell_overflow(state, report, names))
+        return;
     run_diagnose(
         run, DIAGNOSIS_ZERO_GRADIENTS, policy_layer(run->engine->policy, last)->name,
         "all gradients of %s have been zero for %d steps, before they were rounded: nothing "
         "is learnt there; if numbers overflow or vanish on the way forward, fp32 of %s "
-        "mends that (--layer NAME=fp32); else the loss does not depend on %s",
+        "mends that (--layer NAME=fp32; --twin fp32 finds which); else the loss does not depend "
+        "on %s",
         names, STEPS, count > 1 ? "one of these layers" : "the layer", count > 1 ? "them" : "it");
 }
 
@@ -101,5 +126,5 @@ void run_check_zeros(RunState *state, const StepReport *report, unsigned applied
             add_step(state, report, i);
     count_step(zeros, report->note->step);
     if (at == STEPS - 1)
-        tell(run, zeros);
+        tell(state, report);
 }

@@ -86,6 +86,7 @@ void run_note_flight(RunState *state, StepNote *note) {
     note->of_loss = lookout->of_loss;
     note->of_walk = lookout->of_walk;
     note->of_buffer = lookout->of_buffer;
+    note->of_overflow = lookout->of_overflow;
     if (!state->run.is_silent)
         keep_step(state, note->step);
     lookout_end_step(lookout);

@@ -45,12 +45,13 @@ typedef struct StepNote {
     double seconds; // that it took, on the clock of the steps
     OptimizerNote optimizers[RUN_MAX_OPTIMIZERS];
     int optimizer_count;
-    const Scaler *scaler;                 // that marks the steps; NULL: none. It may be gone
-    ScaleRule rule;                       // of it, then
-    int scale, found;                     // pieces: the ScaleState, and what the sample found
-    bool has_sample;                      // the step was sampled
-    bool has_factors;                     // or what it multiplied was counted
-    uint32_t of_loss, of_walk, of_buffer; // what the watch of the engine found in it; 0: nothing
+    const Scaler *scaler; // that marks the steps; NULL: none. It may be gone
+    ScaleRule rule;       // of it, then
+    int scale, found;     // pieces: the ScaleState, and what the sample found
+    bool has_sample;      // the step was sampled
+    bool has_factors;     // or what it multiplied was counted
+    // What the watch of the engine found in it; 0: nothing.
+    uint32_t of_loss, of_walk, of_buffer, of_overflow;
 } StepNote;
 
 typedef struct StepReport StepReport;

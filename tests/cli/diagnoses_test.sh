@@ -329,7 +329,9 @@ experiment by_hand 45 "$entropy" <<'LUA'
     net = run:model(nn.Sequential { nn.Linear(8, 8):named "fc", Norm():named "norm", nn.Linear(8, 4):named "out" }, "own")
     opt = mp.optim.SGD(net:parameters(), { lr = 0.01 })
 LUA
-diagnosed zero_gradients own.fc 'all gradients of own.fc have been zero for 10 steps' "$folder/by_hand.lua" -p fp16
+diagnosed zero_gradients own.norm 'all gradients of own.fc have been zero.*on the way forward mul in own.norm gives more than fp16 holds (by_hand.lua:[0-9]*): --layer own.norm=bf16' "$folder/by_hand.lua" -p fp16
+run show @last --first-nan
+expect_out '^inf at step 39 on the way forward, in the output of mul in own.norm'
 run run "$folder/by_hand.lua" -p fp16 --layer own.norm=bf16 --json
 expect_status 0
 expect_no_out zero_gradients

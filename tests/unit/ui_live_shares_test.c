@@ -103,6 +103,36 @@ static void what_vanished_is_never_called_fine(void) {
     store_close(store);
 }
 
+// No loss scale mends what was lost on the way forward.
+static void zeros_of_the_way_forward_ask_for_no_scale(void) {
+    Store *store = make_history(RUN_RUNNING);
+    Ui *ui = open_screen(store, 2);
+    LayerSample gone = {
+        .step = STEPS, .width = 1, .count = 1000, .zeros = 1000, .precision = "fp16"};
+    LayerSample large = {
+        .step = STEPS, .width = 1, .count = 1000, .largest = 0x1.8p-6, .precision = "fp16"};
+    large.bins[-6 - LAYER_LOWEST_EXPONENT] = 1000;
+    live_of(ui)->data.used_scale = 1024;
+    set_samples(ui, &gone);
+    live_of(ui)->data.layers[3] = large;
+    const char *text = draw_again(ui, 120, 36);
+    CHECK_CONTAINS(text, "far above what fp16 flushes");
+    CHECK(!strstr(text, "larger scale"));
+    large.bins[-6 - LAYER_LOWEST_EXPONENT] = 500;
+    large.bins[-34 - LAYER_LOWEST_EXPONENT] = 500;
+    live_of(ui)->data.layers[3] = large;
+    CHECK_CONTAINS(draw_again(ui, 120, 36), "larger scale");
+    close_screen(ui);
+    add_some_event(store, 2, 39, EVENT_FAULT, 0, "hidden", "inf at step 39 on the way forward");
+    ui = open_screen(store, 2);
+    set_samples(ui, &gone);
+    text = draw_again(ui, 120, 36);
+    CHECK_CONTAINS(text, "Numbers of hidden were not finite");
+    CHECK(!strstr(text, "larger scale"));
+    close_screen(ui);
+    store_close(store);
+}
+
 // The run says whom it blames; the panels say the same.
 static void what_is_not_finite_is_said_of_the_layer_that_is_blamed(void) {
     Store *store = make_history(RUN_RUNNING);
@@ -197,6 +227,7 @@ int main(void) {
     RUN_TEST(a_scaled_format_brings_its_own_scale);
     RUN_TEST(no_scale_is_advised_at_which_a_step_overflowed_since);
     RUN_TEST(what_vanished_is_never_called_fine);
+    RUN_TEST(zeros_of_the_way_forward_ask_for_no_scale);
     RUN_TEST(what_is_not_finite_is_said_of_the_layer_that_is_blamed);
     RUN_TEST(the_scale_of_a_step_is_the_one_it_computed_with);
     RUN_TEST(the_scale_that_overflowed_is_in_its_curve);

@@ -189,6 +189,31 @@ static int say_broken(const Live *live, Area area, int row, int layer) {
     return say_scales(live, area, row);
 }
 
+// The layer of the first number of the run that was not finite; NULL: none up to the cursor.
+static const Event *fault_here(const Live *live) {
+    const LiveData *data = &live->data;
+    for (int i = 0; i < data->event_count; i++)
+        if (data->events[i].kind == EVENT_FAULT && data->events[i].step <= data->step)
+            return &data->events[i];
+    return NULL;
+}
+
+// Whether gradients that have not gone yet are so small that others may have vanished: else the
+// zeros come from the way forward, and no scale mends them.
+static bool vanished_on_the_way_back(const Live *live) {
+    const LiveData *data = &live->data;
+    bool is_any = false;
+    for (int i = 0; i < data->layer_count; i++) {
+        const WhatIfShares shares = what_if_shares(&data->layers[i], FORMAT_FP16, data->used_scale);
+        if (live_is_gone(&data->layers[i]) || !shares.is_known)
+            continue;
+        is_any = true;
+        if (shares.flushed + shares.subnormal > noticed)
+            return true;
+    }
+    return !is_any; // nothing speaks against it
+}
+
 static int say_gone(const Live *live, Area area, int row, int count, int layer) {
     const LayerSample *sample = &live->data.layers[layer];
     char name[RECORD_NAME_SIZE * 2], text[SENTENCE], more[32] = "", at[48];
@@ -203,6 +228,15 @@ static int say_gone(const Live *live, Area area, int row, int count, int layer) 
     WhatIfScales scales = what_if_scales(sample, format);
     if (scales.is_known) // it was flushed here, and its histogram says how far below it lies
         return advise(live, area, row, layer);
+    const Event *fault = fault_here(live);
+    if (fault && fault->layer[0]) {
+        live_clean(name, sizeof name, fault->layer);
+        snprintf(text, sizeof text,
+                 "Numbers of %s were not finite (n tells): bf16 or fp32 there (W) mends that, no "
+                 "loss scale does.",
+                 name);
+        return area_wrap(area, row, style_of(INK_WARN), text);
+    }
     const Format own = live_own_format(live, layer);
     const char *remedy =
         format != FORMAT_FP16 && live_is_narrow(own)
@@ -210,6 +244,9 @@ static int say_gone(const Live *live, Area area, int row, int count, int layer) 
               "does "
               "not depend on it."
         : format != FORMAT_FP16 ? "The loss does not depend on it, or all was lost further up."
+        : !vanished_on_the_way_back(live)
+            ? "Those that are left are far above what fp16 flushes: lost on the way forward, which "
+              "no scale mends. fp32 of one of these (W); --twin fp32, or a scan, finds which."
         : scales_no_loss(live) || live->data.used_scale <= 1
             ? "They vanished on the way back: fp16 has nothing below 2^-24. Scale the loss (s: "
               "dynamic finds its own scale), or take bf16."

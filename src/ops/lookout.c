@@ -273,11 +273,13 @@ void lookout_loss(Engine *engine, Tensor *loss) {
         lookout->of_loss = origin_new(engine, OP_COUNT, FAULT_GIVEN, &loss->view, NULL);
 }
 
-void lookout_buffer(Engine *engine, const Tensor *value, const char *name) {
+void lookout_buffer(Engine *engine, const Tensor *value, const char *name, uint32_t made) {
     Lookout *lookout = &engine->lookout;
     const uint32_t number = value->storage->fault;
     if (!can_look(engine) || lookout->of_buffer != 0 || !lookout_origin(lookout, number))
         return;
     lookout->of_buffer = number;
-    lookout->origins[number % LOOKOUT_ORIGINS].buffer = name;
+    FaultOrigin *origin = &lookout->origins[number % LOOKOUT_ORIGINS];
+    origin->buffer = name;
+    origin->is_buffer = number > made;
 }

@@ -39,6 +39,7 @@ typedef struct FaultOrigin {
     int64_t first;                    // of these, in row-major order
     char weight[LOOKOUT_NAME_SIZE];   // of FAULT_WEIGHT, and of an overflow of its low copy
     const char *buffer;               // the running statistic that keeps it; NULL: none does
+    bool is_buffer;                   // it is that statistic itself
     char function[LOOKOUT_NAME_SIZE]; // mp.custom that it happened within; ""
     char place[LOOKOUT_PLACE_SIZE];   // line of the script, on the way forward; ""
 } FaultOrigin;
@@ -72,8 +73,9 @@ void lookout_outputs(Engine *engine, const KernelCall *call, Tensor *const *inpu
 bool lookout_again(Engine *engine, const KernelCall *call, bool keeps);
 // A loss that is about to be walked back.
 void lookout_loss(Engine *engine, Tensor *loss);
-// A running statistic is about to become this; `name` stays.
-void lookout_buffer(Engine *engine, const Tensor *value, const char *name);
+// A running statistic is about to become this; `name` stays. `made`: origins that there were before
+// the batch was reckoned in.
+void lookout_buffer(Engine *engine, const Tensor *value, const char *name, uint32_t made);
 // Of a tensor that was found not to be finite: where that came from; NULL: nobody knows any more.
 const FaultOrigin *lookout_origin(const Lookout *lookout, uint32_t number);
 // The step has ended, and what was found of it is read.

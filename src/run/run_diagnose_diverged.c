@@ -87,10 +87,10 @@ bool run_is_inherited(const Run *run, int64_t step) {
 void run_add_inherited(Phrase *text, const Run *run) {
     const RunPast *past = run->options->past;
     const int64_t told = past ? past->parent_diverged : 0;
+    const int64_t at = step_before(told > 0 && told <= run->forked_at ? told : run->forked_at);
     add_parent(text, run);
-    phrase_add(text, " had it already: fork before it, ");
-    add_fork(text, run, step_before(told > 0 && told <= run->forked_at ? told : run->forked_at),
-             past ? past->change : "");
+    phrase_add(text, " had it already: %s", at > 0 ? "fork before it, " : "");
+    add_fork(text, run, at, past ? past->change : "");
 }
 
 // Nothing that the fork is or does can help.

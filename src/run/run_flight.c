@@ -198,7 +198,7 @@ void run_fly(RunState *state, const StepReport *report, double scale, bool was_s
     if (!origin)
         origin = kept;
     if ((origin || broken.tensor) && !is_for_the_scale(note, origin, scale))
-        run_tell_flight(state, origin, broken.tensor, scale);
+        run_tell_flight(state, origin, broken.tensor, scale, was_skipped);
 }
 
 void run_fly_late(RunState *state, const ForwardFault *fault) {
@@ -218,5 +218,5 @@ void run_fly_late(RunState *state, const ForwardFault *fault) {
                           .nans = -1,
                           .infs = -1};
     utf8_copy(origin.weight, sizeof origin.weight, fault->weight);
-    run_tell_flight(state, &origin, NULL, state->run.scale_last);
+    run_tell_flight(state, &origin, NULL, state->run.scale_last, false);
 }

@@ -14,6 +14,7 @@ typedef struct Telling {
     const FaultOrigin *origin; // NULL: a gradient was rounded
     const Tensor *parameter;   // whose gradient is not finite; NULL: the loss is not
     double scale;
+    bool was_skipped; // and what running statistics kept was taken back
     Format format;
     const char *layer; // "": outside of all
     Flight flight;
@@ -32,9 +33,7 @@ static bool is_backward(const Telling *telling) {
 // Where a running statistic itself was rounded to inf, or became so; what came from elsewhere it
 // only keeps.
 static bool is_buffer(const Telling *telling) {
-    const FaultOrigin *origin = telling->origin;
-    return origin && origin->buffer && !origin->weight[0] &&
-           (origin->op == OP_cast || origin->op == OP_batch_norm_track);
+    return telling->origin && telling->origin->is_buffer;
 }
 
 // As scripts know it: what stands here they never call themselves.
@@ -172,7 +171,7 @@ static void say_sentence(Telling *telling) {
     count_tensor(telling);
     if (origin && origin->place[0])
         add(telling, "; %.90s", flight->place);
-    if (origin && origin->buffer && !is_buffer(telling))
+    if (origin && origin->buffer && !is_buffer(telling) && !telling->was_skipped)
         add(telling, "; %s keeps it for every evaluation", origin->buffer);
     add(telling, "; key n has the way there (`show --first-nan`)");
 }
@@ -375,7 +374,7 @@ static const char *cause_name(const Telling *telling) {
 }
 
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
-                     double scale) {
+                     double scale, bool was_skipped) {
     Run *run = &state->run;
     if (state->flight.is_told)
         return;
@@ -387,6 +386,7 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
                        .origin = origin,
                        .parameter = parameter,
                        .scale = scale,
+                       .was_skipped = was_skipped,
                        .format = origin ? origin->view.format
                                  : own  ? own->round_to
                                         : FORMAT_FP32,

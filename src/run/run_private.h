@@ -335,9 +335,10 @@ extern const char run_what_makes_nan[];
 void run_free_flight(RunState *state);
 // Where what was kept of a step lies; -1: nowhere any more.
 int64_t run_flight_at(const FlightRing *ring, int64_t step);
-// What is told: of `origin` (NULL: a gradient that was rounded, of `parameter`).
+// What is told: of `origin` (NULL: a gradient that was rounded, of `parameter`). `was_skipped`:
+// what running statistics had kept of the step was taken back.
 void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *parameter,
-                     double scale);
+                     double scale, bool was_skipped);
 
 // ---- what is diagnosed, once a kind and layer ---------------------------------------------------
 

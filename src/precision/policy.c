@@ -29,6 +29,7 @@ struct Policy {
     int layer_count, layer_size;
     RuleList rules, queued;
     uint64_t changes;
+    bool knows_autocast; // an operation of a layer was computed within
 };
 
 static bool rules_add(RuleList *list, const char *pattern, LayerPrecision precision, Error *error) {
@@ -179,6 +180,7 @@ static Format format_computed(OpId op, AutocastRegion region, const OpFormats *f
 void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
                           const OpFormats *formats) {
     const PrecisionClass class = op_table[op].precision;
+    policy->knows_autocast |= region.enabled;
     PolicyLayer *noted = &policy->layers[layer];
     bool is_product = class == CLASS_LOW;
     if (!is_product && ((class != CLASS_FULL && !keeps_weights[op]) || noted->has_products))
@@ -189,6 +191,10 @@ void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId
     noted->knows_op = true;
     noted->op = op;
     noted->region = region;
+}
+
+bool policy_knows_autocast(const Policy *policy) {
+    return policy->knows_autocast;
 }
 
 static int policy_set_now(Policy *policy, const Rule *rule) {

@@ -97,6 +97,8 @@ Format policy_state_format(const Policy *policy, int layer, AutocastRegion regio
 // An operation was computed in this layer, as policy_decide had said.
 void policy_note_computed(Policy *policy, int layer, AutocastRegion region, OpId op,
                           const OpFormats *formats);
+// Whether any operation of a layer was, within autocast.
+bool policy_knows_autocast(const Policy *policy);
 // What would be noted of a layer whose operations have been noted, were the preset this one and all
 // else as it is.
 Format policy_foresee(const Policy *policy, const Preset *preset, int layer);

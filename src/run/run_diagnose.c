@@ -154,17 +154,19 @@ void run_check_setup(RunState *state) {
 
 // ---- a loop that forgets to ask -----------------------------------------------------------------
 
-// Layers that are kept in fp32 are as they should be, and one that autocast reached shows that the
-// script knows of it.
+// Layers that are kept in fp32 are as they should be. A script that uses autocast for some layers
+// and not for others, or turns it off for these, means that.
 void run_check_autocast(Run *run) {
     const Policy *policy = run->engine->policy;
     int forgotten = 0;
     Format asked = FORMAT_FP32, computed = FORMAT_FP32;
+    if (policy_knows_autocast(policy))
+        return;
     for (int i = 1; i < policy_layer_count(policy); i++) {
         const PolicyLayer *layer = policy_layer(policy, i);
         if (!layer->knows_computed || !layer->has_products)
             continue;
-        if (layer->region.enabled || run_is_low(layer->computed))
+        if (run_is_low(layer->computed))
             return;
         const Format low = policy_low_format(policy, i, (AutocastRegion){.enabled = true});
         if (low == layer->computed)

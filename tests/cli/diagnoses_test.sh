@@ -439,6 +439,11 @@ for precision in fp16 mxfp4; do
 done
 run run "$folder/forgets.lua" -p bf16 --steps 3
 expect_err 'nothing was computed in bf16'
+experiment knows 3 "mp.autocast(false, function() return $entropy end)" <<'LUA'
+    mp.autocast(net, x)
+LUA
+run run "$folder/knows.lua" -p bf16 --json
+expect_no_out no_autocast
 for options in '-p fp32' '-p bf16 --layer *=fp32'; do
     # shellcheck disable=SC2086 # options are words
     run run "$folder/forgets.lua" $options --json

@@ -76,16 +76,55 @@ static int tensor_expand(lua_State *L) {
     return BIND_TENSOR(L, op_expand(session_of(L)->engine, tensor, ndim, shape, &error), &error);
 }
 
-// A name that tensors do not have, and the nearest of those in the table on top of the stack.
+// What scripts written for PyTorch ask for, and what has its place.
+static const struct {
+    const char *name, *ours;
+} elsewhere[] = {
+    {"view", "t:reshape(..)"},
+    {"view_as", "t:reshape(other:shape())"},
+    {"flatten", "t:reshape(#t, -1), or nn.Flatten"},
+    {"unsqueeze", "t:reshape(..) with a size of 1"},
+    {"squeeze", "t:reshape(..) without the size of 1"},
+    {"size", "t:shape()"},
+    {"dim", "#t:shape()"},
+    {"ndim", "#t:shape()"},
+    {"T", "t:transpose()"},
+    {"type", "t:dtype()"},
+    {"float", "t:to \"fp32\""},
+    {"double", "t:to \"fp64\""},
+    {"half", "t:to \"fp16\""},
+    {"bfloat16", "t:to \"bf16\""},
+    {"int", "t:to \"int32\""},
+    {"long", "t:to \"int32\""},
+    {"cuda", "-d: all tensors of a run are on its device"},
+    {"cpu", "t:table() or t:item(), which wait for the device"},
+    {"numpy", "t:table()"},
+    {"tolist", "t:table()"},
+    {"requires_grad_", "t:requires_grad(true)"},
+    {"copy_", "t:copy(other)"},
+    {"narrow", "t:slice(dim, first, last)"},
+    {"split", "t:chunk(count, dim)"},
+    {"contiguous", "t:clone()"},
+};
+
+// A name that tensors do not have, and the nearest of those in the table on top of the stack, or
+// what is called otherwise elsewhere.
 static int refuse_name(lua_State *L, const char *name) {
     Nearest nearest;
     nearest_begin(&nearest, name);
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
         if (lua_type(L, -2) == LUA_TSTRING)
             nearest_offer(&nearest, lua_tostring(L, -2)); // the table keeps it
-    const char *near = nearest.best;
-    return bind_error(L, "a tensor has no %s%s%s%s", name, near ? "; did you mean " : "",
-                      near ? near : "", near ? "?" : "");
+    const unsigned cost = nearest.cost;
+    const char *own = nearest.best;
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        nearest_offer(&nearest, elsewhere[i].name);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (nearest.best == elsewhere[i].name && (!own || nearest.cost < cost))
+            return bind_error(L, "a tensor has no %s; PyTorch's %s is here %s", name, nearest.best,
+                              elsewhere[i].ours);
+    return bind_error(L, "a tensor has no %s%s%s%s", name, own ? "; did you mean " : "",
+                      own ? own : "", own ? "?" : "");
 }
 
 // t[i]: the i-th along the first dimension, without it; t.name: a method.

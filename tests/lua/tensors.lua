@@ -166,6 +166,11 @@ return mp.experiment { name = "tensors", run = function(run)
         fails("index 3: the tensor has elements 1 to 2", function() return t[3] end)
         fails("a tensor has no shap; did you mean shape?", function() return t.shap end)
         fails("a tensor has no colour", function() return t.colour end)
+        for name, ours in pairs { view = "t:reshape(..)", vew = "t:reshape(..)", size = "t:shape()",
+            unsqueeze = "with a size of 1", float = 't:to "fp32"', cuda = "-d: all tensors" } do
+            fails(("a tensor has no %s; PyTorch's "):format(name), function() return t[name] end)
+            fails(ours, function() return t[name](t) end)
+        end
         fails("mp.fn.relux: no such name; did you mean relu?", function() return F.relux end)
         fails("softmax: dimension 0", F.softmax, t, 0)
         fails("dropout: p is 1", F.dropout, t, 1)

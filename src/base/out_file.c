@@ -93,6 +93,15 @@ static int take_part(const char *part, bool is_private) {
     return taken;
 }
 
+static bool has_folder(const OutFile *out) {
+    char folder[sizeof out->path];
+    struct stat about;
+    const char *end = strrchr(out->path, '/');
+    snprintf(folder, sizeof folder, "%.*s", end > out->path ? (int)(end - out->path) : 1,
+             end ? out->path : ".");
+    return stat(folder, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 static bool open_part(OutFile *out, const struct stat *old, bool is_private, Error *error) {
     snprintf(out->part, sizeof out->part, "%s" OUT_FILE_PART, out->path);
     const int descriptor = take_part(out->part, is_private);
@@ -101,9 +110,11 @@ static bool open_part(OutFile *out, const struct stat *old, bool is_private, Err
                           "%.300s is there already: another program writes it; wait for its end, "
                           "or remove what is no regular file",
                           out->part);
-    if (descriptor < 0 && errno == ENOENT)
+    if (descriptor < 0 && errno == ENOENT) // /proc has the same cause for what it cannot hold
         return error_fail(error, ERROR_FAILED,
-                          "%.300s: the folder that it would lie in is not there", out->path);
+                          has_folder(out) ? "%.300s: its folder takes no new files: name another"
+                                          : "%.300s: the folder that it would lie in is not there",
+                          out->path);
     if (descriptor >= 0 && old && !is_private)
         (void)!fchmod(descriptor, old->st_mode & 0777);
     return take_stream(out, descriptor, error);

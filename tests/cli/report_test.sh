@@ -135,7 +135,9 @@ expect_error 2 'file of the history'
 run report 99 -o "$page"
 expect_error 2
 run report 1 -o "$folder/none/page.html"
-expect_error 1
+expect_error 1 'the folder that it would lie in is not there'
+run report 1 -o /proc/page.html
+expect_error 1 '/proc/page.html: its folder takes no new files'
 end
 
 # A browser: nothing asked for outside, nothing said on its console, at three widths.

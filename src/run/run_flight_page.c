@@ -173,7 +173,7 @@ static void say_sentence(Telling *telling) {
         add(telling, "; %.90s", flight->place);
     if (origin && origin->buffer && !is_buffer(telling) && !telling->was_skipped)
         add(telling, "; %s keeps it for every evaluation", origin->buffer);
-    add(telling, "; key n has the way there (`show --first-nan`)");
+    add(telling, "; key n, or `show --first-nan`, has the way there");
 }
 
 // ---- what led there -----------------------------------------------------------------------------

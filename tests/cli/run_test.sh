@@ -183,7 +183,7 @@ expect_out '"status":"failed"'
 expect_out '"kind":"scale_floor"'
 expect_err "^mpbench: .*the loss scale cannot help any more.*: output of cross_entropy outside of every layer"
 run show @last
-expect_out "life .*failed after step .*more than fp32 holds" # to its last word
+expect_out "life .*failed after step .*take -1e4 for them" # to its last word
 expect_out "^head .* 100.00 % "
 expect_out "^layer .*  not finite  "
 end
@@ -494,6 +494,21 @@ end
 begin "a second signal ends at once"
 signal TERM 2 "$folder/endless.lua"
 expect_status 143
+end
+
+begin "only a loss has a lowest, and a run of no steps says so"
+cat >"$folder/lowest.lua" <<'LUA'
+return require("mp").experiment { name = "lowest", run = function(run)
+    for _, depth in ipairs { 64, 8, 4096 } do run:log { depth = depth, vanish = 0 / 0, d_loss = depth } end
+    run:result { vanish = 0 / 0 }
+end }
+LUA
+run run "$folder/lowest.lua" --no-history
+expect_status 0
+expect_out "depth  *64 -> 4096$"
+expect_out "d_loss  *64 -> 4096, lowest 8$"
+expect_out "steps  *none: nothing was trained"
+[ "$(grep -c "^  vanish" "$folder/out")" -eq 1 ] || fail "vanish is told twice: $(cat "$folder/out")"
 end
 
 exit "$failures"

@@ -42,6 +42,10 @@ static void say(const Terminal *terminal, const char *format, ...) {
 static void print_steps(const Terminal *terminal, const Run *run) {
     char steps[TEXT_SIZE], applied[TEXT_SIZE], skipped[TEXT_SIZE];
     begin_row(terminal, "steps");
+    if (run->step == 0) {
+        say(terminal, "none: nothing was trained");
+        return;
+    }
     say(terminal, "%s: %s applied, %s skipped", text_count(steps, run->step),
         text_count(applied, run->applied), text_count(skipped, run->skipped));
 }
@@ -56,7 +60,9 @@ static const RecordMetric *metric_of(const Run *run, const char *name) {
 // The end of a series is its result, where it is one: told once, in the row of the series.
 static bool ends_series(const Run *run, const RecordMetric *metric) {
     const RunSeries *series = run_series(run, metric->name);
-    return series && series->count > 1 && series->last == metric->value;
+    char end[TEXT_SIZE], result[TEXT_SIZE];
+    return series && series->count > 1 && // as they are shown: nan is nan, too
+           strcmp(text_number(end, series->last, 4), text_number(result, metric->value, 4)) == 0;
 }
 
 static void print_series(const Terminal *terminal, const Run *run) {
@@ -69,9 +75,9 @@ static void print_series(const Terminal *terminal, const Run *run) {
         begin_row(terminal, series->name);
         printf("%s%s%s", text_number(first, series->first, 4), is_one_point ? "" : " -> ",
                is_one_point ? "" : text_number(last, series->last, 4));
-        // The lowest of what is better the higher it is tells nothing.
-        bool is_result = metric_of(run, series->name) || record_metric_leads(series->name);
-        if (!isnan(series->best) && !(series->best == series->last) && !is_result)
+        // The lowest of what is no loss, as a length or a rate, tells nothing.
+        const bool is_loss = strstr(series->name, "loss") && !metric_of(run, series->name);
+        if (!isnan(series->best) && !(series->best == series->last) && is_loss)
             printf(", lowest %.4g", series->best + 0.0); // no -0
         putchar('\n');
     }

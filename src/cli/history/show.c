@@ -443,28 +443,6 @@ static bool show_scan(const Cli *cli, Error *error) {
     return scan_show(cli, cli->operands[0], error);
 }
 
-// Into a file as it was, to the byte; a terminal is given what does it no harm.
-static bool print_script(const Cli *cli, Store *store, const RunRecord *run, Error *error) {
-    size_t length;
-    char *text = store_read_script(store, run->script_hash, &length, error);
-    if (!text)
-        return false;
-    if (terminal_of(stdout, cli->color).is_terminal) {
-        for (char *line = text, *end; *line; line = end) {
-            end = line + strcspn(line, "\n");
-            const bool is_last = !*end;
-            *end = 0;
-            cli_print_outside(stdout, line);
-            putchar('\n');
-            end += !is_last;
-        }
-    } else {
-        fwrite(text, 1, length, stdout);
-    }
-    free(text);
-    return true;
-}
-
 bool command_show(Cli *cli, Error *error) {
     if (scan_is_named(cli->operands[0]))
         return show_scan(cli, error);
@@ -479,7 +457,7 @@ bool command_show(Cli *cli, Error *error) {
         const ShowPage page = page_of(cli);
         done = show_first_nan(cli, &page, store, &run, error);
     } else if (done && cli->script) {
-        done = print_script(cli, store, &run, error);
+        done = show_script(cli, store, &run, error);
     } else if (done && cli->json) {
         JsonWriter json = {.stream = stdout};
         record_write_json(&run, true, &json);

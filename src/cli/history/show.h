@@ -22,5 +22,7 @@ bool show_what_if(const Cli *cli, const ShowPage *page, Store *store, const RunR
 // The page of the flight recorder, in place of the page.
 bool show_first_nan(const Cli *cli, const ShowPage *page, Store *store, const RunRecord *run,
                     Error *error) MUST_CHECK;
+// The text of its script, in place of the page.
+bool show_script(const Cli *cli, Store *store, const RunRecord *run, Error *error) MUST_CHECK;
 // The table of layers, as they were at the end.
 bool show_layers(const ShowPage *page, Store *store, const RunRecord *run, Error *error) MUST_CHECK;

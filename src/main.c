@@ -44,6 +44,9 @@ static const Command commands[] = {
      1, 1, command_resume},
     {"fork", FOR_FORK, "RUN", "a new run that goes on from a step of another, with other options",
      "Options beat those of the parent; of its recipe --recipe changes the keys that it names.\n"
+     "Layers that were set while the parent trained stay so but for those that a --layer names; "
+     "of\n"
+     "another --precision none does.\n"
      "Where no checkpoint lies at the step, the parent is trained again, unrecorded, from the one\n"
      "before it up to there. Steps count on from the parent's; time, speed, energy, memory, "
      "losses\n"

@@ -75,7 +75,10 @@ bool checkpoint_differs(const CheckpointTraining *training, const char *path, bo
 // ---- and back -----------------------------------------------------------------------------------
 
 typedef struct RestoreOwn { // what a fork was asked for itself: that is not taken from the file
-    bool settings, layers, scale, recipe;
+    bool settings, precision, layers, scale, recipe;
+    // Whether one of its own `layers` names this one, whose precision is then not taken.
+    bool (*names_layer)(const void *context, const char *layer);
+    const void *context;
 } RestoreOwn;
 
 typedef struct Checkpoint Checkpoint;

@@ -198,11 +198,12 @@ static bool restore_rates(const Checkpoint *checkpoint, const Inventory *invento
     return true;
 }
 
-// Layers as they were set while the run went on; of a fork that sets some itself, they stay its
-// own.
+// Layers as they were set while the run went on; those that a fork names itself stay its own, and
+// all do where its precision is another.
 static bool restore_layers(const Checkpoint *checkpoint, const Device *device, Policy *policy,
                            Error *error) {
-    if (checkpoint->own.layers)
+    const RestoreOwn *forks = &checkpoint->own;
+    if (forks->precision)
         return true;
     for (int i = 1; i < policy_layer_count(policy); i++) {
         char key[32];
@@ -210,6 +211,8 @@ static bool restore_layers(const Checkpoint *checkpoint, const Device *device, P
         snprintf(key, sizeof key, "layer%d", i);
         const char *saved = checkpoint_note(checkpoint, key);
         LayerPrecision own = LAYER_AUTO;
+        if (forks->layers && forks->names_layer(forks->context, layer->name))
+            continue;
         if (saved && !layer_precision_parse(saved, device, &own, error))
             return false;
         if (own != layer->own)

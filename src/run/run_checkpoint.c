@@ -184,7 +184,7 @@ static void begin_as_fork(RunState *state) {
 static void restore_diagnoses(const Checkpoint *checkpoint, Run *run) {
     char key[40];
     const RestoreOwn *own = checkpoint_own(checkpoint);
-    if (own->settings || own->layers || own->scale || own->recipe) {
+    if (own->settings || own->precision || own->layers || own->scale || own->recipe) {
         run_state(run)->losses_beyond = 0; // that the loss is beyond, too
         return;
     }

@@ -293,6 +293,34 @@ expect_status 0
 [ "$(says on steps)" = 12 ] || fail "$(says on steps) steps"
 end
 
+begin "a fork keeps the layers that were set live but for those that it names"
+"$mpbench" run "$folder/long.lua" -p fp16 --set steps=100000000 --name live --quiet >/dev/null 2>&1 &
+worker=$!
+workers="$workers $worker"
+i=0
+until "$mpbench" ctl live set layer.linear1=bf16 >/dev/null 2>&1; do
+    i=$((i + 1))
+    [ $i -lt $((100 * patience)) ] || break
+    sleep 0.1
+done
+"$mpbench" ctl live set layer.linear2=bf16 >/dev/null 2>&1 || fail "linear2 was not set"
+"$mpbench" ctl live stop >/dev/null 2>&1 || fail "it was not stopped"
+wait "$worker"
+more="--set steps=$(($(says live steps) + 2))"
+formats_of() { # RUN: what its layers are set to
+    "$mpbench" show "$1" | awk '$1 ~ /^linear[12]$/ { printf "%s=%s ", substr($1, 7), $3 }'
+}
+# shellcheck disable=SC2086 # options
+for with in "kept:1=bf16 2=bf16" "one:1=fp32 2=bf16:--layer linear1=fp32" "none:1=auto 2=auto:-p bf16"; do
+    fork=${with%%:*} rest=${with#*:}
+    options=${rest#*:}
+    [ "$options" != "$rest" ] || options=
+    run fork live $more $options --name "$fork"
+    expect_status 0
+    [ "$(formats_of "$fork")" = "${rest%%:*} " ] || fail "$fork: $(formats_of "$fork")"
+done
+end
+
 cat >"$folder/trusted.lua" <<'LUA'
 local mp = require "mp"
 return mp.experiment { name = "trusted", params = { steps = 100 }, run = function(run)

@@ -1,6 +1,8 @@
 // `mpbench resume` and `mpbench fork`: a run of the history goes on from a checkpoint, in place or
 // as a new run.
+#include <fnmatch.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,14 +24,31 @@ static Checkpoint *open_chosen(const Past *past, const RestoreOwn *own, Error *e
     return NULL;
 }
 
+// Whether a --layer that was typed now names it.
+static bool names_layer(const void *context, const char *layer) {
+    const Past *past = context;
+    for (int i = 0; i < past->own_count; i++) {
+        char pattern[RUN_NAME_SIZE];
+        const char *equals = strrchr(past->own[i].value, '=');
+        if (strcmp(past->own[i].name, "layer") != 0 || !equals)
+            continue;
+        snprintf(pattern, sizeof pattern, "%.*s", (int)(equals - past->own[i].value),
+                 past->own[i].value);
+        if (fnmatch(pattern, layer, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
 static RestoreOwn own_of(const Past *past) {
-    RestoreOwn own = {.settings = false};
+    RestoreOwn own = {.names_layer = names_layer, .context = past};
     for (int i = 0; i < past->own_count; i++) {
         const char *name = past->own[i].name;
         bool is_precision = strcmp(name, "precision") == 0;
         own.settings = own.settings || strcmp(name, "set") == 0;
         own.recipe = own.recipe || strcmp(name, "recipe") == 0;
-        own.layers = own.layers || is_precision || strcmp(name, "layer") == 0;
+        own.precision = own.precision || is_precision;
+        own.layers = own.layers || strcmp(name, "layer") == 0;
         own.scale = own.scale || is_precision || strcmp(name, "loss-scale") == 0;
     }
     return own;

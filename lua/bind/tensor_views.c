@@ -110,6 +110,11 @@ static const struct {
 // A name that tensors do not have, and the nearest of those in the table on top of the stack, or
 // what is called otherwise elsewhere.
 static int refuse_name(lua_State *L, const char *name) {
+    if (name[0] == '_') // what modules keep for themselves
+        return bind_error(L,
+                          "a tensor has no %s: a method of a module was called with a dot; write "
+                          "m(x) or m:forward(x)",
+                          name);
     Nearest nearest;
     nearest_begin(&nearest, name);
     for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))

@@ -17,7 +17,7 @@ ValueCheck value_check(const KernelCall *call, Fault fault, int64_t bound) {
 }
 
 bool value_fail(const ValueCheck *check, int64_t at, int64_t found, Error *error) {
-    const long long value = found, position = at, bound = check->bound, dim = check->dim;
+    const long long value = found, position = at + 1, bound = check->bound, dim = check->dim;
     switch (check->fault) {
 #define FAULT(name, lowest, text, ...) \
     case FAULT_##name:                 \

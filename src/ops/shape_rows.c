@@ -44,6 +44,9 @@ static View two_for_each_row(const View *logits) {
 }
 
 bool shape_cross_entropy(const KernelCall *call, View *output, Error *error) {
+    if (shape_has(call, 0) && shape_has(call, 1) && call->input[0].format == FORMAT_INT32 &&
+        format_is_floating(call->input[1].format))
+        return shape_fail(error, "classes are given before logits: swap the two arguments");
     if (!logits_and_classes(call, 0, 1, error))
         return false;
     const View *logits = &call->input[0];

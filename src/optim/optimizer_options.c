@@ -94,8 +94,10 @@ static bool check_rise_and_fall(const char *of, const Schedule *schedule, Error 
                       "a number of steps, at least 0,");
     if (!(schedule->total >= schedule->warmup) || !(schedule->total > 0) ||
         !isfinite(schedule->total))
-        return refuse(error, of, "schedule.total", schedule->total,
-                      "a positive number of steps, no fewer than schedule.warmup,");
+        return error_fail(error, ERROR_USAGE,
+                          "%s: schedule.total is %g: a positive number of steps, no fewer than the "
+                          "%g of schedule.warmup, wanted",
+                          of, schedule->total, schedule->warmup);
     if (!optimizer_is_amount(schedule->floor))
         return refuse(error, of, "schedule.floor", schedule->floor,
                       "a finite number of at least 0");

@@ -293,7 +293,7 @@ mistaken 's/nn.ReLU() }/nn.ReLU }/' 'Sequential: element 2: a module expected, g
 mistaken 's/self.act = nn.ReLU()/self.act = nn.ReLU/' 'nn.ReLU takes no arguments, got 1; nn.ReLU() makes the layer'
 mistaken 's/nn.Linear(4, 3)/nn.LSTM(4, 3, { layers = 2 })/' 'LSTM: no option layers; did you mean num_layers?'
 mistaken 's/nn.Linear(4, 3)/nn.LSTM(4, 3, 2)/' 'LSTM: argument 3 (options): a table expected, got 2; as in { num_layers = .. }'
-mistaken 's/b.y) end/b.y + 9, { reduction = "none" }):mean() end/' 'cross_entropy: class [0-9]* at row 0: the logits have 3 classes'
+mistaken 's/b.y) end/b.y + 9, { reduction = "none" }):mean() end/' 'cross_entropy: class [0-9]* at row 1: the logits have 3 classes'
 mistaken 's/accuracy = F.*b.y)/accuracy = "good"/' 'eval: accuracy: a number, or a tensor of one element, by a name is expected, got the string "good"'
 sed 's/, test = some()//' "$folder/mistyped.lua" >"$folder/mistaken.lua"
 run run "$folder/mistaken.lua" -p fp32 -d cpu --threads 1 --no-history

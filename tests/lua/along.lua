@@ -78,7 +78,7 @@ return mp.experiment { name = "along", run = function(run)
         fails("scatter_add: index has shape [2,2]", F.scatter_add, mp.zeros(3, 3), 2,
             mp.zeros(2, 2):to "int32", mp.zeros(2, 2))
         fails("scatter_add: index is fp32", F.scatter_add, x, 1, mp.zeros(3), source)
-        testing.fails_at_once(run, "index 7 at position 0", function()
+        testing.fails_at_once(run, "index 7 at position 1", function()
             return F.scatter_add(x, 1, mp.tensor({ 7, 0, 0 }, "int32"), source):item()
         end)
     end)

@@ -171,6 +171,11 @@ return mp.experiment { name = "tensors", run = function(run)
             fails(("a tensor has no %s; PyTorch's "):format(name), function() return t[name] end)
             fails(ours, function() return t[name](t) end)
         end
+        local net = mp.nn.Sequential { mp.nn.Linear(3, 3) }
+        fails("write m(x) or m:forward(x)", function() net.forward(t) end)
+        fails("swap the two arguments", F.cross_entropy, mp.tensor({ 0, 1 }, "int32"), t)
+        fails("no fewer than the 20 of schedule.warmup", mp.optim.SGD, net:parameters(), { lr = 1,
+            schedule = mp.optim.schedule.cosine { total = 2, warmup = 20 } })
         fails("mp.fn.relux: no such name; did you mean relu?", function() return F.relux end)
         fails("softmax: dimension 0", F.softmax, t, 0)
         fails("dropout: p is 1", F.dropout, t, 1)

@@ -36,7 +36,7 @@ LUA
 }
 
 begin classes_past_the_end_end_a_run
-refuses 'cross_entropy: class 7 at row 1: the logits have 3 classes' 'F.cross_entropy(rows, wrong)'
+refuses 'cross_entropy: class 7 at row 2: the logits have 3 classes' 'F.cross_entropy(rows, wrong)'
 refuses '\(class\|index\) 7 at' 'F.nll(F.log_softmax(rows), wrong)'
 end
 

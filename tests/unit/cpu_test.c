@@ -154,7 +154,7 @@ static void a_class_past_the_end_is_named(void) {
         .output = {view_dense(&loss, FORMAT_FP32, 0, NULL), matrix(sums, FORMAT_FP32, 2, 6)}};
     Error error = {0};
     CHECK(!device_run(device, &call, &error));
-    CHECK_TEXT(error.text, "class 12 at row 5: the logits have 10 classes");
+    CHECK_TEXT(error.text, "class 12 at row 6: the logits have 10 classes");
     classes[5] = 3;
     CHECK(device_run(device, &call, &error));
     CHECK_NEAR(loss, log(10), 1e-6);

@@ -135,7 +135,7 @@ static void wrong_index_is_told_of_a_gradient(void) {
     free(sums_on(gpu, &sums, index, dy));
     Error error = {0};
     CHECK(!device_check(gpu, &error));
-    CHECK_TEXT(error.text, "index -1 at position 4000: the embedding has 300 rows");
+    CHECK_TEXT(error.text, "index -1 at position 4001: the embedding has 300 rows");
     gpu->status = (DeviceStatus){.check.fault = FAULT_NONE};
     free(index);
     free(dy);

@@ -15,10 +15,10 @@ static void embedding_picks_rows_and_adds_their_gradients(void) {
     CHECK_VALUES(dw, 0, 1, 2, 0, 0, 10, 12);
     set(&index, 1, 3);
     CHECK(!RUN(embedding, NULL, IN(w, index), y));
-    CHECK_TEXT(last_error.text, "index 3 at position 1: the embedding has 3 rows");
+    CHECK_TEXT(last_error.text, "index 3 at position 2: the embedding has 3 rows");
     set(&index, 1, -1);
     CHECK(!RUN(embedding_backward, NULL, IN(y, index), dw));
-    CHECK_CONTAINS(last_error.text, "index -1 at position 1");
+    CHECK_CONTAINS(last_error.text, "index -1 at position 2");
 }
 
 static void gather_follows_its_dimension(void) {
@@ -32,7 +32,7 @@ static void gather_follows_its_dimension(void) {
     CHECK_VALUES(dx, 0, 0, 2, 3, 0);
     set(&index, 0, 2);
     CHECK(!RUN(gather, &attr, IN(x, index), y));
-    CHECK_TEXT(last_error.text, "index 2 at position 0: dimension 0 has 2 elements");
+    CHECK_TEXT(last_error.text, "index 2 at position 1: dimension 1 has 2 elements");
 }
 
 static void cat_and_pad_place_their_inputs(void) {

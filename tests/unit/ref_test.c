@@ -238,10 +238,10 @@ static void a_class_out_of_range_is_named(void) {
     View classes = array_of(FORMAT_INT32, SHAPE(2), VALUES(0, 2));
     View loss = array(FORMAT_FP32, 0, NULL), sums = array(FORMAT_FP32, SHAPE(2, 2));
     CHECK(!RUN(cross_entropy, NULL, IN(x, classes), loss, sums));
-    CHECK_TEXT(last_error.text, "class 2 at row 1: the logits have 2 classes");
+    CHECK_TEXT(last_error.text, "class 2 at row 2: the logits have 2 classes");
     set(&classes, 1, -2);
     CHECK(!RUN(accuracy, NULL, IN(x, classes), loss));
-    CHECK_TEXT(last_error.text, "class -2 at row 1: the logits have 2 classes");
+    CHECK_TEXT(last_error.text, "class -2 at row 2: the logits have 2 classes");
 }
 
 static void accuracy_takes_the_first_of_equals_and_no_nan(void) {

@@ -124,20 +124,20 @@ static void a_late_device_speaks_as_one_that_is_done(void) {
     } cases[] = {
         {OP_cross_entropy,
          {0, 7},
-         "head: class 7 at row 1: the logits have 3 classes",
-         "cross_entropy: class 7 at row 1: the logits have 3 classes"},
+         "head: class 7 at row 2: the logits have 3 classes",
+         "cross_entropy: class 7 at row 2: the logits have 3 classes"},
         {OP_cross_entropy,
          {-2, 9},
-         "head: class -2 at row 0: the logits have 3 classes",
-         "cross_entropy: class -2 at row 0: the logits have 3 classes"},
+         "head: class -2 at row 1: the logits have 3 classes",
+         "cross_entropy: class -2 at row 1: the logits have 3 classes"},
         {OP_embedding,
          {2, 3},
-         "head: index 3 at position 1: the embedding has 3 rows",
-         "embedding: index 3 at position 1: the embedding has 3 rows"},
+         "head: index 3 at position 2: the embedding has 3 rows",
+         "embedding: index 3 at position 2: the embedding has 3 rows"},
         {OP_gather,
          {-1, 0},
-         "head: index -1 at position 0: dimension 0 has 3 elements",
-         "gather: index -1 at position 0: dimension 0 has 3 elements"},
+         "head: index -1 at position 1: dimension 1 has 3 elements",
+         "gather: index -1 at position 1: dimension 1 has 3 elements"},
         {OP_cross_entropy, {-1, 2}, "", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -160,12 +160,12 @@ static void the_first_of_a_device_is_kept_and_holds(void) {
     Error error = {0};
     double value = 0;
     begin(true);
-    CHECK_CONTAINS(said_of(OP_embedding, first, &at_once), "index 5 at position 0");
-    CHECK_CONTAINS(said_of(OP_embedding, second, &at_once), "index 5 at position 0");
-    CHECK_CONTAINS(said_of(OP_embedding, sound, &at_once), "index 5 at position 0");
+    CHECK_CONTAINS(said_of(OP_embedding, first, &at_once), "index 5 at position 1");
+    CHECK_CONTAINS(said_of(OP_embedding, second, &at_once), "index 5 at position 1");
+    CHECK_CONTAINS(said_of(OP_embedding, sound, &at_once), "index 5 at position 1");
     Tensor *one = op_fill(engine, FORMAT_FP32, 0, NULL, 1, NULL);
     CHECK(!tensor_item(one, &value, &error));
-    CHECK_TEXT(error.text, "embedding: index 5 at position 0: the embedding has 3 rows");
+    CHECK_TEXT(error.text, "embedding: index 5 at position 1: the embedding has 3 rows");
     CHECK_INT(error.code, ERROR_FAILED);
     tensor_release(one);
     end();
@@ -197,7 +197,7 @@ static void without_an_engine_the_message_lacks_the_place(void) {
     engine_free(engine);
     engine = NULL;
     CHECK(!device_check(device, &error));
-    CHECK_TEXT(error.text, "index 5 at position 0: the embedding has 3 rows");
+    CHECK_TEXT(error.text, "index 5 at position 1: the embedding has 3 rows");
     end();
 }
 
@@ -241,7 +241,7 @@ static const char *error_of_run(const char *classes, const char *after) {
 }
 
 static void a_run_ends_by_what_its_device_found(void) {
-    const char *message = "cross_entropy: class 4 at row 0: the logits have 3 classes";
+    const char *message = "cross_entropy: class 4 at row 1: the logits have 3 classes";
     CHECK_TEXT(error_of_run("0, 1, 2", ""), "");
     CHECK_CONTAINS(error_of_run("0, 4, 2", ""), message);
     CHECK_TEXT(error_of_run("0, 1, 4", ""), message); // nothing is read any more

@@ -123,10 +123,10 @@ run ctl live set recipe.scales=up
 expect_status 0
 expect_out "the recipe has scales=up from step [0-9]* on"
 run ctl live set recipe.scales=sideways
-expect_status 1
+expect_status 2
 expect_err "up or floor"
 run ctl live set recipe.history=8
-expect_status 1
+expect_status 2
 expect_err "settled when a run begins"
 run ctl live checkpoint
 at=$(grep -o 'step [0-9]*' "$folder/out" | grep -o '[0-9]*')

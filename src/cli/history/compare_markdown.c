@@ -103,6 +103,8 @@ static void put_speeds(const Comparison *comparison) {
         const char *why = speed_unknown(comparison, side);
         if (why)
             printf(" %s |", why);
+        else if (isnan(compare_told_speedup(comparison, side)))
+            fputs(" too uneven to tell |", stdout);
         else if (g == 0 || isnan(side->speedup_low))
             printf(" %.2fx |", side->speedup);
         else

@@ -71,6 +71,13 @@ static int mp_grad(lua_State *L) {
         inputs[i] = bind_tensor(L, "grad", lua_gettop(L), "of the list");
     }
     bool create_graph = bind_optional_boolean(L, "grad", 3, "create_graph", false);
+    // Nothing is recorded where a run goes through its script again.
+    for (lua_Integer i = 0; i < count && !session_of(L)->run->is_silent; i++)
+        if (!tensor_wants_grad(inputs[i]))
+            return bind_error(L,
+                              "grad: input %lld asks for no gradient: call :requires_grad(true) on "
+                              "it before anything is computed of it",
+                              (long long)i + 1);
     lua_createtable(L, (int)count, 0);
     int list = lua_gettop(L);
     BackwardOptions options = {.create_graph = create_graph,

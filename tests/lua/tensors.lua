@@ -173,6 +173,8 @@ return mp.experiment { name = "tensors", run = function(run)
         end
         local net = mp.nn.Sequential { mp.nn.Linear(3, 3) }
         fails("write m(x) or m:forward(x)", function() net.forward(t) end)
+        fails("grad: input 2 asks for no gradient: call :requires_grad(true)", mp.grad,
+            net(t):sum(), { net:parameters()[1], t })
         fails("swap the two arguments", F.cross_entropy, mp.tensor({ 0, 1 }, "int32"), t)
         fails("no fewer than the 20 of schedule.warmup", mp.optim.SGD, net:parameters(), { lr = 1,
             schedule = mp.optim.schedule.cosine { total = 2, warmup = 20 } })

@@ -45,6 +45,12 @@ bool scan_is_open(const ScanRecord *scan, const ScanTraining *training) {
            (isnan(training->interval) || fabs(training->above - scan->within) < training->interval);
 }
 
+bool scan_gains_no_time(const ScanRecord *scan, const ScanTraining *training) {
+    const double told = 1.05; // clocks tell no less of two trainings apart
+    const ScanTraining *base = scan_training_of(scan, "fp32");
+    return base && base->seconds > 0 && base->seconds < told * training->seconds;
+}
+
 // ---- ranks --------------------------------------------------------------------------------------
 
 typedef struct Rank {
@@ -119,7 +125,10 @@ void scan_verdict(const ScanRecord *scan, char text[SCAN_VERDICT_SIZE]) {
         phrase_add(&phrase, ": by what their gradients lose; no training has verified it.");
         return;
     }
-    phrase_add(&phrase, ": %.2fx the speed of fp32", base->seconds / policy->seconds);
+    const bool is_idle =
+        scan_units_in_fp32(scan) < scan->unit_count && scan_gains_no_time(scan, policy);
+    phrase_add(&phrase, ": %.2fx the speed of fp32%s", base->seconds / policy->seconds,
+               is_idle ? ", which gains no time" : "");
     if (policy->broken > 0) {
         phrase_add(&phrase, "; %d of %" PRId64 " seeds diverged.", policy->broken, scan->seeds);
         return;

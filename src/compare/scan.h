@@ -21,4 +21,6 @@ int scan_units_in_fp32(const ScanRecord *scan); // by the policy
 // none.
 const ScanTraining *scan_training_of(const ScanRecord *scan, const char *label);
 // Whether the seeds scatter so much that the loss may be within what is allowed, or beyond it.
+// Whether steps take about as long as in fp32, or longer.
+bool scan_gains_no_time(const ScanRecord *scan, const ScanTraining *training);
 bool scan_is_open(const ScanRecord *scan, const ScanTraining *training);

@@ -122,6 +122,12 @@ scan --formats bf16 --quick --json
 expect_out '"others_busy": *[0-9n]'
 end
 
+begin "damage of more than the whole is a number, not a power of ten"
+scan --formats mxfp4 --quick --batches 2 --set fragile=2
+expect_out '  [1-9][0-9][0-9] %  '
+expect_no_out 'e+0. %'
+end
+
 begin "a trained run is scanned from its checkpoint"
 run run "$folder/subject.lua" -p fp32 --steps 20 --quiet -d cpu --set fragile=3
 run scan @last --quick --formats fp16 --json -d cpu --quiet

@@ -45,6 +45,20 @@ static void a_verdict_tells_the_policy_and_what_it_costs(void) {
     scan_record_free(scan);
 }
 
+// What holds and gains nothing is no advice.
+static void a_policy_that_is_no_faster_is_called_that(void) {
+    char text[SCAN_VERDICT_SIZE];
+    ScanRecord *scan = some_scan(0.002);
+    scan->trainings[1].is_within = true;
+    scan->trainings[1].seconds = 2 / 0.89;
+    scan_verdict(scan, text);
+    CHECK_CONTAINS(text, ": 0.89x the speed of fp32, which gains no time, loss +0.20 %");
+    CHECK(scan_gains_no_time(scan, &scan->trainings[1]));
+    scan->trainings[1].seconds = 1;
+    CHECK(!scan_gains_no_time(scan, &scan->trainings[1]));
+    scan_record_free(scan);
+}
+
 // A loss may end as large as a number can be, and a history may say anything.
 static void a_verdict_of_huge_numbers_keeps_to_its_room(void) {
     struct {
@@ -90,6 +104,7 @@ static void a_format_is_borne_by_all_layers_or_by_none(void) {
 
 int main(void) {
     RUN_TEST(a_verdict_tells_the_policy_and_what_it_costs);
+    RUN_TEST(a_policy_that_is_no_faster_is_called_that);
     RUN_TEST(a_verdict_of_huge_numbers_keeps_to_its_room);
     RUN_TEST(what_lies_clear_of_the_limit_can_be_told);
     RUN_TEST(a_format_is_borne_by_all_layers_or_by_none);

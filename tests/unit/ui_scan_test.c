@@ -84,6 +84,7 @@ static void put_cell(Store *store, ScanRecord *scan, int unit, int format) {
                                            .damage = damages[unit][format],
                                            .own_error = 0.009,
                                            .own_degrees = 1.25,
+                                           .all_error = 1, // as of nothing but zeros
                                            .flushed = 0.031,
                                            .least_scale = NAN,
                                            .scale = 65536};
@@ -180,6 +181,7 @@ static void the_cell_under_the_cursor_is_told_in_words(void) {
     const char *text = draw_screen(120, 36);
     CHECK_CONTAINS(text, "Damage 2.0 %");
     CHECK_CONTAINS(text, "Own gradients: 0.9 % off, 1.25 degrees");
+    CHECK_CONTAINS(text, "All gradients: all zero.");
     CHECK_CONTAINS(text, "3.1 % flushed to zero");
     CHECK_CONTAINS(text, "at a loss scale");
     screen_scan.request(ui, REQUEST_SCAN_SORT);

@@ -42,17 +42,24 @@ static void say_lost(const ScanCell *cell, char *out, size_t size) {
                  word_scale(cell->scale).text);
 }
 
+// Gradients that are all zero are all off, and point nowhere.
+static void say_apart(const char *whose, double error, double degrees, char *out, size_t size) {
+    if (degrees == 0 && fabs(error - 1) < 1e-9)
+        snprintf(out, size, "%s gradients: all zero.", whose);
+    else
+        snprintf(out, size, "%s gradients: %s off, %.2f degrees.", whose, word_share(error).text,
+                 degrees);
+}
+
 static int draw_numbers(const ScanRecord *scan, const ScanCell *cell, Area area, int row) {
     const bool goes_low = cell->damage <= scan->tolerance;
     char text[240], lost[160];
     snprintf(text, sizeof text, "Damage %s: %s the %s allowed.", word_share(cell->damage).text,
              goes_low ? "within" : "more than", word_share(scan->tolerance).text);
     row = area_wrap(area, row, style_of(scan_grade(scan, cell).ink), text);
-    snprintf(text, sizeof text, "Own gradients: %s off, %.2f degrees.",
-             word_share(cell->own_error).text, cell->own_degrees);
+    say_apart("Own", cell->own_error, cell->own_degrees, text, sizeof text);
     row = area_wrap(area, row, style_of(INK_TEXT), text);
-    snprintf(text, sizeof text, "All gradients: %s off, %.2f degrees.",
-             word_share(cell->all_error).text, cell->all_degrees);
+    say_apart("All", cell->all_error, cell->all_degrees, text, sizeof text);
     row = area_wrap(area, row, style_of(INK_TEXT), text);
     snprintf(text, sizeof text, "Loss: changes by %s.", word_share(cell->loss_change).text);
     row = area_wrap(area, row, style_of(INK_TEXT), text);
@@ -88,14 +95,16 @@ void scan_draw_cell(const ScanView *view, Area area, bool focused) {
 static int draw_training(const ScanRecord *scan, const ScanTraining *training, Area area, int row) {
     const ScanTraining *base = scan_training_of(scan, "fp32");
     const bool is_bad = !training->is_within && !scan_is_open(scan, training);
-    char text[160], label[SCAN_LABEL_SIZE];
+    const double above = 100 * training->above;
+    char text[160], label[SCAN_LABEL_SIZE], loss[24];
     sanitize_line(label, sizeof label, training->label, strlen(training->label));
+    snprintf(loss, sizeof loss, above >= 99.5 && above < 1e6 ? "%+.0f" : "%+.2g", above);
     if (training->broken > 0)
         snprintf(text, sizeof text, "%-10.20s %d of %d seeds diverged", label, training->broken,
                  (int)scan->seeds);
     else
-        snprintf(text, sizeof text, "%-10.20s %.2fx  loss %+.2g %%  %s", label,
-                 base ? base->seconds / training->seconds : (double)NAN, 100 * training->above,
+        snprintf(text, sizeof text, "%-10.20s %.2fx  loss %s %%  %s", label,
+                 base ? base->seconds / training->seconds : (double)NAN, loss,
                  scan_is_open(scan, training) ? "cannot be told"
                  : training->is_within        ? "within"
                                               : "beyond");

@@ -14,7 +14,10 @@
 
 static void put_percent(char *text, double share) {
     double percent = 100 * share;
-    snprintf(text, TEXT_SIZE, percent > 0 && percent < 0.01 ? "<0.01 %%" : "%.2g %%", percent);
+    if (percent >= 99.5) // three digits are no power of ten
+        snprintf(text, TEXT_SIZE, percent < 1e6 ? "%.0f %%" : "%.2g %%", percent);
+    else
+        snprintf(text, TEXT_SIZE, percent > 0 && percent < 0.01 ? "<0.01 %%" : "%.2g %%", percent);
 }
 
 static void put_cell(Table *table, const Terminal *terminal, const ScanRecord *scan,
@@ -141,10 +144,11 @@ static bool print_trainings(const Terminal *terminal, const ScanRecord *scan, Er
         snprintf(text, sizeof text, "%.2fx", base->seconds / training->seconds);
         table_put(table, text, "");
         table_put(table,
-                  training == base               ? NULL
-                  : scan_is_open(scan, training) ? "cannot be told: more --seeds or --steps"
-                  : training->is_within          ? "within"
-                                                 : "beyond what is allowed",
+                  training == base                     ? NULL
+                  : scan_is_open(scan, training)       ? "cannot be told: more --seeds or --steps"
+                  : !training->is_within               ? "beyond what is allowed"
+                  : scan_gains_no_time(scan, training) ? "within, but no faster"
+                                                       : "within",
                   training->is_within || scan_is_open(scan, training)
                       ? ""
                       : terminal_style(terminal, STYLE_BAD));

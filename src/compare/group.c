@@ -241,6 +241,18 @@ static void label_groups(Comparison *comparison) {
     }
 }
 
+// A run of a policy is not called by the format of the rest alone.
+static void count_layers(Comparison *comparison) {
+    char text[RECORD_PRECISION_SIZE];
+    for (int g = 0; g < comparison->group_count; g++) {
+        CompareSide *group = &comparison->groups[g];
+        const RunRecord *run = &comparison->runs[group->members[0]];
+        record_precision_brief(run, text);
+        if (strcmp(group->label, run->precision) == 0)
+            snprintf(group->label, sizeof group->label, "%s", text);
+    }
+}
+
 bool compare_group_runs(Comparison *comparison, Error *error) {
     size_t count = (size_t)comparison->run_count;
     Facets *facets = calloc(count, sizeof *facets);
@@ -257,8 +269,10 @@ bool compare_group_runs(Comparison *comparison, Error *error) {
         fill_members(comparison, group_of);
         done = find_differences(comparison, facets, first);
     }
-    if (done)
+    if (done) {
         label_groups(comparison);
+        count_layers(comparison);
+    }
     for (size_t i = 0; facets && i < count; i++)
         free(facets[i].list);
     free(facets);

@@ -139,6 +139,20 @@ void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE])
              differs ? ", all layers " : "", differs ? all : "");
 }
 
+void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]) {
+    int count = 0;
+    record_precision(record, text);
+    if (strcmp(text, record->precision) != 0)
+        return;
+    for (int i = 0; i < record->layer_count; i++) {
+        const char *set = record->layers[i].set;
+        count += set[0] && strcmp(set, "auto") != 0 && strcmp(set, record->precision) != 0;
+    }
+    if (count > 0)
+        snprintf(text, RECORD_PRECISION_SIZE, "%.30s +%d layer%s", record->precision, count,
+                 count == 1 ? "" : "s");
+}
+
 const RecordMetric *record_metric(const RunRecord *record, const char *name) {
     for (int i = 0; i < record->metric_count; i++)
         if (strcmp(record->metrics[i].name, name) == 0)

@@ -166,6 +166,9 @@ void record_memory_text(const RecordMemory *memory, char text[RECORD_TEXT_SIZE])
 // "fp8, all layers fp32".
 enum { RECORD_PRECISION_SIZE = 64 };
 void record_precision(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
+// For who has one word: where some layers are set to another format their number too:
+// "fp32 +2 layers".
+void record_precision_brief(const RunRecord *record, char text[RECORD_PRECISION_SIZE]);
 const RecordMetric *record_metric(const RunRecord *record, const char *name); // NULL: none
 // The first that leads, else the first; NULL: there is none.
 const RecordMetric *record_leading_metric(const RunRecord *record);

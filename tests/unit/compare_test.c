@@ -146,6 +146,27 @@ static void layers_that_somebody_set_are_differences(void) {
     compare_free(comparison);
 }
 
+static void a_run_of_a_policy_is_called_by_how_many_layers_it_sets(void) {
+    Error error = {0};
+    RunRecord *runs = calloc(2, sizeof *runs);
+    const RecordLayer layers[] = {
+        {.name = "conv", .parent = -1, .precision = "fp16", .set = "fp16"},
+        {.name = "mix", .parent = -1, .precision = "fp16", .set = "fp16"},
+        {.name = "head", .parent = -1, .precision = "fp32", .set = "auto"}};
+    CHECK(runs);
+    for (int i = 0; i < 2; i++) {
+        runs[i] = planted_record(&six[0]);
+        snprintf(runs[i].precision, sizeof runs[i].precision, "%s", i ? "fp32" : "fp16");
+        CHECK(record_set_layers(&runs[i], layers, i == 1 ? 3 : 0, &error));
+    }
+    CompareOptions options = {.grams_per_kwh = NAN};
+    Comparison *comparison = compare_records(runs, NULL, 2, &options, &error);
+    CHECK_MESSAGE(comparison, "%s", error.text);
+    CHECK_TEXT(comparison->groups[0].label, "fp16");
+    CHECK_TEXT(comparison->groups[1].label, "fp32 +2 layers");
+    compare_free(comparison);
+}
+
 // A fork of which every layer was set computes in that, whatever it began as.
 static void a_run_is_called_by_what_all_its_layers_are_set_to(void) {
     Error error = {0};
@@ -361,6 +382,7 @@ int main(void) {
     RUN_TEST(only_what_differs_is_listed);
     RUN_TEST(a_label_says_no_more_than_it_must);
     RUN_TEST(layers_that_somebody_set_are_differences);
+    RUN_TEST(a_run_of_a_policy_is_called_by_how_many_layers_it_sets);
     RUN_TEST(a_run_is_called_by_what_all_its_layers_are_set_to);
     RUN_TEST(a_switch_that_one_run_had_is_a_difference);
     RUN_TEST(the_verdict_over_seeds_knows_noise);

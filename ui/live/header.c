@@ -105,7 +105,9 @@ void live_draw_header(const Live *live, Area area) {
         return;
     }
     live_clean(name, sizeof name, run->name);
-    live_clean(precision, sizeof precision, run->precision);
+    char brief[RECORD_PRECISION_SIZE];
+    record_precision_brief(run, brief);
+    live_clean(precision, sizeof precision, brief);
     int64_t twin = record_twin(run);
     int used = snprintf(rest, sizeof rest, "%s · %s", word_rule(run->scale_rule).text, run->device);
     if (twin > 0 && used > 0 && (size_t)used < sizeof rest)
@@ -116,8 +118,8 @@ void live_draw_header(const Live *live, Area area) {
     Ink ink = describe_state(live, area.width < WIDE, state, sizeof state);
     int end = area.width, state_width = text_width(state);
     if (area.width < NARROW) { // which run, and what it does
-        int after =
-            area_print(area, 0, 0, style_bold(live_ink(precision)), "#%lld ", (long long)run->id);
+        int after = area_print(area, 0, 0, style_bold(live_ink(run->precision)), "#%lld ",
+                               (long long)run->id);
         area_text_cut(area, after, 0, area.width - after, style_of(ink), state);
         return;
     }
@@ -138,8 +140,8 @@ void live_draw_header(const Live *live, Area area) {
         spare > LEAST_PROGRESS + text_width(progress.steps) + text_width(progress.epoch);
     end = draw_progress(&progress, area, end, has_rest ? spare : end - least);
     int column = area_text_cut(area, 0, 0, title_width, style_bold(INK_BRIGHT), title);
-    column = area_text_cut(area, column + 1, 0, precision_width, style_bold(live_ink(precision)),
-                           precision);
+    column = area_text_cut(area, column + 1, 0, precision_width,
+                           style_bold(live_ink(run->precision)), precision);
     if (has_rest)
         area_text_cut(area, column + 1, 0, end - column - 1, style_of(INK_DIM), clean);
 }

@@ -43,7 +43,7 @@ loss() {
     [ "$recipe" = "$format" ] && recipe=
     # shellcheck disable=SC2046 # words
     "$mpbench" run "$folder/formats_loss.lua" --threads 1 --no-history --quiet --json --seed "$2" \
-        $(options_of "$1") -p "$format" --recipe "$recipe" ${rule:+--layer "$rule"} \
+        $(options_of "$1") -p "$format" ${recipe:+--recipe "$recipe"} ${rule:+--layer "$rule"} \
         >"$folder/json" 2>"$folder/errors"
     loss=$(sed -n 's/.*"late":\([0-9.e+-]*\).*/\1/p' "$folder/json")
     [ -n "$loss" ] && return

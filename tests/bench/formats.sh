@@ -16,7 +16,7 @@
 set -u
 . "$(dirname "$0")/measure.sh"
 
-other() { measure_side "$mpbench" "$script" "$many" --precision "$format" --no-history --recipe "$recipe"; }
+other() { measure_side "$mpbench" "$script" "$many" --precision "$format" --no-history ${recipe:+--recipe "$recipe"}; }
 plain() { measure_side "$mpbench" "$script" "$many" --precision bf16 --no-history; }
 
 # measure WORKLOAD FORMAT[:RECIPE]

@@ -69,8 +69,13 @@ static void *allocate(void *context, void *block, size_t old_size, size_t size) 
     return moved;
 }
 
+LuaVmAsides lua_vm_asides(const LuaVm *vm) {
+    return vm->asides;
+}
+
 void vm_recover(lua_State *L) {
     LuaVm *vm = lua_vm_of(L);
+    vm->asides.caught++;
     if (!vm->is_starved || vm->charged < vm->options.memory_limit / 64)
         return;
     lua_gc(L, LUA_GCCOLLECT);

@@ -86,6 +86,14 @@ void lua_vm_seed(LuaVm *vm, uint64_t seed);
 void lua_vm_random_state(const LuaVm *vm, uint64_t state[4]);
 void lua_vm_set_random_state(LuaVm *vm, const uint64_t state[4]);
 
+// What the script has done so far beside computing: who computes something again without the script
+// wants to know that there was nothing.
+typedef struct LuaVmAsides {
+    uint64_t caught; // errors, by pcall and its like
+    uint64_t said;   // lines, by print and warn
+} LuaVmAsides;
+LuaVmAsides lua_vm_asides(const LuaVm *vm);
+
 // ---- stopping ----------------------------------------------------------------------------------
 
 // Makes the running script end with the error "file:line: reason", which it cannot catch. Any

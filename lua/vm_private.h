@@ -49,6 +49,7 @@ struct LuaVm {
     size_t script_count, script_room;
     uint64_t seed;
     uint64_t random[4];
+    LuaVmAsides asides;
 };
 
 // ---- vm.c

@@ -152,6 +152,7 @@ static int narrow_collectgarbage(lua_State *L) {
 static int send_line(lua_State *L, const char *prefix, const char *between) {
     LuaVm *vm = lua_vm_of(L);
     int count = lua_gettop(L);
+    vm->asides.said++;
     luaL_Buffer line;
     luaL_buffinit(L, &line);
     luaL_addstring(&line, prefix);

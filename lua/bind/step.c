@@ -33,6 +33,7 @@ struct HandedSteps {
     HandedStep *watched; // under way, with what there was before it
     uint64_t handles;
     uint64_t random[4];
+    LuaVmAsides asides;
     bool is_captured; // the step under way is run from what was captured,
     bool is_stale;    // all are to be let go of when it is over
 };
@@ -195,7 +196,8 @@ static bool take_result(lua_State *L, HandedStep *step, int index, uint64_t firs
         return result->is_nil || lua_isboolean(L, index);
     const uint64_t number = bind_handle_number(L, index);
     result->number = number - first;
-    return number >= first && number < session->handle_count && tape_is_spent(tensor);
+    return number >= first && number < session->handle_count && tape_is_spent(tensor) &&
+           capture_made(step->capture, tensor);
 }
 
 static const char *take_results(lua_State *L, HandedStep *step, int first_index, uint64_t first) {
@@ -205,7 +207,8 @@ static const char *take_results(lua_State *L, HandedStep *step, int first_index,
         return "it returns more values than are kept";
     for (int i = 0; i < count; i++)
         if (!take_result(L, step, first_index + i, first))
-            return "it returns what is no tensor of its own, or one with a way back";
+            return "it returns what is no tensor of its own, a view of another, or one with a way "
+                   "back";
     return "";
 }
 
@@ -289,8 +292,13 @@ static const char *look_at_script(lua_State *L, HandedStep *step, int function, 
     const HandedSteps *handed = session->steps;
     uint64_t random[4];
     lua_vm_random_state(session->vm, random);
+    const LuaVmAsides asides = lua_vm_asides(session->vm);
     if (memcmp(random, handed->random, sizeof random) != 0)
         return "it draws random numbers";
+    if (asides.caught != handed->asides.caught)
+        return "an error is caught in it";
+    if (asides.said != handed->asides.said)
+        return "it prints";
     if (!upvalues_are_kept(L, step, function))
         return "it changes a variable from outside of it";
     return take_results(L, step, first, handed->handles);
@@ -305,7 +313,7 @@ static void end_watch(lua_State *L, int function, int first, bool is_well) {
     bool are_taken = false;
     step->handles = session->handle_count - handed->handles;
     if (why[0]) {
-        capture_refuse(session->engine, why);
+        capture_note_why(step->capture, why);
     } else if (is_well) {
         are_taken = true;
         is_well = !leaves_tensors(L, handed->handles, first);
@@ -331,6 +339,7 @@ static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *give
     lua_vm_random_state(session->vm, handed->random);
     keep_function(L, step, function);
     drop_results(step);
+    handed->asides = lua_vm_asides(session->vm);
     capture_begin(step->capture, given);
 }
 

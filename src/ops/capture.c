@@ -297,6 +297,8 @@ void capture_begin(Capture *capture, const CaptureGiven *given) {
     clear(capture);
     capture->given = *given;
     capture->place = capture_place(engine);
+        if (capture_is_state(capture, input->view.data))
+            capture_note_why(capture, "it is handed weights or running statistics");
     capture->mixed_before = capture->mixed;
     capture->mixed = MIX_BEGIN;
     capture->is_spoilt = capture->is_final = capture->has_buffers = false;

@@ -65,6 +65,10 @@ void capture_end_act(Engine *engine);
 void capture_pause(Engine *engine);
 // This step can never be had again. The first word stays; nothing where no capture watches.
 void capture_refuse(Engine *engine, const char *why);
+// The same of what was watched, whatever is under way; a failed act may be.
+void capture_note_why(Capture *capture, const char *why);
+// Whether a tensor lies in memory that the step took.
+bool capture_made(const Capture *capture, const Tensor *tensor);
 // Not this one, though perhaps the next.
 void capture_refuse_now(Engine *engine);
 // Why, "" where it can: then it was another step each time, or is still watched.

@@ -36,8 +36,7 @@ static bool outside_is_there(const Capture *capture) {
     for (int i = 0; i < capture->parameters_count; i++) {
         const CapturedParameter *noted = &capture->parameters[i];
         if (noted->tensor->view.data != noted->data ||
-            noted->tensor->requires_grad != noted->requires_grad || noted->tensor->hooks ||
-            parameter_of(noted->tensor)->round_to != noted->round_to)
+            noted->tensor->requires_grad != noted->requires_grad || noted->tensor->hooks)
             return false;
     }
     return true;
@@ -85,6 +84,10 @@ const CaptureAct *capture_act(const Capture *capture, int i) {
 
 static bool compute(Capture *capture, const CapturedCall *captured) {
     Engine *engine = capture->engine;
+    for (int i = 0; i < capture->parameters_count; i++) { // as the calls of the script do
+        const CapturedParameter *noted = &capture->parameters[i];
+        parameter_of(noted->tensor)->round_to = noted->round_to;
+    }
     Error error;
     if (!device_run(engine->device, &captured->call, &error))
         return false; // the script, which runs into it too, is told where

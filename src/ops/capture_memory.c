@@ -51,6 +51,12 @@ static bool may_be_read(const Capture *capture, const MemoryPlace *place) {
     return is_kept || capture->given.is_state(capture->given.context, place->memory);
 }
 
+bool capture_is_state(const Capture *capture, const void *address) {
+    MemoryPlace place;
+    return allocator_locate(capture->engine->device->allocator, address, &place) &&
+           may_be_read(capture, &place);
+}
+
 static const CapturedMemory *memory_of(Capture *capture, const MemoryPlace *place) {
     const CapturedMemory *known = memory_known(capture, place);
     if (known)
@@ -68,6 +74,12 @@ static const CapturedMemory *memory_of(Capture *capture, const MemoryPlace *plac
     capture->memory[capture->memory_count] =
         (CapturedMemory){place->memory, place->number, is_outside, NULL};
     return &capture->memory[capture->memory_count++];
+}
+
+bool capture_made(const Capture *capture, const Tensor *tensor) {
+    MemoryPlace place;
+    return allocator_locate(capture->engine->device->allocator, tensor->storage->data, &place) &&
+           place.number > capture->takings;
 }
 
 int capture_input_at(const Capture *capture, const void *address) {

@@ -91,8 +91,6 @@ CapturePlace capture_place(const Engine *engine);
 
 // ---- capture_memory.c
 
-// Why it can never be had again; the first word stays.
-void capture_note_why(Capture *capture, const char *why);
 // Room for one more in a list; false: there is none, and the step is no more than watched.
 bool capture_grow(Capture *capture, void **items, int count, int *room, size_t size);
 #define GROW(capture, name)                                                   \
@@ -107,4 +105,6 @@ void capture_note_view(Capture *capture, const View *view, int at, bool is_outpu
 int capture_input_at(const Capture *capture, const void *address);
 // All that it works on stays where it is from now on; false: some of it is not the step's any more,
 // or it is too much.
+// Whether an address lies in weights or other state, which a step may read unasked.
+bool capture_is_state(const Capture *capture, const void *address);
 bool capture_pin_memory(Capture *capture);

@@ -227,6 +227,35 @@ begin a_wrong_value_in_a_captured_step_is_told_as_if_it_were_called
 small wrong ''
 for option in '' --no-capture; do
     # shellcheck disable=SC2086 # none or one
+refused prints "it prints" 'if told.count > 1e9 then net = nil else print "a line" end'
+refused catches "an error is caught" 'pcall(function() scaler:unscale(opt) scaler:unscale(opt) end)'
+refused coroutine "an error is caught" 'coroutine.resume(coroutine.create(function() error "none" end))'
+returned='net.weight:detach()' behind='if kept then run:log { w = kept:sum() } end kept = out'
+refused weight "it returns what is no tensor of its own" ''
+returned='x:reshape(48)' behind='run:log { x = out:sum() }'
+refused view "it returns what is no tensor of its own" ''
+more=', net.weight:detach()'
+refused handed "it is handed weights" 'loss = loss + more:mean()'
+end
+
+begin gradients_that_a_script_keeps_are_not_written_over
+behind='local g = net.weight:grad() if kept then run:log { old = (kept * g):sum() } end kept = g'
+still_captured gradients ''
+behind='run:log { one = net.bias:grad()[1] }'
+still_captured parts ''
+more=', net.weight:grad() or net.weight:detach() * 1'
+still_captured gradients_in 'loss = loss + (more * more):sum()'
+end
+
+begin gradients_that_are_there_are_added_to
+first='' behind='if at % 10 ~= 0 then opt:zero_grad() end'
+still_captured accumulated ''
+end
+
+# What a script computes beside, in another format than the step, is no change of the step.
+begin steps_are_captured_whatever_is_computed_beside_them
+behind='local beside = net(mp.ones(2, 8))'
+still_captured beside ''
     run run "$folder/small.lua" -d cpu --threads 1 -p fp32 --quiet --set wrong=30 $option
     expect_status 1
     expect_err 'class 7 '

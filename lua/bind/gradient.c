@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "lua/bind/callback.h"
+#include "lua/bind/step.h"
 
 static int tensor_requires_grad(lua_State *L) {
     Tensor *tensor = bind_tensor(L, "requires_grad", 1, "tensor");
@@ -31,6 +32,7 @@ static int tensor_grad(lua_State *L) {
         Tape *tape = session_of(L)->engine->tape;
         return BIND_DONE(L, tape_set_gradient(tape, tensor, gradient, &error), &error);
     }
+    BIND_READ(L, step_part_gradient(session_of(L), tensor, &error), &error);
     Tensor *gradient = tensor_hold(tensor->grad);
     bind_push_tensors(L, &gradient, 1); // nil where there is none
     return 1;

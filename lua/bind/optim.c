@@ -97,7 +97,10 @@ static bool zero_grad_again(Capture *capture, const CaptureAct *act, void *conte
 
 static int optimizer_zero_grad_method(lua_State *L) {
     Optimizer *optimizer = *optimizer_slot(L, "zero_grad");
+    Capture *capture = session_of(L)->engine->capture;
     step_begin_act(L, &(CaptureAct){.does = zero_grad_again, .on = optimizer});
+    for (int i = 0; capture && i < optimizer_parameter_count(optimizer); i++)
+        capture_note_emptied(capture, optimizer_parameter(optimizer, i));
     optimizer_zero_grad(optimizer);
     step_end_act(L);
     return 0;

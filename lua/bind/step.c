@@ -290,15 +290,15 @@ static bool leaves_tensors(lua_State *L, uint64_t handles, int first) {
 static const char *look_at_script(lua_State *L, HandedStep *step, int function, int first) {
     const Session *session = session_of(L);
     const HandedSteps *handed = session->steps;
+    const LuaVmAsides asides = lua_vm_asides(session->vm);
     uint64_t random[4];
     lua_vm_random_state(session->vm, random);
-    const LuaVmAsides asides = lua_vm_asides(session->vm);
-    if (memcmp(random, handed->random, sizeof random) != 0)
-        return "it draws random numbers";
     if (asides.caught != handed->asides.caught)
         return "an error is caught in it";
     if (asides.said != handed->asides.said)
         return "it prints";
+    if (memcmp(random, handed->random, sizeof random) != 0)
+        return "it draws random numbers";
     if (!upvalues_are_kept(L, step, function))
         return "it changes a variable from outside of it";
     return take_results(L, step, first, handed->handles);
@@ -337,9 +337,9 @@ static void begin_watch(lua_State *L, HandedStep *step, const CaptureGiven *give
     handed->watched = step;
     handed->handles = session->handle_count;
     lua_vm_random_state(session->vm, handed->random);
+    handed->asides = lua_vm_asides(session->vm);
     keep_function(L, step, function);
     drop_results(step);
-    handed->asides = lua_vm_asides(session->vm);
     capture_begin(step->capture, given);
 }
 
@@ -464,6 +464,21 @@ int step_run(lua_State *L, int index) {
     if (run_captured(L, step, inputs))
         return push_results(L, step, first, 0);
     return call(L, index);
+}
+
+bool step_part_gradient(Session *session, Tensor *leaf, Error *error) {
+    const HandedSteps *handed = session->steps;
+    bool is_captured = false;
+    for (int i = 0; handed && leaf->grad && i < MOST_STEPS; i++)
+        is_captured = is_captured || capture_has_gradient(handed->steps[i].capture, leaf);
+    if (!is_captured)
+        return true;
+    Tensor *copy = tensor_copy_as(leaf->grad, leaf->grad->view.format, MEMORY_GRADIENTS, error);
+    if (!copy)
+        return false;
+    tensor_release(leaf->grad);
+    leaf->grad = copy;
+    return true;
 }
 
 void step_count(Session *session) {

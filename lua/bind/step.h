@@ -21,6 +21,9 @@ void step_note_call(Session *session, const char *title);
 // All that was captured is let go of: something that it hangs on has changed, or goes.
 void step_forget(Session *session);
 void step_free(Session *session);
+// A leaf's gradient is handed to the script, which may keep it: it gets one that no captured step
+// writes over.
+bool step_part_gradient(Session *session, Tensor *leaf, Error *error) MUST_CHECK;
 // A step of the run has ended.
 void step_count(Session *session);
 

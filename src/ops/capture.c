@@ -34,6 +34,7 @@ static void clear(Capture *capture) {
             allocator_unpin(allocator, capture->memory[i].pin);
     capture->acts_count = capture->leaves_count = capture->parameters_count = 0;
     capture->memory_count = capture->uses_count = capture->calls_count = 0;
+    capture->emptied_count = 0;
     capture->is_ready = false;
 }
 
@@ -67,14 +68,11 @@ void capture_free(Capture *capture) {
     free(capture->calls);
     free(capture->acts);
     free(capture->leaves);
+    free(capture->emptied);
     free(capture->memory);
     free(capture->uses);
     free(capture->parameters);
     free(capture);
-}
-
-static void spoil(Capture *capture) {
-    capture->is_spoilt = true;
 }
 
 void capture_refuse(Engine *engine, const char *why) {
@@ -84,7 +82,7 @@ void capture_refuse(Engine *engine, const char *why) {
 
 void capture_refuse_now(Engine *engine) {
     if (engine->capture)
-        spoil(engine->capture);
+        engine->capture->is_spoilt = true;
 }
 
 const char *capture_refusal(const Capture *capture) {
@@ -211,6 +209,18 @@ void capture_end_act(Engine *engine) {
         engine->capture->acting--;
 }
 
+void capture_note_emptied(Capture *capture, const Tensor *leaf) {
+    if (GROW(capture, emptied))
+        capture->emptied[capture->emptied_count++] = leaf;
+}
+
+static bool is_emptied(const Capture *capture, const Tensor *leaf) {
+    for (int i = 0; i < capture->emptied_count; i++)
+        if (capture->emptied[i] == leaf)
+            return true;
+    return false;
+}
+
 void capture_note_leaf(Capture *capture, Tensor *leaf, bool is_first) {
     if (!is_first)
         capture_note_why(capture, CAPTURE_ADDS);
@@ -219,7 +229,8 @@ void capture_note_leaf(Capture *capture, Tensor *leaf, bool is_first) {
     if (!is_on(capture) || !GROW(capture, leaves))
         return;
     capture->leaves[capture->leaves_count++] =
-        (CapturedLeaf){tensor_hold(leaf), tensor_hold(leaf->grad), leaf->arrived, leaf->carries};
+        (CapturedLeaf){tensor_hold(leaf), tensor_hold(leaf->grad), leaf->arrived, leaf->carries,
+                       is_emptied(capture, leaf)};
     capture_note_view(capture, &leaf->grad->view, 0, true);
 }
 
@@ -286,6 +297,8 @@ static void take_inputs(Capture *capture) {
         const Tensor *input = given->inputs[i];
         if (tensor_wants_grad(input) || input->parameter)
             capture_note_why(capture, "a gradient goes to a tensor that it was handed");
+        if (capture_is_state(capture, input->view.data))
+            capture_note_why(capture, "it is handed weights or running statistics");
         if (capture_input_at(capture, input->view.data) >= 0)
             capture_note_why(capture, "two tensors that it was handed lie on the same memory");
         capture->inputs[capture->input_count++] = (CapturedInput){input->view, input->storage};
@@ -297,8 +310,6 @@ void capture_begin(Capture *capture, const CaptureGiven *given) {
     clear(capture);
     capture->given = *given;
     capture->place = capture_place(engine);
-        if (capture_is_state(capture, input->view.data))
-            capture_note_why(capture, "it is handed weights or running statistics");
     capture->mixed_before = capture->mixed;
     capture->mixed = MIX_BEGIN;
     capture->is_spoilt = capture->is_final = capture->has_buffers = false;

@@ -78,6 +78,8 @@ bool capture_is_large(const Capture *capture);
 // A watched operation was given this parameter; its outputs were looked at (ops/lookout.h).
 void capture_note_parameter(Capture *capture, Tensor *parameter);
 void capture_note_look(Capture *capture);
+// The step drops this leaf's gradient: what an earlier step left there is nothing to it.
+void capture_note_emptied(Capture *capture, const Tensor *leaf);
 // Gradients that a walk has brought, as the tape tells.
 void capture_note_leaf(Capture *capture, Tensor *leaf, bool is_first);
 void capture_note_walk(Capture *capture, TapeCounts before);
@@ -93,6 +95,8 @@ typedef enum CaptureFit {
 CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count);
 // Puts the inputs in place.
 void capture_start(Capture *capture, Tensor *const *inputs);
+// Whether a leaf's gradient lies where the next step writes its own: who keeps it needs a copy.
+bool capture_has_gradient(const Capture *capture, const Tensor *leaf);
 int capture_act_count(const Capture *capture);
 // Computes what comes before act i, of which there is one more: the end. False: it was given up.
 bool capture_compute(Capture *capture, int i);

@@ -33,6 +33,9 @@ static bool outside_is_there(const Capture *capture) {
     for (int i = 0; i < capture->memory_count; i++)
         if (capture->memory[i].is_outside && !allocator_in_use(capture->memory[i].pin))
             return false;
+    for (int i = 0; i < capture->leaves_count; i++)
+        if (capture->leaves[i].leaf->hooks || !capture->leaves[i].leaf->requires_grad)
+            return false;
     for (int i = 0; i < capture->parameters_count; i++) {
         const CapturedParameter *noted = &capture->parameters[i];
         if (noted->tensor->view.data != noted->data ||
@@ -40,6 +43,24 @@ static bool outside_is_there(const Capture *capture) {
             return false;
     }
     return true;
+}
+
+bool capture_has_gradient(const Capture *capture, const Tensor *leaf) {
+    for (int i = 0; capture->is_ready && i < capture->leaves_count; i++)
+        if (capture->leaves[i].gradient == leaf->grad)
+            return true;
+    return false;
+}
+
+// Gradients that are there are added to, where the step does not drop them itself; what was
+// captured would write over them.
+static bool adds_gradients(const Capture *capture) {
+    for (int i = 0; i < capture->leaves_count; i++) {
+        const CapturedLeaf *captured = &capture->leaves[i];
+        if (!captured->is_emptied && (captured->leaf->grad || captured->leaf->apart))
+            return true;
+    }
+    return false;
 }
 
 CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count) {
@@ -51,7 +72,8 @@ CaptureFit capture_fits(const Capture *capture, Tensor *const *inputs, int count
     if (!capture->is_ready || place.policy != capture->place.policy || !outside_is_there(capture))
         return CAPTURE_STALE;
     if ((capture->has_buffers && engine->change_count > 0) ||
-        !same_place(&place, &capture->place) || !inputs_fit(capture, inputs, count))
+        !same_place(&place, &capture->place) || !inputs_fit(capture, inputs, count) ||
+        adds_gradients(capture))
         return CAPTURE_OTHER;
     return CAPTURE_FITS;
 }
@@ -61,6 +83,10 @@ void capture_start(Capture *capture, Tensor *const *inputs) {
     for (int i = 0; i < capture->input_count; i++) {
         has_moved = has_moved || capture->inputs[i].view.data != inputs[i]->view.data;
         capture->inputs[i].view.data = inputs[i]->view.data;
+    }
+    for (int i = 0; i < capture->parameters_count; i++) { // as the calls of the script do
+        const CapturedParameter *noted = &capture->parameters[i];
+        parameter_of(noted->tensor)->round_to = noted->round_to;
     }
     for (int i = 0; has_moved && i < capture->uses_count; i++) {
         const InputUse *use = &capture->uses[i];
@@ -84,10 +110,6 @@ const CaptureAct *capture_act(const Capture *capture, int i) {
 
 static bool compute(Capture *capture, const CapturedCall *captured) {
     Engine *engine = capture->engine;
-    for (int i = 0; i < capture->parameters_count; i++) { // as the calls of the script do
-        const CapturedParameter *noted = &capture->parameters[i];
-        parameter_of(noted->tensor)->round_to = noted->round_to;
-    }
     Error error;
     if (!device_run(engine->device, &captured->call, &error))
         return false; // the script, which runs into it too, is told where

@@ -7,8 +7,9 @@
 typedef struct CapturedCall {
     KernelCall call;
     OpAttr attr;
-    bool is_looked_at, is_back; // by the lookout; on a walk back
-    bool keeps;                 // what it gives is its layer's
+    bool is_looked_at; // the lookout looks at what it gives,
+    bool is_back;      // as the work of a walk back,
+    bool keeps;        // and counts the largest number for the layer's figures
 } CapturedCall;
 
 typedef struct CapturedAct {
@@ -20,7 +21,9 @@ typedef struct CapturedAct {
 
 typedef struct CapturedLeaf {
     Tensor *leaf, *gradient; // held
-    uint64_t order, scale;   // as it arrived; that it carries
+    uint64_t order;          // the how manieth gradient of its walk it was
+    uint64_t scale;          // the loss scale that it carries
+    bool is_emptied;         // the step itself drops what an earlier one left there
 } CapturedLeaf;
 
 typedef struct CapturedMemory {
@@ -67,8 +70,8 @@ struct Capture {
     CaptureGiven given;
     CapturePlace place;
     bool is_watching, is_ready;
-    bool is_spoilt;   // this step, though not the next
-    bool is_large;    // for good
+    bool is_spoilt;   // this step is not to be captured, though the next may be
+    bool is_large;    // it works on too much memory, as the next would
     bool is_final;    // a final act was noted
     bool has_buffers; // running statistics
     int acting;       // depth of acts under way
@@ -80,6 +83,7 @@ struct Capture {
     CAPTURE_LIST(CapturedCall, calls);
     CAPTURE_LIST(CapturedAct, acts);
     CAPTURE_LIST(CapturedLeaf, leaves);
+    CAPTURE_LIST(const Tensor *, emptied); // while it is watched: of leaves, their gradients
     CAPTURE_LIST(CapturedMemory, memory);
     CAPTURE_LIST(InputUse, uses);
     CAPTURE_LIST(CapturedParameter, parameters);
@@ -101,10 +105,10 @@ bool capture_grow(Capture *capture, void **items, int count, int *room, size_t s
 void capture_mix(Capture *capture, const void *data, size_t size);
 // What operand `at` of a call, or an act, lies on.
 void capture_note_view(Capture *capture, const View *view, int at, bool is_output);
+// Whether an address lies in weights or other state, which a step may read unasked.
+bool capture_is_state(const Capture *capture, const void *address);
 // The input that an address lies in; -1: none.
 int capture_input_at(const Capture *capture, const void *address);
 // All that it works on stays where it is from now on; false: some of it is not the step's any more,
 // or it is too much.
-// Whether an address lies in weights or other state, which a step may read unasked.
-bool capture_is_state(const Capture *capture, const void *address);
 bool capture_pin_memory(Capture *capture);

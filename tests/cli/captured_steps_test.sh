@@ -151,6 +151,11 @@ cmp -s "$folder/a.last" "$folder/b.last" || fail "other losses: $(diff "$folder/
 end
 
 # A step that is like the others but for one thing each: LINES within it, and what an event says.
+# Further: what begins it, what it is handed beside, what it returns, and the lines behind it.
+plain_small() {
+    first='opt:zero_grad()' more='' returned='loss' behind=''
+}
+plain_small
 small() { # NAME LINES [AROUND]
     cat >"$folder/small.lua" <<LUA
 local mp = require "mp"
@@ -160,20 +165,21 @@ return mp.experiment { name = "small", params = { steps = 40, wrong = 0 }, run =
     local opt = mp.optim.SGD(net:parameters(), { lr = 1e-2 })
     local scaler, count, kept, told = run:scaler(), 0, nil, { count = 0 }
     local mask = mp.ones(8)
-    local function step(x, y)
-        opt:zero_grad()
+    local function step(x, y, more)
+        $first
         local loss = mp.autocast(function() return F.cross_entropy(net(x), y) end)
         $2
         scaler:scale(loss):backward()
         scaler:step(opt)
         scaler:update()
         run:log { loss = loss }
-        return loss
+        return $returned
     end
     local ys = { mp.randint(4, 6), mp.randint(4, 6), mp.tensor({ 7, 7, 7, 7, 7, 7 }, "int32") }
     for at = 1, run.params.steps do
         count = 0
-        run:step(${3:-step}, mp.randn(6, 8), ys[at == run.params.wrong and 3 or 1 + at % 2])
+        local out = run:step(${3:-step}, mp.randn(6, 8), ys[at == run.params.wrong and 3 or 1 + at % 2] $more)
+        $behind
     end
     run:result { told = told.count }
 end }
@@ -188,6 +194,13 @@ LUA
     cmp -s "$folder/$1.csv" "$folder/$1-plain.csv" || fail "$1: $(diff "$folder/$1.csv" "$folder/$1-plain.csv" | sed -n 2p) is not as it was called"
 }
 
+# still_captured NAME LINES: most steps are, and their numbers the same.
+still_captured() {
+    small "$1" "$2"
+    [ "$(share_of "$1")" -ge 600 ] || fail "$1: $(share_of "$1") of 1000 steps were captured"
+    plain_small
+}
+
 # refused NAME WHY LINES [FUNCTION]
 refused() {
     small "$1" "$3" "${4:-}"
@@ -195,6 +208,7 @@ refused() {
     run show "$1"
     expect_out "not captured: $2"
     [ "$(grep -c 'not captured' "$folder/out")" = 1 ] || fail "$1: it is not said once"
+    plain_small
 }
 
 begin what_cannot_be_had_again_is_called_each_time_and_told
@@ -213,20 +227,6 @@ refused adds "it adds gradients" 'if loss then net(x):mean():backward() end'
 refused seed "it calls mp.seed" 'mp.seed(1)'
 refused inline "its function is another one each time" '' 'function(x, y) return step(x, y) end'
 refused result "it calls run:result" 'run:result { last = 1 }'
-end
-
-# What docs/lua.md says of variables that no function closes over.
-begin a_counter_in_a_table_stands_still_while_steps_are_captured
-small table 'told.count = told.count + 1'
-[ "$(share_of table)" -ge 700 ] || fail "$(share_of table) of 1000 steps were captured"
-run show table --json
-expect_out '"told":[1-9],\|"told":[1-9]}\|"told":1[0-9][,}]'
-end
-
-begin a_wrong_value_in_a_captured_step_is_told_as_if_it_were_called
-small wrong ''
-for option in '' --no-capture; do
-    # shellcheck disable=SC2086 # none or one
 refused prints "it prints" 'if told.count > 1e9 then net = nil else print "a line" end'
 refused catches "an error is caught" 'pcall(function() scaler:unscale(opt) scaler:unscale(opt) end)'
 refused coroutine "an error is caught" 'coroutine.resume(coroutine.create(function() error "none" end))'
@@ -256,6 +256,20 @@ end
 begin steps_are_captured_whatever_is_computed_beside_them
 behind='local beside = net(mp.ones(2, 8))'
 still_captured beside ''
+end
+
+# What docs/lua.md says of variables that no function closes over.
+begin a_counter_in_a_table_stands_still_while_steps_are_captured
+small table 'told.count = told.count + 1'
+[ "$(share_of table)" -ge 700 ] || fail "$(share_of table) of 1000 steps were captured"
+run show table --json
+expect_out '"told":[1-9],\|"told":[1-9]}\|"told":1[0-9][,}]'
+end
+
+begin a_wrong_value_in_a_captured_step_is_told_as_if_it_were_called
+small wrong ''
+for option in '' --no-capture; do
+    # shellcheck disable=SC2086 # none or one
     run run "$folder/small.lua" -d cpu --threads 1 -p fp32 --quiet --set wrong=30 $option
     expect_status 1
     expect_err 'class 7 '

@@ -17,7 +17,8 @@ typedef struct HandedStep {
     int function;        // which the registry keeps while it is captured,
     int upvalues;        // and a table of its upvalues as they were; LUA_NOREF: none
     Capture *capture;
-    int tries;    // watched steps, since one was ready
+    int tries;    // watched steps, less those that were computed without the script
+    int let_go;   // how often it was ready, or dropped as the script changed a mode
     uint64_t ran; // the how manieth of all that were run, the last time
     bool is_given_up;
     uint64_t handles; // that the step makes
@@ -110,7 +111,7 @@ static HandedStep *step_of(lua_State *L, int index) {
     drop_capture(L, oldest);
     capture_renew(oldest->capture);
     oldest->address = address;
-    oldest->tries = 0;
+    oldest->tries = oldest->let_go = 0;
     oldest->is_given_up = false;
     oldest->ran = ++handed->ran;
     handed->made++;
@@ -218,7 +219,12 @@ static const char *why_not(const HandedSteps *handed, const HandedStep *step) {
         return capture_refusal(step->capture);
     if (handed->made >= MOST_TRIES)
         return "its function is another one each time: make it once, before the loop";
-    return step->tries >= MOST_TRIES ? "it is another one each time" : "";
+    if (step->tries < MOST_TRIES)
+        return "";
+    return step->let_go >= MOST_TRIES / 2
+               ? "what it works on is changed between two steps: a mode, a precision, "
+                 "or weights set by hand"
+               : "it is another one each time";
 }
 
 // Lets it be where it cannot be captured. Of one that need not be nobody is told.
@@ -320,8 +326,7 @@ static void end_watch(lua_State *L, int function, int first, bool is_well) {
     }
     step->tries++;
     const bool is_ready = capture_end(step->capture, is_well);
-    if (is_ready)
-        step->tries = 0;
+    step->let_go += is_ready;
     if (are_taken) {
         push_results(L, step, handed->handles, is_ready ? 0 : first);
         lua_remove(L, first);
@@ -440,14 +445,18 @@ static int watch(lua_State *L, HandedStep *step, int index, Tensor *const *input
 
 // What of the steps before is not to be: also where an error has ended one.
 static void begin_step(lua_State *L, HandedSteps *handed) {
-    for (int i = 0; handed->is_stale && i < MOST_STEPS; i++)
+    for (int i = 0; handed->is_stale && i < MOST_STEPS; i++) {
         drop_capture(L, &handed->steps[i]);
+        handed->steps[i].let_go++;
+    }
     handed->is_stale = handed->is_captured = false;
 }
 
 int step_run(lua_State *L, int index) {
     Session *session = session_of(L);
     Tensor *inputs[CAPTURE_MOST_INPUTS];
+    if (session->at_boundary)
+        bind_boundary(L); // whose work is none of the step's
     HandedStep *step = step_of(L, index);
     const int count = step ? inputs_of(L, index + 1, inputs) : -1;
     if (step)
@@ -455,14 +464,15 @@ int step_run(lua_State *L, int index) {
     if (count < 0 || session->stops || step->is_given_up)
         return call(L, index);
     const CaptureFit fit = capture_fits(step->capture, inputs, count);
-    const bool is_same = fit != CAPTURE_STALE && upvalues_are_kept(L, step, index);
-    if (fit == CAPTURE_OTHER)
+    if (fit == CAPTURE_OTHER) // whatever was kept of the step, or nothing
         return call(L, index);
-    if (!is_same)
+    if (fit == CAPTURE_STALE || !upvalues_are_kept(L, step, index))
         return watch(L, step, index, inputs, count);
     const uint64_t first = session->handle_count;
-    if (run_captured(L, step, inputs))
+    if (run_captured(L, step, inputs)) {
+        step->tries -= step->tries > 0;
         return push_results(L, step, first, 0);
+    }
     return call(L, index);
 }
 

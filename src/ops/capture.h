@@ -7,10 +7,12 @@
 // does it notes as an *act*: kernels that run within an act are the act's, which does all of it
 // again. A step that two watched ones found alike, call for call, is *ready*.
 //
-// The memory that its kernels work on stays where it is, accounted as it was: blocks that the step
-// took and gave back are used as often as in the step itself, so that no more is held than the step
-// needed at once. What lies outside of the step must be weights, state, or the step's inputs,
-// which may lie elsewhere in every step. Whoever finds that a step cannot be had again refuses it.
+// The memory that its kernels work on stays where it is, accounted as it was. Blocks that the step
+// took and gave back are used as often as in the step itself; what it needed at once is held
+// between two steps, beside what others need that are called, and so no step that needs much is
+// captured (capture_is_large). What lies outside of the step must be weights, state, or the step's
+// inputs, which may lie elsewhere in every step. Whoever finds that a step cannot be had again
+// refuses it.
 //
 // Nothing that is computed again differs: where a number that the lookout looks at is not finite,
 // or anything that was decided may be decided otherwise now, the step is given up, taken back, and

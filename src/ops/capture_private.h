@@ -58,7 +58,9 @@ typedef struct CapturePlace {
     uint64_t policy;
 } CapturePlace;
 
-#define CAPTURE_ADDS "it adds gradients to those that are there"
+#define CAPTURE_ADDS                                                                           \
+    "it adds gradients to those that are there: have it call zero_grad for all that it walks " \
+    "back to"
 
 #define CAPTURE_LIST(type, name) \
     type *name;                  \

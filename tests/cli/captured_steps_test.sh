@@ -234,6 +234,8 @@ returned='net.weight:detach()' behind='if kept then run:log { w = kept:sum() } e
 refused weight "it returns what is no tensor of its own" ''
 returned='x:reshape(48)' behind='run:log { x = out:sum() }'
 refused view "it returns what is no tensor of its own" ''
+behind='net:eval() net:train()'
+refused stale "what it works on is changed between two steps" ''
 more=', net.weight:detach()'
 refused handed "it is handed weights" 'loss = loss + more:mean()'
 end
@@ -256,6 +258,50 @@ end
 begin steps_are_captured_whatever_is_computed_beside_them
 behind='local beside = net(mp.ones(2, 8))'
 still_captured beside ''
+behind='if at % 8 == 1 then run:checkpoint() end' # the first of them before a step that is watched
+still_captured checkpoints ''
+end
+
+# Two steps, each of which walks back through what the other trains.
+begin steps_that_share_gradients_are_the_same_to_the_bit
+for zero in 'all' 'own'; do
+    cat >"$folder/pair.lua" <<LUA
+local mp = require "mp"
+local nn, F = mp.nn, mp.fn
+return mp.experiment { name = "pair", params = { steps = 40 }, run = function(run)
+    local maker, judge = run:model(nn.Linear(8, 4), "maker"), run:model(nn.Linear(4, 1), "judge")
+    local makes, judges = mp.optim.SGD(maker:parameters(), { lr = 1e-2 }), mp.optim.Adam(judge:parameters(), { lr = 1e-2 })
+    local function all() makes:zero_grad() judges:zero_grad() end
+    local function judging(x, real)
+        if "$zero" == "all" then all() else judges:zero_grad() end
+        local fake = mp.no_grad(function() return maker(x) end)
+        local loss = (judge(real) - 1):abs():mean() + judge(fake):abs():mean()
+        loss:backward() judges:step() run:log { judge = loss }
+    end
+    local function making(x)
+        if "$zero" == "all" then all() else makes:zero_grad() end
+        local loss = (judge(maker(x)) - 1):abs():mean()
+        loss:backward() makes:step() run:log { maker = loss }
+        return loss
+    end
+    for at = 1, run.params.steps do
+        run:step(judging, mp.randn(6, 8), mp.randn(6, 4))
+        run:step(making, mp.randn(6, 8))
+        if at % 5 == 0 then run:log { g = judge.weight:grad():sum() } end
+    end
+end }
+LUA
+    for option in '' --no-capture; do
+        # shellcheck disable=SC2086 # none or one
+        run run "$folder/pair.lua" -d cpu --threads 1 --quiet $option --name "pair-$zero$option"
+        expect_status 0
+        points_of "pair-$zero$option" >"$folder/pair$option.csv"
+    done
+    cmp -s "$folder/pair.csv" "$folder/pair--no-capture.csv" || fail "$zero: $(diff "$folder/pair.csv" "$folder/pair--no-capture.csv" | sed -n 2p) is not as it was called"
+done
+[ "$(share_of pair-all)" -ge 800 ] || fail "$(share_of pair-all) of 1000 steps were captured"
+run show pair-own
+expect_out 'have it call zero_grad for all'
 end
 
 # What docs/lua.md says of variables that no function closes over.

@@ -66,7 +66,7 @@ static int name_dead(const Run *run, const ZeroLayers *zeros, char *out, size_t 
 
 // What became inf on the way forward and 0 when it was divided by: the loss knows nothing of it,
 // and no gradient comes back through it.
-static bool tell_overflow(RunState *state, const StepReport *report, const char *names) {
+static bool tell_overflow(RunState *state, const StepReport *report, const char *names, int steps) {
     Run *run = &state->run;
     const FaultOrigin *origin = lookout_origin(&run->engine->lookout, report->note->of_overflow);
     if (!origin || origin->layer == 0)
@@ -77,7 +77,7 @@ static bool tell_overflow(RunState *state, const StepReport *report, const char 
                  "all gradients of %s have been zero for %d steps, before they were rounded: "
                  "nothing is learnt there; on the way forward %s in %.60s gives more than %s "
                  "holds%s%.60s%s: --layer %.60s=%s",
-                 names, STEPS, op_table[origin->op].name, layer, format_name(origin->view.format),
+                 names, steps, op_table[origin->op].name, layer, format_name(origin->view.format),
                  origin->place[0] ? " (" : "", file ? file + 1 : origin->place,
                  origin->place[0] ? ")" : "", layer, format_name(FORMAT_BF16));
     run_tell_flight(state, origin, NULL, run->scale_last, false);
@@ -89,15 +89,18 @@ static void tell(RunState *state, const StepReport *report) {
     Run *run = &state->run;
     const ZeroLayers *zeros = &state->zeros;
     char names[160];
-    int alive = 0, last = 0;
+    int alive = 0, last = 0, steps = STEPS;
     for (int i = 1; i < zeros->count; i++) {
         alive += zeros->layers[i].is_alive;
-        last = is_dead(&zeros->layers[i]) ? i : last;
+        if (!is_dead(&zeros->layers[i]))
+            continue;
+        last = i;
+        steps = zeros->layers[i].steps < steps ? zeros->layers[i].steps : steps;
     }
     if (last == 0 || alive == 0)
         return;
     const int count = name_dead(run, zeros, names, sizeof names);
-    if (tell_overflow(state, report, names))
+    if (tell_overflow(state, report, names, steps))
         return;
     run_diagnose(
         run, DIAGNOSIS_ZERO_GRADIENTS, policy_layer(run->engine->policy, last)->name,
@@ -105,7 +108,7 @@ static void tell(RunState *state, const StepReport *report) {
         "is learnt there; if numbers overflow or vanish on the way forward, fp32 of %s "
         "mends that (--layer NAME=fp32; --twin fp32 finds which); else the loss does not depend "
         "on %s",
-        names, STEPS, count > 1 ? "one of these layers" : "the layer", count > 1 ? "them" : "it");
+        names, steps, count > 1 ? "one of these layers" : "the layer", count > 1 ? "them" : "it");
 }
 
 // In full precision no format is to blame; of fp16 at a scale that does not move, that is told.

@@ -72,11 +72,11 @@ static void tell_speed(Parts *parts, const CompareSide *side, const CompareSide 
         return;
     Phrase text = next_part(parts);
     if (compare_is_too_short(side, against)) {
-        phrase_add(&text, "ran too shortly to tell its speed from %s's", baseline);
+        phrase_add(&text, "ran too shortly to tell its speed from that of %s", baseline);
         return;
     }
     if (compare_is_too_uneven(side)) {
-        phrase_add(&text, "ran too unevenly to tell its speed from %s's", baseline);
+        phrase_add(&text, "ran too unevenly to tell its speed from that of %s", baseline);
         say_interval(&text, side);
         return;
     }

@@ -30,7 +30,7 @@ static void one_run_of_each_tells_speeds_by_its_steps(void) {
         const char *told;
     } cases[] = {{0.3, "two is about as fast as one (0."},
                  {0.01, "two is 1.06 times as fast as one (1.0"},
-                 {5, "two ran too unevenly to tell its speed from one's (0."}};
+                 {5, "two ran too unevenly to tell its speed from that of one (0."}};
     for (int c = 0; c < 3; c++) {
         Store *store = fresh_store("history.db");
         Planted second = fp32;

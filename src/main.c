@@ -40,7 +40,8 @@ static const Command commands[] = {
      "The script is gone through again without computing, up to the checkpoint; from there on\n"
      "training is bit for bit what it would have been, on the same device and threads. The "
      "options\n"
-     "are those that the run began with. Refused while the run is in progress.",
+     "are those that the run began with; what was set behind the checkpoint is set again where it\n"
+     "was. Refused while the run is in progress.",
      1, 1, command_resume},
     {"fork", FOR_FORK, "RUN", "a new run that goes on from a step of another, with other options",
      "Options beat those of the parent; of its recipe --recipe changes the keys that it names.\n"
@@ -48,9 +49,10 @@ static const Command commands[] = {
      "of\n"
      "another --precision none does.\n"
      "Where no checkpoint lies at the step, the parent is trained again, unrecorded, from the one\n"
-     "before it up to there. Steps count on from the parent's; time, speed, energy, memory, "
-     "losses\n"
-     "and the range of the scale are those of the fork's own steps.",
+     "before it up to there, with what was set in it on the way. Steps count on from the "
+     "parent's;\n"
+     "time, speed, energy, memory, losses and the range of the scale are those of the fork's own\n"
+     "steps.",
      1, 1, command_fork},
     {"eval", FOR_EVAL, "RUN", "a trained model on its test data, in formats side by side",
      "The weights of the run's last checkpoint, or of that --at a step or --weights FILE, on the\n"

@@ -172,7 +172,10 @@ static bool restore(Session *session, bool at_end, Error *error) {
     session->kept_step = session->run->step;
     const Run *run = session->run;
     session->stops = run->step_limit > 0 && run->step >= run->step_limit;
-    return done && (!run->recorder || recorder_go_on(run->recorder, session->run, error));
+    done = done && (!run->recorder || recorder_go_on(run->recorder, session->run, error));
+    if (done)
+        run_obey_again(session->run);
+    return done;
 }
 
 // ---- between two steps --------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "ops/engine.h"
 #include "optim/optimizer.h"
 #include "run/diagnosis.h"
+#include "store/commands.h"
 #include "store/events.h"
 #include "store/record.h"
 
@@ -70,9 +71,11 @@ typedef struct RunOptions { // borrowed; must outlive the run
     int64_t resumes; // the run of the history that goes on, after step `from`; 0: a new one
     int64_t parent;  // the run that this one is a fork of, at step `from`; 0: none
     int64_t from;
-    const RunPast *past;     // NULL: no fork, or nothing is known of it
-    TwinLink *twin;          // to another training in lock step; NULL: none
-    const RecordFact *facts; // of the run that goes on: those of its twin stay
+    const RunPast *past;      // NULL: no fork, or nothing is known of it
+    const RunCommand *orders; // what was set the first time that it came by here: obeyed again,
+    int order_count;          // each after its step
+    TwinLink *twin;           // to another training in lock step; NULL: none
+    const RecordFact *facts;  // of the run that goes on: those of its twin stay
     int fact_count;
 } RunOptions;
 
@@ -222,6 +225,10 @@ void run_diagnose(Run *run, DiagnosisKind kind, const char *layer, const char *f
     __attribute__((format(printf, 4, 5)));
 // Reads what is still pending and settles the status. `error` is what ended it, or NULL.
 void run_finish(Run *run, const Error *error);
+
+// What was set after this step the first time (RunOptions.orders); at its end, and where a run that
+// goes on begins.
+void run_obey_again(Run *run);
 
 // ---- read by commands ---------------------------------------------------------------------------
 

@@ -225,6 +225,20 @@ void run_obey(Run *run, RunCommand *command) {
     run_tell(run, EVENT_COMMAND, "", (double)NAN, text);
 }
 
+void run_obey_again(Run *run) {
+    RunState *state = run_state(run);
+    const RunOptions *options = run->options;
+    for (; state->obeyed_again < options->order_count; state->obeyed_again++) {
+        RunCommand order = options->orders[state->obeyed_again];
+        if (order.step > run->step)
+            return;
+        if (order.step < run->step) // the checkpoint has it
+            continue;
+        run_settle(state); // of the steps before it
+        run_obey(run, &order);
+    }
+}
+
 // ---- what the recorder wants --------------------------------------------------------------------
 
 // `only_pauses`: the first that pauses the run or lets it go on.

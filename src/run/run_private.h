@@ -190,6 +190,7 @@ typedef struct RunState { // a Run is the first member of one
     SkippedStep waiting;
     SkipWatch skips;
     FlightRing flight;
+    int obeyed_again;                   // of the options' orders
     int64_t last_point[RUN_MAX_SERIES]; // of each series: its step
     int64_t loss_step, bad_loss_step;   // last points of the loss: any, and one that was not finite
     Usual usual_loss;

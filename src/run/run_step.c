@@ -190,8 +190,10 @@ bool run_step_ended(Run *run, bool *stop, Error *error) {
         run_check_setup(state);
     if (run->step % AUTOCAST_EVERY == AUTOCAST_AT)
         run_check_autocast(run);
-    if (!run->is_silent)
+    if (!run->is_silent) {
+        run_obey_again(run);
         attend(state, now);
+    }
     if (run->observer.step && !run->is_silent)
         run->observer.step(run->observer.context, run);
     state->reached_limit = run->step_limit > 0 && run->step >= run->step_limit;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -177,6 +178,39 @@ bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *er
         return false;
     return command->id != 0 ||
            error_fail(error, ERROR_USAGE, "no order %" PRId64 " in %s", id, store->path);
+}
+
+static bool add_setting(Query *query, RunCommand **orders, int *count) {
+    RunCommand *more = realloc(*orders, (size_t)(*count + 1) * sizeof *more);
+    if (!more)
+        return false;
+    *orders = more;
+    RunCommand *order = &more[(*count)++];
+    *order = (RunCommand){.state = COMMAND_DONE, .step = query_integer(query, 1)};
+    snprintf(order->verb, sizeof order->verb, "%s", verbs[VERB_SET].name);
+    query_text(query, 0, order->argument, sizeof order->argument);
+    return true;
+}
+
+bool store_list_settings(Store *store, int64_t run, int64_t from, RunCommand **orders, int *count,
+                         Error *error) {
+    enum { MOST = 100000 };
+    Query query;
+    bool has_memory = true;
+    *orders = NULL;
+    *count = 0;
+    if (!query_begin(&query, store,
+                     "SELECT argument, step FROM commands WHERE run = ? AND state = 'done' AND"
+                     " verb = 'set' AND step >= ? ORDER BY step, answered_ms, id LIMIT ?",
+                     error))
+        return false;
+    query_put_integer(&query, run);
+    query_put_integer(&query, from);
+    query_put_integer(&query, MOST);
+    while (has_memory && query_next(&query))
+        has_memory = add_setting(&query, orders, count);
+    return query_end(&query, "the orders of the run cannot be read", error) &&
+           (has_memory || error_fail(error, ERROR_MEMORY, "no memory for the orders of the run"));
 }
 
 // ---- the worker's half --------------------------------------------------------------------------

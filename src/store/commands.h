@@ -44,6 +44,11 @@ bool store_send_command(Store *store, int64_t run, const char *verb, const char 
                         int64_t *id, Error *error) MUST_CHECK;
 bool store_read_command(Store *store, int64_t id, RunCommand *command, Error *error) MUST_CHECK;
 
+// What was set while the run went on, after its step `from` or later, in the order that it took
+// effect; *orders is the caller's to free.
+bool store_list_settings(Store *store, int64_t run, int64_t from, RunCommand **orders, int *count,
+                         Error *error) MUST_CHECK;
+
 // The worker's half. Claims up to `most` queued orders, oldest first, each for this worker only and
 // only once; *count 0: none; *count == most: call again. What cannot be read as an order is refused
 // in the same pass.

@@ -13,6 +13,7 @@
 void past_clear(Past *past) {
     record_clear(&past->record);
     free(past->rows);
+    free(past->orders);
     free(past->own);
 }
 
@@ -91,6 +92,8 @@ bool past_read(const Cli *cli, Past *past, bool in_place, Error *error) {
         choose_row(past, store, cli->at, cli->weights_only);
         store_checkpoint_root(store, past->root);
         read_ancestors(past, store);
+        done = store_list_settings(store, past->record.id, past->row ? past->row->step : 0,
+                                   &past->orders, &past->order_count, error);
     }
     store_close(store);
     return done;

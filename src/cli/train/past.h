@@ -16,6 +16,8 @@ typedef struct Past {
     char file[CHECKPOINT_FILE_SIZE]; // of it
     char root[STORE_PATH_SIZE];      // of all checkpoints
     char script[EXPERIMENT_PATH_SIZE];
+    RunCommand *orders; // what was set after `row`
+    int order_count;
     RunPast past;      // the runs that it was forked from
     RecordOption *own; // options typed now
     int own_count;

@@ -113,6 +113,8 @@ static bool resume(Cli *cli, Past *past, Error *error) {
         cli->run.resumes = past->record.id;
         cli->run.from = past->row->step;
         cli->run.past = &past->past;
+        cli->run.orders = past->orders;
+        cli->run.order_count = past->order_count;
         const TrainingPlan plan = {.path = past->script, .resume = checkpoint};
         done = training_run(cli, &plan, error);
     }
@@ -145,6 +147,8 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
         const TrainingPlan plan = {
             .path = past->script, .resume = checkpoint, .until = step, .folder = folder};
         cli->run.name = past->record.name;
+        cli->run.orders = past->orders;
+        cli->run.order_count = past->order_count;
         if (checkpoint)
             cli->weights = NULL;
         if (!cli->quiet)
@@ -153,6 +157,7 @@ static bool train_up_to(Cli *cli, const Past *past, int64_t step, const char *fo
                     (long long)step);
         done = training_run(cli, &plan, error);
         cli->run.name = name;
+        cli->run.order_count = 0;
     }
     checkpoint_close(checkpoint);
     return done;

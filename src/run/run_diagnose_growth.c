@@ -120,6 +120,8 @@ void run_watch_loss(RunState *state, double value, int64_t step) {
         state->loss_since = step;
         state->losses_beyond = 0;
     }
+    if (state->run.skips_in_a_row > 0) // the weights stay as they were: that is another fault
+        return;
     if (++state->losses_beyond != RUN_LOSSES_BEYOND)
         return;
     Divergence divergence = {.usual = exp(state->usual_loss.mean), .times = times};

@@ -411,11 +411,11 @@ void run_tell_flight(RunState *state, const FaultOrigin *origin, const Tensor *p
     say_remedy(&telling);
     FlightRing *ring = &state->flight;
     ring->told_step = flight->step;
-    snprintf(ring->told, sizeof ring->told, "%.63s%s%.63s, on the way %.8s", flight->tensor,
+    snprintf(ring->told, sizeof ring->told, "%.63s%s%.63s, %.8s", flight->tensor,
              flight->layer[0]           ? " in "
              : origin && origin->scales ? ""
                                         : " outside of every layer",
-             flight->layer, is_backward(&telling) ? "back" : "forward");
+             flight->layer, is_backward(&telling) ? "backward" : "forward");
     utf8_copy(ring->remedy, sizeof ring->remedy, flight->remedy);
     run_tell(run, EVENT_FAULT, telling.layer, (double)NAN, flight->sentence);
     flight_write(flight, put_value, &telling);

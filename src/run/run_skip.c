@@ -217,13 +217,15 @@ static bool fail_at_floor(RunState *state, const StepReport *report, Error *erro
     if (knows_first(state)) {
         const FlightRing *ring = &state->flight;
         run_diagnose(run, DIAGNOSIS_SCALE_FLOOR, culprit,
-                     "%d steps in a row skipped with %s; not finite first: %s", skips, scale,
-                     ring->told);
+                     "%d steps in a row skipped with %s, by the gradient of %s; not finite first: "
+                     "%s",
+                     skips, scale, culprit, ring->told);
         return error_fail(error, ERROR_FAILED,
                           "the loss scale cannot help any more: %d steps in a row were skipped "
-                          "with %s; the first that was not finite: %s, at step %lld (`show "
-                          "--first-nan`): %s",
-                          skips, scale, ring->told, (long long)ring->told_step, ring->remedy);
+                          "with %s, by the gradient of %s; the first that was not finite: %s, at "
+                          "step %lld (`show --first-nan`): %s",
+                          skips, scale, culprit, ring->told, (long long)ring->told_step,
+                          ring->remedy);
     }
     const char *where = is_bad ? "forward: the loss itself is not finite"
                                : "backward: the loss is finite as far as it was logged";

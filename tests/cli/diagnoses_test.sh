@@ -214,7 +214,7 @@ experiment wide 60 "$entropy * math.huge" </dev/null
 for precision in fp32 bf16; do
     run run "$folder/wide.lua" -p $precision --loss-scale dynamic
     expect_status 1
-    expect_err 'the first that was not finite: data outside of every layer, on the way forward'
+    expect_err 'the first that was not finite: data outside of every layer, forward'
     expect_no_err '\(fp16\|bf16\|--layer\)'
 done
 end

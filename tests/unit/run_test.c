@@ -98,7 +98,7 @@ static void twenty_skips_at_the_floor_end_the_run(void) {
     CHECK_INT(steps, 19);
     CHECK_INT(error.code, ERROR_FAILED);
     CHECK_CONTAINS(error.text, "the loss scale cannot help any more: 20 steps in a row");
-    CHECK_CONTAINS(error.text, "data outside of every layer, on the way forward");
+    CHECK_CONTAINS(error.text, "data outside of every layer, forward");
     CHECK_CONTAINS(error.text, "forward");
     run_finish(model.run, &error);
     CHECK_INT(model.run->status, RUN_FAILED);

@@ -247,8 +247,7 @@ A training for each sentence, and one rule for what bears it out: a share or an 
 half of it to twice it, and as a bound up to twice it; a range as it stands; "half" within a fifth of it;
 "as good as" within half a point or a tenth of a nat, "worse" beyond that; "most" is more than half of all,
 "none" within a point of nothing; what is mended has a tenth of its error left at most. Trainings that are
-held against each other are paired by their seed, and ± is of the differences; rows that are kept from before
-the pairing have the wider interval of Welch's test. "Not here" is said of what hangs on the device.
+held against each other are paired by their seed, and ± is of the differences. "Not here" is said of what hangs on the device.
 
 TEXT
     claims

@@ -156,3 +156,27 @@ wait_until() {
 says() {
     "$mpbench" show "$1" --json 2>/dev/null | tr ',{' '\n' | sed -n "s/^\"$2\"://p" | head -n 1
 }
+
+# What captured steps are held by (captured_steps_test.sh, captured_runs_test.sh): all that is known of
+# a run but its seconds. Its model has a layer fc1.
+points_of() { # RUN
+    "$mpbench" export "$1" --format csv |
+        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "step_seconds") skip = i }
+                 { $skip = ""; print }'
+}
+keep_known() { # RUN FILE: its points, weights and facts, each as FILE with another ending
+    points_of "$1" >"$2.csv"
+    "$mpbench" export "$1" --format safetensors -o "$2.file" 2>/dev/null
+    LC_ALL=C sed -e 's/^.*"__metadata__":{[^}]*},//' -e 's/}} */}}/' "$2.file" >"$2.weights"
+    grep -q 'fc1' "$2.weights" || fail "$1: no weights were kept"
+    "$mpbench" show "$1" --json | grep -o '"metrics":{[^}]*}\|"skipped":[0-9]*' >"$2.facts"
+}
+expect_same_known() { # RUN OTHER
+    keep_known "$1" "$folder/a"
+    keep_known "$2" "$folder/b"
+    [ "$(wc -l <"$folder/a.csv")" -gt 10 ] || fail "$1: nothing was kept"
+    cmp -s "$folder/a.csv" "$folder/b.csv" || fail "$1: $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 2p) is not $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 4p)"
+    for part in weights facts; do
+        cmp -s "$folder/a.$part" "$folder/b.$part" || fail "$1: other $part"
+    done
+}

@@ -84,21 +84,6 @@ return mp.experiment { name = "turns",
 end }
 LUA
 
-points_of() { # RUN: all but seconds
-    "$mpbench" export "$1" --format csv |
-        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "step_seconds") skip = i }
-                 { $skip = ""; print }'
-}
-
-# What is known of a run beside its seconds.
-kept() { # RUN FILE
-    points_of "$1" >"$2.csv"
-    "$mpbench" export "$1" --format safetensors -o "$2.file" 2>/dev/null
-    LC_ALL=C sed -e 's/^.*"__metadata__":{[^}]*},//' -e 's/}} */}}/' "$2.file" >"$2.weights"
-    grep -q 'fc1' "$2.weights" || fail "$1: no weights were kept"
-    "$mpbench" show "$1" --json | grep -o '"metrics":{[^}]*}\|"skipped":[0-9]*' >"$2.facts"
-}
-
 share_of() { # RUN: of its steps that were captured, in thousandths
     "$mpbench" show "$1" | awk '$1 == "steps.captured" { print int($2 * 1000) }'
 }
@@ -114,13 +99,7 @@ same() {
     share=$(share_of "$what")
     [ "${share:-0}" -ge "$least" ] || fail "$what: ${share:-0} of 1000 steps were captured, not $least"
     [ -z "$(share_of "$what-plain")" ] || fail "$what: --no-capture captures"
-    kept "$what" "$folder/a"
-    kept "$what-plain" "$folder/b"
-    [ "$(wc -l <"$folder/a.csv")" -gt 10 ] || fail "$what: nothing was kept"
-    cmp -s "$folder/a.csv" "$folder/b.csv" || fail "$what: $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 2p) is not $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 4p)"
-    for part in weights facts; do
-        cmp -s "$folder/a.$part" "$folder/b.$part" || fail "$what: other $part"
-    done
+    expect_same_known "$what" "$what-plain"
 }
 
 begin captured_steps_are_the_same_to_the_bit_whatever_happens_between_them
@@ -140,8 +119,8 @@ end
 begin a_fork_of_captured_steps_ends_as_its_parent_did
 run fork bf16 --at 58 --name again --quiet
 expect_status 0
-kept bf16 "$folder/a"
-kept again "$folder/b"
+keep_known bf16 "$folder/a"
+keep_known again "$folder/b"
 cmp -s "$folder/a.weights" "$folder/b.weights" || fail "other weights"
 for side in a b; do # a fork has no column of what was evaluated before it
     tail -n 14 "$folder/$side.csv" | sed 's/ *$//' >"$folder/$side.last"

@@ -51,16 +51,6 @@ return mp.experiment { name = "turns", params = { steps = 64, adam = false, scal
 end }
 LUA
 
-# What is known of a run beside its seconds.
-kept() { # RUN FILE
-    "$mpbench" export "$1" --format csv |
-        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "step_seconds") skip = i }
-                 { $skip = ""; print }' >"$2.csv"
-    "$mpbench" export "$1" --format safetensors -o "$2.file" 2>/dev/null
-    LC_ALL=C sed -e 's/^.*"__metadata__":{[^}]*},//' -e 's/}} */}}/' "$2.file" >"$2.weights"
-    grep -q 'fc1' "$2.weights" || fail "$1: no weights were kept"
-}
-
 # same NAME LEAST OPTION...: with graphs, LEAST at least, and without.
 same() {
     what=$1 least=$2
@@ -73,11 +63,7 @@ same() {
         >"$folder/out" 2>"$folder/err" || fail "$what, not captured: $(grep '^mpbench' "$folder/err")"
     grep -q ' 0 graphs, [0-9]* products; ' "$folder/err" || fail "$what: --no-capture captures"
     ! grep '^emulator' "$folder/err" | grep -qv ' calls, ' || fail "$what: $(grep '^emulator' "$folder/err" | head -n 1)"
-    kept "$what" "$folder/a"
-    kept "$what-plain" "$folder/b"
-    [ "$(wc -l <"$folder/a.csv")" -gt 10 ] || fail "$what: nothing was kept"
-    cmp -s "$folder/a.csv" "$folder/b.csv" || fail "$what: $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 2p) is not $(diff "$folder/a.csv" "$folder/b.csv" | sed -n 4p)"
-    cmp -s "$folder/a.weights" "$folder/b.weights" || fail "$what: other weights"
+    expect_same_known "$what" "$what-plain"
 }
 
 begin captured_steps_are_the_same_to_the_bit_whatever_happens_between_them
@@ -108,8 +94,8 @@ end
 begin a_fork_of_captured_steps_ends_as_its_parent_did
 run fork fp16 --at 50 --name again --quiet
 expect_status 0
-kept fp16 "$folder/a"
-kept again "$folder/b"
+keep_known fp16 "$folder/a"
+keep_known again "$folder/b"
 cmp -s "$folder/a.weights" "$folder/b.weights" || fail "other weights"
 for side in a b; do # a fork has no column of what was evaluated before it
     tail -n 14 "$folder/$side.csv" | sed 's/ *$//' >"$folder/$side.last"
@@ -135,7 +121,7 @@ sed 's/F.cross_entropy(net(x), y) end/F.cross_entropy(net(x), y) * (1 + 1 \/ ste
 cp "$folder/numbers.lua" "$folder/turns.lua"
 same numbers 0 -p fp32
 [ "$graphs" = 0 ] || fail "$graphs graphs of steps that differ"
-kept fp32 "$folder/a"
+keep_known fp32 "$folder/a"
 ! cmp -s "$folder/a.csv" "$folder/b.csv" || fail "the number changes nothing"
 end
 

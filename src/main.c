@@ -98,17 +98,24 @@ static const Command commands[] = {
      1, 1, command_show},
     {"watch", 0, "RUN", "the screen, on one run", NULL, 1, 1, command_watch},
     {"compare", FOR_COMPARE, "RUN RUN [RUN ...]", "runs side by side, the first is the baseline",
-     "Runs that differ in their seed alone are one group; groups are compared by Welch's test, "
-     "and\n"
-     "what follows +- is a 95 % interval of the mean. The loss is the mean over the last tenth of\n"
-     "what all runs share of the axis. Trainings part where the bits of the loss differ, and "
-     "beyond\n"
-     "noise where two windows of steps in a row differ by more than 1 % and 3 standard errors "
-     "(over\n"
-     "several seeds: the 95 % interval). Speed is of samples, and of steps where nobody counted "
-     "those;\n"
-     "one that was taken beside other programs, or another of these runs, is told as what it "
-     "seemed.",
+     "Runs that differ in their seed alone are one group. Groups with the same seeds are compared "
+     "in\n"
+     "pairs: two runs of a seed share their first weights and the order of their data, so that "
+     "their\n"
+     "difference scatters less than either. Others, and pairs that all differ by the same number, "
+     "are\n"
+     "compared by Welch's test; a line below the tables says which, in --json loss_delta_by and\n"
+     "metric_deltas_by, \"pairs\" or \"welch\". What follows +- is a 95 % interval of the mean.\n"
+     "The loss is the mean over the last tenth of what all runs share of the axis. Trainings part "
+     "where\n"
+     "the bits of the loss differ, and beyond noise where two windows of steps in a row differ by "
+     "more\n"
+     "than 1 % and 3 standard errors (over several seeds: the 95 % interval of Welch's test). "
+     "Speed "
+     "is\n"
+     "of samples, and of steps where nobody counted those; one that was taken beside other "
+     "programs, or\n"
+     "another of these runs, is told as what it seemed.",
      2, CLI_MAX_OPERANDS, command_compare},
     {"matrix", FOR_MATRIX, "EXPERIMENT", "every combination as a run, then the comparison",
      "--precision P1,P2 and --set KEY=V1,V2 take several values, --seeds N the seeds 1 to N. "

@@ -6,8 +6,9 @@
 //
 // Runs that are the same but for their seed (experiment and its script, precision, loss scale,
 // parameters, device, threads, options, what layers were set to) make one group, and groups are
-// compared by Welch's test over their seeds. A run repeated with the same seed is a group of its
-// own: it is there to see whether the bits are equal.
+// compared seed by seed where both have the same, else by Welch's test over their seeds
+// (statistic_contrast_samples); speeds always by the latter. A run repeated with the same seed is a
+// group of its own: it is there to see whether the bits are equal.
 #pragma once
 
 #include "compare/pace.h"
@@ -19,7 +20,7 @@ enum {
     COMPARE_LABEL_SIZE = 192,
     COMPARE_TEXT_SIZE = 512,
     COMPARE_PLACE_SIZE = 32,
-    COMPARE_MOST_RUNS = 256
+    COMPARE_MOST_RUNS = STATISTIC_MOST_SEEDS
 };
 
 typedef enum CompareAxis {
@@ -87,9 +88,10 @@ typedef struct CompareMetric {
 // - `parted`: the first step from which the smoothed losses differ by more than noise. The steps
 //   that both have are cut into windows (at most 64, of at least 4 points a side); two windows in a
 //   row must differ, by more than 1 % of the larger mean, and by more than the noise: over several
-//   seeds the 95 % interval of Welch's test on the seeds' means in that window, else 3 standard
-//   errors of the two means, from the scatter of the points in the window. A window where one side
-//   is mostly not finite and the other is not differs. -1: never.
+//   seeds the 95 % interval of Welch's test on the seeds' means in that window (of pairs, which are
+//   far narrower, two among so many windows would differ by chance), else 3 standard errors of the
+//   two means, from the scatter of the points in the window. A window where one side is mostly not
+//   finite and the other is not differs. -1: never.
 typedef struct CompareDivergence {
     bool is_known; // both logged a loss at the same steps
     int64_t different, different_width;
@@ -113,9 +115,9 @@ typedef struct CompareSide {
     double speedup, wall_ratio, memory_ratio, energy_ratio, co2_ratio, target_ratio;
     // Of the speedup: what 95 of 100 cases lie between, by the seeds where both sides have several,
     // else by the steps' own times (pace.h). Where it holds 1 the two are about as fast.
-    double speedup_low, speedup_high; // NaN: unknown
-    Contrast loss_contrast;
-    CompareMetric *metrics; // that this side or the baseline has
+    double speedup_low, speedup_high;        // NaN: unknown
+    Contrast loss_contrast, target_contrast; // of the loss, and of target_seconds
+    CompareMetric *metrics;                  // that this side or the baseline has
     int metric_count;
     int partner; // the run that `different` is of: it has the seed of the baseline's first, if any
     CompareDivergence divergence;
@@ -170,10 +172,15 @@ void compare_free(Comparison *comparison);
 // When a group came to the target, and how that stands to the baseline's time, as a sentence. There
 // is a target.
 void compare_say_target(const Comparison *comparison, int group, char text[COMPARE_TEXT_SIZE]);
+// How the differences between groups were tested, in a sentence; "": too few seeds to test any.
+void compare_say_test(const Comparison *comparison, char text[COMPARE_TEXT_SIZE]);
 // The result that people look at first (record_metric_leads), else the first; NULL: there is none.
 const CompareMetric *compare_leading_metric(const CompareSide *side);
 // By its name; NULL: the group has none.
 const CompareMetric *compare_metric(const CompareSide *side, const char *name);
+// What the members of a side have of it.
+void compare_sample_metric(const Comparison *comparison, const CompareSide *side, const char *name,
+                           Sample *sample);
 // Of those that any group has `most` at the most, the most telling first. How many there are.
 int compare_metric_names(const Comparison *comparison, const char **names, int most);
 extern const double compare_least_seconds; // shorter runs are start and noise

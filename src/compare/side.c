@@ -56,15 +56,16 @@ static Reading read_run(const Comparison *comparison, int run) {
     };
 }
 
-// The statistic of one reading over the members that know it.
-static Statistic over_members(const CompareSide *side, size_t offset, const Reading *readings,
-                              double *scratch) {
-    int count = 0;
+// One reading of the members that know it.
+static void sample_members(const Comparison *comparison, const CompareSide *side,
+                           const Reading *readings, size_t offset, Sample *sample) {
+    double value;
+    sample->count = 0;
     for (int i = 0; i < side->member_count; i++) {
-        memcpy(&scratch[count], (const char *)&readings[i] + offset, sizeof *scratch);
-        count += !isnan(scratch[count]);
+        memcpy(&value, (const char *)&readings[i] + offset, sizeof value);
+        if (!isnan(value))
+            sample_add(sample, comparison->runs[side->members[i]].seed, value);
     }
-    return statistic_of(scratch, count);
 }
 
 static double ratio(const Statistic *value, const Statistic *base) {
@@ -78,7 +79,8 @@ static Pace pace_of_side(const Comparison *comparison, const CompareSide *side) 
     return pace_of_all(paces, side->member_count);
 }
 
-// By Welch's test where seeds tell how far speeds scatter, else by the steps' own times.
+// By Welch's test where seeds tell how far speeds scatter, else by the steps' own times. Not in
+// pairs: what a machine is slowed by knows nothing of seeds.
 static void bound_speedup(const Comparison *comparison, CompareSide *side,
                           const CompareSide *baseline, const Statistic *speed,
                           const Statistic *base) {
@@ -136,15 +138,28 @@ double compare_load_of_others(const RunRecord *run, int *processors) {
 
 // ---- metrics ------------------------------------------------------------------------------------
 
-static Statistic metric_of(const Comparison *comparison, const CompareSide *side, const char *name,
-                           double *scratch) {
-    int count = 0;
+void compare_sample_metric(const Comparison *comparison, const CompareSide *side, const char *name,
+                           Sample *sample) {
+    sample->count = 0;
     for (int i = 0; i < side->member_count; i++) {
-        const RecordMetric *metric = record_metric(&comparison->runs[side->members[i]], name);
+        const RunRecord *run = &comparison->runs[side->members[i]];
+        const RecordMetric *metric = record_metric(run, name);
         if (metric)
-            scratch[count++] = metric->value;
+            sample_add(sample, run->seed, metric->value);
     }
-    return statistic_of(scratch, count);
+}
+
+static void fill_metrics(const Comparison *comparison, CompareSide *side,
+                         const CompareSide *baseline) {
+    for (int i = 0; i < side->metric_count; i++) {
+        CompareMetric *metric = &side->metrics[i];
+        Sample ours, base;
+        compare_sample_metric(comparison, side, metric->name, &ours);
+        compare_sample_metric(comparison, baseline, metric->name, &base);
+        metric->value = statistic_of(ours.values, ours.count);
+        metric->baseline = statistic_of(base.values, base.count);
+        metric->contrast = statistic_contrast_samples(&base, &ours);
+    }
 }
 
 static bool add_metrics_of(const Comparison *comparison, CompareSide *side,
@@ -168,52 +183,58 @@ static bool add_metrics_of(const Comparison *comparison, CompareSide *side,
 
 // ---- the side -----------------------------------------------------------------------------------
 
+// Of the members in their order; NULL: no memory.
+static Reading *read_members(const Comparison *comparison, const CompareSide *side) {
+    Reading *readings = calloc((size_t)side->member_count, sizeof *readings);
+    for (int i = 0; readings && i < side->member_count; i++)
+        readings[i] = read_run(comparison, side->members[i]);
+    return readings;
+}
+
 bool compare_fill_side(Comparison *comparison, CompareSide *side, const CompareSide *baseline,
                        Error *error) {
-    size_t most = (size_t)comparison->run_count;
-    Reading *readings = calloc(most, sizeof *readings);
-    double *scratch = calloc(most, sizeof *scratch);
-    bool done = readings && scratch && add_metrics_of(comparison, side, baseline) &&
+    Reading *readings = read_members(comparison, side), *base = read_members(comparison, baseline);
+    bool done = readings && base && add_metrics_of(comparison, side, baseline) &&
                 add_metrics_of(comparison, side, side);
     if (!done)
         goto done;
     side->skipped = 0;
-    for (int i = 0; i < side->member_count; i++) {
-        readings[i] = read_run(comparison, side->members[i]);
+    for (int i = 0; i < side->member_count; i++)
         side->skipped += comparison->runs[side->members[i]].skipped;
-    }
     const struct {
-        Statistic *statistic;
         size_t offset;
+        Statistic *statistic;
+        Contrast *contrast; // NULL: nobody asks for it
     } rows[] = {
-        {&side->steps_per_s, offsetof(Reading, steps_per_s)},
-        {&side->samples_per_s, offsetof(Reading, samples_per_s)},
-        {&side->wall_s, offsetof(Reading, wall_s)},
-        {&side->memory, offsetof(Reading, memory)},
-        {&side->energy_j, offsetof(Reading, energy_j)},
-        {&side->co2_g, offsetof(Reading, co2_g)},
-        {&side->loss, offsetof(Reading, loss)},
-        {&side->target_steps, offsetof(Reading, target_steps)},
-        {&side->target_seconds, offsetof(Reading, target_seconds)},
+        {offsetof(Reading, steps_per_s), &side->steps_per_s, NULL},
+        {offsetof(Reading, samples_per_s), &side->samples_per_s, NULL},
+        {offsetof(Reading, wall_s), &side->wall_s, NULL},
+        {offsetof(Reading, memory), &side->memory, NULL},
+        {offsetof(Reading, energy_j), &side->energy_j, NULL},
+        {offsetof(Reading, co2_g), &side->co2_g, NULL},
+        {offsetof(Reading, loss), &side->loss, &side->loss_contrast},
+        {offsetof(Reading, target_steps), &side->target_steps, NULL},
+        {offsetof(Reading, target_seconds), &side->target_seconds, &side->target_contrast},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        *rows[i].statistic = over_members(side, rows[i].offset, readings, scratch);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Sample ours, theirs;
+        sample_members(comparison, side, readings, rows[i].offset, &ours);
+        *rows[i].statistic = statistic_of(ours.values, ours.count);
+        if (!rows[i].contrast)
+            continue;
+        sample_members(comparison, baseline, base, rows[i].offset, &theirs);
+        *rows[i].contrast = statistic_contrast_samples(&theirs, &ours);
+    }
     compare_speed(comparison, side, baseline);
     side->wall_ratio = ratio(&side->wall_s, &baseline->wall_s);
     side->memory_ratio = ratio(&side->memory, &baseline->memory);
     side->energy_ratio = ratio(&side->energy_j, &baseline->energy_j);
     side->co2_ratio = ratio(&side->co2_g, &baseline->co2_g);
     side->target_ratio = ratio(&side->target_seconds, &baseline->target_seconds);
-    side->loss_contrast = statistic_contrast(&baseline->loss, &side->loss);
-    for (int i = 0; i < side->metric_count; i++) {
-        CompareMetric *metric = &side->metrics[i];
-        metric->value = metric_of(comparison, side, metric->name, scratch);
-        metric->baseline = metric_of(comparison, baseline, metric->name, scratch);
-        metric->contrast = statistic_contrast(&metric->baseline, &metric->value);
-    }
+    fill_metrics(comparison, side, baseline);
 done:
     free(readings);
-    free(scratch);
+    free(base);
     return done || error_fail(error, ERROR_MEMORY, "no memory to compare the runs");
 }
 

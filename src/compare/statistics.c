@@ -1,5 +1,7 @@
 #include "compare/statistics.h"
 
+#include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -112,6 +114,57 @@ Contrast statistic_contrast(const Statistic *a, const Statistic *b) {
         fabs(contrast.delta) <= contrast.interval ? LIKENESS_SAME : LIKENESS_DIFFERENT;
     return contrast;
 }
+
+// ---- seed by seed -------------------------------------------------------------------------------
+
+void sample_add(Sample *sample, int64_t seed, double value) {
+    assert(sample->count < STATISTIC_MOST_SEEDS);
+    sample->seeds[sample->count] = seed;
+    sample->values[sample->count++] = value;
+}
+
+static int find_seed(const Sample *sample, int64_t seed) {
+    for (int i = 0; i < sample->count; i++)
+        if (sample->seeds[i] == seed)
+            return i;
+    return -1;
+}
+
+Statistic statistic_of_pairs(const Sample *a, const Sample *b) {
+    const double rounding = 4 * DBL_EPSILON; // of the larger of two numbers, in their difference
+    double differences[STATISTIC_MOST_SEEDS], largest = 0;
+    int count = 0;
+    for (int i = 0; i < b->count; i++) {
+        int base = find_seed(a, b->seeds[i]);
+        if (base < 0)
+            continue;
+        double difference = b->values[i] - a->values[base];
+        differences[count++] = difference;
+        if (isfinite(difference))
+            largest = fmax(largest, fmax(fabs(a->values[base]), fabs(b->values[i])));
+    }
+    Statistic result = statistic_of(differences, count);
+    if (result.deviation <= rounding * largest)
+        result.deviation = result.interval = 0;
+    return result;
+}
+
+Contrast statistic_contrast_samples(const Sample *a, const Sample *b) {
+    Statistic of_a = statistic_of(a->values, a->count), of_b = statistic_of(b->values, b->count);
+    Statistic pairs = statistic_of_pairs(a, b);
+    bool have_same_seeds =
+        a->count == b->count && pairs.count + pairs.not_finite == b->count && pairs.count > 1;
+    bool differ_alike = pairs.deviation == 0 && pairs.mean != 0;
+    if (!have_same_seeds || differ_alike || !isfinite(pairs.interval))
+        return statistic_contrast(&of_a, &of_b);
+    bool is_same = fabs(pairs.mean) <= pairs.interval;
+    return (Contrast){.delta = pairs.mean,
+                      .interval = pairs.interval,
+                      .likeness = is_same ? LIKENESS_SAME : LIKENESS_DIFFERENT,
+                      .pairs = pairs.count};
+}
+
+// ---- in words -----------------------------------------------------------------------------------
 
 // As many decimals as the interval is good for, with two of its own digits.
 static int decimals_for(const Statistic *statistic) {

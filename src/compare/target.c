@@ -92,7 +92,7 @@ bool compare_read_reach(Store *store, Comparison *comparison, int run, Error *er
 
 // ", 0.83 of the time of fp32.", as far as that can be told: the end of the sentence.
 static void tell_time(const CompareSide *side, const CompareSide *baseline, Phrase *phrase) {
-    const Contrast contrast = statistic_contrast(&baseline->target_seconds, &side->target_seconds);
+    const Likeness likeness = side->target_contrast.likeness;
     const double ratio = side->target_ratio;
     const char *times = ratio < 1 ? "of" : "times";
     const bool is_whole = side->target_seconds.count == side->member_count &&
@@ -101,13 +101,12 @@ static void tell_time(const CompareSide *side, const CompareSide *baseline, Phra
     // The mean of those that came there would flatter, and short runs are all start.
     if (side == baseline || isnan(ratio) || !is_whole || !is_long)
         phrase_add(phrase, ".");
-    else if (contrast.likeness == LIKENESS_SAME)
+    else if (likeness == LIKENESS_SAME)
         phrase_add(phrase, ", the time of %s within the noise.", baseline->label);
     else
         phrase_add(phrase, ", %.2f %s the time of %s, %s.", ratio, times, baseline->label,
-                   contrast.likeness == LIKENESS_DIFFERENT
-                       ? "more than the noise of the seeds"
-                       : "which one seed cannot tell from chance");
+                   likeness == LIKENESS_DIFFERENT ? "more than the noise of the seeds"
+                                                  : "which one seed cannot tell from chance");
 }
 
 // With what the seeds leave open.

@@ -191,8 +191,9 @@ static void tell_outcome(Parts *parts, const Comparison *comparison, const Compa
         say_both(&text, value, base);
         phrase_add(&text, ")");
     } else if (contrast.likeness == LIKENESS_DIFFERENT) {
-        phrase_add(&text, "%s by %.2g, more than the noise of the seeds (",
-                   contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta));
+        phrase_add(&text, "%s by %.2g, more than the noise of the seeds%s (",
+                   contrast.delta < 0 ? "lower" : "higher", fabs(contrast.delta),
+                   contrast.pairs > 0 ? ", pair by pair" : "");
         say_both(&text, value, base);
         phrase_add(&text, ")");
     } else if (value->count == 1 && base->count == 1 && value->mean == base->mean) {

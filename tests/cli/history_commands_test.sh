@@ -253,9 +253,15 @@ expect_out '"runs":\[3,4\]'
 expect_out '"standard_deviation":[0-9]'
 expect_out '"interval_95":[0-9]'
 expect_out 'two seeds cannot tell\|more than the noise'
+expect_out '"loss_delta_by":"\(pairs\|welch\)"'
+expect_out '"metric_deltas_95":{"[^}]*":[0-9]'
+expect_out '"metric_deltas_by":{"[^}]*":"\(pairs\|welch\)"'
 run compare 1 2 3 4 --by seconds
 expect_status 0
 expect_out "every run"
+expect_out '^Differences are \(of runs of one seed\|by Welch\)'
+run compare 1 2 3 4 --markdown
+expect_out '^Differences are '
 end
 
 begin "the same run again is the same to the bit"

@@ -1,4 +1,5 @@
-// What several seeds say: Student's t against printed tables, intervals and Welch's test by hand.
+// What several seeds say: Student's t against printed tables; intervals, Welch's test and pairs of
+// a seed by hand.
 #include "compare/statistics.h"
 #include "tests/test.h"
 
@@ -94,6 +95,104 @@ static void equal_numbers_without_scatter_are_the_same(void) {
     CHECK_INT(statistic_contrast(&of_a, &of_c).likeness, LIKENESS_DIFFERENT);
 }
 
+static Sample sample_of(const int64_t *seeds, const double *values, int count) {
+    Sample sample;
+    sample.count = 0;
+    for (int i = 0; i < count; i++)
+        sample_add(&sample, seeds[i], values[i]);
+    return sample;
+}
+
+// Seeds that scatter by 0.1, and a difference that scatters by a hundredth of that.
+static void pairs_of_a_seed_see_what_welch_does_not(void) {
+    const int64_t seeds[] = {1, 2, 3}, turned[] = {3, 1, 2};
+    const double a[] = {0.5, 0.6, 0.7}, b[] = {0.713, 0.511, 0.612}; // b: of 3, 1, 2
+    Sample of_a = sample_of(seeds, a, 3), of_b = sample_of(turned, b, 3);
+    Contrast contrast = statistic_contrast_samples(&of_a, &of_b);
+    // By hand: 0.011, 0.012 and 0.013, whose mean is 0.012 and whose deviation 0.001.
+    CHECK_INT(contrast.pairs, 3);
+    CHECK_NEAR(contrast.delta, 0.012, 1e-15);
+    CHECK_NEAR(contrast.interval, 4.30265273 * 0.001 / sqrt(3), 1e-10);
+    CHECK_INT(contrast.likeness, LIKENESS_DIFFERENT);
+    Statistic alone_a = statistic_of(a, 3), alone_b = statistic_of(b, 3);
+    Contrast welch = statistic_contrast(&alone_a, &alone_b);
+    CHECK_INT(welch.likeness, LIKENESS_SAME);
+    CHECK_INT(welch.pairs, 0);
+    CHECK(welch.interval > 50 * contrast.interval);
+}
+
+static void check_is_welch(const Sample *a, const Sample *b) {
+    Statistic of_a = statistic_of(a->values, a->count), of_b = statistic_of(b->values, b->count);
+    Contrast contrast = statistic_contrast_samples(a, b), welch = statistic_contrast(&of_a, &of_b);
+    CHECK_INT(contrast.pairs, 0);
+    CHECK_INT(contrast.likeness, welch.likeness);
+    CHECK(contrast.delta == welch.delta || (isnan(contrast.delta) && isnan(welch.delta)));
+    CHECK(contrast.interval == welch.interval || isnan(welch.interval));
+}
+
+static void seeds_that_only_one_side_has_make_it_welchs(void) {
+    const int64_t seeds[] = {1, 2, 3}, others[] = {2, 3, 4};
+    const double a[] = {0.5, 0.6, 0.7}, b[] = {0.61, 0.712, 0.8};
+    Sample of_a = sample_of(seeds, a, 3), fewer = sample_of(seeds + 1, b, 2);
+    Sample partly = sample_of(others, b, 3), one = sample_of(seeds, b, 1);
+    check_is_welch(&of_a, &fewer);
+    check_is_welch(&fewer, &of_a);
+    check_is_welch(&of_a, &partly);
+    check_is_welch(&one, &one); // of one pair no scatter is known
+    Statistic pairs = statistic_of_pairs(&of_a, &partly);
+    CHECK_INT(pairs.count, 2); // of seeds 2 and 3: 0.01 and 0.012
+    CHECK_NEAR(pairs.mean, 0.011, 1e-15);
+    CHECK_NEAR(pairs.interval, 12.7062047 * sqrt(2e-6) / sqrt(2), 1e-9);
+}
+
+static void a_seed_that_diverged_leaves_the_pairs_of_the_others(void) {
+    const int64_t seeds[] = {1, 2, 3};
+    const double a[] = {0.5, 0.6, 0.7};
+    static const double ends[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        const double b[] = {0.511, ends[i], 0.713}, lost[] = {0.511, ends[i], ends[i]};
+        Sample of_a = sample_of(seeds, a, 3), of_b = sample_of(seeds, b, 3);
+        Contrast contrast = statistic_contrast_samples(&of_a, &of_b);
+        CHECK_INT(contrast.pairs, 2);
+        CHECK_NEAR(contrast.delta, 0.012, 1e-15); // and not the mean of two less that of three
+        CHECK_INT(statistic_of_pairs(&of_a, &of_b).not_finite, 1);
+        Sample of_lost = sample_of(seeds, lost, 3);
+        check_is_welch(&of_a, &of_lost);
+        check_is_welch(&of_b, &of_lost);
+    }
+}
+
+// In binary 0.61 - 0.6 is not 0.71 - 0.7: that is no scatter.
+static void pairs_that_all_differ_alike_tell_nothing_of_chance(void) {
+    const int64_t seeds[] = {1, 2, 3};
+    const double a[] = {0.5, 0.6, 0.7}, b[] = {0.51, 0.61, 0.71};
+    Sample of_a = sample_of(seeds, a, 3), of_b = sample_of(seeds, b, 3);
+    CHECK_NEAR(statistic_of_pairs(&of_a, &of_b).interval, 0, 0);
+    check_is_welch(&of_a, &of_b);
+    CHECK_INT(statistic_contrast_samples(&of_a, &of_b).likeness, LIKENESS_SAME);
+    Contrast tie = statistic_contrast_samples(&of_a, &of_a);
+    CHECK_INT(tie.pairs, 3); // no seed moved at all
+    CHECK_NEAR(tie.delta, 0, 0);
+    CHECK_NEAR(tie.interval, 0, 0);
+    CHECK_INT(tie.likeness, LIKENESS_SAME);
+    const double ones[] = {1, 1, 1}, twos[] = {2, 2, 2}; // seeds change nothing here
+    Sample of_ones = sample_of(seeds, ones, 3), of_twos = sample_of(seeds, twos, 3);
+    check_is_welch(&of_ones, &of_twos);
+    CHECK_INT(statistic_contrast_samples(&of_ones, &of_twos).likeness, LIKENESS_DIFFERENT);
+}
+
+static void two_pairs_leave_a_wide_interval(void) {
+    const int64_t seeds[] = {7, 8};
+    const double a[] = {1, 3}, b[] = {2, 4.5}, huge[] = {1e200, -1e200};
+    Sample of_a = sample_of(seeds, a, 2), of_b = sample_of(seeds, b, 2);
+    Contrast contrast = statistic_contrast_samples(&of_a, &of_b);
+    CHECK_INT(contrast.pairs, 2); // 1 and 1.5: the deviation is sqrt(1 / 8)
+    CHECK_NEAR(contrast.interval, 12.7062047 * 0.25, 1e-7);
+    CHECK_INT(contrast.likeness, LIKENESS_SAME);
+    Sample of_huge = sample_of(seeds, huge, 2);
+    check_is_welch(&of_a, &of_huge); // squares overflow: nothing is known
+}
+
 static void numbers_have_the_digits_that_they_are_good_for(void) {
     static const struct {
         Statistic of;
@@ -125,5 +224,10 @@ int main(void) {
     RUN_TEST(large_values_are_told_apart_as_small_ones_are);
     RUN_TEST(one_seed_tells_nothing);
     RUN_TEST(equal_numbers_without_scatter_are_the_same);
+    RUN_TEST(pairs_of_a_seed_see_what_welch_does_not);
+    RUN_TEST(seeds_that_only_one_side_has_make_it_welchs);
+    RUN_TEST(a_seed_that_diverged_leaves_the_pairs_of_the_others);
+    RUN_TEST(pairs_that_all_differ_alike_tell_nothing_of_chance);
+    RUN_TEST(two_pairs_leave_a_wide_interval);
     return test_end();
 }

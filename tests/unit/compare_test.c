@@ -230,6 +230,67 @@ static void the_verdict_over_seeds_knows_noise(void) {
     compare_free(comparison);
 }
 
+// Accuracies of fp32 scatter by 0.1; bf16's are lower by about 0.012 at each seed.
+static void groups_of_the_same_seeds_are_compared_in_pairs(void) {
+    static const double fp32[] = {0.5, 0.6, 0.7}, bf16[] = {0.489, 0.588, 0.687};
+    char text[COMPARE_TEXT_SIZE];
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    for (int i = 0; i < 6; i++)
+        runs[i].accuracy = i % 2 ? bf16[i / 2] : fp32[i / 2];
+    Comparison *comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    const Contrast *contrast = &comparison->groups[1].metrics[0].contrast;
+    CHECK_INT(contrast->pairs, 3);
+    CHECK_NEAR(contrast->delta, -0.012, 1e-12);
+    CHECK_NEAR(contrast->interval, 4.30265273 * 0.001 / sqrt(3), 1e-9);
+    CHECK_CONTAINS(comparison->verdicts[0],
+                   "lower by 0.012, more than the noise of the seeds, pair by pair (0.59 ± 0.25");
+    compare_say_test(comparison, text);
+    CHECK_TEXT(text, "Differences are of runs of one seed, pair by pair.");
+    compare_free(comparison);
+
+    runs[5].end = INFINITY; // whose loss and result are not finite: of the others two pairs
+    runs[5].accuracy = INFINITY;
+    comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    contrast = &comparison->groups[1].metrics[0].contrast;
+    CHECK_INT(contrast->pairs, 2);
+    CHECK_NEAR(contrast->delta, -0.0115, 1e-12);
+    CHECK_NEAR(contrast->interval, 12.7062047 * 0.0005, 1e-8);
+    compare_free(comparison);
+
+    runs[5] = six[5];
+    runs[5].seed = 9; // no run of fp32 has it
+    comparison = compare_planted(runs, 6, COMPARE_BY_STEP);
+    CHECK_INT(comparison->groups[1].metrics[0].contrast.pairs, 0);
+    compare_say_test(comparison, text);
+    CHECK_CONTAINS(text, "Differences are by Welch's test");
+    compare_free(comparison);
+
+    comparison = compare_planted(runs, 2, COMPARE_BY_STEP);
+    compare_say_test(comparison, text);
+    CHECK_TEXT(text, ""); // one seed: nothing was tested
+    compare_free(comparison);
+}
+
+static void it_is_told_which_differences_are_not_of_pairs(void) {
+    char text[COMPARE_TEXT_SIZE];
+    Planted runs[8];
+    memcpy(runs, six, sizeof six);
+    for (int i = 6; i < 8; i++) {
+        runs[i] = six[i - 5];
+        runs[i].name = i == 6 ? "c" : "d";
+        runs[i].precision = "fp16";
+        runs[i].seed = i - 4; // 2 and 3, of fp32's 1 to 3
+    }
+    Comparison *comparison = compare_planted(runs, 8, COMPARE_BY_STEP);
+    compare_say_test(comparison, text);
+    CHECK_CONTAINS(text, "pair by pair; by Welch's test where not all seeds are shared, or all "
+                         "pairs differ alike: ");
+    CHECK_CONTAINS(text, "accuracy of fp16");
+    CHECK(!strstr(text, "accuracy of bf16"));
+    compare_free(comparison);
+}
+
 static void one_seed_cannot_tell(void) {
     Planted runs[] = {six[0], six[1]};
     runs[1].end = 0.21;
@@ -386,6 +447,8 @@ int main(void) {
     RUN_TEST(a_run_is_called_by_what_all_its_layers_are_set_to);
     RUN_TEST(a_switch_that_one_run_had_is_a_difference);
     RUN_TEST(the_verdict_over_seeds_knows_noise);
+    RUN_TEST(groups_of_the_same_seeds_are_compared_in_pairs);
+    RUN_TEST(it_is_told_which_differences_are_not_of_pairs);
     RUN_TEST(one_seed_cannot_tell);
     RUN_TEST(trainings_part_where_the_curves_do);
     RUN_TEST(no_training_parts_before_its_bits_do);

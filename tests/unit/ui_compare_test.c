@@ -282,6 +282,27 @@ static void the_difference_from_the_baseline_is_drawn(void) {
     close_screen();
 }
 
+// Seeds that lie far apart, and differ from the baseline's by nearly the same: the band is of that.
+static void a_difference_of_the_same_seeds_is_one_of_pairs(void) {
+    Planted runs[6];
+    memcpy(runs, six, sizeof runs);
+    for (int i = 0; i < 6; i++) { // fp32: 0.2, 0.4, 0.6; bf16 above it by 0.02, 0.03, 0.04
+        runs[i].end = 0.2 + 0.2 * (i / 2) + (i % 2) * (0.02 + 0.01 * (i / 2));
+        runs[i].noise = 0;
+    }
+    open_screen(make_runs(runs, 6), 6);
+    ask(REQUEST_DIFFERENCE);
+    const CompareCurves *curves = &((CompareView *)ui->state[SCREEN_COMPARE])->curves;
+    CHECK_CONTAINS(draw_screen(120, 36), " ±95 % in pairs · by step");
+    const PlotPoint *last = &curves->lines[0].points[curves->lines[0].count - 1];
+    CHECK_NEAR(last->mean, 0.03, 1e-3);
+    CHECK_NEAR(last->high - last->mean, 4.30265273 * 0.01 / sqrt(3), 1e-3);
+    const PlotPoint *extreme = &curves->extremes[0][curves->lines[0].count - 1];
+    CHECK_NEAR(extreme->low, 0.02, 1e-3);
+    CHECK_NEAR(extreme->high, 0.04, 1e-3);
+    close_screen();
+}
+
 static void without_seeds_a_difference_has_no_band(void) {
     Planted runs[] = {planted[0], planted[1]};
     runs[0].end = 0.5;
@@ -647,6 +668,7 @@ int main(void) {
     RUN_TEST(intervals_stand_off_what_is_beside_them);
     RUN_TEST(a_mean_is_of_all_seeds_or_there_is_none);
     RUN_TEST(the_difference_from_the_baseline_is_drawn);
+    RUN_TEST(a_difference_of_the_same_seeds_is_one_of_pairs);
     RUN_TEST(without_seeds_a_difference_has_no_band);
     RUN_TEST(histograms_of_two_runs_lie_over_each_other);
     RUN_TEST(steps_and_seconds_to_a_target_are_told);

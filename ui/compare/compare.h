@@ -20,6 +20,7 @@ typedef struct CompareCurves { // of all runs that are shown, or of their groups
     char letters[COMPARE_MOST_CURVES];
     int count;
     bool has_bands;
+    bool has_pairs; // bands of differences are of runs of one seed, pair by pair
     double last_x;
 } CompareCurves;
 

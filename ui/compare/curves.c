@@ -239,7 +239,10 @@ static void write_manner(const CompareView *view, char *text, size_t size) {
     const bool has_bands = view->curves.has_bands;
     if (view->shows_difference)
         snprintf(text, size, "%s · by %s · smooth %g",
-                 has_bands ? "±95 %" : "no seeds: chance unknown", axis, compare_smoothing(view));
+                 !has_bands               ? "no seeds: chance unknown"
+                 : view->curves.has_pairs ? "±95 % in pairs"
+                                          : "±95 %",
+                 axis, compare_smoothing(view));
     else
         snprintf(text, size, "%s%s · by %s · smooth %g%s", has_bands ? "means ±95 % · " : "",
                  view->has_cross ? "values at the cross" : "last values", axis,

@@ -43,6 +43,7 @@ void compare_window(const CompareView *view, double *left, double *right) {
 // ---- runs ---------------------------------------------------------------------------------------
 
 typedef struct Line { // smoothed points of a run, and how far they were read
+    int64_t seed;
     PlotPoint *points;
     int count, at;
     bool bad; // among those read since it was last asked
@@ -51,7 +52,8 @@ typedef struct Line { // smoothed points of a run, and how far they were read
 // Without memory it has no points.
 static Line line_of(const CompareView *view, int run) {
     const CompareCurve *curve = &view->comparison->losses[run];
-    Line line = {.points = calloc((size_t)curve->count + 1, sizeof *line.points)};
+    Line line = {.seed = view->comparison->runs[run].seed,
+                 .points = calloc((size_t)curve->count + 1, sizeof *line.points)};
     for (int i = 0; line.points && i < curve->count; i++) {
         const SeriesPoint *point = &curve->points[i];
         if (!isfinite(curve->x[i]))
@@ -85,27 +87,30 @@ static double read_to(Line *line, double x) {
 }
 
 typedef struct Place { // the runs of a group at one x
+    Sample sample;
     Statistic all;
     double least, most;
     bool is_whole; // all of them have come there
     bool bad;      // since the place before
 } Place;
 
-static Place place_of(Line *lines, int count, double x) {
-    double values[COMPARE_MOST_CURVES];
-    Place place = {.is_whole = true, .least = INFINITY, .most = -INFINITY};
+static void read_place(Line *lines, int count, double x, Place *place) {
+    place->sample.count = 0;
+    place->is_whole = true;
+    place->bad = false;
+    place->least = INFINITY, place->most = -INFINITY;
     for (int i = 0; i < count; i++) {
-        values[i] = read_to(&lines[i], x);
-        place.is_whole &= !isnan(values[i]);
-        place.bad |= lines[i].bad;
+        const double value = read_to(&lines[i], x);
+        sample_add(&place->sample, lines[i].seed, value);
+        place->is_whole &= !isnan(value);
+        place->bad |= lines[i].bad;
         lines[i].bad = false;
-        if (!isfinite(values[i]))
+        if (!isfinite(value))
             continue;
-        place.least = fmin(place.least, values[i]);
-        place.most = fmax(place.most, values[i]);
+        place->least = fmin(place->least, value);
+        place->most = fmax(place->most, value);
     }
-    place.all = statistic_of(values, place.is_whole ? count : 0);
-    return place;
+    place->all = statistic_of(place->sample.values, place->is_whole ? count : 0);
 }
 
 // Where one of the runs is not finite their mean is not either: a gap, and a mark.
@@ -125,7 +130,7 @@ typedef struct Means {
     Line base[COMPARE_MOST_CURVES]; // which they are held against; none: nothing
     int base_count;
     PlotPoint *points, *extremes; // where axes must reach; not freed with the rest
-    int made;
+    int made, pairs;              // how many, and of how many the difference is one of pairs
 } Means;
 
 static int take_lines(const CompareView *view, int group, Line *lines) {
@@ -148,22 +153,39 @@ static void free_lines(Means *means) {
         free(means->base[i].points);
 }
 
+// What runs of one seed are apart, at the least and at the most.
+static void reach_of_pairs(const Sample *base, const Sample *ours, PlotPoint *point) {
+    point->low = INFINITY, point->high = -INFINITY;
+    for (int i = 0; i < ours->count; i++)
+        for (int k = 0; k < base->count; k++) {
+            if (base->seeds[k] != ours->seeds[i])
+                continue;
+            const double apart = ours->values[i] - base->values[k];
+            point->low = fmin(point->low, apart);
+            point->high = fmax(point->high, apart);
+        }
+}
+
 static void add_place(Means *means, double x) {
-    Place ours = place_of(means->lines, means->count, x);
-    Place base = place_of(means->base, means->base_count, x);
+    Place ours, base;
+    read_place(means->lines, means->count, x, &ours);
+    read_place(means->base, means->base_count, x, &base);
     bool has_base = means->base_count > 0;
     if (!ours.is_whole || !base.is_whole)
         return;
     bool is_known = is_finite(&ours) && (!has_base || is_finite(&base));
-    Contrast contrast = statistic_contrast(&base.all, &ours.all);
+    Contrast contrast = statistic_contrast_samples(&base.sample, &ours.sample);
     double value = has_base ? contrast.delta : ours.all.mean;
     double from = has_base ? base.all.mean : 0;
+    means->pairs += contrast.pairs > 0;
     PlotPoint *point = &means->points[means->made], *extreme = &means->extremes[means->made++];
     *point = point_of(x, is_known ? value : NAN, has_base ? contrast.interval : ours.all.interval,
                       ours.bad || base.bad || !is_known);
     *extreme = *point;
     extreme->low = is_known ? ours.least - from : NAN;
     extreme->high = is_known ? ours.most - from : NAN;
+    if (is_known && contrast.pairs > 0)
+        reach_of_pairs(&base.sample, &ours.sample, extreme);
 }
 
 // As far as all runs have come: a mean of fewer would jump where one of them ends.
@@ -246,6 +268,7 @@ static void add_mean(CompareView *view, int group) {
     curves->extremes[at] = means->extremes;
     curves->lines[at].spans = true;
     curves->has_bands |= means->count > 1 && means->base_count != 1;
+    curves->has_pairs |= means->pairs > 0;
     write_label(view, group, means, curves->labels[at], sizeof curves->labels[at]);
     free_lines(means);
     free(means);

@@ -93,44 +93,13 @@ static double mean_activations(const Comparison *comparison, const CompareSide *
     return sum;
 }
 
-// Of one metric less another, seed by seed, which share all but what the metrics are of.
-static Statistic difference_of(const Comparison *comparison, const CompareSide *side,
-                               const char *metric, const char *less) {
-    double values[COMPARE_MOST_RUNS];
-    int count = 0;
-    for (int i = 0; i < side->member_count; i++) {
-        const RunRecord *run = &comparison->runs[side->members[i]];
-        const RecordMetric *a = record_metric(run, metric), *b = record_metric(run, less);
-        if (a && b)
-            values[count++] = a->value - b->value;
-    }
-    return statistic_of(values, count);
-}
-
-static const RunRecord *of_seed(const Comparison *comparison, const CompareSide *side,
-                                int64_t seed) {
-    for (int i = 0; i < side->member_count; i++)
-        if (comparison->runs[side->members[i]].seed == seed)
-            return &comparison->runs[side->members[i]];
-    return NULL;
-}
-
-// Of `side` less the base, seed by seed: two runs of a seed share their first weights and the order
-// of their data, so that their difference scatters less than either. Of no seed that only one side
-// has anything is told.
-static Statistic delta_of(const Comparison *comparison, const CompareSide *side,
-                          const char *metric) {
-    double values[COMPARE_MOST_RUNS];
-    int count = 0;
-    for (int i = 0; i < side->member_count; i++) {
-        const RunRecord *run = &comparison->runs[side->members[i]];
-        const RunRecord *base = of_seed(comparison, &comparison->groups[0], run->seed);
-        const RecordMetric *a = record_metric(run, metric),
-                           *b = base ? record_metric(base, metric) : NULL;
-        if (a && b)
-            values[count++] = a->value - b->value;
-    }
-    return statistic_of(values, count);
+// `metric` of a side less another, or the same, of a base, seed by seed.
+static Statistic paired(const Comparison *comparison, const CompareSide *side, const char *metric,
+                        const CompareSide *base, const char *less) {
+    Sample ours, theirs;
+    compare_sample_metric(comparison, side, metric, &ours);
+    compare_sample_metric(comparison, base, less, &theirs);
+    return statistic_of_pairs(&theirs, &ours);
 }
 
 static void measure(const Claim *claim, const Comparison *comparison, const CompareSide *side,
@@ -153,13 +122,13 @@ static void measure(const Claim *claim, const Comparison *comparison, const Comp
         found->interval = 0;
         break;
     case CLAIM_DELTA:
-        statistic = delta_of(comparison, side, claim->metric);
+        statistic = paired(comparison, side, claim->metric, &comparison->groups[0], claim->metric);
         found->value = statistic.mean;
         found->interval = statistic.interval;
         found->seeds = statistic.count;
         break;
     case CLAIM_METRICS: // `side` of a claim is here the metric that the other is taken from
-        statistic = difference_of(comparison, side, claim->side, claim->metric);
+        statistic = paired(comparison, side, claim->side, side, claim->metric);
         found->value = statistic.mean;
         found->interval = statistic.interval;
         break;

@@ -24,6 +24,11 @@ static const char *likeness_name(Likeness likeness) {
     return names[likeness];
 }
 
+// How chance was told: NULL, it was not.
+static const char *test_name(const Contrast *contrast) {
+    return contrast->likeness == LIKENESS_UNKNOWN ? NULL : contrast->pairs > 0 ? "pairs" : "welch";
+}
+
 static void write_statistic(JsonWriter *json, const char *key, const Statistic *statistic) {
     json_key(json, key);
     if (!has_values(statistic)) {
@@ -168,11 +173,22 @@ static void write_group(JsonWriter *json, const Comparison *comparison, int inde
         write_ratios(json, side, &comparison->groups[0]);
         json_put_reading(json, "loss_delta_95", side->loss_contrast.interval);
         json_put_text(json, "loss_is", likeness_name(side->loss_contrast.likeness));
+        json_put_text(json, "loss_delta_by", test_name(&side->loss_contrast));
         json_key(json, "metrics_are");
         json_begin_object(json);
         for (int i = 0; i < side->metric_count; i++)
             json_put_text(json, side->metrics[i].name,
                           likeness_name(side->metrics[i].contrast.likeness));
+        json_end_object(json);
+        json_key(json, "metric_deltas_95");
+        json_begin_object(json);
+        for (int i = 0; i < side->metric_count; i++)
+            json_put_reading(json, side->metrics[i].name, side->metrics[i].contrast.interval);
+        json_end_object(json);
+        json_key(json, "metric_deltas_by");
+        json_begin_object(json);
+        for (int i = 0; i < side->metric_count; i++)
+            json_put_text(json, side->metrics[i].name, test_name(&side->metrics[i].contrast));
         json_end_object(json);
     }
     json_end_object(json);

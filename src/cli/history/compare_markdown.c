@@ -261,7 +261,13 @@ static void put_origin(const Comparison *comparison) {
 }
 
 void comparison_print_markdown(const Comparison *comparison) {
+    char test[COMPARE_TEXT_SIZE];
     put_table(comparison);
+    compare_say_test(comparison, test);
+    if (test[0]) {
+        put_text(test);
+        puts("\n");
+    }
     for (int i = 0; i < comparison->energy_count; i++) {
         put_text(comparison->energies[i]);
         puts("\n");
